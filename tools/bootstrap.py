@@ -1,0 +1,103 @@
+"""Make the virtual environment that `make gate` and `make test` run in; standard library only.
+
+    python3 tools/bootstrap.py .venv models
+    python3 tools/bootstrap.py .venv models,test
+
+Where the interpreter already has torch, that torch is what the gate must measure: the new
+environment then sees the interpreter's own packages (appended, through a .pth file, because
+``--system-site-packages`` shows the packages of the base installation and not those of a virtual
+environment), and pip is held to its torch version. Elsewhere the versions of constraints.txt are used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MINIMUM_PYTHON = (3, 11)
+
+
+def find_host_torch() -> str:
+    """Return the version of this interpreter's torch, or '' where it has none."""
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def list_host_packages() -> list[str]:
+    """Return the directories this interpreter imports packages from."""
+    return [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
+
+
+def compute_stamp(extras: str, host_torch: str) -> str:
+    """Return a hash of all that decides what is installed."""
+    digest = hashlib.sha256()
+    for name in ("pyproject.toml", "constraints.txt", "tools/bootstrap.py"):
+        digest.update((ROOT / name).read_bytes())
+    digest.update(repr((extras, host_torch, sys.executable, sys.version)).encode())
+    return digest.hexdigest()
+
+
+def create_environment(directory: Path, host_torch: str) -> Path:
+    """Create the environment and return its interpreter."""
+    venv.EnvBuilder(with_pip=True, symlinks=os.name != "nt", clear=True).create(directory)
+    interpreter = directory / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if host_torch:
+        code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        own = subprocess.run([interpreter, "-c", code], check=True, capture_output=True, text=True)
+        (Path(own.stdout.strip()) / "host_packages.pth").write_text("\n".join(list_host_packages()) + "\n")
+    return interpreter
+
+
+def install(interpreter: Path, extras: str, host_torch: str, directory: Path) -> None:
+    """Install this checkout with its extras into the environment."""
+    constraints = ROOT / "constraints.txt"
+    if host_torch:
+        constraints = directory / "host-constraints.txt"
+        constraints.write_text(f"torch=={host_torch}\n")
+    target = f"{ROOT}[{extras}]"
+    command = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*command, "--constraint", constraints, "--editable", target], check=True)
+
+
+def main(directory_name: str, extras: str) -> int:
+    """Make or reuse the environment; return the process exit code."""
+    if sys.version_info < MINIMUM_PYTHON:
+        print(f"compile-gate needs Python 3.11 or later; {sys.executable} is {sys.version.split()[0]}.")
+        print("Name another one: make gate PYTHON=python3.12")
+        return 2
+    directory = (ROOT / directory_name).resolve()
+    host_torch = find_host_torch()
+    stamp_file = directory / "compile-gate.stamp"
+    stamp = compute_stamp(extras, host_torch)
+    if stamp_file.exists() and stamp in stamp_file.read_text().split():
+        return 0
+    whose = f"torch {host_torch} of {sys.executable}" if host_torch else "torch from constraints.txt"
+    print(f"Installing into {directory} ({whose}); the first time takes a few minutes ...", flush=True)
+    start = time.monotonic()
+    interpreter = directory / "bin" / "python"
+    if not stamp_file.exists() or not interpreter.exists():
+        interpreter = create_environment(directory, host_torch)
+    try:
+        install(interpreter, extras, host_torch, directory)
+    except subprocess.CalledProcessError as error:
+        print(f"pip could not install compile-gate (exit {error.returncode}); its message is above.")
+        print(f"Mend what it names and run make again, or remove {directory} to start afresh.")
+        return 4
+    # A larger set of extras also serves the smaller ones, so both stamps are kept.
+    smaller = compute_stamp(extras.split(",", maxsplit=1)[0], host_torch)
+    stamp_file.write_text(f"{stamp}\n{smaller}\n")
+    print(f"Installed in {time.monotonic() - start:.0f} s.", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
