@@ -1,0 +1,73 @@
+"""compile-gate: a regression gate for ``torch.compile``.
+
+The public, typed, torch-free API:
+
+>>> import gate
+>>> run = gate.load_run("out/run.json")  # doctest: +SKIP
+>>> verdict = gate.compare(run, gate.load_baselines("baselines"))  # doctest: +SKIP
+>>> print(gate.render(verdict, "markdown"))  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Set by the composite action: our own dependencies. They go behind the environment's packages, which
+# PYTHONPATH cannot do, so that what is measured is never shadowed.
+if (_packages := os.environ.get("COMPILE_GATE_PACKAGES", "")) and _packages not in sys.path:
+    sys.path.append(_packages)
+
+from gate.api import compare, load_baselines, load_run, load_verdict, render
+from gate.errors import ExitCode, FileError, GateError, MachineError, UsageError
+from gate.metrics import SPECS
+from gate.records import (
+    Baseline,
+    Case,
+    Change,
+    Comparison,
+    Environment,
+    Estimate,
+    Metric,
+    Outcome,
+    Policy,
+    Reason,
+    Run,
+    Status,
+    Threshold,
+    Trial,
+    Verdict,
+)
+from gate.workload import Workload
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SPECS",
+    "Baseline",
+    "Case",
+    "Change",
+    "Comparison",
+    "Environment",
+    "Estimate",
+    "ExitCode",
+    "FileError",
+    "GateError",
+    "MachineError",
+    "Metric",
+    "Outcome",
+    "Policy",
+    "Reason",
+    "Run",
+    "Status",
+    "Threshold",
+    "Trial",
+    "UsageError",
+    "Verdict",
+    "Workload",
+    "compare",
+    "load_baselines",
+    "load_run",
+    "load_verdict",
+    "render",
+]

@@ -1,0 +1,118 @@
+"""Accepted changes: ``baselines/accepted.yml``."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from gate.codec import decode, encode, write_atomic
+from gate.entries import VERSION, AcceptanceEntry, AcceptedFile
+from gate.errors import FileError, UsageError
+from gate.hostile import decode_text, load_bytes
+from gate.metrics import SPECS, Family
+from gate.records import Acceptance, Metric
+from gate.yaml_border import MAX_YAML_BYTES, YamlDocument, decode_yaml, load_yaml
+from gate.yaml_text import render_value
+
+_HEADER = f"""\
+# Changes that somebody took responsibility for; past its expiry one no longer counts.
+version: {VERSION}
+accepted:
+"""
+_FRACTIONS = {Family.NOISY, Family.NEARLY_EXACT}
+
+
+def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
+    """Load ``accepted.yml``, expired ones included; a file that does not exist holds none.
+
+    Raises:
+        FileError: It cannot be used, or names a day that does not exist.
+    """
+    if not path.exists():
+        return ()
+    file, document = load_yaml(AcceptedFile, path)
+    for index, entry in enumerate(file.accepted):
+        _check_date(entry.expires, document, f"accepted[{index}].expires")
+    return tuple(map(_make_acceptance, file.accepted))
+
+
+def _make_acceptance(entry: AcceptanceEntry) -> Acceptance:
+    return Acceptance(**{**encode(entry), "metric": entry.metric})
+
+
+def _check_date(text: str, document: YamlDocument, key: str) -> None:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        error = FileError(document.source, key, f"{text} is not a day", "Write a date: YYYY-MM-DD.")
+        raise document.locate(error) from None
+
+
+def parse_allowance(text: str, metric: Metric) -> float:
+    """Parse ``8%`` or ``0.08``; for counters and drift a plain number in the metric's unit.
+
+    Raises:
+        UsageError: It is not such a number, or a bare one that must have been meant as percent.
+    """
+    is_fraction = SPECS[metric].family in _FRACTIONS
+    number = text.strip().removesuffix("%")
+    is_percent = number != text.strip()
+    mend = "Write it as 8%." if is_fraction else f"Write a plain number: the unit is {SPECS[metric].unit}."
+    try:
+        allowance = float(number) / (100 if is_percent else 1)
+    except ValueError:
+        raise UsageError(f"--allow: {text!r} is not a number", mend) from None
+    if not 0 <= allowance < float("inf") or is_percent > is_fraction:
+        raise UsageError(f"--allow: {text!r} does not fit {metric}", mend)
+    if is_fraction and not is_percent and allowance >= 1:
+        raise UsageError(f"--allow: {text!r} would allow {allowance:.0%}", "Write percent with its sign: 8%.")
+    return allowance
+
+
+def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> None:
+    """Add an acceptance to ``accepted.yml``; one of the same case and metric is replaced in place.
+
+    A new one is appended as text, so that comments stay; replacing one writes the file anew.
+    ``today`` is an ISO date, by default the current one in UTC.
+
+    Raises:
+        UsageError: The reason is missing or the expiry is no day or past.
+        FileError: The file that is there cannot be used.
+        MachineError: The disk is full or read-only.
+    """
+    _check_acceptance(acceptance, today or datetime.now(UTC).date().isoformat())
+    old = load_acceptances(path)
+    merged = {(item.case, item.metric): item for item in old}
+    merged[acceptance.case, acceptance.metric] = acceptance
+    expected = tuple(merged.values())
+    text = _append_text(path, expected) if len(expected) > len(old) > 0 else ""
+    write_atomic(path, text or _HEADER + "".join(map(_render_acceptance, expected)))
+
+
+def _check_acceptance(acceptance: Acceptance, today: str) -> None:
+    try:
+        decode(AcceptanceEntry, encode(acceptance), "the acceptance")
+    except FileError as error:
+        raise UsageError(f"{error.key}: {error.problem}", error.mend) from None
+    try:
+        expires = date.fromisoformat(acceptance.expires)
+    except ValueError:
+        raise UsageError(f"expires: {acceptance.expires} is not a day", "Write a date: YYYY-MM-DD.") from None
+    if expires < date.fromisoformat(today):
+        raise UsageError(f"expires: {acceptance.expires} is past", f"Choose a day from {today} on.")
+
+
+def _append_text(path: Path, expected: tuple[Acceptance, ...]) -> str:
+    """Append the last to what is there; ``""`` when that does not read back, as after a flow list."""
+    old = decode_text(load_bytes(path, MAX_YAML_BYTES), str(path))
+    text = old.rstrip() + "\n" + _render_acceptance(expected[-1])
+    try:
+        file, _ = decode_yaml(AcceptedFile, text.encode(), str(path))
+    except FileError:
+        return ""
+    return text if tuple(map(_make_acceptance, file.accepted)) == expected else ""
+
+
+def _render_acceptance(acceptance: Acceptance) -> str:
+    lines = [f"{key}: {render_value(value)}\n" for key, value in encode(acceptance).items()]
+    return "  - " + "    ".join(lines)

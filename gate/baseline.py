@@ -1,0 +1,305 @@
+"""The store of baselines: ``baselines/<environment_id>/<case_id>.json``, and accepted.yml beside them.
+
+Writes are proposed as values first, each with what it would move the wrong way, so that a refresh
+cannot hide a regression: such a proposal is saved only with a reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from statistics import median
+
+from gate.acceptances import load_acceptances, parse_allowance, save_acceptance
+from gate.codec import BASELINE, decode_file, encode, write_atomic
+from gate.decide.rules import find_threshold
+from gate.decide.values import collect_values
+from gate.errors import FileError, UsageError
+from gate.fingerprint import compute_environment_id
+from gate.hostile import load_bytes
+from gate.metrics import SPECS, Family, Role
+from gate.records import Baseline, Case, CodeIdentity, Metric, Policy, Provenance, Run, Trial
+
+__all__ = [
+    "MIN_TRIALS",
+    "Proposal",
+    "ProposalKind",
+    "Setback",
+    "check_refresh",
+    "load_acceptances",
+    "load_baselines",
+    "make_baselines",
+    "parse_allowance",
+    "propose_baselines",
+    "save_acceptance",
+    "save_baselines",
+]
+
+# Fewer say nothing about the noise between trials, which is what a baseline is for.
+MIN_TRIALS = 3
+MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB
+_DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
+_CASE_PATH = re.compile(r"[a-z0-9_]+/[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_NAMED = 3  # setbacks named in an error; the rest is counted
+
+
+class ProposalKind(StrEnum):
+    """What a write would do."""
+
+    NEW = "new"
+    REDEFINED = "redefined"  # the case's definition changed: the old values mean something else
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setback:
+    """A deciding metric that a refresh would move the wrong way, beyond its threshold."""
+
+    case_id: str
+    metric: Metric
+    old: float
+    new: float
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proposal:
+    """One file to write. ``path`` is relative to the directory of the baselines."""
+
+    kind: ProposalKind
+    path: Path
+    text: str
+    baseline: Baseline
+    setbacks: tuple[Setback, ...] = ()
+
+
+def load_baselines(directory: Path) -> tuple[Baseline, ...]:
+    """Load every baseline below ``directory``, of all environments; one that is missing holds none.
+
+    Raises:
+        FileError: A file cannot be used, or two hold the same case of one environment.
+    """
+    if not directory.exists():
+        return ()
+    if not directory.is_dir():
+        raise FileError(str(directory), "", "is not a directory", "Name the directory of the baselines.")
+    loaded: dict[tuple[str, str], Path] = {}
+    baselines = []
+    for path in sorted(directory.rglob("*.json")):
+        baseline = _load_baseline(path)
+        key = (compute_environment_id(baseline.environment), baseline.case_id)
+        if key in loaded:
+            problem = f"holds the case {baseline.case_id!r} of the same environment as {loaded[key]}"
+            raise FileError(str(path), "", problem, "Remove one of the two.")
+        loaded[key] = path
+        baselines.append(baseline)
+    return tuple(baselines)
+
+
+def _load_baseline(path: Path) -> Baseline:
+    baseline = decode_file(BASELINE, Baseline, load_bytes(path, MAX_BASELINE_BYTES), str(path))
+    for metric, values in baseline.trials.items():
+        if not values:
+            raise FileError(
+                str(path), f"trials.{metric}", "holds no value", "Remove the key or record again."
+            )
+    return baseline
+
+
+def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
+    """Make a baseline of every case of a run that has trials, however few, and no failure.
+
+    A refresh asks for more: see :func:`check_refresh`. Values of repeatable counters are kept as they
+    are, all others rounded to 6 significant digits.
+    """
+    failed = {failure.case_id for failure in run.failures}
+    by_case: dict[str, list[Trial]] = {case.id: [] for case in run.cases}
+    for trial in run.trials:
+        by_case[trial.case_id].append(trial)
+    return tuple(
+        _make_baseline(run, case, by_case[case.id], provenance)
+        for case in run.cases
+        if by_case[case.id] and case.id not in failed
+    )
+
+
+def _make_baseline(run: Run, case: Case, trials: Sequence[Trial], provenance: Provenance) -> Baseline:
+    values = collect_values(trials)
+    return Baseline(
+        case_id=case.id,
+        definition=case.definition,
+        environment=run.environment,
+        provenance=provenance,
+        trials={metric: _round_values(metric, values[metric]) for metric in sorted(values)},
+        identity=_find_common_identity(trials),
+        workload=_find_common_items([trial.workload for trial in trials]),
+        graph_breaks=trials[0].graph_breaks,
+        canaries_s=_collect_canaries(trials),
+    )
+
+
+def _round_values(metric: Metric, values: Iterable[float]) -> tuple[float, ...]:
+    if SPECS[metric].family is Family.EXACT:
+        return tuple(values)
+    return tuple(_round_digits(value) for value in values)
+
+
+def _round_digits(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _find_common_identity(trials: Sequence[Trial]) -> CodeIdentity:
+    """Find the identity that all trials share; code that differs between them has none."""
+    first = trials[0].identity
+    return first if all(trial.identity == first for trial in trials) else CodeIdentity(digest="")
+
+
+def _find_common_items(mappings: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in sorted(mappings[0].items())
+        if all(mapping.get(key) == value for mapping in mappings)
+    }
+
+
+def _collect_canaries(trials: Sequence[Trial]) -> dict[str, tuple[float, ...]]:
+    collected: dict[str, list[float]] = {}
+    for trial in trials:
+        for name, seconds in trial.conditions.canaries_s.items():
+            collected.setdefault(name, []).append(_round_digits(seconds))
+    return {name: tuple(collected[name]) for name in sorted(collected)}
+
+
+def check_refresh(run: Run, min_trials: int = MIN_TRIALS) -> None:
+    """Refuse to record from a run in which a planned case failed or has too few trials.
+
+    Raises:
+        UsageError: Names the cases; leaving them out of the selection records the others.
+    """
+    failed = {failure.case_id: failure.stage for failure in run.failures}
+    counts = {case.id: sum(trial.case_id == case.id for trial in run.trials) for case in run.cases}
+    unfit = {
+        case_id: f"{case_id} (failed in {failed[case_id]})"
+        if case_id in failed
+        else f"{case_id} ({count} of {min_trials} trials)"
+        for case_id, count in counts.items()
+        if case_id in failed or count < min_trials
+    }
+    if unfit:
+        select = ",".join(f"!{case_id}" for case_id in unfit)
+        mend = f"Mend them or measure more trials; to leave them out, add {select} to --select."
+        raise UsageError(f"not fit to be recorded: {', '.join(unfit.values())}", mend)
+
+
+def propose_baselines(
+    new: Iterable[Baseline], old: Iterable[Baseline], policy: Policy
+) -> tuple[Proposal, ...]:
+    """Propose a file for each new baseline, with what it moves the wrong way against the old one.
+
+    Only an old baseline of the same environment and case counts.
+
+    Raises:
+        UsageError: A case id is no file name.
+    """
+    stored = {(compute_environment_id(item.environment), item.case_id): item for item in old}
+    return tuple(_propose(baseline, stored, policy) for baseline in new)
+
+
+def _propose(baseline: Baseline, stored: Mapping[tuple[str, str], Baseline], policy: Policy) -> Proposal:
+    environment_id = compute_environment_id(baseline.environment)
+    before = stored.get((environment_id, baseline.case_id))
+    kind = ProposalKind.NEW if before is None else ProposalKind.CHANGED
+    if before is not None and before.definition != baseline.definition:
+        kind = ProposalKind.REDEFINED
+    comparable = before if kind is ProposalKind.CHANGED else None
+    return Proposal(
+        kind=kind,
+        path=Path(environment_id) / _make_case_path(baseline.case_id),
+        text=encode_baseline(baseline),
+        baseline=baseline,
+        setbacks=() if comparable is None else tuple(_find_setbacks(baseline, comparable, policy)),
+    )
+
+
+def _make_case_path(case_id: str) -> str:
+    if not _CASE_PATH.fullmatch(case_id):
+        raise UsageError(f"the case id {case_id!r} is no file name", "Rename the case: model/rest.")
+    return f"{case_id}.json"
+
+
+def _find_setbacks(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setback]:
+    for metric in Metric:
+        spec = SPECS[metric]
+        # A speedup falls when eager gets faster, which is no setback; compiled latency is there for the rest.
+        decides = spec.role is Role.DECIDES and metric is not Metric.WARM_SPEEDUP
+        if not decides or metric not in old.trials:
+            continue
+        before = median(old.trials[metric])
+        if metric not in new.trials:
+            sentence = f"{new.case_id}: {metric} was {before:g} {spec.unit} and is no longer measured"
+            yield Setback(case_id=new.case_id, metric=metric, old=before, new=before, sentence=sentence)
+            continue
+        after = median(new.trials[metric])
+        worse = before - after if spec.higher_is_better else after - before
+        threshold = find_threshold(policy, new.case_id, metric)
+        if worse > max(threshold.relative * abs(before), threshold.absolute):
+            sentence = f"{new.case_id}: {metric} {before:.4g} -> {after:.4g} {spec.unit}"
+            yield Setback(case_id=new.case_id, metric=metric, old=before, new=after, sentence=sentence)
+
+
+def save_baselines(directory: Path, proposals: Sequence[Proposal], reason: str = "") -> tuple[Path, ...]:
+    """Write the proposed files, each atomically, and return their paths.
+
+    ``reason`` is recorded in the provenance of every file.
+
+    Raises:
+        UsageError: Something moves the wrong way and there is no reason; nothing was written.
+        MachineError: The disk is full or read-only; the files before it were written.
+    """
+    setbacks = [setback.sentence for proposal in proposals for setback in proposal.setbacks]
+    if setbacks and not reason.strip():
+        rest = f"; and {len(setbacks) - _NAMED} more" if len(setbacks) > _NAMED else ""
+        what = f"the refresh would hide a regression: {'; '.join(setbacks[:_NAMED])}{rest}"
+        raise UsageError(what, "Find out why, or record it with --reason.")
+    written = []
+    for proposal in proposals:
+        text = _add_reason(proposal, reason.strip())
+        write_atomic(directory / proposal.path, text)
+        written.append(directory / proposal.path)
+    return tuple(written)
+
+
+def _add_reason(proposal: Proposal, reason: str) -> str:
+    if not reason:
+        return proposal.text
+    provenance = replace(proposal.baseline.provenance, reason=reason)
+    return encode_baseline(replace(proposal.baseline, provenance=provenance))
+
+
+def encode_baseline(baseline: Baseline) -> str:
+    """Encode a baseline as the text of its file: keys sorted, a line for each metric."""
+    return _render_block({"schema": BASELINE.schema, **encode(baseline)}, "") + "\n"
+
+
+def _render_block(value: object, indent: str) -> str:
+    """Mappings take a line a key and lists of mappings a line an item; all else is on one line."""
+    if isinstance(value, dict) and value:
+        inner = indent + " "
+        lines = (f"{inner}{json.dumps(key)}: {_render_block(value[key], inner)}" for key in sorted(value))
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        inner = indent + " "
+        lines = (inner + json.dumps(item, sort_keys=True, allow_nan=False) for item in value)
+        return "[\n" + ",\n".join(lines) + f"\n{indent}]"
+    if isinstance(value, list):
+        return json.dumps([_to_integer(item) for item in value], allow_nan=False)
+    return json.dumps(value, allow_nan=False)
+
+
+def _to_integer(value: object) -> object:
+    """``4.0`` reads back the same as ``4``, and shorter is easier to review."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,189 @@
+"""The files we write and read again: run, verdict and baseline, each with its schema version.
+
+A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``. An older version
+is migrated step by step, a newer one is refused with the version to install, and anything else is
+refused as foreign. This module is also where the rest of the gate finds the codec's parts.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gate.disk import describe_write_error, write_atomic
+from gate.errors import FileError
+from gate.hostile import MAX_JSON_BYTES, format_value, load_bytes, parse_json
+from gate.plain import decode, encode, find_nearest
+from gate.records import Baseline, Run, Verdict
+
+__all__ = [
+    "BASELINE",
+    "RUN",
+    "VERDICT",
+    "FileKind",
+    "decode",
+    "decode_file",
+    "describe_write_error",
+    "encode",
+    "encode_file",
+    "find_nearest",
+    "load_run",
+    "load_verdict",
+    "parse_json",
+    "save_run",
+    "save_verdict",
+    "write_atomic",
+]
+
+T = TypeVar("T")
+Step = Callable[[dict[str, Any]], dict[str, Any]]
+
+_SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})")
+_RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileKind:
+    """One kind of versioned file. ``migrations[n]`` turns the plain content of version n into n + 1."""
+
+    name: str
+    version: int
+    migrations: Mapping[int, Step] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> str:
+        """The identity that the file carries, e.g. ``compile-gate/run/1``."""
+        return f"compile-gate/{self.name}/{self.version}"
+
+
+RUN = FileKind(name="run", version=1)
+VERDICT = FileKind(name="verdict", version=1)
+BASELINE = FileKind(name="baseline", version=1)
+
+
+def encode_file(kind: FileKind, record: Run | Verdict | Baseline) -> str:
+    """Encode a record as the text of its file: JSON, one line a top-level key, no NaN.
+
+    Raises:
+        ValueError: The record holds NaN or infinity, which its maker should have refused.
+    """
+    plain = {"schema": kind.schema, **encode(record)}
+    lines = (f"{json.dumps(key)}: {json.dumps(item, allow_nan=False)}" for key, item in plain.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def decode_file(kind: FileKind, record_type: type[T], data: bytes, source: str) -> T:
+    """Decode the bytes of a versioned file, migrating an older version.
+
+    Raises:
+        FileError: Hostile, foreign or newer content, or one that does not fit the record.
+    """
+    with _paused_collector():
+        return _decode_content(kind, record_type, parse_json(data, source), source)
+
+
+@contextmanager
+def _paused_collector() -> Iterator[None]:
+    """Parsing makes a million objects and no cycle: looking for cycles took a quarter of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _decode_content(kind: FileKind, record_type: type[T], plain: object, source: str) -> T:
+    if not isinstance(plain, dict) or "schema" not in plain:
+        raise FileError(source, "", f"is not a compile-gate {kind.name} file", f"Name a {kind.name} file.")
+    content = {key: item for key, item in plain.items() if key != "schema"}
+    for version in range(_read_version(kind, plain, source), kind.version):
+        content = kind.migrations[version](content)
+    return decode(record_type, content, source)
+
+
+def _read_version(kind: FileKind, plain: Mapping[str, object], source: str) -> int:
+    schema = plain["schema"]
+    match = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
+    if match is None or match[1] != kind.name:
+        problem = f"expected {kind.schema!r}, got {format_value(schema)}"
+        raise FileError(source, "schema", problem, f"Name a compile-gate {kind.name} file.")
+    version = int(match[2])
+    if version > kind.version:
+        problem = f"is {schema!r}, newer than this compile-gate reads ({kind.schema!r})"
+        raise FileError(source, "schema", problem, f"Install {_name_release(plain)}.")
+    return version
+
+
+def _name_release(plain: Mapping[str, object]) -> str:
+    provenance = plain.get("provenance")
+    written_by = provenance.get("gate_version") if isinstance(provenance, dict) else None
+    if isinstance(written_by, str) and _RELEASE.fullmatch(written_by):
+        return f"compile-gate {written_by} or newer: that wrote the file"
+    return "the newest compile-gate"
+
+
+def load_run(path: Path) -> Run:
+    """Load a ``run.json``.
+
+    Raises:
+        FileError: It is missing or cannot be used.
+    """
+    run = decode_file(RUN, Run, load_bytes(path, MAX_JSON_BYTES), str(path))
+    _check_run(run, str(path))
+    return run
+
+
+def _check_run(run: Run, source: str) -> None:
+    """Refuse a run whose parts contradict its plan: reconciliation rests on these keys."""
+    mend = "compile-gate writes no such run: check its origin, or measure again."
+    planned = {case.id for case in run.cases}
+    if len(planned) < len(run.cases):
+        raise FileError(source, "cases", "plans a case twice", mend)
+    seen: set[tuple[str, int, str]] = set()
+    for index, trial in enumerate(run.trials):
+        if trial.case_id not in planned:
+            problem = f"the case {format_value(trial.case_id)} is not planned"
+            raise FileError(source, f"trials[{index}].case_id", problem, mend)
+        key = (trial.case_id, trial.index, trial.arm)
+        if key in seen:
+            raise FileError(source, f"trials[{index}]", "repeats a trial that came before", mend)
+        seen.add(key)
+    for index, failure in enumerate(run.failures):
+        if failure.case_id not in planned:
+            problem = f"the case {format_value(failure.case_id)} is not planned"
+            raise FileError(source, f"failures[{index}].case_id", problem, mend)
+
+
+def save_run(run: Run, path: Path) -> None:
+    """Write a ``run.json`` atomically.
+
+    Raises:
+        MachineError, UsageError: See :func:`gate.disk.write_atomic`.
+    """
+    write_atomic(path, encode_file(RUN, run))
+
+
+def load_verdict(path: Path) -> Verdict:
+    """Load a ``verdict.json``.
+
+    Raises:
+        FileError: It is missing or cannot be used.
+    """
+    return decode_file(VERDICT, Verdict, load_bytes(path, MAX_JSON_BYTES), str(path))
+
+
+def save_verdict(verdict: Verdict, path: Path) -> None:
+    """Write a ``verdict.json`` atomically.
+
+    Raises:
+        MachineError, UsageError: See :func:`gate.disk.write_atomic`.
+    """
+    write_atomic(path, encode_file(VERDICT, verdict))

@@ -1,0 +1,51 @@
+"""Writing files so that a reader sees the old content or the new one, never half of either."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from pathlib import Path
+
+from gate.errors import GateError, MachineError, UsageError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_MACHINE = {errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Replace ``path`` by ``text`` in UTF-8: temporary file beside it, fsync, rename.
+
+    Missing parent directories are made. On any failure the target is as it was and no temporary
+    file is left.
+
+    Raises:
+        MachineError: The disk is full or read-only.
+        UsageError: The path cannot be written: rights, or a file where a directory should be.
+    """
+    temporary = path.with_name(f".{path.name[:100]}.{secrets.token_hex(6)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:  # Ctrl-C too must not leave a temporary file behind
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise describe_write_error(path, error) from error
+
+
+def describe_write_error(path: Path, error: OSError) -> GateError:
+    """Turn an OSError of writing ``path`` into the error to raise, with its mend."""
+    if error.errno in _FULL:
+        return MachineError(f"{path}: cannot be written: the disk is full", "Free some space and run again.")
+    what = f"{path}: cannot be written: {error.strerror or error}"
+    if error.errno == errno.EROFS:
+        return MachineError(what, "Choose a directory on a writable file system.")
+    if error.errno in _MACHINE:
+        return MachineError(what, "Check the machine's disk, memory and open files, then run again.")
+    return UsageError(what, "Check the path and its rights, or choose another directory.")

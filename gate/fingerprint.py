@@ -1,0 +1,121 @@
+"""Which environments may be compared: on the clock, by what the compiler does, by the stack alone.
+
+- *Host* identity is everything that can move a time: device model, driver, clocks, CPU, cores,
+  threads, instruction set, compiler and the whole stack. The environment id names it.
+- *Codegen* identity is the stack plus what Inductor vectorizes for and the thread count.
+- *Stack* identity is the software that decides what a compile produces.
+
+The device's UUID is recorded but is in none of them: another card of the same model is comparable,
+weakly (the same model varies by several percent between cards), so a stored baseline may still
+screen on it. Triton, CUDA and the driver count only where the device is a CUDA one: a CPU run under
+a CUDA build of torch uses none of them. A local version part (``2.13.0+cpu``) names a build, not a
+release: it separates hosts and not stacks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+
+from gate.records import Environment
+
+_HASH_CHARS = 8  # 32 bits: a repository stores tens of environments, not thousands
+_SLUG_CHARS = 40  # file names stay readable, and far below the 255 bytes of a path component
+# Words of a device's marketing name that tell nothing apart.
+_NOISE = re.compile(
+    r"\((r|tm|c)\)|@.*|\b(nvidia|cpu|gpu|processor|with|radeon|graphics|\d+-core(s)?)\b", re.IGNORECASE
+)
+
+
+def compute_environment_id(env: Environment) -> str:
+    """Compute the id of a host, e.g. ``cpu-amd-epyc-torch2.13.0-1a2b3c4d``: a directory's name."""
+    canonical = json.dumps(_list_host_parts(env), sort_keys=True)
+    digest = hashlib.sha256(canonical.encode()).hexdigest()[:_HASH_CHARS]
+    release = _to_slug(_drop_local(env.torch)) or "none"
+    return "-".join(part for part in (_describe_device(env), f"torch{release}", digest) if part)
+
+
+def has_same_host(a: Environment, b: Environment) -> bool:
+    """Whether times of one may be compared with times of the other."""
+    return _list_host_parts(a) == _list_host_parts(b)
+
+
+def has_same_stack(a: Environment, b: Environment) -> bool:
+    """Whether what a compile produces may be compared."""
+    return _list_stack_parts(a) == _list_stack_parts(b)
+
+
+def has_same_codegen(a: Environment, b: Environment) -> bool:
+    """Whether what code generation did may be compared too."""
+    return has_same_stack(a, b) and (a.isa, a.threads) == (b.isa, b.threads)
+
+
+def describe_difference(a: Environment, b: Environment) -> tuple[str, ...]:
+    """Describe each recorded difference, e.g. ``torch 2.13.0 -> 2.14.1``; empty when there is none."""
+    lines: list[str] = []
+    for field in fields(Environment):
+        old, new = getattr(a, field.name), getattr(b, field.name)
+        label = _LABELS.get(field.name, field.name.replace("_", " "))
+        if isinstance(old, Mapping):
+            lines.extend(
+                _describe_change(f"{label} {name}", old.get(name, ""), new.get(name, ""))
+                for name in sorted({*old, *new})
+                if old.get(name, "") != new.get(name, "")
+            )
+        elif old != new:
+            lines.append(_describe_change(label, old, new))
+    return tuple(lines)
+
+
+_LABELS = {"isa": "instruction set", "cuda": "CUDA", "libraries": "library", "settings": "setting"}
+
+
+def _describe_change(label: str, old: object, new: object) -> str:
+    return f"{label} {'none' if old == '' else old} -> {'none' if new == '' else new}"
+
+
+def _list_stack_parts(env: Environment) -> dict[str, object]:
+    on_gpu = env.device_kind != "cpu"
+    return {
+        "device_kind": env.device_kind,
+        "torch": _drop_local(env.torch),
+        "triton": _drop_local(env.triton) if on_gpu else "",
+        "cuda": env.cuda if on_gpu else "",
+        "python": ".".join(env.python.split(".")[:2]),
+        "libraries": {name: _drop_local(version) for name, version in env.libraries.items()},
+        "settings": dict(env.settings),
+    }
+
+
+def _list_host_parts(env: Environment) -> dict[str, object]:
+    return {
+        **_list_stack_parts(env),
+        "device_model": env.device_model,
+        "driver": env.driver if env.device_kind != "cpu" else "",
+        "clocks": env.clocks,
+        "cpu": env.cpu,
+        "cores": env.cores,
+        "threads": env.threads,
+        "isa": env.isa,
+        "compiler": env.compiler,
+        "torch_build": env.torch,
+        "library_builds": dict(env.libraries),
+    }
+
+
+def _drop_local(version: str) -> str:
+    return version.partition("+")[0]
+
+
+def _describe_device(env: Environment) -> str:
+    kind = _to_slug(env.device_kind) or "unknown"
+    model = _to_slug(_NOISE.sub(" ", env.device_model or env.cpu))
+    return f"{kind}-{model}" if model else kind
+
+
+def _to_slug(text: str) -> str:
+    slug = re.sub(r"[^a-z0-9.]+", "-", text.lower())[:_SLUG_CHARS]
+    return slug.strip("-.")

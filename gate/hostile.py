@@ -1,0 +1,155 @@
+"""The border where bytes written by somebody else become plain values: JSON, refused when in doubt.
+
+Run and verdict files travel as artifacts of pull requests, so they are read as hostile: size and
+depth are bounded, and duplicate keys, NaN, infinity, huge integers and broken UTF-8 are refused.
+Every refusal is a :class:`gate.errors.FileError`. The YAML border is :mod:`gate.yaml_border`.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from itertools import accumulate
+from pathlib import Path
+from typing import NoReturn
+
+from gate.errors import FileError
+
+# A run of 1,000 cases x 10 trials is about 30 MB; nothing that the gate writes comes near this.
+MAX_JSON_BYTES = 128 * 1024 * 1024
+# Our deepest record is a run's trial conditions, 6 levels; a factory's arguments may add some.
+MAX_DEPTH = 32
+# What every JSON reader can hold exactly; also keeps int-to-text conversion cheap.
+MAX_INTEGER = 2**63 - 1
+
+_SHOWN_CHARS = 60  # of a foreign value in a message: enough to recognise it, and still one line
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+class _DuplicateKeyError(ValueError):
+    """A JSON object names a key twice; the argument is the key."""
+
+
+def format_value(value: object) -> str:
+    """Show a foreign value in a message: its repr on one line, cut short."""
+    if isinstance(value, dict):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_INTEGER:
+        return "a huge integer"
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."
+
+
+def load_bytes(path: Path, limit: int) -> bytes:
+    """Read a regular file of at most ``limit`` bytes.
+
+    Raises:
+        FileError: It does not exist, is not a regular file, cannot be read or is too large.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FileError(str(path), "", "is not a regular file", "Name a file.")
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except FileNotFoundError:
+        raise FileError(str(path), "", "does not exist", "Check the path.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        problem = getattr(error, "strerror", None) or str(error)
+        raise FileError(
+            str(path), "", f"cannot be read: {problem}", "Check the path and its rights."
+        ) from None
+    check_size(data, limit, str(path))
+    return data
+
+
+def check_size(data: bytes, limit: int, source: str) -> None:
+    """Refuse data of more than ``limit`` bytes.
+
+    Raises:
+        FileError: It is larger.
+    """
+    if len(data) > limit:
+        raise FileError(
+            source,
+            "",
+            f"is larger than {limit:,} bytes",
+            "compile-gate writes no such file: check its origin.",
+        )
+
+
+def decode_text(data: bytes, source: str) -> str:
+    """Decode UTF-8, with or without a byte-order mark.
+
+    Raises:
+        FileError: The bytes are not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"is not UTF-8 text (byte {error.start})"
+        raise FileError(source, "", problem, "Write the file again, or save it as UTF-8.") from None
+
+
+def parse_json(data: bytes, source: str) -> object:
+    """Parse hostile JSON into dicts, lists, strings, numbers, booleans and None.
+
+    Infinities that arise from overflow (``1e999``) and integers beyond 64 bits pass here and are
+    refused by :func:`gate.codec.decode`, which can name their key.
+
+    Raises:
+        FileError: Too large, too deep, not UTF-8, cut short, duplicate keys, NaN or not JSON.
+    """
+    check_size(data, MAX_JSON_BYTES, source)
+    text = decode_text(data, source)
+    if compute_depth(data) > MAX_DEPTH:
+        raise FileError(source, "", f"is nested deeper than {MAX_DEPTH} levels", _ORIGIN_MEND)
+    try:
+        return json.loads(text, object_pairs_hook=_build_object, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise _describe_syntax(error, text, source) from None
+    except _DuplicateKeyError as error:
+        raise FileError(
+            source, "", f"has the key {format_value(error.args[0])} twice", _ORIGIN_MEND
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise FileError(source, "", str(error).split(";")[0], _ORIGIN_MEND) from None
+
+
+_ORIGIN_MEND = "compile-gate writes no such file: check its origin, or record it again."
+
+
+def compute_depth(data: bytes) -> int:
+    """Compute how deep brackets nest outside of strings, without recursion."""
+    # Without escapes, quotes open and close by turns: every other piece lies outside of strings.
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    brackets = b"".join(unescaped.translate(None, delete=_NOT_STRUCTURE).split(b'"')[::2])
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+
+
+def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    built = dict(pairs)
+    if len(built) == len(pairs):
+        return built
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise _DuplicateKeyError(key)
+        seen.add(key)
+    return built
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"contains {name}, which is not a number in JSON")
+
+
+def _describe_syntax(error: json.JSONDecodeError, text: str, source: str) -> FileError:
+    if not text.strip():
+        return FileError(source, "", "is empty", "Record it again.")
+    if not text[error.pos :].strip() or error.msg.startswith("Unterminated"):
+        problem = f"ends in the middle (line {error.lineno}): it was cut short"
+        return FileError(source, "", problem, "Copy or record it again.")
+    problem = f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+    return FileError(source, "", problem, "Mend the syntax there, or record the file again.")

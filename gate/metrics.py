@@ -1,0 +1,142 @@
+"""What each metric is: unit, better direction, scope, role, noise family and default threshold.
+
+One row a metric. The README's table is generated from here, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gate.records import Metric, Threshold
+
+MIB = 1024 * 1024
+
+
+class Scope(StrEnum):
+    """Where a stored value may be compared."""
+
+    HOST = "host"  # only within one environment id
+    STACK = "stack"  # wherever device kind and software stack match
+
+
+class Role(StrEnum):
+    """What a metric may do to the verdict."""
+
+    DECIDES = "decides"
+    CONTROL = "control"  # tells the machine's share; never fails
+    ADVISORY = "advisory"  # judged and shown; never fails
+    EXPLAINS = "explains"  # evidence only
+
+
+class Family(StrEnum):
+    """How a metric varies, which decides how it is compared."""
+
+    NOISY = "noisy"  # ratio scale, log-normal between trials
+    NEARLY_EXACT = "nearly_exact"  # ratio scale, noise well below its threshold
+    EXACT = "exact"  # an integer that is the same in every trial
+    LOG2 = "log2"  # already a log ratio; compared by difference
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricSpec:
+    """One metric's fixed properties."""
+
+    metric: Metric
+    unit: str  # "s", "bytes", "count", "ratio", "log2", "fraction"
+    higher_is_better: bool
+    scope: Scope
+    role: Role
+    family: Family
+    threshold: Threshold
+    title: str
+    same_codegen: bool = False  # needs the same instruction set and thread count as well
+
+
+def _spec(
+    metric: Metric,
+    unit: str,
+    scope: Scope,
+    kind: tuple[Role, Family],
+    threshold: tuple[float, float],
+) -> MetricSpec:
+    return MetricSpec(
+        metric=metric,
+        unit=unit,
+        higher_is_better=metric in _HIGHER_IS_BETTER,
+        scope=scope,
+        role=kind[0],
+        family=kind[1],
+        threshold=Threshold(relative=threshold[0], absolute=threshold[1]),
+        title=_TITLES[metric],
+        same_codegen=metric in _SAME_CODEGEN,
+    )
+
+
+_HIGHER_IS_BETTER = {Metric.WARM_SPEEDUP, Metric.DEVICE_UTILIZATION}
+# These count what code generation did, which follows the vector width and the thread count.
+_SAME_CODEGEN = {Metric.COMPILE_CALLS, Metric.GENERATED_KERNELS}
+
+_TITLES: Mapping[Metric, str] = {
+    Metric.WARM_SPEEDUP: "eager / compiled latency, both warm",
+    Metric.COMPILED_LATENCY: "one warm compiled call",
+    Metric.EAGER_LATENCY: "one warm eager call",
+    Metric.COLD_COMPILE_TIME: "first compiled call, caches empty, less a steady call",
+    Metric.WARM_COMPILE_TIME: "first compiled call of a second process, caches full, less a steady call",
+    Metric.PEAK_MEMORY: "peak memory of a warm compiled call, resident tensors included",
+    Metric.MEMORY_RATIO: "peak memory, compiled / eager",
+    Metric.COMPILE_PEAK_MEMORY: "peak memory while compiling",
+    Metric.DRIFT: "log2 of compiled's RMSE against fp64 over eager's own, worst output or gradient",
+    Metric.DRIFT_FLOAT32: "the same with the case run in float32, TF32 off",
+    Metric.GRAPH_BREAKS: "graph breaks",
+    Metric.RECOMPILES: "recompiles",
+    Metric.UNIQUE_GRAPHS: "graphs captured",
+    Metric.EAGER_FALLBACKS: "frames that were not compiled at all",
+    Metric.CUDAGRAPH_SKIPS: "CUDA graphs skipped",
+    Metric.CACHE_MISSES: "compile-cache misses of the second process",
+    Metric.COMPILE_CALLS: "Python calls during a compile without graph caches",
+    Metric.CAPTURED_OPS: "operations captured in graphs",
+    Metric.GENERATED_KERNELS: "kernels generated",
+    Metric.GUARDS: "guards",
+    Metric.BREAK_EVEN_CALLS: "calls after which a cold compile has paid for itself",
+    Metric.DEVICE_UTILIZATION: "share of wall time in which the device ran kernels",
+}
+
+_NOISY_DECIDES = (Role.DECIDES, Family.NOISY)
+_EXACT_DECIDES = (Role.DECIDES, Family.EXACT)
+_EXACT_EXPLAINS = (Role.EXPLAINS, Family.EXACT)
+
+# Thresholds: method 2.4, 3 and 5.3 as told in docs/decision.md. The latency floor of 20 us is a few
+# times the cost of one Python call; the compile floors are below what a person waiting would notice.
+# The memory floor is above the largest jump that an unchanged case made between 40 trials on a CPU,
+# 2.9 MiB: the high-water mark of a process includes what its allocator happens to hold.
+SPECS: Mapping[Metric, MetricSpec] = {
+    spec.metric: spec
+    for spec in (
+        _spec(Metric.WARM_SPEEDUP, "ratio", Scope.HOST, _NOISY_DECIDES, (0.05, 0.0)),
+        _spec(Metric.COMPILED_LATENCY, "s", Scope.HOST, _NOISY_DECIDES, (0.05, 20e-6)),
+        _spec(Metric.EAGER_LATENCY, "s", Scope.HOST, (Role.CONTROL, Family.NOISY), (0.05, 20e-6)),
+        _spec(Metric.COLD_COMPILE_TIME, "s", Scope.HOST, _NOISY_DECIDES, (0.10, 0.5)),
+        _spec(Metric.WARM_COMPILE_TIME, "s", Scope.HOST, _NOISY_DECIDES, (0.15, 0.3)),
+        _spec(Metric.PEAK_MEMORY, "bytes", Scope.STACK, (Role.DECIDES, Family.NEARLY_EXACT), (0.03, 4 * MIB)),
+        _spec(Metric.MEMORY_RATIO, "ratio", Scope.STACK, (Role.DECIDES, Family.NEARLY_EXACT), (0.05, 0.0)),
+        _spec(
+            Metric.COMPILE_PEAK_MEMORY, "bytes", Scope.STACK, (Role.ADVISORY, Family.NOISY), (0.10, 20 * MIB)
+        ),
+        _spec(Metric.DRIFT, "log2", Scope.STACK, (Role.DECIDES, Family.LOG2), (0.0, 0.58)),
+        _spec(Metric.DRIFT_FLOAT32, "log2", Scope.STACK, (Role.DECIDES, Family.LOG2), (0.0, 0.58)),
+        _spec(Metric.GRAPH_BREAKS, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
+        _spec(Metric.RECOMPILES, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
+        _spec(Metric.UNIQUE_GRAPHS, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
+        _spec(Metric.EAGER_FALLBACKS, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
+        _spec(Metric.CUDAGRAPH_SKIPS, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
+        _spec(Metric.CACHE_MISSES, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
+        _spec(Metric.COMPILE_CALLS, "count", Scope.STACK, (Role.DECIDES, Family.NEARLY_EXACT), (0.05, 0.0)),
+        _spec(Metric.CAPTURED_OPS, "count", Scope.STACK, _EXACT_EXPLAINS, (0.0, 0.0)),
+        _spec(Metric.GENERATED_KERNELS, "count", Scope.STACK, _EXACT_EXPLAINS, (0.0, 0.0)),
+        _spec(Metric.GUARDS, "count", Scope.STACK, _EXACT_EXPLAINS, (0.0, 0.0)),
+        _spec(Metric.BREAK_EVEN_CALLS, "count", Scope.HOST, (Role.ADVISORY, Family.NOISY), (0.20, 0.0)),
+        _spec(Metric.DEVICE_UTILIZATION, "fraction", Scope.HOST, (Role.ADVISORY, Family.NOISY), (0.05, 0.0)),
+    )
+}

@@ -1,0 +1,326 @@
+"""Frozen records <-> plain values (dict, list, str, number, bool, None), strictly.
+
+One decoder per type is built from its type hints and cached. Decoding is strict: no unknown keys, no
+missing ones, ``true`` is not a number, numbers are finite. Errors say where: ``run.json:
+trials[3].samples.compiled_latency[2]: ...``. The bytes come through :mod:`gate.hostile` first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import types
+import typing
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from enum import EnumMeta, StrEnum
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from gate.errors import FileError
+from gate.hostile import MAX_DEPTH, MAX_INTEGER, format_value
+from gate.limits import Limit
+
+T = TypeVar("T")
+_Decoder = Callable[[object], Any]
+
+_MAX_KEYS_NAMED = 24  # known keys listed in a mend; every record of ours has fewer than that
+
+
+class _InvalidError(Exception):
+    """A value that does not fit; containers add where it was as it bubbles up."""
+
+    def __init__(self, problem: str, mend: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.mend = mend
+        self.path: list[str] = []  # innermost first
+
+
+def decode(record_type: type[T], value: object, source: str, key: str = "") -> T:
+    """Decode a plain ``value`` into a record, or any type that records are made of.
+
+    ``source`` names the file in errors and ``key`` the place of ``value`` in it.
+
+    Raises:
+        FileError: With the file, the key path, what is wrong and the mend.
+    """
+    try:
+        decoder: _Decoder = _make_decoder(cast("Hashable", record_type))
+        return cast("T", decoder(value))
+    except _InvalidError as error:
+        path = "".join([key, *reversed(error.path)]).removeprefix(".")
+        raise FileError(source, path, error.problem, error.mend) from None
+
+
+def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type
+    """Encode a record into dicts, lists, strings and numbers; the inverse of :func:`decode`."""
+    kind = type(record)
+    if kind is float or kind is str or record is None or kind is int or kind is bool:
+        return record
+    if isinstance(record, StrEnum):
+        return record.value
+    if isinstance(record, (tuple, list)):
+        if set(map(type, record)) <= {float}:
+            return list(record)
+        return [encode(item) for item in record]
+    if isinstance(record, Mapping):
+        return {str(key): encode(item) for key, item in record.items()}
+    if dataclasses.is_dataclass(kind):
+        return {name: encode(getattr(record, name)) for name in _list_field_names(kind)}
+    raise TypeError(f"cannot encode {kind.__name__}")
+
+
+def find_nearest(name: str, known: Iterable[str]) -> str:
+    """Find the known name that is most like ``name``; ``""`` when none is."""
+    names = list(known)
+    swapped = [other for other in names if sorted(other) == sorted(name)]
+    return next(iter(swapped + difflib.get_close_matches(name, names, n=1, cutoff=0.6)), "")
+
+
+def format_key(key: object) -> str:
+    """Format one key as a piece of a key path: ``.name``, or ``['odd name']``."""
+    text = str(key)
+    return f".{text}" if text.isidentifier() else f"[{format_value(key)}]"
+
+
+@cache
+def _list_field_names(record_type: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(record_type))
+
+
+@cache
+def _make_decoder(annotation: Any) -> _Decoder:  # noqa: ANN401 -- an annotation can be anything
+    if annotation in _SCALARS:
+        return _SCALARS[annotation]
+    if isinstance(annotation, EnumMeta) and issubclass(annotation, StrEnum):
+        return _make_enum_decoder(annotation)
+    if dataclasses.is_dataclass(annotation):
+        return _make_record_decoder(cast("type", annotation))
+    make = _MAKERS.get(typing.get_origin(annotation))
+    if make is None:
+        raise TypeError(f"the codec does not know {annotation!r}")
+    return make(typing.get_args(annotation))
+
+
+def _expected(what: str, value: object) -> _InvalidError:
+    return _InvalidError(f"expected {what}, got {format_value(value)}", f"Write {what} there.")
+
+
+def _decode_float(value: object) -> float:
+    kind = type(value)
+    if kind is float or (kind is int and -MAX_INTEGER <= cast("int", value) <= MAX_INTEGER):
+        number = float(cast("float", value))
+        if math.isfinite(number):
+            return number
+    raise _expected("a finite number", value)
+
+
+def _decode_int(value: object) -> int:
+    if type(value) is int and -MAX_INTEGER <= value <= MAX_INTEGER:
+        return value
+    raise _expected("an integer of at most 64 bits", value)
+
+
+def _decode_bool(value: object) -> bool:
+    if type(value) is bool:
+        return value
+    raise _expected("true or false", value)
+
+
+def _decode_str(value: object) -> str:
+    if type(value) is str and (value.isascii() or _is_encodable(value)):
+        return value
+    raise _expected("text", value)
+
+
+def _is_encodable(text: str) -> bool:
+    """Whether it is without lone surrogates, which JSON can spell and no report could hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _decode_none(value: object) -> None:
+    if value is not None:
+        raise _expected("null", value)
+
+
+def _decode_floats(value: object) -> tuple[float, ...]:
+    # The fast path of raw samples: a sum is finite only when every term is.
+    if type(value) is list and set(map(type, value)) == {float} and math.isfinite(sum(value)):
+        return tuple(value)
+    return cast("tuple[float, ...]", _decode_floats_slowly(value))
+
+
+def _decode_object(value: object, depth: int = 0) -> object:
+    """Any plain value; numbers are checked, containers are copied."""
+    if depth > MAX_DEPTH:
+        raise _InvalidError(f"is nested deeper than {MAX_DEPTH} levels", "Write a flatter value there.")
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, float):
+        return _decode_float(value)
+    if isinstance(value, int):
+        return _decode_int(value)
+    if isinstance(value, list):
+        return list(_make_items_decoder(lambda item: _decode_object(item, depth + 1))(value))
+    if isinstance(value, dict):
+        return _make_entries_decoder(_decode_str, lambda item: _decode_object(item, depth + 1))(value)
+    raise _expected("a plain value", value)
+
+
+def _make_limited_decoder(arguments: tuple[Any, ...]) -> _Decoder:
+    decode_value: _Decoder = _make_decoder(arguments[0])
+    limit: Limit = arguments[1]
+
+    def decode_limited(value: object) -> object:
+        decoded = decode_value(value)
+        if not limit.holds(decoded):
+            raise _expected(limit.describe(), value)
+        return decoded
+
+    return decode_limited
+
+
+def _make_tuple_decoder(arguments: tuple[Any, ...]) -> _Decoder:
+    return _decode_floats if arguments[0] is float else _make_items_decoder(_make_decoder(arguments[0]))
+
+
+def _make_items_decoder(decode_item: _Decoder) -> _Decoder:
+    def decode_items(value: object) -> tuple[Any, ...]:
+        if type(value) is not list:
+            raise _expected("a list", value)
+        items: list[Any] = []
+        try:
+            for item in value:
+                items.append(decode_item(item))  # noqa: PERF401 -- its length tells where an item failed
+        except _InvalidError as error:
+            error.path.append(f"[{len(items)}]")
+            raise
+        return tuple(items)
+
+    return decode_items
+
+
+def _make_mapping_decoder(arguments: tuple[Any, ...]) -> _Decoder:
+    return _make_entries_decoder(_make_decoder(arguments[0]), _make_decoder(arguments[1]))
+
+
+def _make_entries_decoder(decode_key: _Decoder, decode_item: _Decoder) -> _Decoder:
+    def decode_entries(value: object) -> dict[Any, Any]:
+        if type(value) is not dict:
+            raise _expected("a mapping", value)
+        items: dict[Any, Any] = {}
+        key: object = None
+        try:
+            for key, item in value.items():
+                items[decode_key(key)] = decode_item(item)
+        except _InvalidError as error:
+            error.path.append(format_key(key))
+            raise
+        return items
+
+    return decode_entries
+
+
+def _make_union_decoder(members: tuple[Any, ...]) -> _Decoder:
+    """``T | None``, and ``T | tuple[T, ...]`` for keys that take one value or a list."""
+    optional = types.NoneType in members
+    lists = [_make_decoder(member) for member in members if typing.get_origin(member) is tuple]
+    others = [
+        _make_decoder(member)
+        for member in members
+        if member is not types.NoneType and typing.get_origin(member) is not tuple
+    ]
+    if len(lists) > 1 or len(others) > 1:
+        raise TypeError(f"the codec does not know the union of {members!r}")
+    decode_list: _Decoder | None = next(iter(lists), None)
+    decode_other: _Decoder = [*others, *lists][0]
+
+    def decode_union(value: object) -> object:
+        if value is None and optional:
+            return None
+        if decode_list is not None and type(value) is list:
+            return decode_list(value)
+        return decode_other(value)
+
+    return decode_union
+
+
+def _make_enum_decoder(enumeration: type[StrEnum]) -> _Decoder:
+    members = {member.value: member for member in enumeration}
+
+    def decode_member(value: object) -> object:
+        member = members.get(value) if type(value) is str else None
+        if member is None:
+            raise _describe_member(value, list(members))
+        return member
+
+    return decode_member
+
+
+def _describe_member(value: object, known: list[str]) -> _InvalidError:
+    nearest = find_nearest(value, known) if isinstance(value, str) else ""
+    problem = f"expected one of {', '.join(known)}, got {format_value(value)}"
+    return _InvalidError(problem, f"Did you mean {nearest!r}?" if nearest else "Write one of these.")
+
+
+def _make_record_decoder(record_type: type) -> _Decoder:
+    hints = typing.get_type_hints(record_type, include_extras=True)
+    fields = dataclasses.fields(record_type)
+    decoders = {field.name: _make_decoder(hints[field.name]) for field in fields}
+    required = [
+        field.name
+        for field in fields
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+
+    def decode_record(value: object) -> object:
+        if type(value) is not dict:
+            raise _expected("a mapping", value)
+        values: dict[str, Any] = {}
+        name: Any = None
+        try:
+            for name, item in value.items():
+                decoder = decoders.get(name)
+                if decoder is None:
+                    raise _describe_unknown(name, decoders)
+                values[name] = decoder(item)
+        except _InvalidError as error:
+            error.path.append(format_key(name))
+            raise
+        for name in required:
+            if name not in values:
+                raise _InvalidError(f"the key {name!r} is missing", f"Add {name!r} there.")
+        return record_type(**values)
+
+    return decode_record
+
+
+def _describe_unknown(name: object, known: Iterable[str]) -> _InvalidError:
+    names = sorted(known)
+    nearest = find_nearest(str(name), names)
+    listed = ", ".join(names[:_MAX_KEYS_NAMED])
+    mend = f"Did you mean {nearest!r}?" if nearest else f"Known keys: {listed}."
+    return _InvalidError("unknown key", mend)
+
+
+_SCALARS: dict[Any, _Decoder] = {
+    float: _decode_float,
+    int: _decode_int,
+    bool: _decode_bool,
+    str: _decode_str,
+    object: _decode_object,
+    types.NoneType: _decode_none,
+}
+_decode_floats_slowly = _make_items_decoder(_decode_float)
+_MAKERS: dict[Any, Callable[[tuple[Any, ...]], _Decoder]] = {
+    typing.Annotated: _make_limited_decoder,
+    tuple: _make_tuple_decoder,
+    Mapping: _make_mapping_decoder,
+    types.UnionType: _make_union_decoder,
+    typing.Union: _make_union_decoder,
+}

@@ -1,0 +1,109 @@
+"""What the lab asks of a worker process and what the worker leaves on disk; torch-free.
+
+One trial is two fresh processes on one private cache directory, empty at first:
+
+- ``cold``: times the first compiled call, then the warm rounds;
+- ``warm``: finds the caches full: warm compile time, peak memory, Python calls, drift.
+
+A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled
+headers), so that no case is charged for it.
+
+A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
+and the file's last ``stage`` says where it happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gate.records import (
+    Case,
+    CodeIdentity,
+    Conditions,
+    Environment,
+    FailureKind,
+    GraphBreak,
+    Metric,
+)
+
+
+class WorkerRole(StrEnum):
+    """What a worker process measures."""
+
+    PRIME = "prime"
+    COLD = "cold"
+    WARM = "warm"
+
+
+class Stage(StrEnum):
+    """Where a worker is; stages in the order in which they can occur."""
+
+    START = "start"  # interpreter and pytest start-up: the tool's own overhead
+    IMPORT = "import"  # torch, Inductor, the factory's module
+    BUILD = "build"  # the factory, moving to device and dtype
+    EAGER = "eager"  # first eager calls
+    COMPILE = "compile"  # first compiled call
+    WARMUP = "warmup"
+    ROUNDS = "rounds"  # pytest-benchmark's timed rounds
+    CANARY = "canary"
+    MEMORY = "memory"
+    CALLS = "calls"  # compile under a call counter
+    DRIFT = "drift"
+    DONE = "done"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sampling:
+    """How much a trial samples; method 1.2 as told in docs/decision.md."""
+
+    super_blocks: int = 15  # ABBA groups: each is two eager and two compiled blocks
+    block_s: float = 0.010  # a block lasts at least this long, so that the timer is below 0.1 %
+    max_block_calls: int = 1000
+    warmup_s: float = 0.2  # at least this long, and at least min_warmup_calls
+    min_warmup_calls: int = 5
+    max_rounds_s: float = 20.0  # fewer super-blocks when they would take longer than this
+    drift_seeds: int = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerRequest:
+    """One worker process. Caches and environment variables are set by whoever spawns it."""
+
+    role: WorkerRole
+    case: Case | None  # None for ``prime``
+    device: str  # "cpu", "cuda", "cuda:1"
+    threads: int  # intra-op threads
+    directory: str  # measured code is imported from here
+    result: str  # path of the WorkerResult to write
+    benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
+    sampling: Sampling = field(default_factory=Sampling)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerFailure:
+    """What went wrong inside the worker; a crash leaves none, only the last stage."""
+
+    kind: FailureKind
+    message: str  # "ValueError: ...": one line
+    traceback: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerResult:
+    """What one worker process measured so far."""
+
+    role: WorkerRole
+    stage: Stage
+    samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
+    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
+    workload: Mapping[str, str] = field(default_factory=dict)
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    recompile_reasons: tuple[str, ...] = ()
+    phases_s: Mapping[str, float] = field(default_factory=dict)
+    stages_s: Mapping[str, float] = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=Conditions)
+    environment: Environment | None = None
+    failure: WorkerFailure | None = None
+    warnings: tuple[str, ...] = ()

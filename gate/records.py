@@ -1,0 +1,407 @@
+"""Every record and enumeration of the domain; read this file first.
+
+All records are frozen, keyword-only and torch-free. Sequences are tuples. Times are in seconds,
+memory in bytes, ratios and changes are bare fractions (0.05 is 5 %), and a *change* is positive
+when the candidate is worse. Records are parsed at the border (:mod:`gate.codec`) and trusted after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Task(StrEnum):
+    """What one call of the workload does."""
+
+    INFERENCE = "inference"
+    TRAINING = "training"
+
+
+class DType(StrEnum):
+    """Floating-point type of parameters and floating-point inputs."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+
+
+class Mode(StrEnum):
+    """The ``mode`` argument of ``torch.compile``."""
+
+    DEFAULT = "default"
+    REDUCE_OVERHEAD = "reduce-overhead"
+    MAX_AUTOTUNE = "max-autotune"
+
+
+class Metric(StrEnum):
+    """What is measured; units, scope and role of each are in :mod:`gate.metrics`."""
+
+    WARM_SPEEDUP = "warm_speedup"
+    COMPILED_LATENCY = "compiled_latency"
+    EAGER_LATENCY = "eager_latency"
+    COLD_COMPILE_TIME = "cold_compile_time"
+    WARM_COMPILE_TIME = "warm_compile_time"
+    PEAK_MEMORY = "peak_memory"
+    MEMORY_RATIO = "memory_ratio"
+    COMPILE_PEAK_MEMORY = "compile_peak_memory"
+    DRIFT = "drift"
+    DRIFT_FLOAT32 = "drift_float32"
+    GRAPH_BREAKS = "graph_breaks"
+    RECOMPILES = "recompiles"
+    UNIQUE_GRAPHS = "unique_graphs"
+    EAGER_FALLBACKS = "eager_fallbacks"
+    CUDAGRAPH_SKIPS = "cudagraph_skips"
+    CACHE_MISSES = "cache_misses"
+    COMPILE_CALLS = "compile_calls"
+    CAPTURED_OPS = "captured_ops"
+    GENERATED_KERNELS = "generated_kernels"
+    GUARDS = "guards"
+    BREAK_EVEN_CALLS = "break_even_calls"
+    DEVICE_UTILIZATION = "device_utilization"
+
+
+class Status(StrEnum):
+    """Result of one comparison. It starts INCONCLUSIVE and moves only on evidence."""
+
+    REGRESSED = "REGRESSED"
+    IMPROVED = "IMPROVED"
+    UNCHANGED = "UNCHANGED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NOT_COMPARABLE = "NOT_COMPARABLE"
+    NEW = "NEW"
+    MISSING = "MISSING"
+    FAILED = "FAILED"
+    ACCEPTED = "ACCEPTED"
+
+
+class Reason(StrEnum):
+    """Stable codes that say why a comparison has its status."""
+
+    EXACT_EQUAL = "exact_equal"  # UNCHANGED: a counter has the same value
+    EXACT_CHANGED = "exact_changed"  # REGRESSED or IMPROVED: a counter moved
+    COUNTER_UNSTABLE = "counter_unstable"  # INCONCLUSIVE: a counter differs between trials of one arm
+    WITHIN_NOISE = "within_noise"  # UNCHANGED: no sign of a change, and a relevant one would have shown
+    BELOW_THRESHOLD = "below_threshold"  # UNCHANGED: a change, significant but too small to matter
+    BEYOND_BAR = "beyond_bar"  # REGRESSED or IMPROVED: significant and relevant
+    LIMIT_EXCEEDED = "limit_exceeded"  # REGRESSED: beyond an absolute limit that needs no baseline
+    SUSPECT = "suspect"  # INCONCLUSIVE: looks changed, not settled within the budget
+    NOISE_TOO_HIGH = "noise_too_high"  # INCONCLUSIVE: even a large change could not have been seen
+    MACHINE_SHIFT = "machine_shift"  # INCONCLUSIVE: the whole machine got slower or faster
+    SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: eager moved as much as compiled
+    UNCORROBORATED = "uncorroborated"  # INCONCLUSIVE: compile time moved, its noise-free proxies did not
+    EAGER_FASTER = "eager_faster"  # UNCHANGED: the speedup fell only because eager got faster
+    FEW_TRIALS = "few_trials"  # INCONCLUSIVE: too few trials to know the noise
+    NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
+    OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: host metric, recorded on another host
+    OTHER_STACK = "other_stack"  # NOT_COMPARABLE: recorded with another software stack
+    STALE_DEFINITION = "stale_definition"  # NOT_COMPARABLE: the case's definition has changed since
+    NOT_RECORDED = "not_recorded"  # NOT_COMPARABLE: the baseline lacks this metric
+    NOT_MEASURED = "not_measured"  # MISSING: the candidate lacks a metric that the baseline has
+    NOT_RUN = "not_run"  # MISSING: planned, no trial came back
+    CASE_FAILED = "case_failed"  # FAILED: see the failure's stage and message
+    ACCEPTED = "accepted"  # ACCEPTED: worse, within an acceptance in force
+
+
+class Outcome(StrEnum):
+    """Outcome of a whole verdict, strongest first; see ``Verdict.outcome``."""
+
+    INCOMPLETE = "INCOMPLETE"
+    REGRESSION = "REGRESSION"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NOTHING_COMPARED = "NOTHING_COMPARED"
+    PASS = "PASS"
+
+
+class FailureKind(StrEnum):
+    """How a case failed."""
+
+    ERROR = "error"  # an exception in the factory, the model or the compiler
+    CRASH = "crash"  # the worker died on a signal or exited without a result
+    KILLED = "killed"  # SIGKILL that the gate did not send: most often out of memory
+    HANG = "hang"  # over the time limit
+    NOT_FINITE = "not_finite"  # NaN or infinity in an output, gradient or measurement
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """One model x task x dtype x size x mode, the unit that is measured and judged.
+
+    Exactly one of ``factory`` (``package.module:function``) and ``node`` (a pytest node id of a
+    user's own ``compile_benchmark`` test) is non-empty.
+    """
+
+    id: str  # "bert/inference-float32-smoke-default": model, slash, the rest
+    model: str
+    factory: str = ""
+    node: str = ""
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    task: Task = Task.INFERENCE
+    dtype: DType = DType.FLOAT32
+    size: str = "smoke"
+    mode: Mode = Mode.DEFAULT
+    dynamic: bool | None = None
+    tags: tuple[str, ...] = ()
+    expected_s: float = 30.0  # one trial on the reference machine; only used to estimate time left
+    definition: str = ""  # hash of all that defines the workload; a changed definition is stale
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arm:
+    """What is under test: an interpreter and the directory that its measured code is imported from."""
+
+    name: str
+    python: str
+    directory: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Environment:
+    """Fingerprint of a host and its software stack; ``""`` where something does not exist."""
+
+    device_kind: str  # "cpu" or "cuda"
+    device_model: str  # GPU name, or the CPU model again
+    device_uuid: str
+    driver: str
+    clocks: str  # clock and power policy, e.g. "locked 1410 MHz, 700 W"
+    cpu: str
+    cores: int
+    threads: int  # intra-op threads of a worker
+    isa: str  # what Inductor vectorizes for: "avx2", "avx512"
+    torch: str
+    triton: str
+    cuda: str
+    python: str  # "3.11"
+    compiler: str  # "g++ 12.2.0"
+    libraries: Mapping[str, str] = field(default_factory=dict)  # name -> version
+    settings: Mapping[str, str] = field(default_factory=dict)  # float32_matmul_precision, ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provenance:
+    """Where a run or a baseline comes from."""
+
+    commit: str = ""
+    dirty: bool = False
+    created: str = ""  # ISO 8601, UTC
+    author: str = ""
+    reason: str = ""
+    run_url: str = ""
+    gate_version: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GraphBreak:
+    """One graph break: the reason that Dynamo gives and the user's line that caused it."""
+
+    reason: str
+    location: str  # "file.py:12", or "" where Dynamo does not say
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CodeIdentity:
+    """Hash of all generated code of a case, and of each kernel by name."""
+
+    digest: str  # "" where it cannot be known
+    kernels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conditions:
+    """The machine around one trial."""
+
+    load_before: float = 0.0  # 1-minute load average
+    load_after: float = 0.0
+    canaries_s: Mapping[str, float] = field(default_factory=dict)  # fixed micro-workloads, median seconds
+    throttled: tuple[str, ...] = ()  # reasons the device gave for lowering its clocks
+    foreign_processes: int = 0  # other processes seen on the device
+    clock_mhz: float = 0.0
+    temperature_c: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """One measurement of one case in one arm, in fresh processes with private caches.
+
+    ``samples`` holds raw values in SI units, one sample a call. Paired latencies are stored in
+    schedule order: block ``i`` of eager and block ``i`` of compiled belong to one pair.
+    """
+
+    case_id: str
+    index: int
+    arm: str = "head"
+    started: str = ""  # ISO 8601, UTC
+    samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
+    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
+    workload: Mapping[str, str] = field(default_factory=dict)  # parameters, outputs, reference checksum
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    recompile_reasons: tuple[str, ...] = ()
+    phases_s: Mapping[str, float] = field(default_factory=dict)  # compile phases by Dynamo's own clocks
+    stages_s: Mapping[str, float] = field(default_factory=dict)  # where the trial's wall time went
+    overhead_s: float = 0.0  # wall time of the trial that no stage accounts for: the tool's own
+    conditions: Conditions = field(default_factory=Conditions)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseFailure:
+    """A case that could not be measured in one trial; the others go on."""
+
+    case_id: str
+    trial: int
+    kind: FailureKind
+    stage: str
+    message: str
+    log_tail: str = ""
+    arm: str = "head"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """What came back from measuring a plan. ``cases`` is the plan: it, not ``trials``, is the index."""
+
+    cases: tuple[Case, ...]
+    environment: Environment
+    provenance: Provenance
+    trials: tuple[Trial, ...] = ()
+    failures: tuple[CaseFailure, ...] = ()
+    selection: str = ""
+    trials_planned: int = 1  # at least this many a case
+    toolchain_s: float = 0.0  # ISA probe and precompiled headers, paid once, charged to no case
+    wall_s: float = 0.0
+    finished: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Baseline:
+    """What is stored for one case in one environment: one value per metric and trial."""
+
+    case_id: str
+    definition: str
+    environment: Environment
+    provenance: Provenance
+    trials: Mapping[Metric, tuple[float, ...]]
+    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
+    workload: Mapping[str, str] = field(default_factory=dict)
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    canaries_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # per trial, as ``trials``
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Acceptance:
+    """A known change that somebody took responsibility for, until a date."""
+
+    case: str  # case id or glob
+    metric: Metric
+    allowance: float  # fraction (log2 units for drift, count for counters)
+    reason: str
+    author: str
+    expires: str  # ISO date; the day itself still counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Threshold:
+    """The smallest change that is worth a human: both parts must be exceeded."""
+
+    relative: float  # fraction of the baseline
+    absolute: float  # in the metric's unit
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Override:
+    """A threshold for some cases and one metric, with the reason it exists."""
+
+    case: str  # case id or glob
+    metric: Metric
+    threshold: Threshold
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """Everything that decides besides the data."""
+
+    thresholds: Mapping[Metric, Threshold]
+    overrides: tuple[Override, ...] = ()
+    acceptances: tuple[Acceptance, ...] = ()
+    today: str = ""  # ISO date: the decision has no clock of its own
+    error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
+    looks: int = 1  # how often this run's data were judged: the budget is divided by it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A metric's value in one arm, in the metric's unit."""
+
+    centre: float
+    low: float
+    high: float
+    noise: float  # standard deviation between trials, of log values where the metric is a ratio scale
+    n: int  # trials
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """Candidate against baseline; + is worse. Fractions, or units for counters and drift."""
+
+    centre: float
+    low: float
+    high: float
+    detectable: float  # smallest change that would have been noticed with 95 % probability
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """One case and metric, judged. ``decides`` is false for controls, advisories and explanations."""
+
+    case_id: str
+    metric: Metric
+    status: Status
+    reason: Reason
+    sentence: str
+    decides: bool
+    baseline: Estimate | None = None
+    candidate: Estimate | None = None
+    change: Change | None = None
+    threshold: Threshold | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Explanation:
+    """One piece of evidence for why a case moved."""
+
+    case_id: str
+    kind: str  # graph_break, recompile, identity, eager, machine, workload, compile_phase, cache
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MachineShift:
+    """How the machine as a whole differs from when the baselines were recorded."""
+
+    canary: float = 0.0  # signed fraction, + is slower; 0 when unknown
+    suite: float = 0.0  # median change of eager latency over the cases
+    known: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """The judgement of a run, with all that a report needs."""
+
+    outcome: Outcome
+    headline: str
+    cases: tuple[Case, ...]
+    comparisons: tuple[Comparison, ...]
+    failures: tuple[CaseFailure, ...]
+    explanations: tuple[Explanation, ...]
+    next_steps: tuple[str, ...]
+    notes: tuple[str, ...]  # what a reader must know: unjudged metrics, expired acceptances
+    machine: MachineShift
+    environment: Environment
+    provenance: Provenance
+    baseline_provenance: tuple[Provenance, ...] = ()
+    baseline_environments: tuple[str, ...] = ()
+    trials: int = 0
+    wall_s: float = 0.0
+    toolchain_s: float = 0.0
+    overhead_s: float = 0.0

@@ -1,0 +1,194 @@
+"""Models and tests -> cases: the reference registry, the user's registry files and ``gate.yml``."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.resources
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib.machinery import PathFinder
+from itertools import product
+from pathlib import Path
+
+from gate.codec import find_nearest
+from gate.config import Config
+from gate.entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
+from gate.errors import FileError
+from gate.records import Case, DType, Mode, Task
+from gate.selection import select_cases
+from gate.yaml_border import load_yaml
+
+__all__ = ["load_cases", "select_cases"]
+
+_DEFINITION_CHARS = 16  # 64 bits: definitions are compared within one case only
+_REFERENCE_PACKAGE = "gate.models"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Entry:
+    """A model or a test, and where it is written."""
+
+    entry: ModelEntry | TestEntry
+    file: str
+    key: str
+
+
+def load_cases(config: Config) -> tuple[Case, ...]:
+    """Load all cases: the reference models, the registry files, then those of ``gate.yml``.
+
+    Nothing is imported: a factory that does not exist is found by the worker.
+
+    Raises:
+        FileError: An unusable file, a duplicate model or case, an override that matches no case.
+    """
+    entries = [*_load_registries(config), *_list_own_entries(config)]
+    _check_names(entries)
+    cases: dict[str, Case] = {}
+    for entry in entries:
+        for case in _make_cases(entry):
+            if case.id in cases:
+                problem = f"makes the case {case.id!r} twice"
+                raise FileError(entry.file, entry.key, problem, "Remove one of the two.")
+            cases[case.id] = case
+    _check_overrides(config, cases)
+    return tuple(cases.values())
+
+
+def _load_registries(config: Config) -> Iterator[_Entry]:
+    reference = Path(str(importlib.resources.files("gate"))) / "models" / "registry.yml"
+    for path in ((reference,) if config.reference_models else ()) + config.registry:
+        file, document = load_yaml(RegistryFile, path)
+        for key, entry in _list_entries(file.models, file.tests):
+            yield _Entry(entry=entry, file=f"{path}:{document.find_line(key)}", key=key)
+
+
+def _list_own_entries(config: Config) -> Iterator[_Entry]:
+    for key, entry in _list_entries(config.models, config.tests):
+        yield _Entry(entry=entry, file=config.origins.get(key, config.source), key=key)
+
+
+def _list_entries(
+    models: tuple[ModelEntry, ...], tests: tuple[TestEntry, ...]
+) -> Iterator[tuple[str, ModelEntry | TestEntry]]:
+    yield from ((f"models[{index}]", model) for index, model in enumerate(models))
+    yield from ((f"tests[{index}]", test) for index, test in enumerate(tests))
+
+
+def _check_names(entries: list[_Entry]) -> None:
+    seen: dict[str, _Entry] = {}
+    for entry in entries:
+        name = entry.entry.name
+        if name in seen:
+            problem = f"the name {name!r} is taken by {seen[name].file}"
+            mend = "Rename one of the two, or leave the reference models out with 'reference_models: false'."
+            raise FileError(entry.file, f"{entry.key}.name", problem, mend)
+        seen[name] = entry
+
+
+def _check_overrides(config: Config, cases: dict[str, Case]) -> None:
+    for index, override in enumerate(config.overrides):
+        if not any(fnmatchcase(case_id, override.case) for case_id in cases):
+            key = f"overrides[{index}].case"
+            nearest = find_nearest(override.case, cases)
+            mend = f"Did you mean {nearest!r}?" if nearest else "List the cases with `compile-gate models`."
+            file = config.origins.get(key, config.source)
+            raise FileError(file, key, f"{override.case!r} matches no case", mend)
+
+
+def _make_cases(entry: _Entry) -> Iterator[Case]:
+    if isinstance(entry.entry, TestEntry):
+        yield _make_test_case(entry.entry)
+        return
+    source_digest = _compute_source_digest(entry, entry.entry.factory)
+    for index, case in enumerate(entry.entry.cases):
+        for axes in _expand_axes(case):
+            _check_size(entry, index, axes[0])
+            yield _make_model_case(entry.entry, case, axes, source_digest)
+
+
+def _expand_axes(case: CaseEntry) -> Iterator[tuple[str, Task, DType, Mode]]:
+    sizes = case.size if isinstance(case.size, tuple) else (case.size,)
+    tasks = case.task if isinstance(case.task, tuple) else (case.task,)
+    dtypes = case.dtype if isinstance(case.dtype, tuple) else (case.dtype,)
+    modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
+    return product(sizes, tasks, dtypes, modes)
+
+
+def _check_size(entry: _Entry, index: int, size: str) -> None:
+    sizes = entry.entry.sizes if isinstance(entry.entry, ModelEntry) else {}
+    if sizes and size not in sizes:
+        nearest = find_nearest(size, sizes)
+        mend = f"Did you mean {nearest!r}?" if nearest else f"Sizes of this model: {', '.join(sizes)}."
+        raise FileError(entry.file, f"{entry.key}.cases[{index}].size", f"unknown size {size!r}", mend)
+
+
+def _make_test_case(entry: TestEntry) -> Case:
+    definition = {"node": entry.node, "task": entry.task, "dtype": entry.dtype}
+    return Case(
+        id=f"{entry.name}/test",
+        model=entry.name,
+        node=entry.node,
+        task=entry.task,
+        dtype=entry.dtype,
+        tags=entry.tags,
+        expected_s=entry.expected_s,
+        definition=_compute_digest(definition),
+    )
+
+
+def _make_model_case(
+    entry: ModelEntry, case: CaseEntry, axes: tuple[str, Task, DType, Mode], source_digest: str
+) -> Case:
+    size, task, dtype, mode = axes
+    arguments = {**entry.arguments, **entry.sizes.get(size, {})}
+    suffix = "-dynamic" if entry.dynamic else ""
+    definition = {
+        "factory": entry.factory,
+        "arguments": arguments,
+        "task": task,
+        "dtype": dtype,
+        "mode": mode,
+        "dynamic": entry.dynamic,
+        "source": source_digest,
+    }
+    return Case(
+        id=f"{entry.name}/{task}-{dtype}-{size}-{mode}{suffix}",
+        model=entry.name,
+        factory=entry.factory,
+        arguments=arguments,
+        task=task,
+        dtype=dtype,
+        size=size,
+        mode=mode,
+        dynamic=entry.dynamic,
+        tags=case.tags,
+        expected_s=case.expected_s,
+        definition=_compute_digest(definition),
+    )
+
+
+def _compute_digest(definition: Mapping[str, object]) -> str:
+    canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:_DEFINITION_CHARS]
+
+
+def _compute_source_digest(entry: _Entry, factory: str) -> str:
+    """Hash the source of a reference model's module, found without importing it; ``""`` for others.
+
+    A user's module is not hashed: it may import anything, and its commit is in the provenance.
+    """
+    module = factory.partition(":")[0]
+    if not module.startswith(_REFERENCE_PACKAGE + "."):
+        return ""
+    search = [str(importlib.resources.files("gate"))]
+    spec = None
+    for part in module.split(".")[1:]:
+        spec = PathFinder.find_spec(part, search)
+        search = list((spec and spec.submodule_search_locations) or [])
+    if spec is None or spec.origin is None:
+        problem = f"there is no module {module!r} among the reference models"
+        raise FileError(entry.file, f"{entry.key}.factory", problem, "Check the module's name.")
+    source = Path(spec.origin).read_bytes().replace(b"\r\n", b"\n")
+    return hashlib.sha256(source).hexdigest()

@@ -1,0 +1,167 @@
+"""JSON Schemas of every file, generated from the records: ``python -m gate.schema [--check]``.
+
+They are checked in under ``gate/schemas/`` so that editors and other tools can use them; ``--check``
+says whether they are up to date and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.resources
+import json
+import sys
+import types
+import typing
+from collections.abc import Mapping
+from enum import EnumMeta, StrEnum
+from pathlib import Path
+from typing import Any, cast
+
+from gate.codec import BASELINE, RUN, VERDICT, FileKind, encode, write_atomic
+from gate.entries import AcceptedFile, GateFile, RegistryFile
+from gate.errors import UsageError
+from gate.records import Baseline, Run, Verdict
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_ROOTS: Mapping[str, tuple[type, FileKind | None]] = {
+    "config": (GateFile, None),
+    "registry": (RegistryFile, None),
+    "accepted": (AcceptedFile, None),
+    "run": (Run, RUN),
+    "verdict": (Verdict, VERDICT),
+    "baseline": (Baseline, BASELINE),
+}
+_SCALARS: Mapping[Any, dict[str, object]] = {
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    types.NoneType: {"type": "null"},
+    object: {},
+}
+
+
+def list_schemas() -> tuple[str, ...]:
+    """List the names that :func:`render_schema` knows."""
+    return tuple(_ROOTS)
+
+
+def render_schema(name: str) -> str:
+    """Render the JSON Schema of a kind of file.
+
+    Raises:
+        UsageError: There is no such kind.
+    """
+    if name not in _ROOTS:
+        raise UsageError(f"there is no schema {name!r}", f"Name one of {', '.join(_ROOTS)}.")
+    return json.dumps(make_schema(name), indent=1) + "\n"
+
+
+def make_schema(name: str) -> dict[str, object]:
+    """Make the JSON Schema of a kind of file as plain values."""
+    record_type, kind = _ROOTS[name]
+    definitions: dict[str, dict[str, object]] = {}
+    root = _describe_record(record_type, definitions)
+    if kind is not None:
+        properties = cast("dict[str, object]", root["properties"])
+        root["properties"] = {"schema": {"const": kind.schema}, **properties}
+        root["required"] = ["schema", *cast("list[str]", root["required"])]
+    return {"$schema": _DIALECT, "title": f"compile-gate {name}", **root, "$defs": definitions}
+
+
+def _describe_type(annotation: Any, definitions: dict[str, dict[str, object]]) -> dict[str, object]:  # noqa: ANN401 -- an annotation can be anything
+    if annotation in _SCALARS:
+        return dict(_SCALARS[annotation])
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return {**_describe_type(arguments[0], definitions), **arguments[1].to_schema()}
+    if origin is tuple:
+        return {"type": "array", "items": _describe_type(arguments[0], definitions)}
+    if origin is Mapping:
+        return _describe_mapping(arguments, definitions)
+    if origin in (types.UnionType, typing.Union):
+        return {"anyOf": [_describe_type(member, definitions) for member in arguments]}
+    return _describe_named(annotation, definitions)
+
+
+def _describe_mapping(
+    arguments: tuple[Any, ...], definitions: dict[str, dict[str, object]]
+) -> dict[str, object]:
+    described: dict[str, object] = {
+        "type": "object",
+        "additionalProperties": _describe_type(arguments[1], definitions),
+    }
+    if arguments[0] is not str:
+        described["propertyNames"] = _describe_type(arguments[0], definitions)
+    return described
+
+
+def _describe_named(annotation: Any, definitions: dict[str, dict[str, object]]) -> dict[str, object]:  # noqa: ANN401 -- a record or an enumeration
+    name = annotation.__name__
+    if name not in definitions:
+        definitions[name] = {}  # taken before its parts are described
+        definitions[name] = (
+            {"enum": [member.value for member in cast("type[StrEnum]", annotation)]}
+            if isinstance(annotation, EnumMeta)
+            else _describe_record(annotation, definitions)
+        )
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _describe_record(record_type: type, definitions: dict[str, dict[str, object]]) -> dict[str, object]:
+    hints = typing.get_type_hints(record_type, include_extras=True)
+    properties: dict[str, object] = {}
+    required: list[str] = []
+    for field in dataclasses.fields(record_type):
+        described = _describe_type(hints[field.name], definitions)
+        if field.default is not dataclasses.MISSING:
+            described["default"] = encode(field.default)
+        elif field.default_factory is dataclasses.MISSING:
+            required.append(field.name)
+        properties[field.name] = described
+    return {
+        "description": (record_type.__doc__ or "").partition("\n")[0].replace("``", "`"),
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def save_schemas(directory: Path) -> None:
+    """Write all schemas."""
+    for name in _ROOTS:
+        write_atomic(directory / f"{name}.json", render_schema(name))
+
+
+def list_outdated(directory: Path) -> tuple[str, ...]:
+    """List the schemas whose file is missing or not what would be written, and strange files."""
+    found = {path.stem: path.read_text(encoding="utf-8") for path in directory.glob("*.json")}
+    return tuple(
+        sorted(
+            name for name in {*_ROOTS, *found} if name not in _ROOTS or found.get(name) != render_schema(name)
+        )
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write the schemas, or check them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m gate.schema", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
+    directory = Path(str(importlib.resources.files("gate"))) / "schemas"
+    if not parser.parse_args(argv).check:
+        save_schemas(directory)
+        return 0
+    outdated = list_outdated(directory)
+    if outdated:
+        sys.stderr.write(
+            f"out of date in {directory.name}: {', '.join(outdated)}\nRun python -m gate.schema.\n"
+        )
+    return 1 if outdated else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

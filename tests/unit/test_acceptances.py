@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.acceptances import load_acceptances, parse_allowance, save_acceptance
+from gate.errors import FileError, UsageError
+from gate.records import Acceptance, Metric
+
+TODAY = "2026-03-04"
+FIRST = Acceptance(
+    case="bert/*",
+    metric=Metric.COMPILED_LATENCY,
+    allowance=0.08,
+    reason='the "new" attention: #123',
+    author="A. Person",
+    expires="2026-06-30",
+)
+SECOND = replace(FIRST, case="vit/inference", metric=Metric.GRAPH_BREAKS, allowance=1.0)
+
+
+def save_all(path: Path, *acceptances: Acceptance) -> None:
+    """Save one after the other."""
+    for acceptance in acceptances:
+        save_acceptance(path, acceptance, TODAY)
+
+
+def test_a_missing_file_accepts_nothing(tmp_path: Path) -> None:
+    """The file appears with the first acceptance."""
+    assert load_acceptances(tmp_path / "accepted.yml") == ()
+
+
+def test_saved_acceptances_load_in_order(tmp_path: Path) -> None:
+    """Text, numbers and dates survive."""
+    path = tmp_path / "baselines" / "accepted.yml"
+    save_all(path, SECOND, FIRST)
+    assert load_acceptances(path) == (SECOND, FIRST)
+
+
+def test_the_file_is_for_people_to_read(tmp_path: Path) -> None:
+    """A key a line, so that reviews and merges are easy."""
+    save_all(tmp_path / "accepted.yml", FIRST)
+    assert (
+        (tmp_path / "accepted.yml").read_text(encoding="utf-8")
+        == """\
+# Changes that somebody took responsibility for; past its expiry one no longer counts.
+version: 1
+accepted:
+  - case: "bert/*"
+    metric: compiled_latency
+    allowance: 0.08
+    reason: "the \\"new\\" attention: #123"
+    author: "A. Person"
+    expires: "2026-06-30"
+"""
+    )
+
+
+def test_the_same_case_and_metric_is_replaced_in_place(tmp_path: Path) -> None:
+    """The newer word counts; its neighbours stay where they are."""
+    path = tmp_path / "accepted.yml"
+    again = replace(FIRST, allowance=0.2, expires="2026-12-31")
+    save_all(path, FIRST, SECOND, again)
+    assert load_acceptances(path) == (again, SECOND)
+
+
+def test_comments_survive_an_addition(tmp_path: Path) -> None:
+    """People write why; adding an entry must not delete it."""
+    path = tmp_path / "accepted.yml"
+    save_all(path, FIRST)
+    path.write_text("# ours\n" + path.read_text(encoding="utf-8") + "\n\n", encoding="utf-8")
+    save_all(path, SECOND)
+    assert path.read_text(encoding="utf-8").startswith("# ours\n")
+    assert load_acceptances(path) == (FIRST, SECOND)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version: 1\n",
+        "version: 1\naccepted: []\n",
+        "accepted: [{case: x, metric: drift, allowance: 1, reason: r, expires: 2027-01-01}]\nversion: 1\n",
+    ],
+)
+def test_a_file_in_another_style_keeps_its_entries(tmp_path: Path, text: str) -> None:
+    """Where nothing can be appended the file is written anew."""
+    path = tmp_path / "accepted.yml"
+    path.write_text(text, encoding="utf-8")
+    before = load_acceptances(path)
+    save_all(path, FIRST)
+    assert load_acceptances(path) == (*before, FIRST)
+
+
+@pytest.mark.parametrize(
+    ("acceptance", "what"),
+    [
+        (replace(FIRST, expires="2026-03-03"), "expires: 2026-03-03 is past"),
+        (replace(FIRST, expires="2026-02-30"), "expires: 2026-02-30 is not a day"),
+        (replace(FIRST, expires="soon"), "expires: expected a date: YYYY-MM-DD, got 'soon'"),
+        (replace(FIRST, reason=" "), "reason: expected a text that is not empty, got ' '"),
+        (replace(FIRST, allowance=-0.1), "allowance: expected a number of at least 0, got -0.1"),
+        (replace(FIRST, allowance=float("nan")), "allowance: expected a finite number, got nan"),
+    ],
+)
+def test_an_acceptance_that_says_too_little_is_refused(
+    tmp_path: Path, acceptance: Acceptance, what: str
+) -> None:
+    """A reason and a day to come are what makes it one; nothing is written otherwise."""
+    with pytest.raises(UsageError) as caught:
+        save_all(tmp_path / "accepted.yml", acceptance)
+    assert what == caught.value.what
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_day_of_expiry_still_counts(tmp_path: Path) -> None:
+    """Today is not past."""
+    save_all(tmp_path / "accepted.yml", replace(FIRST, expires=TODAY))
+    assert load_acceptances(tmp_path / "accepted.yml")[0].expires == TODAY
+
+
+def test_expired_acceptances_are_still_loaded(tmp_path: Path) -> None:
+    """The report says that they are past; the file does not fail."""
+    path = tmp_path / "accepted.yml"
+    save_acceptance(path, replace(FIRST, expires="2020-01-01"), "2019-12-31")
+    assert load_acceptances(path)[0].expires == "2020-01-01"
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("expires: 2026-13-01", "accepted.yml:7: accepted[0].expires: 2026-13-01 is not a day"),
+        ("expires: 20260101", "accepted.yml:7: accepted[0].expires: expected text, got 20260101"),
+        ("expirse: 2026-12-01", "accepted.yml:7: accepted[0].expirse: unknown key"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_line(tmp_path: Path, line: str, what: str) -> None:
+    """As every file that people write."""
+    path = tmp_path / "accepted.yml"
+    entry = f"  - case: a\n    metric: drift\n    allowance: 1\n    reason: r\n    {line}\n"
+    path.write_text("version: 1\naccepted:\n" + entry, encoding="utf-8")
+    with pytest.raises(FileError) as caught:
+        load_acceptances(path)
+    assert f"{tmp_path}/{what}" == caught.value.what
+    with pytest.raises(FileError):
+        save_all(path, FIRST)
+    assert path.read_text(encoding="utf-8").endswith(entry)
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "allowance"),
+    [
+        ("8%", Metric.COMPILED_LATENCY, 0.08),
+        (" 2.5 % ", Metric.PEAK_MEMORY, 0.025),
+        ("150%", Metric.COLD_COMPILE_TIME, 1.5),
+        ("0.08", Metric.COMPILED_LATENCY, 0.08),
+        ("2", Metric.GRAPH_BREAKS, 2.0),
+        ("0.3", Metric.DRIFT, 0.3),
+    ],
+)
+def test_an_allowance_is_a_percentage_or_a_number(text: str, metric: Metric, allowance: float) -> None:
+    """Fractions of ratio metrics, units of the others."""
+    assert allowance == pytest.approx(parse_allowance(text, metric))
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "mend"),
+    [
+        ("8", Metric.COMPILED_LATENCY, "Write percent with its sign: 8%."),
+        ("-8%", Metric.COMPILED_LATENCY, "Write it as 8%."),
+        ("inf", Metric.COMPILED_LATENCY, "Write it as 8%."),
+        ("nan%", Metric.COMPILED_LATENCY, "Write it as 8%."),
+        ("much", Metric.COMPILED_LATENCY, "Write it as 8%."),
+        ("8%", Metric.GRAPH_BREAKS, "Write a plain number: the unit is count."),
+        ("8%", Metric.DRIFT, "Write a plain number: the unit is log2."),
+    ],
+)
+def test_an_allowance_that_could_be_misread_is_refused(text: str, metric: Metric, mend: str) -> None:
+    """A bare 8 would allow 800 %."""
+    with pytest.raises(UsageError) as caught:
+        parse_allowance(text, metric)
+    assert mend == caught.value.mend
+
+
+@given(text=st.text(max_size=8), metric=st.sampled_from(list(Metric)))
+def test_no_text_raises_anything_but_a_usage_error(text: str, metric: Metric) -> None:
+    """An allowance that is taken is finite and not negative."""
+    allowance = 0.0
+    try:
+        allowance = parse_allowance(text, metric)
+    except UsageError as error:
+        assert error.mend.startswith("Write ")  # noqa: PT017 -- both ways out are right
+    assert 0 <= allowance < float("inf")

@@ -1,0 +1,337 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.baseline import (
+    ProposalKind,
+    check_refresh,
+    encode_baseline,
+    load_baselines,
+    make_baselines,
+    propose_baselines,
+    save_baselines,
+)
+from gate.errors import FileError, MachineError, UsageError
+from gate.fingerprint import compute_environment_id
+from gate.records import (
+    Baseline,
+    Case,
+    CaseFailure,
+    CodeIdentity,
+    Conditions,
+    Environment,
+    FailureKind,
+    GraphBreak,
+    Metric,
+    Override,
+    Policy,
+    Provenance,
+    Run,
+    Threshold,
+    Trial,
+)
+
+ENVIRONMENT = Environment(
+    device_kind="cpu",
+    device_model="AMD EPYC",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="AMD EPYC",
+    cores=2,
+    threads=2,
+    isa="avx2",
+    torch="2.13.0+cpu",
+    triton="",
+    cuda="",
+    python="3.11",
+    compiler="g++ 12.2.0",
+)
+ENVIRONMENT_ID = compute_environment_id(ENVIRONMENT)
+PROVENANCE = Provenance(commit="abc", created="2026-03-04T05:06:07Z", gate_version="0.1.0")
+CASE = Case(id="mlp/inference-float32-smoke-default", model="mlp", definition="d1")
+OTHER = Case(id="vit/inference-float32-smoke-default", model="vit", definition="d2")
+POLICY = Policy(thresholds={})
+IDENTITY = CodeIdentity(digest="f00", kernels={"k": "1"})
+
+
+def make_trial(index: int, case: Case = CASE, **samples: float) -> Trial:
+    """Make a trial with one sample a metric."""
+    return Trial(
+        case_id=case.id,
+        index=index,
+        samples={Metric(name): (value,) for name, value in samples.items()},
+        identity=IDENTITY,
+        workload={"parameters": "10", "checksum": "1.5"},
+        graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
+        conditions=Conditions(canaries_s={"matmul": 0.0012345678}),
+    )
+
+
+def make_run(*trials: Trial, cases: tuple[Case, ...] = (CASE,)) -> Run:
+    """Make a run of these trials."""
+    return Run(cases=cases, environment=ENVIRONMENT, provenance=Provenance(), trials=trials, finished=True)
+
+
+def make_baseline(case_id: str = CASE.id, /, **trials: float) -> Baseline:
+    """Make a baseline with three equal trials."""
+    return Baseline(
+        case_id=case_id,
+        definition="d1",
+        environment=ENVIRONMENT,
+        provenance=PROVENANCE,
+        trials={Metric(name): (value,) * 3 for name, value in trials.items()},
+    )
+
+
+def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
+    """Rounded to six digits, with what the trials share."""
+    run = make_run(
+        make_trial(0, compiled_latency=0.00123456789, peak_memory=123456789.0),
+        make_trial(1, compiled_latency=0.002, peak_memory=123456789.0),
+    )
+    (baseline,) = make_baselines(run, PROVENANCE)
+    assert baseline == Baseline(
+        case_id=CASE.id,
+        definition="d1",
+        environment=ENVIRONMENT,
+        provenance=PROVENANCE,
+        trials={Metric.COMPILED_LATENCY: (0.00123457, 0.002), Metric.PEAK_MEMORY: (123457000.0,) * 2},
+        identity=IDENTITY,
+        workload={"parameters": "10", "checksum": "1.5"},
+        graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
+        canaries_s={"matmul": (0.00123457,) * 2},
+    )
+
+
+def test_counters_are_not_rounded() -> None:
+    """They are compared for equality."""
+    (baseline,) = make_baselines(
+        make_run(make_trial(0, guards=1234567.0, compile_calls=1234567.0)), PROVENANCE
+    )
+    assert baseline.trials[Metric.GUARDS] == (1234567.0,)
+    assert baseline.trials[Metric.COMPILE_CALLS] == (1234570.0,)
+
+
+def test_what_differs_between_trials_is_not_stored_as_shared() -> None:
+    """Code that differs from trial to trial has no identity."""
+    other = replace(make_trial(1), identity=CodeIdentity(digest="bar"), workload={"parameters": "10"})
+    (baseline,) = make_baselines(make_run(make_trial(0), other), PROVENANCE)
+    assert baseline.identity == CodeIdentity(digest="")
+    assert baseline.workload == {"parameters": "10"}
+
+
+def test_cases_without_a_full_measurement_have_no_baseline() -> None:
+    """A failure in one trial spoils the case; a case without trials has nothing to store."""
+    failure = CaseFailure(case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", message="m")
+    third = replace(CASE, id="idle/x")
+    run = make_run(make_trial(0), make_trial(0, OTHER), cases=(CASE, OTHER, third))
+    baselines = make_baselines(replace(run, failures=(failure,)), PROVENANCE)
+    assert [baseline.case_id for baseline in baselines] == [CASE.id]
+
+
+def test_a_refresh_needs_every_case_well_measured() -> None:
+    """The error tells which case lacks what, and how to record the others."""
+    failure = CaseFailure(case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", message="m")
+    trials = [make_trial(0), make_trial(1), *(make_trial(index, OTHER) for index in range(3))]
+    run = replace(make_run(*trials, cases=(CASE, OTHER)), failures=(failure,))
+    with pytest.raises(UsageError) as caught:
+        check_refresh(run)
+    assert caught.value.what == (
+        "not fit to be recorded: mlp/inference-float32-smoke-default (2 of 3 trials), "
+        "vit/inference-float32-smoke-default (failed in compile)"
+    )
+    assert "!mlp/inference-float32-smoke-default,!vit/inference-float32-smoke-default" in caught.value.mend
+
+
+def test_a_refresh_with_three_trials_a_case_is_fit() -> None:
+    """Three is the least, unless the caller says another number."""
+    check_refresh(make_run(*map(make_trial, range(3))))
+    check_refresh(make_run(make_trial(0)), min_trials=1)
+
+
+def test_saved_baselines_load_the_same(tmp_path: Path) -> None:
+    """A folder an environment, a sub-folder a model, a file a case."""
+    old = (make_baseline(compiled_latency=0.5), make_baseline(OTHER.id, compiled_latency=0.25))
+    paths = save_baselines(tmp_path, propose_baselines(old, (), POLICY))
+    assert paths == tuple(tmp_path / ENVIRONMENT_ID / f"{baseline.case_id}.json" for baseline in old)
+    assert load_baselines(tmp_path) == old
+
+
+def test_the_same_values_are_the_same_bytes(tmp_path: Path) -> None:
+    """Loading and writing again changes nothing, so that diffs show changes only."""
+    (proposal,) = propose_baselines([make_baseline(compiled_latency=0.1, drift=-0.3)], (), POLICY)
+    save_baselines(tmp_path, [proposal])
+    (again,) = propose_baselines(load_baselines(tmp_path), (), POLICY)
+    assert again.text == proposal.text
+
+
+def test_a_baseline_file_is_easy_to_review_and_merge() -> None:
+    """Sorted keys, a line a metric, no more digits than needed."""
+    baseline = replace(
+        make_baseline(graph_breaks=1.0, compiled_latency=0.00123457),
+        graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
+    )
+    lines = encode_baseline(baseline).splitlines()
+    keys = list(json.loads(encode_baseline(baseline)))
+    assert keys == sorted(keys)
+    assert ' "schema": "compile-gate/baseline/1",' in lines
+    assert '  "compiled_latency": [0.00123457, 0.00123457, 0.00123457],' in lines
+    assert '  "graph_breaks": [1, 1, 1]' in lines
+    assert '  {"location": "a.py:1", "reason": "print"}' in lines
+    assert encode_baseline(baseline).endswith("}\n")
+
+
+def test_nothing_stored_is_no_error(tmp_path: Path) -> None:
+    """A new repository has no baselines yet."""
+    assert load_baselines(tmp_path / "none") == ()
+    assert load_baselines(tmp_path) == ()
+
+
+def test_other_files_beside_the_baselines_are_left_alone(tmp_path: Path) -> None:
+    """accepted.yml and a README live there too."""
+    (tmp_path / "accepted.yml").write_text("version: 1\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text("x", encoding="utf-8")
+    assert load_baselines(tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "is empty"),
+        ('{"schema": "compile-gate/baseline/1"', "ends in the middle"),
+        ("{}", "is not a compile-gate baseline file"),
+        ('{"schema": "compile-gate/run/1"}', "expected 'compile-gate/baseline/1'"),
+        ('{"schema": "compile-gate/baseline/9"}', "newer than this compile-gate reads"),
+        ('{"schema": "compile-gate/baseline/1", "trials": {"drift": [NaN]}}', "contains NaN"),
+        ('{"schema": "compile-gate/baseline/1", "trials": {"drift": [1e999]}}', "expected a finite number"),
+    ],
+)
+def test_a_damaged_baseline_is_refused(tmp_path: Path, content: str, problem: str) -> None:
+    """A gate that skipped it would call the case new."""
+    path = tmp_path / "env" / "mlp" / "x.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(FileError, match=problem) as caught:
+        load_baselines(tmp_path)
+    assert caught.value.file == str(path)
+
+
+def test_a_metric_without_values_is_refused(tmp_path: Path) -> None:
+    """There is nothing to compare with."""
+    save_baselines(
+        tmp_path, propose_baselines([replace(make_baseline(), trials={Metric.DRIFT: ()})], (), POLICY)
+    )
+    with pytest.raises(FileError, match=r"trials\.drift: holds no value"):
+        load_baselines(tmp_path)
+
+
+def test_two_files_of_one_case_are_refused(tmp_path: Path) -> None:
+    """Which of them would count?"""
+    (path,) = save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.1)], (), POLICY))
+    (tmp_path / "copy.json").write_bytes(path.read_bytes())
+    with pytest.raises(FileError, match="holds the case 'mlp/inference-float32-smoke-default' of the same"):
+        load_baselines(tmp_path)
+
+
+def test_a_file_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
+    """Naming a run where baselines are due is a slip."""
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(FileError, match="is not a directory"):
+        load_baselines(tmp_path / "run.json")
+
+
+@pytest.mark.parametrize("case_id", ["../x", "a/../../x", "/etc/passwd", "a", "a/b/c", "a/.hidden", "a/b\n"])
+def test_a_case_id_never_leads_out_of_the_directory(case_id: str) -> None:
+    """Runs come from elsewhere."""
+    with pytest.raises(UsageError, match="is no file name"):
+        propose_baselines([make_baseline(case_id)], (), POLICY)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "metrics"),
+    [
+        # thresholds: latency 5 % and 20 us, compile 10 % and 0.5 s, drift 0.58, counters exact
+        ({"compiled_latency": 0.100}, {"compiled_latency": 0.104}, []),
+        ({"compiled_latency": 0.100}, {"compiled_latency": 0.106}, ["compiled_latency"]),
+        ({"compiled_latency": 0.100}, {"compiled_latency": 0.050}, []),
+        ({"compiled_latency": 100e-6}, {"compiled_latency": 119e-6}, []),
+        ({"compiled_latency": 100e-6}, {"compiled_latency": 121e-6}, ["compiled_latency"]),
+        ({"cold_compile_time": 2.0}, {"cold_compile_time": 2.4}, []),
+        ({"cold_compile_time": 2.0}, {"cold_compile_time": 2.6}, ["cold_compile_time"]),
+        ({"drift": -1.0}, {"drift": -0.5}, []),
+        ({"drift": -1.0}, {"drift": -0.4}, ["drift"]),
+        ({"graph_breaks": 0.0}, {"graph_breaks": 1.0}, ["graph_breaks"]),
+        ({"graph_breaks": 1.0}, {"graph_breaks": 0.0}, []),
+        ({"graph_breaks": 0.0, "drift": 0.0}, {"graph_breaks": 1.0}, ["drift", "graph_breaks"]),
+        ({"eager_latency": 0.1}, {"eager_latency": 0.9}, []),
+        ({"warm_speedup": 2.0}, {"warm_speedup": 1.0}, []),
+        ({"guards": 5.0}, {"guards": 50.0}, []),
+    ],
+)
+def test_a_proposal_tells_what_moves_the_wrong_way(
+    old: dict[str, float], new: dict[str, float], metrics: list[str]
+) -> None:
+    """Deciding metrics only, beyond both parts of their threshold; what vanished counts too."""
+    (proposal,) = propose_baselines([make_baseline(**new)], [make_baseline(**old)], POLICY)
+    assert proposal.kind is ProposalKind.CHANGED
+    assert metrics == [setback.metric.value for setback in proposal.setbacks]
+
+
+def test_an_override_widens_what_may_move() -> None:
+    """The policy's threshold for this case holds for a refresh as for a verdict."""
+    threshold = Threshold(relative=0.2, absolute=0.0)
+    override = Override(case="mlp/*", metric=Metric.COMPILED_LATENCY, threshold=threshold, reason="noisy")
+    policy = Policy(thresholds={}, overrides=(override,))
+    new, old = make_baseline(compiled_latency=0.119), make_baseline(compiled_latency=0.1)
+    assert propose_baselines([new], [old], policy)[0].setbacks == ()
+    assert propose_baselines([new], [old], POLICY)[0].setbacks != ()
+
+
+def test_a_changed_definition_has_no_setbacks() -> None:
+    """Its old values mean another workload."""
+    old = replace(make_baseline(graph_breaks=0.0), definition="other")
+    (proposal,) = propose_baselines([make_baseline(graph_breaks=5.0)], [old], POLICY)
+    assert (proposal.kind, proposal.setbacks) == (ProposalKind.REDEFINED, ())
+
+
+def test_baselines_of_other_environments_are_not_replaced() -> None:
+    """A new machine records beside them."""
+    old = replace(make_baseline(graph_breaks=0.0), environment=replace(ENVIRONMENT, isa="avx512"))
+    (proposal,) = propose_baselines([make_baseline(graph_breaks=5.0)], [old], POLICY)
+    assert (proposal.kind, proposal.setbacks) == (ProposalKind.NEW, ())
+
+
+def test_a_regression_is_not_recorded_without_a_reason(tmp_path: Path) -> None:
+    """Nothing is written, the good cases neither; with a reason it is in every file."""
+    old = [make_baseline(graph_breaks=0.0), make_baseline(OTHER.id, graph_breaks=0.0)]
+    save_baselines(tmp_path, propose_baselines(old, (), POLICY))
+    new = [make_baseline(graph_breaks=2.0), make_baseline(OTHER.id, graph_breaks=0.0)]
+    proposals = propose_baselines(new, load_baselines(tmp_path), POLICY)
+    with pytest.raises(UsageError) as caught:
+        save_baselines(tmp_path, proposals, "  ")
+    assert caught.value.what == (
+        "the refresh would hide a regression: mlp/inference-float32-smoke-default: graph_breaks 0 -> 2 count"
+    )
+    assert load_baselines(tmp_path) == tuple(old)
+    save_baselines(tmp_path, proposals, "the new attention breaks by design")
+    stored = load_baselines(tmp_path)
+    assert [baseline.trials for baseline in stored] == [baseline.trials for baseline in new]
+    assert {baseline.provenance.reason for baseline in stored} == {"the new attention breaks by design"}
+
+
+def test_a_full_disk_keeps_the_old_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is the machine's, and the stored file is whole."""
+    save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.1)], (), POLICY))
+
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(MachineError, match="the disk is full"):
+        save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.2)], (), POLICY))
+    assert load_baselines(tmp_path) == (make_baseline(drift=0.1),)

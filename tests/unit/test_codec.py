@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import gc
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.codec import (
+    RUN,
+    FileKind,
+    decode_file,
+    encode,
+    encode_file,
+    load_run,
+    load_verdict,
+    save_run,
+    save_verdict,
+)
+from gate.errors import FileError
+from gate.records import (
+    Case,
+    CaseFailure,
+    Environment,
+    FailureKind,
+    MachineShift,
+    Metric,
+    Outcome,
+    Provenance,
+    Run,
+    Trial,
+    Verdict,
+)
+
+ENVIRONMENT = Environment(
+    device_kind="cpu",
+    device_model="AMD EPYC",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="AMD EPYC",
+    cores=2,
+    threads=2,
+    isa="avx2",
+    torch="2.13.0+cpu",
+    triton="",
+    cuda="",
+    python="3.11",
+    compiler="g++ 12.2.0",
+)
+CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c", arguments={"width": 8})
+TRIAL = Trial(case_id=CASE.id, index=0, samples={Metric.COMPILED_LATENCY: (0.1, 0.25)})
+FAILURE = CaseFailure(case_id=CASE.id, trial=1, kind=FailureKind.HANG, stage="compile", message="too long")
+RUN_RECORD = Run(
+    cases=(CASE,), environment=ENVIRONMENT, provenance=Provenance(), trials=(TRIAL,), failures=(FAILURE,)
+)
+
+
+def make_content(**keys: object) -> dict[str, Any]:
+    """Make the plain content of a good run file with some keys replaced."""
+    return {"schema": "compile-gate/run/1", **encode(RUN_RECORD), **keys}
+
+
+def load_error(path: Path, content: object) -> FileError:
+    """Load a run that must be refused."""
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FileError) as caught:
+        load_run(path)
+    assert caught.value.file == str(path)
+    assert len(str(caught.value).splitlines()) == 2
+    return caught.value
+
+
+def test_a_saved_run_loads_the_same(tmp_path: Path) -> None:
+    """Raw samples survive bit for bit."""
+    run = replace(RUN_RECORD, trials=(replace(TRIAL, samples={Metric.DRIFT: (1 / 3, 5e-324, -0.0)}),))
+    save_run(run, tmp_path / "run.json")
+    assert run == load_run(tmp_path / "run.json")
+
+
+def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
+    """So does a verdict."""
+    verdict = Verdict(
+        outcome=Outcome.PASS,
+        headline="all well",
+        cases=(CASE,),
+        comparisons=(),
+        failures=(FAILURE,),
+        explanations=(),
+        next_steps=("none",),
+        notes=(),
+        machine=MachineShift(),
+        environment=ENVIRONMENT,
+        provenance=Provenance(commit="abc"),
+    )
+    save_verdict(verdict, tmp_path / "verdict.json")
+    assert verdict == load_verdict(tmp_path / "verdict.json")
+
+
+def test_a_run_file_begins_with_its_schema() -> None:
+    """A person sees what it is, and each key of the run has a line."""
+    lines = encode_file(RUN, RUN_RECORD).splitlines()
+    assert lines[:2] == ["{", '"schema": "compile-gate/run/1",']
+    assert len(lines) == len(encode(RUN_RECORD)) + 3
+
+
+def test_nan_is_never_written() -> None:
+    """A record with NaN is a bug of its maker, not a file for others to stumble over."""
+    broken = replace(RUN_RECORD, wall_s=float("nan"))
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encode_file(RUN, broken)
+
+
+@pytest.mark.parametrize("content", [[], {}, 3, None, {"cases": []}])
+def test_a_foreign_file_is_refused(tmp_path: Path, content: object) -> None:
+    """JSON without our schema is something else."""
+    assert load_error(tmp_path / "x.json", content).problem == "is not a compile-gate run file"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    ["compile-gate/verdict/1", "compile-gate/run", "compile-gate/run/0", "compile-gate/run/1\n", "run/1", 1],
+)
+def test_another_schema_is_refused(tmp_path: Path, schema: object) -> None:
+    """A verdict is not a run, and neither is what only resembles one."""
+    error = load_error(tmp_path / "x.json", make_content(schema=schema))
+    assert error.key == "schema"
+    assert error.problem.startswith("expected 'compile-gate/run/1', got ")
+
+
+@pytest.mark.parametrize(
+    ("version", "mend"),
+    [
+        ("0.7.1", "Install compile-gate 0.7.1 or newer: that wrote the file."),
+        ("$(rm)", "Install the newest compile-gate."),
+        (None, "Install the newest compile-gate."),
+    ],
+)
+def test_a_newer_file_names_the_version_to_install(tmp_path: Path, version: object, mend: str) -> None:
+    """The version that wrote the file is in its provenance; nothing but a version is repeated."""
+    content = make_content(schema="compile-gate/run/2", provenance={"gate_version": version}, novelty=1)
+    error = load_error(tmp_path / "x.json", content)
+    assert (
+        error.problem == "is 'compile-gate/run/2', newer than this compile-gate reads ('compile-gate/run/1')"
+    )
+    assert mend == error.mend
+
+
+def test_an_older_file_is_migrated_step_by_step() -> None:
+    """Each step takes the content one version further, in order."""
+
+    def rename_selection(content: dict[str, Any]) -> dict[str, Any]:
+        return {("select" if key == "selected" else key): item for key, item in content.items()}
+
+    def spell_out_selection(content: dict[str, Any]) -> dict[str, Any]:
+        return {("selection" if key == "select" else key): item for key, item in content.items()}
+
+    kind = FileKind(name="run", version=3, migrations={1: rename_selection, 2: spell_out_selection})
+    content = {**make_content(), "selected": "tag:pr"}
+    del content["selection"]
+    migrated = decode_file(kind, Run, json.dumps(content).encode(), "run.json")
+    assert migrated == replace(RUN_RECORD, selection="tag:pr")
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_loading_leaves_the_garbage_collector_as_it_was(tmp_path: Path, is_enabled: bool) -> None:
+    """It is paused while a file is parsed, after a failure as after a success."""
+    save_run(RUN_RECORD, tmp_path / "run.json")
+    try:
+        if not is_enabled:
+            gc.disable()
+        load_run(tmp_path / "run.json")
+        load_error(tmp_path / "x.json", {"schema": "other"})
+        assert is_enabled == gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_cut_file_is_refused_at_every_length(tmp_path: Path) -> None:
+    """No prefix of a run file is a run."""
+    text = encode_file(RUN, RUN_RECORD).rstrip()
+    for length in range(0, len(text), 7):
+        (tmp_path / "run.json").write_text(text[:length], encoding="utf-8")
+        with pytest.raises(FileError):
+            load_run(tmp_path / "run.json")
+
+
+TRIAL_CONTENT = encode(TRIAL)
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "problem"),
+    [
+        ({"cases": [encode(CASE)] * 2}, "cases", "plans a case twice"),
+        ({"trials": [TRIAL_CONTENT] * 2}, "trials[1]", "repeats a trial that came before"),
+        ({"cases": []}, "trials[0].case_id", "the case 'mlp/inference' is not planned"),
+        ({"cases": [], "trials": []}, "failures[0].case_id", "the case 'mlp/inference' is not planned"),
+    ],
+)
+def test_a_run_that_contradicts_its_plan_is_refused(
+    tmp_path: Path, keys: dict[str, object], key: str, problem: str
+) -> None:
+    """Reconciliation with the plan rests on these keys."""
+    error = load_error(tmp_path / "x.json", make_content(**keys))
+    assert (key, problem) == (error.key, error.problem)

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import re
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.fingerprint import (
+    compute_environment_id,
+    describe_difference,
+    has_same_codegen,
+    has_same_host,
+    has_same_stack,
+)
+from gate.records import Environment
+
+CPU = Environment(
+    device_kind="cpu",
+    device_model="AMD EPYC 7763 64-Core Processor",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="AMD EPYC 7763 64-Core Processor",
+    cores=2,
+    threads=2,
+    isa="avx2",
+    torch="2.13.0+cpu",
+    triton="",
+    cuda="",
+    python="3.11",
+    compiler="g++ 12.2.0",
+    libraries={"transformers": "5.23.0", "torchvision": "0.28.0+cpu"},
+    settings={"float32_matmul_precision": "highest"},
+)
+GPU = replace(
+    CPU,
+    device_kind="cuda",
+    device_model="NVIDIA H200",
+    device_uuid="GPU-1",
+    driver="580.1",
+    clocks="700 W",
+    torch="2.13.0+cu130",
+    triton="3.7.0",
+    cuda="13.0",
+)
+
+
+def compare_all(a: Environment, b: Environment) -> tuple[bool, bool, bool]:
+    """Same host, same codegen, same stack."""
+    return has_same_host(a, b), has_same_codegen(a, b), has_same_stack(a, b)
+
+
+def test_the_id_is_readable() -> None:
+    """Kind, model, torch release and a hash of the rest."""
+    assert re.fullmatch(r"cpu-amd-epyc-7763-torch2\.13\.0-[0-9a-f]{8}", compute_environment_id(CPU))
+    assert re.fullmatch(r"cuda-h200-torch2\.13\.0-[0-9a-f]{8}", compute_environment_id(GPU))
+
+
+def test_the_id_is_the_same_in_every_release() -> None:
+    """Another id for the same environment would orphan every stored baseline."""
+    assert compute_environment_id(CPU) == "cpu-amd-epyc-7763-torch2.13.0-e9603bae"
+    assert compute_environment_id(GPU) == "cuda-h200-torch2.13.0-c47abf4a"
+
+
+@pytest.mark.parametrize(
+    ("model", "slug"),
+    [
+        ("AMD EPYC", "amd-epyc"),
+        ("Intel(R) Xeon(R) CPU @ 2.20GHz", "intel-xeon"),
+        ("Apple M3 Pro", "apple-m3-pro"),
+        ("../../etc", "etc"),
+        ("", "amd-epyc-7763"),
+        ("x" * 300, "x" * 40),
+    ],
+)
+def test_the_id_keeps_what_tells_models_apart(model: str, slug: str) -> None:
+    """Marketing words go, and whatever is no letter or digit is a dash."""
+    env = replace(CPU, device_model=model)
+    assert compute_environment_id(env).startswith(f"cpu-{slug}-torch2.13.0-")
+
+
+@given(text=st.text(max_size=50))
+def test_the_id_is_always_one_safe_directory_name(text: str) -> None:
+    """A device may call itself anything."""
+    env = replace(CPU, device_kind=text, device_model=text, torch=text)
+    assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*[0-9a-f]{8}", compute_environment_id(env))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        # field, other value, (same host, same codegen, same stack)
+        ("device_model", "NVIDIA B200", (False, True, True)),
+        ("device_uuid", "GPU-2", (True, True, True)),
+        ("driver", "590.2", (False, True, True)),
+        ("clocks", "500 W", (False, True, True)),
+        ("cpu", "Intel Xeon", (False, True, True)),
+        ("cores", 4, (False, True, True)),
+        ("threads", 4, (False, False, True)),
+        ("isa", "avx512", (False, False, True)),
+        ("compiler", "g++ 13.1.0", (False, True, True)),
+        ("torch", "2.13.0", (False, True, True)),
+        ("torch", "2.14.1+cu130", (False, False, False)),
+        ("triton", "3.8.0", (False, False, False)),
+        ("cuda", "13.2", (False, False, False)),
+        ("python", "3.12", (False, False, False)),
+        ("python", "3.11.9", (True, True, True)),
+        ("libraries", {"transformers": "5.24.0", "torchvision": "0.28.0+cpu"}, (False, False, False)),
+        ("libraries", {"transformers": "5.23.0", "torchvision": "0.28.0"}, (False, True, True)),
+        ("settings", {}, (False, False, False)),
+        ("device_kind", "cpu", (False, False, False)),
+    ],
+)
+def test_each_field_separates_what_it_must(name: str, value: object, expected: tuple[bool, ...]) -> None:
+    """The table says for every field which comparisons its difference rules out."""
+    other = replace(GPU, **{name: value})  # type: ignore[arg-type] # the table holds each field's type
+    assert expected == compare_all(GPU, other)
+    same_id = compute_environment_id(GPU) == compute_environment_id(other)
+    assert same_id == expected[0]
+
+
+def test_a_cpu_run_does_not_mind_which_gpu_software_is_installed() -> None:
+    """The CUDA build of torch brings triton, CUDA and a driver, which a CPU run does not use."""
+    other = replace(CPU, triton="3.7.0", cuda="13.0", driver="580.1")
+    assert compare_all(CPU, other) == (True, True, True)
+
+
+def test_the_same_host_has_the_same_code_and_stack() -> None:
+    """The three are nested."""
+    for field in fields(Environment):
+        for env in (CPU, GPU):
+            old = getattr(env, field.name)
+            other = {**old, "new": "1"} if isinstance(old, dict) else old + type(old)("1")
+            changed = replace(env, **{field.name: other})  # type: ignore[arg-type] # of the field's own type
+            host, codegen, stack = compare_all(env, changed)
+            assert host <= codegen <= stack
+
+
+def test_differences_are_described_for_a_person() -> None:
+    """Old, new, and nothing where something is absent."""
+    other = replace(CPU, torch="2.14.1+cpu", isa="avx512", triton="3.8.0", libraries={"timm": "1.0.0"})
+    assert describe_difference(CPU, other) == (
+        "instruction set avx2 -> avx512",
+        "torch 2.13.0+cpu -> 2.14.1+cpu",
+        "triton none -> 3.8.0",
+        "library timm none -> 1.0.0",
+        "library torchvision 0.28.0+cpu -> none",
+        "library transformers 5.23.0 -> none",
+    )
+    assert describe_difference(CPU, CPU) == ()

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gate.config import load_config
+from gate.errors import FileError
+from gate.records import Case, DType, Mode, Task
+from gate.registry import load_cases
+
+MLP = """\
+models:
+  - name: mlp
+    factory: bench.models:build
+    arguments: {width: 256, depth: 2}
+    sizes: {smoke: {batch: 8}, full: {batch: 1024, depth: 4}}
+    cases:
+      - {size: [smoke, full], task: [inference, training], tags: [pr], expected_s: 20}
+      - {size: smoke, dtype: bfloat16, mode: max-autotune}
+"""
+TESTS = "tests:\n  - {name: mine, node: 'tests/test_mine.py::test_mine', tags: [pr]}\n"
+
+
+def load(directory: Path, text: str) -> tuple[Case, ...]:
+    """Load the cases of a gate.yml without the reference models."""
+    path = directory / "gate.yml"
+    path.write_text("version: 1\nreference_models: false\n" + text, encoding="utf-8")
+    return load_cases(load_config(path))
+
+
+def load_definition(directory: Path, text: str) -> str:
+    """The definition of the only case."""
+    (case,) = load(directory, text)
+    return case.definition
+
+
+def make_model(line: str) -> str:
+    """A model with one case and one changed key."""
+    keys = {"name": "m", "factory": "'a.b:c'", "arguments": "{x: 1}", "cases": "[{}]"}
+    key, _, value = line.partition("=")
+    keys[key] = value or keys.get(key, "")
+    return "models:\n  - {" + ", ".join(f"{name}: {value}" for name, value in keys.items() if value) + "}\n"
+
+
+def test_lists_are_expanded_to_cases(tmp_path: Path) -> None:
+    """The cartesian product, sizes first, in the order of the file."""
+    cases = load(tmp_path, MLP)
+    assert [case.id for case in cases] == [
+        "mlp/inference-float32-smoke-default",
+        "mlp/training-float32-smoke-default",
+        "mlp/inference-float32-full-default",
+        "mlp/training-float32-full-default",
+        "mlp/inference-bfloat16-smoke-max-autotune",
+    ]
+    assert cases[3] == Case(
+        id="mlp/training-float32-full-default",
+        model="mlp",
+        factory="bench.models:build",
+        arguments={"width": 256, "depth": 4, "batch": 1024},
+        task=Task.TRAINING,
+        dtype=DType.FLOAT32,
+        size="full",
+        mode=Mode.DEFAULT,
+        tags=("pr",),
+        expected_s=20.0,
+        definition=cases[3].definition,
+    )
+
+
+def test_a_users_test_is_a_case(tmp_path: Path) -> None:
+    """Its id is the name and "test"."""
+    (case,) = load(tmp_path, TESTS)
+    assert (case.id, case.model, case.node) == ("mine/test", "mine", "tests/test_mine.py::test_mine")
+    assert case.factory == ""
+
+
+def test_a_dynamic_model_says_so_in_its_ids(tmp_path: Path) -> None:
+    """Only where dynamic is true; false is the absence of guesses, not a shape class."""
+    (case,) = load(tmp_path, make_model("dynamic=true"))
+    assert case.id == "m/inference-float32-smoke-default-dynamic"
+    (case,) = load(tmp_path, make_model("dynamic=false"))
+    assert case.id == "m/inference-float32-smoke-default"
+    assert case.dynamic is False
+
+
+@pytest.mark.parametrize(
+    ("line", "is_same"),
+    [
+        ("name=n", True),
+        ("cases=[{tags: [a], expected_s: 3}]", True),
+        ("sizes={smoke: {x: 1}}", True),
+        ("arguments={x: 2}", False),
+        ("arguments={x: '1'}", False),
+        ("sizes={smoke: {y: 1}}", False),
+        ("factory='a.b:d'", False),
+        ("dynamic=false", False),
+        ("cases=[{dtype: bfloat16}]", False),
+        ("cases=[{task: training}]", False),
+        ("cases=[{mode: max-autotune}]", False),
+    ],
+)
+def test_the_definition_follows_what_is_measured(tmp_path: Path, line: str, is_same: bool) -> None:
+    """Names, tags and expectations do not change a workload; anything else does."""
+    before = load_definition(tmp_path, make_model("name=m"))
+    assert is_same == (before == load_definition(tmp_path, make_model(line)))
+
+
+def test_the_definition_does_not_depend_on_the_order_of_keys(tmp_path: Path) -> None:
+    """YAML mappings have no order."""
+    one = load_definition(tmp_path, make_model("arguments={x: 1, y: 2}"))
+    assert one == load_definition(tmp_path, make_model("arguments={y: 2, x: 1}"))
+
+
+def test_a_definition_is_the_same_in_every_release(tmp_path: Path) -> None:
+    """Another hash of the same definition would make every stored baseline stale."""
+    assert load_definition(tmp_path, make_model("name=m")) == "79d7bf5f1711fc76"
+    assert load_definition(tmp_path, TESTS) == "1915016a0ae2b641"
+
+
+def test_the_source_of_a_reference_model_is_part_of_its_definition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is hashed without being imported, whatever the line endings of the checkout."""
+    package = tmp_path / "gate"
+    (package / "models").mkdir(parents=True)
+    source = package / "models" / "made_up.py"
+    monkeypatch.setattr("importlib.resources.files", lambda _: package)
+    text = make_model("factory='gate.models.made_up:build'")
+    source.write_bytes(b"raise SystemExit\n")
+    first = load_definition(tmp_path, text)
+    source.write_bytes(b"raise SystemExit\r\n")
+    assert first == load_definition(tmp_path, text)
+    source.write_bytes(b"raise SystemExit(1)\n")
+    assert first != load_definition(tmp_path, text)
+
+
+def test_a_reference_module_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """Its source would have to be hashed."""
+    with pytest.raises(FileError, match=r"gate\.yml:4: models\[0\]\.factory: there is no module"):
+        load(tmp_path, make_model("factory='gate.models.made_up:build'"))
+
+
+def test_registry_files_come_before_gate_yml(tmp_path: Path) -> None:
+    """In the order in which they are named, relative to gate.yml."""
+    (tmp_path / "more.yml").write_text("version: 1\n" + TESTS, encoding="utf-8")
+    cases = load(tmp_path, "registry: [more.yml]\n" + make_model("name=m"))
+    assert [case.model for case in cases] == ["mine", "m"]
+
+
+def test_an_error_in_a_registry_file_names_that_file(tmp_path: Path) -> None:
+    """With the line in it."""
+    (tmp_path / "more.yml").write_text("version: 1\n" + MLP + "    sises: 1\n", encoding="utf-8")
+    with pytest.raises(FileError) as caught:
+        load(tmp_path, "registry: [more.yml]")
+    assert str(caught.value) == f"{tmp_path}/more.yml:10: models[0].sises: unknown key\nDid you mean 'sizes'?"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (
+            make_model("name=m") + "  - {name: m, factory: 'x:y', cases: [{}]}\n",
+            "gate.yml:5: models[1].name: the name 'm' is taken by {dir}/gate.yml:4",
+        ),
+        (
+            make_model("name=mine") + TESTS,
+            "gate.yml:6: tests[0].name: the name 'mine' is taken by {dir}/gate.yml:4",
+        ),
+        (
+            make_model("cases=[{}, {size: smoke}]"),
+            "gate.yml:4: models[0]: makes the case 'm/inference-float32-smoke-default' twice",
+        ),
+        (
+            MLP.replace("size: smoke,", "size: smok,"),
+            "gate.yml:4: models[0].cases[1].size: unknown size 'smok'",
+        ),
+        (
+            MLP + "overrides:\n  - {case: 'mpl/*', metric: drift, absolute: 1, reason: r}\n",
+            "gate.yml:12: overrides[0].case: 'mpl/*' matches no case",
+        ),
+    ],
+)
+def test_contradictions_are_refused(tmp_path: Path, text: str, what: str) -> None:
+    """Each with both places where there are two."""
+    with pytest.raises(FileError) as caught:
+        load(tmp_path, text)
+    assert caught.value.what == f"{tmp_path}/" + what.format(dir=tmp_path)
+
+
+def test_the_reference_registry_is_loaded_without_torch() -> None:
+    """Only workers import torch, and only a worker imports a factory's module."""
+    code = (
+        "import sys; from pathlib import Path; from gate.config import make_config; "
+        "from gate.entries import GateFile; from gate.registry import load_cases; "
+        "cases = load_cases(make_config(GateFile(version=1))); "
+        "assert len({case.id for case in cases}) == len(cases) > 7; "
+        "assert all(len(case.definition) == 16 for case in cases); "
+        "loaded = {'torch', 'gate.models', 'transformers'} & sys.modules.keys(); assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

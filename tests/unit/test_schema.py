@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import gate
+from gate.codec import BASELINE, RUN, FileKind, encode, encode_file
+from gate.errors import UsageError
+from gate.records import Baseline, Case, Environment, Metric, Provenance, Run, Trial
+from gate.schema import list_outdated, list_schemas, main, make_schema, render_schema, save_schemas
+
+ENVIRONMENT = Environment(
+    device_kind="cpu",
+    device_model="AMD EPYC",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="AMD EPYC",
+    cores=2,
+    threads=2,
+    isa="avx2",
+    torch="2.13.0+cpu",
+    triton="",
+    cuda="",
+    python="3.11",
+    compiler="g++ 12.2.0",
+)
+RUN_RECORD = Run(
+    cases=(Case(id="a/b", model="a", dynamic=None),),
+    environment=ENVIRONMENT,
+    provenance=Provenance(),
+    trials=(Trial(case_id="a/b", index=0, samples={Metric.DRIFT: (0.5,)}),),
+)
+BASELINE_RECORD = Baseline(
+    case_id="a/b",
+    definition="d",
+    environment=ENVIRONMENT,
+    provenance=Provenance(),
+    trials={Metric.GRAPH_BREAKS: (0.0, 0.0)},
+)
+
+
+@pytest.mark.parametrize("name", list_schemas())
+def test_every_schema_is_one(name: str) -> None:
+    """The validator's own metaschema says so."""
+    jsonschema.Draft202012Validator.check_schema(make_schema(name))
+
+
+def test_the_schemas_that_are_checked_in_are_up_to_date() -> None:
+    """Run python -m gate.schema after changing a record."""
+    assert list_outdated(Path(gate.__file__).parent / "schemas") == ()
+
+
+@pytest.mark.parametrize(("kind", "record"), [(RUN, RUN_RECORD), (BASELINE, BASELINE_RECORD)])
+def test_what_is_written_is_valid(kind: FileKind, record: Run | Baseline) -> None:
+    """A file of ours passes its own schema."""
+    content = json.loads(encode_file(kind, record))
+    jsonschema.validate(content, make_schema(kind.name))
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_valid"),
+    [
+        ({}, True),
+        ({"schema": "compile-gate/run/2"}, False),
+        ({"other": 1}, False),
+        ({"trials": [{"case_id": "a/b", "index": 0, "samples": {"drift": ["x"]}}]}, False),
+        ({"trials": [{"case_id": "a/b", "index": 0, "samples": {"dirft": [1]}}]}, False),
+        ({"trials": [{"case_id": "a/b"}]}, False),
+    ],
+)
+def test_a_schema_refuses_what_the_decoder_refuses(keys: dict[str, object], is_valid: bool) -> None:
+    """Keys, types, enumerations and what is required."""
+    content = {"schema": "compile-gate/run/1", **encode(RUN_RECORD), **keys}
+    assert is_valid == jsonschema.Draft202012Validator(make_schema("run")).is_valid(content)
+
+
+def test_an_unknown_schema_is_refused() -> None:
+    """The known ones are named."""
+    with pytest.raises(UsageError, match="there is no schema 'runs'"):
+        render_schema("runs")
+
+
+def test_outdated_files_are_named(tmp_path: Path) -> None:
+    """Missing, changed and strange ones."""
+    save_schemas(tmp_path)
+    assert list_outdated(tmp_path) == ()
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "verdict.json").unlink()
+    (tmp_path / "odd.json").write_text("{}", encoding="utf-8")
+    assert list_outdated(tmp_path) == ("odd", "run", "verdict")
+
+
+def test_the_check_fails_when_a_schema_is_outdated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As continuous integration runs it; writing mends it."""
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    assert main(["--check"]) == 1
+    assert "python -m gate.schema" in capsys.readouterr().err
+    assert main([]) == 0
+    assert main(["--check"]) == 0

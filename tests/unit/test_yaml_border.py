@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gate import yaml_border
+from gate.entries import RegistryFile
+from gate.errors import FileError
+from gate.yaml_border import decode_yaml, parse_yaml
+from gate.yaml_text import render_value
+
+LOADERS = [yaml.SafeLoader, *([yaml.CSafeLoader] if hasattr(yaml, "CSafeLoader") else [])]
+
+
+@pytest.fixture(params=LOADERS, ids=lambda loader: loader.__name__, autouse=True)
+def _loader(request: pytest.FixtureRequest) -> Any:  # noqa: ANN401 -- a generator fixture
+    """Both of PyYAML's loaders must behave alike: which one there is depends on the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yaml_border, "_LOADER", request.param)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", None),
+        ("# only a comment", None),
+        ("a:", {"a": None}),
+        ("[~, null, true, False, no, on]", [None, None, True, False, "no", "on"]),
+        ("[1, -2, +3, 012, 1.5, .5, 1., 1e-5, 2E3]", [1, -2, 3, 12, 1.5, 0.5, 1.0, 1e-5, 2000.0]),
+        ("['1', \"true\", '']", ["1", "true", ""]),
+        ("[2026-01-31, 1:30, 0x1f, 1_000]", ["2026-01-31", "1:30", "0x1f", "1_000"]),
+        ("<<: {a: 1}", {"<<": {"a": 1}}),
+        ("a: |\n  1\n", {"a": "1\n"}),
+        ("9223372036854775807", 2**63 - 1),
+        ("a: \u00e4\U0001f600", {"a": "\u00e4\U0001f600"}),
+    ],
+)
+def test_scalars_follow_the_core_schema(text: str, value: object) -> None:
+    """Plain words mean what JSON means by them, and nothing else is guessed."""
+    assert value == parse_yaml(text.encode(), "x").value
+
+
+FINITE = "expected a finite number of at most 64 bits, got "
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "problem"),
+    [
+        ("a: &x 1\nb: *x", "gate.yml:1", "uses an anchor or alias (& or *)"),
+        ("a: 1\nb: !!python/object/apply:os.system [ls]", "gate.yml:2", "uses a tag (!)"),
+        ("a: !secret x", "gate.yml:1", "uses a tag (!)"),
+        ("a: 1\n\na: 2", "gate.yml:3", "has the key 'a' twice"),
+        ("b:\n  - {a: 1, 'a': 2}", "gate.yml:2", "has the key 'a' twice"),
+        ("a: 1\n---\nb: 2", "gate.yml:2", "holds more than one document (---)"),
+        ("? [1]\n: 2", "gate.yml:1", "has a key that is not text"),
+        ("a: " + "[" * 50 + "]" * 50, "gate.yml:1", "is nested deeper than 32 levels"),
+        ("[" * 20_000, "gate.yml:1", "is nested deeper than 32 levels"),
+        ("a: .nan", "gate.yml:1", FINITE + "'.nan'"),
+        ("a: -.INF", "gate.yml:1", FINITE + "'-.INF'"),
+        ("a: 1e999", "gate.yml:1", FINITE + "'1e999'"),
+        ("a: 9223372036854775808", "gate.yml:1", FINITE + "'9223372036854775808'"),
+    ],
+)
+def test_what_could_blow_up_or_surprise_is_refused(text: str, file: str, problem: str) -> None:
+    """Each refusal names the line."""
+    with pytest.raises(FileError) as caught:
+        parse_yaml(text.encode(), "gate.yml")
+    assert (file, problem) == (caught.value.file, caught.value.problem)
+
+
+@pytest.mark.parametrize("text", ["a: [1, 2", "a: b: c", "\ta: 1", "a: 'x", "@", "a: \x00", "- a\nb: 1"])
+def test_broken_syntax_is_refused(text: str) -> None:
+    """The parser's own words follow, on one line."""
+    with pytest.raises(FileError, match=r"gate\.yml.*: is not YAML: ") as caught:
+        parse_yaml(text.encode(), "gate.yml")
+    assert len(str(caught.value).splitlines()) == 2
+
+
+def test_a_bomb_is_refused_before_it_is_built() -> None:
+    """Nine levels of ten aliases each would be a billion items."""
+    levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10)]
+    with pytest.raises(FileError, match="anchor or alias"):
+        parse_yaml("\n".join(levels).encode(), "x")
+
+
+def test_a_file_beyond_the_size_limit_is_refused() -> None:
+    """A megabyte of YAML is not a configuration."""
+    with pytest.raises(FileError, match="is larger than"):
+        parse_yaml(b"#" * (yaml_border.MAX_YAML_BYTES + 1), "x")
+
+
+def test_lines_are_found_by_key_path() -> None:
+    """A key that has no line of its own has its nearest ancestor's."""
+    document = parse_yaml(b"version: 1\nmodels:\n  - name: a\n    cases:\n      - {size: x}\n", "x")
+    assert document.find_line("version") == 1
+    assert document.find_line("models") == 2
+    assert document.find_line("models[0]") == 3
+    assert document.find_line("models[0].cases[0].size") == 5
+    assert document.find_line("models[0].factory") == 3
+    assert document.find_line("nothing") == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "mend"),
+    [
+        ("", "x.yml: is empty", "Begin the file with 'version: 1'."),
+        ("models: []", "x.yml: the key 'version' is missing", "Begin the file with 'version: 1'."),
+        (
+            "models: []\nversion: 2",
+            "x.yml:2: version: is 2, newer than this compile-gate reads (1)",
+            "Install the newest compile-gate.",
+        ),
+        (
+            "version: true",
+            "x.yml:1: version: expected an integer of at most 64 bits, got True",
+            "Write an integer of at most 64 bits there.",
+        ),
+        ("- 1", "x.yml: expected a mapping, got a list of 1", "Write a mapping there."),
+        ("version: 1\nmodles: []", "x.yml:2: modles: unknown key", "Did you mean 'models'?"),
+        (
+            "version: 1\nmodels:\n  - name: a\n    factory: b:c\n    cases: [{sise: x}]",
+            "x.yml:5: models[0].cases[0].sise: unknown key",
+            "Did you mean 'size'?",
+        ),
+    ],
+)
+def test_our_own_files_are_refused_with_the_line(text: str, what: str, mend: str) -> None:
+    """Two lines: the file with its line and key, then the mend."""
+    with pytest.raises(FileError) as caught:
+        decode_yaml(RegistryFile, text.encode(), "x.yml")
+    assert (what, mend) == (caught.value.what, caught.value.mend)
+
+
+SCRAPS = st.text("ab1: -[]{},&*!'\"#|>?\n\t\\%~", max_size=40)
+
+
+@given(data=st.binary(max_size=40) | SCRAPS.map(str.encode))
+@settings(max_examples=300, deadline=None)
+def test_no_bytes_raise_anything_but_a_file_error(data: bytes) -> None:
+    """The border lets no exception of the parser out, and every refusal is two lines."""
+    lines = 2
+    try:
+        parse_yaml(data, "x")
+    except FileError as error:
+        lines = len(str(error).splitlines())
+    assert lines == 2
+
+
+KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63) + 1, 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | KEYS
+    | st.sampled_from(
+        ["yes", "No", "null", "1", "1e5", "tag:smoke", "a: b", "a #b", "-", "cuda:1", "2026-01-01"]
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(value=PLAIN)
+@settings(max_examples=300, deadline=None)
+def test_rendered_values_read_back_the_same(value: object) -> None:
+    """What the dump prints is what was in force, here and for any other YAML reader."""
+    text = f"a: {render_value(value)}  # comment\n"
+    assert parse_yaml(text.encode(), "x").value == {"a": value}
+    assert yaml.safe_load(text) == {"a": value}
