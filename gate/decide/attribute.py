@@ -1,0 +1,184 @@
+"""Why a case moved: evidence beside the numbers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from gate.decide.controls import COMPILE_TIMES
+from gate.decide.evidence import Evidence
+from gate.decide.machine import Shifts, list_shifts
+from gate.decide.proxies import is_code_changed
+from gate.decide.stats import compute_median
+from gate.decide.wording import format_value
+from gate.records import Comparison, Explanation, Metric, Status, Trial
+
+# Longer texts are Dynamo's own, many lines of hints; the first words name the fault.
+_MAX_TEXT = 200
+# So many of a kind are named, the rest are counted.
+_MAX_NAMED = 3
+_QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
+_RATES = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})
+_MOVED = frozenset({Status.REGRESSED, Status.IMPROVED, Status.INCONCLUSIVE, Status.ACCEPTED})
+
+
+def explain_case(
+    evidence: Evidence, comparisons: Sequence[Comparison], shifts: Shifts
+) -> tuple[Explanation, ...]:
+    """Evidence on one case; empty unless something that decides has moved or failed."""
+    deciding = [one for one in comparisons if one.decides and one.status not in _QUIET]
+    if not deciding:
+        return ()
+    moved = {one.metric for one in deciding if one.status in _MOVED}
+    found = [
+        *_explain_breaks(evidence),
+        *_explain_recompiles(evidence, moved),
+        *_explain_code(evidence),
+        *_explain_workload(evidence),
+        *_explain_eager(comparisons, moved),
+        *_explain_phases(evidence, moved),
+        *_explain_cache(comparisons),
+        *_explain_machine(evidence, shifts),
+    ]
+    return tuple(
+        Explanation(case_id=evidence.case.id, kind=kind, sentence=sentence) for kind, sentence in found
+    )
+
+
+Found = tuple[str, str]  # kind and sentence
+
+
+def _explain_breaks(evidence: Evidence) -> list[Found]:
+    """Graph breaks that the baseline does not have, by reason and place."""
+    baseline = evidence.code_baseline
+    if baseline is None or not evidence.trials:
+        return []
+    new = Counter(evidence.trials[-1].graph_breaks) - Counter(baseline.graph_breaks)
+    sentences = [
+        f"New graph break{f' at {one.location}' if one.location else ''}: {_shorten(one.reason)}"
+        for one in new
+    ]
+    return [("graph_break", sentence) for sentence in _name_some(sentences)]
+
+
+def _explain_recompiles(evidence: Evidence, moved: set[Metric]) -> list[Found]:
+    if not moved & {Metric.RECOMPILES, Metric.UNIQUE_GRAPHS}:
+        return []
+    reasons = dict.fromkeys(reason for trial in evidence.trials for reason in trial.recompile_reasons)
+    return [
+        ("recompile", f"Recompiled because {text}") for text in _name_some([_shorten(r) for r in reasons])
+    ]
+
+
+def _explain_code(evidence: Evidence) -> list[Found]:
+    changed = is_code_changed(evidence)
+    if changed is None:
+        return []
+    if not changed:
+        sentence = (
+            "Same generated code: the compiled program is the same, so look at the machine or at host code"
+        )
+        return [("identity", f"{sentence} outside the graph.")]
+    return [("identity", f"The generated code changed{_compare_kernels(evidence)}.")]
+
+
+def _compare_kernels(evidence: Evidence) -> str:
+    """Which kernels are changed, added or removed, where both sides list them."""
+    baseline = evidence.code_baseline
+    before = baseline.identity.kernels if baseline else {}
+    after = next((trial.identity.kernels for trial in evidence.trials if trial.identity.kernels), {})
+    if not before or not after:
+        return ""
+    changes = (
+        ("changed", [name for name in after if name in before and after[name] != before[name]]),
+        ("added", [name for name in after if name not in before]),
+        ("removed", [name for name in before if name not in after]),
+    )
+    parts = [f"{len(names)} {verb} ({_join_some(names)})" for verb, names in changes if names]
+    return f"; of {len(before)} kernels: {', '.join(parts)}" if parts else ""
+
+
+def _explain_workload(evidence: Evidence) -> list[Found]:
+    """The measured model itself: its size, outputs and reference checksum."""
+    baseline = evidence.code_baseline
+    if baseline is None or not evidence.trials:
+        return []
+    after = evidence.trials[-1].workload
+    changes = [
+        f"{key} {baseline.workload[key]} -> {after[key]}"
+        for key in baseline.workload
+        if key in after and after[key] != baseline.workload[key]
+    ]
+    return [("workload", f"The measured model changed: {_join_some(changes)}.")] if changes else []
+
+
+def _explain_eager(comparisons: Sequence[Comparison], moved: set[Metric]) -> list[Found]:
+    """Whether eager moved along with compiled."""
+    changes = {one.metric: one.change for one in comparisons if one.change}
+    eager, compiled = changes.get(Metric.EAGER_LATENCY), changes.get(Metric.COMPILED_LATENCY)
+    if not moved & _RATES or eager is None or compiled is None:
+        return []
+    return [("eager", f"Eager moved by {_percent(eager.centre)}, compiled by {_percent(compiled.centre)}.")]
+
+
+def _explain_phases(evidence: Evidence, moved: set[Metric]) -> list[Found]:
+    """Where a compile's time went; baselines do not store phases, so these are the candidate's."""
+    phases: dict[str, list[float]] = {}
+    for trial in evidence.trials:
+        for name, seconds in trial.phases_s.items():
+            phases.setdefault(name, []).append(seconds)
+    if not moved & COMPILE_TIMES or not phases:
+        return []
+    medians = sorted(((compute_median(times), name) for name, times in phases.items()), reverse=True)
+    largest = [f"{name} {format_value(Metric.COLD_COMPILE_TIME, s)}" for s, name in medians[:_MAX_NAMED]]
+    return [("compile_phase", f"Longest phases of the compile: {', '.join(largest)}.")]
+
+
+def _explain_cache(comparisons: Sequence[Comparison]) -> list[Found]:
+    for one in comparisons:
+        if one.metric is Metric.CACHE_MISSES and one.change and one.change.centre > 0 and one.candidate:
+            count = format_value(one.metric, one.candidate.centre)
+            return [("cache", f"The second process missed the full compile cache {count} times.")]
+    return []
+
+
+def _explain_machine(evidence: Evidence, shifts: Shifts) -> list[Found]:
+    found = []
+    if list_shifts(shifts, evidence.case.id):
+        parts = (
+            ("canaries over the run", shifts.canary),
+            ("eager over the suite", shifts.suite),
+            ("canaries of this case's trials", shifts.cases.get(evidence.case.id)),
+        )
+        moves = [f"{name} {_percent(math.expm1(shift))}" for name, shift in parts if shift is not None]
+        found.append(
+            ("machine", f"The machine differs from the baseline's: {', '.join(moves)} (+ is slower).")
+        )
+    return found + [("machine", sentence) for sentence in _describe_disturbances(evidence.trials)]
+
+
+def _describe_disturbances(trials: Iterable[Trial]) -> list[str]:
+    reasons = dict.fromkeys(reason for trial in trials for reason in trial.conditions.throttled)
+    foreign = max((trial.conditions.foreign_processes for trial in trials), default=0)
+    sentences = [f"The device lowered its clocks: {', '.join(reasons)}."] if reasons else []
+    return sentences + ([f"Other processes on the device: {foreign}."] if foreign else [])
+
+
+def _percent(fraction: float) -> str:
+    return f"{round(100 * fraction, 1) + 0.0:+.1f} %"  # + 0.0 makes minus zero a plain one
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_TEXT else f"{line[: _MAX_TEXT - 3]}..."
+
+
+def _name_some(sentences: list[str]) -> list[str]:
+    rest = len(sentences) - _MAX_NAMED
+    return sentences[:_MAX_NAMED] + ([f"... and {rest} more."] if rest > 0 else [])
+
+
+def _join_some(names: list[str]) -> str:
+    rest = len(names) - _MAX_NAMED
+    return ", ".join(names[:_MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")

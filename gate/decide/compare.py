@@ -1,0 +1,169 @@
+"""One comparison per case and metric: finds the two sides, lets the metric's family judge, words it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gate.decide.controls import Controls
+from gate.decide.drift import judge_drift, judge_drift_alone
+from gate.decide.estimate import estimate_metric
+from gate.decide.evidence import Evidence, list_metrics, match_metric
+from gate.decide.exact import judge_exact, judge_nearly_exact, temper_memory_ratio
+from gate.decide.finding import Finding, Question
+from gate.decide.machine import list_shifts
+from gate.decide.noisy import judge_noisy, temper_speedup
+from gate.decide.proxies import compute_calls_change, has_traces, is_calm
+from gate.decide.rules import Rules
+from gate.decide.screen import Bar, Reading, read_change
+from gate.decide.wording import describe_failure, describe_finding
+from gate.metrics import SPECS, Family, Role
+from gate.records import Comparison, Metric, Reason, Status, Threshold
+
+# A case that failed or did not run has one comparison of its own, under this metric.
+CASE_METRIC = Metric.COMPILED_LATENCY
+_DRIFTS = frozenset({Metric.DRIFT, Metric.DRIFT_FLOAT32})
+# Wall-clock metrics, which the machine's shift moves; ratios carry their own control.
+_TIMES = frozenset(metric for metric, spec in SPECS.items() if spec.unit == "s")
+
+
+def compare_case(
+    evidence: Evidence, questions: Mapping[Metric, Question], rules: Rules
+) -> tuple[Comparison, ...]:
+    """All comparisons of one case. A failure is one more comparison: what was measured is judged too."""
+    whole = _compare_whole(evidence)
+    if not evidence.trials:
+        return whole
+    findings = _judge_questions(evidence, questions, rules)
+    rows = []
+    for metric in list_metrics(evidence):
+        finding = findings.get(metric) or _find_unmatched(evidence, metric)
+        if finding is not None:
+            threshold = questions[metric].threshold if metric in questions else None
+            rows.append(_make_comparison(evidence, metric, finding, threshold))
+    return (*whole, *rows)
+
+
+def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
+    """The comparison that names a case which failed or did not run at all."""
+    if evidence.failures:
+        status, reason = Status.FAILED, Reason.CASE_FAILED
+        sentence = describe_failure(evidence.failures[0])
+    elif not evidence.trials:
+        status, reason = Status.MISSING, Reason.NOT_RUN
+        sentence = "Planned, but no trial of it came back."
+    else:
+        return ()
+    return (
+        Comparison(
+            case_id=evidence.case.id,
+            metric=CASE_METRIC,
+            status=status,
+            reason=reason,
+            sentence=sentence,
+            decides=True,
+        ),
+    )
+
+
+def _judge_questions(
+    evidence: Evidence, questions: Mapping[Metric, Question], rules: Rules
+) -> dict[Metric, Finding]:
+    readings = {metric: _read_question(question, rules) for metric, question in questions.items()}
+    controls = _make_controls(evidence, questions, readings, rules)
+    findings = {
+        metric: _judge_question(question, readings[metric], rules, controls)
+        for metric, question in questions.items()
+    }
+    if Metric.WARM_SPEEDUP in findings:
+        latency = findings.get(Metric.COMPILED_LATENCY)
+        findings[Metric.WARM_SPEEDUP] = temper_speedup(findings[Metric.WARM_SPEEDUP], latency, controls)
+    if Metric.MEMORY_RATIO in findings:
+        peak = findings.get(Metric.PEAK_MEMORY)
+        findings[Metric.MEMORY_RATIO] = temper_memory_ratio(findings[Metric.MEMORY_RATIO], peak)
+    return findings
+
+
+def _judge_question(question: Question, reading: Reading | None, rules: Rules, controls: Controls) -> Finding:
+    family = question.spec.family
+    if family is Family.EXACT:
+        return judge_exact(question)
+    if family is Family.NEARLY_EXACT:
+        return judge_nearly_exact(question)
+    if family is Family.LOG2:
+        return judge_drift(question)
+    if reading is None:
+        return _find_unreadable(question)
+    fitting = controls if question.metric in _TIMES else Controls()
+    return judge_noisy(reading, Bar(alpha=rules.alpha, threshold=question.threshold), fitting)
+
+
+def _read_question(question: Question, rules: Rules) -> Reading | None:
+    if question.logs is None:
+        return None
+    return read_change(question.metric, question.logs, rules.priors[question.metric])
+
+
+def _make_controls(
+    evidence: Evidence,
+    questions: Mapping[Metric, Question],
+    readings: Mapping[Metric, Reading | None],
+    rules: Rules,
+) -> Controls:
+    speedup = questions.get(Metric.WARM_SPEEDUP)
+    return Controls(
+        shifts=list_shifts(rules.shifts, evidence.case.id),
+        canary=rules.shifts.canary,
+        eager=readings.get(Metric.EAGER_LATENCY),
+        speedup=readings.get(Metric.WARM_SPEEDUP),
+        speedup_bar=Bar(alpha=rules.alpha, threshold=speedup.threshold) if speedup else None,
+        calls=compute_calls_change(questions),
+        traces=has_traces(evidence, questions),
+        calm=is_calm(evidence.trials),
+    )
+
+
+def _find_unreadable(question: Question) -> Finding:
+    """A ratio scale with a value of zero or less: no ratio can be formed."""
+    return Finding(
+        status=Status.INCONCLUSIVE,
+        reason=Reason.NOISE_TOO_HIGH,
+        baseline=estimate_metric(question.metric, question.before),
+        candidate=estimate_metric(question.metric, question.after),
+        remark="a value is zero or less, so there is no ratio",
+    )
+
+
+def _find_unmatched(evidence: Evidence, metric: Metric) -> Finding | None:
+    """A metric that only one side has; ``None`` where that is as it should be."""
+    match = match_metric(SPECS[metric], evidence.stored)
+    after = evidence.values.get(metric, ())
+    if not after:
+        if match.baseline is None or evidence.failures:
+            return None
+        before = estimate_metric(metric, match.baseline.trials[metric])
+        return Finding(status=Status.MISSING, reason=Reason.NOT_MEASURED, baseline=before)
+    if metric in _DRIFTS:
+        others = [one.baseline.trials.get(metric, ()) for one in evidence.stored if one.same_definition]
+        alone = judge_drift_alone(evidence.case, metric, after, others)
+        if alone is not None:
+            return alone
+    reason = match.reason or Reason.NO_BASELINE
+    status = Status.NEW if reason is Reason.NO_BASELINE else Status.NOT_COMPARABLE
+    return Finding(status=status, reason=reason, candidate=estimate_metric(metric, after))
+
+
+def _make_comparison(
+    evidence: Evidence, metric: Metric, finding: Finding, threshold: Threshold | None
+) -> Comparison:
+    return Comparison(
+        case_id=evidence.case.id,
+        metric=metric,
+        status=finding.status,
+        reason=finding.reason,
+        sentence=describe_finding(metric, finding, threshold),
+        decides=SPECS[metric].role is Role.DECIDES,
+        baseline=finding.baseline,
+        candidate=finding.candidate,
+        change=finding.change,
+        threshold=threshold,
+    )

@@ -1,0 +1,84 @@
+"""Every number that decides, with its reason; ``docs/decision.md`` lists the same, and a test compares.
+
+Thresholds per metric are data, not rules: they are in :mod:`gate.metrics`.
+"""
+
+from __future__ import annotations
+
+# --- noise of the noisy metrics, as standard deviations of natural logarithms ---
+
+# With fewer baseline trials a standard deviation has one degree of freedom or none.
+MIN_BASELINE_TRIALS = 3
+# Three processes of one run agree to 0.2 to 0.8 % at best: a smaller spread was luck.
+NOISE_FLOOR = 0.005
+# Two sittings on one machine differ even where the trials within each agree, and more trials do
+# not average that away, so it is added to every standard error.
+SESSION_SD = 0.01
+# One trial of one program on a noisy two-core machine varied by 2.3 to 3.6 %: what is assumed
+# where there are too few cases to learn from.
+PRIOR_SD = 0.03
+# The assumption above counts as much as this many degrees of freedom, as many as five trials give.
+PRIOR_DF = 4.0
+# The prior is learned from a metric's own cases when at least this many have a variance.
+MIN_CASES_FOR_PRIOR = 4
+# However alike the cases look, a case of its own temper keeps a say.
+MAX_PRIOR_DF = 20.0
+
+# --- screening ---
+
+# Two-sided confidence of every interval that is shown.
+INTERVAL_CONFIDENCE = 0.95
+# A change below this is never suspect, however sure it is.
+SUSPECT_CHANGE = 0.01
+# One-sided p below which a change is suspect: wide, since a suspect is only looked at again.
+SUSPECT_P = 0.25
+# One-sided confidence that a change is below its threshold, with which it is not suspect.
+CLEAR_CONFIDENCE = 0.95
+# UNCHANGED needs that a change of this many thresholds, or of this fraction if that is more,
+# would have been noticed; otherwise nothing was shown.
+DETECTABLE_THRESHOLDS = 3.0
+DETECTABLE_FRACTION = 0.15
+
+# --- controls ---
+
+# Canaries repeat to about 1 % once their median is taken over a run: beyond this the machine moved.
+CANARY_LIMIT = 0.03
+# The median of the cases' eager changes moves less than one canary.
+SUITE_LIMIT = 0.02
+# With fewer cases the median is one model's business, not the machine's.
+MIN_CASES_FOR_SUITE = 4
+# Eager "moved as much" when it explains at least this share of compiled's change.
+SHARED_SHARE = 0.5
+# Eager and compiled slower together: the lower bound must be beyond this many thresholds, twice
+# what the ratio's bar asks, because no control in the process speaks for the code.
+SHARED_THRESHOLDS = 2.0
+# The same needs at least this many trials, since one bad minute hits both arms of one trial alike.
+SHARED_TRIALS = 2
+# The same needs canaries that explain at most this share of the change.
+STEADY_SHARE = 0.2
+# Compile time without a trace in its proxies: the lower bound must be beyond this many thresholds.
+UNCORROBORATED_THRESHOLDS = 3.0
+# Python calls of a compile repeat to 0.1 %: a rise beyond this is real work.
+CORROBORATING_CALLS = 0.02
+
+# --- exact, nearly exact and drift ---
+
+# A nearly exact metric must leave the baseline by this many times the baseline's own range.
+RANGE_FACTOR = 3.0
+# Drift repeats to 0.01 over seeds; the floor keeps two equal trials from meaning no noise at all.
+DRIFT_SD_FLOOR = 0.03
+# A change of drift must be beyond this many standard errors.
+DRIFT_SIGMAS = 3.0
+# Beyond a limit, and worse than the baseline by less than this: it was there before.
+DRIFT_NOTABLE = 0.15
+# Compiled's error over eager's own, both against fp64: three times in half precision.
+DRIFT_LIMIT_BFLOAT16 = 1.58
+# Twice in float32, where semantic faults show as hundreds of times.
+DRIFT_LIMIT_FLOAT32 = 1.0
+
+# --- notes ---
+
+# Machines age: after this many days a baseline is mentioned.
+OLD_BASELINE_DAYS = 30
+# A suggested acceptance expires after this many days.
+ACCEPTANCE_DAYS = 30

@@ -1,0 +1,39 @@
+"""What judging one metric of one case found, before it becomes a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gate.decide.stats import LogArms
+from gate.metrics import SPECS, MetricSpec
+from gate.records import Case, Change, Estimate, Metric, Reason, Status, Threshold
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """One metric of one case: its values, one per trial, and what counts as relevant."""
+
+    case: Case
+    metric: Metric
+    before: Sequence[float]
+    after: Sequence[float]
+    threshold: Threshold
+    logs: LogArms | None = None  # of noisy metrics, where every value is positive
+
+    @property
+    def spec(self) -> MetricSpec:
+        """The metric's fixed properties."""
+        return SPECS[self.metric]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """Status and reason with the numbers behind them; ``remark`` is one more clause, or empty."""
+
+    status: Status
+    reason: Reason
+    baseline: Estimate | None = None
+    candidate: Estimate | None = None
+    change: Change | None = None
+    remark: str = ""

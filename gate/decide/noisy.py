@@ -1,0 +1,142 @@
+"""Judges the noisy metrics: latencies, compile times and their ratios."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from gate.decide.constants import MIN_BASELINE_TRIALS, SHARED_SHARE
+from gate.decide.controls import Controls, Doubt, find_doubt, mirror_controls
+from gate.decide.estimate import estimate_log_mean
+from gate.decide.finding import Finding
+from gate.decide.screen import (
+    Bar,
+    Level,
+    Reading,
+    compute_detectable,
+    is_beyond,
+    is_estimated_beyond,
+    is_significant,
+    is_too_noisy,
+    make_change,
+    mirror_reading,
+    screen_change,
+)
+from gate.records import Metric, Reason, Status
+
+
+def judge_noisy(reading: Reading, bar: Bar, controls: Controls) -> Finding:
+    """Judge one reading; the rule is in docs/decision.md, "Noisy metrics"."""
+    status, reason = _decide_status(reading, bar, controls)
+    before = math.log(reading.baseline)
+    after = before + reading.direction * reading.change
+    return Finding(
+        status=status,
+        reason=reason,
+        baseline=estimate_log_mean(before, reading.noise, reading.baseline_trials),
+        candidate=estimate_log_mean(after, reading.noise, reading.trials),
+        change=make_change(reading, bar),
+        remark=_describe_shifts(controls) if reason is Reason.MACHINE_SHIFT else "",
+    )
+
+
+def temper_speedup(speedup: Finding, latency: Finding | None, controls: Controls) -> Finding:
+    """Let the ratio's finding stand only as far as compiled latency's own finding carries it."""
+    if speedup.status is Status.UNCHANGED or speedup.reason in _NOT_A_CHANGE:
+        return speedup
+    carried = latency.status if latency else Status.INCONCLUSIVE
+    if speedup.status is Status.IMPROVED:
+        return speedup if carried is Status.IMPROVED else _acquit(speedup)
+    if carried is Status.INCONCLUSIVE:
+        return replace(speedup, status=Status.INCONCLUSIVE, reason=Reason.SUSPECT)
+    if carried is Status.REGRESSED:
+        return speedup
+    if _is_eager_faster(controls):
+        return replace(speedup, status=Status.UNCHANGED, reason=Reason.EAGER_FASTER)
+    return _acquit(speedup)
+
+
+# INCONCLUSIVE for want of knowledge, not because something seems to have moved.
+_NOT_A_CHANGE = frozenset({Reason.FEW_TRIALS, Reason.NOISE_TOO_HIGH})
+
+
+def _acquit(speedup: Finding) -> Finding:
+    remark = "compiled latency itself did not move beyond its threshold"
+    return replace(speedup, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, remark=remark)
+
+
+def _is_eager_faster(controls: Controls) -> bool:
+    eager, speedup = controls.eager, controls.speedup
+    return eager is not None and speedup is not None and -eager.change >= SHARED_SHARE * speedup.change
+
+
+def _decide_status(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status, Reason]:
+    if reading.baseline_trials < MIN_BASELINE_TRIALS:
+        return Status.INCONCLUSIVE, Reason.FEW_TRIALS
+    worse = _find_worse(reading, bar, controls)
+    if worse is not None:
+        return worse
+    if _is_improved(reading, bar, controls):
+        return Status.IMPROVED, Reason.BEYOND_BAR
+    if is_too_noisy(compute_detectable(reading, bar), bar.threshold, reading.baseline):
+        return Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH
+    small = abs(reading.change) <= math.log1p(bar.threshold.relative)
+    below = small and is_significant(reading)
+    return Status.UNCHANGED, Reason.BELOW_THRESHOLD if below else Reason.WITHIN_NOISE
+
+
+def _is_improved(reading: Reading, bar: Bar, controls: Controls) -> bool:
+    """Whether the mirror image would be convicted; a doubtful improvement is not claimed."""
+    if reading.change >= 0:
+        return False
+    mirrored = _find_worse(mirror_reading(reading), bar, mirror_controls(controls))
+    return mirrored == (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
+def _find_worse(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status, Reason] | None:
+    """REGRESSED, INCONCLUSIVE or ``None``: convicted only as seen raw and without each shift alike."""
+    views = (0.0, *controls.shifts)
+    levels = [screen_change(reading, bar, shift) for shift in views]
+    doubt = find_doubt(reading, controls)
+    if min(levels) is Level.CONVICTED:
+        if doubt is None or _is_lifted(doubt, reading, bar, views):
+            return Status.REGRESSED, Reason.BEYOND_BAR
+        return Status.INCONCLUSIVE, doubt.reason
+    if doubt is None and _is_convicted_by_ratio(reading, bar, controls):
+        return Status.REGRESSED, Reason.BEYOND_BAR
+    if max(levels) is Level.CONVICTED:
+        return Status.INCONCLUSIVE, Reason.MACHINE_SHIFT
+    if min(levels) is Level.CLEAR or _is_idle_suspicion(doubt, reading, bar):
+        return None
+    return Status.INCONCLUSIVE, doubt.reason if doubt else Reason.SUSPECT
+
+
+def _is_convicted_by_ratio(reading: Reading, bar: Bar, controls: Controls) -> bool:
+    """Whether eager, timed between compiled's own blocks, convicts where latency alone is too noisy.
+
+    The ratio must be beyond its bar, compiled latency be estimated beyond its threshold in every view,
+    and eager not have lowered the ratio by getting faster.
+    """
+    if reading.metric is not Metric.COMPILED_LATENCY or _is_eager_faster(controls):
+        return False
+    if controls.speedup is None or controls.speedup_bar is None:
+        return False
+    views = (0.0, *controls.shifts)
+    beyond = (is_estimated_beyond(reading, bar, shift) for shift in views)
+    return is_beyond(controls.speedup, controls.speedup_bar) and all(beyond)
+
+
+def _is_lifted(doubt: Doubt, reading: Reading, bar: Bar, views: tuple[float, ...]) -> bool:
+    return doubt.liftable and all(is_beyond(reading, bar, shift, doubt.thresholds) for shift in views)
+
+
+def _is_idle_suspicion(doubt: Doubt | None, reading: Reading, bar: Bar) -> bool:
+    """A compile time that looks longer by less than its threshold while its proxies stand still."""
+    if doubt is None or doubt.reason is not Reason.UNCORROBORATED:
+        return False
+    return reading.change <= math.log1p(bar.threshold.relative)
+
+
+def _describe_shifts(controls: Controls) -> str:
+    percents = ", ".join(f"{100 * math.expm1(shift):+.1f} %" for shift in controls.shifts)
+    return f"canaries or eager over the suite moved by {percents}"

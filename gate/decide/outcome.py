@@ -1,0 +1,90 @@
+"""From comparisons to one outcome, and from an outcome to an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+from gate.decide.machine import is_machine_steady
+from gate.errors import ExitCode
+from gate.metrics import SPECS, Family
+from gate.records import Comparison, Outcome, Reason, Status, Verdict
+
+
+class FailOn(StrEnum):
+    """The weakest outcome that a caller wants to fail on."""
+
+    INCONCLUSIVE = "inconclusive"  # the codes as they are
+    REGRESSION = "regression"  # INCONCLUSIVE exits 0
+    NEVER = "never"  # every outcome exits 0: errors of usage and machine still do not
+
+
+_CODES: Mapping[Outcome, ExitCode] = {
+    Outcome.INCOMPLETE: ExitCode.INCOMPLETE,
+    Outcome.REGRESSION: ExitCode.REGRESSION,
+    Outcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+    Outcome.NOTHING_COMPARED: ExitCode.NOTHING_COMPARED,
+    Outcome.PASS: ExitCode.PASS,
+}
+_INCOMPLETE = frozenset({Status.FAILED, Status.MISSING})
+_JUDGED = frozenset(
+    {Status.REGRESSED, Status.IMPROVED, Status.UNCHANGED, Status.INCONCLUSIVE, Status.ACCEPTED}
+)
+# What more trials of the candidate can change: not a baseline with too few, not a counter or a
+# peak that differs between trials, whose range only grows.
+_SETTLED_BY_TRIALS = frozenset(
+    {Reason.SUSPECT, Reason.NOISE_TOO_HIGH, Reason.SHARED_SHIFT, Reason.UNCORROBORATED}
+)
+
+
+def decide_outcome(comparisons: Sequence[Comparison]) -> Outcome:
+    """The strongest outcome that any deciding comparison calls for."""
+    statuses = {one.status for one in comparisons if one.decides}
+    if statuses & _INCOMPLETE:
+        return Outcome.INCOMPLETE
+    if Status.REGRESSED in statuses:
+        return Outcome.REGRESSION
+    if Status.INCONCLUSIVE in statuses:
+        return Outcome.INCONCLUSIVE
+    return Outcome.PASS if statuses & _JUDGED else Outcome.NOTHING_COMPARED
+
+
+def compute_exit_code(outcome: Outcome, fail_on: FailOn = FailOn.INCONCLUSIVE) -> ExitCode:
+    """The exit code of an outcome; a laxer ``fail_on`` turns some into 0, and the caller says so."""
+    if fail_on is FailOn.NEVER:
+        return ExitCode.PASS
+    if fail_on is FailOn.REGRESSION and outcome is Outcome.INCONCLUSIVE:
+        return ExitCode.PASS
+    return _CODES[outcome]
+
+
+def is_judged(comparison: Comparison) -> bool:
+    """Whether a deciding comparison was held against a baseline or a limit."""
+    return comparison.decides and comparison.status in _JUDGED
+
+
+def list_undecided(verdict: Verdict) -> tuple[str, ...]:
+    """Ids of the cases that more trials could settle, in the plan's order.
+
+    A machine shift counts only when the run as a whole was steady: then it was one case's bad minute.
+    A regression seen in a single trial counts too: it has to be seen again.
+    """
+    settled = set(_SETTLED_BY_TRIALS)
+    if is_machine_steady(verdict.machine):
+        settled.add(Reason.MACHINE_SHIFT)
+    open_cases = {
+        one.case_id
+        for one in verdict.comparisons
+        if one.decides and (_is_unrepeated(one) or (one.reason in settled and _is_unsettled(one)))
+    }
+    return tuple(case.id for case in verdict.cases if case.id in open_cases)
+
+
+def _is_unrepeated(comparison: Comparison) -> bool:
+    seen = comparison.candidate
+    return comparison.status is Status.REGRESSED and seen is not None and seen.n == 1
+
+
+def _is_unsettled(comparison: Comparison) -> bool:
+    noisy = SPECS[comparison.metric].family in {Family.NOISY, Family.LOG2}
+    return noisy and comparison.status is Status.INCONCLUSIVE

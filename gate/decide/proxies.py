@@ -1,0 +1,52 @@
+"""Noise-free signs that a compile did other work than its baseline, and that a trial had its device alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from gate.decide.evidence import Evidence
+from gate.decide.finding import Question
+from gate.decide.stats import compute_median
+from gate.records import Metric, Trial
+
+# Counters of what was captured, generated, guarded and fetched from caches.
+TRACES = (
+    Metric.GRAPH_BREAKS,
+    Metric.RECOMPILES,
+    Metric.UNIQUE_GRAPHS,
+    Metric.CACHE_MISSES,
+    Metric.CAPTURED_OPS,
+    Metric.GENERATED_KERNELS,
+    Metric.GUARDS,
+)
+
+
+def compute_calls_change(questions: Mapping[Metric, Question]) -> float | None:
+    """Log change of the Python calls of a compile, + is more; ``None`` where either side lacks them."""
+    question = questions.get(Metric.COMPILE_CALLS)
+    if question is None or min(*question.before, *question.after) <= 0:
+        return None
+    return math.log(compute_median(question.after) / compute_median(question.before))
+
+
+def has_traces(evidence: Evidence, questions: Mapping[Metric, Question]) -> bool:
+    """Whether a counter of the compile, or the generated code itself, differs from the baseline's."""
+    counters = (questions[metric] for metric in TRACES if metric in questions)
+    if any(compute_median(one.before) != compute_median(one.after) for one in counters):
+        return True
+    return is_code_changed(evidence) is True
+
+
+def is_code_changed(evidence: Evidence) -> bool | None:
+    """Whether no trial generated the baseline's code; ``None`` where either side's is unknown."""
+    baseline = evidence.code_baseline
+    digests = {trial.identity.digest for trial in evidence.trials} - {""}
+    if baseline is None or not baseline.identity.digest or not digests:
+        return None
+    return baseline.identity.digest not in digests
+
+
+def is_calm(trials: Iterable[Trial]) -> bool:
+    """Whether no trial saw its device throttle or another process on it."""
+    return not any(trial.conditions.throttled or trial.conditions.foreign_processes for trial in trials)

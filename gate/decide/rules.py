@@ -1,0 +1,72 @@
+"""What judging one case needs from all the others, and which questions a case poses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from gate.decide.constants import MIN_BASELINE_TRIALS
+from gate.decide.evidence import Evidence, list_metrics, match_metric
+from gate.decide.finding import Question
+from gate.decide.machine import Shifts, compute_shifts
+from gate.decide.stats import Variance, compute_prior, summarize_logs
+from gate.metrics import SPECS, Family, Role
+from gate.records import Metric, Policy, Threshold
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """What one case's judgement needs from all the others: error budget, priors and shifts."""
+
+    alpha: float  # one-sided, for each deciding noisy comparison
+    priors: Mapping[Metric, Variance]
+    shifts: Shifts
+
+
+def make_rules(
+    evidence: Sequence[Evidence], questions: Sequence[Mapping[Metric, Question]], policy: Policy
+) -> Rules:
+    """Divide the error budget and learn priors and shifts from all the cases."""
+    variances: dict[Metric, list[Variance]] = {}
+    deciding = 0
+    for question in (question for posed in questions for question in posed.values()):
+        if question.logs is not None:
+            variances.setdefault(question.metric, []).append(question.logs.variance)
+            deciding += _takes_budget(question)
+    return Rules(
+        alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
+        priors={metric: compute_prior(known) for metric, known in variances.items()},
+        shifts=compute_shifts(evidence, questions),
+    )
+
+
+def list_questions(evidence: Evidence, policy: Policy) -> Mapping[Metric, Question]:
+    """The metrics of a case that both sides have."""
+    questions = {}
+    for metric in list_metrics(evidence):
+        baseline = match_metric(SPECS[metric], evidence.stored).baseline
+        if baseline is not None and metric in evidence.values:
+            before, after = baseline.trials[metric], evidence.values[metric]
+            noisy = SPECS[metric].family is Family.NOISY
+            questions[metric] = Question(
+                case=evidence.case,
+                metric=metric,
+                before=before,
+                after=after,
+                threshold=find_threshold(policy, evidence.case.id, metric),
+                logs=summarize_logs(before, after) if noisy else None,
+            )
+    return questions
+
+
+def find_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
+    """The threshold in force: the last override that fits, else the policy's, else the metric's own."""
+    for override in reversed(policy.overrides):
+        if override.metric is metric and fnmatchcase(case_id, override.case):
+            return override.threshold
+    return policy.thresholds.get(metric, SPECS[metric].threshold)
+
+
+def _takes_budget(question: Question) -> bool:
+    return question.spec.role is Role.DECIDES and len(question.before) >= MIN_BASELINE_TRIALS

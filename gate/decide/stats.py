@@ -1,0 +1,124 @@
+"""Medians, log means and moderated variances of small samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gate.decide.constants import (
+    MAX_PRIOR_DF,
+    MIN_CASES_FOR_PRIOR,
+    NOISE_FLOOR,
+    PRIOR_DF,
+    PRIOR_SD,
+)
+from gate.decide.student import compute_digamma, compute_inverse_trigamma, compute_trigamma
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Variance:
+    """A variance and the degrees of freedom it was estimated with; ``df`` 0 means not at all."""
+
+    value: float
+    df: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogArms:
+    """Baseline and candidate on the logarithmic scale."""
+
+    before: float  # mean of the logarithms
+    after: float
+    variance: Variance  # between trials, within both arms, each about its own mean
+    before_trials: int
+    after_trials: int
+
+
+def compute_median(values: Sequence[float]) -> float:
+    """Median of at least one value; the mean of the two middle ones when their number is even."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return 0.5 * (ordered[middle - 1] + ordered[middle])
+
+
+def compute_geometric_median(values: Sequence[float]) -> float:
+    """Exp of the median of the logarithms of at least one positive value."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return math.sqrt(ordered[middle - 1] * ordered[middle])
+
+
+def compute_mean(values: Sequence[float]) -> float:
+    """Arithmetic mean of at least one value."""
+    return math.fsum(values) / len(values)
+
+
+def compute_variance(values: Sequence[float]) -> Variance:
+    """Unbiased variance; of a single value it is 0 with 0 degrees of freedom."""
+    if len(values) < 2:  # noqa: PLR2004 - one value has no spread
+        return Variance(value=0.0, df=0.0)
+    mean = compute_mean(values)
+    squares = math.fsum([(value - mean) ** 2 for value in values])
+    return Variance(value=squares / (len(values) - 1), df=float(len(values) - 1))
+
+
+def compute_logs(values: Sequence[float]) -> tuple[float, ...]:
+    """Natural logarithms of positive values."""
+    return tuple(map(math.log, values))
+
+
+def pool_variances(first: Variance, second: Variance) -> Variance:
+    """Variance within two samples, each about its own mean."""
+    df = first.df + second.df
+    if df == 0:
+        return Variance(value=0.0, df=0.0)
+    return Variance(value=(first.value * first.df + second.value * second.df) / df, df=df)
+
+
+def summarize_logs(before: Sequence[float], after: Sequence[float]) -> LogArms | None:
+    """Log means and variance of two arms; ``None`` where a value is not positive, so has no logarithm."""
+    if min(before) <= 0 or min(after) <= 0:
+        return None
+    logs_before, logs_after = compute_logs(before), compute_logs(after)
+    return LogArms(
+        before=compute_mean(logs_before),
+        after=compute_mean(logs_after),
+        variance=pool_variances(compute_variance(logs_before), compute_variance(logs_after)),
+        before_trials=len(before),
+        after_trials=len(after),
+    )
+
+
+def compute_prior(variances: Sequence[Variance]) -> Variance:
+    """What the cases of one metric say about the variance of any of them.
+
+    limma's moment estimate (Smyth 2004, section 6.2): with e = ln s2 - digamma(df/2) + ln(df/2),
+    trigamma(d0/2) = var(e) - mean(trigamma(df/2)) and ln s0^2 = mean(e) + digamma(d0/2) - ln(d0/2).
+    Where the cases vary no more than chance would have them, d0 has no upper bound but ours.
+    With too few cases it is a documented assumption instead.
+    """
+    known = [variance for variance in variances if variance.df > 0]
+    if len(known) < MIN_CASES_FOR_PRIOR:
+        return Variance(value=PRIOR_SD**2, df=PRIOR_DF)
+    logs = [
+        math.log(max(one.value, NOISE_FLOOR**2)) - compute_digamma(one.df / 2) + math.log(one.df / 2)
+        for one in known
+    ]
+    centre = compute_mean(logs)
+    excess = compute_variance(logs).value - compute_mean([compute_trigamma(one.df / 2) for one in known])
+    if excess <= 0:
+        return Variance(value=math.exp(centre), df=MAX_PRIOR_DF)
+    df = 2.0 * compute_inverse_trigamma(excess)
+    value = math.exp(centre + compute_digamma(df / 2) - math.log(df / 2))
+    return Variance(value=value, df=min(df, MAX_PRIOR_DF))
+
+
+def moderate_variance(own: Variance, prior: Variance) -> Variance:
+    """Shrink a case's variance towards the prior: (d0 s0^2 + df s^2) / (d0 + df), never below the floor."""
+    pooled = pool_variances(own, prior)
+    return Variance(value=max(pooled.value, NOISE_FLOOR**2), df=pooled.df)

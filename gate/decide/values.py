@@ -1,0 +1,76 @@
+"""One value per metric and trial, from the trial's raw samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from gate.decide.stats import compute_geometric_median, compute_mean, compute_median
+from gate.metrics import SPECS, Family
+from gate.records import Metric, Trial
+
+# A super-block is ECCE or CEEC: two neighbouring pairs, over which a steady drift cancels.
+PAIRS_IN_SUPER_BLOCK = 2
+
+
+def compute_values(trial: Trial) -> Mapping[Metric, float]:
+    """Reduce a trial to one value a metric, in the metric's unit.
+
+    Latencies, times, memory and counters are the median of their samples, drift is the mean over
+    seeds. ``warm_speedup`` and ``break_even_calls`` are derived where their parts are there.
+    """
+    values = {
+        metric: _reduce_samples(metric, samples) for metric, samples in trial.samples.items() if samples
+    }
+    eager = trial.samples.get(Metric.EAGER_LATENCY, ())
+    compiled = trial.samples.get(Metric.COMPILED_LATENCY, ())
+    speedup = compute_speedup(eager, compiled)
+    if speedup is not None:
+        values[Metric.WARM_SPEEDUP] = speedup
+    break_even = _compute_break_even(values)
+    if break_even is not None:
+        values[Metric.BREAK_EVEN_CALLS] = break_even
+    return values
+
+
+def collect_values(trials: Iterable[Trial]) -> Mapping[Metric, tuple[float, ...]]:
+    """One value per trial for every metric that any of the trials measured."""
+    collected: dict[Metric, list[float]] = {}
+    for trial in trials:
+        for metric, value in compute_values(trial).items():
+            collected.setdefault(metric, []).append(value)
+    return {metric: tuple(values) for metric, values in collected.items()}
+
+
+def compute_speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> float | None:
+    """Eager over compiled latency: exp(median over super-blocks of the mean log ratio of their pairs).
+
+    Sample ``i`` of both arms belongs to one pair. ``None`` when there is no pair of positive times.
+    """
+    ratios = [
+        eager / compiled
+        for eager, compiled in zip(eager_s, compiled_s, strict=False)
+        if eager > 0 and compiled > 0
+    ]
+    # A mean of logarithms is a root of a product, which spares the logarithms.
+    blocks = [math.sqrt(first * second) for first, second in zip(ratios[::2], ratios[1::2], strict=False)]
+    if len(ratios) % PAIRS_IN_SUPER_BLOCK:
+        blocks.append(ratios[-1])
+    return compute_geometric_median(blocks) if blocks else None
+
+
+def _reduce_samples(metric: Metric, samples: Sequence[float]) -> float:
+    if len(samples) == 1:
+        return samples[0]
+    if SPECS[metric].family is Family.LOG2:
+        return compute_mean(samples)
+    return compute_median(samples)
+
+
+def _compute_break_even(values: Mapping[Metric, float]) -> float | None:
+    """Calls after which the cold compile has paid; ``None`` where it never does, or is unknown."""
+    parts = (Metric.COLD_COMPILE_TIME, Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY)
+    if any(part not in values for part in parts):
+        return None
+    compile_s, eager_s, compiled_s = (values[part] for part in parts)
+    return compile_s / (eager_s - compiled_s) if eager_s > compiled_s else None

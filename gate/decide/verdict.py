@@ -1,0 +1,114 @@
+"""Judges a run: gather, screen, conclude.
+
+Screening and concluding are apart so that a side-by-side stage can stand between them: it replaces
+the comparisons of :func:`gate.decide.list_undecided` cases by what its pairs say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from gate.decide.accept import apply_acceptances
+from gate.decide.advice import list_next_steps, list_notes, note_difference, note_machine, write_headline
+from gate.decide.attribute import explain_case
+from gate.decide.compare import compare_case
+from gate.decide.evidence import Evidence, gather_evidence, match_metric
+from gate.decide.machine import Shifts, make_machine_shift
+from gate.decide.outcome import decide_outcome, is_judged
+from gate.decide.rules import list_questions, make_rules
+from gate.fingerprint import compute_environment_id
+from gate.metrics import SPECS
+from gate.records import Baseline, Comparison, Environment, Explanation, Policy, Provenance, Run, Verdict
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Screening:
+    """All comparisons of a run against stored baselines, before acceptances."""
+
+    evidence: tuple[Evidence, ...]
+    comparisons: tuple[Comparison, ...]
+    shifts: Shifts
+
+
+def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
+    """Judge a run against stored baselines; ``run.cases``, the plan, is the index.
+
+    Pure: the same arguments give the same verdict, and ``policy.today`` is the only date.
+    """
+    return conclude_verdict(run, screen_run(run, baselines, policy), policy)
+
+
+def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Screening:
+    """Compare every case and metric of the plan with its baseline."""
+    evidence = gather_evidence(run, baselines)
+    questions = tuple(list_questions(one, policy) for one in evidence)
+    rules = make_rules(evidence, questions, policy)
+    comparisons = tuple(
+        row for one, posed in zip(evidence, questions, strict=True) for row in compare_case(one, posed, rules)
+    )
+    return Screening(evidence=evidence, comparisons=comparisons, shifts=rules.shifts)
+
+
+def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
+    """Apply acceptances and make the verdict of what was compared."""
+    comparisons = apply_acceptances(screening.comparisons, policy)
+    outcome = decide_outcome(comparisons)
+    used = _list_used(screening.evidence)
+    machine = make_machine_shift(screening.shifts)
+    judged = any(is_judged(one) for one in comparisons)
+    return Verdict(
+        outcome=outcome,
+        headline=write_headline(outcome, comparisons, run.cases),
+        cases=run.cases,
+        comparisons=comparisons,
+        failures=run.failures,
+        explanations=_explain_all(screening, comparisons),
+        next_steps=list_next_steps(outcome, comparisons, policy),
+        notes=(
+            *list_notes(run, comparisons, used, policy),
+            *note_difference(_find_other(screening.evidence), run.environment),
+            *note_machine(machine, judged=judged),
+        ),
+        machine=machine,
+        environment=run.environment,
+        provenance=run.provenance,
+        baseline_provenance=_list_provenances(used),
+        baseline_environments=tuple(dict.fromkeys(compute_environment_id(one.environment) for one in used)),
+        trials=len(run.trials),
+        wall_s=run.wall_s,
+        toolchain_s=run.toolchain_s,
+        overhead_s=sum(trial.overhead_s for trial in run.trials),
+    )
+
+
+def _explain_all(screening: Screening, comparisons: Iterable[Comparison]) -> tuple[Explanation, ...]:
+    rows: dict[str, list[Comparison]] = {}
+    for one in comparisons:
+        rows.setdefault(one.case_id, []).append(one)
+    return tuple(
+        explanation
+        for one in screening.evidence
+        for explanation in explain_case(one, rows.get(one.case.id, ()), screening.shifts)
+    )
+
+
+def _list_used(evidence: Sequence[Evidence]) -> tuple[Baseline, ...]:
+    """The baselines that any metric was compared with, each once."""
+    used: dict[int, Baseline] = {}
+    for one in evidence:
+        for metric in one.values:
+            baseline = match_metric(SPECS[metric], one.stored).baseline
+            if baseline is not None:
+                used[id(baseline)] = baseline
+    return tuple(used.values())
+
+
+def _find_other(evidence: Iterable[Evidence]) -> Environment | None:
+    """The environment nearest to this one, where that is another host; ``None`` where it is this."""
+    nearest = next((one.stored[0] for one in evidence if one.stored and not one.stored[0].same_host), None)
+    return nearest.baseline.environment if nearest else None
+
+
+def _list_provenances(used: Iterable[Baseline]) -> tuple[Provenance, ...]:
+    return tuple(dict.fromkeys(one.provenance for one in used))

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from gate.records import Comparison, Metric, Outcome, Reason, Status, Verdict
+
+Make = Callable[..., Any]
+Judge = Callable[..., Verdict]
+Find = Callable[..., Comparison]
+MIB = 1024.0 * 1024.0
+BREAKS, MEMORY, RATIO = Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY, Metric.MEMORY_RATIO
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status", "reason"),
+    [
+        ((1.0, 1.0), (1.0,), Status.UNCHANGED, Reason.EXACT_EQUAL),
+        ((1.0, 1.0), (2.0,), Status.REGRESSED, Reason.EXACT_CHANGED),
+        ((1.0,), (2.0, 2.0), Status.REGRESSED, Reason.EXACT_CHANGED),
+        ((2.0, 2.0), (0.0,), Status.IMPROVED, Reason.EXACT_CHANGED),
+        ((1.0, 2.0), (3.0, 4.0), Status.REGRESSED, Reason.EXACT_CHANGED),
+        ((3.0, 4.0), (1.0, 2.0), Status.IMPROVED, Reason.EXACT_CHANGED),
+        ((1.0, 2.0), (2.0, 3.0), Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE),
+        ((1.0, 1.0), (1.0, 2.0), Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE),
+        ((1.0, 2.0), (1.0, 2.0), Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE),
+    ],
+)
+def test_counters(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures
+    situation: Make,
+    judge: Judge,
+    find: Find,
+    before: Sequence[float],
+    after: Sequence[float],
+    status: Status,
+    reason: Reason,
+) -> None:
+    """A counter is worse when all its values are above all stored ones, and unstable when they overlap."""
+    found = find(judge(situation(before={BREAKS: before}, after={BREAKS: after})), BREAKS)
+    assert (found.status, found.reason) == (status, reason)
+
+
+def test_counter_change_is_told_in_counts(situation: Make, judge: Judge, find: Find) -> None:
+    """One break to three: two more."""
+    found = find(judge(situation(before={BREAKS: (1.0,)}, after={BREAKS: (3.0,)})), BREAKS)
+    assert found.change is not None
+    assert found.change.centre == 2.0
+    assert found.sentence.startswith("1 -> 3, +2: ")
+
+
+def test_explaining_counter_never_regresses(situation: Make, judge: Judge, find: Find) -> None:
+    """More captured operations are neither better nor worse, and decide nothing."""
+    counts = Metric.CAPTURED_OPS
+    found = find(judge(situation(before={counts: (100.0,)}, after={counts: (120.0,)})), counts)
+    assert (found.status, found.reason) == (Status.UNCHANGED, Reason.EXACT_CHANGED)
+    assert not found.decides
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status", "reason"),
+    [
+        ((400, 400), (400,), Status.UNCHANGED, Reason.EXACT_EQUAL),
+        ((400, 400), (405,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # 1.25 % of 3 %
+        ((400, 401), (400.5,), Status.UNCHANGED, Reason.WITHIN_NOISE),
+        ((400, 400), (413, 414), Status.REGRESSED, Reason.BEYOND_BAR),  # 3.25 %, 13 MiB
+        ((400, 400), (400, 414), Status.INCONCLUSIVE, Reason.SUSPECT),
+        ((400, 400), (380, 380), Status.IMPROVED, Reason.BEYOND_BAR),
+        ((10, 10), (13.9,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # 39 %, yet 3.9 MiB of 4
+        ((10, 10), (14.1,), Status.REGRESSED, Reason.BEYOND_BAR),
+        ((400, 410), (425,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # 20 MiB of 3 x 10 MiB
+        ((400, 410), (440,), Status.REGRESSED, Reason.BEYOND_BAR),
+        ((400, 500), (430,), Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH),  # 300 MiB could hide
+    ],
+)
+def test_memory(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures
+    situation: Make,
+    judge: Judge,
+    find: Find,
+    before: Sequence[float],
+    after: Sequence[float],
+    status: Status,
+    reason: Reason,
+) -> None:
+    """Memory regresses when every trial leaves the median by 3 %, 4 MiB and three of its ranges."""
+    mib = {MEMORY: [MIB * value for value in before]}, {MEMORY: [MIB * value for value in after]}
+    found = find(judge(situation(before=mib[0], after=mib[1])), MEMORY)
+    assert (found.status, found.reason) == (status, reason)
+
+
+def test_doubled_memory_is_a_regression(situation: Make, judge: Judge, find: Find) -> None:
+    """Twice the peak with a noisy baseline: 100 % worse."""
+    before = {MEMORY: [MIB * value for value in (400, 402, 401)]}
+    verdict = judge(situation(before=before, after={MEMORY: [MIB * 802]}))
+    assert verdict.outcome is Outcome.REGRESSION
+    assert find(verdict, MEMORY).change.centre == pytest.approx(1.0)  # type: ignore[union-attr] # judged
+
+
+def test_memory_ratio_does_not_fail_for_a_leaner_eager(situation: Make, judge: Judge, find: Find) -> None:
+    """Compiled uses what it did; the ratio rose because eager uses less."""
+    before = {MEMORY: [MIB * 400] * 3, RATIO: [0.8] * 3}
+    found = find(judge(situation(before=before, after={MEMORY: [MIB * 400], RATIO: [1.0]})), RATIO)
+    assert (found.status, found.reason) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+
+
+def test_memory_ratio_fails_with_its_peak(situation: Make, judge: Judge, find: Find) -> None:
+    """Both compiled memory and its ratio rose by a quarter."""
+    before = {MEMORY: [MIB * 400] * 3, RATIO: [0.8] * 3}
+    found = find(judge(situation(before=before, after={MEMORY: [MIB * 500], RATIO: [1.0]})), RATIO)
+    assert found.status is Status.REGRESSED
+
+
+def test_five_percent_more_calls_are_a_regression(situation: Make, judge: Judge, find: Find) -> None:
+    """Python calls of a compile repeat to a tenth of a percent, so 6 % more convict from one trial."""
+    calls = Metric.COMPILE_CALLS
+    before = {calls: (1.0000e6, 1.0004e6, 1.0009e6)}
+    assert find(judge(situation(before=before, after={calls: (1.061e6,)})), calls).status is Status.REGRESSED
+    assert find(judge(situation(before=before, after={calls: (1.040e6,)})), calls).status is Status.UNCHANGED

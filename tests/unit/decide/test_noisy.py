@@ -1,0 +1,342 @@
+"""The noisy family end to end: one or few cases through the whole decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from gate.records import Comparison, Metric, Reason, Status, Verdict
+
+LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
+COLD, CALLS = Metric.COLD_COMPILE_TIME, Metric.COMPILE_CALLS
+# Five and three trials with a spread of 1 % or so.
+FIVE = (0.990, 1.000, 1.010, 1.005, 0.995)
+THREE = (0.995, 1.000, 1.005)
+STEADY_BEFORE = {"loop": (1.0, 1.0, 1.0, 1.0, 1.0)}
+
+Make = Callable[..., Any]
+Judge = Callable[..., Verdict]
+Find = Callable[..., Comparison]
+
+
+def scale(spread: Sequence[float], value: float) -> tuple[float, ...]:
+    return tuple(factor * value for factor in spread)
+
+
+def latencies(eager: float, compiled: float, spread: Sequence[float] = THREE) -> dict[Metric, Any]:
+    return {EAGER: scale(spread, eager), LATENCY: scale(spread, compiled)}
+
+
+BEFORE = latencies(0.020, 0.010, FIVE)
+
+
+def canaries(value: float) -> dict[str, tuple[float, ...]]:
+    return {"loop": (value,) * 3}
+
+
+def state(comparison: Comparison) -> tuple[Status, Reason]:
+    return comparison.status, comparison.reason
+
+
+def test_unchanged_case_is_within_noise(situation: Make, judge: Judge, find: Find) -> None:
+    """The same times again: UNCHANGED, and the smallest noticeable change is told."""
+    verdict = judge(situation(before=BEFORE, after=latencies(0.020, 0.010)))
+    found = find(verdict, LATENCY)
+    assert state(found) == (Status.UNCHANGED, Reason.WITHIN_NOISE)
+    assert found.change is not None
+    assert 0.0499 < found.change.detectable < 0.10
+
+
+def test_slower_compiled_program_is_convicted_with_its_speedup(
+    situation: Make, judge: Judge, find: Find
+) -> None:
+    """30 % slower compiled under the same eager: latency and speedup have both regressed."""
+    verdict = judge(situation(before=BEFORE, after=latencies(0.020, 0.013)))
+    assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+    assert state(find(verdict, SPEEDUP)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+    assert find(verdict, LATENCY).change.centre == pytest.approx(0.30, rel=1e-3)  # type: ignore[union-attr] # judged
+    assert not find(verdict, EAGER).decides
+
+
+def test_faster_compiled_program_has_improved(situation: Make, judge: Judge, find: Find) -> None:
+    """30 % faster compiled under the same eager: latency and speedup have both improved."""
+    verdict = judge(situation(before=BEFORE, after=latencies(0.020, 0.010 / 1.3)))
+    assert state(find(verdict, LATENCY)) == (Status.IMPROVED, Reason.BEYOND_BAR)
+    assert state(find(verdict, SPEEDUP)) == (Status.IMPROVED, Reason.BEYOND_BAR)
+
+
+def test_one_trial_can_convict_what_is_plain(situation: Make, judge: Judge, find: Find) -> None:
+    """Twice as slow is convicted from a single trial."""
+    verdict = judge(situation(before=BEFORE, after=latencies(0.020, 0.020, (1.0,))))
+    assert find(verdict, LATENCY).status is Status.REGRESSED
+
+
+def test_change_near_the_threshold_is_suspect(situation: Make, judge: Judge, find: Find) -> None:
+    """6 % slower from three trials can be neither convicted nor excluded."""
+    verdict = judge(situation(before=BEFORE, after=latencies(0.020, 0.0106)))
+    assert state(find(verdict, LATENCY)) == (Status.INCONCLUSIVE, Reason.SUSPECT)
+
+
+def test_two_baseline_trials_are_too_few(situation: Make, judge: Judge, find: Find) -> None:
+    """However slow, two stored trials do not tell the noise."""
+    before = latencies(0.020, 0.010, (1.0, 1.0))
+    verdict = judge(situation(before=before, after=latencies(0.020, 0.030)))
+    assert state(find(verdict, LATENCY)) == (Status.INCONCLUSIVE, Reason.FEW_TRIALS)
+    assert state(find(verdict, SPEEDUP)) == (Status.INCONCLUSIVE, Reason.FEW_TRIALS)
+
+
+def test_wild_trials_show_nothing(situation: Make, judge: Judge, find: Find) -> None:
+    """Trials that differ by a factor of two could hide a 30 % change: not silently UNCHANGED."""
+    wild = (0.7, 1.4, 1.0, 0.8, 1.25)
+    verdict = judge(situation(before=latencies(0.02, 0.01, wild), after=latencies(0.02, 0.0092)))
+    assert state(find(verdict, LATENCY)) == (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
+
+
+def test_twenty_microseconds_do_not_matter(situation: Make, judge: Judge, find: Find) -> None:
+    """30 us to 40 us is a third slower and 10 us: below the absolute threshold."""
+    verdict = judge(situation(before=latencies(60e-6, 30e-6, FIVE), after=latencies(60e-6, 40e-6)))
+    assert find(verdict, LATENCY).status is Status.UNCHANGED
+
+
+def test_value_of_zero_has_no_ratio(situation: Make, judge: Judge, find: Find) -> None:
+    """A compile time of zero cannot be compared on a ratio scale, and says so."""
+    verdict = judge(situation(before={COLD: (0.0, 1.0, 1.0)}, after={COLD: (1.0,)}))
+    assert state(find(verdict, COLD)) == (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
+    assert "no ratio" in find(verdict, COLD).sentence
+
+
+# --- eager as the control ---
+
+
+def test_faster_eager_is_no_regression(situation: Make, judge: Judge, find: Find) -> None:
+    """The speedup falls from 2x to 1.4x because eager got faster: told, not failed."""
+    verdict = judge(situation(before=BEFORE, after=latencies(0.014, 0.010)))
+    assert state(find(verdict, SPEEDUP)) == (Status.UNCHANGED, Reason.EAGER_FASTER)
+    assert find(verdict, LATENCY).status is Status.UNCHANGED
+
+
+def test_slower_eager_is_no_improvement(situation: Make, judge: Judge, find: Find) -> None:
+    """The speedup rises because eager got slower: compiled did not improve."""
+    verdict = judge(situation(before=BEFORE, after=latencies(0.030, 0.010)))
+    assert state(find(verdict, SPEEDUP)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+
+
+def test_speedup_is_open_while_its_latency_is(situation: Make, judge: Judge, find: Find) -> None:
+    """Compiled 6 % slower is suspect, so a speedup that fell with it is no more than that."""
+    verdict = judge(situation(before=BEFORE, after=latencies(0.016, 0.0106)))
+    assert state(find(verdict, LATENCY)) == (Status.INCONCLUSIVE, Reason.SUSPECT)
+    assert state(find(verdict, SPEEDUP)) == (Status.INCONCLUSIVE, Reason.SUSPECT)
+
+
+def test_both_arms_slower_without_canaries_is_left_open(situation: Make, judge: Judge, find: Find) -> None:
+    """30 % slower eager and compiled alike, and nothing that speaks for the machine: INCONCLUSIVE."""
+    verdict = judge(situation(before=BEFORE, after=latencies(0.026, 0.013)))
+    assert state(find(verdict, LATENCY)) == (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
+    assert find(verdict, SPEEDUP).status is Status.UNCHANGED
+
+
+def test_both_arms_slower_on_a_steady_machine_is_convicted(situation: Make, judge: Judge, find: Find) -> None:
+    """The same with canaries that did not move: the model itself got slower."""
+    one = situation(
+        before=BEFORE,
+        after=latencies(0.026, 0.013),
+        canaries_before=STEADY_BEFORE,
+        canaries_after=canaries(1.01),
+    )
+    assert state(find(judge(one), LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
+def test_both_arms_slower_in_a_single_trial_is_left_open(situation: Make, judge: Judge, find: Find) -> None:
+    """One bad minute hits both arms of one trial alike, so one trial is not enough for that."""
+    one = situation(
+        before=BEFORE,
+        after=latencies(0.026, 0.013, (1.0,)),
+        canaries_before=STEADY_BEFORE,
+        canaries_after={"loop": (1.0,)},
+    )
+    assert state(find(judge(one), LATENCY)) == (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
+
+
+def test_both_arms_slower_under_throttling_is_left_open(situation: Make, judge: Judge, find: Find) -> None:
+    """A device that lowered its clocks does not count as steady."""
+    one = situation(
+        before=BEFORE,
+        after=latencies(0.026, 0.013),
+        canaries_before=STEADY_BEFORE,
+        canaries_after=canaries(1.0),
+        throttled=("thermal",),
+    )
+    assert state(find(judge(one), LATENCY)) == (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
+
+
+def test_both_arms_a_little_slower_stays_open_on_a_steady_machine(
+    situation: Make, judge: Judge, find: Find
+) -> None:
+    """12 % in both arms is beyond the ratio's bar, not beyond twice the threshold."""
+    one = situation(
+        before=BEFORE,
+        after=latencies(0.0224, 0.0112),
+        canaries_before=STEADY_BEFORE,
+        canaries_after=canaries(1.0),
+    )
+    assert state(find(judge(one), LATENCY)) == (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
+
+
+# --- the machine ---
+
+
+def test_slower_machine_is_not_a_regression(situation: Make, judge: Judge, find: Find) -> None:
+    """30 % slower where the canaries are 30 % slower: INCONCLUSIVE, and the machine is named."""
+    one = situation(
+        before=BEFORE,
+        after=latencies(0.026, 0.013),
+        canaries_before=STEADY_BEFORE,
+        canaries_after=canaries(1.3),
+    )
+    verdict = judge(one)
+    assert state(find(verdict, LATENCY)) == (Status.INCONCLUSIVE, Reason.MACHINE_SHIFT)
+    assert verdict.machine.canary == pytest.approx(0.3)
+    assert verdict.machine.known
+    assert any("machine" in note for note in verdict.notes)
+
+
+def test_regression_on_a_slower_machine_is_still_one(situation: Make, judge: Judge, find: Find) -> None:
+    """Twice as slow on a machine that is 5 % slower convicts with and without the shift."""
+    one = situation(
+        before=BEFORE,
+        after=latencies(0.021, 0.020),
+        canaries_before=STEADY_BEFORE,
+        canaries_after=canaries(1.05),
+    )
+    assert state(find(judge(one), LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
+def test_regression_that_a_faster_machine_hides_is_not_passed(
+    situation: Make, judge: Judge, find: Find
+) -> None:
+    """On a machine that is a third faster, the same compiled time means a slower program."""
+    one = situation(
+        before=BEFORE,
+        after=latencies(0.015, 0.010),
+        canaries_before=STEADY_BEFORE,
+        canaries_after=canaries(0.75),
+    )
+    assert state(find(judge(one), LATENCY)) == (Status.INCONCLUSIVE, Reason.MACHINE_SHIFT)
+
+
+def test_eager_of_four_cases_speaks_for_the_machine(situation: Make, judge: Judge, find: Find) -> None:
+    """Without canaries, four cases whose eager is 30 % slower are a slower machine; three are not enough."""
+    cases = [situation(case_id=f"m{n}/a", before=BEFORE, after=latencies(0.026, 0.013)) for n in range(4)]
+    assert find(judge(*cases), LATENCY, "m0/a").reason is Reason.MACHINE_SHIFT
+    assert judge(*cases).machine.suite == pytest.approx(0.3, rel=1e-3)
+    assert find(judge(*cases[:3]), LATENCY, "m0/a").reason is Reason.SHARED_SHIFT
+    assert judge(*cases[:3]).machine.suite == 0.0
+
+
+def test_bad_minute_of_one_case_is_seen_by_its_own_canaries(
+    situation: Make, judge: Judge, find: Find
+) -> None:
+    """One case of three ran while canaries were 50 % slow: its compile time is not held against it."""
+    cases = [
+        situation(
+            case_id=f"m{n}/a",
+            before={COLD: scale(FIVE, 10.0)},
+            after={COLD: scale(THREE, 15.0 if n == 0 else 10.0)},
+            canaries_before=STEADY_BEFORE,
+            canaries_after=canaries(1.5 if n == 0 else 1.0),
+        )
+        for n in range(3)
+    ]
+    verdict = judge(*cases)
+    assert state(find(verdict, COLD, "m0/a")) == (Status.INCONCLUSIVE, Reason.MACHINE_SHIFT)
+    assert find(verdict, COLD, "m1/a").status is Status.UNCHANGED
+    assert verdict.machine.canary == pytest.approx(0.0)
+
+
+# --- compile times ---
+
+
+def compile_times(cold: float, calls: float, spread: Sequence[float] = THREE) -> dict[Metric, Any]:
+    return {COLD: scale(spread, cold), CALLS: (calls,) * len(spread)}
+
+
+def test_longer_compile_with_more_calls_is_convicted(situation: Make, judge: Judge, find: Find) -> None:
+    """30 % longer with 4 % more Python calls: the work itself grew."""
+    verdict = judge(situation(before=compile_times(10, 1e6, FIVE), after=compile_times(13, 1.04e6)))
+    assert state(find(verdict, COLD)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
+def test_longer_compile_without_more_work_is_not(situation: Make, judge: Judge, find: Find) -> None:
+    """30 % longer with the same calls, counters and code: not settled."""
+    verdict = judge(situation(before=compile_times(10, 1e6, FIVE), after=compile_times(13, 1e6)))
+    assert state(find(verdict, COLD)) == (Status.INCONCLUSIVE, Reason.UNCORROBORATED)
+
+
+def test_far_longer_compile_needs_no_witness(situation: Make, judge: Judge, find: Find) -> None:
+    """Twice as long is beyond three thresholds even from its lower bound."""
+    verdict = judge(situation(before=compile_times(10, 1e6, FIVE), after=compile_times(20, 1e6)))
+    assert state(find(verdict, COLD)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
+@pytest.mark.parametrize("metric", [Metric.CACHE_MISSES, Metric.CAPTURED_OPS, Metric.RECOMPILES])
+def test_counters_that_moved_corroborate(situation: Make, judge: Judge, find: Find, metric: Metric) -> None:
+    """A counter of the compile that differs explains a longer one."""
+    before = {**compile_times(10, 1e6, FIVE), metric: (1.0,) * 5}
+    after = {**compile_times(13, 1e6), metric: (2.0,) * 3}
+    assert find(judge(situation(before=before, after=after)), COLD).status is Status.REGRESSED
+
+
+def test_longer_compile_is_judged_by_the_clock_where_calls_are_unknown(
+    situation: Make, judge: Judge, find: Find
+) -> None:
+    """Without the proxy on both sides there is nothing to ask for."""
+    verdict = judge(situation(before={COLD: scale(FIVE, 10.0)}, after={COLD: scale(THREE, 13.0)}))
+    assert state(find(verdict, COLD)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
+def test_idle_suspicion_of_a_compile_is_dropped(situation: Make, judge: Judge, find: Find) -> None:
+    """8 % longer, below the threshold of 10 %, with proxies that stand still: noise."""
+    verdict = judge(situation(before=compile_times(10, 1e6, FIVE), after=compile_times(10.8, 1e6)))
+    assert find(verdict, COLD).status is Status.UNCHANGED
+    without = judge(situation(before={COLD: scale(FIVE, 10.0)}, after={COLD: scale(THREE, 10.8)}))
+    assert state(find(without, COLD)) == (Status.INCONCLUSIVE, Reason.SUSPECT)
+
+
+def test_error_budget_is_shared_by_all_comparisons(situation: Make, judge: Judge, find: Find) -> None:
+    """A change that is convicted alone is not convicted at a thousandth of the budget."""
+    one = situation(before=BEFORE, after=latencies(0.020, 0.0117))
+    assert find(judge(one), LATENCY).status is Status.REGRESSED
+    assert find(judge(one, error_budget=1e-5), LATENCY).status is Status.INCONCLUSIVE
+    assert find(judge(one, looks=1000), LATENCY).status is Status.INCONCLUSIVE
+
+
+MOODS = (1.0, 1.3, 0.85, 1.15, 0.9)  # how slow the machine was in each baseline trial
+TODAY = (1.1, 0.9, 1.05)
+RATIOS = (1.50, 1.51, 1.49, 1.50, 1.50)
+
+
+@pytest.mark.parametrize(
+    ("compiled", "eager", "convicted"),
+    [
+        pytest.param(1.33, 1.0, True, id="compiled slower"),
+        pytest.param(1.0, 0.7, False, id="eager faster"),
+        pytest.param(1.0, 1.0, False, id="neither"),
+    ],
+)
+def test_ratio_convicts_where_the_machine_is_moody(  # noqa: PLR0913, PLR0917 - three figures, three fixtures
+    situation: Make, judge: Judge, find: Find, compiled: float, eager: float, convicted: bool
+) -> None:
+    """With 15 % between sittings and 0.5 % in the ratio, a third slower compiled code is still seen."""
+    before = {
+        Metric.COMPILED_LATENCY: tuple(0.010 * mood for mood in MOODS),
+        Metric.EAGER_LATENCY: tuple(0.015 * mood for mood in MOODS),
+        Metric.WARM_SPEEDUP: RATIOS,
+    }
+    after = {
+        Metric.COMPILED_LATENCY: tuple(0.010 * compiled * mood for mood in TODAY),
+        Metric.EAGER_LATENCY: tuple(0.015 * eager * mood for mood in TODAY),
+    }
+    latency = find(judge(situation(before=before, after=after)), Metric.COMPILED_LATENCY)
+    assert (latency.status is Status.REGRESSED) is convicted

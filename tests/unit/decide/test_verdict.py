@@ -1,0 +1,315 @@
+"""Reconciliation with the plan, scopes, outcomes, acceptances, notes and next steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gate.decide import FailOn, compute_exit_code, list_undecided
+from gate.errors import ExitCode
+from gate.records import (
+    Acceptance,
+    CaseFailure,
+    Comparison,
+    Environment,
+    FailureKind,
+    Metric,
+    Outcome,
+    Override,
+    Reason,
+    Status,
+    Threshold,
+    Verdict,
+)
+
+Make = Callable[..., Any]
+Judge = Callable[..., Verdict]
+Find = Callable[..., Comparison]
+LATENCY, EAGER, BREAKS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.GRAPH_BREAKS
+CASE = "mlp/inference-float32-smoke-default"
+FIVE = (0.0099, 0.0100, 0.0101, 0.0100, 0.0100)
+SAME = {BREAKS: (0.0,)}
+MORE = {BREAKS: (1.0,)}
+
+
+def fail(case_id: str = CASE, trial: int = 0) -> CaseFailure:
+    return CaseFailure(
+        case_id=case_id, trial=trial, kind=FailureKind.HANG, stage="compile", message="over 300 s"
+    )
+
+
+def state(comparison: Comparison) -> tuple[Status, Reason]:
+    return comparison.status, comparison.reason
+
+
+# --- the plan is the index ---
+
+
+def test_failed_case_makes_the_run_incomplete(situation: Make, judge: Judge, find: Find) -> None:
+    """A case without any trial is one FAILED comparison that says where it failed."""
+    verdict = judge(situation(before=SAME, failures=(fail(),)))
+    assert verdict.outcome is Outcome.INCOMPLETE
+    assert state(find(verdict, LATENCY)) == (Status.FAILED, Reason.CASE_FAILED)
+    assert find(verdict, LATENCY).sentence == "Trial 0 failed at compile (hang): over 300 s"
+    assert verdict.failures == (fail(),)
+
+
+def test_regression_in_a_partly_failed_case_is_listed(situation: Make, judge: Judge, find: Find) -> None:
+    """One trial hung, the other shows a new graph break: INCOMPLETE, and both are told."""
+    verdict = judge(situation(before=SAME, after=MORE, failures=(fail(trial=1),)))
+    assert verdict.outcome is Outcome.INCOMPLETE
+    assert find(verdict, LATENCY).status is Status.FAILED
+    assert find(verdict, BREAKS).status is Status.REGRESSED
+    assert "1 regression in 1 case" in verdict.headline
+
+
+def test_planned_case_without_a_trial_is_missing(situation: Make, judge: Judge, find: Find) -> None:
+    """A case that silently did not come back is not green."""
+    verdict = judge(situation(case_id="a/x", before=SAME, after=SAME), situation(case_id="b/x", before=SAME))
+    assert verdict.outcome is Outcome.INCOMPLETE
+    assert state(find(verdict, LATENCY, "b/x")) == (Status.MISSING, Reason.NOT_RUN)
+
+
+def test_metric_that_is_no_longer_measured_is_missing(situation: Make, judge: Judge, find: Find) -> None:
+    """The baseline counts graph breaks, the run does not: INCOMPLETE."""
+    verdict = judge(situation(before={**SAME, Metric.RECOMPILES: (0.0,)}, after=SAME))
+    assert verdict.outcome is Outcome.INCOMPLETE
+    assert state(find(verdict, Metric.RECOMPILES)) == (Status.MISSING, Reason.NOT_MEASURED)
+
+
+def test_missing_explanation_is_not_incomplete(situation: Make, judge: Judge, find: Find) -> None:
+    """A metric that only explains may be absent."""
+    verdict = judge(situation(before={**SAME, Metric.GUARDS: (9.0,)}, after=SAME))
+    assert verdict.outcome is Outcome.PASS
+    assert find(verdict, Metric.GUARDS).status is Status.MISSING
+
+
+def test_stored_case_outside_the_plan_is_not_missing(situation: Make, judge: Judge) -> None:
+    """Baselines of cases that were not selected say nothing."""
+    verdict = judge(situation(before=SAME, after=SAME), situation(case_id="x/y", before=SAME))
+    other = replace(verdict, cases=verdict.cases[:1])
+    assert [one.case_id for one in other.comparisons if one.case_id == "x/y"]  # planned: missing
+    alone = judge(situation(before=SAME, after=SAME))
+    assert alone.outcome is Outcome.PASS
+
+
+# --- which baseline ---
+
+
+def test_new_case_is_measured_only(situation: Make, judge: Judge, find: Find) -> None:
+    """Nothing stored: NEW, NOTHING_COMPARED, and the command that records."""
+    verdict = judge(situation(after=MORE))
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+    assert state(find(verdict, BREAKS)) == (Status.NEW, Reason.NO_BASELINE)
+    assert find(verdict, BREAKS).candidate.centre == 1.0  # type: ignore[union-attr] # measured
+    assert any("compile-gate baseline refresh" in step for step in verdict.next_steps)
+
+
+def test_changed_definition_is_never_passed_silently(situation: Make, judge: Judge, find: Find) -> None:
+    """Another definition than the baseline's: not comparable, and said in a note."""
+    verdict = judge(situation(before=SAME, after=SAME, definition_before="d0"))
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+    assert state(find(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.STALE_DEFINITION)
+    assert any("definition has changed" in note for note in verdict.notes)
+
+
+def test_other_host_is_judged_on_stack_metrics_only(
+    situation: Make, judge: Judge, find: Find, host: Environment
+) -> None:
+    """Another CPU: graph breaks are judged, latency is measured only, and the report says what to run."""
+    one = situation(
+        before={**SAME, LATENCY: FIVE},
+        after={**SAME, LATENCY: (0.02,)},
+        host=replace(host, cpu="another", device_model="another"),
+    )
+    verdict = judge(one)
+    assert verdict.outcome is Outcome.PASS
+    assert find(verdict, BREAKS).status is Status.UNCHANGED
+    assert state(find(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
+    assert any(str(LATENCY) in note and "baseline refresh" in note for note in verdict.notes)
+    assert any("CPU" in note or "cpu" in note for note in verdict.notes)
+
+
+def test_other_threads_leave_code_counts_unjudged(
+    situation: Make, judge: Judge, find: Find, host: Environment
+) -> None:
+    """Python calls follow the thread count, graph breaks do not."""
+    values = {**SAME, Metric.COMPILE_CALLS: (1e6,)}
+    verdict = judge(situation(before=values, after=values, host=replace(host, threads=8, cores=8)))
+    assert find(verdict, BREAKS).status is Status.UNCHANGED
+    assert find(verdict, Metric.COMPILE_CALLS).reason is Reason.OTHER_STACK
+
+
+def test_other_torch_compares_nothing(situation: Make, judge: Judge, find: Find, host: Environment) -> None:
+    """Another torch: no metric of this stack has a baseline."""
+    verdict = judge(situation(before=SAME, after=MORE, host=replace(host, torch="2.11.0")))
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+    assert state(find(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.OTHER_STACK)
+
+
+def test_metric_that_the_baseline_lacks_is_not_comparable(situation: Make, judge: Judge, find: Find) -> None:
+    """A baseline from before the metric existed."""
+    verdict = judge(situation(before=SAME, after={**SAME, Metric.RECOMPILES: (3.0,)}))
+    assert state(find(verdict, Metric.RECOMPILES)) == (Status.NOT_COMPARABLE, Reason.NOT_RECORDED)
+    assert verdict.outcome is Outcome.PASS
+
+
+# --- outcome ---
+
+
+def test_outcome_of_several_is_the_strongest(situation: Make, judge: Judge) -> None:
+    """REGRESSION beats INCONCLUSIVE, INCOMPLETE beats both."""
+    unsettled = situation(case_id="a/x", before={BREAKS: (0.0, 1.0)}, after={BREAKS: (1.0,)})
+    regressed = situation(case_id="b/x", before=SAME, after=MORE)
+    missing = situation(case_id="c/x", before=SAME)
+    assert judge(unsettled).outcome is Outcome.INCONCLUSIVE
+    assert judge(unsettled, regressed).outcome is Outcome.REGRESSION
+    assert judge(unsettled, regressed, missing).outcome is Outcome.INCOMPLETE
+
+
+def test_controls_never_fail(situation: Make, judge: Judge, find: Find) -> None:
+    """Eager alone five times slower: told truthfully, decides nothing."""
+    verdict = judge(situation(before={**SAME, EAGER: FIVE}, after={**SAME, EAGER: (0.05,) * 3}))
+    assert verdict.outcome is Outcome.PASS
+    assert find(verdict, EAGER).status is Status.REGRESSED
+    assert not find(verdict, EAGER).decides
+
+
+@pytest.mark.parametrize(
+    ("outcome", "inconclusive", "regression"),
+    [
+        (Outcome.PASS, 0, 0),
+        (Outcome.NOTHING_COMPARED, 3, 3),
+        (Outcome.REGRESSION, 10, 10),
+        (Outcome.INCONCLUSIVE, 11, 0),
+        (Outcome.INCOMPLETE, 12, 12),
+    ],
+)
+def test_exit_codes(outcome: Outcome, inconclusive: int, regression: int) -> None:
+    """The documented codes; --fail-on regression forgives INCONCLUSIVE only, never forgives all."""
+    assert compute_exit_code(outcome, FailOn.INCONCLUSIVE) == inconclusive
+    assert compute_exit_code(outcome, FailOn.REGRESSION) == regression
+    assert compute_exit_code(outcome, FailOn.NEVER) == ExitCode.PASS
+
+
+def test_undecided_cases_are_those_that_trials_can_settle(situation: Make, judge: Judge) -> None:
+    """A suspect latency is worth more trials; an unstable counter and a thin baseline are not."""
+    suspect = situation(case_id="a/x", before={LATENCY: FIVE}, after={LATENCY: (0.0106,)})
+    unstable = situation(case_id="b/x", before={BREAKS: (0.0, 1.0)}, after={BREAKS: (1.0,)})
+    thin = situation(case_id="c/x", before={LATENCY: FIVE[:2]}, after={LATENCY: (0.02,)})
+    assert list_undecided(judge(suspect, unstable, thin)) == ("a/x",)
+
+
+def test_regression_of_one_trial_is_measured_again(situation: Make, judge: Judge) -> None:
+    """A graph break seen once asks for a second trial; seen twice it is settled."""
+    once = situation(before={BREAKS: (0, 0)}, after={BREAKS: (1,)})
+    twice = situation(before={BREAKS: (0, 0)}, after={BREAKS: (1, 1)})
+    assert list_undecided(judge(once)) == (CASE,)
+    assert list_undecided(judge(twice)) == ()
+
+
+# --- policy ---
+
+
+def test_override_widens_one_threshold(situation: Make, judge: Judge, find: Find) -> None:
+    """A glob override of 50 % lets 30 % pass, and the comparison shows the threshold in force."""
+    one = situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
+    wide = Threshold(relative=0.5, absolute=0.0)
+    override = Override(case="mlp/*", metric=LATENCY, threshold=wide, reason="noisy")
+    assert judge(one).outcome is Outcome.REGRESSION
+    verdict = judge(one, overrides=(override,))
+    assert verdict.outcome is Outcome.PASS
+    assert find(verdict, LATENCY).threshold == wide
+
+
+def accept(allowance: float, expires: str, metric: Metric = BREAKS) -> Acceptance:
+    return Acceptance(
+        case="mlp/*", metric=metric, allowance=allowance, reason="a fix", author="ann", expires=expires
+    )
+
+
+def test_acceptance_in_force_takes_the_regression(situation: Make, judge: Judge, find: Find) -> None:
+    """One more break is allowed until today: ACCEPTED by name, and the verdict passes."""
+    verdict = judge(situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-03-01"),))
+    assert state(find(verdict, BREAKS)) == (Status.ACCEPTED, Reason.ACCEPTED)
+    assert "ann" in find(verdict, BREAKS).sentence
+    assert verdict.outcome is Outcome.PASS
+
+
+def test_expired_acceptance_counts_no_longer_and_is_told(situation: Make, judge: Judge) -> None:
+    """It ended yesterday."""
+    verdict = judge(situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-02-28"),))
+    assert verdict.outcome is Outcome.REGRESSION
+    assert any("expired on 2026-02-28" in note for note in verdict.notes)
+
+
+def test_acceptance_does_not_cover_more_than_its_allowance(situation: Make, judge: Judge) -> None:
+    """Two more breaks where one is allowed; and another metric is not covered at all."""
+    two = situation(before=SAME, after={BREAKS: (2.0,)})
+    assert judge(two, acceptances=(accept(1.0, "2026-12-31"),)).outcome is Outcome.REGRESSION
+    other = accept(9.0, "2026-12-31", Metric.RECOMPILES)
+    assert judge(two, acceptances=(other,)).outcome is Outcome.REGRESSION
+
+
+def test_acceptance_without_a_date_of_today_does_not_count(situation: Make, judge: Judge) -> None:
+    """Nobody can say that it has not expired."""
+    verdict = judge(situation(before=SAME, after=MORE), today="", acceptances=(accept(1.0, "2026-12-31"),))
+    assert verdict.outcome is Outcome.REGRESSION
+
+
+def test_fraction_acceptance_covers_a_slower_program(situation: Make, judge: Judge, find: Find) -> None:
+    """A 30 % slowdown under an allowance of 35 %."""
+    one = situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
+    verdict = judge(one, acceptances=(accept(0.35, "2026-12-31", LATENCY),))
+    assert find(verdict, LATENCY).status is Status.ACCEPTED
+
+
+# --- words ---
+
+
+def test_regression_names_case_metric_and_the_command(situation: Make, judge: Judge) -> None:
+    """The headline names the worst, the next step can be pasted, its expiry is 30 days on."""
+    verdict = judge(situation(before=SAME, after=MORE))
+    assert verdict.headline == f"1 regression in 1 case: {CASE} graph_breaks (+1)."
+    assert (
+        f"compile-gate baseline accept '{CASE}' graph_breaks --allow 1 --reason '...' --expires 2026-03-31"
+        in verdict.next_steps[0]
+    )
+
+
+def test_old_baseline_has_a_note(situation: Make, judge: Judge) -> None:
+    """31 days old on 2026-03-01."""
+    old = judge(situation(before=SAME, after=SAME, created="2026-01-29T00:00:00Z"))
+    assert any("older than 30 days, the oldest 31" in note for note in old.notes)
+    young = judge(situation(before=SAME, after=SAME, created="2026-01-30T00:00:00Z"))
+    assert young.notes == ()
+
+
+def test_used_baselines_are_named(situation: Make, judge: Judge) -> None:
+    """Provenance and environment id of what was compared with, each once."""
+    verdict = judge(*(situation(case_id=f"m{n}/x", before=SAME, after=SAME) for n in range(3)))
+    assert [one.commit for one in verdict.baseline_provenance] == ["abc"]
+    assert len(verdict.baseline_environments) == 1
+    assert verdict.trials == 3
+
+
+def test_same_input_gives_the_same_verdict(situation: Make, judge: Judge) -> None:
+    """The decision has no clock and no chance of its own."""
+    one = situation(before={LATENCY: FIVE}, after={LATENCY: (0.0106,)})
+    assert judge(one) == judge(one)
+
+
+def test_every_sentence_is_one_line_with_an_end(situation: Make, judge: Judge) -> None:
+    """Sentences can be put into a table cell."""
+    cases = (
+        situation(case_id="a/x", before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3}),
+        situation(case_id="b/x", after=MORE),
+        situation(case_id="c/x", before=SAME, after=MORE, definition_before="d0"),
+        situation(case_id="d/x", before=SAME, failures=(fail("d/x"),)),
+        situation(case_id="e/x"),
+    )
+    sentences = [one.sentence for one in judge(*cases).comparisons]
+    assert all(sentence and "\n" not in sentence for sentence in sentences)
