@@ -1,0 +1,143 @@
+"""The cold process: the first compiled call on empty caches, then the timed rounds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from gate.measure import canary, graph, identity
+from gate.measure.context import Context, Prepared, prepare, use_gradients
+from gate.measure.first_call import FirstCall, check_cold, compute_compile_time, time_first_call
+from gate.measure.nvml import DeviceState
+from gate.measure.rounds import Rounds, TimeBlocks, run_rounds, settle_step, warm_up
+from gate.measure.schedule import Side
+from gate.protocol import Stage
+from gate.records import Conditions, Metric
+from gate.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MachineMood:
+    """The machine at one moment: the device's state and the canaries' times in seconds."""
+
+    state: DeviceState
+    canaries_s: Mapping[str, tuple[float, ...]]
+
+
+def measure_cold(context: Context, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
+    """Measure a case in a fresh process whose compile caches hold no graph; the logbook gets it all.
+
+    Raises:
+        CacheStateError: The caches held the case's graphs.
+        NotFiniteError: An output is NaN or infinite. What the model or the compiler raises passes through.
+    """
+    with use_gradients(context.case):
+        prepared = prepare(context, workload)
+        before = _observe_machine(context)
+        first = _compile_first(context, prepared)
+        context.logbook.enter(Stage.WARMUP)
+        settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+        _record_graphs(context)
+        rounds = measure_rounds(context, prepared, time_blocks)
+        if rounds.recompiled:
+            _record_graphs(context)
+        _record_times(context, first, rounds)
+        _record_conditions(context, before, _observe_machine(context))
+        _record_utilization(context, prepared)
+    return rounds
+
+
+def measure_plain(context: Context, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
+    """Measure warm latencies only, in a process that may have compiled other cases before."""
+    torch.compiler.reset()
+    with use_gradients(context.case):
+        prepared = prepare(context, workload)
+        context.logbook.enter(Stage.COMPILE)
+        settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+        return measure_rounds(context, prepared, time_blocks)
+
+
+def measure_rounds(context: Context, prepared: Prepared, time_blocks: TimeBlocks) -> Rounds:
+    """Warm both sides up and run the timed rounds."""
+    steps = {Side.EAGER: prepared.eager_step, Side.COMPILED: prepared.compiled_step}
+    sampling, device = context.sampling, context.device
+    context.logbook.enter(Stage.WARMUP)
+    calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
+    context.logbook.enter(Stage.ROUNDS)
+    rounds = run_rounds(steps, calls, sampling, device, time_blocks)
+    if rounds.recompiled:
+        told = f"recompiled during {rounds.recompiled} of the timed blocks; they are left out"
+        context.logbook.add_warnings(told)
+    return rounds
+
+
+def _observe_machine(context: Context) -> MachineMood:
+    """Read the device's state first: it still shows what the work before has done to it."""
+    context.logbook.enter(Stage.CANARY)
+    state = context.device.read_state()
+    return MachineMood(state=state, canaries_s=canary.run_canaries(context.device))
+
+
+def _compile_first(context: Context, prepared: Prepared) -> FirstCall:
+    context.logbook.enter(Stage.COMPILE)
+    graph.start_observation()
+    first = time_first_call(prepared.compiled_step, context.device)
+    report = graph.observe_graphs(context.directory)
+    check_cold(report.cache)
+    phases_s = {**report.phases_s, "cpu_self": first.cpu_self_s, "cpu_children": first.cpu_children_s}
+    context.logbook.record(graph_breaks=report.graph_breaks, phases_s=phases_s)
+    _add_counts(context, {Metric.GRAPH_BREAKS: report.counts.get(Metric.GRAPH_BREAKS)})
+    if first.peak_bytes is not None:
+        context.logbook.add_samples({Metric.COMPILE_PEAK_MEMORY: (first.peak_bytes,)})
+    return first
+
+
+def _record_graphs(context: Context) -> None:
+    """Record what was compiled so far. Breaks are those of the first call: a recompile repeats them."""
+    report = graph.observe_graphs(context.directory)
+    counts: dict[Metric, int | None] = {
+        metric: value for metric, value in report.counts.items() if metric != Metric.GRAPH_BREAKS
+    }
+    context.logbook.record(identity=identity.read_identity(graph.find_cache()))
+    counts[Metric.GENERATED_KERNELS] = identity.count_kernels(graph.find_cache())
+    _add_counts(context, counts)
+    context.logbook.record(recompile_reasons=report.recompile_reasons)
+    context.logbook.add_warnings(*report.skipped, *report.unknown)
+
+
+def _add_counts(context: Context, counts: Mapping[Metric, int | None]) -> None:
+    known = {metric: (float(value),) for metric, value in counts.items() if value is not None}
+    context.logbook.add_samples(known)
+
+
+def _record_times(context: Context, first: FirstCall, rounds: Rounds) -> None:
+    times = rounds.times
+    compile_s = compute_compile_time(first.wall_s, statistics.median(times.compiled_s))
+    context.logbook.add_samples(
+        {
+            Metric.EAGER_LATENCY: times.eager_s,
+            Metric.COMPILED_LATENCY: times.compiled_s,
+            Metric.COLD_COMPILE_TIME: (compile_s,),
+        }
+    )
+
+
+def _record_conditions(context: Context, before: MachineMood, after: MachineMood) -> None:
+    states = (before.state, after.state)
+    conditions = Conditions(
+        canaries_s=canary.compute_medians(before.canaries_s, after.canaries_s),
+        throttled=tuple(dict.fromkeys(reason for state in states for reason in state.throttled)),
+        foreign_processes=max(state.foreign_processes for state in states),
+        clock_mhz=after.state.clock_mhz,
+        temperature_c=max(state.temperature_c for state in states),
+    )
+    context.logbook.record(conditions=conditions)
+
+
+def _record_utilization(context: Context, prepared: Prepared) -> None:
+    utilization = context.device.measure_utilization(prepared.compiled_step)
+    if utilization is not None:
+        context.logbook.add_samples({Metric.DEVICE_UTILIZATION: (utilization,)})

@@ -1,0 +1,79 @@
+"""The fingerprint of this host and its software stack."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+
+import torch
+
+from gate.measure.device import Device
+from gate.measure.process_memory import read_cpu_model
+from gate.measure.toolchain import list_isas
+from gate.records import Environment
+
+# Libraries whose code defines workloads: another version may be another model.
+_WORKLOAD_LIBRARIES = ("diffusers", "timm", "torchvision", "transformers")
+_COMPILER_TIMEOUT_S = 20
+
+
+def capture_environment(device: Device, threads: int) -> Environment:
+    """Capture the environment of this process, which measures on ``device`` with ``threads`` threads."""
+    identity = device.identify()
+    isas = list_isas() if device.kind == "cpu" else ()
+    return Environment(
+        device_kind=device.kind,
+        device_model=identity.model,
+        device_uuid=identity.uuid,
+        driver=identity.driver,
+        clocks=identity.clocks,
+        cpu=read_cpu_model(),
+        cores=os.cpu_count() or 1,
+        threads=threads,
+        isa=isas[0] if isas else "",
+        torch=str(torch.__version__),
+        triton=_read_version("triton"),
+        cuda=(torch.version.cuda or "") if device.kind == "cuda" else "",
+        python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        compiler=_read_compiler(),
+        libraries={name: version for name in _WORKLOAD_LIBRARIES if (version := _read_version(name))},
+        settings=_read_settings(device),
+    )
+
+
+def _read_version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def _read_compiler() -> str:
+    """Read name and version of the C++ compiler that Inductor uses; empty when there is none."""
+    command = os.environ.get("CXX", "g++").split()
+    try:
+        told = subprocess.run(
+            [*command, "-dumpfullversion", "-dumpversion"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_COMPILER_TIMEOUT_S,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f"{os.path.basename(command[0])} {told.stdout.strip()}"  # noqa: PTH119 - a string of the user's
+
+
+def _read_settings(device: Device) -> dict[str, str]:
+    settings = {
+        "deterministic": str(torch.are_deterministic_algorithms_enabled()),
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+    if device.kind == "cuda":
+        settings["cudnn"] = str(torch.backends.cudnn.version())  # type: ignore[no-untyped-call] # torch's
+        settings["cudnn_allow_tf32"] = str(torch.backends.cudnn.allow_tf32)
+    return settings

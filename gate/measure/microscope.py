@@ -1,0 +1,106 @@
+"""Measuring drift: at the case's dtype, and in float32 with TF32 off, where rounding hides less."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+import torch
+
+from gate.measure import reference
+from gate.measure.build import SEED, Function, Subject, compile_function
+from gate.measure.context import Context
+from gate.measure.drift import compute_checksum, compute_drift, describe_tensor
+from gate.measure.reference import Evaluation
+from gate.records import DType, Metric
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A subject and its compiled function."""
+
+    subject: Subject
+    compiled: Function
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeedDrift:
+    """Drift under one seed, log2."""
+
+    own: float
+    float32: float
+
+
+def measure_drift(context: Context, pair: Pair) -> None:
+    """Measure drift under each seed; the samples are the means. The subject's state must be as built.
+
+    Weights and inputs of further seeds are written into the same tensors, so nothing is compiled anew.
+    """
+    twin, drifts = None, []
+    for index in range(context.sampling.drift_seeds):
+        if index and not reference.redraw_state(pair.subject, SEED + index):
+            break
+        exact = _evaluate_reference(context, pair.subject)
+        if exact is None:
+            return
+        if not index:
+            _record_workload(context, pair.subject, exact)
+        own = _compare(context, pair, exact)
+        twin = twin or make_float32_pair(pair)
+        precise = _compare_in_float32(context, pair, twin, exact)
+        drifts.append(SeedDrift(own=own, float32=own if precise is None else precise))
+    if drifts:
+        context.logbook.add_samples(
+            {
+                Metric.DRIFT: (statistics.mean(drift.own for drift in drifts),),
+                Metric.DRIFT_FLOAT32: (statistics.mean(drift.float32 for drift in drifts),),
+            }
+        )
+
+
+def make_float32_pair(pair: Pair) -> Pair:
+    """Copy a pair to float32; a float32 case is its own copy."""
+    if pair.subject.case.dtype == DType.FLOAT32:
+        return pair
+    subject = reference.make_twin(pair.subject, torch.float32)
+    return Pair(subject=subject, compiled=compile_function(subject.function, subject.case))
+
+
+def _compare_in_float32(context: Context, pair: Pair, twin: Pair, exact: Evaluation) -> float | None:
+    """Compare the float32 twin; None where that is the same as what was compared already."""
+    if twin is not pair:
+        reference.restore_state(twin.subject, pair.subject.list_state())
+    elif context.device.kind == "cpu":
+        return None  # there is no TF32 to turn off
+    with reference.without_tf32():
+        return _compare(context, twin, exact)
+
+
+def _evaluate_reference(context: Context, subject: Subject) -> Evaluation | None:
+    try:
+        return reference.evaluate_reference(subject)
+    except Exception as error:  # noqa: BLE001 - whatever a model cannot do in float64
+        told = f"{type(error).__name__}: {error}".splitlines()[0]
+        context.logbook.add_warnings(f"drift is not measured, the case does not run in float64: {told}")
+        return None
+
+
+def _compare(context: Context, pair: Pair, exact: Evaluation) -> float:
+    eager = reference.evaluate(pair.subject, pair.subject.function)
+    compiled = reference.evaluate(pair.subject, pair.compiled)
+    drift = compute_drift(exact.values, eager.values, compiled.values, pooled=pair.subject.is_training)
+    context.logbook.add_warnings(*drift.warnings)
+    return drift.log2_ratio
+
+
+def _record_workload(context: Context, subject: Subject, exact: Evaluation) -> None:
+    """Record what recognizes the model: shapes of its outputs, and the reference's size to six digits."""
+    outputs = reference.evaluate(subject, subject.function).outputs
+    described = ", ".join(f"{name} {describe_tensor(value)}" for name, value in outputs.items())
+    context.logbook.record(
+        workload={
+            **context.logbook.result.workload,
+            "outputs": described,
+            "reference": compute_checksum({**exact.outputs, **exact.values}),
+        }
+    )

@@ -1,0 +1,99 @@
+"""Memory of this process as Linux accounts it. Torch-free.
+
+The high-water mark ``VmHWM`` can be reset, and unlike ``ru_maxrss`` it is not inherited from the
+process that started this one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import platform
+import re
+from pathlib import Path
+
+_STATUS = Path("/proc/self/status")
+_CLEAR_REFS = Path("/proc/self/clear_refs")
+_CPU_INFO = Path("/proc/cpuinfo")
+_RESET_PEAK = "5"  # proc(5): resets VmHWM to the current resident set
+
+# glibc's mallopt(3). Blocks of at least the threshold get pages of their own, which go back to the
+# system when they are freed: the resident set then follows the tensors. By default the threshold grows
+# with what is freed, and freed memory lingers or not, as it happens.
+_M_MMAP_THRESHOLD = -3
+_M_TRIM_THRESHOLD = -1
+_M_TOP_PAD = -2
+_THRESHOLD_BYTES = 64 * 1024
+_TOP_PAD_BYTES = 0
+
+KIB = 1024
+
+
+class PeakUnknownError(OSError):
+    """This kernel, or this container, does not tell a process its peak memory or lets it be reset."""
+
+
+def parse_status(text: str, key: str) -> int:
+    """Parse a size in bytes from ``/proc/self/status``.
+
+    Raises:
+        PeakUnknownError: There is no such line.
+    """
+    found = re.search(rf"^{re.escape(key)}:\s+(\d+) kB$", text, re.MULTILINE)
+    if not found:
+        raise PeakUnknownError(f"/proc/self/status has no {key}")
+    return int(found.group(1)) * KIB
+
+
+def compute_growth(before: str, after: str) -> int:
+    """Compute by how much the peak exceeded the resident set of before, from two status texts."""
+    return max(0, parse_status(after, "VmHWM") - parse_status(before, "VmRSS"))
+
+
+def reset_peak() -> str:
+    """Reset the high-water mark; return the status of before it, for :func:`compute_growth`.
+
+    Raises:
+        OSError: It cannot be reset.
+        PeakUnknownError: There is none.
+    """
+    _CLEAR_REFS.write_text(_RESET_PEAK)
+    status = read_status()
+    parse_status(status, "VmHWM")
+    return status
+
+
+def read_status() -> str:
+    """Read ``/proc/self/status``."""
+    return _STATUS.read_text()
+
+
+def settle_heap() -> None:
+    """Give free memory back to the system and from now on do so for every large block.
+
+    This slows allocation down, so nothing may be timed afterwards. Without glibc nothing happens.
+    """
+    gc.collect()
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_THRESHOLD, _THRESHOLD_BYTES)
+        libc.mallopt(_M_TRIM_THRESHOLD, _THRESHOLD_BYTES)
+        libc.mallopt(_M_TOP_PAD, _TOP_PAD_BYTES)
+    trim_heap()
+
+
+def trim_heap() -> None:
+    """Give the pages of free blocks back: what takes them up again shows as growth."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
+        libc.malloc_trim(0)
+
+
+def read_cpu_model() -> str:
+    """Read the CPU's model name, or its architecture where there is none."""
+    try:
+        text = _CPU_INFO.read_text()
+    except OSError:
+        text = ""
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else platform.machine()

@@ -1,0 +1,156 @@
+"""The float64 reference, the float32 twin, and one evaluation of each: what drift is computed from."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gate.measure.build import (
+    SEED,
+    Function,
+    Subject,
+    build_workload,
+    cast_inputs,
+    make_function,
+    seed_everything,
+)
+from gate.measure.tensors import convert_tensor, iterate_tensors, map_tensors
+from gate.workload import Workload
+
+_LOWER = frozenset((torch.float32, torch.bfloat16, torch.float16))
+_CASTS = frozenset((torch.Tensor.float, torch.Tensor.bfloat16, torch.Tensor.half))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What one call returned, as copies. ``values`` are outputs, or gradients of a training step."""
+
+    values: Mapping[str, torch.Tensor]
+    outputs: Mapping[str, torch.Tensor]  # of the function itself: the loss, when training
+
+
+class Float64Mode(TorchFunctionMode):
+    """Turns casts to lower floating-point types into casts to float64.
+
+    Models cast on purpose (a norm or a softmax in float32): in the reference those stay exact too.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,  # noqa: ANN401 - torch's interface
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 - torch's interface
+        """Run ``func`` with float64 where it asks for less."""
+        raised = {name: _raise_dtype(value) for name, value in (kwargs or {}).items()}
+        if func in _CASTS:
+            func = torch.Tensor.double
+        return func(*map(_raise_dtype, args), **raised)
+
+
+def make_twin(subject: Subject, dtype: torch.dtype) -> Subject:
+    """Copy a subject to ``dtype``, with the values that it has in its own; without an optimizer."""
+    module = copy.deepcopy(subject.module).to(dtype) if subject.module is not None else None
+    forward = module if module is not None else subject.forward
+
+    def cast(tensor: torch.Tensor) -> torch.Tensor:
+        copied = convert_tensor(tensor.detach(), tensor.device, dtype).clone()
+        return copied.requires_grad_(tensor.requires_grad)
+
+    return replace(
+        subject,
+        forward=forward,
+        function=make_function(forward, subject.loss, subject.case.task),
+        inputs=map_tensors(cast, subject.inputs),
+        kwargs=map_tensors(cast, subject.kwargs),
+        module=module,
+        optimizer=None,
+    )
+
+
+def evaluate(subject: Subject, function: Function) -> Evaluation:
+    """Call ``function``, the subject's own or its compiled version, and copy what it returns."""
+    seed_everything(SEED)  # whatever is random draws the same numbers where it can
+    subject.device.mark_step()
+    returned = function(*subject.inputs, **subject.kwargs)
+    outputs = {f"output{path}": value.detach().clone() for path, value in iterate_tensors(returned)}
+    if not subject.is_training:
+        return Evaluation(values=outputs, outputs=outputs)
+    returned.backward()
+    values = {}
+    for name, leaf in subject.name_leaves().items():
+        if leaf.grad is not None:
+            values[f"the gradient of {name}"] = leaf.grad.detach().clone()
+        leaf.grad = None
+    return Evaluation(values=values, outputs=outputs)
+
+
+def evaluate_reference(subject: Subject) -> Evaluation:
+    """Evaluate in float64, with the weights and inputs that the subject has now."""
+    twin = make_twin(subject, torch.float64)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with Float64Mode():
+            return evaluate(twin, twin.function)
+    finally:
+        torch.set_default_dtype(before)
+
+
+def copy_state(subject: Subject) -> list[torch.Tensor]:
+    """Copy parameters, buffers and inputs to the CPU, for :func:`restore_state`."""
+    return [tensor.detach().cpu().clone() for tensor in subject.list_state()]
+
+
+def restore_state(subject: Subject, state: list[torch.Tensor]) -> None:
+    """Write a copied state back in place: nothing is compiled anew for it."""
+    with torch.no_grad():
+        for tensor, value in zip(subject.list_state(), state, strict=True):
+            tensor.copy_(value)
+
+
+def redraw_state(subject: Subject, seed: int) -> bool:
+    """Draw other weights and inputs from the factory under ``seed``; False where it cannot be done."""
+    if not subject.case.factory:
+        return False
+    workload = build_workload(subject.case, seed)
+    state = _list_drawn(workload, subject)
+    own = subject.list_state()
+    if [tensor.shape for tensor in state] != [tensor.shape for tensor in own]:
+        return False
+    restore_state(subject, state)
+    return True
+
+
+@contextmanager
+def without_tf32() -> Iterator[None]:
+    """Multiply float32 matrices in float32 on CUDA too; on a CPU nothing changes."""
+    matmul, convolution = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(matmul)
+        torch.backends.cudnn.allow_tf32 = convolution
+
+
+def _list_drawn(workload: Workload, subject: Subject) -> list[torch.Tensor]:
+    forward = workload.forward
+    module = [*forward.parameters(), *forward.buffers()] if isinstance(forward, torch.nn.Module) else []
+    dtype = next(
+        (tensor.dtype for tensor in subject.list_state() if tensor.is_floating_point()), torch.float32
+    )
+    cast = cast_inputs(workload, "cpu", dtype)
+    return [*module, *(tensor for _, tensor in iterate_tensors(cast))]
+
+
+def _raise_dtype(value: Any) -> Any:  # noqa: ANN401 - any argument
+    return torch.float64 if isinstance(value, torch.dtype) and value in _LOWER else value

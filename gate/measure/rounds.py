@@ -1,0 +1,158 @@
+"""The timed rounds: eager and compiled in alternating blocks, timed by pytest-benchmark's ``pedantic``."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from gate.measure import graph
+from gate.measure.device import Device
+from gate.measure.schedule import (
+    BLOCKS_PER_SIDE,
+    PairedTimes,
+    Side,
+    compute_block_calls,
+    compute_super_blocks,
+    make_schedule,
+    split_times,
+)
+from gate.protocol import Sampling
+
+Step = Callable[[], Any]
+
+MAX_SETTLING_CALLS = 64  # above Dynamo's recompile limit of 8 for several frames; then it is as it is
+_SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size again with what it showed
+
+
+class TimeBlocks(Protocol):
+    """Times ``rounds`` calls of ``target`` one by one; seconds each."""
+
+    def __call__(self, target: Callable[[], object], rounds: int) -> list[float]:
+        """Return the seconds of each call, in order."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rounds:
+    """The outcome: times per call, block sizes, and the schedule in letters (``ECCE CEEC ...``)."""
+
+    times: PairedTimes
+    calls: Mapping[Side, int]
+    order: str
+    recompiled: int  # blocks during which something was compiled
+    device_s: Mapping[Side, float] = field(default_factory=dict)  # per call, by the device's own clock
+
+
+class BlockRunner:
+    """Runs the next block of the schedule at each call. A recompile does not stop it.
+
+    The first recompile ends the stance that forbids them; its block is remembered as spoilt.
+    """
+
+    def __init__(
+        self, steps: Mapping[Side, Step], calls: Mapping[Side, int], schedule: tuple[Side, ...]
+    ) -> None:
+        self._blocks = {side: (steps[side], range(calls[side])) for side in steps}
+        self._schedule = schedule
+        self._next = 0
+        self.spoilt: set[int] = set()
+
+    def __call__(self) -> None:
+        """Run one block."""
+        step, calls = self._blocks[self._schedule[self._next]]
+        try:
+            for _ in calls:
+                step()
+        except RuntimeError as error:
+            if not graph.is_recompile_error(error):
+                raise
+            torch.compiler.set_stance("default")
+            self.spoilt.add(self._next)
+            for _ in calls:
+                step()
+        self._next += 1
+
+
+def settle_step(step: Step, device: Device, quiet_calls: int) -> int:
+    """Call until ``quiet_calls`` calls in a row have compiled nothing; return the number of calls.
+
+    So the counters do not depend on how fast the machine is.
+    """
+    quiet, calls, compiles = 0, 0, graph.count_compiles()
+    while quiet < quiet_calls and calls < MAX_SETTLING_CALLS:
+        step()
+        calls += 1
+        now = graph.count_compiles()
+        quiet, compiles = (quiet + 1, now) if now == compiles else (0, now)
+    device.synchronize()
+    return calls
+
+
+def warm_up(step: Step, device: Device, sampling: Sampling) -> int:
+    """Warm one side up for ``sampling.warmup_s``; return the calls that make a block of ``block_s``."""
+    calls, begun, attempts = 1, time.perf_counter(), 0
+    while True:
+        elapsed_s = time_calls(step, device, calls)
+        fitting = compute_block_calls(calls, elapsed_s, sampling)
+        attempts += 1
+        long_enough = time.perf_counter() - begun >= sampling.warmup_s
+        if long_enough and attempts >= _SIZING_ATTEMPTS:
+            return fitting
+        calls = fitting
+
+
+def time_calls(step: Step, device: Device, calls: int) -> float:
+    """Time ``calls`` calls together, with the device synchronized around them; seconds in all."""
+    device.synchronize()
+    begun = time.perf_counter()
+    for _ in range(calls):
+        step()
+    device.synchronize()
+    return time.perf_counter() - begun
+
+
+def run_rounds(
+    steps: Mapping[Side, Step],
+    calls: Mapping[Side, int],
+    sampling: Sampling,
+    device: Device,
+    time_blocks: TimeBlocks,
+) -> Rounds:
+    """Run the schedule; recompiles are forbidden until one happens."""
+    super_block_s = BLOCKS_PER_SIDE * sum(time_calls(steps[side], device, calls[side]) for side in Side)
+    schedule = make_schedule(compute_super_blocks(super_block_s, sampling))
+    runner = BlockRunner(steps, calls, schedule)
+    gc.collect()
+    gc.freeze()  # the collector runs between blocks; what is alive now is not looked at again
+    try:
+        torch.compiler.set_stance("fail_on_recompile")
+        durations_s = time_blocks(runner, len(schedule))
+    finally:
+        torch.compiler.set_stance("default")
+        gc.unfreeze()
+    return Rounds(
+        times=split_times(schedule, durations_s, calls, frozenset(runner.spoilt)),
+        calls=calls,
+        order=format_order(schedule),
+        recompiled=len(runner.spoilt),
+        device_s=_measure_device_s(steps, calls, device),
+    )
+
+
+def _measure_device_s(
+    steps: Mapping[Side, Step], calls: Mapping[Side, int], device: Device
+) -> dict[Side, float]:
+    """Measure each side once more by the device's clock: the wall clock also holds what the host adds."""
+    told = {side: device.measure_device_s(step, calls[side]) for side, step in steps.items()}
+    return {side: time_s for side, time_s in told.items() if time_s is not None}
+
+
+def format_order(schedule: tuple[Side, ...]) -> str:
+    """Write the schedule as letters, a word a super-block."""
+    letters = "".join(side[0].upper() for side in schedule)
+    size = 2 * BLOCKS_PER_SIDE
+    return " ".join(letters[start : start + size] for start in range(0, len(letters), size))

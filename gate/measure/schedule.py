@@ -1,0 +1,88 @@
+"""The order of timed blocks, their size, and the way back from times to samples. Pure.
+
+A *block* is a number of calls of one side, timed together. A *super-block* is four blocks, ``E C C E``
+or ``C E E C`` in turn, so that a drift of the machine that is linear in time cancels within it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gate.protocol import Sampling
+
+BLOCKS_PER_SIDE = 2  # in each super-block
+# Decimals of a second that a sample keeps: a tenth of what the clock resolves. The digits after that are
+# not information, and would be half of every run.json.
+SAMPLE_DECIMALS = 10
+MIN_SUPER_BLOCKS = 3  # fewer leave a median at the mercy of one disturbance
+
+
+class Side(StrEnum):
+    """Which of the two programs a block runs; they share inputs and parameters."""
+
+    EAGER = "eager"
+    COMPILED = "compiled"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairedTimes:
+    """Seconds per call, one entry a block; entry ``i`` of both sides belongs to one pair."""
+
+    eager_s: tuple[float, ...]
+    compiled_s: tuple[float, ...]
+
+
+def make_schedule(super_blocks: int) -> tuple[Side, ...]:
+    """Make the order of ``4 * super_blocks`` blocks."""
+    outer, inner = Side.EAGER, Side.COMPILED
+    schedule: list[Side] = []
+    for _ in range(super_blocks):
+        schedule += [outer, inner, inner, outer]
+        outer, inner = inner, outer
+    return tuple(schedule)
+
+
+def compute_block_calls(calls: int, elapsed_s: float, sampling: Sampling) -> int:
+    """Compute how many calls fill ``sampling.block_s`` when ``calls`` of them took ``elapsed_s``."""
+    if elapsed_s <= 0:
+        return sampling.max_block_calls
+    return max(1, min(sampling.max_block_calls, math.ceil(calls * sampling.block_s / elapsed_s)))
+
+
+def compute_super_blocks(super_block_s: float, sampling: Sampling) -> int:
+    """Compute how many super-blocks of ``super_block_s`` seconds fit into ``sampling.max_rounds_s``."""
+    fitting = int(sampling.max_rounds_s / super_block_s) if super_block_s > 0 else sampling.super_blocks
+    return min(sampling.super_blocks, max(MIN_SUPER_BLOCKS, fitting))
+
+
+def split_times(
+    schedule: Sequence[Side],
+    durations_s: Sequence[float],
+    calls: Mapping[Side, int],
+    spoilt: frozenset[int] = frozenset(),
+) -> PairedTimes:
+    """Split block durations into seconds per call of each side, in pair order.
+
+    Super-blocks with a block whose index is in ``spoilt`` are left out, unless that would leave none.
+
+    Raises:
+        ValueError: There is not one duration for each block of the schedule.
+    """
+    if len(schedule) != len(durations_s):
+        raise ValueError(f"{len(durations_s)} durations for {len(schedule)} blocks")
+    size = 2 * BLOCKS_PER_SIDE
+    starts = range(0, len(schedule), size)
+    kept = [start for start in starts if spoilt.isdisjoint(range(start, start + size))] or list(starts)
+    blocks = [index for start in kept for index in range(start, start + size)]
+
+    def list_times(side: Side) -> tuple[float, ...]:
+        return tuple(
+            round(durations_s[index] / calls[side], SAMPLE_DECIMALS)
+            for index in blocks
+            if schedule[index] == side
+        )
+
+    return PairedTimes(eager_s=list_times(Side.EAGER), compiled_s=list_times(Side.COMPILED))

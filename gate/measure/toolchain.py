@@ -1,0 +1,97 @@
+"""The toolchain's one-off work: paid by the primer, so that no case is charged for it.
+
+On a CPU, Inductor first finds out which vector instructions the compiler and the processor have (a
+compile and a load each, kept in its cache directory) and precompiles its C++ header (kept below
+``TMPDIR``). On CUDA, Triton compiles its driver module (kept in its cache directory).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from gate.errors import MachineError
+from gate.measure.device import Device
+
+# The directories that a compile fills besides the precompiled headers.
+_CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
+_TRIVIAL_SIZE = 1024
+
+
+def prime_toolchain(device: Device) -> None:
+    """Do the toolchain's work; of what it leaves in the cache directories none is a compiled graph.
+
+    Raises:
+        MachineError: This machine cannot compile for this device.
+    """
+    try:
+        probe_toolchain(device)
+        with use_throwaway_caches():
+            _compile_trivial(device)
+    except Exception as error:
+        kind = "C++ compiler" if device.kind == "cpu" else "CUDA toolchain"
+        mend = (
+            "Install a C++ compiler (g++) or set CXX." if device.kind == "cpu" else "Check triton and driver."
+        )
+        raise MachineError(f"the {kind} does not work: {_describe_cause(error)}", mend) from error
+
+
+def probe_toolchain(device: Device) -> None:
+    """Load what the probes found, or find it out where nobody has yet."""
+    if device.kind == "cpu":
+        list_isas()
+    elif driver := _find("triton.runtime", "driver"):
+        # Building the utilities is a side effect of making the driver object, where it has them.
+        getattr(getattr(driver, "active", None), "utils", None)
+
+
+def list_isas() -> tuple[str, ...]:
+    """List the vector instruction sets that Inductor can use here, best first; empty where unknown."""
+    list_valid = _find("torch._inductor.cpu_vec_isa", "valid_vec_isa_list")
+    return tuple(str(isa) for isa in list_valid()) if list_valid else ()
+
+
+@contextmanager
+def use_throwaway_caches() -> Iterator[None]:
+    """Send what is compiled within to directories that are removed afterwards."""
+    before = {name: os.environ.get(name) for name in _CACHE_VARIABLES}
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        os.environ.update({name: os.path.join(directory, name) for name in _CACHE_VARIABLES})  # noqa: PTH118 - a string is needed
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+def _compile_trivial(device: Device) -> None:
+    value = torch.ones(_TRIVIAL_SIZE, device=device.name)
+    doubled = torch.compile(lambda tensor: tensor * 2 + 1)(value)
+    device.synchronize()
+    if not torch.equal(doubled, torch.full_like(value, 3)):
+        raise RuntimeError("a compiled function returned a wrong value")
+    torch.compiler.reset()
+
+
+def _describe_cause(error: BaseException) -> str:
+    """Describe what lies below the compiler's own wrapping, in one line."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _find(module: str, name: str) -> Any:  # noqa: ANN401 - private objects of torch and triton
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None

@@ -1,0 +1,76 @@
+"""The warm process: the first compiled call on full caches, then memory, Python calls and drift."""
+
+from __future__ import annotations
+
+import statistics
+
+from gate.measure import graph, reference
+from gate.measure.calls import count_compile_calls
+from gate.measure.context import Context, Prepared, prepare, use_gradients
+from gate.measure.first_call import compute_compile_time, time_first_call
+from gate.measure.microscope import Pair, measure_drift
+from gate.measure.rounds import settle_step, time_calls
+from gate.protocol import Stage
+from gate.records import Metric
+from gate.workload import Workload
+
+STEADY_CALLS = 5  # the median of these is subtracted from the first call
+
+
+def measure_warm(context: Context, workload: Workload | None) -> None:
+    """Measure a case in a second process on the caches of its cold one; the logbook gets it all.
+
+    Raises:
+        NotFiniteError: An output or a gradient is NaN or infinite. What the model or the compiler
+            raises passes through.
+    """
+    with use_gradients(context.case):
+        prepared = prepare(context, workload)
+        state = reference.copy_state(prepared.subject) if prepared.subject.is_training else None
+        _compile_first(context, prepared)
+        _measure_memory(context, prepared)
+        _count_calls(context, prepared)
+        context.logbook.enter(Stage.DRIFT)
+        if state is not None:
+            reference.restore_state(prepared.subject, state)
+        measure_drift(context, Pair(subject=prepared.subject, compiled=prepared.compiled))
+
+
+def _compile_first(context: Context, prepared: Prepared) -> None:
+    logbook, step, device = context.logbook, prepared.compiled_step, context.device
+    logbook.enter(Stage.COMPILE)
+    graph.start_observation()
+    first = time_first_call(step, device)
+    logbook.enter(Stage.WARMUP)
+    settle_step(step, device, context.sampling.min_warmup_calls)
+    report = graph.observe_graphs(context.directory)
+    steady_s = statistics.median([time_calls(step, device, 1) for _ in range(STEADY_CALLS)])
+    compile_s = compute_compile_time(first.wall_s, steady_s)
+    logbook.add_samples({Metric.WARM_COMPILE_TIME: (compile_s,), Metric.CACHE_MISSES: (report.cache.misses,)})
+
+
+def _count_calls(context: Context, prepared: Prepared) -> None:
+    context.logbook.enter(Stage.CALLS)
+    graph.start_observation()
+    calls = count_compile_calls(prepared.compiled_step, graph.find_cache())
+    if graph.observe_graphs(context.directory).cache.hits:
+        context.logbook.add_warnings("Python calls were not counted: graphs came from a cache")
+        return
+    context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
+
+
+def _measure_memory(context: Context, prepared: Prepared) -> None:
+    context.logbook.enter(Stage.MEMORY)
+    device, tensor_bytes = context.device, prepared.subject.compute_resident_bytes()
+    resident_bytes = device.read_resident(tensor_bytes)
+    try:
+        # The profiler that lists allocations leaves memory of its own behind: it comes last.
+        peak_bytes = resident_bytes + device.measure_growth(prepared.compiled_step)
+        compiled_bytes = resident_bytes + device.measure_tensor_growth(prepared.compiled_step)
+        eager_bytes = tensor_bytes + device.measure_tensor_growth(prepared.eager_step)
+    except OSError as error:
+        context.logbook.add_warnings(f"memory cannot be measured here: {error}")
+        return
+    context.logbook.add_samples({Metric.PEAK_MEMORY: (peak_bytes,)})
+    if eager_bytes:
+        context.logbook.add_samples({Metric.MEMORY_RATIO: (compiled_bytes / eager_bytes,)})

@@ -1,0 +1,119 @@
+"""``python -m gate.measure.worker REQUEST.json``: one process that measures one thing and writes it down.
+
+What is measured runs in pytest, in this process, so that its rounds are pytest-benchmark's. The exit
+status is 0 whenever the result file tells what happened, failures included.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gate import codec
+from gate.measure.logbook import Logbook
+from gate.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult, WorkerRole
+from gate.records import Case, FailureKind
+
+_BEGUN = time.perf_counter()
+_SUITE = Path(__file__).resolve().parent.parent / "suite"
+
+# What a registry model is shielded from: the project's pytest settings, conftests and plugins.
+_ISOLATION = ("-c", str(_SUITE / "trial.ini"), "--rootdir", str(_SUITE), "--noconftest", "--assert=plain")
+# What a user's own test is run with, since its project's settings may disable benchmarks.
+_BENCHMARK = ("--benchmark-enable",)
+# Captured output would be lost in a crash; the lab keeps what a worker prints.
+_ALWAYS = ("-p", "gate.suite.plugin", "-p", "no:cacheprovider", "-q", "--capture=no", "--tb=short")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the request file says.
+
+    Raises:
+        FileError: The request is not one: nothing can be written then.
+    """
+    (path,) = sys.argv[1:] if arguments is None else arguments
+    request = codec.decode(WorkerRequest, codec.parse_json(Path(path).read_bytes(), path), path)
+    if request.directory not in sys.path:
+        sys.path.append(request.directory)  # last: measured code must not shadow the gate
+    if request.role == WorkerRole.PRIME:
+        _prime(request)
+    else:
+        _run_pytest(request, path)
+    return 0
+
+
+def make_arguments(request: WorkerRequest, case: Case, path: str) -> list[str]:
+    """Make pytest's arguments for a case."""
+    own = ["--gate-request", path, *_ALWAYS]
+    if request.benchmark_json:
+        own += ["--benchmark-json", request.benchmark_json]
+    if case.factory:
+        return [*own, *_ISOLATION, "-p", "pytest_benchmark.plugin", str(_SUITE / "test_models.py")]
+    serial = ["-n0"] if importlib.util.find_spec("xdist") else []
+    return [*own, *_BENCHMARK, *serial, case.node]
+
+
+def _run_pytest(request: WorkerRequest, path: str) -> None:
+    if request.case is None:
+        raise ValueError(f"{path}: a {request.role} request needs a case")
+    logbook = Logbook(Path(request.result), request.role, _BEGUN)
+    logbook.save()
+    if request.case.factory:
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of whatever else is installed
+    import pytest  # noqa: PLC0415 - the primer needs none
+
+    try:
+        ended = f"pytest ended with status {int(pytest.main(make_arguments(request, request.case, path)))}"
+    except Exception as error:  # noqa: BLE001 - what another plugin raises at the end of the session
+        traceback.print_exc()
+        ended = f"pytest ended with {type(error).__name__}: {error}"
+    _check_end(Path(request.result), ended)
+
+
+def _check_end(path: Path, ended: str) -> None:
+    """See to it that the result tells how pytest ended when the suite's plugin never ran to its end."""
+    result = codec.decode(WorkerResult, codec.parse_json(path.read_bytes(), str(path)), str(path))
+    if result.failure is None and result.stage != Stage.DONE:
+        message = f"{ended} before the result was complete; see the log"
+        failed = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, message=message))
+        codec.write_atomic(path, json.dumps(codec.encode(failed), allow_nan=False))
+
+
+def _prime(request: WorkerRequest) -> None:
+    logbook = Logbook(Path(request.result), request.role, _BEGUN)
+    logbook.save()
+    try:
+        _measure_toolchain(request, logbook)
+    except Exception as error:  # noqa: BLE001 - all of it is what the primer is asked about
+        logbook.fail(error)
+
+
+def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:
+    logbook.enter(Stage.IMPORT)
+    import torch  # noqa: PLC0415 - what is timed here
+
+    from gate.measure.device import open_device  # noqa: PLC0415 - torch
+    from gate.measure.environment import capture_environment  # noqa: PLC0415 - torch
+    from gate.measure.toolchain import prime_toolchain  # noqa: PLC0415 - torch
+
+    torch.set_num_threads(request.threads)
+    logbook.enter(Stage.COMPILE)
+    device = open_device(request.device)
+    prime_toolchain(device)
+    logbook.leave()
+    logbook.record(environment=capture_environment(device, request.threads))
+    logbook.enter(Stage.DONE)
+
+
+if __name__ == "__main__":
+    ended = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(ended)  # taking torch's libraries down takes more than a second, and all is on disk

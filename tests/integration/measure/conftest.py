@@ -1,0 +1,197 @@
+"""Worker processes on a primed toolchain, as the lab runs them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gate import codec
+from gate.protocol import Sampling, WorkerRequest, WorkerResult, WorkerRole
+from gate.records import Case
+
+THREADS = 2
+TIMEOUT_S = 300
+
+MODELS = """\
+import torch
+from torch import nn
+
+from gate.workload import Workload
+
+
+class Layers(nn.Module):
+    def __init__(self, fault):
+        super().__init__()
+        self.up, self.down = nn.Linear(64, 256), nn.Linear(256, 64)
+        self.fault, self.calls = fault, 0
+
+    def forward(self, value):
+        value = self.down(torch.nn.functional.gelu(self.up(value)))
+        if self.fault == "break":
+            torch._dynamo.graph_break()
+        if self.fault == "recompile":
+            self.calls += 1
+            value = value * (1 + 0.001 * min(self.calls, 4))
+        if self.fault == "downcast" and torch.compiler.is_compiling():
+            value = (value.bfloat16() @ torch.eye(64, dtype=torch.bfloat16)).to(value.dtype)
+        if self.fault == "compiled_nan" and torch.compiler.is_compiling():
+            value = value / (value - value)
+        return value.relu()
+
+
+def build(fault=""):
+    return Workload(
+        forward=Layers(fault),
+        inputs=(torch.randn(32, 64),),
+        loss=lambda output: output.square().mean(),
+        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1e-5),
+    )
+
+
+def build_lstm():
+    return Workload(forward=nn.LSTM(16, 16), inputs=(torch.randn(4, 2, 16),))
+"""
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """A directory of models with a primed toolchain; each case starts on a cache that holds nothing else."""
+
+    directory: Path
+
+    @property
+    def primer(self) -> Path:
+        """What the primer left in its cache directories."""
+        return self.directory / "primer"
+
+    @property
+    def cache(self) -> Path:
+        """The cache of the case at hand."""
+        return self.directory / "cache"
+
+    def seed_cache(self) -> None:
+        """Give the case at hand the primer's toolchain and nothing else."""
+        shutil.rmtree(self.cache, ignore_errors=True)
+        shutil.copytree(self.primer, self.cache)
+
+    def run(self, role: WorkerRole, case: Case | None = None) -> WorkerResult:
+        """Run one worker process and return what it wrote."""
+        result = self.directory / f"{role}.json"
+        request = WorkerRequest(
+            role=role,
+            case=case,
+            device="cpu",
+            threads=THREADS,
+            directory=str(self.directory),
+            result=str(result),
+            benchmark_json=str(self.directory / "benchmark.json") if role == WorkerRole.COLD else "",
+            sampling=Sampling(super_blocks=3, warmup_s=0.05),
+        )
+        path = self.directory / f"{role}.request.json"
+        path.write_text(json.dumps(codec.encode(request)))
+        command = [sys.executable, "-P", "-m", "gate.measure.worker", str(path)]
+        ended = subprocess.run(
+            command,
+            cwd=self.directory,
+            env=self.make_environment(self.cache if case else self.primer),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_S,
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "result"), "result")
+
+    def make_environment(self, cache: Path) -> dict[str, str]:
+        """Make a worker's environment variables."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+        return {
+            **own,
+            "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+            "TRITON_CACHE_DIR": str(cache / "triton"),
+            "TMPDIR": str(self.directory / "tmp"),
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
+            "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
+            "PYTHONHASHSEED": "0",
+            "OMP_NUM_THREADS": str(THREADS),
+            "OMP_WAIT_POLICY": "PASSIVE",
+            "GOMP_SPINCOUNT": "0",
+            "MALLOC_ARENA_MAX": "1",
+        }
+
+
+MeasureCold = Callable[[Case], WorkerResult]
+MeasureBoth = Callable[[Case], tuple[WorkerResult, WorkerResult]]
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Return a workshop whose toolchain is primed."""
+    made = Workshop(tmp_path_factory.mktemp("workshop"))
+    (made.directory / "tmp").mkdir()
+    (made.directory / "made_up.py").write_text(MODELS)
+    primed = made.run(WorkerRole.PRIME)
+    assert primed.failure is None, primed.failure
+    return made
+
+
+@pytest.fixture(scope="session")
+def project(workshop: Workshop) -> Path:
+    """Return the directory that measured code is imported from."""
+    return workshop.directory
+
+
+@pytest.fixture(scope="session")
+def primer(workshop: Workshop) -> Path:
+    """Return what the primer left in its cache directories."""
+    return workshop.primer
+
+
+@pytest.fixture(scope="session")
+def measure_cold(workshop: Workshop) -> MeasureCold:
+    """Measure a case's cold process on the primer's toolchain."""
+
+    def measure(case: Case) -> WorkerResult:
+        workshop.seed_cache()
+        return workshop.run(WorkerRole.COLD, case)
+
+    return measure
+
+
+@pytest.fixture(scope="session")
+def measure_both(workshop: Workshop) -> MeasureBoth:
+    """Measure a case's cold and warm process on one cache."""
+
+    def measure(case: Case) -> tuple[WorkerResult, WorkerResult]:
+        workshop.seed_cache()
+        return workshop.run(WorkerRole.COLD, case), workshop.run(WorkerRole.WARM, case)
+
+    return measure
+
+
+@pytest.fixture(scope="session")
+def run_python(workshop: Workshop) -> Callable[[str], subprocess.CompletedProcess[str]]:
+    """Run a script in a fresh process with a worker's variables, on the primer's toolchain."""
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        workshop.seed_cache()
+        return subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=workshop.directory,
+            env=workshop.make_environment(workshop.cache),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=TIMEOUT_S,
+        )
+
+    return run

@@ -1,0 +1,185 @@
+"""Workers end to end: real processes, real compiles, tiny models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.protocol import Stage, WorkerResult
+from gate.records import Case, DType, FailureKind, Metric, Task
+
+Both = tuple[WorkerResult, WorkerResult]
+MeasureCold = Callable[[Case], WorkerResult]
+MeasureBoth = Callable[[Case], Both]
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def make_case(fault: str = "", **changes: Any) -> Case:  # noqa: ANN401 - the fields of a Case
+    """Return a case of the workshop's model."""
+    fields: dict[str, Any] = {"factory": "made_up:build", "arguments": {"fault": fault}, **changes}
+    return Case(id=f"layers/{fault or 'healthy'}", model="layers", **fields)
+
+
+def read_one(result: WorkerResult, metric: Metric) -> float:
+    """Return a metric's only sample."""
+    (value,) = result.samples[metric]
+    return value
+
+
+@pytest.fixture(scope="module")
+def healthy(measure_both: MeasureBoth) -> Both:
+    """Return what both processes measured of the healthy model."""
+    return measure_both(make_case())
+
+
+def test_primer_leaves_toolchain_files_only(project: Path, primer: Path) -> None:
+    """The primer's caches hold what the instruction-set probe left, and no compiled graph."""
+    left = {path.suffix for path in primer.rglob("*") if path.is_file()}
+    assert left <= {".cpp", ".so", ".lock", ".o"}
+    names = {path.name for path in primer.rglob("*") if path.is_dir()}
+    assert names.isdisjoint({"fxgraph", "aotautograd"})
+    assert list((project / "tmp").rglob("*.h.gch"))
+
+
+def test_both_processes_finish(healthy: Both) -> None:
+    """Between them they measure every metric that is not derived and exists on a CPU."""
+    cold, warm = healthy
+    assert (Stage.DONE, Stage.DONE, None, None) == (cold.stage, warm.stage, cold.failure, warm.failure)
+    derived = {Metric.WARM_SPEEDUP, Metric.BREAK_EVEN_CALLS, Metric.DEVICE_UTILIZATION}
+    assert set(Metric) - derived == {*cold.samples, *warm.samples}
+
+
+def test_counters_of_a_healthy_model(healthy: Both) -> None:
+    """One graph of four operations (linear, gelu, linear, relu), no breaks, nothing left to eager."""
+    cold, warm = healthy
+    counts = {
+        Metric.UNIQUE_GRAPHS: 1,
+        Metric.CAPTURED_OPS: 4,
+        Metric.GRAPH_BREAKS: 0,
+        Metric.RECOMPILES: 0,
+        Metric.EAGER_FALLBACKS: 0,
+        Metric.CUDAGRAPH_SKIPS: 0,
+    }
+    assert counts == {metric: read_one(cold, metric) for metric in counts}
+    assert read_one(warm, Metric.CACHE_MISSES) == 0
+    assert read_one(cold, Metric.GENERATED_KERNELS) == len(cold.identity.kernels)
+    assert abs(read_one(warm, Metric.DRIFT)) < 0.5
+
+
+def test_latencies_are_paired_and_in_the_benchmark_file(project: Path, healthy: Both) -> None:
+    """Three super-blocks give six pairs; pytest-benchmark's own file has the same numbers."""
+    cold, _ = healthy
+    written = json.loads((project / "benchmark.json").read_text())["benchmarks"]
+    rows = {row["extra_info"]["arm"]: row for row in written}
+    assert {"layers/healthy"} == {row["group"] for row in written}
+    assert list(cold.samples[Metric.EAGER_LATENCY]) == rows["eager"]["stats"]["data"]
+    assert list(cold.samples[Metric.COMPILED_LATENCY]) == rows["compiled"]["stats"]["data"]
+    assert len(rows["eager"]["stats"]["data"]) == 6
+
+
+def test_trial_is_repeatable(measure_both: MeasureBoth, healthy: Both) -> None:
+    """Another trial has the same code, drift and checksum, and all but the same calls and memory."""
+    cold, warm = measure_both(make_case())
+    assert cold.identity == healthy[0].identity
+    assert warm.workload == healthy[1].workload
+    assert read_one(warm, Metric.DRIFT) == read_one(healthy[1], Metric.DRIFT)
+    assert read_one(warm, Metric.MEMORY_RATIO) == read_one(healthy[1], Metric.MEMORY_RATIO)
+    calls = read_one(warm, Metric.COMPILE_CALLS), read_one(healthy[1], Metric.COMPILE_CALLS)
+    assert calls[0] == pytest.approx(calls[1], rel=0.02)
+    peaks = read_one(warm, Metric.PEAK_MEMORY), read_one(healthy[1], Metric.PEAK_MEMORY)
+    assert peaks[0] == pytest.approx(peaks[1], abs=2 * 2**20)
+
+
+def test_graph_break_is_located(project: Path, measure_cold: MeasureCold) -> None:
+    """A planted break is counted once and told with the user's file and line."""
+    cold = measure_cold(make_case("break"))
+    line = (project / "made_up.py").read_text().splitlines().index("            torch._dynamo.graph_break()")
+    assert read_one(cold, Metric.GRAPH_BREAKS) == 1
+    assert [f"made_up.py:{line + 1}"] == [found.location for found in cold.graph_breaks]
+    assert "torch._dynamo.graph_break()" in cold.graph_breaks[0].reason
+
+
+def test_recompiles_are_counted_with_reasons(measure_cold: MeasureCold) -> None:
+    """A value that changes over the first calls compiles anew until it has settled."""
+    cold = measure_cold(make_case("recompile"))
+    assert cold.failure is None
+    assert read_one(cold, Metric.RECOMPILES) >= 3
+    assert any("calls" in reason for reason in cold.recompile_reasons)
+
+
+def test_unsupported_module_is_a_fallback(measure_cold: MeasureCold) -> None:
+    """Dynamo leaves nn.LSTM to eager: no graph, one fallback, and the reason is told."""
+    cold = measure_cold(make_case(factory="made_up:build_lstm", arguments={}))
+    assert (read_one(cold, Metric.UNIQUE_GRAPHS), read_one(cold, Metric.EAGER_FALLBACKS)) == (0, 1)
+
+
+def test_bfloat16_training_step(measure_both: MeasureBoth) -> None:
+    """Gradients are compared, and the float32 twin is compiled for the second drift."""
+    cold, warm = measure_both(make_case(task=Task.TRAINING, dtype=DType.BFLOAT16))
+    assert (cold.failure, warm.failure) == (None, None)
+    assert read_one(warm, Metric.CACHE_MISSES) == 0
+    assert abs(read_one(warm, Metric.DRIFT)) < 1
+    assert abs(read_one(warm, Metric.DRIFT_FLOAT32)) < 1
+
+
+def test_downcast_is_seen_in_drift(measure_both: MeasureBoth, healthy: Both) -> None:
+    """A compiled program that rounds to bfloat16 on the way has many times eager's error."""
+    _, warm = measure_both(make_case("downcast"))
+    assert read_one(warm, Metric.DRIFT) > read_one(healthy[1], Metric.DRIFT) + 5
+
+
+def test_nan_in_compiled_code_only(measure_both: MeasureBoth) -> None:
+    """A case whose compiled output is not finite fails in the drift stage, naming output and side."""
+    _, warm = measure_both(make_case("compiled_nan"))
+    assert warm.failure is not None
+    assert (FailureKind.NOT_FINITE, Stage.DRIFT) == (warm.failure.kind, warm.stage)
+    assert "output of the compiled call" in warm.failure.message
+
+
+@pytest.mark.parametrize(
+    ("source", "stage", "told"),
+    [
+        pytest.param(
+            "def build():\n    raise OSError('no data set\\nsecond line')",
+            Stage.BUILD,
+            "OSError: no data set",
+            id="factory raises",
+        ),
+        pytest.param(
+            "import no_such_module_at_all",
+            Stage.IMPORT,
+            "ModuleNotFoundError: No module named 'no_such_module_at_all'",
+            id="module cannot be imported",
+        ),
+    ],
+)
+def test_broken_factory_is_a_failure(
+    project: Path, measure_cold: MeasureCold, source: str, stage: Stage, told: str
+) -> None:
+    """The result says what happened at which stage, with the traceback; the process ends well."""
+    (project / "broken.py").write_text(source + "\n")
+    cold = measure_cold(make_case(factory="broken:build", arguments={}))
+    assert cold.failure is not None
+    assert (stage, FailureKind.ERROR, told) == (cold.stage, cold.failure.kind, cold.failure.message)
+    assert "Traceback" in cold.failure.traceback
+
+
+def test_users_own_test(project: Path, measure_both: MeasureBoth) -> None:
+    """A user's test is measured like a registry model, in its project with its conftest."""
+    (project / "conftest.py").write_text("import pytest\n\n@pytest.fixture\ndef width():\n    return 16\n")
+    (project / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\naddopts = --benchmark-disable\n")
+    (project / "test_mine.py").write_text(
+        "import torch\n\n"
+        "def test_mine(compile_benchmark, width):\n"
+        "    compile_benchmark(torch.nn.Linear(width, width), torch.randn(4, width))\n"
+    )
+    case = Case(id="mine/test", model="mine", node="test_mine.py::test_mine")
+    cold, warm = measure_both(case)
+    assert (cold.failure, warm.failure) == (None, None)
+    assert read_one(cold, Metric.UNIQUE_GRAPHS) == 1
+    assert {Metric.DRIFT, Metric.PEAK_MEMORY, Metric.COMPILE_CALLS} <= warm.samples.keys()

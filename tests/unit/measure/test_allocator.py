@@ -1,0 +1,27 @@
+"""The allocator's peak."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gate.measure.allocator import compute_growth, measure_tensor_growth
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param([], 0, id="nothing"),
+        pytest.param([8, 8, -8, 4], 16, id="two at once"),
+        pytest.param([-8, 4], 0, id="only less than before"),
+        pytest.param([8, -8, 8, -8], 8, id="one after the other"),
+    ],
+)
+def test_growth_is_the_largest_sum(changes: list[int], expected: int) -> None:
+    """What counts is how much was alive at once, not how much was asked for."""
+    assert expected == compute_growth(changes)
+
+
+def test_growth_is_exact() -> None:
+    """Three tensors of 1000 float32 are alive at once: both operands and the sum."""
+    assert measure_tensor_growth(lambda: torch.ones(1000) + torch.ones(1000)) == 12_000

@@ -1,0 +1,112 @@
+"""From a case to a subject: what a factory may return, and how it is cast."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from gate.errors import UsageError
+from gate.measure.build import SEED, build_workload, load_factory, make_step, make_subject
+from gate.measure.device import CpuDevice
+from gate.records import Case, DType, Task
+from gate.workload import Workload
+
+
+@pytest.fixture
+def factories(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return an importable module to put factories into."""
+    module = ModuleType("made_up_models")
+    module.__file__ = "made_up_models.py"
+    monkeypatch.setitem(sys.modules, "made_up_models", module)
+    return module
+
+
+def make_case(**changes: Any) -> Case:  # noqa: ANN401 - the fields of a Case
+    """Return a case of the module's ``build``."""
+    return Case(**{"id": "m/c", "model": "m", "factory": "made_up_models:build", **changes})
+
+
+def test_missing_function_is_named(factories: ModuleType) -> None:
+    """The error names the factory and where to mend it."""
+    with pytest.raises(UsageError, match="'made_up_models:build' does not exist") as caught:
+        load_factory("made_up_models:build")
+    assert caught.value.mend == f"Name a function of {factories.__file__}."
+
+
+@pytest.mark.parametrize(
+    ("returned", "told"),
+    [
+        pytest.param(3, "returned int, not a gate.Workload", id="something else"),
+        pytest.param(Workload(forward="no", inputs=()), "forward is str, not callable", id="forward"),  # type: ignore[arg-type]
+        pytest.param(Workload(forward=abs, inputs=[1]), "inputs is list, not a tuple", id="inputs"),  # type: ignore[arg-type]
+    ],
+)
+def test_wrong_workload_is_refused(factories: ModuleType, returned: object, told: str) -> None:
+    """What a factory returns is checked before anything is measured."""
+    factories.build = lambda: returned  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match=told):
+        build_workload(make_case())
+
+
+def test_training_needs_a_loss(factories: ModuleType) -> None:
+    """Without a loss there is nothing to differentiate."""
+    factories.build = lambda: Workload(forward=abs, inputs=())  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="needs a loss"):
+        build_workload(make_case(task=Task.TRAINING))
+
+
+def test_weights_and_inputs_are_the_same_every_time(factories: ModuleType) -> None:
+    """The seed is set before the factory; another seed gives others."""
+    factories.build = lambda size: Workload(forward=abs, inputs=(torch.randn(size),))  # type: ignore[attr-defined]
+    case = make_case(arguments={"size": 4})
+    first, again, other = build_workload(case), build_workload(case), build_workload(case, SEED + 1)
+    assert torch.equal(first.inputs[0], again.inputs[0])
+    assert not torch.equal(first.inputs[0], other.inputs[0])
+
+
+def test_subject_is_cast_and_set_to_eval() -> None:
+    """Inference runs in eval mode, parameters and floating-point inputs in the case's dtype."""
+    model = torch.nn.Linear(4, 4)
+    workload = Workload(
+        forward=model, inputs=(torch.ones(2, 4),), kwargs={"ids": torch.ones(2, dtype=torch.int64)}
+    )
+    subject = make_subject(workload, make_case(dtype=DType.BFLOAT16), CpuDevice())
+    assert model.weight.dtype == torch.bfloat16
+    assert not model.training
+    assert subject.inputs[0].dtype == torch.bfloat16
+    assert subject.kwargs["ids"].dtype == torch.int64
+
+
+def test_resident_bytes_count_each_tensor_once() -> None:
+    """A 4 x 4 weight, a bias of 4 and an input of 2 x 4 float32 hold (16 + 4 + 8) * 4 bytes."""
+    workload = Workload(forward=torch.nn.Linear(4, 4), inputs=(torch.ones(2, 4),))
+    assert make_subject(workload, make_case(), CpuDevice()).compute_resident_bytes() == 112
+
+
+def test_training_step_updates_and_drops_gradients() -> None:
+    """A step of SGD with rate 1 on mean(w * 1 over one input) lowers w by 1."""
+    model = torch.nn.Linear(1, 1, bias=False)
+    workload = Workload(
+        forward=model,
+        inputs=(torch.ones(1, 1),),
+        loss=torch.mean,
+        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=1.0),
+    )
+    subject = make_subject(workload, make_case(task=Task.TRAINING), CpuDevice())
+    before = model.weight.item()
+    make_step(subject, subject.function)()
+    assert model.training
+    assert model.weight.item() == pytest.approx(before - 1)
+    assert model.weight.grad is None
+
+
+def test_function_without_parameters_trains_its_inputs() -> None:
+    """Gradients of a function's inputs are computed when there are no parameters."""
+    workload = Workload(forward=torch.sin, inputs=(torch.ones(3),), loss=torch.sum)
+    subject = make_subject(workload, make_case(task=Task.TRAINING), CpuDevice())
+    assert [3] == [leaf.numel() for leaf in subject.list_leaves()]
+    make_step(subject, subject.function)()

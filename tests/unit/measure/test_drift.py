@@ -1,0 +1,137 @@
+"""Drift: compiled's error against float64 over eager's."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gate.measure.drift import (
+    FLOOR_STEPS,
+    MISMATCH,
+    Triple,
+    check_finite,
+    compute_checksum,
+    compute_drift,
+    compute_log2_ratio,
+    describe_tensor,
+    group_triples,
+)
+from gate.measure.logbook import NotFiniteError
+from gate.measure.schedule import Side
+
+SIZE = 1000
+
+
+def make_outputs(error: float) -> dict[str, torch.Tensor]:
+    """Return one output of ones, each of which is off by ``error``."""
+    return {"output": torch.ones(SIZE, dtype=torch.float32) + error}
+
+
+REFERENCE = {"output": torch.ones(SIZE, dtype=torch.float64)}
+
+
+def test_four_times_the_error_is_two() -> None:
+    """log2(0.25 / 0.0625) is 2; both errors are exact in float32."""
+    drift = compute_drift(REFERENCE, make_outputs(0.0625), make_outputs(0.25))
+    assert drift.log2_ratio == pytest.approx(2.0)
+
+
+def test_half_the_error_is_minus_one() -> None:
+    """Compiled code that is more exact than eager has negative drift."""
+    drift = compute_drift(REFERENCE, make_outputs(0.25), make_outputs(0.125))
+    assert drift.log2_ratio == pytest.approx(-1.0)
+
+
+def test_exact_results_meet_the_floor() -> None:
+    """An eager error of 0 counts as a sixteenth of a rounding step: 2^-23 / 16 = 2^-27 in float32."""
+    drift = compute_drift(REFERENCE, make_outputs(0.0), make_outputs(0.25))
+    assert FLOOR_STEPS * torch.finfo(torch.float32).eps == 2**-27
+    assert drift.log2_ratio == pytest.approx(-2 + 27)
+
+
+def test_both_exact_is_zero() -> None:
+    """Nothing lost on either side is no drift."""
+    assert compute_drift(REFERENCE, make_outputs(0.0), make_outputs(0.0)).log2_ratio == 0.0
+
+
+def test_error_is_relative_to_the_reference() -> None:
+    """An output and its errors scaled by 1000 have the same drift, floor included."""
+    reference = torch.full((SIZE,), 1000.0, dtype=torch.float64)
+    eager, compiled = torch.full((SIZE,), 1000.0), torch.full((SIZE,), 1250.0)
+    group = [Triple(reference=reference, eager=eager, compiled=compiled)]
+    assert compute_log2_ratio(group) == pytest.approx(-2 + 27)
+
+
+def test_worst_output_counts() -> None:
+    """With a good and a bad large output the bad one decides."""
+    reference = {"a": REFERENCE["output"], "b": REFERENCE["output"]}
+    eager = {"a": make_outputs(0.25)["output"], "b": make_outputs(0.25)["output"]}
+    compiled = {"a": make_outputs(0.25)["output"], "b": make_outputs(0.5)["output"]}
+    assert compute_drift(reference, eager, compiled).log2_ratio == pytest.approx(1.0)
+
+
+def test_small_outputs_are_judged_together() -> None:
+    """Outputs of few elements form one group, each large one its own."""
+    sizes = (4, 1000, 5, 256)
+    triples = [Triple(reference=t, eager=t, compiled=t) for t in map(torch.ones, sizes)]
+    grouped = [[triple.eager.numel() for triple in group] for group in group_triples(triples, pooled=False)]
+    assert [[1000], [256], [4, 5]] == grouped
+
+
+def test_gradients_that_should_be_zero_do_not_decide() -> None:
+    """Pooled, a tensor of rounding noise is measured against the others' size."""
+    noise = torch.full((SIZE,), 1e-12, dtype=torch.float64)
+    reference = {"weight": REFERENCE["output"], "bias": noise}
+    eager = {"weight": make_outputs(2**-10)["output"], "bias": torch.zeros(SIZE)}
+    compiled = {"weight": make_outputs(2**-10)["output"], "bias": torch.full((SIZE,), 1e-9)}
+    assert compute_drift(reference, eager, compiled, pooled=True).log2_ratio == pytest.approx(0.0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("value", "what"), [(math.nan, "NaN"), (math.inf, "infinity"), (-math.inf, "infinity")]
+)
+def test_not_finite_is_an_error(value: float, what: str) -> None:
+    """NaN and infinity are named with the output and the side."""
+    spoilt = torch.ones(3)
+    spoilt[1] = value
+    with pytest.raises(NotFiniteError, match=rf"^{what} in output\[0\] of the compiled call$"):
+        check_finite({"output[0]": spoilt}, Side.COMPILED)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(torch.tensor([1, 2, 4]), id="other integers"),
+        pytest.param(torch.tensor([1, 2, 3], dtype=torch.int32), id="other dtype"),
+        pytest.param(torch.tensor([1, 2]), id="other shape"),
+    ],
+)
+def test_another_answer_is_a_mismatch(other: torch.Tensor) -> None:
+    """Integer outputs must be equal; a difference is a large, finite drift that says so."""
+    drift = compute_drift({}, {"ids": torch.tensor([1, 2, 3])}, {"ids": other})
+    assert drift.log2_ratio == MISMATCH
+    assert len(drift.warnings) == 1
+    assert "ids" in drift.warnings[0]
+
+
+def test_missing_output_is_a_mismatch() -> None:
+    """An output that only one side returns is another answer."""
+    drift = compute_drift({}, {"a": torch.ones(2)}, {})
+    assert ("a is returned by one of eager and compiled only",) == drift.warnings
+
+
+def test_checksum_has_six_digits() -> None:
+    """The checksum is the root mean square: of 3 and 4 it is sqrt(12.5)."""
+    assert compute_checksum({"a": torch.tensor([3.0]), "b": torch.tensor([4.0])}) == "3.53553"
+
+
+def test_integers_alone_have_no_checksum() -> None:
+    """There is no floating-point output to sum."""
+    assert compute_checksum({"ids": torch.tensor([1, 2])}) == ""
+
+
+def test_tensor_is_described() -> None:
+    """A tensor is named by dtype and shape."""
+    assert describe_tensor(torch.zeros(2, 3, dtype=torch.bfloat16)) == "bfloat16[2, 3]"

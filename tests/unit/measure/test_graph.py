@@ -1,0 +1,85 @@
+"""Reading the compiler's records."""
+
+from __future__ import annotations
+
+import traceback
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from gate.measure import graph
+from gate.records import Metric
+
+
+def make_frame(file: str, line: int) -> traceback.FrameSummary:
+    """Return one frame of a stack."""
+    return traceback.FrameSummary(file, line, "forward")
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        pytest.param("/home/me/project/model.py", "model.py:7", id="below the measured directory"),
+        pytest.param("/usr/lib/python/site-packages/timm/vit.py", "timm/vit.py:7", id="in a library"),
+        pytest.param("/elsewhere/model.py", "/elsewhere/model.py:7", id="elsewhere"),
+    ],
+)
+def test_places_do_not_name_the_machine(file: str, expected: str) -> None:
+    """A location is the same on another machine where it can be."""
+    assert expected == graph.format_location(file, 7, "/home/me/project")
+
+
+def test_location_is_the_users_innermost_line() -> None:
+    """Torch's own frames are not what the user can change."""
+    stack = [make_frame("/p/a.py", 1), make_frame("/p/b.py", 2), make_frame(f"{torch.__path__[0]}/nn.py", 3)]
+    assert graph.find_location(stack, "/p") == "b.py:2"
+
+
+def test_nothing_compiled_is_a_fallback() -> None:
+    """A case that never became a graph ran eagerly: at least one fallback, no graph, no recompile."""
+    graph.start_observation()
+    report = graph.observe_graphs("")
+    expected = {
+        Metric.UNIQUE_GRAPHS: 0,
+        Metric.EAGER_FALLBACKS: 1,
+        Metric.RECOMPILES: 0,
+        Metric.GRAPH_BREAKS: 0,
+        Metric.CAPTURED_OPS: 0,
+        Metric.GUARDS: 0,
+        Metric.CUDAGRAPH_SKIPS: 0,
+    }
+    assert expected == dict(report.counts)
+    assert graph.CacheUse(hits=0, misses=0) == report.cache
+
+
+def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch without the records gives no counts, and says which are missing."""
+    monkeypatch.setattr(graph, "_find", lambda *_: None)
+    report = graph.observe_graphs("")
+    assert {} == dict(report.counts)
+    assert "this torch does not tell graph_breaks" in report.unknown
+    assert len(report.unknown) == 7
+
+
+def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line each: why it was compiled again, and what was left to eager where."""
+    records = [
+        SimpleNamespace(recompile_reason=None, guard_count=4),
+        SimpleNamespace(recompile_reason="0/0: size 3 != 4\nmore", guard_count=5),
+        SimpleNamespace(
+            fail_reason="not supported\nHint", fail_user_frame_filename="/p/a.py", fail_user_frame_lineno=9
+        ),
+    ]
+    monkeypatch.setattr(graph, "_list_compiles", lambda: records)
+    graph.start_observation()
+    report = graph.observe_graphs("/p")
+    assert ("0/0: size 3 != 4",) == report.recompile_reasons
+    assert (1, 9) == (report.counts[Metric.RECOMPILES], report.counts[Metric.GUARDS])
+    assert ("left to eager at a.py:9: not supported",) == report.skipped
+
+
+def test_recompile_error_is_recognized() -> None:
+    """The stance's own exception is told from a model's."""
+    assert graph.is_recompile_error(RuntimeError("Detected recompile when ... 'fail_on_recompile'. file"))
+    assert not graph.is_recompile_error(RuntimeError("shapes do not match"))

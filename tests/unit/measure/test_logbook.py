@@ -1,0 +1,90 @@
+"""The worker's result on disk."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from gate.errors import UsageError
+from gate.measure.logbook import Logbook, NotFiniteError, describe_error
+from gate.protocol import Stage, WorkerRole
+from gate.records import Metric
+
+
+def load(path: Path) -> dict[str, object]:
+    """Return the result file's content."""
+    content: dict[str, object] = json.loads(path.read_text())
+    return content
+
+
+def test_file_tells_the_stage_being_entered(tmp_path: Path) -> None:
+    """After a crash the file names the stage in which it happened."""
+    logbook = Logbook(tmp_path / "result.json", WorkerRole.COLD)
+    logbook.enter(Stage.COMPILE)
+    content = load(tmp_path / "result.json")
+    assert content["stage"] == "compile"
+    assert list(content["stages_s"]) == ["start"]  # type: ignore[call-overload]
+
+
+def test_time_after_leaving_is_the_tools_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stage times add up over visits; what comes after ``leave`` counts as start."""
+    clock = iter([0.0, 1.0, 3.0, 6.0, 10.0])
+    monkeypatch.setattr("gate.measure.logbook.time.perf_counter", lambda: next(clock))
+    logbook = Logbook(None, WorkerRole.COLD)
+    logbook.enter(Stage.CANARY)
+    logbook.enter(Stage.ROUNDS)
+    logbook.leave()
+    logbook.enter(Stage.DONE)
+    assert {"start": 1.0 + 4.0, "canary": 2.0, "rounds": 3.0} == dict(logbook.result.stages_s)
+
+
+def test_failure_keeps_its_stage(tmp_path: Path) -> None:
+    """The failure's message is one line, the traceback is kept, the stage stays."""
+    logbook = Logbook(tmp_path / "result.json", WorkerRole.WARM)
+    logbook.enter(Stage.BUILD)
+    logbook.fail(ValueError("no weights\nmore about it"))
+    content = load(tmp_path / "result.json")
+    failure = content["failure"]
+    assert content["stage"] == "build"
+    assert isinstance(failure, dict)
+    assert (failure["kind"], failure["message"]) == ("error", "ValueError: no weights")
+    assert "more about it" in failure["traceback"]
+
+
+def test_not_finite_has_its_own_kind() -> None:
+    """NaN in an output is told apart from an exception."""
+    logbook = Logbook(None, WorkerRole.WARM)
+    logbook.fail(NotFiniteError("NaN in output of the eager call"))
+    assert logbook.result.failure is not None
+    assert logbook.result.failure.kind == "not_finite"
+    assert logbook.result.failure.message == "NaN in output of the eager call"
+
+
+def test_samples_must_be_finite() -> None:
+    """A measurement that is not a number is refused where it is made."""
+    with pytest.raises(NotFiniteError, match="drift"):
+        Logbook(None, WorkerRole.WARM).add_samples({Metric.DRIFT: (math.nan,)})
+
+
+def test_warning_is_told_once() -> None:
+    """The same warning from several stages is one warning."""
+    logbook = Logbook(None, WorkerRole.COLD)
+    logbook.add_warnings("a", "b")
+    logbook.add_warnings("a")
+    assert ("a", "b") == logbook.result.warnings
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        pytest.param(ValueError("x\ny"), "ValueError: x", id="first line"),
+        pytest.param(KeyError(), "KeyError", id="nothing said"),
+        pytest.param(UsageError("what", "mend"), "what", id="our own"),
+    ],
+)
+def test_errors_are_described_in_one_line(error: Exception, expected: str) -> None:
+    """The type tells kinds of errors apart; our own say it in words."""
+    assert expected == describe_error(error)

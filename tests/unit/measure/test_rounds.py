@@ -1,0 +1,85 @@
+"""Warming up, sizing blocks and running the schedule, with steps that are no models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gate.measure import graph, rounds
+from gate.measure.device import CpuDevice
+from gate.measure.rounds import BlockRunner, TimeBlocks, format_order, run_rounds, settle_step
+from gate.measure.schedule import Side, make_schedule
+from gate.protocol import Sampling
+
+RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."
+
+
+def time_with(durations_s: list[float]) -> TimeBlocks:
+    """Return a timer that calls the target and gives made-up times."""
+
+    def time_blocks(target: Callable[[], object], rounds: int) -> list[float]:
+        for _ in range(rounds):
+            target()
+        return durations_s[:rounds]
+
+    return time_blocks
+
+
+def test_blocks_follow_the_schedule() -> None:
+    """Each block calls its side as often as a block of that side has calls."""
+    called: list[str] = []
+    steps = {Side.EAGER: lambda: called.append("E"), Side.COMPILED: lambda: called.append("C")}
+    runner = BlockRunner(steps, {Side.EAGER: 2, Side.COMPILED: 1}, make_schedule(1))
+    for _ in range(4):
+        runner()
+    assert "EECCEE" == "".join(called)
+
+
+def test_recompile_spoils_its_block_and_the_case_goes_on() -> None:
+    """A recompile in the rounds costs one super-block, not the case."""
+    calls = 0
+
+    def compiled() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:  # the first is the one that estimates the time of a super-block
+            raise RuntimeError(RECOMPILE)
+
+    steps = {Side.EAGER: lambda: None, Side.COMPILED: compiled}
+    sampling = Sampling(super_blocks=3)
+    timer = time_with([float(index) for index in range(12)])
+    outcome = run_rounds(steps, dict.fromkeys(Side, 1), sampling, CpuDevice(), timer)
+    assert outcome.recompiled == 1
+    assert (4.0, 7.0, 9.0, 10.0) == outcome.times.compiled_s
+    assert outcome.order == "ECCE CEEC ECCE"
+
+
+def test_other_errors_pass_through() -> None:
+    """What the model raises is the model's."""
+
+    def broken() -> None:
+        raise RuntimeError("out of memory")
+
+    runner = BlockRunner(dict.fromkeys(Side, broken), dict.fromkeys(Side, 1), make_schedule(1))
+    with pytest.raises(RuntimeError, match="out of memory"):
+        runner()
+
+
+def test_settling_goes_on_until_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three quiet calls in a row after the last compile: the counters no longer depend on luck."""
+    counts = iter([1, 2, 2, 3, 3, 3, 3])
+    monkeypatch.setattr(graph, "count_compiles", lambda: next(counts))
+    assert settle_step(lambda: None, CpuDevice(), quiet_calls=3) == 6
+
+
+def test_settling_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A case that compiles at every call is measured as it is."""
+    counts = iter(range(1000))
+    monkeypatch.setattr(graph, "count_compiles", lambda: next(counts))
+    assert settle_step(lambda: None, CpuDevice(), quiet_calls=3) == rounds.MAX_SETTLING_CALLS
+
+
+def test_order_is_written_as_letters() -> None:
+    """A word a super-block."""
+    assert format_order(make_schedule(2)) == "ECCE CEEC"

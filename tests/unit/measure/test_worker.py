@@ -1,0 +1,50 @@
+"""How the worker calls pytest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gate.measure.worker import make_arguments
+from gate.protocol import WorkerRequest, WorkerRole
+from gate.records import Case
+
+
+def make_request(tmp_path: Path, case: Case, role: WorkerRole = WorkerRole.COLD) -> WorkerRequest:
+    """Return a request whose result and benchmark files lie in ``tmp_path``."""
+    return WorkerRequest(
+        role=role,
+        case=case,
+        device="cpu",
+        threads=1,
+        directory=str(tmp_path),
+        result=str(tmp_path / "result.json"),
+        benchmark_json=str(tmp_path / "benchmark.json"),
+    )
+
+
+FACTORY = Case(id="m/c", model="m", factory="a:b")
+TEST = Case(id="m/test", model="m", node="tests/test_m.py::test_m")
+
+
+def test_registry_model_is_shielded(tmp_path: Path) -> None:
+    """No settings, conftest or plugin of the project reach a registry model's trial."""
+    arguments = make_arguments(make_request(tmp_path, FACTORY), FACTORY, "request.json")
+    assert "--noconftest" in arguments
+    assert Path(arguments[arguments.index("-c") + 1]).is_file()
+    assert arguments[-1].endswith("test_models.py")
+
+
+def test_users_test_keeps_its_project(tmp_path: Path) -> None:
+    """A user's test runs with its project's settings, except that benchmarks are on."""
+    arguments = make_arguments(make_request(tmp_path, TEST), TEST, "request.json")
+    assert {"-c", "--rootdir", "--noconftest"}.isdisjoint(arguments)
+    assert "--benchmark-enable" in arguments
+    assert arguments[-1] == TEST.node
+
+
+def test_benchmark_file_is_asked_for_when_wanted(tmp_path: Path) -> None:
+    """A role without a path for it writes none."""
+    request = make_request(tmp_path, FACTORY)
+    assert request.benchmark_json in make_arguments(request, FACTORY, "r")
+    bare = WorkerRequest(role=WorkerRole.WARM, case=FACTORY, device="cpu", threads=1, directory="", result="")
+    assert "--benchmark-json" not in make_arguments(bare, FACTORY, "r")
