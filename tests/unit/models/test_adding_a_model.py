@@ -1,0 +1,52 @@
+"""The guide's snippets are the example project's files, and the example project is sound."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from gate.config import load_config
+from gate.entries import CaseEntry
+from gate.registry import load_cases, select_cases
+
+ROOT = Path(__file__).resolve().parents[3]
+EXAMPLE = ROOT / "examples" / "custom-model"
+GUIDE = ROOT / "docs" / "adding-a-model.md"
+SNIPPETS = re.findall(r"^`(\S+)`:\n\n```\w+\n(.*?)```", GUIDE.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def drop_blank_lines(text: str) -> str:
+    """Return the lines that say something, so that a snippet may leave the spacing out."""
+    return "\n".join(line for line in text.splitlines() if line.strip())
+
+
+def test_guide_shows_each_kind_of_file() -> None:
+    """The guide quotes a factory, the configuration and a test."""
+    assert {name for name, _ in SNIPPETS} == {"mixer/bench.py", "gate.yml", "tests/perf/test_smoothing.py"}
+
+
+@pytest.mark.parametrize(("name", "snippet"), SNIPPETS)
+def test_snippet_is_in_the_example(name: str, snippet: str) -> None:
+    """What the guide quotes is in the file that it names, word for word."""
+    assert drop_blank_lines(snippet) in drop_blank_lines((EXAMPLE / name).read_text())
+
+
+def test_example_lists_its_own_cases_only() -> None:
+    """The example measures its model and its test, and none of the reference models."""
+    cases = load_cases(load_config(EXAMPLE / "gate.yml"))
+    smoke = [case.id for case in select_cases(cases, "tag:smoke")]
+    assert smoke == ["mixer/inference-float32-smoke-default", "smoothing/test"]
+    assert {case.model for case in cases} == {"mixer", "smoothing"}
+
+
+def test_guide_tells_the_defaults_of_a_case() -> None:
+    """The table of a case's keys has every key, with the default that the code gives it."""
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| (.+) \|$", GUIDE.read_text(), flags=re.MULTILINE))
+    told = {entry.name: rows.get(entry.name) for entry in fields(CaseEntry)}
+    defaults = {entry.name: entry.default for entry in fields(CaseEntry)}
+    axes = {name: f"`{defaults[name]}`" for name in ("size", "task", "dtype", "mode")}
+    assert told == {**axes, "tags": "none", "expected_s": f"{defaults['expected_s']:g}"}
+    assert defaults["tags"] == ()

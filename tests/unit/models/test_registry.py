@@ -1,0 +1,94 @@
+"""The reference registry as data: what it offers, without importing a model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+import gate
+from gate.config import load_config
+from gate.records import Case, DType, Mode, Task
+from gate.registry import load_cases, select_cases
+
+FAMILIES = {"resnet50", "vit", "bert", "llama", "unet", "lstm", "stencil", "elementwise"}
+REGISTRY = Path(gate.__file__).parent / "models" / "registry.yml"
+# What `make gate` may take on two cores, less the priming of the toolchain and room for a suspect.
+SMOKE_LIMIT_S = 270.0
+
+
+@pytest.fixture(name="cases", scope="module")
+def load_reference_cases() -> tuple[Case, ...]:
+    """Return all cases of the reference registry; loading refuses duplicate ids."""
+    return load_cases(load_config(None))
+
+
+def test_registry_holds_the_promised_families(cases: tuple[Case, ...]) -> None:
+    """Each of the eight families is there, and nothing else."""
+    assert {case.model for case in cases} == FAMILIES
+
+
+def test_every_model_has_both_sizes() -> None:
+    """Every model can run on a CPU in CI and at the size that the field quotes."""
+    models = yaml.safe_load(REGISTRY.read_text())["models"]
+    assert {model["name"]: set(model["sizes"]) for model in models} == {
+        name: {"smoke", "full"} for name in FAMILIES
+    }
+
+
+def test_every_model_trains_and_infers_at_both_sizes(cases: tuple[Case, ...]) -> None:
+    """Inference and training exist for each model and size."""
+    expected = {(name, size, task) for name in FAMILIES for size in ("smoke", "full") for task in Task}
+    assert {(case.model, case.size, case.task) for case in cases} == expected
+
+
+def test_smoke_selection_has_each_family_once(cases: tuple[Case, ...]) -> None:
+    """`make gate` measures every family, each with one case of smoke size."""
+    smoke = select_cases(cases, "tag:smoke")
+    assert Counter(case.model for case in smoke) == dict.fromkeys(FAMILIES, 1)
+    assert {case.size for case in smoke} == {"smoke"}
+
+
+def test_smoke_selection_covers_both_tasks_and_dtypes(cases: tuple[Case, ...]) -> None:
+    """The selection that most people run has training and bfloat16 in it."""
+    smoke = select_cases(cases, "tag:smoke")
+    assert {case.task for case in smoke} == set(Task)
+    assert {case.dtype for case in smoke} == set(DType)
+
+
+def test_smoke_selection_fits_its_time(cases: tuple[Case, ...]) -> None:
+    """One trial of each smoke case is expected within the time that `make gate` has."""
+    assert sum(case.expected_s for case in select_cases(cases, "tag:smoke")) <= SMOKE_LIMIT_S
+
+
+def test_cpu_selection_is_all_smoke_sizes(cases: tuple[Case, ...]) -> None:
+    """`tag:cpu` is wider than `tag:smoke` and still runs on a CPU."""
+    selected = {case.id for case in select_cases(cases, "tag:cpu")}
+    assert selected == {case.id for case in cases if case.size == "smoke"}
+
+
+def test_pull_request_selection_is_full_size_and_default_mode(cases: tuple[Case, ...]) -> None:
+    """A GPU runner compares the quoted sizes of every family on a pull request."""
+    selected = select_cases(cases, "tag:pr")
+    assert {case.model for case in selected} == FAMILIES
+    assert {(case.size, case.mode) for case in selected} == {("full", Mode.DEFAULT)}
+
+
+def test_nightly_selection_is_all_full_sizes_in_every_mode(cases: tuple[Case, ...]) -> None:
+    """The nightly run holds the pull request's cases and every mode of every family."""
+    selected = select_cases(cases, "tag:nightly")
+    assert {case.id for case in selected} == {case.id for case in cases if case.size == "full"}
+    assert {(case.model, case.mode) for case in selected} == {
+        (name, mode) for name in FAMILIES for mode in Mode
+    }
+
+
+def test_package_imports_no_torch() -> None:
+    """Whoever lists the models pays for no framework."""
+    code = "import sys, gate.models; print('torch' in sys.modules)"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "False"
