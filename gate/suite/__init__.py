@@ -1,0 +1,1 @@
+"""The pytest-benchmark suite: ``pytest --pyargs gate.suite -p gate.suite.plugin --select tag:smoke``."""

@@ -1,0 +1,88 @@
+"""The part of the suite that needs torch; imported when the first case is measured."""
+
+from __future__ import annotations
+
+import importlib
+
+import torch
+
+from gate.measure.build import SEED, seed_everything
+from gate.measure.cold import measure_cold, measure_plain
+from gate.measure.context import Context
+from gate.measure.device import Device, open_device
+from gate.measure.rounds import Rounds
+from gate.measure.tensors import iterate_tensors
+from gate.measure.toolchain import probe_toolchain
+from gate.measure.warm import measure_warm
+from gate.protocol import WorkerRole
+from gate.records import Case
+from gate.suite.rows import BlockTimer
+from gate.suite.session import SuiteSession, tolerate_warnings
+from gate.suite.timer import TIMER
+from gate.workload import Workload
+
+# What a first compile would import otherwise: importing is not compiling.
+_COMPILER_MODULES = ("torch._dynamo", "torch._inductor.compile_fx")
+
+
+def import_torch() -> None:
+    """Import the compiler; torch itself came with this module."""
+    for name in _COMPILER_MODULES:
+        importlib.import_module(name)
+
+
+def open_session_device(session: SuiteSession) -> Device:
+    """Open the session's device once, and set threads and the timer up for it.
+
+    Raises:
+        MachineError: There is no such device.
+    """
+    if "device" not in session.opened:
+        import_torch()
+        torch.set_num_threads(session.threads)
+        device = open_device(session.device)
+        probe_toolchain(device)
+        TIMER.synchronize = device.synchronize
+        session.opened["device"] = device
+    seed_everything(SEED)
+    device_opened: Device = session.opened["device"]
+    return device_opened
+
+
+def measure_case(session: SuiteSession, case: Case, workload: Workload | None, timer: BlockTimer) -> None:
+    """Measure a case as the session's role asks; in a trial, what goes wrong is in the result file too."""
+    device = open_session_device(session)
+    context = Context(
+        case=case,
+        device=device,
+        sampling=session.sampling,
+        logbook=session.logbook,
+        directory=session.directory,
+    )
+    with tolerate_warnings():
+        _measure(context, workload, timer, session)
+    context.logbook.leave()
+
+
+def has_bfloat16(workload: Workload) -> bool:
+    """Whether a workload's parameters or inputs are bfloat16."""
+    forward = workload.forward
+    own = list(forward.parameters()) if isinstance(forward, torch.nn.Module) else []
+    inputs = [tensor for _, tensor in iterate_tensors((workload.inputs, workload.kwargs))]
+    return any(tensor.dtype == torch.bfloat16 for tensor in (*own, *inputs))
+
+
+def _measure(context: Context, workload: Workload | None, timer: BlockTimer, session: SuiteSession) -> None:
+    if session.request is None:
+        _show(context, timer, measure_plain(context, workload, timer))
+    elif session.request.role == WorkerRole.COLD:
+        _show(context, timer, measure_cold(context, workload, timer))
+    else:
+        measure_warm(context, workload)
+        timer.skip()
+
+
+def _show(context: Context, timer: BlockTimer, rounds: Rounds) -> None:
+    case = context.case
+    extra = {"task": case.task, "dtype": case.dtype, "mode": case.mode, "device": str(context.device.name)}
+    timer.split_row(case.id, rounds, {name: str(value) for name, value in extra.items()})

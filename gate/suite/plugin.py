@@ -1,0 +1,79 @@
+"""The pytest plugin: options, parameters, one fixture. Load it with ``-p gate.suite.plugin``.
+
+Options are registered here and not in a ``conftest.py``, which pytest does not load for an installed
+package in time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.errors import UsageError
+from gate.suite.fixture import CompileBenchmark
+from gate.suite.session import SESSION, SuiteOptions, TrialPlugin, make_plain_session, make_trial_session
+from gate.suite.timer import TIMER
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the gate's options."""
+    group = parser.getgroup("compile-gate")
+    group.addoption("--select", metavar="SELECTION", help="cases of the registry, as in `compile-gate check`")
+    group.addoption("--gate-config", metavar="PATH", help="gate.yml (default: ./gate.yml, or the defaults)")
+    group.addoption(
+        "--gate-device", metavar="DEVICE", help="cpu, cuda or cuda:N (default: the configuration's)"
+    )
+    group.addoption("--gate-request", metavar="PATH", help="measure one trial as its request file says")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the session's settings."""
+    try:
+        if request := config.getoption("--gate-request"):
+            session = make_trial_session(Path(request))
+            config.pluginmanager.register(TrialPlugin(session), "gate-trial")
+        else:
+            session = make_plain_session(_read_options(config))
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from error
+    config.stash[SESSION] = session
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say where the suite measures."""
+    session = config.stash[SESSION]
+    return f"compile-gate: device {session.device}, {session.threads} threads"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make one test of each selected case."""
+    if "gate_case" in metafunc.fixturenames:
+        try:
+            cases = metafunc.config.stash[SESSION].list_cases()
+        except UsageError as error:
+            raise pytest.UsageError(str(error)) from error
+        metafunc.parametrize("gate_case", cases, ids=[case.id for case in cases])
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give tests that measure the synchronizing timer."""
+    if "compile_benchmark" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.benchmark(timer=TIMER, disable_gc=True))
+
+
+@pytest.fixture
+def compile_benchmark(request: pytest.FixtureRequest, benchmark: Any) -> CompileBenchmark:  # noqa: ANN401 - untyped there
+    """Measure a module or function, eager and compiled: ``compile_benchmark(module, inputs)``."""
+    return CompileBenchmark(request.config.stash[SESSION], request, benchmark)
+
+
+def _read_options(config: pytest.Config) -> SuiteOptions:
+    path = config.getoption("--gate-config")
+    return SuiteOptions(
+        config=Path(path) if path else None,
+        select=config.getoption("--select") or "",
+        device=config.getoption("--gate-device") or "",
+    )

@@ -1,0 +1,60 @@
+"""Two rows in pytest-benchmark's table and JSON, from the one schedule that it timed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pytest_benchmark.stats import Metadata, Stats
+
+from gate.measure.rounds import Rounds
+from gate.measure.schedule import Side
+
+
+class BlockTimer:
+    """Lets pytest-benchmark's ``pedantic`` time blocks, and turns its row of blocks into two of calls."""
+
+    def __init__(self, benchmark: Any, rows: list[Metadata]) -> None:  # noqa: ANN401 - untyped there
+        self._benchmark = benchmark
+        self._rows = rows
+
+    def __call__(self, target: Callable[[], object], rounds: int) -> list[float]:
+        """Time ``rounds`` blocks; seconds each.
+
+        Raises:
+            RuntimeError: pytest-benchmark is switched off, so nothing was timed.
+        """
+        self._benchmark.pedantic(target, rounds=rounds, iterations=1)
+        if self._benchmark.stats is None:
+            raise RuntimeError(
+                "pytest-benchmark is disabled (--benchmark-disable, or xdist): nothing was timed"
+            )
+        return list(self._benchmark.stats.stats.data)
+
+    def skip(self) -> None:
+        """Use the fixture without keeping a row: a process that times no rounds has none to show."""
+        self._benchmark.pedantic(lambda: None, rounds=1)
+        if self._benchmark.stats is not None:
+            self._rows.remove(self._benchmark.stats)
+
+    def split_row(self, case_id: str, rounds: Rounds, extra: Mapping[str, object]) -> None:
+        """Replace the row of blocks by rows of calls, ``[eager]`` and ``[compiled]``, in seconds."""
+        blocks = self._benchmark.stats
+        self._rows.remove(blocks)
+        times = {Side.EAGER: rounds.times.eager_s, Side.COMPILED: rounds.times.compiled_s}
+        for side, times_s in times.items():
+            row = copy.copy(blocks)
+            row.name, row.group, row.stats = f"{case_id}[{side}]", case_id, Stats()  # type: ignore[no-untyped-call] # untyped there
+            row.fullname = f"{blocks.fullname}[{side}]"
+            row.extra_info = {
+                **extra,
+                "case_id": case_id,
+                "arm": str(side),
+                "calls_per_block": rounds.calls[side],
+                "order": rounds.order,
+                **({"device_s": rounds.device_s[side]} if side in rounds.device_s else {}),
+            }
+            for time_s in times_s:
+                row.stats.update(time_s)
+            self._rows.append(row)

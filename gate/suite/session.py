@@ -1,0 +1,179 @@
+"""What one pytest session of the suite measures with, and how a trial's session ends."""
+
+from __future__ import annotations
+
+import gc
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gate import codec
+from gate.errors import UsageError
+from gate.measure.logbook import Logbook
+from gate.protocol import Sampling, Stage, WorkerRequest, WorkerRole
+from gate.records import Case
+
+if TYPE_CHECKING:
+    from gate.config import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteSession:
+    """The settings of a session. ``request`` is None outside a trial."""
+
+    device: str
+    threads: int
+    sampling: Sampling
+    directory: str
+    logbook: Logbook
+    list_cases: Callable[[], tuple[Case, ...]]  # what the suite's own test is run for
+    request: WorkerRequest | None = None
+    opened: dict[str, Any] = field(default_factory=dict)  # the device, once something needs it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SuiteOptions:
+    """The command line of a person who runs the suite; empty where an option was not given."""
+
+    config: Path | None = None
+    select: str = ""
+    device: str = ""
+
+
+SESSION: pytest.StashKey[SuiteSession] = pytest.StashKey()
+
+
+def load_request(path: Path) -> WorkerRequest:
+    """Load a worker's request.
+
+    Raises:
+        FileError: It is not one.
+    """
+    return codec.decode(WorkerRequest, codec.parse_json(path.read_bytes(), str(path)), str(path))
+
+
+def make_trial_session(path: Path) -> SuiteSession:
+    """Make the session of the trial that a request file asks for."""
+    begun = time.perf_counter()
+    request = load_request(path)
+    case = request.case
+    return SuiteSession(
+        device=request.device,
+        threads=request.threads,
+        sampling=request.sampling,
+        directory=request.directory,
+        logbook=Logbook(Path(request.result), request.role, begun),
+        request=request,
+        list_cases=lambda: (case,) if case is not None else (),
+    )
+
+
+def make_plain_session(options: SuiteOptions) -> SuiteSession:
+    """Make the session of a person who runs the suite, from ``gate.yml`` and the options.
+
+    Raises:
+        FileError: ``gate.yml`` cannot be used.
+    """
+    from gate.config import load_config  # noqa: PLC0415 - a trial needs no configuration, and not its parsers
+
+    config = load_config(options.config)
+    return SuiteSession(
+        device=options.device or config.device,
+        threads=config.threads,
+        sampling=config.sampling,
+        directory=str(Path.cwd()),
+        logbook=Logbook(None, WorkerRole.COLD),
+        list_cases=lambda: list_factory_cases(config, options.select or config.select),
+    )
+
+
+def list_factory_cases(config: Config, selection: str) -> tuple[Case, ...]:
+    """List the selected registry models.
+
+    Raises:
+        UsageError: The selection holds none.
+    """
+    from gate.registry import load_cases, select_cases  # noqa: PLC0415 - see make_plain_session
+
+    selected = select_cases(load_cases(config), selection)
+    built = tuple(case for case in selected if case.factory)
+    if not built:
+        mend = "Run your own tests by their path; the suite runs the registry's models."
+        raise UsageError(f"{selection!r} selects tests of your own only", mend)
+    return built
+
+
+@contextmanager
+def tolerate_warnings() -> Iterator[None]:
+    """Show warnings within: a project that turns them into errors means its own, not torch's and ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        yield
+
+
+class TrialPlugin:
+    """Watches a trial's session: whatever keeps the case from being measured is in the result file."""
+
+    def __init__(self, session: SuiteSession) -> None:
+        self._logbook = session.logbook
+
+    def pytest_collection(self) -> None:
+        """Import torch before any test module does, on its own account."""
+        self._logbook.enter(Stage.IMPORT)
+        with tolerate_warnings():
+            from gate.suite.machinery import import_torch  # noqa: PLC0415 - what is timed here
+
+            import_torch()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Record a test module that cannot be imported."""
+        if report.failed:
+            self._fail(RuntimeError(_summarize(report)))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[Any]) -> None:
+        """Record what a test or a fixture raised, a skip included."""
+        if call.excinfo is None:
+            return
+        error = call.excinfo.value
+        if isinstance(error, pytest.FixtureLookupError):  # its own text is for pytest's eyes
+            error = LookupError(f"fixture {error.argname!r} not found")
+        self._fail(error)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Finish the result; a session that measured nothing says so."""
+        result = self._logbook.result
+        if not result.samples:
+            self._fail(
+                RuntimeError(f"the test measured nothing (pytest ended with status {int(exitstatus)})")
+            )
+        if self._logbook.result.failure is None:
+            self._logbook.enter(Stage.DONE)
+        gc.freeze()  # pytest collects garbage five times as it ends: half a second with torch loaded
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_benchmark_generate_machine_info(self) -> dict[str, str]:
+        """Return nothing: the run's environment says it, and asking the CPU takes seconds."""
+        return {"see": "environment in run.json"}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_benchmark_generate_commit_info(self) -> dict[str, str]:
+        """Return nothing: the run's provenance says it."""
+        return {"see": "provenance in run.json"}
+
+    def _fail(self, error: BaseException) -> None:
+        if self._logbook.result.failure is None:
+            self._logbook.fail(error)
+
+
+def _summarize(report: pytest.CollectReport) -> str:
+    lines = [line.strip() for line in report.longreprtext.splitlines() if line.strip()]
+    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
+    return (errors or lines or ["the test cannot be collected"])[-1]

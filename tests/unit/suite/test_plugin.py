@@ -1,0 +1,151 @@
+"""The plugin in pytest sessions of its own; nothing is compiled here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate import codec
+from gate.config import load_config
+from gate.protocol import WorkerRequest, WorkerRole
+from gate.records import Case
+from gate.registry import load_cases
+from gate.suite.machinery import import_torch
+
+# A pytester session forgets what was imported in it; torch and the YAML parser can be imported once only.
+import_torch()
+load_cases(load_config(None))
+
+pytest_plugins = ["pytester"]
+
+CONFIG = """\
+version: 1
+reference_models: false
+select: tag:pr
+threads: 1
+models:
+  - name: mlp
+    factory: project_model:build
+    cases: [{size: small, dtype: [float32, bfloat16], tags: [pr]}]
+tests:
+  - {name: mine, node: test_mine.py::test_mine, tags: [own]}
+"""
+PLUGIN = ("-p", "gate.suite.plugin", "-p", "no:cacheprovider")
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    """Return a directory with a configuration of two registry cases and a test."""
+    pytester.path.joinpath("gate.yml").write_text(CONFIG)
+    return pytester
+
+
+def collect(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    """Collect the suite's own test."""
+    return project.runpytest_inprocess("--pyargs", "gate.suite", *PLUGIN, "--collect-only", "-q", *arguments)
+
+
+def run_trial(project: pytest.Pytester, source: str) -> dict[str, Any]:
+    """Run a user's test as a trial that is to fail; return the result file."""
+    project.path.joinpath("test_mine.py").write_text(source)
+    result = project.path / "result.json"
+    request = WorkerRequest(
+        role=WorkerRole.COLD,
+        case=Case(id="mine/test", model="mine", node="test_mine.py::test_mine"),
+        device="cpu",
+        threads=1,
+        directory=str(project.path),
+        result=str(result),
+    )
+    path = project.path / "request.json"
+    path.write_text(json.dumps(codec.encode(request)))
+    project.runpytest_inprocess(*PLUGIN, "--gate-request", str(path), "test_mine.py::test_mine")
+    content: dict[str, Any] = json.loads(result.read_text())
+    return content
+
+
+def test_selected_cases_become_tests(project: pytest.Pytester) -> None:
+    """Each selected registry case is one test with its id; the selection defaults to gate.yml's."""
+    collected = collect(project)
+    collected.stdout.fnmatch_lines(
+        [
+            "*::test_model[[]mlp/inference-float32-small-default[]]",
+            "*[[]mlp/inference-bfloat16-small-default[]]",
+        ]
+    )
+
+
+def test_select_and_k_narrow_down(project: pytest.Pytester) -> None:
+    """``--select`` chooses cases, ``-k`` chooses among their tests."""
+    selected = collect(project, "--select", "mlp/*bfloat16*")
+    assert "float32" not in selected.stdout.str()
+    narrowed = collect(project, "-k", "float32")
+    narrowed.stdout.fnmatch_lines(["*1/2 tests collected*"])
+
+
+def test_unknown_selection_is_a_usage_error(project: pytest.Pytester) -> None:
+    """A selection that matches nothing ends with pytest's usage status and both lines."""
+    collected = collect(project, "--select", "no_such_model")
+    assert collected.ret != pytest.ExitCode.OK
+    assert "no_such_model" in collected.stdout.str() + collected.stderr.str()
+
+
+def test_selection_of_own_tests_only_says_so(project: pytest.Pytester) -> None:
+    """The suite's test runs registry models: users' tests are not left out silently."""
+    collected = collect(project, "--select", "tag:own")
+    assert collected.ret != pytest.ExitCode.OK
+    assert "selects tests of your own only" in collected.stdout.str() + collected.stderr.str()
+
+
+def test_broken_configuration_is_a_usage_error(project: pytest.Pytester) -> None:
+    """A wrong key in gate.yml stops the session with the file and the mend."""
+    project.path.joinpath("gate.yml").write_text("version: 1\nthreds: 2\n")
+    collected = collect(project)
+    assert collected.ret == pytest.ExitCode.USAGE_ERROR
+    assert "threads" in collected.stderr.str()
+
+
+def test_header_says_where_is_measured(project: pytest.Pytester) -> None:
+    """The device comes from the configuration unless an option names it."""
+    run = project.runpytest_inprocess(*PLUGIN, "--collect-only", "--gate-device", "cuda:1")
+    run.stdout.fnmatch_lines(["compile-gate: device cuda:1, 1 threads"])
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        pytest.param("import no_such_thing_at_all", "No module named 'no_such_thing_at_all'", id="import"),
+        pytest.param("def test_mine():\n    pass", "measured nothing", id="no measurement"),
+        pytest.param("import pytest\ndef test_mine():\n    pytest.skip('no')", "Skipped: no", id="skip"),
+        pytest.param("def test_mine(missing):\n    pass", "fixture 'missing' not found", id="fixture"),
+        pytest.param("def test_mine():\n    raise OSError('no data')", "OSError: no data", id="error"),
+        pytest.param("def test_other():\n    pass", "measured nothing", id="no such test"),
+    ],
+)
+def test_test_that_measures_nothing_is_a_failure(project: pytest.Pytester, source: str, told: str) -> None:
+    """Whatever keeps a test from measuring is in the result: nothing is skipped silently."""
+    failure = run_trial(project, source)["failure"]
+    assert failure["kind"] == "error"
+    assert told in failure["message"]
+
+
+def test_fixture_is_for_measuring_tests_only(project: pytest.Pytester) -> None:
+    """Tests that do not measure run as without the plugin."""
+    project.path.joinpath("test_other.py").write_text("def test_other():\n    assert True\n")
+    project.runpytest_inprocess(*PLUGIN, "test_other.py").assert_outcomes(passed=1)
+
+
+def test_worker_needs_no_configuration(project: pytest.Pytester) -> None:
+    """A trial's settings are its request's: a broken gate.yml does not matter to it."""
+    project.path.joinpath("gate.yml").write_text("nonsense: 1\n")
+    assert "OSError" in run_trial(project, "def test_mine():\n    raise OSError('x')")["failure"]["message"]
+
+
+def test_installed_suite_has_its_empty_settings() -> None:
+    """The settings that shield registry models lie beside the suite."""
+    import gate.suite  # noqa: PLC0415 - its place is what is asked
+
+    assert Path(gate.suite.__path__[0], "trial.ini").read_text().endswith("[pytest]\n")

@@ -1,0 +1,67 @@
+"""pytest-benchmark's rows: blocks become calls of two sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gate.measure.rounds import Rounds
+from gate.measure.schedule import PairedTimes, Side
+from gate.suite.rows import BlockTimer
+
+
+class Benchmark:
+    """A stand-in for pytest-benchmark's fixture."""
+
+    def __init__(self, rows: list[Any], *, disabled: bool = False) -> None:
+        self.stats: Any = None
+        self._rows = rows
+        self._disabled = disabled
+
+    def pedantic(self, target: Callable[[], object], rounds: int, iterations: int = 1) -> None:
+        """Call the target and add a row of blocks."""
+        for _ in range(rounds * iterations):
+            target()
+        if not self._disabled:
+            data = [float(index) for index in range(rounds)]
+            self.stats = SimpleNamespace(stats=SimpleNamespace(data=data), fullname="t.py::t", name="t")
+            self._rows.append(self.stats)
+
+
+def test_two_rows_replace_the_blocks() -> None:
+    """The table shows seconds per call of each side, grouped by case, with what they were made from."""
+    rows: list[Any] = []
+    timer = BlockTimer(Benchmark(rows), rows)
+    assert [0.0, 1.0] == timer(lambda: None, 2)
+    times = PairedTimes(eager_s=(1.0, 3.0), compiled_s=(0.5, 0.25))
+    calls = {Side.EAGER: 4, Side.COMPILED: 8}
+    timer.split_row(
+        "m/c", Rounds(times=times, calls=calls, order="ECCE", recompiled=0), {"task": "inference"}
+    )
+    assert ["m/c[eager]", "m/c[compiled]"] == [row.name for row in rows]
+    assert [[1.0, 3.0], [0.5, 0.25]] == [row.stats.data for row in rows]
+    assert {"m/c"} == {row.group for row in rows}
+    expected = {
+        "task": "inference",
+        "case_id": "m/c",
+        "arm": "compiled",
+        "calls_per_block": 8,
+        "order": "ECCE",
+    }
+    assert expected == rows[1].extra_info
+
+
+def test_skipping_leaves_no_row() -> None:
+    """A process that times no rounds shows none."""
+    rows: list[Any] = []
+    BlockTimer(Benchmark(rows), rows).skip()
+    assert [] == rows
+
+
+def test_disabled_benchmarks_are_an_error() -> None:
+    """A run that timed nothing must not look like one that did."""
+    with pytest.raises(RuntimeError, match="disabled"):
+        BlockTimer(Benchmark([], disabled=True), [])(lambda: None, 2)
