@@ -1,0 +1,23 @@
+"""Outside the worker: lock, prime, spawn, time out, isolate, save, resume. Knows no torch."""
+
+from __future__ import annotations
+
+from gate.lab.arms import make_working_tree_arm
+from gate.lab.events import Event, Observer
+from gate.lab.provenance import load_provenance
+from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
+from gate.lab.trials import LabSettings
+
+__all__ = [
+    "Budget",
+    "Event",
+    "Lab",
+    "LabSettings",
+    "Observer",
+    "extend_run",
+    "load_provenance",
+    "make_run",
+    "make_working_tree_arm",
+    "open_lab",
+    "run_plan",
+]

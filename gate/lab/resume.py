@@ -1,0 +1,60 @@
+"""Continuing a run that was stopped; pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gate import fingerprint
+from gate.errors import UsageError
+from gate.records import Case, Run
+
+_MEND = "Run without --resume, or restore what was there when the run began."
+_NAMED = 3  # differences named in an error of one line
+
+
+def carry_over(fresh: Run, previous: Run) -> Run:
+    """Take the trials of ``previous`` into ``fresh``, the same run about to be started again.
+
+    Failures are not taken: their cases are tried again.
+
+    Raises:
+        UsageError: It is not the same run; the first differences are named.
+    """
+    if differences := _list_differences(fresh, previous):
+        more = f" and {len(differences) - _NAMED} more" if len(differences) > _NAMED else ""
+        raise UsageError(
+            f"the saved run cannot be continued: {'; '.join(differences[:_NAMED])}{more}",
+            _MEND,
+        )
+    return replace(
+        fresh,
+        provenance=replace(fresh.provenance, created=previous.provenance.created),
+        trials=previous.trials,
+        toolchain_s=previous.toolchain_s + fresh.toolchain_s,
+        wall_s=previous.wall_s + fresh.wall_s,
+    )
+
+
+def _list_differences(fresh: Run, previous: Run) -> list[str]:
+    commits = (previous.provenance.commit, fresh.provenance.commit)
+    return [
+        *_list_case_differences(fresh.cases, previous.cases),
+        *fingerprint.describe_difference(previous.environment, fresh.environment),
+        *([f"commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
+    ]
+
+
+def _list_case_differences(fresh: tuple[Case, ...], previous: tuple[Case, ...]) -> list[str]:
+    now = {case.id: case.definition for case in fresh}
+    then = {case.id: case.definition for case in previous}
+    return sorted(
+        [
+            *(f"{case_id} was not part of it" for case_id in now.keys() - then.keys()),
+            *(f"{case_id} is no longer selected" for case_id in then.keys() - now.keys()),
+            *(
+                f"{case_id} has another definition"
+                for case_id in now.keys() & then.keys()
+                if now[case_id] != then[case_id]
+            ),
+        ]
+    )

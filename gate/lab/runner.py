@@ -1,0 +1,240 @@
+"""A whole run: lock the device, prime, measure trial by trial, save after each.
+
+The functions that a command calls::
+
+    with open_lab(arm, settings, observe) as lab:
+        run = run_plan(lab, make_run(lab, cases, selection, trials), save, previous)
+        run = extend_run(lab, run, suspects, budget, save)
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gate.errors import InterruptedRunError, MachineError
+from gate.lab.events import (
+    CaseFailed,
+    Noted,
+    Observer,
+    PrimeFinished,
+    PrimeStarted,
+    Progress,
+    TrialFinished,
+    TrialSkipped,
+    TrialStarted,
+    ignore_event,
+)
+from gate.lab.gpu import find_gpu, load_gpus
+from gate.lab.lock import hold_device
+from gate.lab.prime import prime_bench
+from gate.lab.process import defer_interrupts
+from gate.lab.provenance import load_provenance
+from gate.lab.resume import carry_over
+from gate.lab.schedule import Slot, drop_cases, estimate_left_s, make_schedule, predict_trial_s
+from gate.lab.trials import Bench, LabSettings, check_disk, run_trial
+from gate.lab.worker import make_directory
+from gate.lab.worker_environment import list_dropped_variables
+from gate.records import Arm, Case, CaseFailure, Environment, Run
+
+Save = Callable[[Run], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lab:
+    """A locked and primed device, ready to run trials of one arm."""
+
+    bench: Bench
+    environment: Environment
+    toolchain_s: float
+    observe: Observer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Budget:
+    """How far extra trials may go: trials a case, and seconds of the whole run."""
+
+    max_trials: int
+    wall_s: float
+
+
+@contextmanager
+def open_lab(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) -> Iterator[Lab]:
+    """Lock the device, make a scratch directory, prime; all of it is undone at the end.
+
+    Raises:
+        MachineError: The lock is held, the machine cannot compile, or a disk is full.
+        InterruptedRunError: Ctrl-C or SIGTERM.
+    """
+    try:
+        with (
+            _terminate_as_interrupt(),
+            hold_device(find_device_key(settings.device), settings.lock_timeout_s, observe),
+            _make_scratch(settings.out) as scratch,
+        ):
+            bench = Bench(arm=arm, settings=settings, scratch=scratch)
+            check_disk(bench)
+            _note_dropped(observe)
+            observe(PrimeStarted())
+            primed = prime_bench(bench)
+            observe(PrimeFinished(toolchain_s=primed.toolchain_s))
+            yield Lab(
+                bench=bench,
+                environment=primed.environment,
+                toolchain_s=primed.toolchain_s,
+                observe=observe,
+            )
+    except KeyboardInterrupt:
+        raise InterruptedRunError(
+            "stopped outside a trial", "Start it again; --resume keeps what is saved."
+        ) from None
+
+
+def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Run:
+    """Make the run that is still to be measured: ``trials`` trials of each of ``cases``."""
+    return Run(
+        cases=tuple(cases),
+        environment=lab.environment,
+        provenance=load_provenance(Path(lab.bench.arm.directory)),
+        selection=selection,
+        trials_planned=trials,
+        toolchain_s=lab.toolchain_s,
+        wall_s=lab.toolchain_s,
+    )
+
+
+def run_plan(lab: Lab, run: Run, save: Save, previous: Run | None = None) -> Run:
+    """Measure ``run`` to its end; with ``previous``, the trials that it already has are not repeated.
+
+    ``save`` is called before the first trial and after each; a case that failed gets no further trial.
+
+    Raises:
+        UsageError: ``previous`` is another run: other cases, environment or commit.
+        MachineError: A disk is full.
+        InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
+    """
+    if previous is not None:
+        run = carry_over(run, previous)
+        if run.provenance.dirty:
+            lab.observe(Noted(sentence="uncommitted changes: earlier trials may be of other code"))
+    save(run)  # an output that cannot be written shows before minutes are spent
+    slots = make_schedule(run.cases, run.trials_planned, run.trials)
+    run = replace(_run_slots(lab, run, slots, save), finished=True)
+    save(run)
+    return run
+
+
+def extend_run(lab: Lab, run: Run, case_ids: Collection[str], budget: Budget, save: Save) -> Run:
+    """Add trials to some cases, round-robin, up to ``budget.max_trials`` each.
+
+    A trial that would end after ``budget.wall_s`` seconds of the run, by what its case took before, is
+    not started; a cheaper one that still fits is. Raises as :func:`run_plan`.
+    """
+    failed = {failure.case_id for failure in run.failures}
+    chosen = [case for case in run.cases if case.id in case_ids and case.id not in failed]
+    slots = make_schedule(chosen, budget.max_trials, run.trials)
+    run = replace(_run_slots(lab, replace(run, finished=False), slots, save, budget.wall_s), finished=True)
+    save(run)
+    return run
+
+
+def find_device_key(device: str) -> str:
+    """Name the device for the host's lock: ``cpu``, or a GPU's UUID, or its number when that is unknown."""
+    if device == "cpu":
+        return "cpu"
+    gpu = find_gpu(load_gpus(), device, os.environ)
+    return gpu.uuid if gpu else device.replace(":", "-")
+
+
+def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s: float = math.inf) -> Run:
+    origin = time.monotonic() - run.wall_s
+    try:
+        while slots:
+            slot, predicted_s = slots[0], predict_trial_s(slots[0].case, run.cases, run.trials)
+            if time.monotonic() - origin + predicted_s > limit_s:
+                lab.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=predicted_s))
+                slots = drop_cases(slots, {slot.case.id})
+                continue
+            lab.observe(
+                TrialStarted(case_id=slot.case.id, index=slot.index, progress=_compute_progress(run, slots))
+            )
+            run, slots = _run_slot(lab, run, slots, origin)
+            save(run)
+    except KeyboardInterrupt:
+        with defer_interrupts():
+            save(replace(run, wall_s=time.monotonic() - origin))
+        done, total = len(run.trials), len(run.trials) + len(slots)
+        raise InterruptedRunError(
+            f"stopped after {done} of {total} trials", "What was measured is saved: continue with --resume."
+        ) from None
+    return run
+
+
+def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], origin: float) -> tuple[Run, tuple[Slot, ...]]:
+    """Measure the first slot; give the run with what came of it, and the slots that are left."""
+    came = run_trial(lab.bench, slots[0].case, slots[0].index)
+    wall_s = time.monotonic() - origin
+    if isinstance(came, CaseFailure):
+        left = drop_cases(slots, {came.case_id})
+        run = replace(run, failures=(*run.failures, came), wall_s=wall_s)
+        lab.observe(CaseFailed(failure=came, progress=_compute_progress(run, left)))
+        return run, left
+    run = replace(run, trials=(*run.trials, came), wall_s=wall_s)
+    lab.observe(TrialFinished(trial=came, progress=_compute_progress(run, slots[1:])))
+    return run, slots[1:]
+
+
+def _compute_progress(run: Run, slots: tuple[Slot, ...]) -> Progress:
+    done = len(run.trials) + len(run.failures)
+    return Progress(done=done, total=done + len(slots), left_s=estimate_left_s(slots, run.cases, run.trials))
+
+
+def _note_dropped(observe: Observer) -> None:
+    # Python's and pytest's own are set on many machines and matter to nobody.
+    names = [name for name in list_dropped_variables(os.environ) if not name.startswith("PY")]
+    if names:
+        observe(Noted(sentence=f"workers do not inherit {', '.join(names)}: it would change the measurement"))
+
+
+@contextmanager
+def _make_scratch(out: Path) -> Iterator[Path]:
+    make_directory(out)
+    try:
+        scratch = tempfile.TemporaryDirectory(prefix="compile-gate-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise MachineError(
+            f"no temporary directory can be made: {error.strerror}", "Set TMPDIR to a writable directory."
+        ) from error
+    try:
+        path = Path(scratch.name).resolve()
+        (path / "tmp").mkdir()
+        yield path
+    finally:
+        with defer_interrupts():
+            scratch.cleanup()
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """Treat SIGTERM, and the loss of the terminal, like Ctrl-C: a cancelled job leaves nothing behind."""
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if threading.current_thread() is threading.main_thread()
+        and signal.getsignal(number) == signal.SIG_DFL
+    ]
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)

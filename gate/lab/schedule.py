@@ -1,0 +1,72 @@
+"""Which trial comes next, and how long it all takes; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from gate.protocol import Stage
+from gate.records import Case, Trial
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Slot:
+    """One trial to be run; ``index`` counts from 1."""
+
+    case: Case
+    index: int
+
+
+def make_schedule(cases: Sequence[Case], trials: int, taken: Iterable[Trial] = ()) -> tuple[Slot, ...]:
+    """Order ``trials`` trials of every case round-robin, leaving out those that are ``taken``.
+
+    Trial 1 of every case comes before trial 2 of any: a machine that drifts during a run then spreads
+    over all cases alike, and a run that is stopped early has something to say about each.
+    """
+    finished = {(trial.case_id, trial.index) for trial in taken}
+    return tuple(
+        Slot(case=case, index=index)
+        for index in range(1, trials + 1)
+        for case in cases
+        if (case.id, index) not in finished
+    )
+
+
+def drop_cases(slots: Sequence[Slot], case_ids: Collection[str]) -> tuple[Slot, ...]:
+    """Leave out every slot of these cases."""
+    return tuple(slot for slot in slots if slot.case.id not in case_ids)
+
+
+def compute_trial_s(trial: Trial) -> float:
+    """Wall time of a trial in seconds: its stages and what no stage accounts for.
+
+    The stage ``start`` is part of the overhead already.
+    """
+    return trial.overhead_s + sum(value for stage, value in trial.stages_s.items() if stage != Stage.START)
+
+
+def predict_trial_s(case: Case, cases: Sequence[Case], trials: Sequence[Trial]) -> float:
+    """Predict the wall time of another trial of ``case`` in seconds.
+
+    The mean of its own trials where there are any, else its expected time scaled by how the other
+    trials of this run compare with theirs.
+    """
+    own = [compute_trial_s(trial) for trial in trials if trial.case_id == case.id]
+    return fmean(own) if own else case.expected_s * _compute_scale(cases, trials)
+
+
+def estimate_left_s(slots: Sequence[Slot], cases: Sequence[Case], trials: Sequence[Trial]) -> float:
+    """Estimate the wall time of ``slots`` in seconds, given the trials seen so far."""
+    predicted = {
+        case.id: predict_trial_s(case, cases, trials)
+        for case in {slot.case.id: slot.case for slot in slots}.values()
+    }
+    return sum(predicted[slot.case.id] for slot in slots)
+
+
+def _compute_scale(cases: Sequence[Case], trials: Sequence[Trial]) -> float:
+    expected = {case.id: case.expected_s for case in cases}
+    known = [trial for trial in trials if trial.case_id in expected]
+    expected_s = sum(expected[trial.case_id] for trial in known)
+    return sum(map(compute_trial_s, known)) / expected_s if expected_s > 0 else 1.0

@@ -1,0 +1,226 @@
+"""One trial: a cold and a warm process on one private, at first empty, compile cache."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gate.errors import MachineError
+from gate.lab.provenance import format_time
+from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob, run_worker
+from gate.lab.worker_environment import WorkerPlaces, make_worker_environment
+from gate.protocol import Sampling, Stage, WorkerRequest, WorkerResult, WorkerRole
+from gate.records import Arm, Case, CaseFailure, Conditions, Metric, Trial
+
+# Caches, logs and results of one trial stay far below this; less left means that a trial may fail for
+# want of disk, which would be blamed on its case.
+MIN_FREE_BYTES = 512 * 1024 * 1024
+
+# Both processes may report these; the warm one's value is the metric.
+_FROM_WARM = frozenset({Metric.WARM_COMPILE_TIME, Metric.CACHE_MISSES})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabSettings:
+    """How to measure. ``worker`` is the interpreter's arguments before the request's path."""
+
+    out: Path
+    device: str = "cpu"
+    threads: int = 1
+    sampling: Sampling = field(default_factory=Sampling)
+    trial_timeout_s: float = 300.0  # of each worker process
+    lock_timeout_s: float = 60.0
+    worker: tuple[str, ...] = WORKER_ARGUMENTS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """An arm, the settings, and the run's scratch directory with its primed toolchain."""
+
+    arm: Arm
+    settings: LabSettings
+    scratch: Path
+
+    @property
+    def primer_cache(self) -> Path:
+        """The cache directory that the primer filled: toolchain files only."""
+        return self.scratch / "primer"
+
+    @property
+    def trial_cache(self) -> Path:
+        """The cache directory of the trial at hand; the same path for each, so that keys agree."""
+        return self.scratch / "cache"
+
+    @property
+    def temporary(self) -> Path:
+        """``TMPDIR`` of all workers of the run; holds the precompiled headers."""
+        return self.scratch / "tmp"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialCircumstances:
+    """What the lab itself sees of a trial; ``started`` is ISO 8601 in UTC."""
+
+    started: str
+    wall_s: float
+    load_before: float
+    load_after: float
+
+
+def run_trial(bench: Bench, case: Case, index: int) -> Trial | CaseFailure:
+    """Measure ``case`` once; ``index`` counts from 1. The caches are gone afterwards.
+
+    Raises:
+        MachineError: Too little disk, or the interpreter cannot be started.
+    """
+    check_disk(bench)
+    begun, started, load_before = time.monotonic(), format_time(datetime.now(UTC)), os.getloadavg()[0]
+    try:
+        _seed_cache(bench)
+        results = _run_both(bench, case, index)
+    finally:
+        _remove_cache(bench)
+    if isinstance(results, CaseFailure):
+        check_disk(bench)  # a full disk is the machine's fault, not the case's
+        return results
+    circumstances = TrialCircumstances(
+        started=started,
+        wall_s=time.monotonic() - begun,
+        load_before=load_before,
+        load_after=os.getloadavg()[0],
+    )
+    cold, warm = results
+    return merge_results(Trial(case_id=case.id, index=index, arm=bench.arm.name), cold, warm, circumstances)
+
+
+def merge_results(
+    blank: Trial, cold: WorkerResult, warm: WorkerResult, circumstances: TrialCircumstances
+) -> Trial:
+    """Join what both processes measured into one trial. Pure.
+
+    Where both report something, the cold process is believed, except for what only a warm one can
+    know. Stage times are summed; the overhead is the wall time that no stage but ``start`` explains.
+    """
+    stages_s = {
+        stage: cold.stages_s.get(stage, 0.0) + warm.stages_s.get(stage, 0.0)
+        for stage in (*cold.stages_s, *(stage for stage in warm.stages_s if stage not in cold.stages_s))
+    }
+    explained_s = sum(value for stage, value in stages_s.items() if stage != Stage.START)
+    return replace(
+        blank,
+        started=circumstances.started,
+        samples=_merge_samples(cold.samples, warm.samples),
+        identity=cold.identity if cold.identity.digest else warm.identity,
+        workload={**warm.workload, **cold.workload},
+        graph_breaks=cold.graph_breaks or warm.graph_breaks,
+        recompile_reasons=cold.recompile_reasons or warm.recompile_reasons,
+        phases_s={**warm.phases_s, **cold.phases_s},
+        stages_s=stages_s,
+        overhead_s=max(0.0, circumstances.wall_s - explained_s),
+        conditions=_merge_conditions(cold.conditions, warm.conditions, circumstances),
+        warnings=_merge_warnings(cold, warm),
+    )
+
+
+def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: int = 0) -> WorkerJob:
+    """Make the job of one worker process of a trial, or of the primer."""
+    settings, arm = bench.settings, bench.arm
+    name = make_case_path(case.id) if case else Path(role)
+    benchmark = settings.out / "benchmark" / name.with_name(f"{name.name}-{index}.json")
+    places = WorkerPlaces(cache=bench.trial_cache if case else bench.primer_cache, temporary=bench.temporary)
+    request = WorkerRequest(
+        role=role,
+        case=case,
+        device=settings.device,
+        threads=settings.threads,
+        directory=arm.directory,
+        result=str(bench.scratch / f"{role}.json"),
+        benchmark_json=str(benchmark.absolute()) if role == WorkerRole.COLD else "",
+        sampling=settings.sampling,
+    )
+    return WorkerJob(
+        request=request,
+        python=arm.python,
+        environment=make_worker_environment(os.environ, places, settings.threads),
+        log=settings.out / "logs" / name / f"{index}-{role}.log",
+        limit_s=settings.trial_timeout_s,
+        arguments=settings.worker,
+        trial=index,
+        arm=arm.name,
+    )
+
+
+def make_case_path(case_id: str) -> Path:
+    """Make a relative path of a case id that stays below the directory it is put in."""
+    parts = [re.sub(r"[^A-Za-z0-9._-]", "_", part).lstrip(".") for part in case_id.split("/")]
+    return Path(*[part for part in parts if part] or ["case"])
+
+
+def check_disk(bench: Bench) -> None:
+    """Check that there is room for another trial.
+
+    Raises:
+        MachineError: There is not, in the scratch or the output directory.
+    """
+    for place in (bench.scratch, bench.settings.out):
+        free = shutil.disk_usage(place).free
+        if free < MIN_FREE_BYTES:
+            raise MachineError(
+                f"{place}: {free // 2**20} MiB free, a trial may need {MIN_FREE_BYTES // 2**20} MiB",
+                "Free some space, or set TMPDIR (or --out) to a larger disk; then continue with --resume.",
+            )
+
+
+def _run_both(bench: Bench, case: Case, index: int) -> tuple[WorkerResult, WorkerResult] | CaseFailure:
+    cold = run_worker(make_job(bench, WorkerRole.COLD, case, index))
+    if isinstance(cold, CaseFailure):
+        return cold
+    warm = run_worker(make_job(bench, WorkerRole.WARM, case, index))
+    return warm if isinstance(warm, CaseFailure) else (cold, warm)
+
+
+def _remove_cache(bench: Bench) -> None:
+    # Best effort: what cannot be removed now is removed, or complained about, with the scratch directory.
+    shutil.rmtree(bench.trial_cache, ignore_errors=True)
+
+
+def _seed_cache(bench: Bench) -> None:
+    """Give the trial the primer's toolchain files and nothing else."""
+    _remove_cache(bench)  # of a trial that was interrupted
+    if bench.primer_cache.is_dir():
+        shutil.copytree(bench.primer_cache, bench.trial_cache, symlinks=True)
+    else:
+        bench.trial_cache.mkdir()
+
+
+def _merge_samples(
+    cold: Mapping[Metric, tuple[float, ...]], warm: Mapping[Metric, tuple[float, ...]]
+) -> dict[Metric, tuple[float, ...]]:
+    from_warm = {metric: values for metric, values in warm.items() if metric in _FROM_WARM}
+    return {**warm, **cold, **from_warm}
+
+
+def _merge_conditions(cold: Conditions, warm: Conditions, circumstances: TrialCircumstances) -> Conditions:
+    return Conditions(
+        load_before=circumstances.load_before,
+        load_after=circumstances.load_after,
+        canaries_s={**warm.canaries_s, **cold.canaries_s},
+        throttled=tuple(dict.fromkeys((*cold.throttled, *warm.throttled))),
+        foreign_processes=max(cold.foreign_processes, warm.foreign_processes),
+        clock_mhz=cold.clock_mhz or warm.clock_mhz,
+        temperature_c=max(cold.temperature_c, warm.temperature_c),
+    )
+
+
+def _merge_warnings(cold: WorkerResult, warm: WorkerResult) -> tuple[str, ...]:
+    differing = sorted(
+        key for key in cold.workload.keys() & warm.workload.keys() if cold.workload[key] != warm.workload[key]
+    )
+    told = [f"the cold and the warm process disagree on the workload's {key}" for key in differing]
+    return tuple(dict.fromkeys((*cold.warnings, *warm.warnings, *told)))

@@ -1,0 +1,157 @@
+"""Stands in for a worker in the lab's tests: plays the act that the case's arguments name.
+
+Started as a worker is, with the path of a request; knows nothing of gate or torch, so that it starts fast.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+REQUEST = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+ENVIRONMENT = {
+    "cpu": "acting",
+    "cores": 2,
+    "threads": 1,
+    "isa": "avx2",
+    "torch": os.environ.get("ACTING_VERSION", "2.13.0"),
+    "python": "3.11",
+    "compiler": "g++ 12.2.0",
+    "device_kind": "cpu",
+    **dict.fromkeys(("device_model", "device_uuid", "driver", "clocks", "triton", "cuda"), ""),
+}
+SAMPLES = {
+    "prime": {},
+    "cold": {"cold_compile_time": [2.0], "compiled_latency": [0.010, 0.011], "cache_misses": [5.0]},
+    "warm": {"warm_compile_time": [0.5], "cache_misses": [0.0], "peak_memory": [1024.0]},
+}
+
+
+def say(*words: str) -> None:
+    sys.stdout.write(" ".join(words) + "\n")
+    sys.stdout.flush()
+
+
+def write_result(**fields: object) -> None:
+    content = {
+        "role": REQUEST["role"],
+        "stage": "done",
+        "stages_s": {"start": 0.001, "compile": 0.002},
+        **fields,
+    }
+    Path(REQUEST["result"]).write_text(json.dumps(content), encoding="utf-8")
+
+
+def play_ok() -> None:
+    cache = Path(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    cache.mkdir(parents=True, exist_ok=True)
+    found = sorted(path.name for path in cache.iterdir())
+    (cache / f"{REQUEST['role']}.txt").write_text("artefact", encoding="utf-8")
+    say("cache holds", *found)
+    if REQUEST["benchmark_json"]:
+        Path(REQUEST["benchmark_json"]).write_text("{}", encoding="utf-8")
+    write_result(samples=SAMPLES[REQUEST["role"]], environment=ENVIRONMENT)
+
+
+def play_error() -> None:
+    failure = {
+        "kind": "error",
+        "message": "ValueError: no\x1b[31m such\nlayer",
+        "traceback": "Traceback\n  line 3",
+    }
+    write_result(stage="build", failure=failure)
+    sys.exit(1)
+
+
+def play_segfault() -> None:
+    write_result(stage="compile")
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def play_killed() -> None:
+    write_result(stage="eager")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def play_late_crash() -> None:
+    write_result(samples=SAMPLES[REQUEST["role"]])
+    os.kill(os.getpid(), signal.SIGABRT)
+
+
+def play_hang() -> None:
+    """Ignore SIGTERM, with one child in the group and one that left it for a session of its own."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sleeper = [
+        sys.executable,
+        "-c",
+        "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)",
+    ]
+    subprocess.Popen(sleeper)
+    subprocess.Popen(sleeper, start_new_session=True)
+    write_result(stage="rounds")
+    time.sleep(600)
+
+
+def play_leave_children() -> None:
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    subprocess.Popen(sleeper)
+    subprocess.Popen(sleeper, start_new_session=True)
+    play_ok()
+
+
+def play_truncated() -> None:
+    Path(REQUEST["result"]).write_text('{"role": "cold", "stage": "do', encoding="utf-8")
+
+
+def play_nan() -> None:
+    Path(REQUEST["result"]).write_text(
+        '{"role": "cold", "stage": "done", "samples": {"compiled_latency": [NaN]}}', encoding="utf-8"
+    )
+
+
+def play_exit_3() -> None:
+    say("std::bad_alloc")
+    sys.exit(3)
+
+
+def play_silent() -> None:
+    """Exit 0 without a word."""
+
+
+def play_flood() -> None:
+    chunk = b"x" * 1023 + b"\n"
+    for _ in range(50 * 1024):
+        os.write(1, chunk)
+    os.write(1, b"\x1b[31mthe last line\x1b[0m\n")
+    play_ok()
+
+
+def play_full_disk() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    Path(os.environ["TMPDIR"], "large").write_bytes(b"x" * 8192)
+    play_ok()
+
+
+def play_close_output() -> None:
+    os.close(1)
+    os.close(2)
+    time.sleep(0.2)
+    play_ok()
+
+
+case = REQUEST["case"]
+act = case["arguments"].get("act", "ok") if case else os.environ.get("ACTING_PRIME", "ok")
+roles = case["arguments"].get("roles", ["cold", "warm"]) if case else ["prime"]
+if act == "no_torch":
+    message = "ModuleNotFoundError: No module named 'torch'"
+    write_result(stage="import", failure={"kind": "error", "message": message})
+elif REQUEST["role"] in roles:
+    globals()[f"play_{act}"]()
+else:
+    play_ok()

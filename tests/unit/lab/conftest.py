@@ -1,0 +1,81 @@
+"""Fixtures of the lab's tests: a bench whose workers are actors, and an eye on what they leave behind."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gate.lab.trials import Bench, LabSettings
+from gate.records import Arm, Case
+
+MARK = "LAB_TEST_MARK"
+ACTOR = Path(__file__).with_name("acting_worker.py")
+
+CountLeft = Callable[[], int]
+MakeCase = Callable[..., Case]
+
+
+@pytest.fixture
+def count_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountLeft]:
+    """Count the living processes that the test's workers started; ends them afterwards."""
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv(MARK, mark)
+
+    def list_left() -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    yield lambda: len(list_left())
+    for process in list_left():
+        process.kill()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> LabSettings:
+    """Settings whose workers are actors."""
+    return LabSettings(out=tmp_path / "out", trial_timeout_s=30.0, worker=("-P", "-S", str(ACTOR)))
+
+
+@pytest.fixture
+def arm(tmp_path: Path) -> Arm:
+    """An arm in an empty directory."""
+    directory = tmp_path / "tree"
+    directory.mkdir()
+    return Arm(name="head", python=sys.executable, directory=str(directory))
+
+
+@pytest.fixture
+def bench(arm: Arm, settings: LabSettings, tmp_path: Path) -> Bench:
+    """A bench that is not primed."""
+    scratch = tmp_path / "scratch"
+    (scratch / "tmp").mkdir(parents=True)
+    settings.out.mkdir()
+    return Bench(arm=arm, settings=settings, scratch=scratch)
+
+
+@pytest.fixture
+def make_case() -> MakeCase:
+    """Make a case that plays an act."""
+
+    def make(act: str = "ok", name: str = "actor", **arguments: object) -> Case:
+        return Case(
+            id=f"{name}/inference-float32-smoke-default",
+            model=name,
+            factory="actor:build",
+            arguments={"act": act, **arguments},
+            definition="0" * 16,
+            expected_s=1.0,
+        )
+
+    return make

@@ -1,0 +1,128 @@
+"""Is the machine fit: every check in each of its levels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gate.lab.doctor import Check, Level, MachineState, examine_machine, is_fit
+from gate.lab.gpu import GpuState
+
+GIB = 2**30
+WELL = MachineState(
+    device="cpu",
+    threads=2,
+    interpreter="/usr/bin/python3",
+    python="3.11.7",
+    torch="2.13.0+cpu",
+    compiler="g++ 12.2.0",
+    cores=4,
+    load=0.5,
+    governor="performance",
+    turbo="off",
+    memory_bytes=16 * GIB,
+    disk_bytes=20 * GIB,
+    git="git version 2.39.5",
+    commit="0123456789abcdef",
+)
+GPU = GpuState(
+    index=0,
+    uuid="GPU-aaaa",
+    name="NVIDIA H200",
+    driver="580.65.06",
+    clock_mhz=345.0,
+    max_clock_mhz=1980.0,
+    temperature_c=31.0,
+    persistent=True,
+    memory_total_mib=100000.0,
+)
+WELL_GPU = replace(WELL, device="cuda", torch="2.13.0+cu130", torch_devices=1, gpu=GPU)
+
+
+def find_check(state: MachineState, name: str) -> Check:
+    """Examine and pick one check."""
+    return next(check for check in examine_machine(state) if check.name == name)
+
+
+@pytest.mark.parametrize("state", [WELL, WELL_GPU])
+def test_fit_machine(state: MachineState) -> None:
+    """On a machine that is well every check is ok, has a finding and needs no mend."""
+    checks = examine_machine(state)
+    assert {(Level.OK, "")} == {(check.level, check.mend) for check in checks}
+    assert all(check.finding for check in checks)
+    assert len(checks) == len({check.name for check in checks})
+    assert is_fit(checks)
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "change"),
+    [
+        ("python", Level.FAIL, {"python": ""}),
+        ("python", Level.FAIL, {"python": "3.10.14"}),
+        ("torch", Level.FAIL, {"torch": "", "torch_problem": "ModuleNotFoundError: No module named 'torch'"}),
+        ("torch", Level.WARN, {"torch": "2.9.1"}),
+        ("compiler", Level.FAIL, {"compiler": ""}),
+        ("compiler", Level.FAIL, {"compiler_problem": "g++ cannot compile: vector: No such file"}),
+        ("load", Level.WARN, {"load": 1.0}),
+        ("load", Level.FAIL, {"load": 4.0}),
+        ("threads", Level.FAIL, {"threads": 5}),
+        ("clocks", Level.WARN, {"governor": "powersave"}),
+        ("steal", Level.WARN, {"steal": 0.05}),
+        ("memory", Level.WARN, {"memory_bytes": 2 * GIB}),
+        ("memory", Level.FAIL, {"memory_bytes": GIB // 2}),
+        ("disk", Level.WARN, {"disk_bytes": GIB}),
+        ("disk", Level.FAIL, {"disk_bytes": GIB // 4}),
+        ("directories", Level.FAIL, {"unwritable": ("/full",)}),
+        ("git", Level.WARN, {"git": "", "commit": ""}),
+        ("git", Level.WARN, {"commit": ""}),
+        ("lock", Level.WARN, {"holder": 4711}),
+        ("variables", Level.WARN, {"preloaded": "/usr/lib/libtcmalloc.so"}),
+    ],
+)
+def test_findings(name: str, level: Level, change: dict[str, object]) -> None:
+    """Each thing that can be wrong changes its own check only, to the right level, with a mend."""
+    state = replace(WELL, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
+    check = find_check(state, name)
+    assert level == check.level
+    assert check.mend
+    others = [other for other in examine_machine(state) if other.name != name]
+    assert {Level.OK} == {other.level for other in others}
+    assert (level != Level.FAIL) == is_fit(examine_machine(state))
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "change"),
+    [
+        ("throttling", Level.FAIL, {"throttled": ("hardware slowdown",)}),
+        ("sharing", Level.FAIL, {"processes": 1}),
+        ("sharing", Level.WARN, {"memory_used_mib": 6000.0}),
+        ("mode", Level.WARN, {"mig": True}),
+        ("mode", Level.WARN, {"persistent": False}),
+    ],
+)
+def test_findings_of_a_gpu(name: str, level: Level, change: dict[str, object]) -> None:
+    """Each thing that can be wrong with a GPU has its check, with a mend."""
+    gpu = replace(GPU, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
+    check = find_check(replace(WELL_GPU, gpu=gpu), name)
+    assert level == check.level
+    assert check.mend
+
+
+def test_unknown_gpu() -> None:
+    """A device that nvidia-smi does not list, or that torch does not see, is a failure."""
+    assert find_check(replace(WELL_GPU, gpu=None), "gpu").level == Level.FAIL
+    assert find_check(replace(WELL_GPU, device="cuda:1"), "device").level == Level.FAIL
+
+
+def test_words() -> None:
+    """Findings name what was found, mends what to do."""
+    expected = Check(
+        name="load",
+        level=Level.WARN,
+        finding="1.50 on 4 cores",
+        mend="Wait until other work has ended; times measured now are too noisy to judge.",
+    )
+    assert expected == find_check(replace(WELL, load=1.5), "load")
+    dirty = find_check(replace(WELL, dirty=True), "git")
+    assert dirty.finding == "git version 2.39.5, at 0123456789, uncommitted changes"

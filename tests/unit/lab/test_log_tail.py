@@ -1,0 +1,72 @@
+"""Log tails: short, printable, and telling."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.lab.log_tail import LOG_TAIL_BYTES, LOG_TAIL_LINES, clean_log_tail, find_shortage
+
+
+def test_keeps_the_last_thirty_lines() -> None:
+    """Of forty lines the last thirty are kept, without a trailing newline."""
+    log = "".join(f"line {number}\n" for number in range(40)).encode()
+    assert [f"line {number}" for number in range(10, 40)] == clean_log_tail(log).split("\n")
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        (b"\x1b[31mred\x1b[0m", "red"),
+        (b"\x1b]0;title\x07text", "text"),
+        (b"10%\r20%\r100%\r\nnext\r\n", "100%\nnext"),
+        (b"a\x00b\x08c\td", "abc\td"),
+        ("safe\u202egnp.exe\u200b".encode(), "safegnp.exe"),
+        (b"caf\xe9", "caf\ufffd"),
+        (b"", ""),
+        (b"\n\n", ""),
+    ],
+)
+def test_cleans(log: bytes, expected: str) -> None:
+    """Escapes, overwritten progress, control and hidden characters go; broken UTF-8 is replaced."""
+    assert expected == clean_log_tail(log)
+
+
+def test_keeps_the_telling_end_of_a_crash() -> None:
+    """Of a fault handler's dump the innermost frames are kept, and what was said before it."""
+    said = [f"said {number}" for number in range(40)]
+    frames = [f'  File "a.py", line {number} in f' for number in range(50)]
+    dump = [
+        "Fatal Python error: Segmentation fault",
+        "",
+        "Current thread 0x1 (most recent call first):",
+        *frames,
+    ]
+    tail = clean_log_tail("\n".join([*said, *dump]).encode())
+    assert [*said[30:], *dump[:20]] == tail.split("\n")
+
+
+@given(st.binary(max_size=3000), st.integers(1, 20))
+def test_is_always_bounded_and_printable(log: bytes, times: int) -> None:
+    """Whatever a process writes, the tail fits and holds no control character but tab and newline."""
+    tail = clean_log_tail(log * times)
+    assert len(tail.encode()) <= LOG_TAIL_BYTES
+    assert tail.count("\n") < LOG_TAIL_LINES
+    assert not [c for c in tail if unicodedata.category(c).startswith("C") and c not in "\t\n"]
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [
+        ("terminate called after throwing an instance of 'std::bad_alloc'", "memory"),
+        ("torch.OutOfMemoryError: CUDA out of memory.", "memory"),
+        ("OSError: [Errno 28] No space left on device", "disk"),
+        ("ValueError: memory of a goldfish", ""),
+    ],
+)
+def test_finds_what_was_short(tail: str, expected: str) -> None:
+    """The usual words for a lack of memory or disk are known."""
+    assert expected == find_shortage(tail)

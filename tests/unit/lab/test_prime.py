@@ -1,0 +1,63 @@
+"""Priming: the environment is learned, and what the machine lacks is told with its mend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gate.errors import MachineError
+from gate.lab.prime import find_mend, prime_bench
+from gate.lab.trials import Bench
+
+
+def test_tells_environment_and_time(bench: Bench) -> None:
+    """A primer that works gives the environment and its wall time, and fills the primer's cache."""
+    primed = prime_bench(bench)
+    assert (primed.environment.torch, primed.environment.cpu) == ("2.13.0", "acting")
+    assert 0.01 < primed.toolchain_s < 10.0
+    assert (bench.primer_cache / "inductor" / "prime.txt").is_file()
+
+
+def test_failure_is_the_machines_fault(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A primer without torch is a MachineError of two lines that names the interpreter."""
+    monkeypatch.setenv("ACTING_PRIME", "no_torch")
+    with pytest.raises(MachineError) as caught:
+        prime_bench(bench)
+    what = "torch.compile does not work here on cpu: ModuleNotFoundError: No module named 'torch'"
+    assert what == caught.value.what
+    assert f"Install torch for {bench.arm.python}, or name an interpreter that has it." == caught.value.mend
+
+
+def test_unknown_failure_leads_to_the_log(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A primer that crashes for an unknown reason leads to its log, which exists."""
+    monkeypatch.setenv("ACTING_PRIME", "segfault")
+    with pytest.raises(MachineError, match="ended with SIGSEGV") as caught:
+        prime_bench(bench)
+    log = bench.settings.out / "logs" / "prime" / "0-prime.log"
+    assert f"Read {log}, then try `compile-gate doctor`." == caught.value.mend
+    assert log.is_file()
+
+
+def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A primer has the time limit of a worker."""
+    monkeypatch.setenv("ACTING_PRIME", "hang")
+    with pytest.raises(MachineError, match=r"no end after 0\.5 s in the prime process"):
+        prime_bench(replace(bench, settings=replace(bench.settings, trial_timeout_s=0.5)))
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("InvalidCxxCompiler: No working C++ compiler found in ...", "C++ compiler (g++)"),
+        ("AssertionError: Torch not compiled with CUDA enabled", "--device cpu"),
+        ("RuntimeError: Found no NVIDIA driver on your system.", "--device cpu"),
+        ("CUDA error: invalid device ordinal", "--device cpu"),
+        ("fatal error: Python.h: No such file or directory", "headers of Python"),
+        ("No module named 'gate'", "Install compile-gate"),
+        ("something else", "compile-gate doctor"),
+    ],
+)
+def test_mends(said: str, words: str) -> None:
+    """What a primer says when something is missing leads to what mends it."""
+    assert words in find_mend(said)

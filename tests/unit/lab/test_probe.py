@@ -1,0 +1,90 @@
+"""Looking at the machine that runs these tests."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.lab.probe import count_cores, find_existing, probe_compiler, probe_machine
+from gate.lab.trials import LabSettings
+from gate.records import Arm
+
+STAND_IN_TORCH = "__version__ = '9.8.7'\nclass cuda:\n    device_count = staticmethod(lambda: 3)\n"
+
+
+@pytest.fixture
+def fake_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A torch that imports at once."""
+    package = tmp_path / "site" / "torch"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(STAND_IN_TORCH, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    return package
+
+
+def test_finds_what_is_there(fake_torch: Path, arm: Arm, settings: LabSettings) -> None:
+    """Interpreter, torch, cores, memory and disk of this machine are found."""
+    assert fake_torch.is_dir()
+    state = probe_machine(arm, settings)
+    assert (sys.version.split()[0], "9.8.7", "", 3) == (
+        state.python,
+        state.torch,
+        state.torch_problem,
+        state.torch_devices,
+    )
+    assert count_cores() == state.cores >= 1
+    assert state.memory_bytes > 0
+    assert state.disk_bytes > 0
+    assert (state.unwritable, state.gpu) == ((), None)
+    assert 0.0 <= state.steal <= 1.0
+
+
+def test_torch_that_cannot_be_imported(fake_torch: Path, arm: Arm, settings: LabSettings) -> None:
+    """A broken torch is told with the first line of its error, though it prints a lot."""
+    (fake_torch / "__init__.py").write_text(
+        "print('noise')\nraise OSError('no libc10\\nmore')", encoding="utf-8"
+    )
+    state = probe_machine(arm, settings)
+    assert (state.torch, state.torch_problem) == ("", "OSError: no libc10")
+
+
+def test_interpreter_that_does_not_run(arm: Arm, settings: LabSettings) -> None:
+    """Without the interpreter nothing is known of it, and the rest is still found."""
+    state = probe_machine(replace(arm, python="/no/python"), settings)
+    assert (state.python, state.torch) == ("", "")
+    assert state.cores >= 1
+
+
+def test_missing_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that is not there is named."""
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    assert probe_compiler() == ("", "no-such-compiler is not installed")
+
+
+def test_compiler_that_does_not_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler without its headers is told from one that works, in its own words."""
+    compiler = tmp_path / "my-g++"
+    script = '#!/bin/sh\ncase "$1" in -dump*) echo 1.2.3;; *) echo "fatal: no <vector>"; exit 1;; esac\n'
+    compiler.write_text(script, encoding="utf-8")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    assert probe_compiler() == ("my-g++ 1.2.3", f"{compiler} cannot compile: fatal: no <vector>")
+
+
+def test_output_directory_need_not_exist(tmp_path: Path) -> None:
+    """An output directory that is still to be made is judged by the one it will be in."""
+    assert tmp_path == find_existing(tmp_path / "a" / "b")
+
+
+def test_directory_that_cannot_be_written(
+    fake_torch: Path, arm: Arm, settings: LabSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory without the right to write is named."""
+    assert fake_torch.is_dir()
+    monkeypatch.setattr(os, "access", lambda place, _mode: "out" not in str(place))
+    settings.out.mkdir()
+    assert (str(settings.out),) == probe_machine(arm, settings).unwritable

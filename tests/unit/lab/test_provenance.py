@@ -1,0 +1,102 @@
+"""Where a run comes from."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gate.lab.provenance import load_provenance, make_run_url
+
+ACTIONS = {
+    "GITHUB_SERVER_URL": "https://github.com",
+    "GITHUB_REPOSITORY": "owner/repo",
+    "GITHUB_RUN_ID": "42",
+}
+
+
+def git(directory: Path, *arguments: str) -> str:
+    """Run git as nobody in particular."""
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(
+        ["git", "-C", str(directory), *identity, *arguments], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "config", "user.name", "Ada")
+    (tmp_path / "model.py").write_text("1\n", encoding="utf-8")
+    git(tmp_path, "add", "model.py")
+    git(tmp_path, "commit", "-q", "-m", "One")
+    return tmp_path
+
+
+def test_clean_checkout(repository: Path) -> None:
+    """Commit, author, time and version of a clean checkout are told."""
+    made = load_provenance(repository, {})
+    assert (git(repository, "rev-parse", "HEAD"), False, "Ada", "") == (
+        made.commit,
+        made.dirty,
+        made.author,
+        made.run_url,
+    )
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.created)
+    assert re.match(r"\d+\.\d+", made.gate_version)
+
+
+def test_changed_file_is_dirty(repository: Path) -> None:
+    """A change to a tracked file makes the checkout dirty."""
+    (repository / "model.py").write_text("2\n", encoding="utf-8")
+    assert load_provenance(repository, {}).dirty
+
+
+def test_untracked_file_is_not_dirty(repository: Path) -> None:
+    """Outputs beside the code do not make it dirty."""
+    (repository / "out.json").write_text("{}", encoding="utf-8")
+    assert not load_provenance(repository, {}).dirty
+
+
+def test_other_repository_of_a_hook_is_not_asked(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GIT_DIR, which hooks set, does not point us elsewhere."""
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    assert load_provenance(repository, {}).commit
+
+
+def test_outside_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside a repository there is no commit, and nothing is dirty."""
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    made = load_provenance(tmp_path, {})
+    assert (made.commit, made.dirty) == ("", False)
+
+
+def test_without_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a git program there is no commit either."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert load_provenance(repository, {}).commit == ""
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, ""),
+        (ACTIONS, "https://github.com/owner/repo/actions/runs/42"),
+        ({**ACTIONS, "GITHUB_RUN_ATTEMPT": "1"}, "https://github.com/owner/repo/actions/runs/42"),
+        ({**ACTIONS, "GITHUB_RUN_ATTEMPT": "3"}, "https://github.com/owner/repo/actions/runs/42/attempts/3"),
+    ],
+)
+def test_run_url(environ: dict[str, str], expected: str) -> None:
+    """On GitHub Actions the link leads to the run, and to the attempt when it is not the first."""
+    assert expected == make_run_url(environ)
+
+
+def test_actor_is_the_author(repository: Path) -> None:
+    """On GitHub Actions the author is who started it."""
+    assert load_provenance(repository, {"GITHUB_ACTOR": "grace"}).author == "grace"

@@ -1,0 +1,87 @@
+"""Continuing a run that was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gate.errors import UsageError
+from gate.lab.resume import carry_over
+from gate.records import Case, CaseFailure, Environment, FailureKind, Provenance, Run, Trial
+
+CASE = Case(id="a/x", model="a", definition="1")
+ENVIRONMENT = Environment(
+    device_kind="cpu",
+    device_model="",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="EPYC",
+    cores=2,
+    threads=2,
+    isa="avx2",
+    torch="2.13.0",
+    triton="",
+    cuda="",
+    python="3.11",
+    compiler="g++ 12.2.0",
+)
+FRESH = Run(
+    cases=(CASE,),
+    environment=ENVIRONMENT,
+    provenance=Provenance(commit="c" * 40, created="2026-11-21T09:00:00Z"),
+    trials_planned=2,
+    toolchain_s=10.0,
+    wall_s=10.0,
+)
+PREVIOUS = replace(
+    FRESH,
+    provenance=Provenance(commit="c" * 40, created="2026-11-21T08:00:00Z"),
+    trials=(Trial(case_id="a/x", index=1),),
+    failures=(CaseFailure(case_id="a/x", trial=2, kind=FailureKind.CRASH, stage="compile", message=""),),
+    wall_s=50.0,
+)
+
+
+def test_takes_trials_and_time_but_no_failures() -> None:
+    """Trials, the time spent and when it began are kept; what failed is tried again."""
+    expected = replace(
+        FRESH,
+        provenance=PREVIOUS.provenance,
+        trials=PREVIOUS.trials,
+        toolchain_s=20.0,
+        wall_s=60.0,
+    )
+    assert expected == carry_over(FRESH, PREVIOUS)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda run: replace(run, cases=()), "a/x was not part of it"),
+        (lambda run: replace(run, cases=(CASE, replace(CASE, id="b/x"))), "b/x is no longer selected"),
+        (lambda run: replace(run, cases=(replace(CASE, definition="2"),)), "a/x has another definition"),
+        (
+            lambda run: replace(run, environment=replace(ENVIRONMENT, torch="2.12.0")),
+            "torch 2.12.0 -> 2.13.0",
+        ),
+        (
+            lambda run: replace(run, provenance=Provenance(commit="d" * 40)),
+            "commit dddddddddd -> cccccccccc",
+        ),
+    ],
+)
+def test_refuses_another_run(change: Callable[[Run], Run], words: str) -> None:
+    """Other cases, definitions, environments or commits are refused by name."""
+    with pytest.raises(UsageError) as caught:
+        carry_over(FRESH, change(PREVIOUS))
+    assert f"the saved run cannot be continued: {words}" == caught.value.what
+
+
+def test_names_three_differences() -> None:
+    """Of many differences three are named and the rest are counted."""
+    cases = tuple(replace(CASE, id=f"{name}/x") for name in "bcdef")
+    with pytest.raises(UsageError, match="d/x is no longer selected and 2 more"):
+        carry_over(FRESH, replace(PREVIOUS, cases=(CASE, *cases)))

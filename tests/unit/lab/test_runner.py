@@ -1,0 +1,245 @@
+"""Runs: in order, saved after each trial, stopped and continued, within the budget."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.errors import InterruptedRunError, MachineError, UsageError
+from gate.lab import lock as lock_module
+from gate.lab.events import (
+    CaseFailed,
+    Event,
+    Noted,
+    PrimeFinished,
+    PrimeStarted,
+    TrialFinished,
+    TrialSkipped,
+    TrialStarted,
+)
+from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
+from gate.lab.trials import LabSettings
+from gate.records import Arm, Case, FailureKind, Run
+
+MakeCase = Callable[..., Case]
+
+
+class Workshop:
+    """Opens labs and keeps what they tell and save."""
+
+    def __init__(self, arm: Arm, settings: LabSettings) -> None:
+        self.arm = arm
+        self.settings = settings
+        self.events: list[Event] = []
+        self.saved: list[Run] = []
+
+    @contextmanager
+    def open(self) -> Iterator[Lab]:
+        with open_lab(self.arm, self.settings, self.events.append) as lab:
+            yield lab
+
+    def run(self, *cases: Case, trials: int = 1, previous: Run | None = None) -> Run:
+        with self.open() as lab:
+            return run_plan(lab, make_run(lab, cases, "all", trials), self.saved.append, previous)
+
+    def list_started(self) -> list[tuple[str, int]]:
+        started = [event for event in self.events if isinstance(event, TrialStarted)]
+        return [(event.case_id.partition("/")[0], event.index) for event in started]
+
+
+@pytest.fixture
+def workshop(arm: Arm, settings: LabSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    """A workshop whose locks and scratch directories are the test's own."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(lock_module, "make_lock_directory", lambda: tmp_path)
+    return Workshop(arm, settings)
+
+
+@pytest.fixture
+def list_scratch(tmp_path: Path) -> Callable[[], list[str]]:
+    """List what labs left in the temporary directory."""
+    return lambda: sorted(path.name for path in (tmp_path / "temporary").iterdir())
+
+
+def test_measures_round_robin_and_saves(
+    workshop: Workshop, make_case: MakeCase, list_scratch: Callable[[], list[str]]
+) -> None:
+    """Trials go round-robin; the run is saved before the first, after each, and when it is finished."""
+    run = workshop.run(make_case(name="a"), make_case(name="b"), trials=2)
+    assert workshop.list_started() == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+    assert [(len(saved.trials), saved.finished) for saved in workshop.saved] == [
+        (0, False),
+        (1, False),
+        (2, False),
+        (3, False),
+        (4, False),
+        (4, True),
+    ]
+    assert run == workshop.saved[-1]
+    assert (run.environment.torch, run.selection, run.trials_planned) == ("2.13.0", "all", 2)
+    assert 0.0 < run.toolchain_s < run.wall_s
+    assert list_scratch() == []
+
+
+def test_tells_progress(workshop: Workshop, make_case: MakeCase) -> None:
+    """Priming, starts and ends are told in order, with counts and a time left that ends at 0."""
+    workshop.run(make_case(name="a"), make_case(name="b"))
+    told = [event for event in workshop.events if not isinstance(event, Noted)]
+    expected = [PrimeStarted, PrimeFinished, TrialStarted, TrialFinished, TrialStarted, TrialFinished]
+    assert expected == [type(event) for event in told]
+    progress = [event.progress for event in told if isinstance(event, (TrialStarted, TrialFinished))]
+    assert [(item.done, item.total) for item in progress] == [(0, 2), (1, 2), (1, 2), (2, 2)]
+    assert progress[0].left_s == pytest.approx(2.0)  # nothing seen yet: what the two cases expect
+    assert progress[-1].left_s == 0.0
+
+
+def test_failure_of_one_case_leaves_the_others(workshop: Workshop, make_case: MakeCase) -> None:
+    """A case that crashes is recorded once, is not tried again, and the other case is measured in full."""
+    run = workshop.run(make_case("segfault", name="a"), make_case(name="b"), trials=3)
+    assert workshop.list_started() == [("a", 1), ("b", 1), ("b", 2), ("b", 3)]
+    assert [(failure.kind, failure.trial) for failure in run.failures] == [(FailureKind.CRASH, 1)]
+    assert [trial.case_id[0] for trial in run.trials] == ["b", "b", "b"]
+    assert run.finished
+    failed = next(event for event in workshop.events if isinstance(event, CaseFailed))
+    assert (failed.progress.done, failed.progress.total) == (1, 4)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_saves_and_leaves_nothing(
+    workshop: Workshop,
+    make_case: MakeCase,
+    list_scratch: Callable[[], list[str]],
+    count_left: Callable[[], int],
+    number: int,
+) -> None:
+    """Ctrl-C, and a termination, keep the finished trials, end all processes and remove all scratch."""
+
+    def interrupt(event: Event) -> None:
+        workshop.events.append(event)
+        if isinstance(event, TrialStarted) and event.case_id.startswith("b"):
+            threading.Timer(0.5, os.kill, [os.getpid(), number]).start()
+
+    cases = (make_case(name="a"), make_case("hang", name="b"))
+    with (
+        pytest.raises(InterruptedRunError) as caught,
+        open_lab(workshop.arm, workshop.settings, interrupt) as lab,
+    ):
+        run_plan(lab, make_run(lab, cases, "all", 1), workshop.saved.append)
+    assert caught.value.what == "stopped after 1 of 2 trials"
+    assert [trial.case_id[0] for trial in workshop.saved[-1].trials] == ["a"]
+    assert not workshop.saved[-1].finished
+    assert (list_scratch(), count_left()) == ([], 0)
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_interrupt_while_priming(
+    workshop: Workshop,
+    list_scratch: Callable[[], list[str]],
+    count_left: Callable[[], int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C before the first trial is an interruption too, and leaves nothing."""
+    monkeypatch.setenv("ACTING_PRIME", "hang")
+    threading.Timer(0.5, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(InterruptedRunError), workshop.open():
+        pytest.fail("priming was interrupted")
+    assert (list_scratch(), count_left()) == ([], 0)
+
+
+def test_resume_measures_only_what_is_missing(workshop: Workshop, make_case: MakeCase) -> None:
+    """A resumed run repeats no finished trial, tries failures again, and keeps its time."""
+    case, other = make_case(name="a"), make_case(name="b")
+    first = workshop.run(case, other, trials=1)
+    workshop.events.clear()
+    run = workshop.run(case, other, trials=2, previous=replace(first, finished=False))
+    assert workshop.list_started() == [("a", 2), ("b", 2)]
+    assert [(trial.case_id[0], trial.index) for trial in run.trials] == [
+        ("a", 1),
+        ("b", 1),
+        ("a", 2),
+        ("b", 2),
+    ]
+    assert run.wall_s > first.wall_s
+
+
+def test_resume_elsewhere_is_refused(
+    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run of another environment is not continued, and nothing is saved over it."""
+    first = workshop.run(make_case())
+    workshop.saved.clear()
+    monkeypatch.setenv("ACTING_VERSION", "2.14.1")
+    with pytest.raises(UsageError, match=r"torch 2\.13\.0 -> 2\.14\.1"):
+        workshop.run(make_case(), previous=first)
+    assert workshop.saved == []
+
+
+def test_extra_trials_go_to_the_suspects(workshop: Workshop, make_case: MakeCase) -> None:
+    """Suspects get trials up to the limit, others and failed cases none."""
+    cases = (make_case(name="a"), make_case(name="b"), make_case("segfault", name="c"), make_case(name="d"))
+    with workshop.open() as lab:
+        run = run_plan(lab, make_run(lab, cases, "all", 1), workshop.saved.append)
+        workshop.events.clear()
+        suspects = {case.id for case in cases if case.model != "b"}
+        run = extend_run(lab, run, suspects, Budget(max_trials=3, wall_s=60.0), workshop.saved.append)
+    assert workshop.list_started() == [("a", 2), ("d", 2), ("a", 3), ("d", 3)]
+    assert (len(run.trials), run.finished, run.trials_planned) == (7, True, 1)
+
+
+def test_budget_stops_extra_trials(workshop: Workshop, make_case: MakeCase) -> None:
+    """No extra trial starts that would end after the budget, by what its case took; a cheaper one does."""
+    dear, cheap = make_case(name="dear"), make_case(name="cheap")
+    with workshop.open() as lab:
+        run = run_plan(lab, make_run(lab, (dear, cheap), "all", 1), workshop.saved.append)
+        slow = replace(run.trials[0], overhead_s=100.0)
+        run = replace(run, trials=(slow, *run.trials[1:]))
+        workshop.events.clear()
+        extend_run(lab, run, {dear.id, cheap.id}, Budget(max_trials=2, wall_s=50.0), workshop.saved.append)
+    assert workshop.list_started() == [("cheap", 2)]
+    skipped = [event for event in workshop.events if isinstance(event, TrialSkipped)]
+    assert [(dear.id, 2)] == [(event.case_id, event.index) for event in skipped]
+    assert skipped[0].expected_s == pytest.approx(100.004)
+
+
+def test_output_that_cannot_be_written_shows_at_once(workshop: Workshop, make_case: MakeCase) -> None:
+    """When the run cannot be saved no trial is started."""
+
+    def refuse(run: Run) -> None:
+        raise MachineError(f"{len(run.trials)} trials: disk full", "Free some space.")
+
+    with pytest.raises(MachineError, match="0 trials"), workshop.open() as lab:
+        run_plan(lab, make_run(lab, (make_case(),), "all", 1), refuse)
+    assert workshop.list_started() == []
+
+
+def test_failed_priming_unlocks(
+    workshop: Workshop, list_scratch: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a MachineError the device is free and no scratch directory is left."""
+    monkeypatch.setenv("ACTING_PRIME", "no_torch")
+    with pytest.raises(MachineError), workshop.open():
+        pytest.fail("priming failed")
+    assert list_scratch() == []
+    monkeypatch.setenv("ACTING_PRIME", "ok")
+    with workshop.open() as lab:
+        assert lab.environment.torch == "2.13.0"
+
+
+def test_variables_that_workers_do_not_get_are_noted(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A setting of torch in the caller's environment is named, so that nobody wonders."""
+    monkeypatch.setenv("TORCH_LOGS", "recompiles")
+    with workshop.open():
+        pass
+    notes = [event.sentence for event in workshop.events if isinstance(event, Noted)]
+    assert any("TORCH_LOGS" in note for note in notes)

@@ -1,0 +1,79 @@
+"""The order of trials and the time they take."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.lab.schedule import (
+    Slot,
+    compute_trial_s,
+    drop_cases,
+    estimate_left_s,
+    make_schedule,
+    predict_trial_s,
+)
+from gate.records import Case, Trial
+
+A = Case(id="a/x", model="a", expected_s=10.0)
+B = Case(id="b/x", model="b", expected_s=20.0)
+
+
+def make_trial(case: Case, index: int, seconds: float) -> Trial:
+    """Make a trial of so many seconds, a tenth of them overhead, with start-up inside it."""
+    stages = {"start": 0.05 * seconds, "compile": 0.5 * seconds, "rounds": 0.4 * seconds}
+    return Trial(case_id=case.id, index=index, stages_s=stages, overhead_s=0.1 * seconds)
+
+
+def test_round_robin() -> None:
+    """Trial 1 of every case comes before trial 2 of any."""
+    expected = (
+        Slot(case=A, index=1),
+        Slot(case=B, index=1),
+        Slot(case=A, index=2),
+        Slot(case=B, index=2),
+    )
+    assert expected == make_schedule((A, B), 2)
+
+
+def test_taken_trials_are_left_out() -> None:
+    """What a stopped run has already measured is not scheduled again."""
+    taken = [make_trial(A, 1, 1.0), make_trial(A, 2, 1.0), make_trial(B, 2, 1.0)]
+    assert (Slot(case=B, index=1),) == make_schedule((A, B), 2, taken)
+
+
+def test_drops_cases() -> None:
+    """No slot of a dropped case is left."""
+    assert (Slot(case=B, index=1), Slot(case=B, index=2)) == drop_cases(make_schedule((A, B), 2), {"a/x"})
+
+
+def test_trial_time_counts_start_up_once() -> None:
+    """Stages and overhead make the wall time; start-up is in the overhead."""
+    assert pytest.approx(compute_trial_s(make_trial(A, 1, 40.0))) == 40.0
+
+
+def test_prediction_without_trials_is_what_the_case_expects() -> None:
+    """Before anything is seen, the expected time stands."""
+    assert predict_trial_s(B, (A, B), ()) == 20.0
+
+
+def test_prediction_follows_the_machine() -> None:
+    """On a machine on which A took three times the expected, B is expected to as well."""
+    assert pytest.approx(predict_trial_s(B, (A, B), (make_trial(A, 1, 30.0),))) == 60.0
+
+
+def test_prediction_prefers_the_case_itself() -> None:
+    """A case that was seen is predicted by its own mean."""
+    trials = (make_trial(A, 1, 30.0), make_trial(B, 1, 8.0), make_trial(B, 2, 10.0))
+    assert pytest.approx(predict_trial_s(B, (A, B), trials)) == 9.0
+
+
+def test_time_left() -> None:
+    """A took 30 s, so its second trial takes 30 s and each of B's two, unseen, 60 s."""
+    trials = (make_trial(A, 1, 30.0),)
+    slots = make_schedule((A, B), 2, trials)
+    assert pytest.approx(estimate_left_s(slots, (A, B), trials)) == 150.0
+
+
+def test_nothing_left() -> None:
+    """An empty schedule takes no time."""
+    assert estimate_left_s((), (A, B), ()) == 0.0

@@ -1,0 +1,202 @@
+"""Trials: two processes, one private cache, one record."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gate.errors import MachineError
+from gate.lab import trials as trials_module
+from gate.lab.trials import (
+    Bench,
+    LabSettings,
+    TrialCircumstances,
+    check_disk,
+    make_case_path,
+    make_job,
+    merge_results,
+    run_trial,
+)
+from gate.protocol import Stage, WorkerResult, WorkerRole
+from gate.records import (
+    Case,
+    CaseFailure,
+    CodeIdentity,
+    Conditions,
+    GraphBreak,
+    Metric,
+    Trial,
+)
+
+MakeCase = Callable[..., Case]
+CIRCUMSTANCES = TrialCircumstances(
+    started="2026-11-21T08:00:00Z", wall_s=10.0, load_before=0.5, load_after=1.5
+)
+BLANK = Trial(case_id="a/x", index=2)
+
+
+def test_trial_joins_both_processes(bench: Bench, make_case: MakeCase) -> None:
+    """What the cold and the warm process measured is in one trial, which says when and for how long."""
+    trial = run_trial(bench, make_case(), 3)
+    assert isinstance(trial, Trial)
+    expected = {
+        Metric.COLD_COMPILE_TIME: (2.0,),
+        Metric.COMPILED_LATENCY: (0.010, 0.011),
+        Metric.WARM_COMPILE_TIME: (0.5,),
+        Metric.CACHE_MISSES: (0.0,),
+        Metric.PEAK_MEMORY: (1024.0,),
+    }
+    assert expected == trial.samples
+    assert (trial.case_id, trial.index, trial.arm) == ("actor/inference-float32-smoke-default", 3, "head")
+    assert trial.stages_s == {"start": 0.002, "compile": 0.004}
+    assert 0.01 < trial.overhead_s < 10.0
+    assert trial.started.endswith("Z")
+
+
+def test_cache_is_cold_then_warm_then_gone(bench: Bench, make_case: MakeCase) -> None:
+    """The cold process finds the primer's files only, the warm one the cold one's too; then all is gone."""
+    toolchain = bench.primer_cache / "inductor" / "isa.so"
+    toolchain.parent.mkdir(parents=True)
+    toolchain.write_text("probe", encoding="utf-8")
+    for index in (1, 2):
+        run_trial(bench, make_case(), index)
+        logs = bench.settings.out / "logs" / "actor" / "inference-float32-smoke-default"
+        assert (logs / f"{index}-cold.log").read_text(encoding="utf-8") == "cache holds isa.so\n"
+        assert (logs / f"{index}-warm.log").read_text(encoding="utf-8") == "cache holds cold.txt isa.so\n"
+        assert not bench.trial_cache.exists()
+    assert toolchain.read_text(encoding="utf-8") == "probe"
+
+
+def test_benchmark_file_is_the_cold_ones(bench: Bench, make_case: MakeCase) -> None:
+    """Each trial leaves one native benchmark file, named by case and index."""
+    run_trial(bench, make_case(), 1)
+    found = [str(path.relative_to(bench.settings.out)) for path in bench.settings.out.rglob("*.json")]
+    assert found == ["benchmark/actor/inference-float32-smoke-default-1.json"]
+
+
+@pytest.mark.parametrize("role", ["cold", "warm"])
+def test_failure_of_either_process_fails_the_trial(bench: Bench, make_case: MakeCase, role: str) -> None:
+    """A crash in either process is the trial's failure, names the process, and the caches are removed."""
+    failure = run_trial(bench, make_case("segfault", roles=[role]), 1)
+    assert isinstance(failure, CaseFailure)
+    assert f"in the {role} process" in failure.message
+    assert not bench.trial_cache.exists()
+
+
+def test_request_says_what_to_measure(bench: Bench, make_case: MakeCase) -> None:
+    """The request on disk holds role, case, device, threads and the arm's directory."""
+    run_trial(bench, make_case(), 1)
+    request = json.loads((bench.scratch / "warm.request.json").read_text(encoding="utf-8"))
+    assert tuple(request[key] for key in ("role", "device", "threads", "benchmark_json")) == (
+        "warm",
+        "cpu",
+        1,
+        "",
+    )
+    assert bench.arm.directory == request["directory"]
+    assert request["case"]["arguments"] == {"act": "ok"}
+
+
+def test_full_disk_is_the_machines_fault(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without room for a trial none is started, and the error says where and how much."""
+    monkeypatch.setattr(trials_module, "MIN_FREE_BYTES", 2**60)
+    with pytest.raises(MachineError, match="MiB free, a trial may need"):
+        run_trial(bench, make_case(), 1)
+    with pytest.raises(MachineError, match="MiB free"):
+        check_disk(bench)
+    assert not (bench.settings.out / "logs").exists()
+
+
+def test_merge_believes_the_cold_process() -> None:
+    """Of what both report the cold process's is kept, but for the cache misses of a warm compile."""
+    cold = WorkerResult(
+        role=WorkerRole.COLD,
+        stage=Stage.DONE,
+        samples={Metric.GRAPH_BREAKS: (1.0,), Metric.CACHE_MISSES: (4.0,)},
+        identity=CodeIdentity(digest="cold"),
+        workload={"outputs": "1"},
+        graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
+        phases_s={"inductor": 2.0},
+        stages_s={"start": 1.0, "compile": 4.0},
+        conditions=Conditions(canaries_s={"matmul": 0.1}, throttled=("heat",), temperature_c=60.0),
+        warnings=("one",),
+    )
+    warm = WorkerResult(
+        role=WorkerRole.WARM,
+        stage=Stage.DONE,
+        samples={Metric.GRAPH_BREAKS: (0.0,), Metric.CACHE_MISSES: (2.0,), Metric.DRIFT: (0.1,)},
+        identity=CodeIdentity(digest="warm"),
+        workload={"outputs": "2", "parameters": "7"},
+        phases_s={"inductor": 0.1, "dynamo": 0.2},
+        stages_s={"start": 0.5, "compile": 1.0, "drift": 2.0},
+        conditions=Conditions(throttled=("heat", "power"), foreign_processes=2, temperature_c=50.0),
+        warnings=("one", "two"),
+    )
+    expected = Trial(
+        case_id="a/x",
+        index=2,
+        started="2026-11-21T08:00:00Z",
+        samples={Metric.GRAPH_BREAKS: (1.0,), Metric.CACHE_MISSES: (2.0,), Metric.DRIFT: (0.1,)},
+        identity=CodeIdentity(digest="cold"),
+        workload={"outputs": "1", "parameters": "7"},
+        graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
+        phases_s={"inductor": 2.0, "dynamo": 0.2},
+        stages_s={"start": 1.5, "compile": 5.0, "drift": 2.0},
+        overhead_s=3.0,  # 10 s of wall time less 5 s and 2 s
+        conditions=Conditions(
+            load_before=0.5,
+            load_after=1.5,
+            canaries_s={"matmul": 0.1},
+            throttled=("heat", "power"),
+            foreign_processes=2,
+            temperature_c=60.0,
+        ),
+        warnings=("one", "two", "the cold and the warm process disagree on the workload's outputs"),
+    )
+    assert expected == merge_results(BLANK, cold, warm, CIRCUMSTANCES)
+
+
+def test_merge_takes_what_only_the_warm_process_has() -> None:
+    """An identity that the cold process could not know comes from the warm one."""
+    cold = WorkerResult(role=WorkerRole.COLD, stage=Stage.DONE)
+    warm = WorkerResult(
+        role=WorkerRole.WARM,
+        stage=Stage.DONE,
+        identity=CodeIdentity(digest="w"),
+        recompile_reasons=("shape",),
+    )
+    trial = merge_results(BLANK, cold, warm, CIRCUMSTANCES)
+    assert (trial.identity.digest, trial.recompile_reasons, trial.overhead_s) == ("w", ("shape",), 10.0)
+
+
+@pytest.mark.parametrize(
+    ("case_id", "expected"),
+    [
+        ("bert/inference-float32-smoke-default", "bert/inference-float32-smoke-default"),
+        ("../../etc/passwd", "etc/passwd"),
+        ("/absolute//x y", "absolute/x_y"),
+        ("..", "case"),
+    ],
+)
+def test_case_paths_stay_inside(case_id: str, expected: str) -> None:
+    """A case id, however odd, names a path below the directory it is put in."""
+    assert Path(expected) == make_case_path(case_id)
+
+
+def test_primer_has_its_own_cache(bench: Bench, make_case: MakeCase) -> None:
+    """The primer has a cache of its own, which trials only copy."""
+    prime = make_job(bench, WorkerRole.PRIME)
+    cold = make_job(bench, WorkerRole.COLD, make_case(), 1)
+    assert str(bench.primer_cache / "inductor") == prime.environment["TORCHINDUCTOR_CACHE_DIR"]
+    assert str(bench.trial_cache / "inductor") == cold.environment["TORCHINDUCTOR_CACHE_DIR"]
+    assert prime.environment["TMPDIR"] == cold.environment["TMPDIR"]
+
+
+def test_settings_name_the_real_worker(tmp_path: Path) -> None:
+    """Unless told otherwise the lab starts the gate's own worker, which ignores its working directory."""
+    assert LabSettings(out=tmp_path).worker == ("-P", "-m", "gate.measure.worker")

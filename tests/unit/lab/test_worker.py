@@ -1,0 +1,142 @@
+"""Workers: every way to end is told from every other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gate.lab.process import ProcessExit
+from gate.lab.trials import Bench, make_job
+from gate.lab.worker import MAX_RESULT_BYTES, LeftResult, judge_exit, load_result, run_worker
+from gate.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
+from gate.records import Case, CaseFailure, FailureKind, Metric
+
+MakeCase = Callable[..., Case]
+
+ENDINGS = {
+    "error": (FailureKind.ERROR, "build", "ValueError: no such layer"),
+    "segfault": (
+        FailureKind.CRASH,
+        "compile",
+        "ended with SIGSEGV, its result is unfinished in the cold process, at stage compile",
+    ),
+    "truncated": (FailureKind.CRASH, "start", "its result cannot be read"),
+    "exit_3": (
+        FailureKind.CRASH,
+        "start",
+        "exit status 3, it left no result in the cold process, at stage start; the log speaks of memory",
+    ),
+    "silent": (
+        FailureKind.CRASH,
+        "start",
+        "ended with exit status 0, it left no result in the cold process, at stage start",
+    ),
+    "nan": (FailureKind.NOT_FINITE, "start", "its result cannot be read"),
+    "full_disk": (FailureKind.CRASH, "start", "the log speaks of disk"),
+    "killed": (FailureKind.KILLED, "eager", "killed by SIGKILL, which the gate did not send"),
+}
+
+
+@pytest.mark.parametrize("act", ENDINGS)
+def test_endings(bench: Bench, make_case: MakeCase, act: str) -> None:
+    """A real process that ends badly becomes a failure of the right kind, stage and message."""
+    failure = run_worker(make_job(bench, WorkerRole.COLD, make_case(act), 1))
+    kind, stage, message = ENDINGS[act]
+    assert isinstance(failure, CaseFailure)
+    assert (
+        failure.case_id,
+        failure.trial,
+        failure.arm,
+    ) == ("actor/inference-float32-smoke-default", 1, "head")
+    assert (kind, stage) == (failure.kind, failure.stage)
+    assert message in failure.message
+    assert "\n" not in failure.message
+
+
+def test_hang(bench: Bench, make_case: MakeCase, count_left: Callable[[], int]) -> None:
+    """A worker that hangs with stubborn children is HANG, names limit and stage, and leaves nobody."""
+    job = make_job(bench, WorkerRole.COLD, make_case("hang"), 2)
+    failure = run_worker(replace(job, limit_s=1.0))
+    assert isinstance(failure, CaseFailure)
+    assert (failure.kind, failure.stage) == (FailureKind.HANG, "rounds")
+    assert failure.message == "no end after 1 s in the cold process, at stage rounds"
+    assert "in play_hang" in failure.log_tail
+    assert count_left() == 0
+
+
+def test_children_left_behind_do_not_fail_a_case(
+    bench: Bench, make_case: MakeCase, count_left: Callable[[], int]
+) -> None:
+    """A worker that ends well and leaves children is a result; the children are ended."""
+    result = run_worker(make_job(bench, WorkerRole.COLD, make_case("leave_children"), 1))
+    assert isinstance(result, WorkerResult)
+    assert result.samples[Metric.COMPILED_LATENCY] == (0.010, 0.011)
+    assert count_left() == 0
+
+
+def test_flood(bench: Bench, make_case: MakeCase) -> None:
+    """Fifty megabytes of log neither fail a worker nor fill the disk."""
+    job = make_job(bench, WorkerRole.COLD, make_case("flood"), 1)
+    assert isinstance(run_worker(job), WorkerResult)
+    assert job.log.stat().st_size < 5 * 1024 * 1024
+    assert "the last line" in job.log.read_bytes()[-200:].decode()
+
+
+def test_crash_after_the_end_is_a_warning(bench: Bench, make_case: MakeCase) -> None:
+    """A complete result counts though the interpreter crashed while shutting down, with a warning."""
+    result = run_worker(make_job(bench, WorkerRole.COLD, make_case("late_crash"), 1))
+    assert isinstance(result, WorkerResult)
+    assert result.warnings == ("the cold process ended with SIGABRT after its result was complete",)
+
+
+def test_earlier_result_is_not_taken_for_this_one(bench: Bench, make_case: MakeCase) -> None:
+    """A worker that leaves nothing is not given the result of the one before."""
+    assert isinstance(run_worker(make_job(bench, WorkerRole.COLD, make_case("ok"), 1)), WorkerResult)
+    assert isinstance(run_worker(make_job(bench, WorkerRole.COLD, make_case("silent"), 2)), CaseFailure)
+
+
+def test_traceback_is_the_log_tail_of_an_error(bench: Bench, make_case: MakeCase) -> None:
+    """A failure that the worker could tell shows its traceback."""
+    failure = run_worker(make_job(bench, WorkerRole.COLD, make_case("error"), 1))
+    assert isinstance(failure, CaseFailure)
+    assert failure.log_tail == "Traceback\n  line 3"
+
+
+@pytest.mark.parametrize(
+    ("oom_kills", "words"),
+    [
+        (0, "most often the machine, or the container's limit, was out of memory"),
+        (1, "the kernel's out-of-memory killer"),
+    ],
+)
+def test_kill_names_the_likely_killer(bench: Bench, make_case: MakeCase, oom_kills: int, words: str) -> None:
+    """A SIGKILL from outside is put down to memory, for certain when the kernel says so."""
+    ended = ProcessExit(status=-9, timed_out=False, wall_s=1.0, log_tail=b"", oom_kills=oom_kills)
+    failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, LeftResult())
+    assert isinstance(failure, CaseFailure)
+    assert failure.kind == FailureKind.KILLED
+    assert words in failure.message
+
+
+def test_told_failure_beats_the_time_limit(bench: Bench, make_case: MakeCase) -> None:
+    """A worker that told its failure and then hung failed for the reason it told."""
+    told = WorkerFailure(kind=FailureKind.NOT_FINITE, message="NaN in output 0")
+    result = WorkerResult(role=WorkerRole.WARM, stage=Stage.DRIFT, failure=told)
+    ended = ProcessExit(status=-9, timed_out=True, wall_s=9.0, log_tail=b"")
+    failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, LeftResult(result=result))
+    assert isinstance(failure, CaseFailure)
+    assert (
+        failure.kind,
+        failure.stage,
+        failure.message,
+    ) == (FailureKind.NOT_FINITE, "drift", "NaN in output 0")
+
+
+def test_result_of_absurd_size_is_not_read(bench: Bench) -> None:
+    """A result file beyond any real size is refused without reading it."""
+    path = bench.scratch / "cold.json"
+    with path.open("wb") as file:
+        file.truncate(MAX_RESULT_BYTES + 1)
+    assert f"its result is larger than {MAX_RESULT_BYTES} bytes" == load_result(path).problem

@@ -1,0 +1,81 @@
+"""The environment of workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate.lab.worker_environment import WorkerPlaces, list_dropped_variables, make_worker_environment
+
+PLACES = WorkerPlaces(cache=Path("/scratch/cache"), temporary=Path("/scratch/tmp"))
+
+
+def test_gives_what_the_measurement_needs() -> None:
+    """From an empty environment a worker gets private caches and every fixed setting, and nothing else."""
+    expected = {
+        "TORCHINDUCTOR_CACHE_DIR": "/scratch/cache/inductor",
+        "TRITON_CACHE_DIR": "/scratch/cache/triton",
+        "CUDA_CACHE_PATH": "/scratch/cache/cuda",
+        "TMPDIR": "/scratch/tmp",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
+        "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONFAULTHANDLER": "1",
+        "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": "2",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "GOMP_SPINCOUNT": "0",
+        "MALLOC_ARENA_MAX": "1",
+        "HF_HUB_OFFLINE": "1",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    }
+    assert expected == make_worker_environment({}, PLACES, 2)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PATH", "HOME", "CXX", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "TORCH_HOME", "TRITON_PTXAS_PATH"],
+)
+def test_keeps_where_things_are_found(name: str) -> None:
+    """What says where something is found is inherited as it is."""
+    assert make_worker_environment({name: "value"}, PLACES, 1)[name] == "value"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("TORCH_LOGS", "TORCHINDUCTOR_MAX_AUTOTUNE", "TORCHDYNAMO_DISABLE", "TRITON_INTERPRET"),
+        *(
+            "PYTORCH_ALLOC_CONF",
+            "KMP_BLOCKTIME",
+            "COVERAGE_PROCESS_START",
+            "PYTEST_ADDOPTS",
+            "PYTHONOPTIMIZE",
+        ),
+    ],
+)
+def test_drops_what_would_change_the_measurement(name: str) -> None:
+    """Settings of the measured stack and hooks into Python are not inherited, and are listed."""
+    assert name not in make_worker_environment({name: "1"}, PLACES, 1)
+    assert (name,) == list_dropped_variables({name: "1", "PATH": "/bin"})
+
+
+def test_fixed_settings_win() -> None:
+    """The caller's own OpenMP and cache settings do not reach a worker."""
+    inherited = {
+        "OMP_NUM_THREADS": "64",
+        "TORCHINDUCTOR_CACHE_DIR": "/mine",
+        "TMPDIR": "/t",
+        "PYTHONHASHSEED": "9",
+    }
+    assert make_worker_environment({}, PLACES, 3) == make_worker_environment(inherited, PLACES, 3)
+
+
+def test_python_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relative entries of PYTHONPATH mean the caller's directory; empty ones are left out."""
+    monkeypatch.chdir(tmp_path)
+    made = make_worker_environment({"PYTHONPATH": "src::/opt/site"}, PLACES, 1)
+    assert f"{tmp_path}/src:/opt/site" == made["PYTHONPATH"]
+    assert "PYTHONPATH" not in make_worker_environment({"PYTHONPATH": ":"}, PLACES, 1)
