@@ -1,0 +1,32 @@
+"""Text from elsewhere (messages, log tails, case ids) made safe to print in any format.
+
+A model's exception can hold terminal escapes, and bidirectional controls can make a line read
+backwards; neither belongs in a report, a terminal or an XML file.
+"""
+
+from __future__ import annotations
+
+import re
+
+# ANSI sequences whole, so that no "[31m" is left behind; then controls, bidirectional overrides,
+# surrogates and the two non-characters that XML refuses. Newline and tab are white space.
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
+
+
+def clean_line(text: str, limit: int = 0) -> str:
+    """Return ``text`` as one printable line, at most ``limit`` characters long (0: any length)."""
+    line = " ".join(_remove_unprintable(text).split())
+    return line if not limit or len(line) <= limit else line[: limit - 3].rstrip() + "..."
+
+
+def clean_lines(text: str, last: int) -> tuple[str, ...]:
+    """Return the ``last`` non-empty lines of ``text``, printable, tabs expanded."""
+    lines = _remove_unprintable(text.replace("\r\n", "\n")).expandtabs(4).split("\n")
+    return tuple(line.rstrip() for line in lines if line.strip())[-last:]
+
+
+def _remove_unprintable(text: str) -> str:
+    return _UNPRINTABLE.sub("", _ANSI.sub("", text))

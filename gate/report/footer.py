@@ -1,0 +1,120 @@
+"""Where the figures come from: environment, commit, baselines, time and the tool's own overhead; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gate.records import Environment, Provenance, Verdict
+from gate.report.clean import clean_line
+from gate.report.units import render_age, render_duration, render_percent
+
+COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
+MAX_NAME = 60  # characters of a device's or a library's name
+MAX_ENVIRONMENTS = 3  # named; more are counted
+# Libraries that models are built from; all others are in verdict.json.
+_LIBRARIES = ("transformers", "diffusers", "torchvision", "timm", "numpy")
+
+
+def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """Return labelled lines; what is unknown is left out."""
+    lines = (
+        ("hardware", describe_hardware(verdict.environment)),
+        ("software", describe_software(verdict.environment)),
+        ("commit", describe_commit(verdict.provenance)),
+        ("baselines", _describe_baselines(verdict)),
+        ("run", _describe_run(verdict)),
+        ("overhead", _describe_overhead(verdict)),
+        ("toolchain", _describe_toolchain(verdict.toolchain_s)),
+    )
+    return tuple((label, clean_line(text)) for label, text in lines if text)
+
+
+def describe_hardware(environment: Environment) -> str:
+    """Describe the device and the host: ``cpu: AMD EPYC 7B13, 2 cores, 2 threads, avx512``."""
+    parts = [environment.device_model] if environment.device_model != environment.cpu else []
+    parts += [environment.cpu, _count(environment.cores, "core"), _count(environment.threads, "thread")]
+    parts += [environment.isa, environment.clocks]
+    return f"{_shorten(environment.device_kind)}: {_join(parts)}" if environment.device_kind else ""
+
+
+def describe_software(environment: Environment) -> str:
+    """Describe the stack: ``torch 2.13.0, python 3.11, g++ 12.2.0, transformers 5.23.0``."""
+    named: Mapping[str, str] = {
+        "torch": environment.torch,
+        "triton": environment.triton,
+        "CUDA": environment.cuda,
+        "driver": environment.driver,
+        "python": environment.python,
+        "": environment.compiler,
+        **{name: environment.libraries.get(name, "") for name in _LIBRARIES},
+    }
+    return _join([f"{name} {version}".strip() for name, version in named.items() if version])
+
+
+def describe_commit(provenance: Provenance) -> str:
+    """Describe a commit: ``1a2b3c4d5e with uncommitted changes``."""
+    if not provenance.commit:
+        return "unknown (not a git checkout)"
+    changes = " with uncommitted changes" if provenance.dirty else ""
+    return f"{_abbreviate(provenance)}{changes}"
+
+
+def _describe_baselines(verdict: Verdict) -> str:
+    provenances = verdict.baseline_provenance
+    if not provenances:
+        return "none apply"
+    ordered = sorted(provenances, key=lambda provenance: provenance.created)
+    commits = list(dict.fromkeys(_abbreviate(provenance) for provenance in reversed(ordered)))
+    parts = [
+        _describe_ages(ordered, verdict.provenance.created),
+        f"commit {commits[0]}" if len(commits) == 1 else f"{len(commits)} commits, newest {commits[0]}",
+        f"by {author}" if (author := _shorten(ordered[-1].author)) else "",
+        _describe_environments(verdict.baseline_environments),
+    ]
+    return _join(parts)
+
+
+def _describe_ages(ordered: Sequence[Provenance], now: str) -> str:
+    newest, oldest = (render_age(one.created, now) for one in (ordered[-1], ordered[0]))
+    if not newest or newest == oldest:
+        return newest or "age unknown"
+    return f"newest {newest}, oldest {oldest}"
+
+
+def _describe_environments(environments: Sequence[str]) -> str:
+    named = [clean_line(name, MAX_NAME) for name in environments[:MAX_ENVIRONMENTS]]
+    if len(environments) > MAX_ENVIRONMENTS:
+        named.append(f"{len(environments) - MAX_ENVIRONMENTS} more")
+    return f"recorded on {' and '.join(named)}" if named else ""
+
+
+def _abbreviate(provenance: Provenance) -> str:
+    return clean_line(provenance.commit)[:COMMIT_CHARS] or "unknown"
+
+
+def _describe_run(verdict: Verdict) -> str:
+    cases = _count(len(verdict.cases), "case")
+    return f"{_count(verdict.trials, 'trial')} of {cases} in {render_duration(verdict.wall_s)}"
+
+
+def _describe_overhead(verdict: Verdict) -> str:
+    if verdict.wall_s <= 0:
+        return ""
+    share = render_percent(verdict.overhead_s / verdict.wall_s, signed=False)
+    return f"{render_duration(verdict.overhead_s)} of it ({share}) is the gate's own"
+
+
+def _describe_toolchain(toolchain_s: float) -> str:
+    return f"{render_duration(toolchain_s)} to prime the compiler, charged to no case" if toolchain_s else ""
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def _join(parts: Sequence[str]) -> str:
+    return ", ".join(short for part in parts if (short := _shorten(part)))
+
+
+def _shorten(text: str) -> str:
+    return clean_line(text, MAX_NAME)

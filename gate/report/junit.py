@@ -1,0 +1,141 @@
+"""The report for test dashboards: one testcase a deciding comparison, its case as the classname.
+
+A regression is a ``failure``, a failed or missing case an ``error``; what was not judged or not
+settled is ``skipped`` with a message that says so, because JUnit has no word for it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from xml.sax.saxutils import escape, quoteattr
+
+from gate.records import CaseFailure, Comparison, Explanation, Metric, Reason, Status, Verdict
+from gate.report.clean import clean_line, clean_lines
+from gate.report.rows import complete_sentence, name_metric, render_command
+from gate.report.units import render_change, render_interval, render_threshold, render_value
+
+LOG_LINES = 60  # a dashboard folds it away
+ELEMENTS: Mapping[Status, str] = {
+    Status.REGRESSED: "failure",
+    Status.FAILED: "error",
+    Status.MISSING: "error",
+    Status.INCONCLUSIVE: "skipped",
+    Status.NEW: "skipped",
+    Status.NOT_COMPARABLE: "skipped",
+}
+_PREFIXES: Mapping[Status, str] = {
+    Status.INCONCLUSIVE: "INCONCLUSIVE, neither passed nor failed: ",
+    Status.NEW: "only measured, not judged: ",
+    Status.NOT_COMPARABLE: "only measured, not judged: ",
+}
+
+
+def render_junit(verdict: Verdict) -> str:
+    """Return the report as JUnit XML."""
+    deciding = _add_failures([one for one in verdict.comparisons if one.decides], verdict.failures)
+    elements = [ELEMENTS.get(one.status, "") for one in deciding]
+    totals = (
+        f'tests="{len(deciding)}" failures="{elements.count("failure")}"'
+        f' errors="{elements.count("error")}" time="{max(verdict.wall_s, 0.0):.3f}"'
+    )
+    skipped = f'skipped="{elements.count("skipped")}"'
+    stamp = clean_line(verdict.provenance.created)[:19]
+    timestamp = f" timestamp={quoteattr(stamp)}" if stamp else ""
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<testsuites name="compile-gate" {totals}>',
+        f'<testsuite name="compile-gate" {totals} {skipped}{timestamp}>',
+        *_render_properties(verdict),
+        *_render_cases(deciding, verdict),
+        "</testsuite>",
+        "</testsuites>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _add_failures(deciding: Sequence[Comparison], failures: Sequence[CaseFailure]) -> list[Comparison]:
+    """A failure that no comparison tells of becomes one: nothing that went wrong may look green."""
+    told = {one.case_id for one in deciding if one.status is Status.FAILED}
+    lost = {failure.case_id: failure for failure in failures if failure.case_id not in told}
+    return [*deciding, *map(_make_failed, lost.values())]
+
+
+def _make_failed(failure: CaseFailure) -> Comparison:
+    return Comparison(
+        case_id=failure.case_id,
+        metric=Metric.COMPILED_LATENCY,  # not shown: the comparison stands for the whole case
+        status=Status.FAILED,
+        reason=Reason.CASE_FAILED,
+        sentence=failure.message,
+        decides=True,
+    )
+
+
+def _render_properties(verdict: Verdict) -> list[str]:
+    properties = {
+        "outcome": verdict.outcome.value,
+        "headline": verdict.headline,
+        "commit": verdict.provenance.commit,
+        "torch": verdict.environment.torch,
+        "device": verdict.environment.device_model,
+    }
+    lines = [f"<property name={_quote(name)} value={_quote(value)}/>" for name, value in properties.items()]
+    return ["<properties>", *lines, "</properties>"]
+
+
+def _render_cases(deciding: Sequence[Comparison], verdict: Verdict) -> list[str]:
+    failures = {failure.case_id: failure for failure in reversed(verdict.failures)}
+    explanations: dict[str, list[Explanation]] = defaultdict(list)
+    for explanation in verdict.explanations:
+        explanations[explanation.case_id].append(explanation)
+    return [
+        _render_case(one, failures.get(one.case_id), explanations.get(one.case_id, ())) for one in deciding
+    ]
+
+
+def _render_case(
+    comparison: Comparison, failure: CaseFailure | None, explanations: Sequence[Explanation]
+) -> str:
+    start = f"<testcase classname={_quote(comparison.case_id)} name={_quote(name_metric(comparison))}"
+    element = ELEMENTS.get(comparison.status)
+    if element is None:
+        return f"{start}/>"
+    message = _quote(_PREFIXES.get(comparison.status, "") + complete_sentence(comparison))
+    if element == "skipped":
+        return f"{start}><skipped message={message}/></testcase>"
+    told = failure if comparison.status is Status.FAILED else None
+    body = escape("\n".join(_list_details(comparison, told, explanations)))
+    kind = _quote(comparison.reason.value)
+    return f"{start}><{element} message={message} type={kind}>{body}</{element}></testcase>"
+
+
+def _list_details(
+    comparison: Comparison, failure: CaseFailure | None, explanations: Sequence[Explanation]
+) -> list[str]:
+    lines = _list_numbers(comparison)
+    if failure:
+        lines.append(
+            f"{failure.kind.value} in stage {clean_line(failure.stage)}: {clean_line(failure.message)}"
+        )
+    lines += [f"why: {clean_line(explanation.sentence)}" for explanation in explanations]
+    lines.append(f"run again: {render_command(comparison.case_id)}")
+    return lines + list(clean_lines(failure.log_tail, LOG_LINES) if failure else ())
+
+
+def _list_numbers(comparison: Comparison) -> list[str]:
+    metric, lines = comparison.metric, []
+    if comparison.baseline and comparison.candidate:
+        before, after = comparison.baseline.centre, comparison.candidate.centre
+        lines.append(f"{render_value(metric, before)} -> {render_value(metric, after)}")
+    if comparison.change:
+        change = comparison.change
+        interval = render_interval(metric, change.low, change.high)
+        lines.append(f"worse by {render_change(metric, change.centre)} ({interval})")
+    if comparison.threshold and comparison.change:
+        lines.append(f"threshold {render_threshold(metric, comparison.threshold)}")
+    return lines
+
+
+def _quote(text: str) -> str:
+    return quoteattr(clean_line(text))

@@ -1,0 +1,159 @@
+"""Progress of a run: a bar with the time left on a terminal, one plain line a trial elsewhere.
+
+It renders the lab's events and measures nothing. The bar is redrawn once a second: more often would
+take processor time from what is being measured.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import TYPE_CHECKING, TextIO
+
+from gate.lab.events import (
+    CaseFailed,
+    Event,
+    LockAwaited,
+    Noted,
+    Observer,
+    PrimeFinished,
+    PrimeStarted,
+    Progress,
+    TrialFinished,
+    TrialSkipped,
+    TrialStarted,
+    ignore_event,
+)
+from gate.records import Metric, Trial
+from gate.report.clean import clean_line
+from gate.report.terminal import make_console, write_text
+from gate.report.units import render_duration, render_value
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+REFRESH_HZ = 1.0
+MAX_MESSAGE = 200  # characters of a failure's message; the log has the rest
+_FIGURES = (
+    (Metric.COMPILED_LATENCY, "compiled"),
+    (Metric.WARM_SPEEDUP, "speedup"),
+    (Metric.COLD_COMPILE_TIME, "cold compile"),
+)
+
+
+@contextmanager
+def show_progress(*, quiet: bool = False, stream: TextIO | None = None) -> Iterator[Observer]:
+    """Give an observer for the lab that shows progress on ``stream`` (standard error) until the end."""
+    target = stream or sys.stderr
+    console = None if quiet else make_console(target)
+    if console is None:
+        yield ignore_event
+    elif console.is_terminal:
+        with _show_bar(console) as observe:
+            yield observe
+    else:
+        yield make_observer(lambda line: write_text(target, f"{line}\n"))
+
+
+def make_observer(write_line: Callable[[str], None]) -> Observer:
+    """Make an observer that writes one line for each event worth one."""
+
+    def observe(event: Event) -> None:
+        line = render_event(event)
+        if line:
+            write_line(line)
+
+    return observe
+
+
+def render_event(event: Event) -> str:
+    """Return an event as one line; "" where it is only of passing interest."""
+    match event:
+        case TrialFinished() | CaseFailed():
+            return _render_came(event)
+        case TrialSkipped():
+            cost = render_duration(event.expected_s)
+            return f"no time left for trial {event.index} of {clean_line(event.case_id)} (about {cost})"
+        case Noted():
+            return f"note: {clean_line(event.sentence)}"
+        case TrialStarted():
+            return ""
+        case _:
+            return _render_preparation(event)
+
+
+def _render_came(event: TrialFinished | CaseFailed) -> str:
+    """What came of a trial, and how far the run is."""
+    if isinstance(event, TrialFinished):
+        name = f"{clean_line(event.trial.case_id)} trial {event.trial.index}"
+        summary = summarize_trial(event.trial)
+        said = f"{name}: {summary}" if summary else name
+    else:
+        failure = event.failure
+        where = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
+        message = clean_line(failure.message, MAX_MESSAGE)
+        said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {where}: {message}"
+    return f"{_render_count(event.progress)} {said}{_render_left(event.progress)}"
+
+
+def _render_preparation(event: LockAwaited | PrimeStarted | PrimeFinished) -> str:
+    match event:
+        case PrimeStarted():
+            return "priming the compiler's toolchain, some ten seconds"
+        case PrimeFinished():
+            return f"toolchain primed in {render_duration(event.toolchain_s)}"
+        case LockAwaited():
+            holder = f", held by {clean_line(event.holder)}" if event.holder else ""
+            limit = render_duration(event.limit_s)
+            return f"waiting up to {limit} for {clean_line(event.device)}{holder}"
+
+
+def summarize_trial(trial: Trial) -> str:
+    """Return the main figures of a trial: ``compiled 12.1 ms, speedup 1.42x, cold compile 11.2 s``."""
+    known = ((metric, title, trial.samples.get(metric, ())) for metric, title in _FIGURES)
+    return ", ".join(
+        f"{title} {render_value(metric, median(values))}" for metric, title, values in known if values
+    )
+
+
+def _render_count(progress: Progress) -> str:
+    width = len(str(progress.total))
+    return f"[{progress.done:>{width}}/{progress.total}]"
+
+
+def _render_left(progress: Progress) -> str:
+    if progress.done >= progress.total:
+        return ""
+    return f"; about {render_duration(progress.left_s)} left"
+
+
+@contextmanager
+def _show_bar(console: Console) -> Iterator[Observer]:
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - only for a terminal
+    from rich.progress import Progress as Bar  # noqa: PLC0415 - the same
+
+    columns = (
+        TextColumn("[{task.completed:.0f}/{task.total:.0f}]", markup=False),
+        BarColumn(bar_width=24),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Bar(*columns, console=console, refresh_per_second=REFRESH_HZ, transient=True) as bar:
+        task = bar.add_task("starting", total=1, left="")
+        print_line = make_observer(lambda line: console.print(line, soft_wrap=True))
+
+        def observe(event: Event) -> None:
+            print_line(event)
+            if isinstance(event, PrimeStarted):
+                bar.update(task, description="priming the toolchain")
+            if isinstance(event, TrialStarted):
+                bar.update(task, description=f"{clean_line(event.case_id)} trial {event.index}")
+            if isinstance(event, TrialStarted | TrialFinished | CaseFailed):
+                progress = event.progress
+                left = f"{render_duration(progress.left_s)} left"
+                bar.update(task, completed=progress.done, total=progress.total, left=left)
+
+        yield observe

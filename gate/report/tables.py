@@ -1,0 +1,190 @@
+"""Tables of what is stored or planned: ``models``, ``plan``, ``baseline show`` and ``doctor``.
+
+Each is a function from records to text, as a table for people or as JSON for programs. A table that
+is wider than the terminal is left so: a cut-off case id could not be copied.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import stdev
+from typing import TYPE_CHECKING
+
+from gate.codec import encode
+from gate.fingerprint import compute_environment_id
+from gate.metrics import SPECS, Family
+from gate.plan import Plan, shard_cases
+from gate.records import Baseline, Case, Metric
+from gate.report.clean import clean_line
+from gate.report.footer import COMMIT_CHARS
+from gate.report.units import render_age, render_duration, render_percent
+
+if TYPE_CHECKING:
+    from gate.lab.doctor import Check
+
+JSON = "json"
+GAP = "  "
+_NOISE_COLUMNS: Mapping[Metric, str] = {
+    Metric.COMPILED_LATENCY: "latency noise",
+    Metric.WARM_SPEEDUP: "speedup noise",
+    Metric.COLD_COMPILE_TIME: "cold noise",
+    Metric.WARM_COMPILE_TIME: "warm noise",
+}
+_RIGHT = frozenset({"trials", "expected", *_NOISE_COLUMNS.values()})
+
+
+def render_models(cases: Sequence[Case], table_format: str = "table") -> str:
+    """Return the cases with their tags, expected time and origin."""
+    if table_format == JSON:
+        return _render_json([encode(case) for case in cases])
+    rows = [
+        (case.id, " ".join(case.tags), render_duration(case.expected_s), case.factory or case.node)
+        for case in cases
+    ]
+    return f"{_render_table(('case', 'tags', 'expected', 'made by'), rows)}\n\n{_count(cases, 'case')}"
+
+
+def render_plan(plan: Plan, shards: int = 1, table_format: str = "table") -> str:
+    """Return what would run, on how many machines, with the expected time of each.
+
+    Raises:
+        UsageError: ``shards`` is not positive.
+    """
+    parts = shard_cases(plan.cases, shards)
+    if table_format == JSON:
+        return _render_json(_list_shards(plan, parts))
+    rows = [
+        (str(number), case.id, str(plan.trials), render_duration(case.expected_s * plan.trials))
+        for number, part in enumerate(parts, start=1)
+        for case in part
+    ]
+    table = _render_table(("shard", "case", "trials", "expected"), rows)
+    lines = [f"{_count(plan.cases, 'case')}, about {render_duration(plan.expected_s)} on one machine"]
+    if len(parts) > 1:
+        longest = max(_sum_expected(plan, part) for part in parts)
+        lines.append(f"about {render_duration(longest)} on {len(parts)} machines")
+    return f"{table}\n\n{'; '.join(lines)}"
+
+
+def render_baselines(baselines: Sequence[Baseline], now: str, table_format: str = "table") -> str:
+    """Return the stored baselines by environment: age at ``now`` (ISO 8601), origin, trials and noise.
+
+    Noise is the standard deviation of the logarithm between trials: about a fraction of the value.
+    """
+    if table_format == JSON:
+        return _render_json([_list_baseline(baseline) for baseline in baselines])
+    if not baselines:
+        return "no baselines are stored; record some with: compile-gate baseline refresh"
+    by_environment: dict[str, list[Baseline]] = {}
+    for baseline in baselines:
+        by_environment.setdefault(compute_environment_id(baseline.environment), []).append(baseline)
+    return "\n\n".join(_render_environment(name, group, now) for name, group in by_environment.items())
+
+
+def render_doctor(checks: Sequence[Check], table_format: str = "table") -> str:
+    """Return what was found about the machine, worst first, each with its mend."""
+    if table_format == JSON:
+        return _render_json([encode(check) for check in checks])
+    order = ("fail", "warn", "ok")
+    ranked = sorted(checks, key=lambda check: order.index(check.level.value))
+    width = max((len(check.name) for check in checks), default=0)
+    lines = []
+    for check in ranked:
+        lines.append(
+            f"{check.level.value.upper():4}  {check.name:{width}}  {clean_line(check.finding)}".rstrip()
+        )
+        if check.mend:
+            lines.append(f"{' ' * (width + 8)}{clean_line(check.mend)}")
+    return "\n".join([*lines, "", _conclude_doctor(checks)])
+
+
+def compute_noise(values: Sequence[float]) -> float | None:
+    """Compute the standard deviation of the logarithms; ``None`` where it is not defined."""
+    if len(values) < 2 or min(values) <= 0:  # noqa: PLR2004 - a deviation needs two values
+        return None
+    return stdev(math.log(value) for value in values)
+
+
+def _conclude_doctor(checks: Sequence[Check]) -> str:
+    failed = sum(check.level.value == "fail" for check in checks)
+    warned = sum(check.level.value == "warn" for check in checks)
+    if failed:
+        return f"not fit to judge: {failed} of {len(checks)} checks failed"
+    return f"fit to judge, with {_count(range(warned), 'warning')}" if warned else "fit to judge"
+
+
+def _render_environment(name: str, baselines: Sequence[Baseline], now: str) -> str:
+    header = ("case", "age", "commit", "by", "trials", *_NOISE_COLUMNS.values())
+    rows = [_make_baseline_row(baseline, now) for baseline in baselines]
+    return f"{name} ({_count(baselines, 'baseline')})\n{_render_table(header, rows)}"
+
+
+def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
+    provenance = baseline.provenance
+    noise = (compute_noise(baseline.trials.get(metric, ())) for metric in _NOISE_COLUMNS)
+    return (
+        baseline.case_id,
+        render_age(provenance.created, now).removesuffix(" old") or "unknown",
+        (provenance.commit[:COMMIT_CHARS] or "unknown") + ("+" if provenance.dirty else ""),
+        provenance.author or "unknown",
+        str(_count_trials(baseline)),
+        *("-" if value is None else render_percent(value, signed=False) for value in noise),
+    )
+
+
+def _list_baseline(baseline: Baseline) -> dict[str, object]:
+    noisy = {metric: values for metric, values in baseline.trials.items() if _is_noisy(metric)}
+    return {
+        "case_id": baseline.case_id,
+        "environment_id": compute_environment_id(baseline.environment),
+        "definition": baseline.definition,
+        "trials": _count_trials(baseline),
+        "provenance": encode(baseline.provenance),
+        "noise": {metric.value: compute_noise(values) for metric, values in noisy.items()},
+    }
+
+
+def _is_noisy(metric: Metric) -> bool:
+    return SPECS[metric].family is Family.NOISY
+
+
+def _count_trials(baseline: Baseline) -> int:
+    return max((len(values) for values in baseline.trials.values()), default=0)
+
+
+def _list_shards(plan: Plan, parts: Sequence[Sequence[Case]]) -> dict[str, object]:
+    shards = [
+        {
+            "shard": number,
+            "expected_s": round(_sum_expected(plan, part), 1),
+            "cases": [case.id for case in part],
+        }
+        for number, part in enumerate(parts, start=1)
+    ]
+    return {"trials": plan.trials, "expected_s": round(plan.expected_s, 1), "shards": shards}
+
+
+def _sum_expected(plan: Plan, cases: Iterable[Case]) -> float:
+    return sum(case.expected_s for case in cases) * plan.trials
+
+
+def _render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    cleaned = [header, *([clean_line(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
+    lines = [GAP.join(_align(*cell) for cell in zip(row, widths, header, strict=True)) for row in cleaned]
+    rule = GAP.join("-" * width for width in widths)
+    return "\n".join(line.rstrip() for line in (lines[0], rule, *lines[1:]))
+
+
+def _align(text: str, width: int, title: str) -> str:
+    return text.rjust(width) if title in _RIGHT else text.ljust(width)
+
+
+def _count(things: Sequence[object], word: str) -> str:
+    return f"{len(things):,} {word}{'' if len(things) == 1 else 's'}"
+
+
+def _render_json(value: object) -> str:
+    return json.dumps(value, indent=2, allow_nan=False)

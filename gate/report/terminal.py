@@ -1,0 +1,45 @@
+"""What a stream can show, and writing to it without ever failing on a character."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH = 100  # columns where no terminal says otherwise: what CI logs show without a scroll bar
+MAX_WIDTH = 160  # beyond it the eye loses the line
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Style:
+    """How to lay out for a stream."""
+
+    width: int
+    colour: bool
+
+
+def find_style(stream: TextIO | None = None) -> Style:
+    """Find width and colour of a stream; NO_COLOR, FORCE_COLOR, TERM and COLUMNS have their usual say."""
+    console = make_console(stream or sys.stdout)
+    colour = console.color_system is not None and not console.no_color
+    return Style(width=min(console.width, MAX_WIDTH), colour=colour)
+
+
+def make_console(stream: TextIO) -> Console:
+    """Make a rich console that reads no markup; 100 columns where the stream is no terminal."""
+    from rich.console import Console  # noqa: PLC0415 - 0.1 s that only printing needs
+
+    console = Console(file=stream, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    return console
+
+
+def write_text(stream: TextIO, text: str) -> None:
+    """Write ``text``; a character that the stream's encoding lacks is written as an escape."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()

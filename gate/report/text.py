@@ -1,0 +1,265 @@
+"""The report for a terminal or a log: what changed first, the cause below it, what to do next last."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from io import StringIO
+from typing import TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from gate.records import Outcome, Status, Verdict
+from gate.report.rows import MARKS, list_marks, make_report, render_counts
+from gate.report.terminal import WIDTH, find_style, write_text
+from gate.report.view import Block, CaseLine, Report, Row, Step
+
+MIN_WIDTH = 80  # the widest row needs it; on a narrower terminal lines wrap
+MAX_BLOCKS = 20  # cases shown one by one: more do not fit a mind; the rest is named
+MAX_CASE_LINES = 24  # lines of the table of main figures
+GAP = 2  # columns between two cells
+INDENT = 2
+
+OUTCOME_STYLES: Mapping[Outcome, str] = {
+    Outcome.PASS: "bold green",
+    Outcome.REGRESSION: "bold red",
+    Outcome.INCOMPLETE: "bold red",
+    Outcome.INCONCLUSIVE: "bold yellow",
+    Outcome.NOTHING_COMPARED: "bold yellow",
+}
+STATUS_STYLES: Mapping[Status, str] = {
+    Status.REGRESSED: "bold red",
+    Status.FAILED: "bold red",
+    Status.MISSING: "bold red",
+    Status.INCONCLUSIVE: "bold yellow",
+    Status.ACCEPTED: "cyan",
+    Status.NEW: "blue",
+    Status.NOT_COMPARABLE: "blue",
+    Status.IMPROVED: "green",
+    Status.UNCHANGED: "dim",
+}
+_HEADER = Row(
+    status=Status.UNCHANGED,
+    label="",
+    metric="metric",
+    baseline="baseline",
+    candidate="candidate",
+    change="worse by",
+    interval="interval",
+    threshold="threshold",
+)
+_COLUMNS = ("label", "metric", "baseline", "candidate", "change", "interval", "threshold")
+_LABEL_WIDTH = 5  # of "next", "note", "why" and "rerun"
+_DIM = "dim"
+
+
+class Detail(StrEnum):
+    """How much a text report shows."""
+
+    VERDICT = "verdict"  # the headline, the counts and what to do next
+    CHANGED = "changed"
+    EVERYTHING = "everything"  # unchanged and not deciding comparisons too, nothing cut short
+
+
+def render_text(
+    verdict: Verdict, *, width: int = WIDTH, colour: bool = False, detail: Detail = Detail.CHANGED
+) -> str:
+    """Return the report as text of ``width`` columns, with ANSI colours if asked for."""
+    everything = detail is Detail.EVERYTHING
+    report = make_report(verdict, everything=everything)
+    parts: list[RenderableType] = [_make_headline(report)]
+    if detail is not Detail.VERDICT:
+        limit = len(report.blocks) if everything else MAX_BLOCKS
+        parts += _make_blocks(report, max(width, MIN_WIDTH), limit)
+        parts += _make_figures(report, max(width, MIN_WIDTH), everything=everything)
+        parts += _make_pairs((*report.scope, *report.footer))
+        parts += _make_notes(report.notes)
+    parts += _make_steps(report.next_steps, max(width, MIN_WIDTH))
+    return render_parts(parts, width=width, colour=colour)
+
+
+def print_text(verdict: Verdict, *, verbose: bool = False, stream: TextIO | None = None) -> None:
+    """Print the report to ``stream`` (standard output): as wide as the terminal, coloured if it can."""
+    target = stream or sys.stdout
+    detail = Detail.EVERYTHING if verbose else Detail.CHANGED
+    style = find_style(target)
+    write_text(target, render_text(verdict, width=style.width, colour=style.colour, detail=detail))
+
+
+def render_parts(parts: Sequence[RenderableType], *, width: int, colour: bool) -> str:
+    """Lay out rich renderables; no markup, emoji or highlighting is read into their text."""
+    console = Console(
+        file=StringIO(),
+        width=max(width, MIN_WIDTH),
+        force_terminal=colour,
+        no_color=not colour,
+        color_system="standard" if colour else None,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        legacy_windows=False,
+    )
+    with console.capture() as capture:
+        for part in parts:
+            console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def _make_headline(report: Report) -> Group:
+    outcome = (report.outcome.value, OUTCOME_STYLES[report.outcome])
+    headline = Text.assemble(outcome, (f"  {report.headline}", "bold"))
+    return Group(headline, Text(render_counts(report.counts), style=_DIM))
+
+
+def _make_blocks(report: Report, width: int, limit: int) -> Iterator[RenderableType]:
+    shown = report.blocks[:limit]
+    if not shown:
+        return
+    layout = _choose_layout([row for block in shown for row in block.rows], width)
+    if "change" in layout:
+        yield Text()
+        yield _make_grid([_HEADER], layout, header=True)
+    for block in shown:
+        yield Text()
+        yield Text(block.case_id, style="bold", no_wrap=True)
+        yield from _make_block(block, layout)
+    if len(report.blocks) > limit:
+        yield Text()
+        yield Text(f"and {len(report.blocks) - limit} more cases: show them with -v, or see verdict.json")
+
+
+def _make_block(block: Block, layout: Mapping[str, int]) -> Iterator[RenderableType]:
+    for row in block.rows:
+        yield _make_grid([row], layout)
+        details = _list_details(row, layout) if row.status is not Status.UNCHANGED else ""
+        if details:
+            yield _indent(Text(details, style="" if row.decides else _DIM), 2 * INDENT)
+    for failure in block.failures:
+        yield _indent(Text(failure, style="red"), 2 * INDENT)
+    for line in block.log_tail:
+        yield _indent(Text(f"| {line}", style=_DIM, no_wrap=True, overflow="ellipsis"), 2 * INDENT)
+    for cause in block.causes:
+        yield _make_item("why", cause)
+    if block.command:
+        yield Text(f"{' ' * INDENT}rerun  {block.command}", style=_DIM, no_wrap=True)
+
+
+def _choose_layout(rows: Sequence[Row], width: int) -> Mapping[str, int]:
+    """Columns and their widths: the interval and the threshold go into the sentence if they do not fit."""
+    used = [name for name in _COLUMNS if any(getattr(row, name) for row in rows)]
+    layout = {name: max(len(getattr(row, name)) for row in (_HEADER, *rows)) for name in used}
+    for name in ("threshold", "interval"):
+        if name in layout and INDENT + sum(layout.values()) + GAP * (len(layout) - 1) > width:
+            del layout[name]
+    return layout
+
+
+def _list_details(row: Row, layout: Mapping[str, int]) -> str:
+    details = [row.sentence] if row.sentence else []
+    if "interval" not in layout and row.interval:
+        details.append(f"Interval {row.interval}.")
+    if "threshold" not in layout and row.threshold and row.threshold not in row.sentence:
+        details.append(f"Threshold {row.threshold}.")
+    return " ".join(details)
+
+
+def _make_grid(rows: Sequence[Row], layout: Mapping[str, int], *, header: bool = False) -> Padding:
+    grid = Table.grid(padding=(0, GAP, 0, 0))
+    for name, column_width in layout.items():
+        is_word = name in {"label", "metric", "threshold"}
+        grid.add_column(justify="left" if is_word else "right", min_width=column_width, overflow="fold")
+    for row in rows:
+        style = _DIM if header or not row.decides else ""
+        strong = _DIM if header or not row.decides else STATUS_STYLES[row.status]
+        styles = {"label": strong, "change": strong}
+        grid.add_row(*(Text(getattr(row, name), style=styles.get(name, style)) for name in layout))
+    return _indent(grid, INDENT)
+
+
+def _make_figures(report: Report, width: int, *, everything: bool) -> Iterator[RenderableType]:
+    """The table of main figures of every case, as many columns as fit."""
+    measured = [line for line in report.case_lines if any(cell.status for cell in line.cells)]
+    shown = measured if everything else measured[:MAX_CASE_LINES]
+    if not shown:
+        return
+    columns = _choose_columns(report.columns, shown, width)
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style=_DIM)
+    table.add_column("case", vertical="bottom", no_wrap=True, overflow="ellipsis")
+    for column in columns:
+        title = report.columns[column].replace(" ", "  \n")
+        table.add_column(f"{title}  ", justify="right", vertical="bottom", no_wrap=True)
+    for line in shown:
+        table.add_row(Text(line.case_id), *(_make_cell(line, column) for column in columns))
+    yield Text()
+    yield table
+    more = [f"and {len(measured) - len(shown)} more cases"] if len(measured) > len(shown) else []
+    legend = ", ".join([*more, *(f"{mark} {meaning}" for mark, meaning in list_marks(shown))])
+    if legend:
+        yield Text(legend, style=_DIM)
+
+
+def _choose_columns(titles: Sequence[str], lines: Sequence[CaseLine], width: int) -> list[int]:
+    used = max(len(line.case_id) for line in lines)
+    chosen: list[int] = []
+    for index, title in enumerate(titles):
+        if all(line.cells[index].status is None and line.cells[index].text == "-" for line in lines):
+            continue
+        words = title.split()
+        used += GAP + 2 + max(len(text) for text in (*words, *(line.cells[index].text for line in lines)))
+        if used > width and chosen:
+            break
+        chosen.append(index)
+    return chosen
+
+
+def _make_cell(line: CaseLine, column: int) -> Text:
+    cell = line.cells[column]
+    if cell.status is None or cell.status not in MARKS:
+        return Text(f"{cell.text}  ")
+    return Text(f"{cell.text} {MARKS[cell.status][0]}", style=STATUS_STYLES[cell.status])
+
+
+def _make_pairs(pairs: Sequence[tuple[str, str]]) -> Iterator[RenderableType]:
+    grid = Table.grid(padding=(0, GAP, 0, 0))
+    grid.add_column(style=_DIM, no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, text in pairs:
+        grid.add_row(Text(label), Text(text))
+    yield Text()
+    yield grid
+
+
+def _make_notes(notes: Sequence[str]) -> Iterator[RenderableType]:
+    if notes:
+        yield Text()
+    for note in notes:
+        yield _make_item("note", note, indent=0)
+
+
+def _make_steps(steps: Sequence[Step], width: int) -> Iterator[RenderableType]:
+    """One line a step where it fits; else its command on a line of its own, never wrapped."""
+    if steps:
+        yield Text()
+    for step in steps:
+        line = f"{step.text} {step.command}".strip()
+        if not step.command or len(line) + _LABEL_WIDTH + GAP <= width:
+            yield _make_item("next", line, indent=0)
+        else:
+            yield _make_item("next", step.text, indent=0)
+            yield Text(f"{' ' * (_LABEL_WIDTH + GAP + INDENT)}{step.command}", no_wrap=True)
+
+
+def _make_item(label: str, text: str, *, indent: int = INDENT) -> Padding:
+    grid = Table.grid(padding=(0, GAP, 0, 0))
+    grid.add_column(min_width=_LABEL_WIDTH, no_wrap=True, style="bold" if label == "next" else _DIM)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(label), Text(text))
+    return _indent(grid, indent)
+
+
+def _indent(part: RenderableType, columns: int) -> Padding:
+    return Padding(part, (0, 0, 0, columns), expand=False)

@@ -1,0 +1,204 @@
+"""Numbers for people: three significant digits, a unit, and a sign that is never lost.
+
+Everything here is pure and monotone: a larger number never reads as a smaller one. A value that
+rounds to zero loses its sign on purpose, so that nothing ever reads ``-0.0 %``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from gate.metrics import SPECS, Family
+from gate.records import Metric, Threshold
+
+DIGITS = 3  # significant digits: a reader compares two numbers, and noise is in the third
+FACTOR_DIGITS = 2  # of a drift's factor: the log2 value beside it has the rest
+MAX_PLACES = 4  # decimal places of the smallest numbers; below that a value reads as zero
+KIBI = 1024
+MINUTE_S = 60
+HOUR_S = 3600
+DAY_S = 86400
+NOT_FINITE = "not finite"
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_MAX_LOG2 = 60.0  # beyond it a factor is only digits; the log2 value says enough
+
+
+def render_number(value: float, digits: int = DIGITS) -> str:
+    """Return ``value`` with ``digits`` significant digits; whole once it has as many, 0 near zero."""
+    if not math.isfinite(value):
+        return NOT_FINITE
+    if abs(value) >= 10**digits:
+        return f"{value:,.0f}"
+    rounded = float(f"{value:.{digits}g}")
+    if not rounded:
+        return "0"
+    magnitude = math.floor(math.log10(abs(rounded)))
+    places = min(max(digits - 1 - magnitude, 0), MAX_PLACES)
+    text = f"{rounded:.{places}f}"
+    return text if float(text) else "0"
+
+
+def render_seconds(value: float) -> str:
+    """Return a time in s, ms or us: ``12.3 ms``."""
+    if not math.isfinite(value):
+        return NOT_FINITE
+    rounded = abs(float(f"{value:.{DIGITS}g}"))
+    if rounded >= 1 or not rounded:
+        return f"{render_number(value)} s"
+    if rounded >= 1e-3:  # noqa: PLR2004 - the definition of a millisecond
+        return f"{render_number(value * 1e3)} ms"
+    return f"{render_number(value * 1e6)} us"
+
+
+def render_bytes(value: float) -> str:
+    """Return a size in B, KiB, MiB, GiB or TiB: ``1.50 GiB``."""
+    if not math.isfinite(value):
+        return NOT_FINITE
+    text = _render_whole(value)
+    unit = _BYTE_UNITS[0]
+    for unit in _BYTE_UNITS[1:]:
+        if abs(float(text.replace(",", ""))) < KIBI:
+            return f"{text} {_BYTE_UNITS[_BYTE_UNITS.index(unit) - 1]}"
+        value /= KIBI
+        text = render_number(value)
+    return f"{text} {unit}"
+
+
+def render_ratio(value: float) -> str:
+    """Return a ratio: ``1.42x``."""
+    return f"{render_number(value)}x"
+
+
+def render_count(value: float) -> str:
+    """Return a count as an integer; a fraction (trials that disagree) keeps its digits."""
+    if not math.isfinite(value):
+        return NOT_FINITE
+    return _render_whole(value) if value == int(value) else render_number(value)
+
+
+def render_log2(value: float) -> str:
+    """Return a log2 ratio with its factor: ``+1.12 (2.2x)``."""
+    if not math.isfinite(value):
+        return NOT_FINITE
+    text = _drop_negative_zero(f"{value:+.2f}")
+    if abs(value) > _MAX_LOG2:
+        return text
+    return f"{text} ({render_number(2.0 ** float(text), FACTOR_DIGITS)}x)"
+
+
+def render_percent(fraction: float, *, signed: bool = True) -> str:
+    """Return a fraction as percent: ``+12.3 %``, with two places below one percent."""
+    if not math.isfinite(fraction):
+        return NOT_FINITE
+    return f"{_render_percent_number(fraction, signed=signed)} %"
+
+
+def render_duration(seconds: float) -> str:
+    """Return a wall time a person waits for: ``41 s``, ``5 min 12 s``, ``1 h 05 min``."""
+    if not math.isfinite(seconds):
+        return NOT_FINITE
+    if seconds < 9.95:  # noqa: PLR2004 - one decimal while it means something
+        return f"{max(seconds, 0.0):.1f} s"
+    whole = round(seconds)
+    if whole < MINUTE_S:
+        return f"{whole} s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S} min {whole % MINUTE_S:02d} s"
+    minutes = round(seconds / MINUTE_S)
+    return f"{minutes // MINUTE_S} h {minutes % MINUTE_S:02d} min"
+
+
+def render_age(created: str, now: str) -> str:
+    """Return how long before ``now`` (ISO 8601) something was ``created``; "" when either is unknown."""
+    try:
+        age_s = (_parse_time(now) - _parse_time(created)).total_seconds()
+    except ValueError:
+        return ""
+    if age_s < HOUR_S:
+        return "less than an hour old"
+    if age_s < 2 * DAY_S:
+        return f"{int(age_s // HOUR_S)} h old"
+    return f"{int(age_s // DAY_S)} days old"
+
+
+def render_value(metric: Metric, value: float) -> str:
+    """Return a metric's value in its unit."""
+    return _RENDERERS[SPECS[metric].unit](value)
+
+
+def render_change(metric: Metric, value: float) -> str:
+    """Return a change (+ is worse): percent, or ``+2`` for counters, or log2 with its factor for drift."""
+    family = SPECS[metric].family
+    if family is Family.LOG2:
+        return render_log2(value)
+    if family is Family.EXACT:
+        text = render_count(value)
+        return f"+{text}" if value > 0 and text != "0" else text
+    return render_percent(value)
+
+
+def render_interval(metric: Metric, low: float, high: float) -> str:
+    """Return a change's interval: ``+9.8 to +14.9 %``."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return NOT_FINITE
+    family = SPECS[metric].family
+    if family is Family.LOG2:
+        return f"{_drop_negative_zero(f'{low:+.2f}')} to {_drop_negative_zero(f'{high:+.2f}')}"
+    if family is Family.EXACT:
+        return f"{render_change(metric, low)} to {render_change(metric, high)}"
+    return f"{_render_percent_number(low, signed=True)} to {render_percent(high)}"
+
+
+def render_threshold(metric: Metric, threshold: Threshold) -> str:
+    """Return what a change must exceed: ``5 % and 20 us``, or ``any change`` where nothing is tolerated."""
+    spec = SPECS[metric]
+    parts = []
+    if threshold.relative:
+        parts.append(f"{threshold.relative * 100:.{DIGITS}g} %")
+    if threshold.absolute:
+        text = render_log2(threshold.absolute) if spec.family is Family.LOG2 else ""
+        parts.append(text or _drop_zeros(render_value(metric, threshold.absolute)))
+    return " and ".join(parts) or "any change"
+
+
+def _render_percent_number(fraction: float, *, signed: bool) -> str:
+    percent = fraction * 100
+    places = 2 if abs(percent) < 1 else 1 if abs(percent) < 100 else 0  # noqa: PLR2004 - percent
+    sign = "+" if signed else ""
+    text = f"{percent:{sign},.{places}f}"
+    return text if float(text.replace(",", "")) else "0.0"
+
+
+def _render_whole(value: float) -> str:
+    text = f"{value:,.0f}"
+    return "0" if text == "-0" else text
+
+
+def _render_share(value: float) -> str:
+    return render_percent(value, signed=False)
+
+
+def _drop_negative_zero(text: str) -> str:
+    return text if float(text) else text.lstrip("+-")
+
+
+def _drop_zeros(text: str) -> str:
+    number, space, unit = text.partition(" ")
+    return (number.rstrip("0").rstrip(".") if "." in number else number) + space + unit
+
+
+def _parse_time(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+_RENDERERS: Mapping[str, Callable[[float], str]] = {
+    "s": render_seconds,
+    "bytes": render_bytes,
+    "count": render_count,
+    "ratio": render_ratio,
+    "log2": render_log2,
+    "fraction": _render_share,
+}

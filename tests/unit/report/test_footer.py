@@ -1,0 +1,86 @@
+"""Where the figures come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gate.records import MachineShift, Provenance, Verdict
+from gate.report.footer import describe_commit, describe_hardware, describe_software, list_footer
+from gate.report.scope import describe_machine, list_scope
+
+
+def test_a_gpu_is_named_beside_its_host(verdicts: Mapping[str, Verdict]) -> None:
+    """Device, host and clock policy are all told."""
+    gpu = replace(
+        verdicts["pass"].environment,
+        device_kind="cuda",
+        device_model="NVIDIA A100",
+        clocks="locked 1410 MHz",
+        triton="3.9.0",
+        cuda="13.2",
+        driver="580.1",
+    )
+
+    assert (
+        describe_hardware(gpu)
+        == "cuda: NVIDIA A100, AMD EPYC 7B13, 2 cores, 2 threads, avx2, locked 1410 MHz"
+    )
+    assert describe_software(gpu).startswith(
+        "torch 2.13.0+cpu, triton 3.9.0, CUDA 13.2, driver 580.1, python 3.11"
+    )
+
+
+def test_commit_says_what_is_not_committed() -> None:
+    """A dirty tree is said; so is that there is no commit."""
+    actual = [
+        describe_commit(Provenance(commit="0123456789abcdef", dirty=True)),
+        describe_commit(Provenance()),
+    ]
+
+    assert actual == ["0123456789 with uncommitted changes", "unknown (not a git checkout)"]
+
+
+def test_baselines_of_several_ages(verdicts: Mapping[str, Verdict]) -> None:
+    """The newest and the oldest are told, the commit is the newest's, environments are counted."""
+    old = Provenance(commit="aaaaaaaaaaaa", created="2026-01-19T09:00:00Z", author="Old")
+    verdict = verdicts["pass"]
+    mixed = replace(
+        verdict,
+        baseline_provenance=(old, *verdict.baseline_provenance),
+        baseline_environments=("a", "b", "c", "d", "e"),
+    )
+
+    expected = (
+        "newest 12 days old, oldest 60 days old, 2 commits, newest 1a2b3c4d5e, by Mara Lind,"
+        " recorded on a and b and c and 2 more"
+    )
+    assert expected == dict(list_footer(mixed))["baselines"]
+
+
+def test_without_baselines_it_says_so(verdicts: Mapping[str, Verdict]) -> None:
+    """Nothing stored is not left blank."""
+    assert dict(list_footer(verdicts["nothing_compared"]))["baselines"] == "none apply"
+
+
+def test_no_overhead_without_a_wall_time(verdicts: Mapping[str, Verdict]) -> None:
+    """A share of nothing is left out."""
+    footer = dict(list_footer(replace(verdicts["pass"], wall_s=0.0)))
+
+    assert "overhead" not in footer
+
+
+def test_the_machine_share() -> None:
+    """Known shares are signed; an unknown one is said to be unknown."""
+    known = MachineShift(canary=0.052, suite=-0.011, known=True)
+
+    assert describe_machine(known).startswith("canaries +5.2 %, eager over all cases -1.1 % since")
+    assert describe_machine(MachineShift()).startswith("its share is unknown")
+
+
+def test_judged_and_only_measured(verdicts: Mapping[str, Verdict]) -> None:
+    """On another machine the report tells which metrics were judged and which only measured."""
+    scope = dict(list_scope(verdicts["other_machine"]))
+
+    assert scope["judged"].startswith("6 metrics of 3 cases: peak_memory, memory_ratio, drift")
+    assert scope["measured"] == "4 metrics of 3 cases, not judged"

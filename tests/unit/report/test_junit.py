@@ -1,0 +1,137 @@
+"""The report for test dashboards, held against the rules that their parsers share."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gate.records import CaseFailure, Comparison, FailureKind, Metric, Reason, Status, Verdict
+from gate.report.junit import render_junit
+
+# What the schemas of Jenkins, GitLab and pytest's own xunit2 have in common.
+ATTRIBUTES = {
+    "testsuites": {"name", "tests", "failures", "errors", "time"},
+    "testsuite": {"name", "tests", "failures", "errors", "skipped", "time", "timestamp"},
+    "properties": set(),
+    "property": {"name", "value"},
+    "testcase": {"classname", "name"},
+    "failure": {"message", "type"},
+    "error": {"message", "type"},
+    "skipped": {"message"},
+}
+CHILDREN = {
+    "testsuites": {"testsuite"},
+    "testsuite": {"properties", "testcase"},
+    "properties": {"property"},
+    "property": set(),
+    "testcase": {"failure", "error", "skipped"},
+    "failure": set(),
+    "error": set(),
+    "skipped": set(),
+}
+
+
+def parse_junit(text: str) -> ET.Element:
+    """Parse a report and check it against the rules."""
+    root = ET.fromstring(text)  # noqa: S314 - our own output
+    for element in root.iter():
+        assert set(element.attrib) <= ATTRIBUTES[element.tag]
+        assert {child.tag for child in element} <= CHILDREN[element.tag]
+    for suite in root.iter("testsuite"):
+        assert int(suite.get("tests", "")) == len(suite.findall("testcase"))
+        for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            assert int(suite.get(attribute, "")) == len(suite.findall(f"testcase/{tag}"))
+    assert all(len(case) <= 1 for case in root.iter("testcase"))
+    return root
+
+
+def find_elements(root: ET.Element) -> dict[tuple[str, str], str]:
+    """The element inside each testcase that has one, by class and name."""
+    return {
+        (case.get("classname", ""), case.get("name", "")): case[0].tag
+        for case in root.iter("testcase")
+        if len(case)
+    }
+
+
+def test_every_situation_is_valid(situation: tuple[str, Verdict]) -> None:
+    """Counts, attributes and nesting follow the rules in every situation."""
+    assert parse_junit(render_junit(situation[1])).tag == "testsuites"
+
+
+def test_regressions_fail_and_inconclusive_is_skipped(verdicts: Mapping[str, Verdict]) -> None:
+    """A regression is a failure of its metric; what is not settled is skipped and says so."""
+    root = parse_junit(render_junit(verdicts["regression"]))
+    bert, resnet = "bert/inference-float32-smoke-default", "resnet50/inference-float32-smoke-default"
+
+    expected = {
+        (bert, "compiled_latency"): "failure",
+        (bert, "warm_speedup"): "failure",
+        (bert, "graph_breaks"): "failure",
+        (resnet, "drift"): "failure",
+        (resnet, "cold_compile_time"): "skipped",
+    }
+    assert expected == find_elements(root)
+    message = root.find("testsuite/testcase/skipped[@message]")
+    assert message is not None
+    assert message.get("message", "").startswith("INCONCLUSIVE, neither passed nor failed: ")
+
+
+def test_crashes_and_missing_cases_are_errors(verdicts: Mapping[str, Verdict]) -> None:
+    """A case without a measurement is an error of the whole case, with the end of its log."""
+    root = parse_junit(render_junit(verdicts["incomplete"]))
+
+    assert list(find_elements(root).values()) == ["error"] * 3
+    assert "Segmentation fault" in (root.findtext("testsuite/testcase/error") or "")
+
+
+def test_unjudged_is_skipped_not_passed(verdicts: Mapping[str, Verdict]) -> None:
+    """On another machine times do not look green."""
+    elements = find_elements(parse_junit(render_junit(verdicts["other_machine"])))
+
+    assert len(elements) == 12
+    assert {"skipped"} == set(elements.values())
+
+
+def test_metrics_that_do_not_decide_are_no_testcases(verdicts: Mapping[str, Verdict]) -> None:
+    """The control is not in the report: a dashboard has no word for it."""
+    root = parse_junit(render_junit(verdicts["pass"]))
+
+    assert not [case for case in root.iter("testcase") if case.get("name") == "eager_latency"]
+
+
+def test_an_untold_failure_still_shows(verdicts: Mapping[str, Verdict]) -> None:
+    """A failure that no comparison tells of is an error all the same."""
+    failure = CaseFailure(case_id="x", trial=1, kind=FailureKind.HANG, stage="rounds", message="300 s")
+
+    elements = find_elements(parse_junit(render_junit(replace(verdicts["pass"], failures=(failure,)))))
+
+    assert elements == {("x", "whole case"): "error"}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(alphabet=st.characters(exclude_categories=()), max_size=60),
+    st.text(alphabet=st.characters(exclude_categories=()), max_size=60),
+    st.sampled_from(list(Status)),
+)
+def test_any_string_parses(verdicts: Mapping[str, Verdict], case_id: str, text: str, status: Status) -> None:
+    """No character in an id, a sentence, a stage or a log can break the XML."""
+    failure = CaseFailure(
+        case_id=case_id, trial=1, kind=FailureKind.ERROR, stage=text, message=text, log_tail=f"{text}\n]]>"
+    )
+    row = Comparison(
+        case_id=case_id,
+        metric=Metric.DRIFT,
+        status=status,
+        reason=Reason.SUSPECT,
+        sentence=text,
+        decides=True,
+    )
+    verdict = replace(verdicts["pass"], headline=text, comparisons=(row,), failures=(failure,))
+
+    assert parse_junit(render_junit(verdict)).tag == "testsuites"

@@ -1,0 +1,176 @@
+"""The report for a pull request."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from gate.records import CaseFailure, Explanation, FailureKind, Verdict
+from gate.report.markdown import MAX_COMMENT, MAX_ROWS, escape_code, escape_text, render_markdown
+
+PARSER = MarkdownIt("gfm-like", {"linkify": False})
+OWN_TAGS = {
+    "details",
+    "details open",
+    "/details",
+    "summary",
+    "/summary",
+    "sup",
+    "/sup",
+    "pre",
+    "/pre",
+    "code",
+    "/code",
+}
+HOSTILE = st.text(alphabet=st.sampled_from(list("|`*_<>@#[]()!\\&~$\n\r\t -a1:/.\u202e\u2028")), max_size=60)
+
+
+def list_tokens(text: str) -> list[Token]:
+    """All tokens of a Markdown text, inline ones after their block."""
+    flat: list[Token] = []
+    for token in PARSER.parse(text):
+        flat += [token, *(token.children or ())]
+    return flat
+
+
+def count_cells(text: str) -> set[int]:
+    """Numbers of columns that the rows of the first table have."""
+    rows: list[int] = []
+    for token in list_tokens(text):
+        if token.type == "tr_open":
+            rows.append(0)
+        if token.type in {"td_open", "th_open"}:
+            rows[-1] += 1
+        if token.type == "table_close":
+            break
+    return set(rows)
+
+
+def list_tags(text: str) -> set[str]:
+    """Names of the HTML tags that a browser would see."""
+    raw = (token.content for token in list_tokens(text) if token.type in {"html_inline", "html_block"})
+    return {tag for content in raw for tag in re.findall(r"<(/?[a-zA-Z!?][^>]*)>", content)}
+
+
+def test_a_regression_is_read_without_a_click(verdicts: Mapping[str, Verdict]) -> None:
+    """The headline, the table, then the regressed cases opened with their causes and commands."""
+    report = render_markdown(verdicts["regression"])
+
+    assert report.startswith("## \N{CROSS MARK} REGRESSION: 4 regressions")
+    assert "<details open><summary>REGRESSED: <code>bert/inference-float32-smoke-default</code>" in report
+    assert "- why: New graph break at encoder.py&#58;41" not in report
+    assert "- run again: `compile-gate check --select bert/inference-float32-smoke-default`" in report
+
+
+def test_every_row_has_all_columns(situation: tuple[str, Verdict]) -> None:
+    """In every situation the tables are rectangular."""
+    assert len(count_cells(render_markdown(situation[1]))) <= 1
+
+
+def test_only_our_own_html(situation: tuple[str, Verdict]) -> None:
+    """The report folds with details and marks with sup, and has no other tag."""
+    assert list_tags(render_markdown(situation[1])) <= OWN_TAGS
+
+
+def test_many_rows_are_capped(verdicts: Mapping[str, Verdict]) -> None:
+    """120 regressions show forty rows, say how many are left, and fit a comment."""
+    report = render_markdown(verdicts["many_rows"])
+
+    assert report.count("| **REGRESSED** |") == MAX_ROWS
+    assert f"... and {120 - MAX_ROWS} more rows, in `verdict.json`" in report
+    assert len(report) < MAX_COMMENT
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a | b", "a &#124; b"),
+        ("`x`", "&#96;x&#96;"),
+        ("<b> & c", "&lt;b&gt; &amp; c"),
+        ("@team see #12", "@&#8203;team see #&#8203;12"),
+        ("compiled_latency _x_", "compiled_latency &#95;x&#95;"),
+        ("https://a.b", "https&#58;//a.b"),
+    ],
+)
+def test_text_is_escaped(text: str, expected: str) -> None:
+    """Tables, code, HTML, mentions, references, emphasis and links stay text."""
+    assert expected == escape_text(text)
+
+
+def test_code_is_plain_where_it_can_be() -> None:
+    """A usual case id is in backticks; an odd one is HTML of entities only."""
+    assert [escape_code("a/b-c"), escape_code("a|b`")] == ["`a/b-c`", "<code>a&#124;b&#96;</code>"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(HOSTILE)
+def test_escaped_text_is_only_text(text: str) -> None:
+    """Whatever the string, a parser finds nothing but text in it."""
+    tokens = list_tokens(f"x {escape_text(' '.join(text.split()))} x")
+
+    assert {token.type for token in tokens} <= {
+        "paragraph_open",
+        "inline",
+        "text",
+        "paragraph_close",
+        "text_special",
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(HOSTILE)
+def test_escaped_code_reads_back(text: str) -> None:
+    """Code shows exactly the characters that went in."""
+    line = " ".join(text.split())
+    if line:
+        code = escape_code(line)
+        shown = code[1:-1] if code.startswith("`") else html.unescape(code[len("<code>") : -len("</code>")])
+
+        assert line == shown
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(HOSTILE, HOSTILE, HOSTILE)
+def test_hostile_verdicts_stay_in_their_cells(
+    verdicts: Mapping[str, Verdict], case_id: str, sentence: str, cause: str
+) -> None:
+    """No case id, sentence, cause or log can add a column, a tag, a link or an image."""
+    report = render_markdown(make_hostile(verdicts["regression"], case_id, sentence, cause))
+
+    assert {8} == count_cells(report)
+    assert list_tags(report) <= OWN_TAGS
+    assert not {"link_open", "image", "heading_open"} & {t.type for t in list_tokens(report) if t.tag != "h2"}
+
+
+def test_a_hostile_verdict_cannot_exceed_a_comment(verdicts: Mapping[str, Verdict]) -> None:
+    """Even when every character needs an entity, the report fits."""
+    notes = tuple("|" * 400 for _ in range(400))
+    hostile = replace(verdicts["many_rows"], headline="<" * 4000, notes=notes, next_steps=notes)
+
+    assert len(render_markdown(hostile)) <= MAX_COMMENT + 1
+
+
+def make_hostile(verdict: Verdict, case_id: str, sentence: str, cause: str) -> Verdict:
+    """The verdict with strings of an attacker's choice."""
+    rows = tuple(replace(one, case_id=f"c{case_id}", sentence=sentence) for one in verdict.comparisons)
+    failure = CaseFailure(
+        case_id=f"c{case_id}", trial=1, kind=FailureKind.ERROR, stage="build", message=cause, log_tail=cause
+    )
+    why = Explanation(case_id=f"c{case_id}", kind="machine", sentence=cause)
+    return replace(
+        verdict,
+        headline=sentence,
+        comparisons=rows,
+        failures=(failure,),
+        explanations=(why,),
+        notes=(cause,),
+        next_steps=(sentence,),
+    )

@@ -1,0 +1,29 @@
+"""The last lines of a command."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.errors import ExitCode
+from gate.records import Outcome
+from gate.report.notice import render_exit_notice
+
+
+def test_a_plain_pass_needs_no_words() -> None:
+    """Exit 0 of a pass hides nothing."""
+    assert render_exit_notice(Outcome.PASS, ExitCode.PASS) == ""
+
+
+def test_a_failure_says_its_code() -> None:
+    """A script's author sees the code and the outcome it stands for."""
+    assert render_exit_notice(Outcome.REGRESSION, ExitCode.REGRESSION) == "exit 10 (REGRESSION)"
+
+
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one is not Outcome.PASS])
+def test_a_hidden_outcome_is_loud(outcome: Outcome) -> None:
+    """Every line of exit 0 on anything but a pass begins with two exclamation marks."""
+    lines = render_exit_notice(outcome, ExitCode.PASS).split("\n")
+
+    assert f"!! {outcome.value}, BUT EXIT 0: --fail-on lets it pass." == lines[0]
+    assert len(lines) > 1
+    assert all(line.startswith("!! ") for line in lines)

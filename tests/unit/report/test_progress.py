@@ -1,0 +1,106 @@
+"""Progress of a run."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from gate.lab.events import (
+    CaseFailed,
+    Event,
+    LockAwaited,
+    Noted,
+    PrimeFinished,
+    PrimeStarted,
+    Progress,
+    TrialFinished,
+    TrialSkipped,
+    TrialStarted,
+)
+from gate.records import CaseFailure, FailureKind, Metric, Trial
+from gate.report.progress import render_event, show_progress
+
+HALF = Progress(done=3, total=24, left_s=312.0)
+LAST = Progress(done=24, total=24, left_s=0.0)
+TRIAL = Trial(
+    case_id="a/x",
+    index=2,
+    samples={
+        Metric.COMPILED_LATENCY: (0.011, 0.0121, 0.2),
+        Metric.WARM_SPEEDUP: (1.42,),
+        Metric.COLD_COMPILE_TIME: (11.24,),
+    },
+)
+FAILURE = CaseFailure(case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="rounds", message="no\nresult")
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (
+            TrialFinished(trial=TRIAL, progress=replace(HALF, left_s=42.0)),
+            "[ 3/24] a/x trial 2: compiled 12.1 ms, speedup 1.42x, cold compile 11.2 s; about 42 s left",
+        ),
+        (TrialFinished(trial=Trial(case_id="a", index=1), progress=LAST), "[24/24] a trial 1"),
+        (
+            CaseFailed(failure=FAILURE, progress=HALF),
+            "[ 3/24] bert/x trial 1 FAILED: hang in stage rounds: no result; about 5 min 12 s left",
+        ),
+        (TrialStarted(case_id="a", index=1, progress=HALF), ""),
+        (TrialSkipped(case_id="a", index=2, expected_s=31.0), "no time left for trial 2 of a (about 31 s)"),
+        (PrimeStarted(), "priming the compiler's toolchain, some ten seconds"),
+        (PrimeFinished(toolchain_s=9.3), "toolchain primed in 9.3 s"),
+        (
+            LockAwaited(device="cpu", holder="pid 7", limit_s=60.0),
+            "waiting up to 1 min 00 s for cpu, held by pid 7",
+        ),
+        (LockAwaited(device="cpu", holder="", limit_s=5.0), "waiting up to 5.0 s for cpu"),
+        (Noted(sentence="a\x1b[31m b"), "note: a b"),
+    ],
+)
+def test_an_event_is_one_line(event: Event, expected: str) -> None:
+    """Every event reads as one plain line; the start of a trial is worth none."""
+    assert expected == render_event(event)
+
+
+def test_a_log_gets_one_line_a_trial() -> None:
+    """Where there is no terminal nothing is drawn over."""
+    stream = io.StringIO()
+    with show_progress(stream=stream) as observe:
+        observe(TrialStarted(case_id="a", index=1, progress=HALF))
+        observe(TrialFinished(trial=Trial(case_id="a", index=1), progress=LAST))
+
+    assert stream.getvalue() == "[24/24] a trial 1\n"
+
+
+def test_quiet_says_nothing() -> None:
+    """With -q there is no progress."""
+    stream = io.StringIO()
+    with show_progress(quiet=True, stream=stream) as observe:
+        observe(PrimeStarted())
+
+    assert stream.getvalue() == ""
+
+
+def test_a_terminal_gets_a_bar_with_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal there is a bar, the time left, the case at hand and a line above it for each trial."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    with show_progress(stream=stream) as observe:
+        observe(PrimeStarted())
+        observe(TrialFinished(trial=TRIAL, progress=HALF))
+        observe(TrialStarted(case_id="lstm/y", index=1, progress=HALF))
+    shown = stream.getvalue()
+
+    assert "a/x trial 2: compiled 12.1 ms" in shown
+    assert "5 min 12 s left" in shown
+    assert "lstm/y trial 1" in shown

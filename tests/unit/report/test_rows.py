@@ -1,0 +1,203 @@
+"""What a report shows, and in which order."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from gate.records import (
+    CaseFailure,
+    Change,
+    Comparison,
+    Estimate,
+    Explanation,
+    FailureKind,
+    Metric,
+    Reason,
+    Status,
+    Verdict,
+)
+from gate.report.rows import (
+    MAX_CAUSES,
+    STATUS_ORDER,
+    complete_sentence,
+    count_statuses,
+    make_report,
+    render_command,
+    render_counts,
+    split_step,
+)
+from gate.report.view import Step
+
+TWO = Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=1)
+
+
+def compare(
+    case_id: str, metric: Metric, status: Status, centre: float = 0.2, *, decides: bool = True
+) -> Comparison:
+    return Comparison(
+        case_id=case_id,
+        metric=metric,
+        status=status,
+        reason=Reason.BEYOND_BAR,
+        sentence="2 s -> 2.4 s, 20 % worse: because.",
+        decides=decides,
+        baseline=TWO,
+        candidate=TWO,
+        change=Change(centre=centre, low=centre - 0.1, high=centre + 0.1, detectable=0.08),
+    )
+
+
+def hold(verdict: Verdict, *comparisons: Comparison) -> Verdict:
+    return replace(verdict, cases=(), comparisons=comparisons, failures=(), explanations=())
+
+
+@pytest.fixture
+def empty(verdicts: Mapping[str, Verdict]) -> Verdict:
+    return hold(verdicts["pass"])
+
+
+def test_cases_are_ordered_by_their_strongest_status(empty: Verdict) -> None:
+    """Regressed, failed, missing, inconclusive, accepted, improved: whatever the order in the verdict."""
+    shown = [one for one in STATUS_ORDER if one not in {Status.NEW, Status.NOT_COMPARABLE, Status.UNCHANGED}]
+    rows = [compare(status.value, Metric.COMPILED_LATENCY, status) for status in reversed(shown)]
+
+    blocks = make_report(hold(empty, *rows)).blocks
+
+    assert [one.value for one in shown] == [block.case_id for block in blocks]
+
+
+def test_among_equals_the_largest_change_is_first(empty: Verdict) -> None:
+    """Two regressed cases: the one that moved by more thresholds leads."""
+    small = compare("a", Metric.COMPILED_LATENCY, Status.REGRESSED, 0.1)
+    large = compare("b", Metric.COMPILED_LATENCY, Status.REGRESSED, 0.9)
+
+    assert [block.case_id for block in make_report(hold(empty, small, large)).blocks] == ["b", "a"]
+
+
+def test_unchanged_and_unjudged_are_counted_not_listed(empty: Verdict) -> None:
+    """Rows are for what changed."""
+    quiet = [
+        compare("a", Metric.COMPILED_LATENCY, Status.UNCHANGED),
+        compare("a", Metric.DRIFT, Status.NEW),
+        compare("a", Metric.PEAK_MEMORY, Status.NOT_COMPARABLE),
+    ]
+    report = make_report(hold(empty, *quiet))
+
+    assert report.blocks == ()
+    assert render_counts(report.counts) == "1 new, 1 not comparable, 1 unchanged"
+
+
+def test_everything_lists_unchanged_too(empty: Verdict) -> None:
+    """With -v each comparison has a row."""
+    report = make_report(hold(empty, compare("a", Metric.DRIFT, Status.UNCHANGED)), everything=True)
+
+    assert [row.label for block in report.blocks for row in block.rows] == ["UNCHANGED"]
+
+
+def test_what_does_not_decide_is_neither_counted_nor_shown_alone(empty: Verdict) -> None:
+    """An advisory metric that got worse cannot make a report look red."""
+    advisory = compare("a", Metric.COMPILE_PEAK_MEMORY, Status.REGRESSED, decides=False)
+    verdict = hold(empty, advisory)
+
+    assert make_report(verdict).blocks == ()
+    assert count_statuses(verdict) == ()
+
+
+def test_what_does_not_decide_stands_beside_what_does(empty: Verdict) -> None:
+    """Beside a regression it is shown last and says by its label that it does not count."""
+    advisory = compare("a", Metric.EAGER_LATENCY, Status.REGRESSED, 9.0, decides=False)
+    real = compare("a", Metric.COMPILED_LATENCY, Status.REGRESSED)
+
+    rows = make_report(hold(empty, advisory, real)).blocks[0].rows
+
+    assert [(r.label, r.metric) for r in rows] == [
+        ("REGRESSED", "compiled_latency"),
+        ("(worse)", "eager_latency"),
+    ]
+
+
+def test_the_sentence_does_not_repeat_the_columns(empty: Verdict) -> None:
+    """Values that have columns of their own are left out of the sentence below them."""
+    row = make_report(hold(empty, compare("a", Metric.COMPILED_LATENCY, Status.REGRESSED))).blocks[0].rows[0]
+
+    assert row.sentence == "Because."
+    assert (
+        row.baseline,
+        row.candidate,
+        row.change,
+        row.interval,
+    ) == ("2.00 s", "2.00 s", "+20.0 %", "+10.0 to +30.0 %")
+
+
+def test_an_undecided_comparison_says_what_could_have_been_seen() -> None:
+    """INCONCLUSIVE without the smallest detectable change would say nothing."""
+    undecided = compare("a", Metric.COMPILED_LATENCY, Status.INCONCLUSIVE)
+
+    assert complete_sentence(undecided).endswith("The smallest change that could have been seen: +8.0 %.")
+
+
+def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) -> None:
+    """A case that crashed has a block even if no comparison tells of it."""
+    log = "\n".join(f"line {number}" for number in range(30))
+    failure = CaseFailure(
+        case_id="a", trial=2, kind=FailureKind.CRASH, stage="compile", message="signal 11", log_tail=log
+    )
+
+    block = make_report(replace(empty, failures=(failure,))).blocks[0]
+
+    assert (block.status, block.failures) == (
+        Status.FAILED,
+        ("crash in stage compile of trial 2: signal 11",),
+    )
+    assert (block.log_tail[0], block.log_tail[-1]) == ("line 18", "line 29")
+
+
+def test_lost_metrics_of_one_fate_share_a_row(empty: Verdict) -> None:
+    """Ten metrics that are missing for one reason are one row, not ten."""
+    lost = [
+        replace(compare("a", metric, Status.MISSING), sentence="Gone.", change=None)
+        for metric in (Metric.DRIFT, Metric.PEAK_MEMORY)
+    ]
+
+    assert [row.metric for row in make_report(hold(empty, *lost)).blocks[0].rows] == ["2 metrics"]
+
+
+def test_causes_are_distinct_and_capped(empty: Verdict) -> None:
+    """The same cause is told once, and a flood of causes ends in a count."""
+    causes = [Explanation(case_id="a", kind="graph_break", sentence=f"Break {n}.") for n in (0, 0, *range(9))]
+    verdict = hold(empty, compare("a", Metric.GRAPH_BREAKS, Status.REGRESSED))
+
+    block = make_report(replace(verdict, explanations=tuple(causes))).blocks[0]
+
+    assert len(block.causes) == MAX_CAUSES + 1
+    assert block.causes[-1] == "and 3 more, in verdict.json"
+
+
+def test_an_improvement_needs_no_command(empty: Verdict) -> None:
+    """What got worse says how to run it again; what got better does not."""
+    rows = (compare("a", Metric.DRIFT, Status.IMPROVED), compare("b", Metric.DRIFT, Status.REGRESSED))
+    commands = {block.case_id: block.command for block in make_report(hold(empty, *rows)).blocks}
+
+    assert commands == {"a": "", "b": "compile-gate check --select b"}
+
+
+def test_a_command_is_safe_to_paste() -> None:
+    """A case id cannot smuggle a shell command."""
+    assert shlex.split(render_command("a; rm -rf b")) == ["compile-gate", "check", "--select", "a; rm -rf b"]
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("Do: compile-gate check --select a", Step(text="Do:", command="compile-gate check --select a")),
+        ("Do: `compile-gate plan`.", Step(text="Do:", command="compile-gate plan")),
+        ("Read the log.", Step(text="Read the log.")),
+    ],
+)
+def test_a_step_is_parted_from_its_command(step: str, expected: Step) -> None:
+    """The command of a step can be laid out, and copied, by itself."""
+    assert expected == split_step(step)

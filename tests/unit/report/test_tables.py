@@ -1,0 +1,140 @@
+"""Tables of what is stored or planned."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from gate.fingerprint import compute_environment_id
+from gate.lab.doctor import Check, Level
+from gate.plan import make_plan
+from gate.records import Baseline, Case, Metric, Provenance, Verdict
+from gate.report.tables import (
+    compute_noise,
+    render_baselines,
+    render_doctor,
+    render_models,
+    render_plan,
+)
+
+CASES = (
+    Case(id="bert/a", model="bert", factory="gate.models.bert:build", tags=("smoke", "pr"), expected_s=30.0),
+    Case(id="lstm/b", model="lstm", node="tests/test_x.py::test_y", expected_s=20.0),
+)
+NOW = "2026-03-20T09:00:00Z"
+
+
+@pytest.fixture
+def baseline(verdicts: Mapping[str, Verdict]) -> Baseline:
+    return Baseline(
+        case_id="bert/a",
+        definition="d",
+        environment=verdicts["pass"].environment,
+        provenance=Provenance(
+            commit="1a2b3c4d5e6f", dirty=True, created="2026-03-08T09:00:00Z", author="Mara"
+        ),
+        trials={Metric.COMPILED_LATENCY: (1.0, math.e), Metric.COLD_COMPILE_TIME: (5.0,)},
+    )
+
+
+def test_models() -> None:
+    """Each case with its tags, expected time and what makes it."""
+    expected = (
+        "case    tags      expected  made by\n"
+        "------  --------  --------  ----------------------\n"
+        "bert/a  smoke pr      30 s  gate.models.bert:build\n"
+        "lstm/b                20 s  tests/test_x.py::test_y\n"
+    ).replace("----------------------\n", "-----------------------\n")
+
+    assert f"{expected}\n2 cases" == render_models(CASES)
+
+
+def test_plan_tells_the_minutes() -> None:
+    """Three trials of 30 s and 20 s are 2 min 30 s on one machine, 1 min 30 s on two."""
+    report = render_plan(make_plan(CASES, 3), 2)
+
+    assert report.endswith("2 cases, about 2 min 30 s on one machine; about 1 min 30 s on 2 machines")
+
+
+def test_baselines_by_environment(baseline: Baseline) -> None:
+    """Age, origin, trials and noise of each; a dirty tree is marked, unknown noise is a dash."""
+    lines = render_baselines((baseline,), NOW).splitlines()
+
+    assert f"{compute_environment_id(baseline.environment)} (1 baseline)" == lines[0]
+    assert lines[3].split() == [
+        "bert/a",
+        "12",
+        "days",
+        "1a2b3c4d5e+",
+        "Mara",
+        "2",
+        "70.7",
+        "%",
+        "-",
+        "-",
+        "-",
+    ]
+
+
+def test_no_baselines_says_what_to_do() -> None:
+    """An empty store is not an empty table."""
+    assert (
+        render_baselines((), NOW)
+        == "no baselines are stored; record some with: compile-gate baseline refresh"
+    )
+
+
+def test_doctor_shows_the_worst_first() -> None:
+    """A failed check leads, with its mend below it, and the last line is the answer."""
+    checks = (
+        Check(name="git", level=Level.OK, finding="git 2.43"),
+        Check(name="load", level=Level.FAIL, finding="2.10 on 2 cores", mend="Wait."),
+    )
+
+    expected = "FAIL  load  2.10 on 2 cores\n            Wait.\nOK    git   git 2.43\n\n"
+    assert f"{expected}not fit to judge: 1 of 2 checks failed" == render_doctor(checks)
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        ((Level.OK,), "fit to judge"),
+        ((Level.OK, Level.WARN), "fit to judge, with 1 warning"),
+        ((Level.WARN, Level.FAIL), "not fit to judge: 1 of 2 checks failed"),
+    ],
+)
+def test_doctor_concludes(levels: tuple[Level, ...], expected: str) -> None:
+    """The last line says whether the machine is fit."""
+    checks = tuple(Check(name="x", level=level, finding="y") for level in levels)
+
+    assert expected == render_doctor(checks).splitlines()[-1]
+
+
+def test_every_table_is_json_too(baseline: Baseline) -> None:
+    """Programs get the same as JSON."""
+    models = json.loads(render_models(CASES, "json"))
+    plan = json.loads(render_plan(make_plan(CASES, 3), 2, "json"))
+    stored = json.loads(render_baselines((baseline,), NOW, "json"))
+    checks = json.loads(render_doctor((Check(name="x", level=Level.OK, finding="y"),), "json"))
+
+    assert [case["id"] for case in models] == ["bert/a", "lstm/b"]
+    assert [shard["expected_s"] for shard in plan["shards"]] == [90.0, 60.0]
+    assert (stored[0]["trials"], stored[0]["noise"]["cold_compile_time"]) == (2, None)
+    assert checks[0]["level"] == "ok"
+
+
+def test_noise_is_the_deviation_of_logarithms() -> None:
+    """Values 1 and e have logarithms 0 and 1, whose standard deviation is sqrt(1/2)."""
+    assert math.sqrt(0.5) == pytest.approx(compute_noise((1.0, math.e)))
+    assert [compute_noise((1.0,)), compute_noise((0.0, 1.0))] == [None, None]
+
+
+def test_hostile_cells_do_not_break_a_table(baseline: Baseline) -> None:
+    """A line break or an escape in an author's name stays inside its cell."""
+    hostile = replace(baseline, provenance=Provenance(author="a\n\x1b[31mb"))
+
+    assert "a b" in render_baselines((hostile,), NOW)

@@ -1,0 +1,51 @@
+"""What a stream can show."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from gate.report.terminal import MAX_WIDTH, WIDTH, Style, find_style, write_text
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def test_a_file_gets_a_fixed_width_and_no_colour() -> None:
+    """A log is the same on every machine."""
+    assert Style(width=WIDTH, colour=False) == find_style(io.StringIO())
+
+
+def test_a_terminal_gets_its_width_and_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """COLUMNS is believed up to the width that an eye can follow."""
+    monkeypatch.setenv("COLUMNS", "120")
+    assert Style(width=120, colour=True) == find_style(Terminal())
+
+    monkeypatch.setenv("COLUMNS", "400")
+    assert find_style(Terminal()).width == MAX_WIDTH
+
+
+def test_no_color_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NO_COLOR turns colours off, on a terminal too."""
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    assert not find_style(Terminal()).colour
+
+
+def test_what_cannot_be_encoded_is_escaped() -> None:
+    """An arrow on an ASCII stream becomes an escape, not an exception."""
+    buffer = io.BytesIO()
+    stream = io.TextIOWrapper(buffer, encoding="ascii")
+    write_text(stream, "a \u2192 b\n")
+
+    assert buffer.getvalue() == b"a \\u2192 b\n"

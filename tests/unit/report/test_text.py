@@ -1,0 +1,144 @@
+"""The report for a terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from gate.records import (
+    Comparison,
+    Environment,
+    MachineShift,
+    Metric,
+    Outcome,
+    Provenance,
+    Reason,
+    Status,
+    Verdict,
+)
+from gate.report.text import MAX_BLOCKS, MIN_WIDTH, Detail, print_text, render_text
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+TEXTS: SearchStrategy[str] = st.text(max_size=80)
+
+
+def test_colour_adds_nothing_but_colour(situation: tuple[str, Verdict]) -> None:
+    """Without colour every word is still there."""
+    coloured = render_text(situation[1], colour=True)
+    stripped = [line.rstrip() for line in ANSI.sub("", coloured).splitlines()]
+
+    assert ANSI.search(coloured)
+    assert [line.rstrip() for line in render_text(situation[1]).splitlines()] == stripped
+
+
+def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
+    """The short form has the headline, the counts and what to do next, and no table."""
+    report = render_text(verdicts["inconclusive"], detail=Detail.VERDICT)
+
+    expected = (
+        "INCONCLUSIVE  1 comparison of 30 is suspicious and not settled.\n"
+        "1 inconclusive, 29 unchanged\n"
+        "\n"
+        "next   Measure more:\n"
+        "         compile-gate check --select bert/inference-float32-smoke-default --trials 5\n"
+    )
+    assert expected == render_text(verdicts["inconclusive"], width=80, detail=Detail.VERDICT)
+    assert "measured" not in report
+
+
+def test_changes_come_first_and_next_steps_last(verdicts: Mapping[str, Verdict]) -> None:
+    """The eye meets the headline, then the changed rows; the prompt is below what to do."""
+    report = render_text(verdicts["regression"])
+    marks = ["REGRESSION ", "  REGRESSED ", "  why ", "judged ", "overhead ", "next "]
+    places = [report.index(mark) for mark in marks]
+
+    assert sorted(places) == places
+
+
+def test_many_cases_are_cut_short_and_counted(verdicts: Mapping[str, Verdict]) -> None:
+    """120 regressed cases show the worst twenty and how many more there are."""
+    report = render_text(verdicts["many_rows"])
+
+    assert report.count("rerun  ") == MAX_BLOCKS
+    assert f"and {120 - MAX_BLOCKS} more cases" in report
+
+
+def test_overhead_is_absolute_and_relative(verdicts: Mapping[str, Verdict]) -> None:
+    """7.4 s of 142 s is 5.2 %."""
+    assert "overhead   7.4 s of it (5.2 %) is the gate's own" in render_text(verdicts["pass"])
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_any_encoding_can_be_printed_to(verdicts: Mapping[str, Verdict], encoding: str) -> None:
+    """A character that the stream's encoding lacks does not stop the report."""
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    print_text(replace(verdicts["pass"], headline="caf\u00e9 \u2192 \u4f60"), stream=stream)
+    stream.seek(0)
+
+    assert "caf" in stream.read()
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS, TEXTS, TEXTS)
+@example("\x1b", "\x1b[2J", "\x1b")
+def test_arbitrary_strings_are_shown_as_they_are(case_id: str, sentence: str, note: str) -> None:
+    """No string is read as markup, breaks the layout or reaches the terminal as an escape."""
+    report = render_text(make_verdict(case_id, f"[bold]{sentence}[/nonsense]", note), width=MIN_WIDTH)
+
+    assert "\x1b" not in report
+    assert "[bold]" in report
+
+
+def make_verdict(case_id: str, sentence: str, note: str) -> Verdict:
+    """Make a verdict of strings that come from elsewhere."""
+    row = Comparison(
+        case_id=case_id,
+        metric=Metric.GRAPH_BREAKS,
+        status=Status.REGRESSED,
+        reason=Reason.EXACT_CHANGED,
+        sentence=sentence,
+        decides=True,
+    )
+    return Verdict(
+        outcome=Outcome.REGRESSION,
+        headline=note,
+        cases=(),
+        comparisons=(row,),
+        failures=(),
+        explanations=(),
+        next_steps=(note,),
+        notes=(note,),
+        machine=MachineShift(),
+        environment=Environment(
+            device_kind="cpu",
+            device_model=note,
+            device_uuid="",
+            driver="",
+            clocks="",
+            cpu="",
+            cores=1,
+            threads=1,
+            isa="",
+            torch=note,
+            triton="",
+            cuda="",
+            python="",
+            compiler="",
+        ),
+        provenance=Provenance(commit=note, author=note, created=note),
+    )
+
+
+def test_a_narrow_report_keeps_interval_and_threshold(verdicts: Mapping[str, Verdict]) -> None:
+    """What has no column at 80 columns is in the sentence, once."""
+    report = " ".join(render_text(verdicts["regression"], width=80).split())
+
+    assert "Compiling gains less than it did. Interval +26.2 to +34.5 %. Threshold 5 %." in report
+    assert report.count("5 % and 20 us") == 1

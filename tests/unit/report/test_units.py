@@ -1,0 +1,201 @@
+"""Numbers for people."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.metrics import SPECS
+from gate.records import Metric, Threshold
+from gate.report import units
+
+FINITE = st.floats(min_value=-1e15, max_value=1e15, allow_nan=False)
+MIB = 1024.0 * 1024.0
+SCALE = {"B": 1.0, "KiB": 1024.0, "MiB": MIB, "GiB": 1024 * MIB, "TiB": MIB * MIB}
+SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.0, "0 s"),
+        (0.0121, "12.1 ms"),
+        (11.24, "11.2 s"),
+        (9.996e-4, "1.00 ms"),
+        (0.9996, "1.00 s"),
+        (4.1234e-5, "41.2 us"),
+        (1234.5, "1,234 s"),
+        (-0.0012, "-1.20 ms"),
+        (math.inf, "not finite"),
+    ],
+)
+def test_seconds(value: float, expected: str) -> None:
+    """A time has three digits and the unit that suits it, also where rounding reaches the next unit."""
+    assert expected == units.render_seconds(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, "0 B"),
+        (512, "512 B"),
+        (1023.7, "1.00 KiB"),
+        (1023 * MIB, "1,023 MiB"),
+        (1.5 * 1024 * MIB, "1.50 GiB"),
+    ],
+)
+def test_bytes(value: float, expected: str) -> None:
+    """A size is in binary units, and 1024 of one is 1 of the next."""
+    assert expected == units.render_bytes(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.123, "+12.3 %"),
+        (-0.0312, "-3.1 %"),
+        (0.0042, "+0.42 %"),
+        (-0.00001, "0.0 %"),
+        (0.0, "0.0 %"),
+        (12.3, "+1,230 %"),
+    ],
+)
+def test_percent(value: float, expected: str) -> None:
+    """A change has its sign, and none when it rounds to zero."""
+    assert expected == units.render_percent(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(3.0, "3"), (4228323.0, "4,228,323"), (0.5, "0.500"), (0.0, "0")]
+)
+def test_count(value: float, expected: str) -> None:
+    """A count is an integer unless trials disagree."""
+    assert expected == units.render_count(value)
+
+
+def test_ratio_and_drift() -> None:
+    """A ratio ends in x; a log2 ratio carries its factor."""
+    actual = [units.render_ratio(1.4231), units.render_log2(1.0), units.render_log2(-0.001)]
+
+    assert actual == ["1.42x", "+1.00 (2.0x)", "0.00 (1.0x)"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0.04, "0.0 s"), (9.4, "9.4 s"), (41.2, "41 s"), (312, "5 min 12 s"), (3900, "1 h 05 min")],
+)
+def test_duration(value: float, expected: str) -> None:
+    """A wall time is in the words that a person who waits would use."""
+    assert expected == units.render_duration(value)
+
+
+@pytest.mark.parametrize(
+    ("created", "expected"),
+    [
+        ("2026-03-20T08:30:00Z", "less than an hour old"),
+        ("2026-03-20T04:00:00+00:00", "5 h old"),
+        ("2026-03-08T09:00:00Z", "12 days old"),
+        ("", ""),
+        ("yesterday", ""),
+    ],
+)
+def test_age(created: str, expected: str) -> None:
+    """An age is told in hours and days, and left out where a time cannot be read."""
+    assert expected == units.render_age(created, "2026-03-20T09:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("metric", "threshold", "expected"),
+    [
+        (Metric.COMPILED_LATENCY, Threshold(relative=0.05, absolute=20e-6), "5 % and 20 us"),
+        (Metric.PEAK_MEMORY, Threshold(relative=0.03, absolute=2 * MIB), "3 % and 2 MiB"),
+        (Metric.DRIFT, Threshold(relative=0.0, absolute=0.58), "+0.58 (1.5x)"),
+        (Metric.GRAPH_BREAKS, Threshold(relative=0.0, absolute=0.0), "any change"),
+    ],
+)
+def test_threshold(metric: Metric, threshold: Threshold, expected: str) -> None:
+    """A threshold says both of its parts, in the metric's unit."""
+    assert expected == units.render_threshold(metric, threshold)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        (Metric.COMPILED_LATENCY, "-2.0 to +50.0 %"),
+        (Metric.DRIFT, "-0.02 to +0.50"),
+        (Metric.COMPILE_CALLS, "-2.0 to +50.0 %"),
+    ],
+)
+def test_interval(metric: Metric, expected: str) -> None:
+    """An interval is in the unit of its change."""
+    assert expected == units.render_interval(metric, -0.02, 0.5)
+
+
+def test_counter_change_is_signed_and_whole() -> None:
+    """A counter's change is a number of things, not a percentage."""
+    assert [units.render_change(Metric.GRAPH_BREAKS, value) for value in (2.0, -1.0, 0.0)] == [
+        "+2",
+        "-1",
+        "0",
+    ]
+
+
+@given(st.sampled_from(sorted(SPECS)), FINITE)
+def test_no_change_loses_its_sign(metric: Metric, value: float) -> None:
+    """What is shown is zero without a sign, or has the sign of the value."""
+    text = units.render_change(metric, value)
+    number = read_number(text)
+
+    assert (number > 0) == (value > 0) or not number
+    assert not text.startswith("-0 ")
+    assert not re.match(r"[+-]0(\.0*)?(?![0-9.])", text)
+
+
+@given(st.sampled_from(sorted(SPECS)), FINITE, FINITE)
+def test_changes_are_monotone(metric: Metric, a: float, b: float) -> None:
+    """A larger change never reads as a smaller one."""
+    low, high = sorted((a, b))
+
+    assert read_number(units.render_change(metric, low)) <= read_number(units.render_change(metric, high))
+
+
+@given(FINITE, FINITE)
+def test_seconds_are_monotone(a: float, b: float) -> None:
+    """A longer time never reads as a shorter one, whatever the units."""
+    low, high = (read_scaled(units.render_seconds(value), SECONDS) for value in sorted((a, b)))
+
+    assert low <= high * (1 + 1e-12) + 1e-18 or low < 0
+
+
+@given(st.floats(min_value=0, max_value=1e18), st.floats(min_value=0, max_value=1e18))
+def test_bytes_are_monotone(a: float, b: float) -> None:
+    """A larger size never reads as a smaller one, whatever the units."""
+    low, high = (read_scaled(units.render_bytes(value), SCALE) for value in sorted((a, b)))
+
+    assert low <= high
+
+
+@given(st.sampled_from(sorted(SPECS)), st.floats())
+def test_any_float_can_be_shown(metric: Metric, value: float) -> None:
+    """Not even infinity or NaN stops a report."""
+    rendered = (
+        units.render_value(metric, value),
+        units.render_change(metric, value),
+        units.render_interval(metric, value, value),
+        units.render_duration(value),
+    )
+
+    assert all(rendered)
+
+
+def read_number(text: str) -> float:
+    return float(text.split(" ", maxsplit=1)[0].replace(",", ""))
+
+
+def read_scaled(text: str, scale: dict[str, float]) -> float:
+    number, unit = text.split(" ")
+    return float(number.replace(",", "")) * scale[unit]
