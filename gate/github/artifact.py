@@ -1,0 +1,170 @@
+"""The artifact of a run that anybody could have written: one member, a few sizes, strict JSON.
+
+The archive is never extracted. What comes out is a decoded record and nothing is shown of it here;
+what of a record may be shown at all is :mod:`gate.github.trusted`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gate.codec import VERDICT, decode_file
+from gate.decide.outcome import decide_outcome
+from gate.errors import FileError
+from gate.github.archive import ArchiveError, ArchiveFault, read_member
+from gate.github.client import GitHubClient
+from gate.github.events import WorkflowRun, parse_time
+from gate.hostile import MAX_INTEGER
+from gate.records import Change, Comparison, Estimate, Threshold, Verdict
+
+MEMBER = "verdict.json"
+MAX_ARCHIVE_BYTES = 8 * 1024 * 1024  # logs and reports may lie beside the verdict
+# A verdict takes 14 kB a case: this is 290 cases, and decoding it stays below 100 MiB of memory.
+MAX_MEMBER_BYTES = 4 * 1024 * 1024
+_LARGEST = float(MAX_INTEGER)  # of any number that is shown: as a text it stays short
+
+
+class Refusal(StrEnum):
+    """Why there is no verdict; the value is the sentence that is shown."""
+
+    NO_ARTIFACT = "the run left no artifact with a result"
+    EXPIRED = "the artifact with the result has expired"
+    OLD_ATTEMPT = "this attempt of the run left no artifact; the one that exists is of an earlier attempt"
+    TOO_LARGE = "the artifact is larger than any result of compile-gate"
+    NOT_AN_ARCHIVE = "the artifact is not a usable zip archive"
+    NO_MEMBER = f"the artifact does not hold exactly one regular file {MEMBER}"
+    NOT_A_VERDICT = "the artifact's verdict is not one that this compile-gate reads"
+    INCONSISTENT = "the artifact's verdict contradicts itself"
+
+
+_REFUSALS: Mapping[ArchiveFault, Refusal] = {
+    ArchiveFault.NOT_AN_ARCHIVE: Refusal.NOT_AN_ARCHIVE,
+    ArchiveFault.NO_MEMBER: Refusal.NO_MEMBER,
+    ArchiveFault.TOO_LARGE: Refusal.TOO_LARGE,
+}
+
+
+class RefusedError(Exception):
+    """There is no verdict to be had."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.value)
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Artifact:
+    id: int
+    created: str
+    is_expired: bool
+    size_bytes: int
+
+
+def fetch_verdict(client: GitHubClient, repository: str, run: WorkflowRun, name: str) -> Verdict:
+    """Fetch the verdict that a run left in the artifact ``name``.
+
+    Raises:
+        RefusedError: There is none, or none that can be believed to be one.
+        GitHubError: The API or the storage does not answer.
+    """
+    artifact = _find_artifact(client, repository, run, name)
+    path = f"/repos/{repository}/actions/artifacts/{artifact.id}/zip"
+    return parse_archive(client.download(path, MAX_ARCHIVE_BYTES))
+
+
+def _find_artifact(client: GitHubClient, repository: str, run: WorkflowRun, name: str) -> _Artifact:
+    path = f"/repos/{repository}/actions/runs/{run.id}/artifacts"
+    found = [_parse_artifact(value) for value in client.paginate(path, {"name": name}, key="artifacts")]
+    if not found:
+        raise RefusedError(Refusal.NO_ARTIFACT)
+    newest = max(found, key=lambda artifact: artifact.id)
+    if newest.is_expired:
+        raise RefusedError(Refusal.EXPIRED)
+    # A job that succeeded is not run again with the failed ones, so its artifact may be older; with
+    # a run that failed, an older artifact would pass an earlier attempt's result off as this one's.
+    if newest.created < run.started and run.conclusion != "success":
+        raise RefusedError(Refusal.OLD_ATTEMPT)
+    if newest.size_bytes > MAX_ARCHIVE_BYTES:
+        raise RefusedError(Refusal.TOO_LARGE)
+    return newest
+
+
+def _parse_artifact(value: dict[str, object]) -> _Artifact:
+    number, size = value.get("id"), value.get("size_in_bytes")
+    if not isinstance(number, int) or not isinstance(size, int):
+        raise RefusedError(Refusal.NO_ARTIFACT)
+    return _Artifact(
+        id=number,
+        created=parse_time(value.get("created_at")),
+        is_expired=value.get("expired") is not False,
+        size_bytes=size,
+    )
+
+
+def parse_archive(archive: bytes) -> Verdict:
+    """Parse the archive that an artifact is downloaded as.
+
+    Raises:
+        RefusedError: It holds no verdict that can be used.
+    """
+    try:
+        content = read_member(archive, MEMBER, MAX_MEMBER_BYTES)
+    except ArchiveError as error:
+        raise RefusedError(_REFUSALS[error.fault]) from None
+    return parse_verdict(content)
+
+
+def parse_verdict(content: bytes) -> Verdict:
+    """Parse a verdict strictly, and hold its parts against each other.
+
+    Raises:
+        RefusedError: It cannot be used.
+    """
+    try:
+        verdict = decode_file(VERDICT, Verdict, content, MEMBER)
+    except FileError:
+        raise RefusedError(Refusal.NOT_A_VERDICT) from None
+    _check_consistency(verdict)
+    return verdict
+
+
+def _check_consistency(verdict: Verdict) -> None:
+    planned = {case.id for case in verdict.cases}
+    rows = [(one.case_id, one.metric) for one in verdict.comparisons]
+    named = {case_id for case_id, _ in rows}
+    named |= {one.case_id for one in verdict.failures} | {one.case_id for one in verdict.explanations}
+    sound = (
+        len(planned) == len(verdict.cases)
+        and named <= planned
+        and len(set(rows)) == len(rows)
+        and decide_outcome(verdict.comparisons) is verdict.outcome
+        and all(map(_is_bounded, verdict.comparisons))
+        and all(abs(number) <= _LARGEST for number in _list_numbers(verdict))
+    )
+    if not sound:
+        raise RefusedError(Refusal.INCONSISTENT)
+
+
+def _list_numbers(verdict: Verdict) -> tuple[float, ...]:
+    machine = verdict.machine
+    times = (verdict.wall_s, verdict.toolchain_s, verdict.overhead_s)
+    return (*times, verdict.trials, machine.canary, machine.suite, *(one.trial for one in verdict.failures))
+
+
+def _is_bounded(comparison: Comparison) -> bool:
+    parts = (comparison.baseline, comparison.candidate, comparison.change, comparison.threshold)
+    return all(abs(number) <= _LARGEST for part in parts for number in _list_parts(part))
+
+
+def _list_parts(part: Estimate | Change | Threshold | None) -> tuple[float, ...]:
+    match part:
+        case None:
+            return ()
+        case Estimate():
+            return (part.centre, part.low, part.high)
+        case Change():
+            return (part.centre, part.low, part.high, part.detectable)
+        case Threshold():
+            return (part.relative, part.absolute)

@@ -1,0 +1,320 @@
+"""The GitHub REST client: JSON in and out, pages, and the waiting that GitHub asks for.
+
+Use it like this; every call may raise the errors of :mod:`gate.github.errors`:
+
+    client = GitHubClient(api_url="https://api.github.com", token=token)
+    pull = client.get("/repos/o/r/pulls/7")                     # decoded JSON; redirects are followed
+    for comment in client.paginate("/repos/o/r/issues/7/comments"):          # all pages, 100 each
+    for artifact in client.paginate("/repos/o/r/actions/runs/1/artifacts", key="artifacts"):
+    made = client.post("/repos/o/r/issues/7/comments", {"body": "..."})      # never repeated blindly
+    client.patch("/repos/o/r/issues/comments/3", {"body": "..."})            # repeated when needed
+    client.put(path, body); client.delete(path)
+    zipped = client.download("/repos/o/r/actions/artifacts/5/zip", limit_bytes=4 << 20)
+    client.request_count, client.waited_s                        # how much of GitHub's patience was used
+
+A path is relative to the API's address; quote foreign parts with :func:`quote_part`. ``post`` raises
+:class:`UncertainWriteError` when the request was sent and no answer came: list by marker, then decide.
+Errors carry ``.status`` (404 is ``MissingError``, 401 and 403 ``DeniedError``, 409 and 422
+``RejectedError``).
+
+Waiting: on 403 and 429, what ``Retry-After`` says; else, with no requests left, until
+``x-ratelimit-reset``; else, where the answer speaks of a secondary limit, 60 s and then twice as long
+each time; any other 403 is about rights and is not repeated. Answers of 5xx, broken connections and
+broken JSON are asked for again three times, except for POST. All waiting together is at most 120 s;
+what would need more fails at once. Writes are at least a second apart, as GitHub asks.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from gate.github.errors import (
+    DeniedError,
+    GitHubError,
+    MissingError,
+    RateLimitedError,
+    RejectedError,
+    UncertainWriteError,
+    UnreachableError,
+)
+from gate.github.transport import (
+    EXCHANGE_S,
+    MAX_BODY_BYTES,
+    Clock,
+    ExchangeFailedError,
+    Request,
+    Response,
+    Transport,
+    get_origin,
+)
+
+MAX_WAIT_S = 120.0  # of all waiting together: a job must end while somebody still looks at it
+SECONDARY_WAIT_S = 60.0  # GitHub's advice where a secondary limit names no time
+REPEAT_WAITS_S = (1.0, 2.0, 4.0)  # before the repeats after a 5xx or a broken connection
+WRITE_SPACING_S = 1.0  # GitHub's advice between writes
+PER_PAGE = 100
+MAX_PAGES = 40  # an issue holds at most 2,500 comments: 25 pages
+_SHOWN_CHARS = 200  # of GitHub's own message in ours
+
+
+class SystemClock:
+    """The real clock."""
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds since some moment."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+def _ignore(_: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Patience:
+    """How long a client waits, by which clock, and whom it tells before it does."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    max_wait_s: float = MAX_WAIT_S
+    exchange_s: float = EXCHANGE_S
+    tell: Callable[[str], None] = _ignore
+
+
+class GitHubClient:
+    """Talks to one GitHub API with one token; see the module for how to use it."""
+
+    def __init__(self, *, api_url: str, token: str, patience: Patience | None = None) -> None:
+        self._api_url = api_url.rstrip("/")
+        self._token = token
+        self._patience = patience or Patience()
+        self._transport = Transport(self._api_url, token, self._patience.exchange_s)
+        self._next_write = 0.0  # monotonic
+        self.waited_s = 0.0
+
+    def __repr__(self) -> str:
+        return f"GitHubClient({self._api_url!r})"
+
+    @property
+    def request_count(self) -> int:
+        """How many requests were sent, redirects and repeats included."""
+        return self._transport.count
+
+    def get(self, path: str, params: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401 -- JSON
+        """Get a JSON value."""
+        return self._call("GET", self._make_url(path, params))[0]
+
+    def paginate(
+        self, path: str, params: Mapping[str, object] | None = None, key: str = ""
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the objects of a list over all its pages; ``key`` is where an object holds the list.
+
+        Raises:
+            UnreachableError: Something that is not a list of objects, or a list without end.
+        """
+        url = self._make_url(path, {"per_page": PER_PAGE, **(params or {})})
+        for _ in range(MAX_PAGES):
+            page, response = self._call("GET", url)
+            items = page.get(key) if key and isinstance(page, dict) else page
+            if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+                raise UnreachableError(f"GitHub's answer to GET {path} is not a list", "Try again later.")
+            yield from items
+            url = response.links.get("next", "")
+            if not url:
+                return
+            if get_origin(url) != get_origin(self._api_url):
+                raise UnreachableError(f"the next page of {path} is at another host", "Check proxies.")
+        raise UnreachableError(f"GET {path} has more than {MAX_PAGES} pages", "Narrow the question.")
+
+    def post(self, path: str, body: object) -> Any:  # noqa: ANN401 -- JSON
+        """Post a JSON value once; only an answer that says "refused for now" is a reason to repeat.
+
+        Raises:
+            UncertainWriteError: It was sent and may have taken effect.
+        """
+        return self._call("POST", self._make_url(path), body)[0]
+
+    def patch(self, path: str, body: object) -> Any:  # noqa: ANN401 -- JSON
+        """Change something; safe to repeat."""
+        return self._call("PATCH", self._make_url(path), body)[0]
+
+    def put(self, path: str, body: object) -> Any:  # noqa: ANN401 -- JSON
+        """Put something; safe to repeat."""
+        return self._call("PUT", self._make_url(path), body)[0]
+
+    def delete(self, path: str) -> None:
+        """Delete something; that it is gone already is fine."""
+        try:
+            self._call("DELETE", self._make_url(path))
+        except MissingError:
+            return
+
+    def wait_to_write(self) -> None:
+        """Wait until a write may follow the one before, as the next write would do by itself."""
+        clock = self._patience.clock
+        clock.sleep(max(0.0, self._next_write - clock.monotonic()))
+
+    def download(self, path: str, limit_bytes: int) -> bytes:
+        """Download what a path leads to, without the token once the host is another.
+
+        Raises:
+            TooLargeError: It is larger than ``limit_bytes``.
+        """
+        request = Request(method="GET", url=self._make_url(path), limit_bytes=limit_bytes)
+        return self._send(request, _is_anything).body
+
+    def _make_url(self, path: str, params: Mapping[str, object] | None = None) -> str:
+        query = f"?{urlencode({name: str(value) for name, value in params.items()})}" if params else ""
+        return f"{self._api_url}/{path.lstrip('/')}{query}"
+
+    def _call(self, method: str, url: str, body: object = None) -> tuple[Any, Response]:
+        payload = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        request = Request(method=method, url=url, payload=payload, limit_bytes=MAX_BODY_BYTES)
+        response = self._send(request, _is_json)
+        return (json.loads(response.body) if response.body else None), response
+
+    def _send(self, request: Request, is_usable: Callable[[Response], bool]) -> Response:
+        repeats = limits = 0
+        while True:
+            attempt = self._try_once(request, is_usable)
+            response = attempt.response
+            if response is not None and not attempt.problem:
+                return response
+            if response is not None and 400 <= response.status < 500:  # noqa: PLR2004 -- HTTP's classes
+                wait_s = compute_wait_s(response, limits, self._patience.clock.now())
+                if wait_s is None:
+                    raise self._describe_refusal(request, response)
+                self._wait(wait_s, RateLimitedError(f"{request.name}: GitHub limits the rate", _LATER))
+                limits += 1
+                continue
+            if request.method == "POST" and attempt.is_sent:
+                problem = f"{request.name}: {attempt.problem}; it may have taken effect"
+                raise UncertainWriteError(problem, "Look for it before sending it again.")
+            error = UnreachableError(f"{request.name}: {attempt.problem}", _LATER)
+            if repeats == len(REPEAT_WAITS_S):
+                raise error
+            self._wait(REPEAT_WAITS_S[repeats], error)
+            repeats += 1
+
+    def _try_once(self, request: Request, is_usable: Callable[[Response], bool]) -> _Attempt:
+        if request.method != "GET":
+            self.wait_to_write()
+            self._next_write = self._patience.clock.monotonic() + WRITE_SPACING_S
+        try:
+            response = self._transport.send(request)
+        except ExchangeFailedError as error:
+            return _Attempt(response=None, problem=error.problem, is_sent=error.is_sent)
+        if not 200 <= response.status < 300:  # noqa: PLR2004 -- HTTP's classes
+            return _Attempt(response=response, problem=f"GitHub answers {response.status}", is_sent=True)
+        problem = "" if is_usable(response) else "GitHub's answer is not JSON"
+        return _Attempt(response=response, problem=problem, is_sent=True)
+
+    def _wait(self, seconds: float, error: GitHubError) -> None:
+        """Wait, or raise ``error`` where that is more than is left of the budget."""
+        if self.waited_s + seconds > self._patience.max_wait_s:
+            raise error
+        self._patience.tell(f"{error.what}; asking again in {seconds:.0f} s")
+        self.waited_s += seconds
+        self._patience.clock.sleep(seconds)
+
+    def _describe_refusal(self, request: Request, response: Response) -> GitHubError:
+        said = self._read_message(response)
+        what = f"{request.name}: GitHub answers {response.status}{': ' if said else ''}{said}"
+        if response.status in (401, 403):
+            needed = self._clean(response.headers.get("X-Accepted-GitHub-Permissions", ""))
+            rights = f"the permission {needed}" if needed else "the permission it lacks"
+            return DeniedError(
+                what, f"Give the job's token {rights}; docs/github.md lists them.", response.status
+            )
+        if response.status in (404, 410):
+            return MissingError(what, "Check the name, and that the token may see it.", response.status)
+        return RejectedError(what, "Check the request against GitHub's message.", response.status)
+
+    def _read_message(self, response: Response) -> str:
+        try:
+            value = json.loads(response.body)
+        except (ValueError, RecursionError):
+            return ""
+        message = value.get("message") if isinstance(value, dict) else ""
+        return self._clean(message) if isinstance(message, str) else ""
+
+    def _clean(self, text: str) -> str:
+        """Make GitHub's words one printable line that cannot hold the token."""
+        hidden = text.replace(self._token, "***") if self._token else text
+        return "".join(char if char.isprintable() else " " for char in hidden)[:_SHOWN_CHARS]
+
+
+_LATER = "Try again later, and look at GitHub's status page."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Attempt:
+    response: Response | None
+    problem: str  # "" where the response is usable
+    is_sent: bool
+
+
+def compute_wait_s(response: Response, limits: int, now: float) -> float | None:
+    """Compute the seconds that GitHub asks to wait; None where it does not ask, and repeating is vain.
+
+    ``limits`` is how many limits were met before; ``now`` is used where the answer has no date.
+    """
+    if response.status not in (403, 429):
+        return None
+    served = _parse_date(response.headers.get("Date", "")) or now
+    asked = response.headers.get("Retry-After", "").strip()
+    if asked.isdecimal() and len(asked) < _SECONDS_DIGITS:
+        return max(1.0, float(asked))
+    if date := _parse_date(asked):
+        return max(1.0, date - served)
+    reset = response.headers.get("x-ratelimit-reset", "").strip()
+    if (
+        response.headers.get("x-ratelimit-remaining") == "0"
+        and reset.isdecimal()
+        and len(reset) < _SECONDS_DIGITS
+    ):
+        return max(1.0, float(reset) - served + 1.0)  # the reset is told in whole seconds
+    if response.status == 429 or b"secondary rate limit" in response.body.lower():  # noqa: PLR2004 -- HTTP
+        return SECONDARY_WAIT_S * float(2**limits)
+    return None
+
+
+_SECONDS_DIGITS = 12  # seconds since the epoch have 10; more is nonsense that float() could not take
+
+
+def _parse_date(text: str) -> float | None:
+    try:
+        return email.utils.parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def quote_part(text: str) -> str:
+    """Quote a foreign text as one part of a path."""
+    return quote(text, safe="")
+
+
+def _is_anything(_: Response) -> bool:
+    return True
+
+
+def _is_json(response: Response) -> bool:
+    if not response.body:
+        return True
+    try:
+        json.loads(response.body)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,103 @@
+"""What GitHub tells a job about itself, read from the environment; never from anything measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gate.errors import UsageError
+from gate.hostile import load_bytes, parse_json
+
+MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+_SHA = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobContext:
+    """One job of a workflow. ``event`` is the payload of the webhook that started it."""
+
+    repository: str  # owner/name
+    api_url: str
+    server_url: str
+    event_name: str
+    sha: str
+    run_id: str
+    workspace: Path
+    event: Mapping[str, object] = field(default_factory=dict, repr=False)
+    token: str = field(default="", repr=False)
+
+    @property
+    def path(self) -> str:
+        """The start of the repository's paths in the API."""
+        return f"/repos/{self.repository}"
+
+    @property
+    def owner(self) -> str:
+        """The account that the repository belongs to."""
+        return self.repository.partition("/")[0]
+
+    @property
+    def run_url(self) -> str:
+        """The page of this run."""
+        return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
+
+
+def load_context(environ: Mapping[str, str]) -> JobContext:
+    """Load the context of the job that this process runs in.
+
+    Raises:
+        UsageError: This is no job of GitHub Actions, or it has no token.
+    """
+    repository = environ.get("GITHUB_REPOSITORY", "")
+    if not _REPOSITORY.fullmatch(repository):
+        raise UsageError(
+            "GITHUB_REPOSITORY does not name a repository", "Run this command in a job of GitHub Actions."
+        )
+    if not environ.get("GITHUB_TOKEN"):
+        raise UsageError("GITHUB_TOKEN is not set", "Give the action `token: ${{ github.token }}`.")
+    return JobContext(
+        repository=repository,
+        api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
+        server_url=environ.get("GITHUB_SERVER_URL") or "https://github.com",
+        event_name=environ.get("GITHUB_EVENT_NAME", ""),
+        sha=environ.get("GITHUB_SHA", ""),
+        run_id=environ.get("GITHUB_RUN_ID", ""),
+        workspace=Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()),
+        event=load_event(environ),
+        token=environ["GITHUB_TOKEN"],
+    )
+
+
+def load_event(environ: Mapping[str, str]) -> dict[str, object]:
+    """Load the payload of the event that started the workflow; empty outside GitHub Actions.
+
+    Raises:
+        FileError: It cannot be read.
+    """
+    path = environ.get("GITHUB_EVENT_PATH", "")
+    if not path:
+        return {}
+    event = parse_json(load_bytes(Path(path), MAX_EVENT_BYTES), "GITHUB_EVENT_PATH")
+    return event if isinstance(event, dict) else {}
+
+
+def find_value(event: object, path: str) -> object:
+    """Find ``pull_request.head.sha`` in nested mappings; None where a part is missing."""
+    value = event
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def find_text(event: object, path: str) -> str:
+    """Find a text as :func:`find_value` does; empty where it is missing or is none."""
+    value = find_value(event, path)
+    return value if isinstance(value, str) else ""
+
+
+def is_sha(text: object) -> bool:
+    """Whether this is a whole commit id."""
+    return isinstance(text, str) and _SHA.fullmatch(text) is not None

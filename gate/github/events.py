@@ -1,0 +1,249 @@
+"""Which run and which pull request: from the event and the API, never from the artifact.
+
+``workflow_run.pull_requests`` is empty for forks, so the pull request of a run is looked up by the
+run's head: owner and branch, then the ids of the repositories. All of these are told by GitHub.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from gate.errors import UsageError
+from gate.github.client import GitHubClient
+from gate.github.context import load_event as load_payload
+from gate.github.errors import UnreachableError
+
+PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
+_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
+_WORD = re.compile(r"[a-z_]{1,40}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Event:
+    """What started this job: the event's name and GitHub's payload."""
+
+    name: str = ""
+    payload: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkflowRun:
+    """One run of a workflow, as the API tells it."""
+
+    id: int
+    attempt: int
+    event: str  # what started it: "pull_request", "merge_group", "schedule"
+    conclusion: str  # "success", "failure", "cancelled", ...; "" while it is running
+    head_sha: str
+    head_branch: str
+    head_owner: str  # "" where the head's repository is gone
+    head_repository: int  # id; 0 where it is gone
+    repository: int  # id
+    started: str  # ISO 8601, UTC: when this attempt began
+    url: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PullRequest:
+    """One pull request, as the API tells it."""
+
+    number: int
+    head_sha: str
+    head_branch: str
+    head_repository: int  # id; 0 where the fork is gone
+    base_repository: int
+    base_sha: str
+    is_open: bool
+    is_locked: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """Where a run's verdict is to be told. Without a pull request, ``note`` says why there is none.
+
+    ``is_outrun`` is whether a newer attempt of the run has begun, which will tell its own verdict.
+    """
+
+    run: WorkflowRun
+    pull: PullRequest | None = None
+    note: str = ""
+    is_outrun: bool = False
+
+
+def load_event(environ: Mapping[str, str]) -> Event:
+    """Load the event of this job from the files of the runner; an empty one outside GitHub Actions.
+
+    Raises:
+        FileError: The payload is missing or is no JSON.
+    """
+    return Event(name=environ.get("GITHUB_EVENT_NAME", ""), payload=load_payload(environ))
+
+
+def check_repository(name: str) -> str:
+    """Check the name of a repository, ``owner/name``, which becomes part of every path.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if not _REPOSITORY.fullmatch(name) or {".", ".."} & set(name.split("/")):
+        raise UsageError(
+            f"GITHUB_REPOSITORY is {name[:80]!r}, not owner/name", "Run this in GitHub Actions, or set it."
+        )
+    return name
+
+
+def resolve_target(client: GitHubClient, repository: str, run_id: int, event: Event) -> Target:
+    """Find the run and its pull request.
+
+    Raises:
+        UsageError: The event is about another run.
+        GitHubError: The API does not tell.
+    """
+    attempt = _find_attempt(run_id, event)
+    run = parse_run(client.get(f"/repos/{repository}/actions/runs/{run_id}"))
+    if attempt and run.attempt > attempt:
+        return Target(run=run, note="a newer attempt of the run has begun", is_outrun=True)
+    if event.name in PULL_REQUEST_EVENTS:
+        number = _get_int(event.payload, "number")
+        return _choose_pull(run, [parse_pull(client.get(f"/repos/{repository}/pulls/{number}"))])
+    if run.event == "merge_group":
+        return Target(run=run, note="a merge queue's run belongs to no single pull request")
+    if run.event not in PULL_REQUEST_EVENTS:
+        return Target(run=run, note=f"the run was started by {run.event}, not by a pull request")
+    return _choose_pull(run, _find_pulls(client, repository, run))
+
+
+def has_moved(client: GitHubClient, repository: str, target: Target) -> bool:
+    """Whether the pull request's head is another commit by now, or it was closed."""
+    if target.pull is None:
+        return False
+    pull = parse_pull(client.get(f"/repos/{repository}/pulls/{target.pull.number}"))
+    return pull.head_sha != target.run.head_sha or not pull.is_open
+
+
+def _find_attempt(run_id: int, event: Event) -> int:
+    """Find the attempt that the event is about; 0 where it is about no run."""
+    run = event.payload.get("workflow_run") if event.name == "workflow_run" else None
+    if not isinstance(run, dict):
+        return 0
+    if run.get("id") != run_id:
+        raise UsageError(
+            f"--run-id {run_id} is not the run that this event is about",
+            "Pass `${{ github.event.workflow_run.id }}`.",
+        )
+    return _get_int(run, "run_attempt")
+
+
+def _find_pulls(client: GitHubClient, repository: str, run: WorkflowRun) -> list[PullRequest]:
+    if run.head_owner and run.head_branch:
+        head = f"{run.head_owner}:{run.head_branch}"
+        found = client.paginate(f"/repos/{repository}/pulls", {"state": "open", "head": head})
+    else:
+        # The fork is gone: GitHub still knows which pull requests have the commit.
+        found = client.paginate(f"/repos/{repository}/commits/{run.head_sha}/pulls")
+    return [parse_pull(value) for value in found]
+
+
+def _choose_pull(run: WorkflowRun, pulls: Iterable[PullRequest]) -> Target:
+    ours = [
+        pull
+        for pull in pulls
+        if pull.is_open
+        and pull.base_repository == run.repository
+        and pull.head_repository == run.head_repository
+        and (pull.head_branch == run.head_branch or not run.head_branch)
+    ]
+    if not ours:
+        return Target(run=run, note="no open pull request has this run's head: it was closed or merged")
+    exact = [pull for pull in ours if pull.head_sha == run.head_sha]
+    if not exact:
+        return Target(run=run, note="the pull request has a newer commit, which has a run of its own")
+    if len(exact) > 1:
+        return Target(run=run, note=f"{len(exact)} open pull requests have this head, to different bases")
+    return Target(run=run, pull=exact[0])
+
+
+def parse_run(value: object) -> WorkflowRun:
+    """Parse a run as the API or an event tells it.
+
+    Raises:
+        UnreachableError: It is not what GitHub's description promises.
+    """
+    head = _get(value, "head_repository")
+    has_head = isinstance(head, dict)
+    started = parse_time(_get(value, "run_started_at")) or parse_time(_get(value, "created_at"))
+    if not started:
+        raise _describe_surprise("run_started_at")
+    return WorkflowRun(
+        id=_get_int(value, "id"),
+        attempt=_get_int(value, "run_attempt"),
+        event=_get_text(value, "event", _WORD),
+        conclusion=_find_text(value, "conclusion", _WORD),
+        head_sha=_get_text(value, "head_sha", _SHA),
+        head_branch=_find_text(value, "head_branch"),
+        head_owner=_find_text(_get(head, "owner"), "login") if has_head else "",
+        head_repository=_get_int(head, "id") if has_head else 0,
+        repository=_get_int(_get(value, "repository"), "id"),
+        started=started,
+        url=_get_text(value, "html_url"),
+    )
+
+
+def parse_pull(value: object) -> PullRequest:
+    """Parse a pull request; raises as :func:`parse_run`."""
+    head, base = _get(value, "head"), _get(value, "base")
+    fork = _get(head, "repo")
+    return PullRequest(
+        number=_get_int(value, "number"),
+        head_sha=_get_text(head, "sha", _SHA),
+        head_branch=_get_text(head, "ref"),
+        head_repository=_get_int(fork, "id") if isinstance(fork, dict) else 0,
+        base_repository=_get_int(_get(base, "repo"), "id"),
+        base_sha=_get_text(base, "sha", _SHA),
+        is_open=_get(value, "state") == "open",
+        is_locked=_get(value, "locked") is True,
+    )
+
+
+def parse_time(text: object) -> str:
+    """Parse an ISO 8601 time into ``2026-11-01T12:00:00Z``, which sorts; ``""`` where it is none."""
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment and moment.tzinfo else ""
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _get(value: object, key: str) -> object:
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def _get_int(value: object, key: str) -> int:
+    found = _get(value, key)
+    if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+        return found
+    raise _describe_surprise(key)
+
+
+def _get_text(value: object, key: str, pattern: re.Pattern[str] | None = None) -> str:
+    found = _find_text(value, key, pattern)
+    if found:
+        return found
+    raise _describe_surprise(key)
+
+
+def _find_text(value: object, key: str, pattern: re.Pattern[str] | None = None) -> str:
+    """Find a text that may be absent: ``""`` where it is, or does not match."""
+    found = _get(value, key)
+    if isinstance(found, str) and (pattern is None or pattern.fullmatch(found)):
+        return found
+    return ""
+
+
+def _describe_surprise(key: str) -> UnreachableError:
+    return UnreachableError(f"GitHub's answer has no usable {key!r}", "Try again later.")

@@ -1,0 +1,173 @@
+"""Files, commits and branches through GitHub's Git data API: no clone, no credentials on disk.
+
+Commits made this way, without an author, are by the token's owner and signed by GitHub.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from gate.errors import UsageError
+from gate.github.client import GitHubClient, quote_part
+from gate.github.context import find_text, find_value
+from gate.github.errors import GitHubError, MissingError, RejectedError, UncertainWriteError, UnreachableError
+
+_FILES_A_TREE = 100  # files in one request: GitHub ends a request after 10 s
+_FILE, _DIRECTORY = "100644", "tree"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tip:
+    """The commit that a branch points to, with its tree, message and first parent."""
+
+    sha: str
+    tree: str
+    message: str
+    parent: str
+
+
+class GitData:
+    """The objects of one repository; every call may raise the errors of :mod:`gate.github.errors`."""
+
+    def __init__(self, client: GitHubClient, path: str) -> None:
+        self._client = client
+        self._path = f"{path}/git"
+
+    def load_tip(self, sha: str) -> Tip:
+        """Load a commit."""
+        commit = self._client.get(f"{self._path}/commits/{sha}")
+        parents = find_value(commit, "parents")
+        first = parents[0] if isinstance(parents, list) and parents else {}
+        return Tip(
+            sha=_need(commit, "sha"),
+            tree=_need(commit, "tree.sha"),
+            message=find_text(commit, "message"),
+            parent=find_text(first, "sha"),
+        )
+
+    def list_files(self, tree: str, directory: str) -> dict[str, str]:
+        """List the files below a directory of a tree: path from the top -> blob; empty if there is none.
+
+        Raises:
+            UnreachableError: There are more than GitHub lists at once.
+        """
+        for part in PurePosixPath(directory).parts:
+            entries = self._load_tree(tree, {})
+            below = [item for item in entries if item["path"] == part and item["type"] == _DIRECTORY]
+            if not below:
+                return {}
+            tree = str(below[0]["sha"])
+        entries = self._load_tree(tree, {"recursive": 1})
+        files = (item for item in entries if item["type"] == "blob" and item["mode"] == _FILE)
+        return {str(PurePosixPath(directory, str(item["path"]))): str(item["sha"]) for item in files}
+
+    def _load_tree(self, sha: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
+        answer = self._client.get(f"{self._path}/trees/{sha}", params)
+        entries = find_value(answer, "tree")
+        if find_value(answer, "truncated") or not isinstance(entries, list):
+            raise UnreachableError(
+                "GitHub does not list all files of the baselines", "Remove old environments."
+            )
+        return entries
+
+    def load_blob(self, sha: str, limit_bytes: int) -> bytes:
+        """Load a file's content.
+
+        Raises:
+            UnreachableError: It is larger than ``limit_bytes``, or not what GitHub says it is.
+        """
+        blob = self._client.get(f"{self._path}/blobs/{sha}")
+        try:
+            content = base64.b64decode(find_text(blob, "content"))
+        except (binascii.Error, ValueError):
+            content = b""
+        if len(content) > limit_bytes or compute_blob_sha(content) != sha:
+            raise UnreachableError(f"GitHub's blob {sha[:12]} cannot be used", "Look at the stored baseline.")
+        return content
+
+    def write_tree(self, base_tree: str, directory: str, files: Mapping[str, str]) -> str:
+        """Write a tree: ``base_tree`` with ``files`` (path from the top -> text) put in; return its id.
+
+        Blobs are made by GitHub from the entries' texts.
+
+        Raises:
+            UsageError: A path does not lie below ``directory``: nothing was written.
+        """
+        for path in files:
+            _check_path(path, directory)
+        tree, paths = base_tree, sorted(files)
+        for start in range(0, len(paths), _FILES_A_TREE):
+            entries = [
+                {"path": path, "mode": _FILE, "type": "blob", "content": files[path]}
+                for path in paths[start : start + _FILES_A_TREE]
+            ]
+            tree = _need(self._post("trees", {"base_tree": tree, "tree": entries}), "sha")
+        return tree
+
+    def write_commit(self, tree: str, parent: str, message: str) -> str:
+        """Write a commit and return its id; no branch points to it yet."""
+        return _need(self._post("commits", {"message": message, "tree": tree, "parents": [parent]}), "sha")
+
+    def _post(self, kind: str, body: object) -> Any:  # noqa: ANN401 -- JSON
+        """Post an object, twice if need be: a second copy of a tree or a commit harms nobody."""
+        try:
+            return self._client.post(f"{self._path}/{kind}", body)
+        except UncertainWriteError:
+            return self._client.post(f"{self._path}/{kind}", body)
+
+    def find_branch(self, branch: str) -> str:
+        """Find the commit of a branch; empty where there is no such branch."""
+        try:
+            found = self._client.get(f"{self._path}/ref/heads/{quote_branch(branch)}")
+        except MissingError:
+            return ""
+        return find_text(found, "object.sha") if find_text(found, "ref") == f"refs/heads/{branch}" else ""
+
+    def point_branch(self, branch: str, sha: str, *, exists: bool) -> None:
+        """Point a branch to a commit, also where it pointed to something else."""
+        if exists:
+            body = {"sha": sha, "force": True}
+            self._client.patch(f"{self._path}/refs/heads/{quote_branch(branch)}", body)
+            return
+        try:
+            self._client.post(f"{self._path}/refs", {"ref": f"refs/heads/{branch}", "sha": sha})
+        except (UncertainWriteError, RejectedError) as error:
+            # It may be there after all: by this request, or by one that ran at the same time.
+            if self.find_branch(branch) != sha:
+                raise _explain_branch(branch, error) from error
+
+
+def compute_blob_sha(content: bytes) -> str:
+    """Compute the id that git gives to a file's content."""
+    header = b"blob %d\0" % len(content)
+    return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
+
+
+def quote_branch(branch: str) -> str:
+    """Quote a branch's name for a path; its slashes stay."""
+    return "/".join(quote_part(part) for part in branch.split("/"))
+
+
+def _check_path(path: str, directory: str) -> None:
+    parts = PurePosixPath(path).parts
+    below = PurePosixPath(path).is_relative_to(directory) and path != directory
+    if not directory or not below or ".." in parts or path.startswith("/"):
+        raise UsageError(f"{path!r} does not lie below {directory!r}", "Only baselines are proposed.")
+
+
+def _explain_branch(branch: str, error: GitHubError) -> GitHubError:
+    mend = "Remove that branch, or let the rules of the repository allow the token to make it."
+    return type(error)(f"the branch {branch} cannot be made: {error.what}", mend, error.status)
+
+
+def _need(value: object, path: str) -> str:
+    text = find_text(value, path)
+    if not text:
+        raise UnreachableError(f"GitHub's answer has no {path}", "Try again later.")
+    return text

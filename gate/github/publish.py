@@ -1,0 +1,256 @@
+"""Telling a finished run's verdict: commit status, comment, job summary, annotations, outputs.
+
+The verdict was decided by the run that measured. Whatever goes wrong here is told as trouble and
+changes nothing about it: each part is tried for itself, the most needed first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gate.decide.outcome import FailOn, compute_exit_code
+from gate.errors import ExitCode
+from gate.fingerprint import compute_environment_id
+from gate.github.artifact import RefusedError, fetch_verdict
+from gate.github.body import Finding, describe_outcome, make_marker, render_body, render_report
+from gate.github.client import GitHubClient
+from gate.github.comment import Action, CommentBoard, Wish, Written
+from gate.github.errors import GitHubError
+from gate.github.events import Event, Target, WorkflowRun, has_moved, resolve_target
+from gate.github.job import MAX_ANNOTATIONS, render_annotation
+from gate.github.rules import describe_touched
+from gate.github.status import CommitStatus, State, set_status
+from gate.github.trusted import Base, make_trusted_verdict
+from gate.records import Outcome, Status, Verdict
+from gate.report.markdown import escape_text
+from gate.report.rows import count_statuses
+
+# Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them.
+_SILENT = frozenset({"action_required", "skipped", "stale"})
+
+
+class CommentWhen(StrEnum):
+    """When a first comment is wanted; one that exists is always kept up to date, unless never."""
+
+    ALWAYS = "always"
+    ON_CHANGE = "on-change"  # whenever it is not a plain PASS
+    ON_FAILURE = "on-failure"  # whenever the gate fails
+    NEVER = "never"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What to publish and how; as the action's inputs of the same names. ``status`` "" sets none."""
+
+    run_id: int
+    artifact_name: str = "compile-gate"
+    comment: CommentWhen = CommentWhen.ON_CHANGE
+    comment_key: str = "default"
+    status: str = "compile-gate"
+    fail_on: FailOn = FailOn.REGRESSION
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Context:
+    """Where to publish: the API, the repository (``owner/name``), what started this job, whose comments."""
+
+    client: GitHubClient
+    repository: str
+    event: Event
+    author: str
+    base: Base
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Publication:
+    """What was told, and what could not be. ``lines`` are annotations, ready to print."""
+
+    outputs: Mapping[str, object] = field(default_factory=dict)
+    summary: str = ""
+    lines: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+
+class _Troubles:
+    """Collects what goes wrong, part by part."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def attempt(self, what: str, do: Callable[[], None]) -> bool:
+        """Do one part, and say whether it went well; GitHub's trouble with it is written down."""
+        try:
+            do()
+        except GitHubError as error:
+            self.lines.append(f"{what}: {error.what}. {error.mend}")
+            return False
+        return True
+
+
+def publish(context: Context, settings: Settings) -> Publication:
+    """Tell the verdict of a run.
+
+    Raises:
+        UsageError: The settings do not fit the event. Nothing that GitHub does is an error here.
+    """
+    troubles = _Troubles()
+    try:
+        target = resolve_target(context.client, context.repository, settings.run_id, context.event)
+        if target.is_outrun or target.run.conclusion in _SILENT:
+            return _make_silence(target)
+        finding = _make_finding(context, settings, target, _find_remark(context, target, troubles))
+    except GitHubError as error:
+        return _make_failure(f"The verdict could not be fetched: {error.what}. {error.mend}")
+    outputs = _describe_finding(finding) | {"pr-number": target.pull.number if target.pull else ""}
+    if settings.status:
+        status = _make_status(finding, settings)
+        is_set = troubles.attempt(
+            "The commit status was not set",
+            lambda: set_status(context.client, context.repository, target.run.head_sha, status),
+        )
+        outputs["status-state"] = status.state.value if is_set else ""
+    written: list[Written] = []
+    if target.pull is not None and settings.comment is not CommentWhen.NEVER:
+        troubles.attempt(
+            "The comment was not written",
+            lambda: written.append(_write_comment(context, settings, target, finding)),
+        )
+    outputs["comment-url"] = written[0].url if written else ""
+    notes = _list_notes(target, settings, written)
+    return Publication(
+        outputs=outputs,
+        summary=_render_summary(finding, notes, troubles.lines),
+        lines=tuple(list_annotations(finding, settings, troubles.lines)),
+        troubles=tuple(troubles.lines),
+    )
+
+
+def _find_remark(context: Context, target: Target, troubles: _Troubles) -> str:
+    """What readers must know before all else: the change moves its own bar."""
+    remarks: list[str] = []
+    pull = target.pull
+    if pull is not None and context.base.rules:
+        troubles.attempt(
+            "The change's files could not be listed",
+            lambda: remarks.append(
+                describe_touched(context.client, context.repository, pull.number, context.base.rules)
+            ),
+        )
+    return "".join(remarks)
+
+
+def _make_finding(context: Context, settings: Settings, target: Target, remark: str) -> Finding:
+    try:
+        verdict = fetch_verdict(context.client, context.repository, target.run, settings.artifact_name)
+    except RefusedError as error:
+        return Finding(run=target.run, refusal=error.refusal)
+    return make_finding(verdict, context.base, target.run, remark)
+
+
+def make_finding(verdict: Verdict, base: Base, run: WorkflowRun, remark: str = "") -> Finding:
+    """Make what may be told of a verdict that anybody could have written."""
+    return Finding(
+        run=run,
+        verdict=make_trusted_verdict(verdict, base, run, remark),
+        counts=count_statuses(verdict),
+        case_count=len(verdict.cases),
+    )
+
+
+def _write_comment(context: Context, settings: Settings, target: Target, finding: Finding) -> Written:
+    if target.pull is None:
+        return Written(action=Action.NOT_WANTED)
+    marker = make_marker(settings.comment_key, target.run)
+    wish = Wish(
+        repository=context.repository,
+        number=target.pull.number,
+        marker=marker,
+        body=render_body(marker, finding),
+        may_create=_is_wanted(finding, settings),
+    )
+    board = CommentBoard(context.client, context.author)
+    return board.write(wish, lambda: has_moved(context.client, context.repository, target))
+
+
+def _is_wanted(finding: Finding, settings: Settings) -> bool:
+    if settings.comment is CommentWhen.ALWAYS:
+        return True
+    if settings.comment is CommentWhen.ON_CHANGE:
+        return finding.outcome is not Outcome.PASS
+    return _compute_code(finding, settings) is not ExitCode.PASS
+
+
+def _compute_code(finding: Finding, settings: Settings) -> ExitCode:
+    return compute_exit_code(finding.outcome, settings.fail_on)
+
+
+def _make_status(finding: Finding, settings: Settings) -> CommitStatus:
+    description = describe_outcome(finding)
+    state = State.SUCCESS if _compute_code(finding, settings) is ExitCode.PASS else State.FAILURE
+    if finding.verdict is None:
+        state = State.ERROR
+    elif state is State.SUCCESS and finding.run.conclusion not in {"success", ""}:
+        # The measuring job knows better than its artifact: something after the verdict failed there.
+        state, description = State.FAILURE, f"{description}; but the run ended: {finding.run.conclusion}"
+    return CommitStatus(context=settings.status, state=state, description=description, url=finding.run.url)
+
+
+def _describe_finding(finding: Finding) -> dict[str, object]:
+    verdict = finding.verdict
+    counts = dict(finding.counts)
+    known = verdict is not None and verdict.environment.device_kind
+    return {
+        "verdict": finding.outcome.value,
+        "regressions": counts.get(Status.REGRESSED, 0),
+        "improvements": counts.get(Status.IMPROVED, 0),
+        "inconclusive": counts.get(Status.INCONCLUSIVE, 0),
+        "cases": finding.case_count,
+        "environment-id": compute_environment_id(verdict.environment) if verdict and known else "",
+        "head-sha": finding.run.head_sha,
+        "status-state": "",
+        "comment-url": "",
+    }
+
+
+def _list_notes(target: Target, settings: Settings, written: list[Written]) -> list[str]:
+    if target.pull is None:
+        return [f"No comment: {target.note}."]
+    if settings.comment is CommentWhen.NEVER:
+        return ["No comment, as the settings ask."]
+    return [f"Comment on pull request {target.pull.number}: {one.action.value}." for one in written]
+
+
+def _render_summary(finding: Finding, notes: list[str], troubles: list[str]) -> str:
+    lines = [*notes, *(f"Trouble: {trouble}" for trouble in troubles)]
+    listed = "\n".join(f"- {escape_text(line)}" for line in lines)
+    return f"{render_report(finding)}\n**Published**\n\n{listed}\n"
+
+
+def list_annotations(finding: Finding, settings: Settings, troubles: list[str]) -> list[str]:
+    """The headline, what regressed, and the troubles: as many of each type as GitHub shows."""
+    failed = _compute_code(finding, settings) is not ExitCode.PASS
+    level = "error" if failed else "notice" if finding.outcome is Outcome.PASS else "warning"
+    lines = [render_annotation(level, describe_outcome(finding))]
+    comparisons = finding.verdict.comparisons if finding.verdict else ()
+    regressed = [one for one in comparisons if one.decides and one.status is Status.REGRESSED]
+    lines += [
+        render_annotation(level, one.sentence, f"compile-gate: {one.case_id} {one.metric}")
+        for one in regressed[: MAX_ANNOTATIONS - 1 - len(troubles)]
+    ]
+    return lines + [render_annotation("warning", trouble) for trouble in troubles]
+
+
+def _make_silence(target: Target) -> Publication:
+    why = target.note if target.is_outrun else f"the run ended with {target.run.conclusion}"
+    text = f"There is nothing to tell: {why}."
+    return Publication(outputs={"head-sha": target.run.head_sha}, summary=f"{escape_text(text)}\n")
+
+
+def _make_failure(trouble: str) -> Publication:
+    return Publication(
+        summary=f"{escape_text(trouble)}\n",
+        lines=(render_annotation("warning", trouble),),
+        troubles=(trouble,),
+    )

@@ -1,0 +1,198 @@
+"""What of somebody else's verdict may be shown: numbers, enums, and cases that the base commit knows.
+
+Every text of the artifact is dropped and written again from what is trusted: the base commit's
+registry and baselines, GitHub's own facts of the run, and fixed sentences. The outcome is not ours
+to change: it counts all comparisons, also those of cases that are not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from gate.decide.advice import list_next_steps, list_notes, note_machine, write_headline
+from gate.decide.finding import Finding
+from gate.decide.outcome import decide_outcome, is_judged
+from gate.decide.wording import describe_finding
+from gate.fingerprint import compute_environment_id
+from gate.github.events import WorkflowRun
+from gate.protocol import Stage
+from gate.records import (
+    Baseline,
+    Case,
+    CaseFailure,
+    Comparison,
+    Environment,
+    Explanation,
+    FailureKind,
+    Metric,
+    Policy,
+    Provenance,
+    Run,
+    Status,
+    Verdict,
+)
+from gate.report.units import render_percent
+
+# Explanations by kind, without the words of whoever measured.
+_EXPLANATIONS: Mapping[str, str] = {
+    "graph_break": "There are new graph breaks; their places are in the run's summary.",
+    "recompile": "It recompiled; the reasons are in the run's summary.",
+    "workload": "The measured model itself changed.",
+    "compile_phase": "The longest phases of the compile are in the run's summary.",
+    "cache": "The second process missed the compile cache.",
+    "machine": "The machine differs from when the baselines were recorded.",
+}
+_IDENTITIES = (
+    ("Same generated code", "The generated code is the same: look at the machine, or outside the graph."),
+    ("The generated code changed", "The generated code changed; the kernels are in the run's summary."),
+)
+_FAILURES: Mapping[FailureKind, str] = {
+    FailureKind.ERROR: "an exception; see the run's log",
+    FailureKind.CRASH: "the process died; see the run's log",
+    FailureKind.KILLED: "the process was killed, most often for want of memory",
+    FailureKind.HANG: "over the time limit",
+    FailureKind.NOT_FINITE: "NaN or infinity",
+}
+_STAGES = frozenset(stage.value for stage in Stage)
+_BLANK = Environment(
+    device_kind="",
+    device_model="",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="",
+    cores=0,
+    threads=0,
+    isa="",
+    torch="",
+    triton="",
+    cuda="",
+    python="",
+    compiler="",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Base:
+    """What the base commit says: its cases, its stored baselines, its policy.
+
+    ``rules`` are the paths of all this in the repository; a change that touches them is flagged.
+    """
+
+    cases: tuple[Case, ...]
+    baselines: tuple[Baseline, ...] = ()
+    policy: Policy = field(default_factory=lambda: Policy(thresholds={}))
+    rules: tuple[str, ...] = ()
+
+
+def make_trusted_verdict(verdict: Verdict, base: Base, run: WorkflowRun, remark: str = "") -> Verdict:
+    """Make a verdict that holds nothing but what may be shown in the repository's own name.
+
+    ``remark`` is one more note, ahead of the others.
+    """
+    known = {case.id: case for case in base.cases}
+    comparisons = tuple(_rewrite(one) for one in verdict.comparisons if one.case_id in known)
+    cases = tuple(known[case.id] for case in verdict.cases if case.id in known)
+    stored = [(compute_environment_id(one.environment), one) for one in base.baselines]
+    environments = {name: one.environment for name, one in stored}
+    used_ids = tuple(name for name in dict.fromkeys(verdict.baseline_environments) if name in environments)
+    used = [one for name, one in stored if name in used_ids and one.case_id in known]
+    environment = environments.get(compute_environment_id(verdict.environment), _BLANK)
+    provenance = Provenance(commit=run.head_sha, created=run.started, run_url=run.url)
+    shown = Run(cases=cases, environment=environment, provenance=provenance, finished=True)
+    judged = any(is_judged(one) for one in comparisons)
+    return replace(
+        verdict,
+        headline=_write_headline(verdict, comparisons, cases),
+        cases=cases,
+        comparisons=comparisons,
+        failures=tuple(_rewrite_failure(one) for one in verdict.failures if one.case_id in known),
+        explanations=_rewrite_explanations(verdict, known, comparisons),
+        next_steps=list_next_steps(verdict.outcome, comparisons, base.policy),
+        notes=(
+            *((remark,) if remark else ()),
+            *_note_unknown(verdict, cases),
+            *_note_environment(environment),
+            *list_notes(shown, comparisons, used, base.policy),
+            *note_machine(verdict.machine, judged=judged),
+        ),
+        environment=environment,
+        provenance=provenance,
+        baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
+        baseline_environments=used_ids,
+    )
+
+
+def _rewrite(comparison: Comparison) -> Comparison:
+    finding = Finding(
+        status=comparison.status,
+        reason=comparison.reason,
+        baseline=comparison.baseline,
+        candidate=comparison.candidate,
+        change=comparison.change,
+    )
+    sentence = describe_finding(comparison.metric, finding, comparison.threshold)
+    return replace(comparison, sentence=sentence)
+
+
+def _rewrite_failure(failure: CaseFailure) -> CaseFailure:
+    return CaseFailure(
+        case_id=failure.case_id,
+        trial=failure.trial,
+        kind=failure.kind,
+        stage=failure.stage if failure.stage in _STAGES else "unknown",
+        message=_FAILURES[failure.kind],
+    )
+
+
+def _rewrite_explanations(
+    verdict: Verdict, known: Mapping[str, Case], comparisons: Iterable[Comparison]
+) -> tuple[Explanation, ...]:
+    """Fixed sentences for each kind of evidence that a case has, each once."""
+    changes = {(one.case_id, one.metric): one.change.centre for one in comparisons if one.change}
+    written = (
+        Explanation(case_id=one.case_id, kind=one.kind, sentence=_explain(one, changes))
+        for one in verdict.explanations
+        if one.case_id in known
+    )
+    return tuple(dict.fromkeys(one for one in written if one.sentence))
+
+
+def _explain(explanation: Explanation, changes: Mapping[tuple[str, Metric], float]) -> str:
+    if explanation.kind == "identity":
+        return next((text for start, text in _IDENTITIES if explanation.sentence.startswith(start)), "")
+    if explanation.kind != "eager":
+        return _EXPLANATIONS.get(explanation.kind, "")
+    eager = changes.get((explanation.case_id, Metric.EAGER_LATENCY))
+    compiled = changes.get((explanation.case_id, Metric.COMPILED_LATENCY))
+    if eager is None or compiled is None:
+        return ""
+    return f"Eager moved by {render_percent(eager)}, compiled by {render_percent(compiled)} (+ is slower)."
+
+
+def _write_headline(verdict: Verdict, comparisons: tuple[Comparison, ...], cases: tuple[Case, ...]) -> str:
+    if decide_outcome(comparisons) is verdict.outcome:
+        return write_headline(verdict.outcome, comparisons, cases)
+    return "What decided it is in cases that the base commit's registry does not have."
+
+
+def _note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[str, ...]:
+    unknown = len(verdict.cases) - len(cases)
+    if not unknown:
+        return ()
+    shown = {case.id for case in cases}
+    rows = [one for one in verdict.comparisons if one.decides and one.case_id not in shown]
+    worse = sum(one.status in {Status.REGRESSED, Status.FAILED, Status.MISSING} for one in rows)
+    many = f"{unknown} {'case is' if unknown == 1 else 'cases are'}"
+    sentence = (
+        f"{many} not in the base commit's registry and not shown here; they count all the same"
+        f" ({worse} of their {len(rows)} comparisons regressed or failed): see the run's summary."
+    )
+    return (sentence,)
+
+
+def _note_environment(environment: Environment) -> tuple[str, ...]:
+    if environment is not _BLANK:
+        return ()
+    return ("The machine is none that the base commit has baselines of.",)

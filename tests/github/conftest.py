@@ -1,0 +1,37 @@
+"""Fixtures of the GitHub tests: the fake GitHub, a clock that never waits, a client of both."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # so that every test here can `import fake`
+
+from fake.clock import FakeClock
+from fake.server import TOKEN, FakeGitHub
+
+from gate.github.client import GitHubClient, Patience
+
+
+@pytest.fixture(params=["api.github.com"])
+def github(request: pytest.FixtureRequest) -> Iterator[FakeGitHub]:
+    """A fake GitHub; every exchange must have kept GitHub's contract when the test ends."""
+    with FakeGitHub(request.param) as fake:
+        yield fake
+    assert fake.violations == []
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """Time that passes only when somebody sleeps."""
+    return FakeClock()
+
+
+@pytest.fixture
+def client(github: FakeGitHub, clock: FakeClock) -> GitHubClient:
+    """A client of the fake GitHub that waits by the fake clock."""
+    patience = Patience(clock=clock, exchange_s=2.0)
+    return GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience)

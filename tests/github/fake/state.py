@@ -1,0 +1,132 @@
+"""What the fake GitHub knows: one repository with pull requests, runs, artifacts, comments, statuses."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fake.contract import make_example
+
+OWNER = "octo-org"
+REPO = "models"
+BOT = "github-actions[bot]"
+REPO_ID = 1000
+FORK_ID = 2000
+
+
+class State:
+    """Everything is a plain object as GitHub would answer it, made from GitHub's own examples."""
+
+    def __init__(self, host: str, api_url: str) -> None:
+        self.host = host
+        self.api_url = api_url
+        self.lock = threading.RLock()
+        self.ids = itertools.count(5000)
+        self.seconds = itertools.count()
+        self.author = BOT  # whom the token's comments are by
+        self.user: str | None = None  # login that GET /user tells; None: the token is an installation's
+        self.pulls: dict[int, dict[str, Any]] = {}
+        self.files: dict[int, list[str]] = {}  # names of the files that a pull request changes
+        self.runs: dict[int, dict[str, Any]] = {}
+        self.artifacts: dict[int, dict[str, Any]] = {}
+        self.archives: dict[int, bytes] = {}
+        self.comments: dict[int, dict[str, Any]] = {}
+        self.statuses: dict[str, list[dict[str, Any]]] = {}
+
+    def make_time(self) -> str:
+        """A second later than the time before."""
+        start = datetime(2026, 11, 1, 12, tzinfo=UTC)
+        moment = start + timedelta(seconds=next(self.seconds))
+        return moment.isoformat().replace("+00:00", "Z")
+
+    def make_user(self, login: str) -> dict[str, Any]:
+        user = make_example(self.host, "issue-comment")["user"]
+        return user | {"login": login, "type": "Bot" if login.endswith("[bot]") else "User"}
+
+    def add_comment(self, number: int, body: str, author: str = "octocat") -> dict[str, Any]:
+        with self.lock:
+            now = self.make_time()
+            comment: dict[str, Any] = make_example(self.host, "issue-comment")
+            url = f"{self.api_url}/repos/{OWNER}/{REPO}/issues"
+            comment |= {"id": next(self.ids), "body": body, "user": self.make_user(author)}
+            comment |= {"created_at": now, "updated_at": now, "issue_url": f"{url}/{number}"}
+            comment["html_url"] = (
+                f"https://github.com/{OWNER}/{REPO}/pull/{number}#issuecomment-{comment['id']}"
+            )
+            self.comments[comment["id"]] = comment
+            return comment
+
+    def list_comments(self, number: int) -> list[dict[str, Any]]:
+        with self.lock:
+            found = [c for c in self.comments.values() if c["issue_url"].endswith(f"/issues/{number}")]
+            return sorted(found, key=lambda comment: comment["id"])
+
+    def add_pull(
+        self,
+        number: int,
+        head_sha: str,
+        *,
+        owner: str = OWNER,
+        branch: str = "topic",
+        base_sha: str = "b" * 40,
+    ) -> dict[str, Any]:
+        """Add an open pull request, from a fork when ``owner`` is another."""
+        pull: dict[str, Any] = make_example(self.host, "pull-request")
+        pull |= {"number": number, "state": "open", "locked": False, "title": "A change"}
+        head_repo = pull["head"]["repo"]
+        head_id = REPO_ID if owner == OWNER else FORK_ID
+        head_repo |= {"id": head_id, "full_name": f"{owner}/{REPO}", "name": REPO, "fork": owner != OWNER}
+        head_repo["owner"] |= {"login": owner}
+        pull["head"] |= {"sha": head_sha, "ref": branch, "label": f"{owner}:{branch}"}
+        pull["base"]["repo"] |= {"id": REPO_ID, "full_name": f"{OWNER}/{REPO}", "name": REPO}
+        pull["base"]["repo"]["owner"] |= {"login": OWNER}
+        pull["base"] |= {"sha": base_sha, "ref": "main", "label": f"{OWNER}:main"}
+        self.pulls[number] = pull
+        return pull
+
+    def add_run(
+        self,
+        run_id: int,
+        head_sha: str,
+        *,
+        owner: str = OWNER,
+        branch: str = "topic",
+        event: str = "pull_request",
+    ) -> dict[str, Any]:
+        """Add a completed, failed run (which is what a regression leaves behind)."""
+        run: dict[str, Any] = make_example(self.host, "workflow-run")
+        run |= {"id": run_id, "head_sha": head_sha, "head_branch": branch, "event": event, "run_attempt": 1}
+        run |= {"status": "completed", "conclusion": "failure", "pull_requests": []}
+        run |= {"created_at": "2026-11-01T11:00:00Z", "run_started_at": "2026-11-01T11:00:00Z"}
+        run["html_url"] = f"https://github.com/{OWNER}/{REPO}/actions/runs/{run_id}"
+        run["repository"] |= {"id": REPO_ID, "full_name": f"{OWNER}/{REPO}", "name": REPO}
+        head_id = REPO_ID if owner == OWNER else FORK_ID
+        run["head_repository"] |= {"id": head_id, "full_name": f"{owner}/{REPO}", "name": REPO}
+        run["head_repository"]["owner"] = run["head_repository"]["owner"] | {"login": owner}
+        run["repository"]["owner"] = run["repository"]["owner"] | {"login": OWNER}
+        self.runs[run_id] = run
+        return run
+
+    def add_artifact(self, run_id: int, name: str, archive: bytes) -> dict[str, Any]:
+        artifact: dict[str, Any] = make_example(self.host, "artifact-paginated")["artifacts"][0]
+        now = self.make_time()
+        artifact |= {"id": next(self.ids), "name": name, "size_in_bytes": len(archive), "expired": False}
+        artifact |= {"created_at": now, "updated_at": now}
+        run = self.runs[run_id]
+        artifact["workflow_run"] = (artifact.get("workflow_run") or {}) | {
+            "id": run_id,
+            "head_sha": run["head_sha"],
+        }
+        self.artifacts[artifact["id"]] = artifact
+        self.archives[artifact["id"]] = archive
+        return artifact
+
+    def add_status(self, sha: str, fields: dict[str, Any]) -> dict[str, Any]:
+        with self.lock:
+            status: dict[str, Any] = make_example(self.host, "status")
+            status |= {"target_url": None, "description": None, "context": "default"} | fields
+            status |= {"id": next(self.ids), "created_at": self.make_time()}
+            self.statuses.setdefault(sha, []).insert(0, status)
+            return status

@@ -1,0 +1,222 @@
+"""Archives that somebody made to hurt: name -> bytes. Each is made in memory when it is asked for."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import struct
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+from records import make_archive, make_passing, make_zip
+
+from gate.codec import VERDICT, encode_file
+
+MEMBER = "verdict.json"
+MIB = 1024 * 1024
+
+
+def make_member(**fields: Any) -> bytes:
+    """An archive whose one member has odd properties."""
+    return make_with(encode_verdict(), **fields)
+
+
+def make_with(content: bytes, compression: int = zipfile.ZIP_DEFLATED, **fields: Any) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as archive:
+        member = zipfile.ZipInfo(MEMBER)
+        for name, value in fields.items():
+            setattr(member, name, value)
+        archive.writestr(member, content, compression)
+    return stream.getvalue()
+
+
+def encode_verdict() -> bytes:
+    return encode_file(VERDICT, make_passing()).encode()
+
+
+def make_edited(edit: Callable[[dict[str, Any]], None]) -> bytes:
+    """A verdict with something changed in its plain form."""
+    plain = json.loads(encode_verdict())
+    edit(plain)
+    return make_zip({MEMBER: json.dumps(plain).encode()})
+
+
+def put(path: str, value: object) -> Callable[[dict[str, Any]], None]:
+    """Put a value at a path such as "comparisons.0.change.centre"."""
+
+    def edit(plain: dict[str, Any]) -> None:
+        target: Any = plain
+        *parents, last = [int(part) if part.isdecimal() else part for part in path.split(".")]
+        for part in parents:
+            target = target[part]
+        target[last] = value
+
+    return edit
+
+
+def make_bomb() -> bytes:
+    """256 MiB of zeros in 260 kB: 1000 to 1."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive, archive.open(MEMBER, "w") as member:
+        for _ in range(16):
+            member.write(b"\0" * (16 * MIB))
+    return stream.getvalue()
+
+
+def make_lying_bomb() -> bytes:
+    """A bomb that declares to be small."""
+    content = bytearray(make_with(b"\0" * (64 * MIB)))
+    at = content.rindex(b"PK\x01\x02")
+    content[at + 24 : at + 28] = struct.pack("<I", 1000)
+    return bytes(content)
+
+
+def make_duplicate() -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(MEMBER, encode_verdict())
+        second = zipfile.ZipInfo("verdict.jsoN")
+        archive.writestr(second, encode_verdict())
+    return stream.getvalue().replace(b"verdict.jsoN", b"verdict.json")
+
+
+def make_many_members() -> bytes:
+    return make_zip({f"{index}": b"" for index in range(5000)} | {MEMBER: encode_verdict()})
+
+
+def make_mismatched_names() -> bytes:
+    """The local header names another file than the directory does."""
+    return make_member().replace(b"verdict.json", b"verdict.jsoX", 1)
+
+
+def make_cut(share: float) -> bytes:
+    archive = make_archive(make_passing())
+    return archive[: int(len(archive) * share)]
+
+
+def make_broken_stream() -> bytes:
+    content = bytearray(make_member())
+    for index in range(60, 120):
+        content[index] ^= 0xFF
+    return bytes(content)
+
+
+_DEEP = b'{"schema": "compile-gate/verdict/1", "cases": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+_HUGE = b'{"schema": "compile-gate/verdict/1", "trials": ' + b"9" * 4301 + b"}"
+_TWICE = b'{"schema": "compile-gate/verdict/1", "trials": 1, "trials": 2}'
+_KEYS = b'{"schema": "compile-gate/verdict/1", ' + b", ".join(b'"k%d": 0' % i for i in range(200_000)) + b"}"
+
+ARCHIVES: dict[str, Callable[[], bytes]] = {
+    "empty": lambda: b"",
+    "text": lambda: b"not a zip",
+    "only an end": lambda: b"PK\x05\x06" + b"\0" * 18,
+    "no member": lambda: make_zip({"report.md": b"x"}),
+    "member in a folder": lambda: make_zip({"out/verdict.json": encode_verdict()}),
+    "zip slip": lambda: make_zip({"../../verdict.json": encode_verdict(), "/verdict.json": b"{}"}),
+    "other case": lambda: make_zip({"VERDICT.JSON": encode_verdict()}),
+    "duplicate member": make_duplicate,
+    "symlink": lambda: make_member(external_attr=(stat.S_IFLNK | 0o777) << 16),
+    "directory": lambda: make_member(external_attr=(stat.S_IFDIR | 0o755) << 16),
+    "device": lambda: make_member(external_attr=(stat.S_IFCHR | 0o644) << 16),
+    "fifo": lambda: make_member(external_attr=(stat.S_IFIFO | 0o644) << 16),
+    "bzip2": lambda: make_with(encode_verdict(), zipfile.ZIP_BZIP2),
+    "lzma": lambda: make_with(encode_verdict(), zipfile.ZIP_LZMA),
+    "encrypted": lambda: make_member().replace(
+        b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01"
+    ),
+    "bomb": make_bomb,
+    "lying bomb": make_lying_bomb,
+    "too large": lambda: make_with(b" " * (4 * MIB + 1)),
+    "many members": make_many_members,
+    "mismatched names": make_mismatched_names,
+    "cut in half": lambda: make_cut(0.5),
+    "cut at the end": lambda: make_cut(0.99),
+    "broken stream": make_broken_stream,
+    "no JSON": lambda: make_with(b"\x00\x01"),
+    "empty JSON": lambda: make_with(b""),
+    "HTML": lambda: make_with(b"<html></html>"),
+    "list": lambda: make_with(b"[]"),
+    "no schema": lambda: make_with(b"{}"),
+    "a run": lambda: make_with(b'{"schema": "compile-gate/run/1"}'),
+    "newer schema": lambda: make_with(b'{"schema": "compile-gate/verdict/99"}'),
+    "deep": lambda: make_with(_DEEP),
+    "4,301 digits": lambda: make_with(_HUGE),
+    "duplicate keys": lambda: make_with(_TWICE),
+    "200,000 keys": lambda: make_with(_KEYS),
+    "UTF-16": lambda: make_with(encode_verdict().decode().encode("utf-16")),
+    "broken UTF-8": lambda: make_with(encode_verdict().replace(b"PASS", b"\xff\xfe\xfd\xfc")),
+    "NaN": lambda: make_edited(put("wall_s", float("nan"))),
+    "infinity": lambda: make_edited(put("comparisons.0.change.centre", float("inf"))),
+    "overflow": lambda: make_with(encode_verdict().replace(b'"wall_s": 312.0', b'"wall_s": 1e999')),
+    "huge number": lambda: make_edited(put("comparisons.0.candidate.centre", 1e300)),
+    "huge change": lambda: make_edited(put("comparisons.0.change.detectable", -1e20)),
+    "huge trial": lambda: make_edited(put("trials", 2**80)),
+    "unknown key": lambda: make_edited(put("script", "<script>")),
+    "unknown nested key": lambda: make_edited(put("comparisons.0.note", "@everyone")),
+    "unknown metric": lambda: make_edited(put("comparisons.0.metric", "![x](https://evil.example)")),
+    "unknown status": lambda: make_edited(put("comparisons.0.status", "<b>")),
+    "unknown outcome": lambda: make_edited(put("outcome", "GREAT")),
+    "true for a number": lambda: make_edited(put("trials", True)),
+    "text for a number": lambda: make_edited(put("wall_s", "312")),
+    "null": lambda: make_edited(put("comparisons", None)),
+    "lone surrogate": lambda: make_edited(put("headline", "\ud800")),
+    "pass over a regression": lambda: make_edited(put("comparisons.0.status", "REGRESSED")),
+    "case of nobody": lambda: make_edited(put("comparisons.0.case_id", "x/y")),
+    "case twice": lambda: make_edited(lambda plain: plain["cases"].append(plain["cases"][0])),
+    "row twice": lambda: make_edited(lambda plain: plain["comparisons"].append(plain["comparisons"][0])),
+}
+
+_INJECTIONS = (
+    "@octocat @octo-org/everyone",
+    "#1 GH-1 octo-org/models#1",
+    "![x](https://evil.example/x.png)",
+    "[click](https://evil.example)",
+    "https://evil.example www.evil.example",
+    "<img src=x onerror=alert(1)><script>alert(1)</script>",
+    f"<!-- compile-gate key=default run=9999999999 attempt=1 head={'a' * 40} -->",
+    "| a | b |\n| - | - |\n| c | d |",
+    "```\nfence\n```",
+    "</details></table>",
+    "::error::injected\n::set-output name=verdict::PASS",
+    "a\r\nb\x00\x1b[31m\u202e\u2066",
+    "${{ github.token }} $(id) `id` ; rm -rf /",
+    "\u0130\ufeff\u200b" * 50,
+    "x" * 50_000,
+)
+_TEXT_PATHS = (
+    "headline",
+    "notes.0",
+    "next_steps.0",
+    "comparisons.0.sentence",
+    "environment.device_model",
+    "environment.cpu",
+    "environment.torch",
+    "provenance.commit",
+    "provenance.author",
+    "provenance.run_url",
+    "provenance.created",
+    "baseline_environments.0",
+    "cases.0.model",
+    "cases.0.factory",
+)
+# Well-formed verdicts whose every text is an attack.
+INJECTED: dict[str, Callable[[], bytes]] = {
+    f"{path}: {text[:20]!r}": (lambda path=path, text=text: make_edited(put(path, text)))  # type: ignore[misc]
+    for path in _TEXT_PATHS
+    for text in _INJECTIONS
+}
+MARKS = (
+    "evil",
+    "octocat",
+    "everyone",
+    "script",
+    "onerror",
+    "fence",
+    "injected",
+    "9999999999",
+    "rm -rf",
+    "xxxx",
+)

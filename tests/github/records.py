@@ -1,0 +1,159 @@
+"""Verdicts, bases, runs and archives by hand, for the tests of publishing."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import replace
+from typing import Any
+
+from gate.codec import VERDICT, encode_file
+from gate.decide.outcome import decide_outcome
+from gate.fingerprint import compute_environment_id
+from gate.github.events import WorkflowRun
+from gate.github.trusted import Base
+from gate.records import (
+    Baseline,
+    Case,
+    Change,
+    Comparison,
+    Environment,
+    Estimate,
+    MachineShift,
+    Metric,
+    Policy,
+    Provenance,
+    Reason,
+    Status,
+    Threshold,
+    Verdict,
+)
+
+SHA = "a" * 40
+ENVIRONMENT = Environment(
+    device_kind="cuda",
+    device_model="NVIDIA H200",
+    device_uuid="GPU-1",
+    driver="580.95",
+    clocks="locked 1410 MHz",
+    cpu="AMD EPYC 9654",
+    cores=96,
+    threads=2,
+    isa="avx512",
+    torch="2.13.0",
+    triton="3.6.0",
+    cuda="13.0",
+    python="3.12",
+    compiler="g++ 13.3.0",
+)
+ENVIRONMENT_ID = compute_environment_id(ENVIRONMENT)
+CASES = tuple(
+    Case(id=f"{model}/inference-float32-smoke-default", model=model, factory=f"bench:{model}")
+    for model in ("bert", "resnet50", "unet")
+)
+RUN = WorkflowRun(
+    id=100,
+    attempt=1,
+    event="pull_request",
+    conclusion="failure",
+    head_sha=SHA,
+    head_branch="topic",
+    head_owner="octo-org",
+    head_repository=1000,
+    repository=1000,
+    started="2026-11-01T11:00:00Z",
+    url="https://github.com/octo-org/models/actions/runs/100",
+)
+
+
+def make_base(cases: tuple[Case, ...] = CASES) -> Base:
+    """A base commit with baselines of three weeks ago."""
+    provenance = Provenance(commit="c" * 40, created="2026-10-11T08:00:00+00:00", author="Ada")
+    baselines = tuple(
+        Baseline(case_id=case.id, definition="", environment=ENVIRONMENT, provenance=provenance, trials={})
+        for case in cases
+    )
+    return Base(cases=cases, baselines=baselines, policy=Policy(thresholds={}, today="2026-11-01"))
+
+
+def make_estimate(centre: float) -> Estimate:
+    return Estimate(centre=centre, low=centre * 0.99, high=centre * 1.01, noise=0.01, n=3)
+
+
+def make_comparison(
+    case: Case, metric: Metric, status: Status, reason: Reason, values: tuple[float, float] = (0.01, 0.01)
+) -> Comparison:
+    """A comparison with numbers; the change is of the fraction that the values say."""
+    before, after = values
+    centre = after / before - 1.0 if before else after
+    return Comparison(
+        case_id=case.id,
+        metric=metric,
+        status=status,
+        reason=reason,
+        sentence="Text of whoever measured.",
+        decides=True,
+        baseline=make_estimate(before),
+        candidate=make_estimate(after),
+        change=Change(centre=centre, low=centre - 0.02, high=centre + 0.02, detectable=0.04),
+        threshold=Threshold(relative=0.05, absolute=20e-6),
+    )
+
+
+def make_unchanged(case: Case) -> tuple[Comparison, ...]:
+    return tuple(
+        make_comparison(case, metric, Status.UNCHANGED, Reason.WITHIN_NOISE)
+        for metric in (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
+    )
+
+
+def make_regressed(case: Case) -> tuple[Comparison, ...]:
+    slower = make_comparison(
+        case, Metric.COMPILED_LATENCY, Status.REGRESSED, Reason.BEYOND_BAR, (0.0121, 0.0158)
+    )
+    return (slower, make_unchanged(case)[1])
+
+
+def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **more: Any) -> Verdict:
+    """A verdict whose outcome follows from its comparisons."""
+    verdict = Verdict(
+        outcome=decide_outcome(comparisons),
+        headline="Headline of whoever measured.",
+        cases=cases,
+        comparisons=comparisons,
+        failures=(),
+        explanations=(),
+        next_steps=("Next step of whoever measured.",),
+        notes=("Note of whoever measured.",),
+        machine=MachineShift(canary=0.004, suite=-0.002, known=True),
+        environment=ENVIRONMENT,
+        provenance=Provenance(commit="d" * 40, author="Mallory"),
+        baseline_environments=(ENVIRONMENT_ID,),
+        trials=9,
+        wall_s=312.0,
+        toolchain_s=9.0,
+        overhead_s=14.0,
+    )
+    return replace(verdict, **more)
+
+
+def make_passing(**more: Any) -> Verdict:
+    return make_verdict(*(row for case in CASES for row in make_unchanged(case)), **more)
+
+
+def make_failing(**more: Any) -> Verdict:
+    rows = (*make_regressed(CASES[0]), *make_unchanged(CASES[1]), *make_unchanged(CASES[2]))
+    return make_verdict(*rows, **more)
+
+
+def make_archive(verdict: Verdict) -> bytes:
+    """The artifact as the measuring job uploads it."""
+    return make_zip({"verdict.json": encode_file(VERDICT, verdict).encode(), "report.md": b"# Report"})
+
+
+def make_zip(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()

@@ -1,0 +1,73 @@
+"""Hand-made runs of a refresh, and the context of its jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fake.server import TOKEN, FakeGitHub
+from fake.state import REPO_ID
+
+from gate.github.context import JobContext
+from gate.metrics import SPECS
+from gate.records import Case, Environment, Metric, Policy, Provenance, Run, Trial
+
+CASE = "bert/inference-float32-smoke-default"
+OTHER = "lstm/training-float32-smoke-default"
+ENVIRONMENT = Environment(
+    device_kind="cpu",
+    device_model="AMD EPYC 7763",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="AMD EPYC 7763",
+    cores=4,
+    threads=2,
+    isa="avx2",
+    torch="2.13.0",
+    triton="",
+    cuda="",
+    python="3.12",
+    compiler="g++ 12.2.0",
+)
+POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
+
+
+def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CASE,), **changes: Any) -> Run:
+    """Make a run of three trials a case; only the compiled latency and the graph breaks are measured."""
+    trials = tuple(
+        Trial(
+            case_id=case_id,
+            index=index,
+            samples={
+                Metric.COMPILED_LATENCY: (latency_s, latency_s, latency_s),
+                Metric.GRAPH_BREAKS: (0.0,),
+            },
+        )
+        for case_id in cases
+        for index in range(3)
+    )
+    run = {
+        "cases": tuple(Case(id=name, model=name.split("/")[0], definition="d1") for name in cases),
+        "environment": ENVIRONMENT,
+        "provenance": Provenance(commit=commit, created="2026-11-01T10:00:00Z", author="mallory <b>"),
+        "trials": trials,
+        "trials_planned": 3,
+        "finished": True,
+    }
+    return Run(**(run | changes))
+
+
+def make_context(github: FakeGitHub, event_name: str, event: dict[str, Any], sha: str = "") -> JobContext:
+    """Make the context of a job on the fake GitHub; the event names the repository as GitHub would."""
+    return JobContext(
+        repository="octo-org/models",
+        api_url=github.api_url,
+        server_url="https://github.com",
+        event_name=event_name,
+        sha=sha,
+        run_id="77",
+        workspace=Path.cwd(),
+        event={"repository": {"id": REPO_ID, "full_name": "octo-org/models"}, **event},
+        token=TOKEN,
+    )

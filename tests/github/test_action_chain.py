@@ -1,0 +1,232 @@
+"""Whole chains through the shipped action: command to pull request, red check to comment.
+
+Jobs are separate, as on GitHub: nothing but outputs and artifacts goes from one to the next.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from action.composite import ActionRun, Job, run_composite
+from action.samples import ACTION, commit, make_bare_python, make_job
+from deliveries import make_workflow_run
+from fake.git_routes import BareRepository
+from fake.server import TOKEN, FakeGitHub
+from fake.state import BOT, REPO_ID
+from records import CASES, SHA, make_archive, make_passing, make_regressed, make_verdict, make_zip
+from refreshes import CASE, ENVIRONMENT, make_run
+
+from gate.codec import RUN, encode_file
+from gate.fingerprint import compute_environment_id
+
+RUN_ID = 77
+STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
+    return make_bare_python(tmp_path_factory.mktemp("bare python"))
+
+
+@pytest.fixture
+def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+    """The repository: a default branch, a topic branch, pull request 7 from it, and two people."""
+    repository = BareRepository.create(tmp_path / "bare.git")
+    repository.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
+    head = repository.commit({"gate.yml": "version: 1\n", "model.py": "x = 1\n"}, branch="topic")
+    github.state.git = repository  # type: ignore[attr-defined]
+    github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
+    github.state.add_pull(7, head, branch="topic")
+    github.state.add_run(RUN_ID, head)
+    return repository
+
+
+class Jobs:
+    """Runs the action in a fresh job each time, in a clone of the default branch."""
+
+    def __init__(self, github: FakeGitHub, git: BareRepository, python: Path, place: Path) -> None:
+        self._github, self._git, self._python, self._place = github, git, python, place
+        self._count = 0
+        self.logs: list[str] = []
+
+    def run(self, name: str, event: dict[str, Any], inputs: dict[str, str]) -> ActionRun:
+        self._count += 1
+        job: Job = make_job(self._place / f"job {self._count}", {"repository": {"id": REPO_ID}, **event})
+        job.environ |= {"GITHUB_API_URL": self._github.api_url, "GITHUB_EVENT_NAME": name, "no_proxy": "*"}
+        shutil.rmtree(job.workspace)
+        clone = ["git", "clone", "--quiet", "--branch", "main", str(self._git.path), str(job.workspace)]
+        subprocess.run(clone, check=True, capture_output=True)
+        run = run_composite(ACTION, job, {"python": str(self._python), "token": TOKEN, **inputs})
+        self.logs += [run.log, run.summary, json.dumps(run.outputs)]
+        return run
+
+
+@pytest.fixture
+def jobs(github: FakeGitHub, git: BareRepository, bare_python: Path, tmp_path: Path) -> Jobs:
+    """Jobs on this repository; the token must be in nothing that any of them said."""
+    return Jobs(github, git, bare_python, tmp_path)
+
+
+def make_comment(author: str, body: str) -> dict[str, Any]:
+    return {
+        "action": "created",
+        "issue": {"number": 7, "pull_request": {}},
+        "comment": {"body": body, "user": {"login": author, "type": "User"}, "author_association": "OWNER"},
+    }
+
+
+def leave_run(github: FakeGitHub, head: str, members: dict[str, bytes] | None = None) -> None:
+    """Leave the artifact that the job that measures leaves."""
+    content = encode_file(RUN, make_run(head)).encode()
+    github.state.add_artifact(RUN_ID, "compile-gate", make_zip(members or {"run.json": content}))
+
+
+def pass_outputs(workflow: str, job: str, outputs: dict[str, str]) -> dict[str, str]:
+    """Give a job of a workflow what it says it takes from the outputs of the job that authorised."""
+    steps = yaml.safe_load((ACTION.parent / ".github" / "workflows" / workflow).read_text())["jobs"][job][
+        "steps"
+    ]
+    given = {}
+    for name, value in steps[-1]["with"].items():
+        needed = str(value).removeprefix("${{ needs.authorize.outputs.").removesuffix(" }}")
+        if needed in outputs:
+            given[name] = outputs[needed]
+    return given
+
+
+def test_a_comment_becomes_a_pull_request(jobs: Jobs, github: FakeGitHub, git: BareRepository) -> None:
+    """Authorised by permission, measured at the pinned commit, proposed, wired as the workflow is."""
+    event = make_comment("ada", "/refresh-baselines select=bert/*")
+    head = git.find_ref("heads/topic")
+
+    authorized = jobs.run("issue_comment", event, {"mode": "authorize-command"})
+    assert authorized.succeeded, authorized.log
+    leave_run(github, head)
+    given = pass_outputs("gate-refresh.yml", "propose", authorized.outputs)
+    proposed = jobs.run("issue_comment", event, {"mode": "propose-baselines", **given})
+
+    assert proposed.succeeded, proposed.log
+    assert authorized.outputs["authorized"] == "true"
+    assert given == {"head-sha": head, "head-ref": "topic", "pr-number": "7"}
+    (pull,) = (pull for number, pull in github.state.pulls.items() if number != 7)
+    assert proposed.outputs["pull-request-url"] == pull["html_url"]
+    branch = "compile-gate/baselines/pr-7"
+    assert git.run("diff", "--name-only", f"{head}..{branch}") == STORED
+    assert json.loads(git.read(f"{branch}:{STORED}"))["provenance"]["author"] == "ada"
+    assert not any(TOKEN in text for text in jobs.logs)
+
+
+def test_a_reader_gets_nothing(jobs: Jobs, github: FakeGitHub) -> None:
+    """Refused, whatever the event calls them; the following jobs see ``authorized`` false."""
+    run = jobs.run("issue_comment", make_comment("eve", "/refresh-baselines"), {"mode": "authorize-command"})
+
+    assert (run.steps[0].code, run.outputs["authorized"], run.outputs["head-sha"]) == (2, "false", "")
+    assert "eve may not refresh baselines" in run.log
+    assert github.list_writes() == []
+
+
+def test_other_comments_are_no_error(jobs: Jobs) -> None:
+    """The job ends well and nothing follows."""
+    run = jobs.run("issue_comment", make_comment("eve", "nice"), {"mode": "authorize-command"})
+
+    assert (run.succeeded, run.outputs["authorized"]) == (True, "false")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"verdict.json": b"{}"},
+        {"run.json": b"not JSON"},
+        {"run.json": b'{"schema": "compile-gate/run/1"}'},
+        {"../run.json": b"{}"},
+        {"run.json": b"[" * 100_000},
+        {"run.json": b'{"schema": "compile-gate/run/1", "wall_s": ' + b"9" * 5000 + b"}"},
+        {"run.json": b" " * (40 * 1024 * 1024)},
+    ],
+    ids=["another file", "no JSON", "empty", "outside", "deep", "long number", "large"],
+)
+def test_a_hostile_run_proposes_nothing(
+    jobs: Jobs, github: FakeGitHub, git: BareRepository, members: dict[str, bytes]
+) -> None:
+    """Whatever measured code left in place of a run: a message, exit code 2, and nothing written."""
+    head = git.find_ref("heads/topic")
+    leave_run(github, head, members)
+
+    run = jobs.run(
+        "workflow_dispatch", {}, {"mode": "propose-baselines", "head-sha": head, "head-ref": "topic"}
+    )
+
+    assert run.steps[0].code == 2
+    assert "Traceback" not in run.log
+    assert github.list_writes() == []
+
+
+def test_a_red_check_becomes_a_comment_and_a_status(
+    jobs: Jobs, github: FakeGitHub, git: BareRepository
+) -> None:
+    """The publishing job, started by a run that failed, tells what its artifact says."""
+    verdict = make_verdict(*make_regressed(CASES[0]))
+    github.state.runs[RUN_ID] |= {"head_sha": SHA}
+    github.state.pulls[7]["head"] |= {"sha": SHA}
+    github.state.add_artifact(RUN_ID, "compile-gate", make_archive(verdict))
+    models = "".join(
+        f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{size: smoke}}]}}\n"
+        for case in CASES
+    )
+    git.commit({"gate.yml": f"version: 1\nreference_models: false\nmodels:\n{models}"}, branch="main")
+
+    run = jobs.run("workflow_run", make_workflow_run(github.state.runs[RUN_ID]), {"mode": "publish"})
+
+    assert run.succeeded, run.log
+    assert github.state.comments, run.log
+    (comment,) = github.state.comments.values()
+    assert comment["user"]["login"] == BOT
+    assert run.outputs["comment-url"] == comment["html_url"]
+    assert run.outputs["status-state"] == "failure"
+    assert run.outputs["verdict"] == verdict.outcome.value
+    assert run.outputs["pr-number"] == "7"
+    assert "::stop-commands::" not in run.log  # or its own annotations would be dropped
+    assert not any(TOKEN in text for text in jobs.logs)
+
+
+def test_a_pass_needs_no_comment(jobs: Jobs, github: FakeGitHub) -> None:
+    """By default the first comment is written when there is something to say."""
+    github.state.runs[RUN_ID] |= {"head_sha": SHA, "conclusion": "success"}
+    github.state.pulls[7]["head"] |= {"sha": SHA}
+    github.state.add_artifact(RUN_ID, "compile-gate", make_archive(make_passing()))
+
+    run = jobs.run("workflow_run", make_workflow_run(github.state.runs[RUN_ID]), {"mode": "publish"})
+
+    assert run.succeeded, run.log
+    assert (run.outputs["status-state"], run.outputs["comment-url"]) == ("success", "")
+    assert github.state.comments == {}
+
+
+def test_outputs_that_commands_set_are_declared(jobs: Jobs, github: FakeGitHub, git: BareRepository) -> None:
+    """What a command sets and action.yml does not pass on would be lost in silence."""
+    github.state.add_artifact(RUN_ID, "compile-gate", make_archive(make_passing()))
+    declared = set(yaml.safe_load(ACTION.read_text())["outputs"])
+    runs = [
+        jobs.run("workflow_run", make_workflow_run(github.state.runs[RUN_ID]), {"mode": "publish"}),
+        jobs.run("issue_comment", make_comment("ada", "/refresh-baselines"), {"mode": "authorize-command"}),
+    ]
+
+    assert git.find_ref("heads/topic")
+    for run in runs:
+        assert set(run.steps[0].outputs) <= declared
+
+
+def test_the_head_is_never_cloned_by_what_holds_a_token(git: BareRepository, tmp_path: Path) -> None:
+    """The clone of these tests, like the workflow's, is the default branch: the topic's file is not there."""
+    place = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", "--branch", "main", str(git.path), str(place)], check=True)
+
+    assert not (place / "model.py").exists()
+    assert commit(place, "unchanged") != ""

@@ -1,0 +1,209 @@
+"""The action's inputs: one table, three places; every value checked, every message names its input."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.action.base import Rules
+from gate.action.commands import (
+    make_authorize_arguments,
+    make_check_arguments,
+    make_measure_arguments,
+    make_propose_arguments,
+    make_publish_arguments,
+)
+from gate.action.inputs import INPUTS, MEASURING, TRUSTED, ActionInputs, ActionMode, parse_inputs
+from gate.cli.parser import make_parser
+from gate.errors import UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
+TOKEN = "ghs_must-not-be-seen"
+SHA = "a" * 40
+
+
+def parse(**given: str) -> ActionInputs:
+    """Parse inputs as action.yml would hand them over; a name's underscores are dashes."""
+    return parse_inputs({f"INPUT_{name.upper()}": value for name, value in given.items()})
+
+
+def test_action_and_parser_have_the_same_inputs_and_defaults() -> None:
+    """Names, order and defaults of action.yml are those of the table."""
+    declared = {name: spec["default"] for name, spec in ACTION["inputs"].items()}
+
+    assert declared == {item.name: item.default for item in INPUTS}
+
+
+def test_action_hands_every_input_to_the_parser() -> None:
+    """A composite action has no automatic INPUT_*: each is set by hand, from the input of its name."""
+    (step,) = ACTION["runs"]["steps"]
+
+    assert step["env"] == {item.variable: f"${{{{ inputs.{item.name} }}}}" for item in INPUTS}
+    assert "${{" not in step["run"]
+
+
+def test_documentation_lists_the_inputs_and_outputs() -> None:
+    """The tables of docs/github.md have each input with its default, and each output, in order."""
+    text = (ROOT / "docs" / "github.md").read_text()
+    inputs = re.findall(r"^\| `([a-z-]+)` \| (?:`([^`]*)`|-) \|", text.split("## Inputs")[1], re.MULTILINE)
+    outputs = re.findall(r"^\| `([a-z-]+)` \|", text.split("## Outputs")[1].split("\n## ")[0], re.MULTILINE)
+
+    assert inputs[: len(INPUTS)] == [(item.name, item.default) for item in INPUTS]
+    assert outputs == list(ACTION["outputs"])
+
+
+def test_every_output_comes_from_the_step() -> None:
+    """An output without its value, or of another name, would be empty in silence."""
+    values = {name: spec["value"] for name, spec in ACTION["outputs"].items()}
+
+    assert values == {name: f"${{{{ steps.gate.outputs.{name} }}}}" for name in ACTION["outputs"]}
+
+
+def test_defaults_are_a_check() -> None:
+    """Without any input the action checks, against the base, failing on a regression."""
+    inputs = parse()
+
+    assert (inputs.mode, inputs.baseline_ref, inputs.fail_on) == (ActionMode.CHECK, "base", "regression")
+    assert inputs.select == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("mode", "chek"),
+        ("python", "-c"),
+        ("working-directory", "--x"),
+        ("config", "a\nb"),
+        ("select", "$(id)"),
+        ("select", "--out=/etc"),
+        ("select", "a b"),
+        ("device", "cuda:x"),
+        ("trials", "0"),
+        ("trials", "1.5"),
+        ("baselines", "-rf"),
+        ("baseline-ref", "main"),
+        ("baseline-ref", "abc1234"),
+        ("fail-on", "always"),
+        ("lock-timeout", "-1"),
+        ("lock-timeout", "nan"),
+        ("artifact-name", "../x"),
+        ("run-id", "0"),
+        ("run-id", "12;id"),
+        ("comment", "sometimes"),
+        ("comment-key", "a b"),
+        ("comment-author", "a/b"),
+        ("status", "a\tb"),
+        ("head-sha", "abc1234"),
+        ("head-ref", "a..b"),
+        ("head-ref", "-x"),
+        ("pr-number", "1e3"),
+        ("reason", "a\x1b[31mb"),
+        ("token", "a b"),
+        ("config", "x" * 5000),
+    ],
+)
+def test_a_wrong_value_names_its_input(name: str, value: str) -> None:
+    """The message starts with the input's name as the workflow writes it."""
+    with pytest.raises(UsageError, match=rf"^input {name}: "):
+        parse(**{name.replace("-", "_"): value})
+
+
+def test_a_wrong_token_is_not_shown() -> None:
+    """The message about a token has nothing of it."""
+    with pytest.raises(UsageError) as caught:
+        parse(mode="publish", token=f"{TOKEN} {TOKEN}")
+
+    assert TOKEN not in str(caught.value)
+    assert TOKEN not in repr(parse(mode="publish", token=TOKEN))
+
+
+@pytest.mark.parametrize("mode", sorted(MEASURING))
+def test_what_measures_refuses_a_token(mode: str) -> None:
+    """A token beside code under test is a mistake of the workflow, and is told as one."""
+    with pytest.raises(UsageError, match="takes no token"):
+        parse(mode=mode, token=TOKEN)
+
+
+@pytest.mark.parametrize("mode", sorted(TRUSTED))
+def test_what_writes_needs_a_token(mode: str) -> None:
+    """Said before anything is sent."""
+    with pytest.raises(UsageError, match="needs a token"):
+        parse(mode=mode)
+
+
+def test_a_proposal_needs_what_was_authorised() -> None:
+    """Commit and branch come from the job that authorised."""
+    with pytest.raises(UsageError, match="head-sha and head-ref"):
+        parse(mode="propose-baselines", token=TOKEN, head_sha=SHA)
+
+
+@given(st.sampled_from(INPUTS), st.text(max_size=50))
+def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
+    """Whatever a workflow puts in: an error in one line, or arguments that the command line parses."""
+    assert item in INPUTS
+    given_inputs = {
+        "INPUT_TOKEN": TOKEN,
+        "INPUT_HEAD_SHA": SHA,
+        "INPUT_HEAD_REF": "topic",
+        "INPUT_RUN_ID": "7",
+    }
+    for mode in ActionMode:
+        trusted = given_inputs if mode in TRUSTED else {}
+        environ = {**trusted, "INPUT_MODE": mode, item.variable: value}  # type: ignore[attr-defined]
+        try:
+            arguments = make_arguments(parse_inputs(environ))
+        except UsageError as error:
+            texts = [error.what]
+        else:
+            texts = list(arguments)
+            assert make_parser().parse_args(arguments).command == arguments[0]
+        assert not any(ord(char) < 32 for text in texts for char in text)
+
+
+def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
+    """Make the arguments of whatever the mode is."""
+    rules = Rules(config=inputs.config, baselines=inputs.baselines)
+    match inputs.mode:
+        case ActionMode.CHECK:
+            return make_check_arguments(inputs, rules)
+        case ActionMode.REFRESH:
+            return make_measure_arguments(inputs, 5)
+        case ActionMode.PUBLISH:
+            return make_publish_arguments(inputs, inputs.run_id or "7")
+        case ActionMode.AUTHORIZE:
+            return make_authorize_arguments()
+        case ActionMode.PROPOSE:
+            return make_propose_arguments(inputs)
+
+
+def test_arguments_of_a_check() -> None:
+    """Every input of a check reaches the command, each in one argument."""
+    inputs = parse(select="tag:pr,!bert/*", device="cuda:1", trials="3", lock_timeout="60", fail_on="never")
+
+    assert make_check_arguments(inputs, Rules(config="/x/gate.yml", baselines="/x/b c")) == (
+        "check",
+        "--config=/x/gate.yml",
+        "--baselines=/x/b c",
+        "--select=tag:pr,!bert/*",
+        "--device=cuda:1",
+        "--trials=3",
+        "--lock-timeout=60",
+        "--fail-on=never",
+    )
+
+
+def test_a_refresh_takes_as_many_trials_as_a_baseline_needs() -> None:
+    """Unless the workflow says how many, which may not be doubled."""
+    assert make_measure_arguments(parse(mode="refresh"), 10) == ("measure", "--trials=10")
+    assert make_measure_arguments(parse(mode="refresh", trials="4"), 10) == ("measure", "--trials=4")
+
+
+def test_an_empty_status_is_none() -> None:
+    """Empty means that no status is set, and not that the default holds."""
+    assert "--status=" in make_publish_arguments(parse(mode="publish", token=TOKEN, status=""), "7")

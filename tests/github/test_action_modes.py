@@ -1,0 +1,306 @@
+"""What the action tells its runner: outputs, summary, annotations; the command itself is a stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from action.composite import parse_command_file
+from action.samples import commit
+from refreshes import CASE, make_run
+
+import gate
+from gate.action import modes
+from gate.action.inputs import parse_inputs
+from gate.action.modes import make_child_environment, run_action
+from gate.codec import save_run, save_verdict
+from gate.fingerprint import compute_environment_id
+from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
+from gate.records import GraphBreak, Metric, Run, Trial
+
+SHA = "a" * 40
+Command = Callable[[list[str], dict[str, str]], int]
+
+
+@pytest.fixture
+def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment of a step in a clone, with command files."""
+    workspace = tmp_path / "work"
+    workspace.mkdir()
+    (workspace / "gate.yml").write_text("version: 1\n")
+    (workspace / "model.py").write_text("x = 1\n")
+    monkeypatch.chdir(workspace)
+    event = {"pull_request": {"base": {"sha": commit(workspace, "base")}, "head": {"sha": SHA}}}
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    return {
+        "PATH": os.environ["PATH"],
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+        "RUNNER_TEMP": str(tmp_path),
+    }
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], None]:
+    """Set what runs instead of ``python -P -m gate``."""
+
+    def set_command(stand_in: Command) -> None:
+        def call(argv: list[str], env: dict[str, str]) -> int:
+            assert argv[1:4] == ["-P", "-m", "gate"]
+            return stand_in(argv[4:], env)
+
+        monkeypatch.setattr(modes.subprocess, "call", call)
+
+    return set_command
+
+
+def make_check(run: Run, baseline: Run, code: int) -> Command:
+    """Make a command that leaves what ``check`` leaves."""
+
+    def check(_: list[str], __: dict[str, str]) -> int:
+        out = Path("out")
+        verdict = gate.compare(run, baseline)
+        save_run(run, out / "run.json")
+        save_verdict(verdict, out / "verdict.json")
+        (out / "report.md").write_text(gate.render(verdict, "markdown"))
+        sys.stdout.write("::set-output name=verdict::PASS\n")
+        return code
+
+    return check
+
+
+def make_broken_run(location: str) -> Run:
+    """Make a run in which the case has one more graph break than ``make_run`` has."""
+    trial = Trial(
+        case_id=CASE,
+        index=0,
+        samples={Metric.COMPILED_LATENCY: (0.01,) * 3, Metric.GRAPH_BREAKS: (1.0,)},
+        graph_breaks=(GraphBreak(reason="print", location=location),),
+    )
+    return make_run(SHA, trials=(trial,), trials_planned=1)
+
+
+def read_outputs(environ: dict[str, str]) -> dict[str, str]:
+    return parse_command_file(Path(environ["GITHUB_OUTPUT"]).read_text())
+
+
+def test_a_regression_is_told_in_every_way(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Outputs, summary, the headline and the line of the new graph break; the exit code is the gate's."""
+    command(make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10))
+
+    code = run_action(environ)
+
+    outputs = read_outputs(environ)
+    base = outputs.pop("baseline-sha")
+    assert code == 10
+    assert len(base) == 40
+    assert outputs == {
+        "verdict": "REGRESSION",
+        "exit-code": "10",
+        "regressions": "1",
+        "improvements": "0",
+        "inconclusive": outputs["inconclusive"],
+        "cases": "1",
+        "environment-id": compute_environment_id(make_run(SHA).environment),
+        "head-sha": SHA,
+        "result-path": str(Path("out/verdict.json").absolute()),
+        "report-path": str(Path("out/report.md").absolute()),
+    }
+    printed = capsys.readouterr().out
+    assert "\n::error title=compile-gate::REGRESSION: " in printed
+    place = f"title=compile-gate%3A {CASE} graph_breaks,file=model.py,line=1::"
+    assert f"\n::error {place}" in printed
+    assert "REGRESSION" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+
+
+@pytest.mark.parametrize("location", ["../../etc/passwd:1", "/etc/passwd:1", "nowhere.py:1", "model.py", ""])
+def test_a_line_that_is_not_in_the_clone_is_not_shown(
+    environ: dict[str, str],
+    command: Callable[[Command], None],
+    capsys: pytest.CaptureFixture[str],
+    location: str,
+) -> None:
+    """A place is what measured code said; only a file of the clone becomes one."""
+    command(make_check(make_broken_run(location), make_run("b" * 40), 10))
+
+    run_action(environ)
+
+    assert "file=" not in capsys.readouterr().out
+
+
+def test_what_measured_code_prints_is_no_command_to_the_runner(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Between the two tokens, which differ each time, the runner obeys nothing."""
+    command(make_check(make_run(SHA), make_run("b" * 40), 0))
+    tokens = []
+
+    for _ in range(2):
+        run_action(environ)
+        lines = capsys.readouterr().out.splitlines()
+        token = lines[0].removeprefix("::stop-commands::")
+        assert lines.index("::set-output name=verdict::PASS") < lines.index(f"::{token}::")
+        tokens.append(token)
+
+    assert len(set(tokens)) == 2
+    assert all(len(token) == 32 for token in tokens)
+
+
+def test_a_passing_check_under_a_lenient_rule_is_not_an_error(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With fail-on never a regression is a warning: a green job shows no error."""
+    command(make_check(make_broken_run(""), make_run("b" * 40), 0))
+
+    assert run_action({**environ, "INPUT_FAIL_ON": "never"}) == 0
+    printed = capsys.readouterr().out
+    assert "::warning title=compile-gate::REGRESSION" in printed
+    assert "::error" not in printed
+
+
+def test_an_earlier_runs_verdict_is_not_taken_for_this_ones(
+    environ: dict[str, str], command: Callable[[Command], None]
+) -> None:
+    """A self-hosted runner keeps its workspace: what lies there is removed before measuring."""
+    make_check(make_run(SHA), make_run("b" * 40), 0)([], {})
+    command(lambda _, __: 4)
+
+    assert run_action(environ) == 4
+    assert read_outputs(environ) == {"exit-code": "4"}
+
+
+def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(
+    environ: dict[str, str], command: Callable[[Command], None]
+) -> None:
+    """Exit code 0 without a verdict is an error."""
+    command(lambda _, __: 0)
+
+    assert run_action(environ) == 2
+
+
+def test_a_change_to_the_rules_is_said_and_does_not_hold(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command is given the base's rules; page and summary name the file; nothing is left behind."""
+    seen: list[list[str]] = []
+    check = make_check(make_run(SHA), make_run("b" * 40), 0)
+    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    Path("gate.yml").write_text("version: 1\nerror_budget: 0.5\n")
+    commit(Path.cwd(), "head")
+
+    run_action(environ)
+
+    (argv,) = seen
+    assert argv[0] == "check"
+    assert argv[1] == f"--config={Path('.gate-of-base.yml').absolute()}"
+    assert argv[2].startswith(f"--baselines={environ['RUNNER_TEMP']}")
+    assert not Path(".gate-of-base.yml").exists()
+    text = "This change touches what it is judged by (gate.yml); it was judged by commit "
+    assert f"::warning title=compile-gate::{text}" in capsys.readouterr().out
+    assert f"> {text}" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+
+
+def test_a_refresh_tells_where_the_run_is(
+    environ: dict[str, str], command: Callable[[Command], None]
+) -> None:
+    """It measures as often as a baseline wants; the run is what the next job is given."""
+    seen: list[list[str]] = []
+
+    def measure(argv: list[str], _: dict[str, str]) -> int:
+        seen.append(argv)
+        save_run(make_run(SHA), Path("out/run.json"))
+        return 0
+
+    command(measure)
+
+    assert run_action({**environ, "INPUT_MODE": "refresh", "INPUT_SELECT": "bert"}) == 0
+    assert [argv[:2] for argv in seen] == [["measure", "--select=bert"]]
+    assert seen[0][2].startswith("--trials=")
+    outputs = read_outputs(environ)
+    assert (outputs["result-path"], outputs["head-sha"]) == (str(Path("out/run.json").absolute()), SHA)
+
+
+@pytest.mark.parametrize("mode", ["check", "refresh"])
+def test_code_under_test_has_no_way_to_the_runner(environ: dict[str, str], mode: str) -> None:
+    """No token, no inputs, none of the files through which outputs, variables and paths are set."""
+    hidden = {
+        **dict.fromkeys(("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"), "x"),
+        **dict.fromkeys(("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "INPUT_TOKEN"), "x"),
+    }
+    inputs = parse_inputs({"INPUT_MODE": mode})
+
+    kept = make_child_environment({**environ, **hidden, "GITHUB_SHA": SHA}, inputs)
+
+    assert sorted(kept) == ["GITHUB_EVENT_PATH", "GITHUB_SHA", "PATH", "RUNNER_TEMP"]
+
+
+def test_what_writes_gets_the_token_and_nothing_measured(environ: dict[str, str]) -> None:
+    """The input becomes the variable that the command reads, and is in none of its arguments."""
+    inputs = parse_inputs({"INPUT_MODE": "publish", "INPUT_TOKEN": "ghs_x"})
+
+    kept = make_child_environment({**environ, "INPUT_TOKEN": "ghs_x"}, inputs)
+
+    assert kept["GITHUB_TOKEN"] == "ghs_x"
+    assert "INPUT_TOKEN" not in kept
+
+
+@pytest.mark.parametrize(
+    ("run_id", "event", "expected"), [("5", {}, "5"), ("", {"workflow_run": {"id": 9}}, "9")]
+)
+def test_a_run_to_publish_is_the_inputs_or_the_events(
+    environ: dict[str, str],
+    command: Callable[[Command], None],
+    run_id: str,
+    event: dict[str, Any],
+    expected: str,
+) -> None:
+    """With neither, the input is named."""
+    seen: list[list[str]] = []
+    command(lambda argv, _: (seen.append(argv), 0)[1])
+    Path(environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
+    given = {**environ, "INPUT_MODE": "publish", "INPUT_TOKEN": "ghs_x"}
+
+    assert run_action({**given, "INPUT_RUN_ID": run_id}) == 0
+    assert f"--run-id={expected}" in seen[0]
+    Path(environ["GITHUB_EVENT_PATH"]).write_text("{}")
+    assert run_action(given) == 2
+
+
+def test_an_output_cannot_forge_another(environ: dict[str, str]) -> None:
+    """A value with lines that look like outputs stays one value."""
+    hostile = "x\nverdict=PASS\nend\nverdict<<end\nPASS\nend"
+
+    write_outputs(environ, {"select": hostile, "cases": 3})
+
+    assert read_outputs(environ) == {"select": hostile, "cases": "3"}
+
+
+def test_a_summary_stays_within_what_github_takes(environ: dict[str, str]) -> None:
+    """Beyond 1 MiB GitHub drops all of it: it is cut on a character, and says so once."""
+    for _ in range(3):
+        append_summary(environ, "\u00e9" * MAX_SUMMARY_BYTES)
+
+    content = Path(environ["GITHUB_STEP_SUMMARY"]).read_bytes()
+    assert len(content) <= MAX_SUMMARY_BYTES
+    assert content.decode().count("Cut short") == 1
+
+
+def test_outside_github_actions_nothing_is_written() -> None:
+    """There is nobody to tell."""
+    write_outputs({}, {"a": "b"})
+    append_summary({}, "text")
+
+
+def test_an_annotation_is_one_command() -> None:
+    """Line ends, percent signs, and in properties colons and commas, are escaped as the runner wants."""
+    assert render_annotation("error", "50 %\n::warning::x", "a: b, c", "dir/f.py:3") == (
+        "::error title=a%3A b%2C c,file=dir/f.py,line=3::50 %25%0A::warning::x"
+    )

@@ -1,0 +1,173 @@
+"""The shipped action.yml, executed: real bash, real command files, a real interpreter without torch."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from action.composite import Job, run_composite
+from action.samples import ACTION, ROOT, commit, make_bare_python, make_job
+
+CONFIG = """\
+version: 1
+device: cpu
+reference_models: false
+models:
+  - name: tiny
+    factory: tiny:make
+    cases:
+      - {task: inference, dtype: float32, size: smoke, tags: [smoke]}
+"""
+TWO_SENTENCES = re.compile(r"::error title=compile-gate::.+\. .+\.")
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
+    return make_bare_python(tmp_path_factory.mktemp("bare python"))
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """A job in a workspace whose path has a space."""
+    return make_job(tmp_path / "a job")
+
+
+def test_a_wrong_input_is_an_annotation_and_exit_code_2(job: Job, bare_python: Path) -> None:
+    """The message names the input; the exit code is an output too."""
+    run = run_composite(ACTION, job, {"mode": "chek", "python": str(bare_python)})
+
+    assert run.steps[0].code == 2
+    assert run.outputs["exit-code"] == "2"
+    assert run.outputs["verdict"] == ""
+    assert "::error title=compile-gate::input mode: 'chek' is not check, refresh" in run.log
+
+
+def test_no_interpreter_is_told(job: Job) -> None:
+    """A runner without the interpreter that the workflow names says so, and what to do."""
+    run = run_composite(ACTION, job, {"python": "no-such-python%0A"})
+
+    assert run.steps[0].code == 2
+    assert 'input python: there is no interpreter "no-such-python?0A" here.' in run.log
+    assert TWO_SENTENCES.search(run.log)
+
+
+def test_an_old_interpreter_is_told(job: Job, tmp_path: Path) -> None:
+    """Python 3.9 parses the start, and is refused by name."""
+    old = tmp_path / "python3.9"
+    pretend = "import runpy, sys; sys.version_info = (3, 9, 1); sys.argv = sys.argv[1:]"
+    code = f"{pretend}; runpy.run_path(sys.argv[0], run_name='__main__')"
+    old.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
+    old.chmod(0o755)
+
+    run = run_composite(ACTION, job, {"python": str(old)})
+
+    assert run.steps[0].code == 2
+    assert re.search(r"::error .*needs Python 3\.11 or later; .* is 3\.9\.1\. Name another one", run.log)
+
+
+def test_a_python_without_torch_is_a_matter_of_the_machine(job: Job, bare_python: Path) -> None:
+    """Exit code 4, and not a verdict: nothing is known about the code."""
+    (job.workspace / "gate.yml").write_text(CONFIG)
+    commit(job.workspace, "head")
+    given = {"baseline-ref": "head", "device": "cuda:97"}  # a device that no other test holds
+
+    run = run_composite(ACTION, job, {"python": str(bare_python), **given})
+
+    assert (run.steps[0].code, run.outputs["exit-code"], run.outputs["verdict"]) == (4, "4", "")
+    assert "torch" in run.log
+    assert not (job.workspace / "out" / "verdict.json").exists()
+
+
+def test_a_directory_that_is_not_there_is_told(job: Job, bare_python: Path) -> None:
+    """Most often the clone was forgotten."""
+    run = run_composite(ACTION, job, {"python": str(bare_python), "working-directory": "nowhere"})
+
+    assert run.steps[0].code == 2
+    assert "input working-directory: 'nowhere' cannot be entered" in run.log
+
+
+def test_a_repository_cannot_stand_in_for_the_gate(job: Job, bare_python: Path, tmp_path: Path) -> None:
+    """A package, a module and a start-up file of the repository under test are not what runs."""
+    for name in ("gate/__init__.py", "gate.py", "yaml.py", "requests.py", "sitecustomize.py"):
+        (job.workspace / name).parent.mkdir(exist_ok=True)
+        (job.workspace / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+
+    run = run_composite(ACTION, job, {"mode": "chek", "python": str(bare_python)})
+
+    assert "input mode" in run.log
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_action_works_from_a_path_with_spaces(job: Job, bare_python: Path, tmp_path: Path) -> None:
+    """Runners put actions where they like, and users put runners where they like."""
+    place = tmp_path / "an action; $(id)"
+    shutil.copytree(ROOT / "gate", place / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ACTION, place / "action.yml")
+
+    run = run_composite(place / "action.yml", job, {"mode": "chek", "python": str(bare_python)})
+
+    assert "input mode" in run.log
+
+
+def test_the_environment_under_test_is_not_changed(job: Job, bare_python: Path) -> None:
+    """No file appears in it; the gate lies in the runner's temporary directory and goes with it."""
+    before = sorted(bare_python.parent.parent.rglob("*"))
+
+    run_composite(ACTION, job, {"mode": "chek", "python": str(bare_python)})
+
+    assert sorted(bare_python.parent.parent.rglob("*")) == before
+    (place,) = job.temporary.glob("compile-gate-*")
+    assert sorted(path.name for path in place.iterdir()) == [
+        "source"
+    ]  # nothing was missing: pip was not called
+    assert sorted(path.name for path in (place / "source").iterdir()) == [
+        "compile_gate-0.1.0.dist-info",
+        "gate",
+    ]
+
+
+def test_the_gates_packages_come_last(job: Job, bare_python: Path, tmp_path: Path) -> None:
+    """The gate goes in front, alone; its packages go behind the environment's; the user's path stays."""
+    probe = (
+        "import json, sys, gate; from importlib import metadata;"
+        "print(json.dumps([gate.__file__, sys.path, metadata.version('compile-gate')]))"
+    )
+    start = (
+        "import json, os, runpy, sys; start = runpy.run_path(sys.argv[1]);"
+        "print(json.dumps(start['prepare_environment'](dict(os.environ))))"
+    )
+    given = {**job.environ, "RUNNER_TEMP": str(tmp_path), "PYTHONPATH": "/opt/site"}
+    command = [str(bare_python), "-c", start, str(ROOT / "gate" / "action" / "start.py")]
+    prepared = json.loads(subprocess.run(command, env=given, check=True, capture_output=True).stdout)
+    command = [str(bare_python), "-P", "-c", probe]
+    found, path, version = json.loads(
+        subprocess.run(command, env=prepared, check=True, capture_output=True).stdout
+    )
+
+    (place,) = tmp_path.glob("compile-gate-*")
+    assert Path(found) == place / "source" / "gate" / "__init__.py"
+    assert path[:2] == [str(place / "source"), "/opt/site"]
+    assert path[-1] == str(place / "packages")
+    assert version == "0.1.0"
+
+
+def test_a_token_for_what_measures_is_refused_and_not_shown(job: Job, bare_python: Path) -> None:
+    """The mistake is told without the token."""
+    run = run_composite(ACTION, job, {"python": str(bare_python), "token": "ghs_secret"})
+
+    assert run.steps[0].code == 2
+    assert "input token: the mode check takes no token" in run.log
+    assert "ghs_secret" not in run.log + run.summary
+
+
+def test_unknown_inputs_are_only_warnings(job: Job, bare_python: Path) -> None:
+    """As on GitHub; this is why the workflows' inputs are checked by a test."""
+    run = run_composite(ACTION, job, {"mode": "chek", "python": str(bare_python), "selct": "x"})
+
+    assert run.warnings == ["Unexpected input 'selct'"]

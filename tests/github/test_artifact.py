@@ -1,0 +1,227 @@
+"""Artifacts that anybody could have written: refused, or stripped of everything but what is known."""
+
+from __future__ import annotations
+
+import io
+import time
+import tracemalloc
+import zipfile
+from dataclasses import replace
+
+import pytest
+from fake.server import FakeGitHub
+from hostile_archives import ARCHIVES, INJECTED, MARKS, make_edited, put
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from records import (
+    CASES,
+    RUN,
+    SHA,
+    make_archive,
+    make_base,
+    make_failing,
+    make_passing,
+    make_regressed,
+    make_verdict,
+    make_zip,
+)
+
+from gate.github import publish
+from gate.github.artifact import (
+    MAX_ARCHIVE_BYTES,
+    Refusal,
+    RefusedError,
+    fetch_verdict,
+    parse_archive,
+)
+from gate.github.body import make_marker, render_body
+from gate.github.client import GitHubClient
+from gate.github.errors import TooLargeError
+from gate.records import Case, Verdict
+
+MIB = 1024 * 1024
+
+
+def parse(archive: bytes) -> Verdict:
+    return parse_archive(archive)
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_corpus(name: str) -> None:
+    """Every archive of the corpus is refused, within a second and 100 MiB."""
+    archive = ARCHIVES[name]()
+    assert len(archive) <= MAX_ARCHIVE_BYTES
+    tracemalloc.start()
+    started = time.perf_counter()
+    with pytest.raises(RefusedError):
+        parse(archive)
+    elapsed_s = time.perf_counter() - started
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert elapsed_s < 10.0  # it is far below a second where nobody else uses the machine
+    assert peak < 100 * MIB
+
+
+@pytest.mark.parametrize("name", INJECTED)
+def test_injected_texts(name: str) -> None:
+    """A well-formed verdict full of attacks becomes the very comment of the same verdict without them."""
+    archive = INJECTED[name]()
+    try:
+        verdict = parse(archive)
+    except RefusedError:
+        return  # a text that is not even one
+    finding = publish.make_finding(verdict, make_base(), RUN)
+    told = render_body(make_marker("default", RUN), finding)
+    lines = publish.list_annotations(finding, publish.Settings(run_id=1), [])
+    assert [mark for mark in MARKS if mark in told or mark in "".join(lines)] == []
+    assert told.count("<!--") == 1
+    assert all(line.startswith("::notice title=compile-gate") and line.isprintable() for line in lines)
+    if not name.startswith(("environment", "baseline_environments")):
+        honest = publish.make_finding(make_passing(), make_base(), RUN)
+        assert told == render_body(make_marker("default", RUN), honest)
+
+
+def test_honest() -> None:
+    """What the gate wrote is read as it was written."""
+    for verdict in (make_passing(), make_failing(), make_verdict()):
+        assert parse(make_archive(verdict)) == verdict
+
+
+@given(content=st.binary(max_size=2000))
+def test_any_bytes(content: bytes) -> None:
+    """No bytes crash the reader, as an archive or as a member of one."""
+    for archive in (content, make_zip({"verdict.json": content})):
+        with pytest.raises(RefusedError):
+            parse(archive)
+
+
+_HONEST = make_archive(make_failing())
+
+
+@settings(max_examples=300)
+@given(at=st.integers(0, len(_HONEST) - 1), byte=st.integers(0, 255))
+def test_any_changed_byte(at: int, byte: int) -> None:
+    """A byte changed anywhere leads to a refusal, or to the same verdict where it does not matter."""
+    archive = bytearray(_HONEST)
+    archive[at] = byte
+    try:
+        verdict = parse(bytes(archive))
+    except RefusedError:
+        return
+    assert verdict == make_failing()
+
+
+@given(
+    path=st.sampled_from(
+        ["comparisons.0.candidate.centre", "comparisons.0.change.low", "machine.canary", "wall_s"]
+    ),
+    number=st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**63) + 1, 2**63 - 1),
+)
+def test_any_number(path: str, number: float) -> None:
+    """Whatever numbers a verdict has, it is refused or becomes a comment within bounds."""
+    try:
+        verdict = parse(make_edited(put(path, number)))
+    except RefusedError:
+        return
+    body = render_body(make_marker("default", RUN), publish.make_finding(verdict, make_base(), RUN))
+    assert len(body) < 20_000
+
+
+@given(names=st.lists(st.text(min_size=1, max_size=30), min_size=1, max_size=3, unique=True))
+def test_any_case_ids(names: list[str]) -> None:
+    """Cases that the base commit does not know are counted and never named."""
+    cases = tuple(Case(id=f"zz-{name}", model=name) for name in names)
+    rows = (row for case in cases for row in make_regressed(case))
+    try:
+        verdict = parse(make_archive(make_verdict(*rows, cases=cases)))
+    except (RefusedError, UnicodeEncodeError):
+        return
+    body = render_body(make_marker("default", RUN), publish.make_finding(verdict, make_base(), RUN))
+    assert "zz-" not in body
+    assert "REGRESSION" in body
+
+
+def test_definition_of_a_known_case_is_the_base_s() -> None:
+    """A known id with another factory is told with the base commit's definition."""
+    cases = (replace(CASES[0], factory="evil:run", tags=("evil",)), *CASES[1:])
+    verdict = publish.make_finding(make_failing(cases=cases), make_base(), RUN).verdict
+    assert verdict is not None
+    assert verdict.cases == CASES
+
+
+def test_time_and_memory() -> None:
+    """The largest verdict that is read takes bounded time and memory up to the comment."""
+    cases = tuple(Case(id=f"model_{index:04}/test", model=f"model_{index:04}") for index in range(2500))
+    verdict = make_verdict(*(row for case in cases for row in make_regressed(case)), cases=cases)
+    archive = make_archive(verdict)
+    with zipfile.ZipFile(io.BytesIO(archive)) as opened:
+        assert opened.getinfo("verdict.json").file_size > 3_000_000
+    tracemalloc.start()
+    finding = publish.make_finding(parse(archive), make_base(cases), RUN)
+    render_body(make_marker("default", RUN), finding)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100 * MIB
+
+
+def fetch(github: FakeGitHub, client: GitHubClient) -> Verdict:
+    assert github.api_url
+    return fetch_verdict(client, "octo-org/models", replace(RUN, conclusion="failure"), "compile-gate")
+
+
+def test_fetch(github: FakeGitHub, client: GitHubClient) -> None:
+    """Of several artifacts of one name the newest is read, in three requests."""
+    github.state.add_run(RUN.id, SHA)
+    github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
+    github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
+    github.state.add_artifact(RUN.id, "other", b"x")
+    assert fetch(github, client) == make_failing()
+    assert client.request_count == 3
+
+
+def test_no_artifact(github: FakeGitHub, client: GitHubClient) -> None:
+    """A run without an artifact has no verdict."""
+    github.state.add_run(RUN.id, SHA)
+    with pytest.raises(RefusedError) as caught:
+        fetch(github, client)
+    assert caught.value.refusal is Refusal.NO_ARTIFACT
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusal"),
+    [
+        ({"expired": True}, Refusal.EXPIRED),
+        ({"created_at": "2026-10-31T00:00:00Z"}, Refusal.OLD_ATTEMPT),
+        ({"size_in_bytes": MAX_ARCHIVE_BYTES + 1}, Refusal.TOO_LARGE),
+    ],
+)
+def test_refused_unread(
+    github: FakeGitHub, client: GitHubClient, fields: dict[str, object], refusal: Refusal
+) -> None:
+    """What is expired, of an earlier attempt or too large is not even downloaded."""
+    github.state.add_run(RUN.id, SHA)
+    artifact = github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
+    artifact |= fields
+    github.state.artifacts[artifact["id"]] = artifact
+    with pytest.raises(RefusedError) as caught:
+        fetch(github, client)
+    assert caught.value.refusal is refusal
+    assert client.request_count == 1
+
+
+def test_earlier_artifact_of_success(github: FakeGitHub, client: GitHubClient) -> None:
+    """When only other jobs were run again and all succeeded, the gate's earlier artifact holds."""
+    github.state.add_run(RUN.id, SHA)
+    artifact = github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
+    artifact["created_at"] = "2026-10-31T00:00:00Z"
+    run = replace(RUN, conclusion="success")
+    assert fetch_verdict(client, "octo-org/models", run, "compile-gate") == make_passing()
+
+
+def test_lying_size(github: FakeGitHub, client: GitHubClient) -> None:
+    """A download that is larger than its artifact said is cut off."""
+    github.state.add_run(RUN.id, SHA)
+    artifact = github.state.add_artifact(RUN.id, "compile-gate", b"x" * (MAX_ARCHIVE_BYTES + 1))
+    artifact["size_in_bytes"] = 1000
+    with pytest.raises(TooLargeError):
+        fetch(github, client)

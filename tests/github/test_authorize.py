@@ -1,0 +1,279 @@
+"""Who may refresh baselines, of which branch, at which commit."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from fake import git_routes  # noqa: F401 - adds the route of the permission API
+from fake.faults import NO_RIGHT, Fault
+from fake.server import FakeGitHub
+from fake.state import OWNER
+from hypothesis import given
+from hypothesis import strategies as st
+from refreshes import make_context
+
+from gate.errors import UsageError
+from gate.github.authorize import (
+    Authorization,
+    RefreshCommand,
+    authorize_refresh,
+    make_outputs,
+    parse_command,
+)
+from gate.github.client import GitHubClient
+from gate.github.errors import GitHubError
+
+HEAD = "a" * 40
+
+
+def make_comment_event(body: str, **changes: Any) -> dict[str, Any]:
+    """Make the event of a comment on pull request 7, as far as it is looked at."""
+    event: dict[str, Any] = {
+        "action": "created",
+        "issue": {"number": 7, "pull_request": {"url": "https://x"}},
+        # The payload's own word for who this is must not count: it says OWNER in every test here.
+        "comment": {
+            "body": body,
+            "user": {"login": "octocat", "type": "User"},
+            "author_association": "OWNER",
+        },
+    }
+    return event | changes
+
+
+def authorize(client: GitHubClient, github: FakeGitHub, event: dict[str, Any]) -> Authorization | None:
+    return authorize_refresh(client, make_context(github, "issue_comment", event))
+
+
+@pytest.fixture
+def ready(github: FakeGitHub) -> FakeGitHub:
+    """A pull request from a branch of the repository, and somebody who may write."""
+    github.state.add_pull(7, HEAD, branch="topic")
+    github.state.permissions = {"octocat": "write"}  # type: ignore[attr-defined]
+    return github
+
+
+def test_a_writers_command_is_pinned_to_the_head_of_the_moment(
+    client: GitHubClient, ready: FakeGitHub
+) -> None:
+    """Commit and branch are GitHub's word, the selection is the comment's."""
+    authorization = authorize(client, ready, make_comment_event("/refresh-baselines select=tag:smoke"))
+
+    expected = Authorization(
+        head_sha=HEAD, head_ref="topic", select="tag:smoke", author="octocat", pr_number=7
+    )
+    assert authorization == expected
+    assert make_outputs(authorization) == {
+        "authorized": "true",
+        "head-sha": HEAD,
+        "head-ref": "topic",
+        "select": "tag:smoke",
+        "pr-number": 7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("permission", "is_allowed"),
+    [("admin", True), ("write", True), ("read", False), ("none", False), (None, False)],
+)
+def test_the_permission_api_decides(
+    client: GitHubClient, ready: FakeGitHub, permission: str | None, is_allowed: bool
+) -> None:
+    """Write or more may; what the payload says of its author counts for nothing; unknown is no."""
+    ready.state.permissions = {"octocat": permission} if permission else {}  # type: ignore[attr-defined]
+    event = make_comment_event("/refresh-baselines")
+
+    if is_allowed:
+        assert authorize(client, ready, event) is not None
+    else:
+        with pytest.raises(UsageError, match="octocat may not refresh baselines"):
+            authorize(client, ready, event)
+
+
+def test_a_permission_that_cannot_be_asked_for_is_no_permission(
+    client: GitHubClient, ready: FakeGitHub
+) -> None:
+    """A 403 from the permission API ends everything; it is not taken for a yes."""
+    ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
+
+    with pytest.raises(GitHubError):
+        authorize(client, ready, make_comment_event("/refresh-baselines"))
+
+
+@pytest.mark.parametrize("kind", ["Bot", "Organization", None])
+def test_only_people_may_ask(client: GitHubClient, ready: FakeGitHub, kind: str | None) -> None:
+    """A bot that repeats somebody's words in a comment does not start a refresh."""
+    event = make_comment_event("/refresh-baselines")
+    event["comment"]["user"]["type"] = kind
+
+    with pytest.raises(UsageError, match="by a person"):
+        authorize(client, ready, event)
+
+
+def test_a_fork_is_refused(client: GitHubClient, github: FakeGitHub) -> None:
+    """However much the commenter may do: a fork's code must not run where baselines are measured."""
+    github.state.add_pull(7, HEAD, owner="mallory")
+    github.state.permissions = {"octocat": "admin"}  # type: ignore[attr-defined]
+
+    with pytest.raises(UsageError, match="comes from a fork"):
+        authorize(client, github, make_comment_event("/refresh-baselines"))
+
+
+def test_a_fork_that_is_gone_is_refused(client: GitHubClient, ready: FakeGitHub) -> None:
+    """A head repository that was deleted is null in GitHub's answer."""
+    ready.state.pulls[7]["head"]["repo"] = None
+
+    with pytest.raises(UsageError, match="comes from a fork"):
+        authorize(client, ready, make_comment_event("/refresh-baselines"))
+    ready.violations.clear()  # GitHub's description says that it is never null; GitHub sends it all the same
+
+
+def test_a_closed_pull_request_is_refused(client: GitHubClient, ready: FakeGitHub) -> None:
+    """Its branch may be anything by now."""
+    ready.state.pulls[7]["state"] = "closed"
+
+    with pytest.raises(UsageError, match="is closed"):
+        authorize(client, ready, make_comment_event("/refresh-baselines"))
+
+
+@pytest.mark.parametrize(
+    ("sha", "is_head"),
+    [(HEAD, True), (HEAD[:7], True), ("b" * 40, False), ("b" * 7, False)],
+)
+def test_a_commit_in_the_comment_must_be_the_head(
+    client: GitHubClient, ready: FakeGitHub, sha: str, is_head: bool
+) -> None:
+    """Who reviewed a commit can name it, and a push after the comment is then not measured."""
+    event = make_comment_event(f"/refresh-baselines {sha}")
+
+    if is_head:
+        assert authorize(client, ready, event) is not None
+    else:
+        with pytest.raises(UsageError, match="is not the head of pull request 7"):
+            authorize(client, ready, event)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"action": "edited"}, {"action": "deleted"}, {"comment": {"body": "please /refresh-baselines"}}],
+)
+def test_what_is_no_new_command_asks_for_nothing(
+    client: GitHubClient, ready: FakeGitHub, changes: dict[str, Any]
+) -> None:
+    """Edited and deleted comments, and the command in the middle of a sentence: nobody is even looked up."""
+    event = make_comment_event("/refresh-baselines", **changes)
+
+    assert authorize(client, ready, event) is None
+    assert ready.requests == []
+
+
+def test_an_issue_has_nothing_to_refresh(client: GitHubClient, ready: FakeGitHub) -> None:
+    """The command on an issue is answered with where it belongs."""
+    with pytest.raises(UsageError, match="works on pull requests only"):
+        authorize(client, ready, make_comment_event("/refresh-baselines", issue={"number": 7}))
+
+
+def test_a_dispatch_is_for_its_branch_and_its_commit(client: GitHubClient, ready: FakeGitHub) -> None:
+    """Who starts the workflow by hand is looked up too."""
+    event = {
+        "ref": "refs/heads/feature/x",
+        "inputs": {"select": "bert/*"},
+        "sender": {"login": "octocat", "type": "User"},
+    }
+    context = make_context(ready, "workflow_dispatch", event, sha=HEAD)
+
+    authorization = authorize_refresh(client, context)
+
+    assert authorization == Authorization(
+        head_sha=HEAD, head_ref="feature/x", select="bert/*", author="octocat"
+    )
+    assert make_outputs(authorization)["pr-number"] == ""
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        ({"ref": "refs/tags/v1"}, "is for a branch"),
+        ({"ref": "refs/heads/x", "inputs": {"select": "$(id)"}}, "is not a selection"),
+        ({"ref": "refs/heads/x", "sender": {"login": "reader", "type": "User"}}, "may not refresh"),
+    ],
+)
+def test_a_dispatch_that_may_not_go_on(
+    client: GitHubClient, ready: FakeGitHub, event: dict[str, Any], words: str
+) -> None:
+    """A tag, a selection that is none, and somebody who may only read."""
+    sender = {"sender": {"login": "octocat", "type": "User"}}
+
+    with pytest.raises(UsageError, match=words):
+        authorize_refresh(client, make_context(ready, "workflow_dispatch", sender | event, sha=HEAD))
+
+
+def test_other_events_cannot_refresh(client: GitHubClient, ready: FakeGitHub) -> None:
+    """A workflow that starts it by anything else is wrong, and is told."""
+    with pytest.raises(UsageError, match="cannot be asked for by the event 'pull_request_target'"):
+        authorize_refresh(client, make_context(ready, "pull_request_target", {}))
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("/refresh-baselines", RefreshCommand()),
+        ("  /refresh-baselines  \r\nbecause of #12\n", RefreshCommand()),
+        (
+            "/refresh-baselines select=tag:smoke,!bert/* abcdef1",
+            RefreshCommand(select="tag:smoke,!bert/*", sha="abcdef1"),
+        ),
+        ("/refresh-baselines abcdef1 select=a", RefreshCommand(select="a", sha="abcdef1")),
+        ("/refresh-baselines-now", None),
+        ("> /refresh-baselines", None),
+        ("thanks!\n/refresh-baselines", None),
+        ("", None),
+    ],
+)
+def test_the_command_is_the_first_line(body: str, expected: RefreshCommand | None) -> None:
+    """Quotes, other words in front and other commands are no command; words may come in any order."""
+    assert parse_command(body) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "tag:smoke",
+        "select=",
+        "select=$(id)",
+        "select=-x",
+        "ABCDEF1",
+        "abcdef",
+        "a" * 41,
+        "select=a select=b",
+        "--help",
+    ],
+)
+def test_a_word_that_means_nothing_is_an_error(words: str) -> None:
+    """A mistyped selection must not refresh everything."""
+    with pytest.raises(UsageError, match="cannot read"):
+        parse_command(f"/refresh-baselines {words}")
+
+
+@given(st.text(max_size=200), st.booleans())
+def test_any_comment_is_a_safe_command_or_none(text: str, is_command: bool) -> None:
+    """Whatever is written, what comes out is no option, no shell code and no path."""
+    try:
+        command = parse_command(f"/refresh-baselines {text}" if is_command else text)
+    except UsageError:
+        return
+    if command is not None:
+        assert re.fullmatch(r"(?!-)[A-Za-z0-9_.,:/!*?\[\]-]*", command.select)
+        assert re.fullmatch(r"([0-9a-f]{7,40})?", command.sha)
+
+
+def test_the_pull_request_is_looked_up_here(client: GitHubClient, ready: FakeGitHub) -> None:
+    """Two requests decide: the commenter's permission, then the pull request."""
+    authorize(client, ready, make_comment_event("/refresh-baselines"))
+
+    assert [(seen.method, seen.path) for seen in ready.requests] == [
+        ("GET", f"/repos/{OWNER}/models/collaborators/octocat/permission"),
+        ("GET", f"/repos/{OWNER}/models/pulls/7"),
+    ]

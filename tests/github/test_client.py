@@ -1,0 +1,300 @@
+"""The client against the fake GitHub: pages, waiting, faults, redirects, limits, and the token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fake.clock import FakeClock
+from fake.faults import NO_RIGHT, SECONDARY, Fault, html
+from fake.server import TOKEN, FakeGitHub
+
+from gate.github.client import GitHubClient, Patience
+from gate.github.errors import (
+    DeniedError,
+    MissingError,
+    RateLimitedError,
+    RejectedError,
+    TooLargeError,
+    UncertainWriteError,
+    UnreachableError,
+)
+
+COMMENTS = "/repos/octo-org/models/issues/7/comments"
+
+
+@pytest.fixture(autouse=True)
+def _pull(github: FakeGitHub) -> None:
+    github.state.add_pull(7, "a" * 40)
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+@pytest.mark.parametrize(("comments", "pages"), [(0, 1), (30, 1), (100, 1), (101, 2), (150, 2)])
+def test_pages(github: FakeGitHub, client: GitHubClient, comments: int, pages: int) -> None:
+    """All pages of a list are read by following the Link header, a hundred a page."""
+    for index in range(comments):
+        github.state.add_comment(7, f"comment {index}")
+    bodies = [comment["body"] for comment in client.paginate(COMMENTS)]
+    assert bodies == [f"comment {index}" for index in range(comments)]
+    assert client.request_count == pages
+
+
+def test_page_elsewhere(github: FakeGitHub, client: GitHubClient) -> None:
+    """A next page at another host is refused, since the token would go there."""
+    link = {"Link": '<https://evil.example/page2>; rel="next"'}
+    github.fail("GET", "/comments$", Fault(status=200, body=b"[]", headers=link))
+    with pytest.raises(UnreachableError, match="at another host"):
+        list(client.paginate(COMMENTS))
+
+
+def test_page_without_end(github: FakeGitHub, client: GitHubClient) -> None:
+    """A list that never ends is given up after 40 pages."""
+    link = {"Link": f'<{github.api_url}{COMMENTS}?page=2>; rel="next"'}
+    github.fail("GET", "/comments$", Fault(status=200, body=b"[]", headers=link, times=99))
+    with pytest.raises(UnreachableError, match="more than 40 pages"):
+        list(client.paginate(COMMENTS))
+    assert client.request_count == 40
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[1]", b'"text"', b"null"])
+def test_page_of_nonsense(github: FakeGitHub, client: GitHubClient, body: bytes) -> None:
+    """What is no list of objects is refused."""
+    github.fail("GET", "/comments$", Fault(status=200, body=body))
+    with pytest.raises(UnreachableError, match="is not a list"):
+        list(client.paginate(COMMENTS))
+
+
+WAITS = [
+    (Fault(status=403, message=SECONDARY, headers={"Retry-After": "7"}), [7.0]),
+    (Fault(status=429, headers={"Retry-After": "7"}), [7.0]),
+    (Fault(status=429, headers={"Retry-After": "0"}), [1.0]),
+    (Fault(status=403, message=SECONDARY), [60.0]),
+    (Fault(status=429, message="slow down"), [60.0]),
+    (Fault(status=429, headers={"Retry-After": "9" * 400}), [60.0]),
+    (html(502), [1.0]),
+    (Fault(status=500), [1.0]),
+    (Fault(status=503, times=3), [1.0, 2.0, 4.0]),
+    (Fault(), [1.0]),
+    (Fault(truncate=True), [1.0]),
+    (Fault(status=200, body=b'{"number": 7'), [1.0]),
+    (Fault(status=200, body=b"<html>", content_type="text/html"), [1.0]),
+    (Fault(status=200, body=b"[" * 100_000), [1.0]),
+]
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+@pytest.mark.parametrize(("fault", "slept"), WAITS, ids=lambda value: str(getattr(value, "status", "")))
+def test_waits(
+    github: FakeGitHub, client: GitHubClient, clock: FakeClock, method: str, fault: Fault, slept: list[float]
+) -> None:
+    """What GitHub asks to wait for is waited for; short faults are met by short repeats."""
+    again = Fault(**vars(fault))
+    comment = github.state.add_comment(7, "old", github.state.author)
+    path = f"/repos/octo-org/models/issues/comments/{comment['id']}"
+    github.fail(method, "/comments/", again)
+    answer = client.get(path) if method == "GET" else client.patch(path, {"body": "new"})
+    assert answer["id"] == comment["id"]
+    assert [wait for wait in clock.slept if wait >= 1.0][: len(slept)] == slept
+    assert client.waited_s == sum(slept)
+
+
+def test_waits_until_reset(github: FakeGitHub, client: GitHubClient, clock: FakeClock) -> None:
+    """With no requests left, the client waits until the reset by the server's own clock."""
+    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(clock.now()) + 30)}
+    github.fail("GET", "/pulls/7", Fault(status=403, message="API rate limit exceeded", headers=headers))
+    client.get("/repos/octo-org/models/pulls/7")
+    assert clock.slept == [pytest.approx(31.0, abs=2.0)]
+
+
+def test_secondary_limit_grows(github: FakeGitHub, client: GitHubClient, clock: FakeClock) -> None:
+    """A second secondary limit would need 120 s more than the 60 s waited: beyond the budget, at once."""
+    github.fail("GET", "/pulls/7", Fault(status=403, message=SECONDARY, times=9))
+    with pytest.raises(RateLimitedError):
+        client.get("/repos/octo-org/models/pulls/7")
+    assert clock.slept == [60.0]
+
+
+def test_budget(github: FakeGitHub, client: GitHubClient, clock: FakeClock) -> None:
+    """A wait of an hour is not begun."""
+    github.fail("GET", "/pulls/7", Fault(status=429, headers={"Retry-After": "3600"}))
+    with pytest.raises(RateLimitedError):
+        client.get("/repos/octo-org/models/pulls/7")
+    assert clock.slept == []
+    assert client.request_count == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected", "mend"),
+    [
+        (Fault(status=401, message="Bad credentials"), DeniedError, "the permission it lacks"),
+        (Fault(status=403, message=NO_RIGHT), DeniedError, "the permission it lacks"),
+        (
+            Fault(
+                status=403,
+                message=NO_RIGHT,
+                headers={
+                    "X-Accepted-GitHub-Permissions": "pull_requests=write",
+                    "x-ratelimit-remaining": "4999",
+                },
+            ),
+            DeniedError,
+            "the permission pull_requests=write",
+        ),
+        (html(403), DeniedError, "the permission it lacks"),
+        (Fault(status=404, message="Not Found"), MissingError, ""),
+        (Fault(status=410, message="Gone"), MissingError, ""),
+        (Fault(status=409, message="Conflict"), RejectedError, ""),
+        (Fault(status=422, message="Validation Failed"), RejectedError, ""),
+        (Fault(status=451, body=b"[1]"), RejectedError, ""),
+        (Fault(status=400, body=b"[" * 100_000), RejectedError, ""),
+    ],
+    ids=lambda value: str(getattr(value, "status", "")),
+)
+def test_refusals(
+    github: FakeGitHub,
+    client: GitHubClient,
+    clock: FakeClock,
+    fault: Fault,
+    expected: type[Exception],
+    mend: str,
+) -> None:
+    """A refusal is told at once, with the right that is missing where GitHub names it."""
+    github.fail("POST", "/comments$", Fault(**vars(fault)))
+    with pytest.raises(expected) as caught:
+        client.post(COMMENTS, {"body": "text"})
+    assert mend in caught.value.mend
+    assert caught.value.status == fault.status
+    assert clock.slept == []
+    assert client.request_count == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(applied=True),
+        Fault(),
+        Fault(status=502, applied=True),
+        html(504),
+        Fault(truncate=True),
+        Fault(trickle_s=0.05),
+        Fault(status=200, body=b"{", applied=True),
+    ],
+    ids=["reset after", "reset before", "502", "504", "truncated", "slow", "broken"],
+)
+def test_post_is_not_repeated(github: FakeGitHub, clock: FakeClock, fault: Fault) -> None:
+    """A POST whose fate is unknown is sent once and named as unknown."""
+    patience = Patience(clock=clock, exchange_s=0.3)
+    client = GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience)
+    github.fail("POST", "/comments$", Fault(**vars(fault)))
+    with pytest.raises(UncertainWriteError, match="it may have taken effect"):
+        client.post(COMMENTS, {"body": "text"})
+    assert len(github.list_writes()) == 1
+
+
+def test_post_after_limit(github: FakeGitHub, client: GitHubClient) -> None:
+    """A POST that a rate limit refused did not happen, so it is sent again."""
+    github.fail("POST", "/comments$", Fault(status=429, headers={"Retry-After": "2"}))
+    client.post(COMMENTS, {"body": "text"})
+    assert [comment["body"] for comment in github.state.list_comments(7)] == ["text"]
+
+
+def test_post_nobody_listens(clock: FakeClock) -> None:
+    """A POST that could not even be sent is repeated like anything else, then given up."""
+    client = GitHubClient(api_url="http://127.0.0.1:9", token=TOKEN, patience=Patience(clock=clock))
+    with pytest.raises(UnreachableError):
+        client.post(COMMENTS, {"body": "text"})
+    assert client.request_count == 4
+
+
+def test_slow_body(github: FakeGitHub, clock: FakeClock) -> None:
+    """A body that trickles is cut off, and asked for again."""
+    patience = Patience(clock=clock, exchange_s=0.3)
+    client = GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience)
+    github.fail("GET", "/pulls/7", Fault(trickle_s=0.05))
+    assert client.get("/repos/octo-org/models/pulls/7")["number"] == 7
+    assert client.request_count == 2
+
+
+def test_writes_are_spaced(client: GitHubClient, clock: FakeClock) -> None:
+    """Two writes are a second apart; reads are not."""
+    for _ in range(3):
+        client.post(COMMENTS, {"body": "text"})
+        client.get("/repos/octo-org/models/pulls/7")
+    assert clock.slept == [1.0, 1.0]
+
+
+def test_redirect_to_storage(github: FakeGitHub, client: GitHubClient) -> None:
+    """A download follows GitHub's redirect to another host, and the token stays behind."""
+    github.state.add_run(1, "a" * 40)
+    artifact = github.state.add_artifact(1, "gate", b"zip bytes")
+    path = f"/repos/octo-org/models/actions/artifacts/{artifact['id']}/zip"
+    assert client.download(path, 100) == b"zip bytes"
+    assert "Authorization" not in github.requests[-1].headers
+
+
+def test_redirect_within(github: FakeGitHub, client: GitHubClient) -> None:
+    """A GET that GitHub redirects within itself (a renamed repository) keeps the token."""
+    target = {"Location": f"{github.api_url}/repos/octo-org/models/pulls/7"}
+    github.fail("GET", "/old", Fault(status=301, headers=target))
+    assert client.get("/repos/octo-org/old/pulls/7")["number"] == 7
+
+
+def test_redirect_of_write(github: FakeGitHub, client: GitHubClient) -> None:
+    """A write is not carried elsewhere."""
+    github.fail("POST", "/comments$", Fault(status=307, headers={"Location": github.storage_url}))
+    with pytest.raises(RejectedError, match="has moved"):
+        client.post(COMMENTS, {"body": "text"})
+
+
+@pytest.mark.parametrize("target", ["ftp://127.0.0.1/x", "file:///etc/passwd", "https://", ""])
+def test_redirect_to_nonsense(github: FakeGitHub, client: GitHubClient, target: str) -> None:
+    """A redirect to another scheme, or to itself for ever, is refused."""
+    github.fail("GET", "/pulls/7", Fault(status=302, headers={"Location": target}, times=99))
+    with pytest.raises(RejectedError):
+        client.get("/repos/octo-org/models/pulls/7")
+    assert client.request_count <= 6
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_too_large(github: FakeGitHub, client: GitHubClient, declared: bool) -> None:
+    """A download beyond its limit is refused, whether it says its size or not."""
+    github.state.add_run(1, "a" * 40)
+    artifact = github.state.add_artifact(1, "gate", b"x" * 1001)
+    if not declared:
+        github.fail("GET", "/artifact/", Fault(trickle_s=0.000001))
+    with pytest.raises(TooLargeError, match="1,000 bytes"):
+        client.download(f"/repos/octo-org/models/actions/artifacts/{artifact['id']}/zip", 1000)
+
+
+def test_token_is_not_shown(
+    github: FakeGitHub, client: GitHubClient, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The token is in no representation, message or output, even where GitHub echoes it."""
+    echo = f"bad token {TOKEN}\x1b[31m"
+    github.fail("GET", "/pulls/7", Fault(status=401, message=echo))
+    with pytest.raises(DeniedError) as caught:
+        client.get("/repos/octo-org/models/pulls/7")
+    shown = f"{caught.value!r} {caught.value} {client!r} {vars(client)['_transport']!r} {capfd.readouterr()}"
+    assert TOKEN not in shown
+    assert "\x1b" not in shown
+    assert "bad token ***" in shown
+
+
+def test_netrc_is_not_read(
+    github: FakeGitHub, client: GitHubClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A password for the storage host in somebody's ~/.netrc is not sent along."""
+    (tmp_path / "netrc").write_text("machine localhost login somebody password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    github.state.add_run(1, "a" * 40)
+    artifact = github.state.add_artifact(1, "gate", b"zip bytes")
+    client.download(f"/repos/octo-org/models/actions/artifacts/{artifact['id']}/zip", 100)
+    assert "Authorization" not in github.requests[-1].headers
+
+
+def test_delete_twice(github: FakeGitHub, client: GitHubClient) -> None:
+    """Deleting what is gone is fine."""
+    comment = github.state.add_comment(7, "text")
+    for _ in range(2):
+        client.delete(f"/repos/octo-org/models/issues/comments/{comment['id']}")
+    assert github.state.list_comments(7) == []

@@ -1,0 +1,246 @@
+"""From events and the API to a run and its pull request, whoever opened it and from wherever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deliveries import list_faults, make_delivery, make_workflow_run
+from fake.server import FakeGitHub
+from fake.state import OWNER, REPO_ID
+from hypothesis import given
+from hypothesis import strategies as st
+from records import SHA
+
+from gate.errors import FileError, UsageError
+from gate.github.client import GitHubClient
+from gate.github.errors import MissingError, UnreachableError
+from gate.github.events import (
+    Event,
+    Target,
+    check_repository,
+    has_moved,
+    load_event,
+    parse_pull,
+    parse_run,
+    parse_time,
+    resolve_target,
+)
+
+REPOSITORY = "octo-org/models"
+
+
+def resolve(github: FakeGitHub, client: GitHubClient, run_id: int = 100) -> Target:
+    """Resolve as the job of a workflow_run event does; the payload keeps to GitHub's schema."""
+    payload = make_workflow_run(github.state.runs[run_id])
+    assert list_faults("workflow_run", payload) == []
+    return resolve_target(client, REPOSITORY, run_id, Event(name="workflow_run", payload=payload))
+
+
+@pytest.mark.parametrize("conclusion", ["success", "failure", "cancelled", "timed_out"])
+@pytest.mark.parametrize("owner", [OWNER, "mallory"])
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_pull_request(github: FakeGitHub, client: GitHubClient, owner: str, conclusion: str) -> None:
+    """A run's pull request is found by its head, from a fork as from the repository itself."""
+    github.state.add_pull(7, SHA, owner=owner)
+    github.state.add_pull(8, "b" * 40, owner=owner, branch="other")
+    github.state.add_run(100, SHA, owner=owner)["conclusion"] = conclusion
+    target = resolve(github, client)
+    assert target.pull is not None
+    assert (target.pull.number, target.pull.head_sha, target.run.conclusion) == (7, SHA, conclusion)
+    assert client.request_count == 2
+
+
+def test_same_branch_of_two_forks(github: FakeGitHub, client: GitHubClient) -> None:
+    """Two pull requests from branches of one name are told apart by their repository."""
+    github.state.add_pull(7, SHA, owner="mallory")
+    github.state.add_pull(8, SHA, owner=OWNER)
+    github.state.add_run(100, SHA, owner="mallory")
+    target = resolve(github, client)
+    assert target.pull is not None
+    assert target.pull.number == 7
+
+
+def test_repository_id_decides(github: FakeGitHub, client: GitHubClient) -> None:
+    """A head of the right name in another repository is not the run's."""
+    github.state.add_pull(7, SHA)["head"]["repo"]["id"] = 4711
+    github.state.add_run(100, SHA)
+    assert resolve(github, client).pull is None
+
+
+def test_deleted_fork(github: FakeGitHub, client: GitHubClient) -> None:
+    """With the fork gone, the pull request is found by its commit."""
+    github.state.add_pull(7, SHA, owner="mallory")["head"]["repo"] = None
+    github.state.add_run(100, SHA, owner="mallory")
+    github.state.runs[100]["head_repository"] = None
+    target = resolve_target(client, REPOSITORY, 100, Event())
+    assert target.pull is not None
+    assert (target.pull.number, target.run.head_owner, target.run.head_repository) == (7, "", 0)
+    # GitHub's description does not say that a run's head repository can be gone, but it can.
+    assert all(
+        "actions/runs/100" in one or "head_repository" in one or "'type'" in one for one in github.violations
+    )
+    github.violations.clear()
+
+
+def set_closed(github: FakeGitHub) -> None:
+    github.state.pulls[7]["state"] = "closed"
+
+
+def set_moved(github: FakeGitHub) -> None:
+    github.state.pulls[7]["head"]["sha"] = "e" * 40
+
+
+def set_two_bases(github: FakeGitHub) -> None:
+    github.state.add_pull(8, SHA)
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [(set_closed, "closed or merged"), (set_moved, "newer commit"), (set_two_bases, "different bases")],
+)
+def test_no_pull_request(
+    github: FakeGitHub, client: GitHubClient, change: Callable[[FakeGitHub], None], note: str
+) -> None:
+    """Where no one open pull request has the run's very commit, there is none, and it says why."""
+    github.state.add_pull(7, SHA)
+    github.state.add_run(100, SHA)
+    change(github)
+    target = resolve(github, client)
+    assert target.pull is None
+    assert note in target.note
+
+
+@pytest.mark.parametrize(
+    ("event", "note"),
+    [("merge_group", "merge queue"), ("schedule", "schedule"), ("workflow_dispatch", "workflow_dispatch")],
+)
+def test_other_events(github: FakeGitHub, client: GitHubClient, event: str, note: str) -> None:
+    """Runs that no pull request started belong to none, and none is looked for."""
+    github.state.add_pull(7, SHA)
+    github.state.add_run(100, SHA, event=event)
+    target = resolve(github, client)
+    assert target.pull is None
+    assert note in target.note
+    assert client.request_count == 1
+
+
+@pytest.mark.parametrize("action", ["opened", "synchronize"])
+def test_own_workflow(github: FakeGitHub, client: GitHubClient, action: str) -> None:
+    """In a pull request's own workflow, the event says which one it is."""
+    payload = make_delivery("pull_request", action)
+    payload |= {"number": 7}
+    assert list_faults("pull_request", payload) == []
+    github.state.add_pull(7, SHA)
+    github.state.add_run(100, SHA)
+    target = resolve_target(client, REPOSITORY, 100, Event(name="pull_request", payload=payload))
+    assert target.pull is not None
+    assert target.pull.number == 7
+
+
+def test_another_run(github: FakeGitHub, client: GitHubClient) -> None:
+    """A run that the event is not about is refused before anything is asked."""
+    payload = make_workflow_run(github.state.add_run(100, SHA))
+    with pytest.raises(UsageError, match="not the run that this event is about"):
+        resolve_target(client, REPOSITORY, 101, Event(name="workflow_run", payload=payload))
+    assert client.request_count == 0
+
+
+def test_unknown_run(client: GitHubClient) -> None:
+    """A run that does not exist is told as missing."""
+    with pytest.raises(MissingError):
+        resolve_target(client, REPOSITORY, 101, Event())
+
+
+def test_merge_group_payload() -> None:
+    """A merge queue's own event has nothing that is mistaken for a run."""
+    payload = make_delivery("merge_group", "checks_requested")
+    assert list_faults("merge_group", payload) == []
+    assert "workflow_run" not in payload
+
+
+def test_moved(github: FakeGitHub, client: GitHubClient) -> None:
+    """A new head, and a closed pull request, count as moved; no pull request does not."""
+    github.state.add_pull(7, SHA)
+    github.state.add_run(100, SHA)
+    target = resolve(github, client)
+    assert not has_moved(client, REPOSITORY, target)
+    set_moved(github)
+    assert has_moved(client, REPOSITORY, target)
+    github.state.add_pull(7, SHA)["state"] = "closed"
+    assert has_moved(client, REPOSITORY, target)
+    assert not has_moved(client, REPOSITORY, Target(run=target.run))
+
+
+@pytest.mark.parametrize(
+    "name", ["", "o", "o/r/x", "o/..", "../r", "o/r?x=1", "o r/x", "o/r\n", "\u043e/r", "a" * 101 + "/r"]
+)
+def test_repository_names(name: str) -> None:
+    """What is no owner/name does not become part of a path."""
+    with pytest.raises(UsageError):
+        check_repository(name)
+
+
+def test_load_event(tmp_path: Path) -> None:
+    """The payload is read from the runner's file; outside GitHub Actions there is none."""
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps({"action": "completed"}))
+    environ = {"GITHUB_EVENT_PATH": str(path), "GITHUB_EVENT_NAME": "workflow_run"}
+    assert load_event(environ) == Event(name="workflow_run", payload={"action": "completed"})
+    assert load_event({}) == Event()
+    path.write_text("[]")
+    assert load_event(environ) == Event(name="workflow_run")
+    path.write_text("{")
+    with pytest.raises(FileError):
+        load_event(environ)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("id", "5"), ("id", True), ("id", -1), ("head_sha", "x"), ("run_attempt", None), ("repository", None)],
+)
+def test_surprising_run(github: FakeGitHub, key: str, value: object) -> None:
+    """An answer that is not what GitHub's description promises is named as such."""
+    with pytest.raises(UnreachableError, match="no usable"):
+        parse_run(github.state.add_run(100, SHA) | {key: value})
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        ("2026-11-01T12:00:00Z", "2026-11-01T12:00:00Z"),
+        ("2026-11-01T13:00:00.123+01:00", "2026-11-01T12:00:00Z"),
+        ("2026-11-01T12:00:00", ""),
+        ("0001-01-01T00:00:00+23:59", ""),
+        ("yesterday", ""),
+        (None, ""),
+        (5, ""),
+    ],
+)
+def test_times(text: object, parsed: str) -> None:
+    """Times of any zone become ones that can be compared as text; others are none."""
+    assert parse_time(text) == parsed
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(value=json_values)
+def test_nonsense(value: Any) -> None:
+    """No value crashes the parsers."""
+    for parse in (parse_run, parse_pull):
+        with pytest.raises(UnreachableError):
+            parse(value)
+
+
+def test_ids_are_used(github: FakeGitHub) -> None:
+    """The parsed run has the ids that everything is matched by."""
+    run = parse_run(github.state.add_run(100, SHA, owner="mallory"))
+    assert (run.repository, run.head_repository) == (REPO_ID, 2000)

@@ -1,0 +1,327 @@
+"""Proposing baselines: through the Git data API of a fake GitHub with a real repository behind it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from fake import git_routes
+from fake.faults import Fault
+from fake.git_routes import BareRepository
+from fake.server import FakeGitHub
+from refreshes import CASE, ENVIRONMENT, OTHER, POLICY, make_context, make_run
+
+from gate.codec import BASELINE, decode_file
+from gate.errors import FileError, UsageError
+from gate.fingerprint import compute_environment_id
+from gate.github.client import GitHubClient
+from gate.github.errors import GitHubError, UnreachableError
+from gate.github.git_data import GitData, compute_blob_sha
+from gate.github.proposal_text import MAX_BODY_BYTES
+from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
+from gate.records import Baseline, CaseFailure, FailureKind, Provenance, Run, Trial
+
+STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
+BRANCH = "compile-gate/baselines/pr-7"
+
+
+@pytest.fixture
+def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+    """The repository behind the fake GitHub, with a branch that a pull request is for."""
+    repository = BareRepository.create(tmp_path / "bare.git")
+    repository.commit({"gate.yml": "version: 1\n", "src/model.py": "x = 1\n"}, branch="topic")
+    github.state.git = repository  # type: ignore[attr-defined]
+    github.state.permissions = {}  # type: ignore[attr-defined]
+    return repository
+
+
+def propose(
+    client: GitHubClient, github: FakeGitHub, run: Run, reason: str = "", directory: str = "baselines"
+) -> ProposalOutcome:
+    request = RefreshRequest(
+        head_sha=run.provenance.commit,
+        head_ref="topic",
+        directory=directory,
+        reason=reason,
+        author="octocat",
+        pr_number=7,
+    )
+    return propose_refresh(client, make_context(github, "issue_comment", {}), request, run, POLICY)
+
+
+def check_repository(git: BareRepository, place: Path) -> str:
+    """Clone the repository, let git check it, and return the clone's files on the proposal's branch."""
+    subprocess.run(
+        ["git", "clone", "--quiet", "--no-local", "--branch", BRANCH, str(git.path), str(place)],
+        check=True,
+        capture_output=True,
+    )
+    checked = subprocess.run(
+        ["git", "-C", str(place), "fsck", "--full", "--strict"], check=True, capture_output=True, text=True
+    )
+    assert checked.stdout == ""
+    listed = subprocess.run(["git", "-C", str(place), "ls-files"], check=True, capture_output=True, text=True)
+    return listed.stdout
+
+
+def test_new_baselines_become_one_commit_on_a_branch_and_a_pull_request(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository, tmp_path: Path
+) -> None:
+    """A clone of the branch has the baselines beside untouched files, and the pull request names them."""
+    head = git.find_ref("heads/topic")
+
+    outcome = propose(client, github, make_run(head))
+
+    assert check_repository(git, tmp_path / "clone") == f"{STORED}\ngate.yml\nsrc/model.py\n"
+    assert git.run("rev-parse", f"{BRANCH}^") == head
+    (pull,) = github.state.pulls.values()
+    assert (outcome.url, outcome.has_pull_request) == (pull["html_url"], True)
+    assert (pull["base"]["ref"], pull["head"]["ref"]) == ("topic", BRANCH)
+    assert (
+        "1 case recorded for the first time: `bert/inference-float32-smoke-default`." in pull["body"].lower()
+    )
+
+
+def test_what_is_committed_is_made_here_and_not_copied_from_the_run(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """The origin in the file is GitHub's: the run's author is dropped, its time of measuring is kept."""
+    head = git.find_ref("heads/topic")
+
+    propose(client, github, make_run(head), reason="a new fusion pass")
+
+    text = git.read(f"{BRANCH}:{STORED}")
+    baseline = decode_file(BASELINE, Baseline, text.encode(), STORED)
+    expected = Provenance(
+        commit=head,
+        created="2026-11-01T10:00:00Z",
+        author="octocat",
+        reason="a new fusion pass",
+        run_url="https://github.com/octo-org/models/actions/runs/77",
+        gate_version="0.1.0",
+    )
+    assert baseline.provenance == expected
+
+
+def test_a_second_proposal_of_the_same_run_writes_nothing(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """The branch stays at its commit and there is one pull request."""
+    run = make_run(git.find_ref("heads/topic"))
+    first = propose(client, github, run)
+
+    second = propose(client, github, run)
+
+    assert (second.commit, second.url) == (first.commit, first.url)
+    assert git.find_ref(f"heads/{BRANCH}") == first.commit
+    assert len(github.state.pulls) == 1
+    assert [write for write in github.list_writes() if write.endswith("/git/commits")] == [
+        "POST /repos/octo-org/models/git/commits"
+    ]
+
+
+def test_values_that_are_stored_already_commit_nothing(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """Once merged, the same values from the newer head change nothing: no branch, no pull request."""
+    git.commit({STORED: _store(client, github, git, latency_s=0.010)}, branch="topic")
+    github.requests.clear()
+
+    outcome = propose(client, github, make_run(git.find_ref("heads/topic"), latency_s=0.010))
+
+    assert (outcome.commit, outcome.url) == ("", "")
+    assert github.list_writes() == []
+
+
+def test_a_metric_that_moved_the_wrong_way_is_asked_about(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """A latency of 12 ms over a stored 10 ms is a box to tick and a question; a reason answers it."""
+    git.commit({STORED: _store(client, github, git, latency_s=0.010)}, branch="topic")
+    run = make_run(git.find_ref("heads/topic"), latency_s=0.012)
+
+    outcome = propose(client, github, run)
+
+    (pull,) = github.state.pulls.values()
+    question = f"- [ ] `{CASE}` `compiled_latency` 10.0 ms -> 12.0 ms: *why?*"
+    assert question in pull["body"]
+    assert "### 1 metric moved the wrong way" in pull["body"]
+    assert f"| `{CASE}` | `compiled_latency` | 10.0 ms | 12.0 ms | worse |" in pull["body"]
+    assert outcome.setbacks == 1
+    assert "Moved the wrong way" in git.run("log", "-1", "--format=%B", BRANCH)
+
+    propose(client, github, run, reason="the new layer <b>costs</b> @octocat this")
+
+    assert "*why?*" not in pull["body"]
+    assert "The reason given: the new layer &lt;b&gt;costs&lt;/b&gt; @&#8203;octocat this" in pull["body"]
+
+
+def _store(client: GitHubClient, github: FakeGitHub, git: BareRepository, latency_s: float) -> str:
+    """Return the text of a baseline, by proposing it, and forget the proposal."""
+    propose(client, github, make_run(git.find_ref("heads/topic"), latency_s=latency_s))
+    text = git.read(f"{BRANCH}:{STORED}")
+    git.run("update-ref", "-d", f"refs/heads/{BRANCH}")
+    github.state.pulls.clear()
+    return text
+
+
+def test_a_newer_head_moves_the_branch_and_keeps_the_pull_request(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """The proposal for a pull request is one branch and one pull request, at its newest head."""
+    first = propose(client, github, make_run(git.find_ref("heads/topic")))
+    head = git.commit({"src/model.py": "x = 2\n"}, branch="topic")
+
+    second = propose(client, github, make_run(head, latency_s=0.011))
+
+    assert second.url == first.url
+    assert git.run("rev-parse", f"{BRANCH}^") == head
+    assert len(github.state.pulls) == 1
+
+
+def test_where_pull_requests_are_forbidden_the_branch_is_left_with_a_link(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """An organisation may forbid it; the work is kept and the page to open it on is told."""
+    github.state.may_open_pulls = False  # type: ignore[attr-defined]
+
+    outcome = propose(client, github, make_run(git.find_ref("heads/topic")))
+
+    assert outcome.url == f"https://github.com/octo-org/models/compare/topic...{BRANCH}?expand=1"
+    assert not outcome.has_pull_request
+    assert git.find_ref(f"heads/{BRANCH}") == outcome.commit
+    assert git_routes.NOT_PERMITTED in outcome.note
+
+
+@pytest.mark.parametrize("route", [r"/git/trees$", r"/git/commits$", r"/git/refs$", r"/pulls$"])
+def test_an_answer_that_is_lost_neither_loses_nor_doubles_anything(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository, route: str, tmp_path: Path
+) -> None:
+    """Each write took effect and the connection broke: there is still one branch and one pull request."""
+    github.fail("POST", route, Fault(truncate=True))
+
+    outcome = propose(client, github, make_run(git.find_ref("heads/topic")))
+
+    assert STORED in check_repository(git, tmp_path / "clone")
+    assert git.find_ref(f"heads/{BRANCH}") == outcome.commit
+    assert [pull["html_url"] for pull in github.state.pulls.values()] == [outcome.url]
+
+
+def test_a_branch_that_rules_forbid_is_an_error_that_names_it(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """A rule set that refuses the branch ends in a message about the branch, and no pull request."""
+    github.fail("POST", r"/git/refs$", Fault(status=422, times=1))
+
+    with pytest.raises(GitHubError, match="the branch compile-gate/baselines/pr-7 cannot be made"):
+        propose(client, github, make_run(git.find_ref("heads/topic")))
+
+    assert github.state.pulls == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"provenance": Provenance(commit="c" * 40)}, UsageError, "did not measure the commit"),
+        ({"cases": ()}, FileError, "contradict"),
+        ({"trials": (Trial(case_id="another/case", index=0),)}, FileError, "contradict"),
+        (
+            {
+                "failures": (
+                    CaseFailure(case_id=CASE, trial=0, kind=FailureKind.CRASH, stage="warm", message=""),
+                )
+            },
+            UsageError,
+            "not fit to be recorded",
+        ),
+        ({"trials": ()}, UsageError, "not fit to be recorded"),
+    ],
+)
+def test_a_run_that_is_not_what_was_authorised_writes_nothing(
+    client: GitHubClient,
+    github: FakeGitHub,
+    git: BareRepository,
+    changes: dict[str, object],
+    error: type[Exception],
+    words: str,
+) -> None:
+    """Another commit, cases that contradict the trials, a failed case, no trials: nothing is sent."""
+    head = git.find_ref("heads/topic")
+    request = RefreshRequest(head_sha=head, head_ref="topic", directory="baselines", pr_number=7)
+    run = make_run(head, **changes)
+
+    with pytest.raises(error, match=words):
+        propose_refresh(client, make_context(github, "issue_comment", {}), request, run, POLICY)
+
+    assert github.list_writes() == []
+
+
+@pytest.mark.parametrize("case_id", ["../../.github/workflows/x", "a/../../x", "/etc/passwd", "a/b/c", "a"])
+def test_a_case_that_is_no_file_name_is_refused(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository, case_id: str
+) -> None:
+    """A case id that would lead out of the directory of the baselines is an error, not a path."""
+    with pytest.raises(UsageError, match="is no file name"):
+        propose(client, github, make_run(git.find_ref("heads/topic"), cases=(case_id,)))
+
+    assert github.list_writes() == []
+
+
+@pytest.mark.parametrize(
+    "path", ["gate.yml", "baselines", "baselines/../gate.yml", "/baselines/x", "baselinesx/y", ""]
+)
+def test_nothing_outside_the_baselines_can_be_written(
+    client: GitHubClient, github: FakeGitHub, path: str
+) -> None:
+    """The layer that writes refuses every path that is not below the directory, before anything is sent."""
+    with pytest.raises(UsageError, match="does not lie below"):
+        GitData(client, "/repos/octo-org/models").write_tree("0" * 40, "baselines", {path: "x"})
+
+    assert github.list_writes() == []
+
+
+def test_a_stored_baseline_is_checked_against_its_id(client: GitHubClient, git: BareRepository) -> None:
+    """A blob that is larger than a baseline may be is not used."""
+    git.commit({STORED: "x" * 100}, branch="topic")
+
+    with pytest.raises(UnreachableError, match="cannot be used"):
+        GitData(client, "/repos/octo-org/models").load_blob(compute_blob_sha(b"x" * 100), limit_bytes=99)
+
+
+def test_a_damaged_stored_baseline_is_named(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """A stored file that cannot be read is an error that names it: silence would hide what it held."""
+    head = git.commit({STORED: "{}"}, branch="topic")
+
+    with pytest.raises(FileError, match=CASE):
+        propose(client, github, make_run(head))
+
+
+def test_many_files_are_written_in_several_trees(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository, tmp_path: Path
+) -> None:
+    """150 baselines are two requests and one commit, and the pull request's text stays within limits."""
+    cases = tuple(f"model{index}/" + "x" * 150 for index in range(150))
+
+    propose(client, github, make_run(git.find_ref("heads/topic"), cases=cases))
+
+    assert len(check_repository(git, tmp_path / "clone").splitlines()) == 152
+    assert github.list_writes().count("POST /repos/octo-org/models/git/trees") == 2
+    (pull,) = github.state.pulls.values()
+    assert len(pull["body"].encode()) <= MAX_BODY_BYTES
+
+
+def test_two_cases_of_which_one_is_new_are_told_apart(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """What changed is counted beside what is new."""
+    git.commit({STORED: _store(client, github, git, latency_s=0.010)}, branch="topic")
+
+    propose(client, github, make_run(git.find_ref("heads/topic"), latency_s=0.009, cases=(CASE, OTHER)))
+
+    (pull,) = github.state.pulls.values()
+    assert "1 new, 1 changed." in pull["body"]
+    assert "moved the wrong way" not in pull["body"]
+    assert f"| `{CASE}` | `compiled_latency` | 10.0 ms | 9.00 ms | better |" in pull["body"]

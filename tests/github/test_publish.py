@@ -1,0 +1,341 @@
+"""Publishing end to end against the fake GitHub: what is written where, and what is left alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from deliveries import make_workflow_run
+from fake.clock import FakeClock
+from fake.faults import NO_RIGHT, SECONDARY, Fault, html
+from fake.server import TOKEN, FakeGitHub
+from hostile_archives import ARCHIVES
+from records import (
+    CASES,
+    RUN,
+    SHA,
+    make_archive,
+    make_base,
+    make_comparison,
+    make_failing,
+    make_passing,
+    make_verdict,
+)
+
+from gate.decide.outcome import FailOn
+from gate.github.client import GitHubClient
+from gate.github.comment import DEFAULT_AUTHOR
+from gate.github.events import Event
+from gate.github.publish import CommentWhen, Context, Publication, Settings, publish
+from gate.records import Metric, Reason, Status, Verdict
+
+REPOSITORY = "octo-org/models"
+
+
+@pytest.fixture
+def context(github: FakeGitHub, client: GitHubClient) -> Context:
+    """A pull request with one finished run."""
+    github.state.add_pull(7, SHA)
+    github.state.add_run(RUN.id, SHA)
+    return Context(
+        client=client, repository=REPOSITORY, event=Event(), author=DEFAULT_AUTHOR, base=make_base()
+    )
+
+
+def publish_verdict(github: FakeGitHub, context: Context, verdict: Verdict, **more: object) -> Publication:
+    """Let the run leave a verdict, and publish it."""
+    github.state.artifacts.clear()
+    github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
+    return publish(context, Settings(run_id=RUN.id, **more))
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_regression(github: FakeGitHub, context: Context, clock: FakeClock) -> None:
+    """A regression gets a comment, a failed status, outputs, a summary and annotations."""
+    published = publish_verdict(github, context, make_failing())
+    comment = github.state.list_comments(7)[0]
+    status = github.state.statuses[SHA][0]
+    assert published.troubles == ()
+    assert comment["body"].startswith(f"<!-- compile-gate key=default run=100 attempt=1 head={SHA} -->\n## ")
+    assert (status["state"], status["context"]) == ("failure", "compile-gate")
+    assert status["description"] == "REGRESSION: 1 regressed, 5 unchanged"
+    assert published.outputs == {
+        "verdict": "REGRESSION",
+        "regressions": 1,
+        "improvements": 0,
+        "inconclusive": 0,
+        "cases": 3,
+        "environment-id": "cuda-h200-torch2.13.0-" + str(published.outputs["environment-id"])[-8:],
+        "head-sha": SHA,
+        "pr-number": 7,
+        "status-state": "failure",
+        "comment-url": comment["html_url"],
+    }
+    assert "## " in published.summary
+    assert "Comment on pull request 7: created." in published.summary
+    assert published.lines[0].startswith("::error title=compile-gate::REGRESSION: 1 regressed")
+    assert context.client.request_count <= 10
+    assert clock.slept == [1.0]
+
+
+def test_pass_is_quiet(github: FakeGitHub, context: Context) -> None:
+    """A first PASS sets a status and writes no comment; after a failure it is shown."""
+    set_conclusion(github, "success")
+    published = publish_verdict(github, context, make_passing())
+    assert github.state.list_comments(7) == []
+    assert github.state.statuses[SHA][0]["state"] == "success"
+    assert "not written, as the settings ask" in published.summary
+    github.state.add_comment(7, make_old_body(), DEFAULT_AUTHOR)
+    publish_verdict(github, context, make_passing())
+    assert "PASS" in github.state.list_comments(7)[0]["body"]
+
+
+def make_old_body() -> str:
+    return f"<!-- compile-gate key=default run=99 attempt=1 head={'b' * 40} -->\nold"
+
+
+def set_conclusion(github: FakeGitHub, conclusion: str) -> None:
+    github.state.runs[RUN.id]["conclusion"] = conclusion
+
+
+INCONCLUSIVE = make_verdict(
+    make_comparison(CASES[0], Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, Reason.SUSPECT)
+)
+WANTED = [
+    (CommentWhen.ALWAYS, make_passing(), True),
+    (CommentWhen.ON_CHANGE, make_passing(), False),
+    (CommentWhen.ON_CHANGE, INCONCLUSIVE, True),
+    (CommentWhen.ON_CHANGE, make_failing(), True),
+    (CommentWhen.ON_FAILURE, INCONCLUSIVE, False),
+    (CommentWhen.ON_FAILURE, make_failing(), True),
+    (CommentWhen.NEVER, make_failing(), False),
+]
+
+
+@pytest.mark.parametrize(("when", "verdict", "wanted"), WANTED)
+def test_when(
+    github: FakeGitHub, context: Context, when: CommentWhen, verdict: Verdict, wanted: bool
+) -> None:
+    """The setting says when a first comment is written."""
+    publish_verdict(github, context, verdict, comment=when)
+    assert (len(github.state.list_comments(7)) == 1) is wanted
+
+
+@pytest.mark.parametrize(
+    ("verdict", "conclusion", "fail_on", "state"),
+    [
+        (make_passing(), "success", FailOn.REGRESSION, "success"),
+        (INCONCLUSIVE, "success", FailOn.REGRESSION, "success"),
+        (INCONCLUSIVE, "failure", FailOn.INCONCLUSIVE, "failure"),
+        (make_failing(), "success", FailOn.NEVER, "success"),
+        (make_failing(), "failure", FailOn.REGRESSION, "failure"),
+        (make_passing(), "failure", FailOn.REGRESSION, "failure"),
+        (make_passing(), "cancelled", FailOn.REGRESSION, "failure"),
+    ],
+)
+def test_state(
+    github: FakeGitHub, context: Context, verdict: Verdict, conclusion: str, fail_on: FailOn, state: str
+) -> None:
+    """The status follows the verdict, and never says success over a run that failed."""
+    set_conclusion(github, conclusion)
+    published = publish_verdict(github, context, verdict, fail_on=fail_on)
+    assert github.state.statuses[SHA][0]["state"] == state
+    assert published.outputs["status-state"] == state
+
+
+def test_no_status(github: FakeGitHub, context: Context) -> None:
+    """An empty context sets no status."""
+    published = publish_verdict(github, context, make_failing(), status="")
+    assert github.state.statuses == {}
+    assert published.outputs["status-state"] == ""
+
+
+@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure"])
+def test_no_result(github: FakeGitHub, context: Context, conclusion: str) -> None:
+    """A run that left nothing is INCOMPLETE, an error and a comment."""
+    set_conclusion(github, conclusion)
+    published = publish(context, Settings(run_id=RUN.id))
+    assert published.outputs["verdict"] == "INCOMPLETE"
+    assert github.state.statuses[SHA][0]["state"] == "error"
+    assert "there is no verdict" in github.state.list_comments(7)[0]["body"]
+
+
+@pytest.mark.parametrize("conclusion", ["action_required", "skipped"])
+def test_silence(github: FakeGitHub, context: Context, conclusion: str) -> None:
+    """A run that waits for an approval, or was skipped, has nothing to tell."""
+    set_conclusion(github, conclusion)
+    published = publish(context, Settings(run_id=RUN.id))
+    assert github.list_writes() == []
+    assert "nothing to tell" in published.summary
+
+
+def test_newer_attempt(github: FakeGitHub, context: Context) -> None:
+    """While a newer attempt of the run is under way, the older one's verdict is not told."""
+    payload = make_workflow_run(github.state.runs[RUN.id])
+    github.state.runs[RUN.id] |= {"run_attempt": 2, "conclusion": None, "status": "in_progress"}
+    event = Event(name="workflow_run", payload=payload)
+    published = publish(replace(context, event=event), Settings(run_id=RUN.id))
+    assert github.list_writes() == []
+    assert "a newer attempt of the run has begun" in published.summary
+
+
+def test_hostile_artifact(github: FakeGitHub, context: Context) -> None:
+    """A rejected artifact is told as such, with nothing of it."""
+    github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES["unknown key"]())
+    published = publish(context, Settings(run_id=RUN.id))
+    body = github.state.list_comments(7)[0]["body"]
+    assert "not one that this compile-gate reads" in body
+    assert "script" not in body + published.summary + "".join(published.lines)
+
+
+def test_superseded(github: FakeGitHub, context: Context) -> None:
+    """When the head moves while publishing, the comment is left alone and the summary says so."""
+    old = github.state.add_comment(7, make_old_body(), DEFAULT_AUTHOR)["body"]
+
+    def move() -> None:
+        github.state.pulls[7]["head"]["sha"] = "e" * 40
+
+    github.call_before("GET", "/comments$", move)
+    published = publish_verdict(github, context, make_failing())
+    assert [comment["body"] for comment in github.state.list_comments(7)] == [old]
+    assert "left alone: the pull request has moved on" in published.summary
+    assert published.troubles == ()
+
+
+def test_closed(github: FakeGitHub, context: Context) -> None:
+    """A closed pull request gets no comment; the commit still gets its status."""
+    github.state.pulls[7]["state"] = "closed"
+    published = publish_verdict(github, context, make_failing())
+    assert github.state.list_comments(7) == []
+    assert github.state.statuses[SHA][0]["state"] == "failure"
+    assert "closed or merged" in published.summary
+
+
+def test_merge_group(github: FakeGitHub, context: Context) -> None:
+    """A merge queue's run gets a status and a summary."""
+    github.state.runs[RUN.id]["event"] = "merge_group"
+    published = publish_verdict(github, context, make_failing())
+    assert github.state.list_comments(7) == []
+    assert github.state.statuses[SHA][0]["state"] == "failure"
+    assert "merge queue" in published.summary
+
+
+def make_faults() -> dict[str, Fault]:
+    reset = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "99999999999"}
+    return {
+        "401": Fault(status=401, message="Bad credentials"),
+        "403 rights": Fault(status=403, message=NO_RIGHT),
+        "403 primary": Fault(status=403, message="API rate limit exceeded", headers=reset),
+        "403 secondary": Fault(status=403, message=SECONDARY),
+        "403 retry-after": Fault(status=403, message=SECONDARY, headers={"Retry-After": "9999"}),
+        "403 HTML": html(403),
+        "404": Fault(status=404, message="Not Found"),
+        "410": Fault(status=410, message="Gone"),
+        "422": Fault(status=422, message="Validation Failed"),
+        "429": Fault(status=429, message="slow down"),
+        "500": Fault(status=500),
+        "502 HTML": html(502),
+        "503": Fault(status=503, headers={"Retry-After": "5"}),
+        "reset": Fault(),
+        "truncated": Fault(truncate=True),
+        "broken JSON": Fault(status=200, body=b'{"id": '),
+        "wrong JSON": Fault(status=200, body=b'"text"'),
+        "list": Fault(status=200, body=b"[]"),
+        "object": Fault(status=200, body=b"{}"),
+        "empty": Fault(status=200, body=b""),
+    }
+
+
+TOUCHED = [
+    ([], ""),
+    (["src/model.py", "gate.yml.bak", "baselines2/x"], ""),
+    (["gate.yml"], "gate.yml (1 file)"),
+    (["baselines/a/b.json", "gate.yml", "baselines/a/c.json"], "baselines (2 files), gate.yml (1 file)"),
+]
+
+
+@pytest.mark.parametrize(("files", "named"), TOUCHED)
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_touched_rules(github: FakeGitHub, context: Context, files: list[str], named: str) -> None:
+    """A change of what it is judged by is flagged in the comment, by our names for it only."""
+    github.state.files[7] = files
+    base = replace(context.base, rules=("gate.yml", "baselines"))
+    publish_verdict(github, replace(context, base=base), make_failing())
+    body = github.state.list_comments(7)[0]["body"]
+    assert ("touches what changes are judged by" in body) is bool(named)
+    assert named in body
+
+
+def test_many_files(github: FakeGitHub, context: Context) -> None:
+    """Of a change of thousands of files the first 300 are looked at, and that is said."""
+    github.state.files[7] = [f"@evil/{index}" for index in range(999)]
+    base = replace(context.base, rules=("gate.yml",))
+    publish_verdict(github, replace(context, base=base), make_failing())
+    body = github.state.list_comments(7)[0]["body"]
+    assert "Only the first 300 files were looked at." in body
+    assert "evil" not in body
+    assert context.client.request_count <= 20
+
+
+PLACES = {
+    "files": ("GET", r"/pulls/7/files$"),
+    "run": ("GET", r"/actions/runs/100$"),
+    "pulls": ("GET", r"/pulls$"),
+    "pull": ("GET", r"/pulls/7$"),
+    "artifacts": ("GET", r"/artifacts$"),
+    "download": ("GET", r"/zip$"),
+    "storage": ("GET", r"^/artifact/"),
+    "comments": ("GET", r"/comments$"),
+    "comment": ("POST", r"/comments$"),
+    "change": ("PATCH", r"/comments/\d+$"),
+    "status": ("POST", r"/statuses/"),
+}
+
+
+FOR_GOOD = ("401", "403 secondary", "502 HTML", "reset", "truncated", "empty")
+
+
+@pytest.mark.parametrize(
+    ("fault", "times"), [*((fault, 1) for fault in make_faults()), *((fault, 99) for fault in FOR_GOOD)]
+)
+@pytest.mark.parametrize("place", PLACES)
+def test_faults(
+    github: FakeGitHub,
+    context: Context,
+    place: str,
+    fault: str,
+    times: int,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever fails wherever: no crash, nothing doubled, no changed verdict, no token to be seen."""
+    if place == "change":
+        github.state.add_comment(7, make_old_body(), DEFAULT_AUTHOR)
+    context = replace(context, base=replace(context.base, rules=("gate.yml",)))
+    broken = make_faults()[fault]
+    broken.times = times
+    github.fail(*PLACES[place], broken)
+    published = publish_verdict(github, context, make_failing())
+    assert published.outputs.get("verdict", "") in {"", "REGRESSION", "INCOMPLETE"}
+    assert len(github.state.list_comments(7)) <= 1
+    assert len(github.state.statuses.get(SHA, [])) <= 2
+    assert context.client.request_count <= 40
+    told = f"{published} {capfd.readouterr()} {list(github.state.comments.values())}"
+    assert TOKEN not in told
+    assert "storage-secret" not in told
+    if place == "status" and times == 99:
+        assert len(github.state.list_comments(7)) == 1  # one part's trouble is not the other's
+    if place in {"comments", "comment", "change"}:
+        assert github.state.statuses[SHA][0]["state"] == "failure"
+    if published.troubles:
+        assert "Trouble" in published.summary or "could not be fetched" in published.summary
+        assert any(line.startswith("::warning") for line in published.lines)
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+@pytest.mark.parametrize(("comments", "requests"), [(0, 10), (30, 10), (31, 10), (150, 12)])
+def test_request_count(github: FakeGitHub, context: Context, comments: int, requests: int) -> None:
+    """Publishing takes few requests, and none for each comment."""
+    for index in range(comments):
+        github.state.add_comment(7, f"comment {index}")
+    publish_verdict(github, context, make_failing())
+    assert context.client.request_count == requests

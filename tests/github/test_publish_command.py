@@ -1,0 +1,206 @@
+"""``compile-gate publish`` as a process: what a job sees of it, its time and its memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from deliveries import make_workflow_run
+from fake.faults import Fault
+from fake.server import TOKEN, FakeGitHub
+from records import RUN, SHA, make_archive, make_failing, make_passing, make_regressed, make_verdict
+
+from gate.config import load_config
+from gate.registry import load_cases
+
+GATE_YML = """\
+version: 1
+reference_models: false
+models:
+  - name: bert
+    factory: bench:bert
+    cases: [{size: smoke}]
+  - name: resnet50
+    factory: bench:resnet50
+    cases: [{size: smoke}]
+  - name: unet
+    factory: bench:unet
+    cases: [{size: smoke}]
+"""
+MAX_RSS_BYTES = 150 * 1024 * 1024
+MAX_S = 5.0
+# The kernel's own count of the process: a child's resource usage would count its parent's memory, too.
+MAIN = """\
+import os, pathlib, re, sys
+from gate.cli import main
+code = main(sys.argv[1:])
+status = pathlib.Path("/proc/self/status").read_text()
+pathlib.Path(os.environ["PEAK_FILE"]).write_text(re.search(r"VmHWM:\\s+(\\d+)", status)[1])
+sys.exit(code)
+"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a process left."""
+
+    code: int
+    told: str
+    outputs: str
+    summary: str
+    elapsed_s: float
+    rss_bytes: int
+
+
+@pytest.fixture
+def job(github: FakeGitHub, tmp_path: Path) -> Path:
+    """A checkout of the base commit, in a directory with a space, and a job's files."""
+    directory = tmp_path / "base commit"
+    directory.mkdir()
+    (directory / "gate.yml").write_text(GATE_YML)
+    github.state.add_pull(7, SHA, owner="mallory")
+    github.state.add_run(RUN.id, SHA, owner="mallory")
+    (tmp_path / "event.json").write_text(json.dumps(make_workflow_run(github.state.runs[RUN.id])))
+    return directory
+
+
+def run_publish(github: FakeGitHub, job: Path, *options: str, **more: str) -> Done:
+    """Run the command as a step does."""
+    files = {name: job.parent / name for name in ("output", "summary", "told", "peak")}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "GITHUB_API_URL": github.api_url,
+        "GITHUB_REPOSITORY": "octo-org/models",
+        "GITHUB_EVENT_NAME": "workflow_run",
+        "GITHUB_EVENT_PATH": str(job.parent / "event.json"),
+        "GITHUB_OUTPUT": str(files["output"]),
+        "GITHUB_STEP_SUMMARY": str(files["summary"]),
+        "GITHUB_TOKEN": TOKEN,
+        "PEAK_FILE": str(files["peak"]),
+        "no_proxy": "*",
+        **more,
+    }
+    command = [sys.executable, "-X", "importtime", "-c", MAIN, "publish", "--run-id", "100", *options]
+    started = time.perf_counter()
+    with files["told"].open("w") as told:
+        done = subprocess.run(command, cwd=job, env=environ, stdout=told, stderr=told, check=False)
+    read = {name: path.read_text() if path.exists() else "" for name, path in files.items()}
+    return Done(
+        code=done.returncode,
+        told=read["told"],
+        outputs=read["output"],
+        summary=read["summary"],
+        elapsed_s=time.perf_counter() - started,
+        rss_bytes=int(read["peak"] or 0) * 1024,
+    )
+
+
+def parse_outputs(text: str) -> dict[str, str]:
+    """Parse GITHUB_OUTPUT as the runner does."""
+    outputs = {}
+    lines = iter(text.splitlines())
+    for line in lines:
+        name, _, delimiter = line.partition("<<")
+        value = []
+        for following in lines:
+            if following == delimiter:
+                break
+            value.append(following)
+        outputs[name] = "\n".join(value)
+    return outputs
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_fork(github: FakeGitHub, job: Path) -> None:
+    """A fork's regression is told in full by a process that is quick, small and without torch."""
+    github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
+    done = run_publish(github, job)
+    comment = github.state.list_comments(7)[0]
+    outputs = parse_outputs(done.outputs)
+    assert done.code == 0
+    assert (outputs["verdict"], outputs["pr-number"]) == ("REGRESSION", "7")
+    assert outputs["comment-url"] == comment["html_url"]
+    assert "bert/inference-float32-smoke-default" in comment["body"]
+    assert "REGRESSION" in done.summary
+    assert "::error title=compile-gate::REGRESSION" in done.told
+    assert "| torch" not in done.told
+    assert TOKEN not in done.told + done.outputs + done.summary + str(github.state.comments)
+    assert len(github.requests) <= 20
+    assert 0 < done.rss_bytes < MAX_RSS_BYTES
+    assert done.elapsed_s < MAX_S * 3  # on a machine that others use as well; alone it is below MAX_S
+
+
+def test_the_registry_is_the_base_s(job: Path) -> None:
+    """The ids of the test's verdicts are those of the test's registry."""
+    ids = [case.id for case in load_cases(load_config(job / "gate.yml"))]
+    assert ids == [f"{model}/inference-float32-smoke-default" for model in ("bert", "resnet50", "unet")]
+
+
+def test_large_verdict(github: FakeGitHub, job: Path) -> None:
+    """A verdict near the size limit stays within the memory that a small runner has."""
+    cases = load_cases(load_config(job / "gate.yml"))
+    names = [f"model_{index:04}" for index in range(2500)]
+    text = "".join(
+        f"  - {{name: {name}, factory: 'bench:run', cases: [{{size: smoke}}]}}\n" for name in names
+    )
+    (job / "gate.yml").write_text(GATE_YML + text)
+    cases = load_cases(load_config(job / "gate.yml"))
+    verdict = make_verdict(*(row for case in cases for row in make_regressed(case)), cases=cases)
+    github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
+    done = run_publish(github, job)
+    assert parse_outputs(done.outputs)["regressions"] == "2503"
+    assert 0 < done.rss_bytes < MAX_RSS_BYTES
+
+
+def test_trouble_is_not_failure(github: FakeGitHub, job: Path) -> None:
+    """Without the right to comment, the step succeeds, warns, and says the verdict in the summary."""
+    github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_failing()))
+    github.fail("POST", "/comments$", Fault(status=403, message="Resource not accessible by integration"))
+    done = run_publish(github, job)
+    assert done.code == 0
+    assert "::warning title=compile-gate::The comment was not written" in done.told
+    assert "Trouble: The comment was not written" in done.summary
+    assert parse_outputs(done.outputs)["status-state"] == "failure"
+
+
+def test_options(github: FakeGitHub, job: Path) -> None:
+    """The options of the action's inputs do what they say."""
+    github.state.add_artifact(RUN.id, "gpu", make_archive(make_passing()))
+    github.state.runs[RUN.id]["conclusion"] = "success"
+    options = ("--artifact-name=gpu", "--comment=always", "--comment-key=gpu", "--status=gate (gpu)", "-q")
+    done = run_publish(github, job, *options)
+    assert done.code == 0
+    assert github.state.list_comments(7)[0]["body"].startswith("<!-- compile-gate key=gpu run=100 ")
+    assert github.state.statuses[SHA][0]["context"] == "gate (gpu)"
+    assert "requests" not in done.told.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "environ", "expected"),
+    [
+        ((), {"GITHUB_TOKEN": ""}, "no usable token"),
+        ((), {"GITHUB_TOKEN": "a\nb"}, "no usable token"),
+        ((), {"GITHUB_REPOSITORY": "nobody"}, "not owner/name"),
+        ((), {"GITHUB_API_URL": "http://evil.example"}, "not an https address"),
+        (("--config", "none.yml"), {}, "does not exist"),
+        (("--comment-key", "a b"), {}, "40 letters"),
+        (("--comment", "often"), {}, "invalid choice"),
+        (("--run-id", "101"), {}, "not the run that this event is about"),
+    ],
+)
+def test_usage(
+    github: FakeGitHub, job: Path, options: tuple[str, ...], environ: dict[str, str], expected: str
+) -> None:
+    """What the caller can mend is exit code 2 and two lines; nothing is written."""
+    done = run_publish(github, job, *options, **environ)
+    assert done.code == 2
+    assert expected in done.told
+    assert "Traceback" not in done.told
+    assert github.list_writes() == []

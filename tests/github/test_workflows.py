@@ -1,0 +1,243 @@
+"""The shipped workflows, the examples and action.yml: what every one of them must keep to."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+ACTION = ROOT / "action.yml"
+OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+EXAMPLES = sorted((ROOT / "examples" / "workflows").glob("*.yml"))
+WORKFLOWS = [*OWN, *EXAMPLES]
+# How an example differs from the workflow of the same name here: where the action comes from.
+OURS = re.compile(r"uses: \./ # zizmor: ignore\[self-repository\].*")
+THEIRS = f"uses: OWNER/compile-gate@{'0' * 40} # v0.1.0"
+PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+# What a job may be given, by file and job; anything more must be argued for here too.
+PERMISSIONS = {
+    ("ci", "test"): {"contents": "read"},
+    ("gate", "check"): {"contents": "read"},
+    ("gate-publish", "publish"): {
+        "actions": "read",
+        "contents": "read",
+        "pull-requests": "write",
+        "statuses": "write",
+    },
+    ("gate-refresh", "authorize"): {"contents": "read", "pull-requests": "read"},
+    ("gate-refresh", "measure"): {"contents": "read"},
+    ("gate-refresh", "propose"): {"actions": "read", "contents": "write", "pull-requests": "write"},
+    ("release", "build"): {"contents": "read"},
+    ("release", "publish"): {"attestations": "write", "contents": "write", "id-token": "write"},
+}
+# Jobs that run code under test: on their own machine, without a token, and nothing trusted after it.
+MEASURING = {("gate", "check"), ("gate-refresh", "measure")}
+
+every_workflow = pytest.mark.parametrize(
+    "path", WORKFLOWS, ids=lambda path: f"{path.parent.parent.name}/{path.name}"
+)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Load a workflow; YAML reads the key ``on`` as true."""
+    return {"on" if key is True else key: value for key, value in yaml.safe_load(path.read_text()).items()}
+
+
+def list_jobs(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield from load(path)["jobs"].items()
+
+
+def list_steps(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, job in list_jobs(path):
+        for step in job["steps"]:
+            yield name, step
+
+
+def is_gate(step: dict[str, Any]) -> bool:
+    """Whether a step uses our action."""
+    return str(step.get("uses", "")).startswith(("./", "OWNER/compile-gate@"))
+
+
+@every_workflow
+def test_permissions_are_none_but_for_what_a_job_is_known_to_need(path: Path) -> None:
+    """Nothing by default; each job's rights are those listed here, each with a reason beside it."""
+    assert load(path)["permissions"] == {}
+    assert {(path.stem, name): job["permissions"] for name, job in list_jobs(path)} == {
+        key: rights for key, rights in PERMISSIONS.items() if key[0] == path.stem
+    }
+    rights = re.findall(r"^      [a-z-]+: (?:read|write)\b(.*)$", path.read_text(), re.MULTILINE)
+    assert rights
+    assert all(comment.startswith(" # ") for comment in rights)
+
+
+@every_workflow
+def test_every_job_has_a_name_and_an_end(path: Path) -> None:
+    """Required checks go by name, and a job that hangs must not hold a GPU for six hours."""
+    for _, job in list_jobs(path):
+        assert job["name"]
+        assert 0 < job["timeout-minutes"] <= 180
+
+
+@every_workflow
+def test_actions_are_pinned_and_say_their_version(path: Path) -> None:
+    """A tag can be moved; a commit cannot, and the comment says what it was."""
+    for line in path.read_text().splitlines():
+        found = re.search(r"\buses: (.*)$", line)
+        if found and not OURS.search(line):
+            assert PINNED.fullmatch(found[1].strip()), line
+
+
+@every_workflow
+def test_no_clone_keeps_credentials(path: Path) -> None:
+    """What runs after a clone must find no token in .git/config."""
+    clones = [step for _, step in list_steps(path) if step.get("uses", "").startswith("actions/checkout@")]
+    assert all(step["with"]["persist-credentials"] is False for step in clones)
+
+
+@every_workflow
+def test_no_expression_reaches_a_shell(path: Path) -> None:
+    """A title or a branch name with shell code in it stays a value of a variable."""
+    assert [step for _, step in list_steps(path) if "${{" in step.get("run", "")] == []
+
+
+@every_workflow
+def test_jobs_that_run_code_under_test_have_no_token(path: Path) -> None:
+    """Neither an input, nor a variable, nor a secret, nor a cache in them."""
+    for name, job in list_jobs(path):
+        if (path.stem, name) in MEASURING:
+            text = yaml.safe_dump(job)
+            assert not re.search(r"token|secrets\.|actions/cache|GITHUB_TOKEN", text)
+            assert job["runs-on"] == ["self-hosted", "linux", "gpu"]
+
+
+@every_workflow
+def test_only_measuring_jobs_clone_a_head(path: Path) -> None:
+    """Where a token is, nothing but the default branch is cloned."""
+    for name, job in list_jobs(path):
+        if not any("token" in step.get("with", {}) for step in job["steps"]):
+            continue
+        for step in job["steps"]:
+            if step.get("uses", "").startswith("actions/checkout@"):
+                allowed = (None, "${{ github.event.repository.default_branch }}")
+                assert step["with"].get("ref") in allowed, (path.name, name)
+        if "workflow_run" not in load(path)["on"]:
+            assert job["steps"][0]["with"]["ref"] == "${{ github.event.repository.default_branch }}"
+
+
+@every_workflow
+def test_a_queue_for_the_gpu_drops_nobody(path: Path) -> None:
+    """Whatever measures shares one group whose pending runs wait instead of cancelling each other."""
+    workflow = load(path)
+    for name, job in list_jobs(path):
+        if (path.stem, name) in MEASURING:
+            group = job.get("concurrency") or workflow["concurrency"]
+            assert group == {"group": "gate-gpu", "queue": "max"}
+
+
+@every_workflow
+def test_what_a_workflow_gives_the_action_is_what_the_action_takes(path: Path) -> None:
+    """An unknown input would only be a warning on GitHub; a default would then hold in silence."""
+    action = yaml.safe_load(ACTION.read_text())
+    for _, step in list_steps(path):
+        if is_gate(step):
+            assert set(step.get("with", {})) <= set(action["inputs"])
+
+
+@every_workflow
+def test_every_output_that_is_read_is_declared(path: Path) -> None:
+    """An output of a step or a job that does not exist is empty, in silence."""
+    action = yaml.safe_load(ACTION.read_text())
+    jobs = dict(list_jobs(path))
+    for name, job in jobs.items():
+        ours = {
+            step["id"] for step in job["steps"] if "id" in step and step["uses"].startswith(("./", "OWNER"))
+        }
+        text = yaml.safe_dump(job)
+        for step, output in re.findall(r"steps\.([\w-]+)\.outputs\.([\w-]+)", text):
+            assert step in ours, (name, step)
+            assert output in action["outputs"], (name, output)
+        for needed, output in re.findall(r"needs\.([\w-]+)\.outputs\.([\w-]+)", text):
+            assert needed in ([job["needs"]] if isinstance(job["needs"], str) else job["needs"])
+            assert output in jobs[needed]["outputs"]
+
+
+def test_results_are_uploaded_also_when_the_gate_is_red() -> None:
+    """A regression fails the step, and its verdict is just what must be published."""
+    uploads = [
+        step for _, step in list_steps(ROOT / ".github/workflows/gate.yml") if "upload" in step["uses"]
+    ]
+
+    assert len(uploads) == 2
+    assert all("!cancelled()" in step["if"] for step in uploads)
+
+
+def test_red_runs_are_published_too() -> None:
+    """Who publishes only what passed never tells of a regression."""
+    job = load(ROOT / ".github/workflows/gate-publish.yml")["jobs"]["publish"]
+
+    assert job["if"] == (
+        """${{ contains(fromJSON('["success", "failure"]'), github.event.workflow_run.conclusion) }}"""
+    )
+
+
+def test_the_examples_are_this_repositorys_own_workflows() -> None:
+    """What users copy is what is run here, but for where the action comes from."""
+    for path in EXAMPLES:
+        own = (ROOT / ".github" / "workflows" / path.name).read_text()
+        assert path.read_text() == OURS.sub(THEIRS, own), f"run: python {__file__} --write"
+    assert {path.name for path in EXAMPLES} == {"gate.yml", "gate-publish.yml", "gate-refresh.yml"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "paths"),
+    [
+        ("vendor.github-workflows", WORKFLOWS),
+        ("custom.github-workflows-require-timeout", WORKFLOWS),
+        ("vendor.github-actions", [ACTION]),
+    ],
+)
+def test_the_schemas_of_github_hold(schema: str, paths: list[Path]) -> None:
+    """GitHub's published schemas accept every file."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_zizmor_finds_nothing() -> None:
+    """The auditor of workflows at its strictest, offline; what is ignored says why on its line."""
+    zizmor = Path(sys.executable).with_name("zizmor")
+    command = [
+        zizmor,
+        "--offline",
+        "--persona=pedantic",
+        "--no-progress",
+        "--format=plain",
+        ACTION,
+        *WORKFLOWS,
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"NO_COLOR": "1"}
+    )
+
+    assert done.returncode == 0, done.stdout
+    for path in WORKFLOWS:
+        for line in path.read_text().splitlines():
+            if "zizmor: ignore" in line:
+                assert re.search(r"ignore\[[a-z-]+\] .{20,}", line), (
+                    f"{path.name}: no reason beside {line.strip()}"
+                )
+
+
+if __name__ == "__main__" and "--write" in sys.argv:
+    for name in ("gate.yml", "gate-publish.yml", "gate-refresh.yml"):
+        text = (ROOT / ".github" / "workflows" / name).read_text()
+        (ROOT / "examples" / "workflows" / name).write_text(OURS.sub(THEIRS, text))
