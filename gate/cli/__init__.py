@@ -1,0 +1,48 @@
+"""The composition root: options become records, records go through calls, a call gives an exit code.
+
+Everything heavy is imported by the command that needs it, so that ``--help`` stays instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+from gate.cli.parser import make_parser
+from gate.errors import ExitCode, GateError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; errors of the user are two lines on stderr."""
+    options = make_parser().parse_args(argv)
+    # A service manager stops jobs with SIGTERM; treat it as Ctrl-C so that workers die and files are kept.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    module_name, _, function_name = options.run.partition(":")
+    try:
+        command = getattr(importlib.import_module(module_name), function_name)
+        return int(command(options))
+    except GateError as error:
+        print(f"compile-gate: {error.what}\n{error.mend}", file=sys.stderr)
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        print("compile-gate: stopped.", file=sys.stderr)
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing is wrong, and Python must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.PASS)
+    except Exception:  # noqa: BLE001 - the one place where a bug is turned into exit code 1
+        traceback.print_exc()
+        print(
+            "compile-gate: this is a bug in compile-gate, not in your code.\n"
+            "Please report it with the traceback above and the output of `compile-gate doctor`.",
+            file=sys.stderr,
+        )
+        return int(ExitCode.BUG)

@@ -1,0 +1,94 @@
+"""``baseline refresh | show | accept``: record, list, and take responsibility."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from gate.baseline import (
+    Proposal,
+    check_refresh,
+    load_baselines,
+    make_baselines,
+    parse_allowance,
+    propose_baselines,
+    save_acceptance,
+    save_baselines,
+)
+from gate.cli.check import measure_request
+from gate.cli.setup import ACCEPTED_FILE, load_configured, load_policy, load_request
+from gate.codec import find_nearest
+from gate.errors import ExitCode, UsageError
+from gate.lab.provenance import load_provenance
+from gate.records import Acceptance, Metric
+from gate.registry import load_cases, select_cases
+
+
+def run_baseline(options: Namespace) -> ExitCode:
+    """Run the chosen action."""
+    actions = {"refresh": _refresh, "show": _show, "accept": _accept}
+    return actions[options.action](options)
+
+
+def _refresh(options: Namespace) -> ExitCode:
+    request = load_request(options)
+    config = request.config
+    # Read what is stored before minutes are spent: a damaged baseline shows at once.
+    stored, policy = load_baselines(config.baselines), load_policy(config)
+    trials = options.trials or config.refresh_trials
+    run = measure_request(options, request, trials)
+    check_refresh(run)
+    provenance = replace(run.provenance, reason=options.reason)
+    proposals = propose_baselines(make_baselines(run, provenance), stored, policy)
+    save_baselines(config.baselines, proposals, options.reason)
+    for proposal in proposals:
+        print(_describe(proposal))
+    print(f"Recorded {len(proposals)} baselines of {trials} trials each in {config.baselines}; commit them.")
+    return ExitCode.PASS
+
+
+def _describe(proposal: Proposal) -> str:
+    worse = "".join(f"\n    worse: {setback.sentence}" for setback in proposal.setbacks)
+    return f"{proposal.kind:9} {proposal.path}{worse}"
+
+
+def _show(options: Namespace) -> ExitCode:
+    from gate.report.tables import render_baselines  # noqa: PLC0415 - rich is slow to import
+
+    config = load_configured(options)
+    baselines = load_baselines(config.baselines)
+    if options.select:
+        chosen = {case.id for case in select_cases(load_cases(config), options.select)}
+        baselines = tuple(item for item in baselines if item.case_id in chosen)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    print(render_baselines(baselines, now, options.format))
+    return ExitCode.PASS if baselines else ExitCode.NOTHING_COMPARED
+
+
+def _accept(options: Namespace) -> ExitCode:
+    config = load_configured(options)
+    select_cases(load_cases(config), options.case)  # an acceptance that matches nothing is a mistake
+    metric = _parse_metric(options.metric)
+    acceptance = Acceptance(
+        case=options.case,
+        metric=metric,
+        allowance=parse_allowance(options.allow, metric),
+        reason=options.reason,
+        author=load_provenance(config.directory).author,
+        expires=options.expires,
+    )
+    path = config.baselines / ACCEPTED_FILE
+    save_acceptance(path, acceptance)
+    print(f"Accepted {metric} of {options.case} up to {options.allow} worse until {options.expires}.")
+    print(f"Wrote {path}; commit it.")
+    return ExitCode.PASS
+
+
+def _parse_metric(name: str) -> Metric:
+    try:
+        return Metric(name)
+    except ValueError:
+        nearest = find_nearest(name, [metric.value for metric in Metric])
+        mend = f"Did you mean {nearest!r}?" if nearest else "The README's table lists the metrics."
+        raise UsageError(f"{name!r} is no metric", mend) from None

@@ -1,0 +1,39 @@
+"""Where verdicts go: files in the out directory, and the terminal."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from gate.codec import save_verdict, write_atomic
+from gate.errors import ExitCode
+from gate.records import Verdict
+from gate.report import render
+from gate.report.notice import render_exit_notice
+
+VERDICT_FILE = "verdict.json"
+REPORT_FILES = {"report.md": "markdown", "junit.xml": "junit"}
+
+
+def save_reports(verdict: Verdict, out: Path) -> None:
+    """Write ``verdict.json``, ``report.md`` and ``junit.xml``."""
+    save_verdict(verdict, out / VERDICT_FILE)
+    for name, report_format in REPORT_FILES.items():
+        write_atomic(out / name, render(verdict, report_format))
+
+
+def print_verdict(verdict: Verdict, code: ExitCode, options: Namespace) -> None:
+    """Print the report, and what the exit code means where that is not plain."""
+    print_report(verdict, options)
+    if notice := render_exit_notice(verdict.outcome, code):
+        print(notice)
+
+
+def print_report(verdict: Verdict, options: Namespace) -> None:
+    """Print the report to the terminal; with ``--quiet`` the headline, the counts and what to do next."""
+    from gate.report.text import Detail, print_text, render_text  # noqa: PLC0415 - rich is slow to import
+
+    if options.quiet:
+        print(render_text(verdict, detail=Detail.VERDICT), end="")
+    else:
+        print_text(verdict, verbose=options.verbose)

@@ -1,0 +1,111 @@
+"""``publish``: tell a finished run's verdict on GitHub. No torch, no measured code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from gate.baseline import load_baselines
+from gate.cli.setup import load_policy
+from gate.config import load_config
+from gate.decide.outcome import FailOn
+from gate.errors import ExitCode, UsageError
+from gate.github.client import GitHubClient, Patience
+from gate.github.comment import find_author
+from gate.github.events import check_repository, load_event
+from gate.github.job import append_summary, write_outputs
+from gate.github.publish import CommentWhen, Context, Settings, publish
+from gate.github.trusted import Base
+from gate.registry import load_cases
+
+DEFAULT_API = "https://api.github.com"
+
+
+def run_publish(options: argparse.Namespace) -> int:
+    """Publish a run's verdict and return 0: what was decided shows in what is published.
+
+    Raises:
+        UsageError: An option or the environment is unusable.
+    """
+    environ = os.environ
+    settings = _make_settings(options)
+    context = _make_context(options, environ)
+    publication = publish(context, settings)
+    write_outputs(environ, publication.outputs)
+    append_summary(environ, publication.summary)
+    for line in publication.lines:
+        print(line)
+    if not options.quiet:
+        client = context.client
+        print(f"{client.request_count} requests, {client.waited_s:.0f} s waited as GitHub asked")
+    return int(ExitCode.PASS)
+
+
+def _make_settings(options: argparse.Namespace) -> Settings:
+    return Settings(
+        run_id=options.run_id,
+        artifact_name=options.artifact_name,
+        comment=CommentWhen(options.comment),
+        comment_key=options.comment_key,
+        status=options.status,
+        fail_on=FailOn(options.fail_on),
+    )
+
+
+def _make_context(options: argparse.Namespace, environ: Mapping[str, str]) -> Context:
+    client, token = make_client(environ)
+    return Context(
+        client=client,
+        repository=check_repository(environ.get("GITHUB_REPOSITORY", "")),
+        event=load_event(environ),
+        author=options.comment_author or find_author(client, token),
+        base=load_base(
+            Path(options.config) if options.config else None, Path(environ.get("GITHUB_WORKSPACE") or ".")
+        ),
+    )
+
+
+def make_client(environ: Mapping[str, str]) -> tuple[GitHubClient, str]:
+    """Make a client of the API that the environment names, and tell its token.
+
+    Raises:
+        UsageError: There is no token, or the address is not https.
+    """
+    token = environ.get("GITHUB_TOKEN", "")
+    if not token or not token.isascii() or not token.isprintable():
+        raise UsageError(
+            "there is no usable token in GITHUB_TOKEN", "Give the step `token: ${{ github.token }}`."
+        )
+    api_url = environ.get("GITHUB_API_URL") or DEFAULT_API
+    if not api_url.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
+        raise UsageError("GITHUB_API_URL is not an https address", "Run this in GitHub Actions, or mend it.")
+    patience = Patience(tell=lambda line: print(line, flush=True))
+    return GitHubClient(api_url=api_url, token=token, patience=patience), token
+
+
+def load_base(path: Path | None, root: Path = Path()) -> Base:
+    """Load what the checked-out base commit says: registry, baselines, thresholds, acceptances.
+
+    ``root`` is the top of the checkout.
+
+    Raises:
+        FileError: One of its files cannot be used.
+    """
+    config = load_config(path)
+    return Base(
+        cases=load_cases(config),
+        baselines=load_baselines(config.baselines),
+        policy=load_policy(config),
+        rules=tuple(_list_rules((Path(config.source), *config.registry, config.baselines), root)),
+    )
+
+
+def _list_rules(paths: Iterable[Path], root: Path) -> Iterator[str]:
+    """List what lies in the repository, as git writes it."""
+    top = root.resolve()
+    for path in paths:
+        absolute = path.resolve()
+        if absolute != top and absolute.is_relative_to(top):
+            yield absolute.relative_to(top).as_posix()

@@ -1,0 +1,54 @@
+"""Options and files become the records that every command starts from."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gate.acceptances import load_acceptances
+from gate.config import Config, apply_options, load_config, make_policy
+from gate.records import Case, Policy
+from gate.registry import load_cases, select_cases
+
+# Options that stand for a key of gate.yml, under the key's name.
+_KEYS = ("select", "device", "trials", "lock_timeout_s")
+_PATHS = ("baselines", "out")
+ACCEPTED_FILE = "accepted.yml"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What a command was asked to work on."""
+
+    config: Config
+    registry: tuple[Case, ...]
+    cases: tuple[Case, ...]  # the selected ones
+
+
+def load_request(options: Namespace) -> Request:
+    """Read gate.yml, the registries and the selection.
+
+    Raises:
+        UsageError: Any of them is wrong; nothing has been written then.
+    """
+    config = load_configured(options)
+    registry = load_cases(config)
+    return Request(config=config, registry=registry, cases=select_cases(registry, config.select))
+
+
+def load_configured(options: Namespace) -> Config:
+    """Read gate.yml and apply the options that stand for its keys."""
+    config = load_config(Path(options.config) if options.config else None)
+    given: dict[str, object] = {key: getattr(options, key, None) for key in _KEYS}
+    for key in _PATHS:
+        path = getattr(options, key, None)
+        given[key] = Path(path) if path else None
+    return apply_options(config, **given)
+
+
+def load_policy(config: Config) -> Policy:
+    """Make the policy in force today, acceptances included."""
+    acceptances = load_acceptances(config.baselines / ACCEPTED_FILE)
+    return make_policy(config, acceptances, datetime.now(UTC).date().isoformat())

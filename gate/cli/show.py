@@ -1,0 +1,61 @@
+"""Commands that only show something: ``models``, ``plan``, ``doctor``, ``schema``, ``config``."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from gate.cli.setup import load_configured, load_request
+from gate.config import render_config
+from gate.errors import ExitCode
+from gate.plan import make_plan, render_github_matrix
+from gate.registry import load_cases, select_cases
+
+
+def run_models(options: Namespace) -> ExitCode:
+    """List the registry's cases: all of them, or a selection."""
+    from gate.report.tables import render_models  # noqa: PLC0415 - rich is slow to import
+
+    cases = load_cases(load_configured(options))
+    if options.select:
+        cases = select_cases(cases, options.select)
+    print(render_models(cases, options.format))
+    return ExitCode.PASS
+
+
+def run_plan(options: Namespace) -> ExitCode:
+    """Show what ``check`` would run, and how it divides over machines."""
+    from gate.report.tables import render_plan  # noqa: PLC0415 - rich is slow to import
+
+    request = load_request(options)
+    plan = make_plan(request.cases, request.config.trials)
+    if options.format == "github-matrix":
+        print(render_github_matrix(plan, options.shards))
+    else:
+        print(render_plan(plan, options.shards, options.format))
+    return ExitCode.PASS
+
+
+def run_doctor(options: Namespace) -> ExitCode:
+    """Say whether this machine is fit to judge; a failed check is exit 4."""
+    from gate.cli.check import place_lab  # noqa: PLC0415 - psutil
+    from gate.lab.doctor import examine_machine, is_fit  # noqa: PLC0415 - psutil
+    from gate.lab.probe import probe_machine  # noqa: PLC0415 - psutil
+    from gate.report.tables import render_doctor  # noqa: PLC0415 - rich is slow to import
+
+    checks = examine_machine(probe_machine(*place_lab(load_configured(options))))
+    print(render_doctor(checks, options.format))
+    return ExitCode.PASS if is_fit(checks) else ExitCode.MACHINE
+
+
+def run_schema(options: Namespace) -> ExitCode:
+    """Print a JSON Schema."""
+    from gate.schema import render_schema  # noqa: PLC0415 - only this command needs it
+
+    print(render_schema(options.name), end="")
+    return ExitCode.PASS
+
+
+def run_config(options: Namespace) -> ExitCode:
+    """Print the configuration in force as a valid gate.yml with the origin of each value."""
+    print(render_config(load_configured(options)), end="")
+    return ExitCode.PASS

@@ -1,0 +1,209 @@
+"""What a user gets wrong: two lines with file, key and mend, the right exit code, nothing written.
+
+Each test runs the real command in a fresh process. None of them gets as far as compiling a model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from gate.lab.lock import make_lock_directory
+
+MODEL = """\
+models:
+  - name: tiny
+    factory: tiny_model:build
+    cases: [{size: smoke, tags: [pr]}]
+    sizes: {smoke: {}}
+"""
+HEADER = "version: 1\nreference_models: false\nselect: tag:pr\n"
+VALID = HEADER + MODEL
+BOMB = "version: 1\nselect: &a [x, x, x, x]\nregistry: &b [*a, *a, *a, *a]\nout: [*b, *b, *b, *b]\n"
+
+
+def run_gate(
+    directory: Path, *arguments: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run one command in ``directory``."""
+    return subprocess.run(
+        [sys.executable, "-m", "gate", *arguments],
+        cwd=directory,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def list_files(directory: Path) -> list[str]:
+    """List what is below a directory."""
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        pytest.param(VALID + "selct: x\n", ["gate.yml", "selct", "select"], id="unknown_key"),
+        pytest.param(VALID + "trials: three\n", ["gate.yml", "trials"], id="wrong_type"),
+        pytest.param(VALID + "trials: -1\n", ["gate.yml", "trials"], id="negative"),
+        pytest.param(VALID + "trials: 1\ntrials: 2\n", ["gate.yml", "trials"], id="duplicate_key"),
+        pytest.param("version: 1\n  models: [\n", ["gate.yml"], id="not_yaml"),
+        pytest.param(BOMB, ["gate.yml"], id="yaml_bomb"),
+        pytest.param("version: 99\n", ["gate.yml", "version"], id="newer"),
+        pytest.param(
+            VALID.replace("[{size: smoke, tags: [pr]}]", "[{size: smoke, tags: [pr]}, {size: smoke}]"),
+            ["tiny/inference-float32-smoke-default"],
+            id="duplicate_case",
+        ),
+        pytest.param(
+            VALID.replace("tiny_model:build", "tiny_model.build"), ["factory"], id="factory_spelling"
+        ),
+        pytest.param(
+            VALID + "overrides: [{case: 'tinny/*', metric: drift, relative: 0, absolute: 1, reason: x}]\n",
+            ["overrides[0]", "tinny/*"],
+            id="override_matches_nothing",
+        ),
+        pytest.param(VALID + "thresholds: {latency: {relative: 0.1}}\n", ["latency"], id="unknown_metric"),
+    ],
+)
+def test_wrong_configuration(tmp_path: Path, config: str, words: list[str]) -> None:
+    """A wrong gate.yml is exit 2 and two lines that name file, key and mend; nothing is written."""
+    (tmp_path / "gate.yml").write_text(config)
+    before = list_files(tmp_path)
+    checked = run_gate(tmp_path, "check")
+    lines = checked.stderr.splitlines()
+    assert (checked.returncode, len(lines)) == (2, 2), checked.stderr
+    assert [word for word in words if word not in checked.stderr] == []
+    assert list_files(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        pytest.param(["check", "--select", "tinny/*"], "tiny", id="unknown_model"),
+        pytest.param(["check", "--select", "tag:prr"], "tag:pr", id="unknown_tag"),
+        pytest.param(["check", "--select", "tiny,!tiny"], "leaves no case", id="empty"),
+        pytest.param(["check", "--select", ""], "not empty", id="blank"),
+        pytest.param(["check", "--trials", "0"], "--trials", id="no_trials"),
+        pytest.param(["check", "--device", "tpu"], "tpu", id="unknown_device"),
+        pytest.param(["check", "--config", "other.yml"], "other.yml", id="no_config"),
+        pytest.param(["compare", "nothing.json", "nothing.json"], "nothing.json", id="no_run"),
+        pytest.param(["report", "nothing.json"], "nothing.json", id="no_verdict"),
+        pytest.param(["merge", "nothing.json"], "nothing.json", id="no_shard"),
+        pytest.param(["plan", "--shards", "0"], "shards", id="no_shards"),
+    ],
+)
+def test_wrong_arguments(tmp_path: Path, arguments: list[str], word: str) -> None:
+    """A request that cannot be met is exit 2 and two lines that name it; nothing is written."""
+    (tmp_path / "gate.yml").write_text(VALID)
+    checked = run_gate(tmp_path, *arguments)
+    assert (checked.returncode, len(checked.stderr.splitlines())) == (2, 2), checked.stderr
+    assert word in checked.stderr
+    assert list_files(tmp_path) == ["gate.yml"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(b'{"schema": "compile-gate/run/1", "cases": [', id="truncated"),
+        pytest.param(b'{"schema": "compile-gate/run/99", "cases": []}', id="newer"),
+        pytest.param(b'{"schema": "compile-gate/verdict/1"}', id="other_kind"),
+        pytest.param(b'{"schema": "compile-gate/run/1", "wall_s": NaN}', id="nan"),
+        pytest.param(b'{"schema": "compile-gate/run/1", "wall_s": 1e999}', id="infinity"),
+        pytest.param(b'{"schema": "compile-gate/run/1", "schema": "x"}', id="duplicate_key"),
+        pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(b'{"schema": "compile-gate/run/1", "wall_s": ' + b"9" * 5000 + b"}", id="huge_integer"),
+        pytest.param(b"\xff\xfe\x00", id="not_utf8"),
+        pytest.param(b"", id="empty"),
+    ],
+)
+def test_hostile_run_file(tmp_path: Path, content: bytes) -> None:
+    """A damaged, foreign, newer or hostile run.json is exit 2 and two lines that name the file."""
+    (tmp_path / "gate.yml").write_text(VALID)
+    (tmp_path / "run.json").write_bytes(content)
+    compared = run_gate(tmp_path, "compare", "run.json", "run.json")
+    assert (compared.returncode, len(compared.stderr.splitlines())) == (2, 2), compared.stderr
+    assert "run.json" in compared.stderr
+    assert not (tmp_path / "verdict.json").exists()
+
+
+def test_hostile_baseline_stops_before_measuring(tmp_path: Path) -> None:
+    """A damaged baseline shows before minutes are spent, names its file, and no result is written."""
+    (tmp_path / "gate.yml").write_text(VALID)
+    (tmp_path / "baselines" / "somewhere").mkdir(parents=True)
+    (tmp_path / "baselines" / "somewhere" / "tiny.json").write_text('{"schema": "compile-gate/baseline/1"')
+    checked = run_gate(tmp_path, "check")
+    assert (checked.returncode, len(checked.stderr.splitlines())) == (2, 2), checked.stderr
+    assert "tiny.json" in checked.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("environment", [{}, {"TORCHINDUCTOR_CACHE_DIR": "/elsewhere"}])
+def test_output_in_the_way_of_a_file(tmp_path: Path, environment: dict[str, str]) -> None:
+    """An output directory that cannot be made is told in two lines, before anything else is said."""
+    (tmp_path / "gate.yml").write_text(VALID)
+    (tmp_path / "out").write_text("a file")
+    checked = run_gate(tmp_path, "check", environment=environment)
+    assert checked.returncode in {2, 4}
+    assert len(checked.stderr.splitlines()) == 2, checked.stderr
+    assert "out" in checked.stderr
+    assert (tmp_path / "out").read_text() == "a file"
+
+
+def test_held_lock_is_the_machines_fault(tmp_path: Path) -> None:
+    """While another run holds the device, waiting too long is exit 4 and two lines, never a verdict."""
+    (tmp_path / "gate.yml").write_text(VALID)
+    with FileLock(make_lock_directory() / "cpu.lock"):
+        checked = run_gate(tmp_path, "check", "--lock-timeout", "0.5", "--quiet")
+    assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
+    assert "in use" in checked.stderr
+    assert not (tmp_path / "out" / "verdict.json").exists()
+
+
+@pytest.mark.slow
+def test_no_compiler_is_the_machines_fault(tmp_path: Path) -> None:
+    """Without a C++ compiler nothing can be judged: exit 4 and what to install."""
+    (tmp_path / "gate.yml").write_text(VALID)
+    checked = run_gate(tmp_path, "check", "--quiet", environment={"CXX": "/no/such/compiler"})
+    assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
+    assert "compiler" in checked.stderr
+
+
+@pytest.mark.slow
+def test_no_such_device_is_the_machines_fault(tmp_path: Path) -> None:
+    """A CUDA device that is not there is exit 4, not a failed case."""
+    (tmp_path / "gate.yml").write_text(VALID)
+    checked = run_gate(tmp_path, "check", "--quiet", "--device", "cuda:63")
+    assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
+    assert "cuda:63" in checked.stderr
+
+
+BROKEN_FACTORIES = {
+    "no_module": (None, "no_module_model"),
+    "bad_import": ("import nowhere_to_be_found", "nowhere_to_be_found"),
+    "no_function": ("built = 1", "build"),
+    "no_workload": ("def build(): return 42", "Workload"),
+}
+
+
+@pytest.mark.slow
+def test_factories_that_cannot_be_used_are_failed_cases(tmp_path: Path) -> None:
+    """A factory that cannot be imported or returns something else is FAILED with its message: exit 12."""
+    models = [MODEL.partition("\n")[2].replace("tiny", name) for name in BROKEN_FACTORIES]
+    (tmp_path / "gate.yml").write_text(HEADER + "lock_timeout_s: 600\nmodels:\n" + "".join(models))
+    for name, (source, _) in BROKEN_FACTORIES.items():
+        if source is not None:
+            (tmp_path / f"{name}_model.py").write_text(source + "\n")
+    checked = run_gate(tmp_path, "check", "--quiet")
+    assert checked.returncode == 12, checked.stdout + checked.stderr
+    verdict = json.loads((tmp_path / "out" / "verdict.json").read_text())
+    messages = {failure["case_id"].partition("/")[0]: failure["message"] for failure in verdict["failures"]}
+    assert [name for name, (_, words) in BROKEN_FACTORIES.items() if words not in messages[name]] == []

@@ -1,0 +1,51 @@
+"""The command line: what each command says of itself, and how wrong calls are answered."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from gate.cli import main
+from gate.cli.parser import COMMANDS, make_parser
+
+
+@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
+def test_help_shows_an_example_and_the_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command's --help has an example and names the exit codes."""
+    with pytest.raises(SystemExit) as stopped:
+        make_parser().parse_args([command, "--help"])
+    printed = capsys.readouterr().out
+    assert stopped.value.code == 0
+    assert f"example:\n  compile-gate {command}" in printed
+    assert "12  INCOMPLETE" in printed
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_exists(command: object) -> None:
+    """The function that the table names for a command can be imported: --help shows only what works."""
+    module, _, function = command.run.partition(":")  # type: ignore[attr-defined] # a Command
+    assert callable(getattr(importlib.import_module(module), function))
+
+
+@pytest.mark.parametrize(
+    "arguments", [["chek"], ["check", "--tirals", "3"], ["compare", "one.json"], ["schema", "nothing"], []]
+)
+def test_wrong_call_is_two_lines_and_exit_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A command line that cannot be understood exits 2 with what is wrong and where help is."""
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_importing_the_command_line_leaves_torch_and_pytest_out() -> None:
+    """Parsing any command line imports nothing heavy, so that --help is instant."""
+    code = (
+        "import sys, gate.cli; gate.cli.make_parser(); "
+        "print([name for name in ('torch', 'pytest', 'rich', 'yaml', 'jsonschema') if name in sys.modules])"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == "[]"
