@@ -1,0 +1,169 @@
+"""What only a CUDA device can show. Skipped where there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from gate.errors import MachineError
+from gate.measure import canary, graph
+from gate.measure.build import Subject, compile_subject, make_compiled_step, make_step, make_subject
+from gate.measure.device import CudaDevice, open_device
+from gate.measure.environment import capture_environment
+from gate.measure.rounds import run_rounds, settle_step, time_calls, warm_up
+from gate.measure.schedule import Side
+from gate.protocol import Sampling
+from gate.records import Case, DType, Metric, Mode
+from gate.suite.timer import SynchronizedTimer
+from gate.workload import Workload
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+
+
+@pytest.fixture
+def device() -> CudaDevice:
+    """Return the first CUDA device."""
+    opened = open_device("cuda")
+    assert isinstance(opened, CudaDevice)
+    return opened
+
+
+def make_case(mode: Mode = Mode.DEFAULT) -> Case:
+    """Return a case of a made-up model."""
+    return Case(id="m/c", model="m", factory="m:f", dtype=DType.FLOAT32, mode=mode)
+
+
+def make_layers(device: CudaDevice, mode: Mode = Mode.DEFAULT) -> Subject:
+    """Return a small stack of layers on the device."""
+    layers = torch.nn.Sequential(torch.nn.Linear(512, 2048), torch.nn.GELU(), torch.nn.Linear(2048, 512))
+    workload = Workload(forward=layers, inputs=(torch.randn(256, 512),))
+    return make_subject(workload, make_case(mode), device)
+
+
+def time_with(timer: Callable[[], float]) -> Callable[..., list[float]]:
+    """Return what times blocks with ``timer``."""
+
+    def time_blocks(target: Callable[[], object], rounds: int) -> list[float]:
+        times_s = []
+        for _ in range(rounds):
+            begun = timer()
+            target()
+            times_s.append(timer() - begun)
+        return times_s
+
+    return time_blocks
+
+
+def test_unknown_device_is_the_machines_fault() -> None:
+    """A device that does not exist ends with a message that counts those that do."""
+    with pytest.raises(MachineError, match="no such device: cuda:99"):
+        open_device("cuda:99")
+
+
+def test_timer_waits_for_the_device(device: CudaDevice) -> None:
+    """A launch returns at once; the timer's second reading comes after the work."""
+    left = torch.ones(8192, 8192, device=device.name)
+    torch.mm(left, left)
+    timer = SynchronizedTimer()
+    timer.synchronize = device.synchronize
+    begun = timer()
+    launched = time.perf_counter()
+    torch.mm(left, left)
+    launched_s = time.perf_counter() - launched
+    assert timer() - begun > 2 * launched_s
+
+
+def test_events_agree_with_the_synchronized_clock(device: CudaDevice) -> None:
+    """For work that keeps the device busy, both clocks tell the same within a tenth."""
+    left = torch.ones(4096, 4096, device=device.name)
+
+    def run() -> object:
+        return torch.mm(left, left)
+
+    run()
+    wall_s = time_calls(run, device, 20) / 20
+    event_s = device.measure_device_s(run, 20)
+    assert event_s == pytest.approx(wall_s, rel=0.1)
+
+
+def test_peak_memory_is_exact(device: CudaDevice) -> None:
+    """A call that holds 64 MiB grows by that, each time."""
+
+    def run() -> object:
+        return torch.empty(64 * 2**20, dtype=torch.uint8, device=device.name)
+
+    assert device.measure_growth(run) == device.measure_growth(run) == 64 * 2**20
+
+
+def test_utilization_is_high_for_large_products(device: CudaDevice) -> None:
+    """Kernels that take long leave no gaps; a sleeping host leaves the device idle."""
+    left = torch.ones(8192, 8192, device=device.name)
+    busy = device.measure_utilization(lambda: torch.mm(left, left))
+    assert busy is not None
+    assert 0.8 < busy <= 1.0
+
+    def run_idle() -> None:
+        torch.ones(8, device=device.name)
+        time.sleep(0.01)
+
+    idle = device.measure_utilization(run_idle)
+    assert idle is not None
+    assert idle < 0.1
+
+
+def test_environment_names_the_device(device: CudaDevice) -> None:
+    """The fingerprint has the GPU's name and UUID, and the CUDA and Triton versions."""
+    environment = capture_environment(device, threads=1)
+    assert environment.device_kind == "cuda"
+    assert environment.device_model == torch.cuda.get_device_name(device.name)
+    assert environment.device_uuid.startswith("GPU-")
+    assert environment.cuda == torch.version.cuda
+    assert environment.triton
+
+
+def test_canaries_have_a_launch(device: CudaDevice) -> None:
+    """On a GPU, the cost of launching is a canary of its own."""
+    assert {"matmul", "copy", "python", "launch"} == canary.run_canaries(device).keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [Mode.DEFAULT, Mode.REDUCE_OVERHEAD])
+def test_rounds_run_without_recompiles(device: CudaDevice, mode: Mode) -> None:
+    """Eager and compiled alternate; CUDA graphs are used, not skipped, and nothing is compiled anew."""
+    subject, sampling = make_layers(device, mode), Sampling(super_blocks=3, warmup_s=0.05)
+    timer = SynchronizedTimer()
+    timer.synchronize = device.synchronize
+    graph.start_observation()
+    with torch.no_grad():
+        steps: dict[Side, Callable[[], Any]] = {
+            Side.EAGER: make_step(subject, subject.function),
+            Side.COMPILED: make_compiled_step(subject, compile_subject(subject)),
+        }
+        settle_step(steps[Side.COMPILED], device, 5)
+        calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
+        rounds = run_rounds(steps, calls, sampling, device, time_with(timer))
+    counts = graph.observe_graphs("").counts
+    assert (0, 0) == (rounds.recompiled, counts[Metric.RECOMPILES])
+    assert counts[Metric.CUDAGRAPH_SKIPS] == 0
+    assert len(rounds.times.compiled_s) == 6
+
+
+@pytest.mark.slow
+def test_warm_latency_agrees_with_do_bench(device: CudaDevice) -> None:
+    """For device-bound work, triton's own benchmark sees the same time within 3 %."""
+    do_bench = pytest.importorskip("triton.testing").do_bench
+    left = torch.randn(8192, 8192, device=device.name)
+
+    def run() -> object:
+        return torch.mm(left, left)
+
+    pairs = [(time_calls(run, device, 10) / 10, do_bench(run, return_mode="median") * 1e-3) for _ in range(7)]
+    ratios = sorted(own / other for own, other in pairs)
+    assert ratios[3] == pytest.approx(1, abs=0.03)
