@@ -101,6 +101,10 @@ class Reason(StrEnum):
     NOT_RUN = "not_run"  # MISSING: planned, no trial came back
     CASE_FAILED = "case_failed"  # FAILED: see the failure's stage and message
     ACCEPTED = "accepted"  # ACCEPTED: worse, within an acceptance in force
+    CONFIRMED = "confirmed"  # REGRESSED or IMPROVED: significant and relevant side by side with the base
+    ACQUITTED = "acquitted"  # UNCHANGED: side by side, a relevant change is excluded
+    UNSETTLED = "unsettled"  # INCONCLUSIVE: side by side, the pairs of the budget did not settle it
+    BASE_FAILED = "base_failed"  # NOT_COMPARABLE: the base could not be measured
 
 
 class Outcome(StrEnum):
@@ -111,6 +115,14 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
     NOTHING_COMPARED = "NOTHING_COMPARED"
     PASS = "PASS"
+
+
+class Pairing(StrEnum):
+    """How a trial ran beside a trial of the other arm with the same case and index."""
+
+    ALONE = "alone"  # no other arm
+    LIVE = "live"  # both alive, blocks alternating: sample i of both latencies belongs to one pair
+    TURNS = "turns"  # one whole process after the other
 
 
 class FailureKind(StrEnum):
@@ -230,6 +242,7 @@ class Trial:
     case_id: str
     index: int
     arm: str = "head"
+    pairing: Pairing = Pairing.ALONE
     started: str = ""  # ISO 8601, UTC
     samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
     identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
@@ -257,8 +270,22 @@ class CaseFailure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class BaseArm:
+    """The other side of a side-by-side run: what head is held against on the same machine."""
+
+    label: str  # "main (1a2b3c4)", "torch 2.11.0": for a reader
+    environment: Environment
+    provenance: Provenance
+    cases: tuple[Case, ...]  # as the base defines them; it may lack some of the run's
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """What came back from measuring a plan. ``cases`` is the plan: it, not ``trials``, is the index."""
+    """What came back from measuring a plan. ``cases`` is the plan: it, not ``trials``, is the index.
+
+    Trials of arm ``head`` with pairing ``alone`` are held against stored baselines; the others belong
+    to pairs: one trial of arm ``base`` and one of arm ``head`` with the same case and index.
+    """
 
     cases: tuple[Case, ...]
     environment: Environment
@@ -270,6 +297,7 @@ class Run:
     toolchain_s: float = 0.0  # ISA probe and precompiled headers, paid once, charged to no case
     wall_s: float = 0.0
     finished: bool = False
+    base: BaseArm | None = None  # of a side-by-side run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -364,6 +392,7 @@ class Comparison:
     candidate: Estimate | None = None
     change: Change | None = None
     threshold: Threshold | None = None
+    pairs: int = 0  # side-by-side pairs that decided; 0: a stored baseline did
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,6 +35,10 @@ REASONS: Mapping[Reason, str] = {
     Reason.NOT_RUN: "planned, but no trial came back",
     Reason.CASE_FAILED: "could not be measured",
     Reason.ACCEPTED: "worse, as accepted",
+    Reason.CONFIRMED: "beyond the threshold side by side with the base, by more than chance explains",
+    Reason.ACQUITTED: "side by side with the base, a change that matters is excluded",
+    Reason.UNSETTLED: "side by side with the base, the pairs of the budget did not settle it",
+    Reason.BASE_FAILED: "measured only: the base could not be measured",
 }
 
 
