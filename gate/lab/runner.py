@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -20,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.errors import InterruptedRunError, MachineError
+from gate.errors import InterruptedRunError
 from gate.lab.events import (
     CaseFailed,
     Noted,
@@ -40,6 +39,7 @@ from gate.lab.process import defer_interrupts
 from gate.lab.provenance import load_provenance
 from gate.lab.resume import carry_over
 from gate.lab.schedule import Slot, drop_cases, estimate_left_s, make_schedule, predict_trial_s
+from gate.lab.scratch import open_scratch
 from gate.lab.trials import Bench, LabSettings, check_disk, run_trial
 from gate.lab.worker import make_directory
 from gate.lab.worker_environment import list_dropped_variables
@@ -78,8 +78,10 @@ def open_lab(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) 
         with (
             _terminate_as_interrupt(),
             hold_device(find_device_key(settings.device), settings.lock_timeout_s, observe),
-            _make_scratch(settings.out) as scratch,
+            open_scratch() as scratch,
         ):
+            make_directory(settings.out)
+            (scratch / "tmp").mkdir()
             bench = Bench(arm=arm, settings=settings, scratch=scratch)
             check_disk(bench)
             _note_dropped(observe)
@@ -202,24 +204,6 @@ def _note_dropped(observe: Observer) -> None:
     names = [name for name in list_dropped_variables(os.environ) if not name.startswith("PY")]
     if names:
         observe(Noted(sentence=f"workers do not inherit {', '.join(names)}: it would change the measurement"))
-
-
-@contextmanager
-def _make_scratch(out: Path) -> Iterator[Path]:
-    make_directory(out)
-    try:
-        scratch = tempfile.TemporaryDirectory(prefix="compile-gate-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise MachineError(
-            f"no temporary directory can be made: {error.strerror}", "Set TMPDIR to a writable directory."
-        ) from error
-    try:
-        path = Path(scratch.name).resolve()
-        (path / "tmp").mkdir()
-        yield path
-    finally:
-        with defer_interrupts():
-            scratch.cleanup()
 
 
 @contextmanager

@@ -140,6 +140,9 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         device=settings.device,
         threads=settings.threads,
         directory=arm.directory,
+        checkout=arm.checkout,
+        origin=arm.origin,
+        parent=os.getpid(),
         result=str(bench.scratch / f"{role}.json"),
         benchmark_json=str(benchmark.absolute()) if role == WorkerRole.COLD else "",
         sampling=settings.sampling,
@@ -147,7 +150,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
     return WorkerJob(
         request=request,
         python=arm.python,
-        environment=make_worker_environment(os.environ, places, settings.threads),
+        environment={**make_worker_environment(os.environ, places, settings.threads), **arm.variables},
         log=settings.out / "logs" / name / f"{index}-{role}.log",
         limit_s=settings.trial_timeout_s,
         arguments=settings.worker,

@@ -17,7 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate import codec
+from gate.errors import UsageError
+from gate.measure.checkout import check_source, set_search_path
 from gate.measure.logbook import Logbook
+from gate.measure.parent import die_with_parent
 from gate.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult, WorkerRole
 from gate.records import Case, FailureKind
 
@@ -40,8 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     (path,) = sys.argv[1:] if arguments is None else arguments
     request = codec.decode(WorkerRequest, codec.parse_json(Path(path).read_bytes(), path), path)
-    if request.directory not in sys.path:
-        sys.path.append(request.directory)  # last: measured code must not shadow the gate
+    if request.parent:
+        die_with_parent(request.parent)
+    set_search_path(request)
     if request.role == WorkerRole.PRIME:
         _prime(request)
     else:
@@ -65,6 +69,12 @@ def _run_pytest(request: WorkerRequest, path: str) -> None:
         raise ValueError(f"{path}: a {request.role} request needs a case")
     logbook = Logbook(Path(request.result), request.role, _BEGUN)
     logbook.save()
+    try:
+        check_source(request.case.factory, request)
+    except UsageError as error:
+        logbook.enter(Stage.IMPORT)
+        logbook.fail(error)
+        return
     if request.case.factory:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of whatever else is installed
     import pytest  # noqa: PLC0415 - the primer needs none
