@@ -305,6 +305,7 @@ class Run:
     wall_s: float = 0.0
     finished: bool = False
     base: BaseArm | None = None  # of a side-by-side run
+    sampling: Mapping[str, float] = field(default_factory=dict)  # how much each trial samples, by key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

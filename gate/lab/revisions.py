@@ -61,7 +61,7 @@ def resolve_ref(directory: Path, ref: str) -> Revision:
     mend = "Check its spelling; `git branch --all` and `git tag` list what there is."
     if _is_shallow(directory):
         mend = "This clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` for actions/checkout."
-    raise UsageError(f"{ref!r} is no branch, tag or commit of {directory}", mend)
+    raise UsageError(f"there is no branch, tag or commit {ref!r} in {directory.absolute()}", mend)
 
 
 def find_ref(directory: Path, ref: str) -> Revision | None:
@@ -143,10 +143,10 @@ def _describe_refusal(directory: Path, answer: GitAnswer) -> GateError:
         return MachineError(answer.complaint, "Install git, or give BASE and HEAD as directories.")
     if "dubious ownership" in answer.complaint or "safe.directory" in answer.complaint:
         return UsageError(
-            f"git does not trust {directory}: it belongs to another user",
-            f"Run `git config --global --add safe.directory {directory}`.",
+            f"git does not trust {directory.absolute()}: it belongs to another user",
+            f"Run `git config --global --add safe.directory {directory.absolute()}`.",
         )
     return UsageError(
-        f"{directory} is not in a git repository",
+        f"{directory.absolute()} is not in a git repository",
         "Run in a checkout, or give BASE and HEAD as directories.",
     )

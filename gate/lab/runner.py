@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gate.errors import InterruptedRunError
@@ -85,6 +86,7 @@ def open_lab(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) 
             bench = Bench(arm=arm, settings=settings, scratch=scratch)
             check_disk(bench)
             _note_dropped(observe)
+            _note_place(scratch.parent, observe)
             observe(PrimeStarted())
             primed = prime_bench(bench)
             observe(PrimeFinished(toolchain_s=primed.toolchain_s))
@@ -110,6 +112,7 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
         trials_planned=trials,
         toolchain_s=lab.toolchain_s,
         wall_s=lab.toolchain_s,
+        sampling=asdict(lab.bench.settings.sampling),
     )
 
 
@@ -204,6 +207,12 @@ def _note_dropped(observe: Observer) -> None:
     names = [name for name in list_dropped_variables(os.environ) if not name.startswith("PY")]
     if names:
         observe(Noted(sentence=f"workers do not inherit {', '.join(names)}: it would change the measurement"))
+
+
+def _note_place(place: Path, observe: Observer) -> None:
+    wished = Path(tempfile.gettempdir()).resolve()
+    if place != wished:
+        observe(Noted(sentence=f"scratch is in {place}: compilers stumble over the path {str(wished)!r}"))
 
 
 @contextmanager

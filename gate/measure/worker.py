@@ -29,6 +29,9 @@ _SUITE = Path(__file__).resolve().parent.parent / "suite"
 
 # What a registry model is shielded from: the project's pytest settings, conftests and plugins.
 _ISOLATION = ("-c", str(_SUITE / "trial.ini"), "--rootdir", str(_SUITE), "--noconftest", "--assert=plain")
+# pytest's default puts the directory of the package `gate`, most often site-packages, in front of
+# sys.path, where it would shadow what PYTHONPATH names.
+_IMPORT_MODE = ("--import-mode=importlib",)
 # What a user's own test is run with, since its project's settings may disable benchmarks.
 _BENCHMARK = ("--benchmark-enable",)
 # Captured output would be lost in a crash; the lab keeps what a worker prints.
@@ -59,7 +62,14 @@ def make_arguments(request: WorkerRequest, case: Case, path: str) -> list[str]:
     if request.benchmark_json:
         own += ["--benchmark-json", request.benchmark_json]
     if case.factory:
-        return [*own, *_ISOLATION, "-p", "pytest_benchmark.plugin", str(_SUITE / "test_models.py")]
+        return [
+            *own,
+            *_ISOLATION,
+            *_IMPORT_MODE,
+            "-p",
+            "pytest_benchmark.plugin",
+            str(_SUITE / "test_models.py"),
+        ]
     serial = ["-n0"] if importlib.util.find_spec("xdist") else []
     return [*own, *_BENCHMARK, *serial, case.node]
 
