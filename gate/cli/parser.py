@@ -99,7 +99,10 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 def _add_ab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "base", nargs="?", metavar="BASE", help="a git ref or a directory (default: where HEAD left its branch)"
+        "base",
+        nargs="?",
+        metavar="BASE",
+        help="a git ref or a directory (default: where HEAD left main)",
     )
     parser.add_argument(
         "head", nargs="?", metavar="HEAD", help="a git ref or a directory (default: the working tree)"
