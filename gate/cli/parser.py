@@ -24,7 +24,7 @@ exit codes:
 FORMATS = ("text", "markdown", "json", "junit")
 COMMENTS = ("always", "on-change", "on-failure", "never")
 FAIL_ON = ("inconclusive", "regression", "never")
-SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted")
+SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted", "calibration")
 
 
 class UsageParser(argparse.ArgumentParser):
