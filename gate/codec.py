@@ -21,7 +21,7 @@ from gate.disk import describe_write_error, write_atomic
 from gate.errors import FileError
 from gate.hostile import MAX_JSON_BYTES, format_value, load_bytes, parse_json
 from gate.plain import decode, encode, find_nearest
-from gate.records import Baseline, Run, Verdict
+from gate.records import Baseline, Pairing, Run, Verdict
 
 __all__ = [
     "BASELINE",
@@ -152,12 +152,12 @@ def _check_run(run: Run, source: str) -> None:
     planned = {case.id for case in run.cases}
     if len(planned) < len(run.cases):
         raise FileError(source, "cases", "plans a case twice", mend)
-    seen: set[tuple[str, int, str]] = set()
+    seen: set[tuple[str, int, str, bool]] = set()
     for index, trial in enumerate(run.trials):
         if trial.case_id not in planned:
             problem = f"the case {format_value(trial.case_id)} is not planned"
             raise FileError(source, f"trials[{index}].case_id", problem, mend)
-        key = (trial.case_id, trial.index, trial.arm)
+        key = (trial.case_id, trial.index, trial.arm, trial.pairing is Pairing.ALONE)
         if key in seen:
             raise FileError(source, f"trials[{index}]", "repeats a trial that came before", mend)
         seen.add(key)

@@ -37,18 +37,20 @@ class Request:
 def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0.0) -> Replay | None:
     """Judge ``effort.requests`` simulated pull requests; ``None`` with too few recorded trials.
 
-    ``planted`` is a slowdown of one case's compiled latency, as a fraction: of each case in turn.
+    ``planted`` is a slowdown of one case's compiled latency, as a fraction: of each case in turn that
+    has one.
     """
     recorded = {case.id: list_alone(run, case) for case in run.cases}
     usable = replace(run, cases=tuple(case for case in run.cases if _count_stored(recorded[case.id], effort)))
-    if not usable.cases:
+    slowable = [case.id for case in usable.cases if _is_slowable(recorded[case.id])]
+    if not usable.cases or (planted and not slowable):
         return None
     generator = random.Random(effort.seed)  # noqa: S311 - repeatable, not secret
     looks = effort.max_trials - effort.trials + 1
     found: Counter[str] = Counter()
     trials = 0
     for number in range(effort.requests):
-        slowed = usable.cases[number % len(usable.cases)].id if planted else ""
+        slowed = slowable[number % len(slowable)] if planted else ""
         request = draw_request(usable, recorded, effort, generator)
         request = _slow_case(request, slowed, planted)
         verdict = judge_request(usable, request, replace(policy, looks=looks), effort)
@@ -90,6 +92,11 @@ def _count_stored(trials: Sequence[Trial], effort: Effort) -> int:
     """How many trials are dealt to the baseline; 0 when there are too few to replay anything."""
     left = min(effort.baseline_trials, len(trials) - effort.max_trials)
     return left if left >= MIN_BASELINE_TRIALS else 0
+
+
+def _is_slowable(trials: Sequence[Trial]) -> bool:
+    """Whether there is a compiled latency to slow down, in every trial."""
+    return all(trial.samples.get(Metric.COMPILED_LATENCY) for trial in trials)
 
 
 def _take_trials(run: Run, request: Request, given: Mapping[str, int]) -> Run:

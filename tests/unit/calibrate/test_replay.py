@@ -99,3 +99,10 @@ def test_calibration_of_few_trials_says_so(draw: Make, policy: Policy, effort: E
     calibration = calibrate_gate(draw(cases=2, trials=3, noise=0.01), policy, effort)
     assert calibration.replays == ()
     assert "Nothing was replayed: that takes 6 trials of a case (--trials 6)." in calibration.notes
+
+
+def test_what_has_no_latency_is_not_slowed(make: Make, policy: Policy, effort: Effort) -> None:
+    """Compile times alone are replayed as they are, and nothing is planted."""
+    run = make({Metric.COLD_COMPILE_TIME: [10.0 + 0.01 * index for index in range(8)]})
+    assert replay_requests(run, policy, effort) is not None
+    assert replay_requests(run, policy, effort, planted=0.1) is None
