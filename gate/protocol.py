@@ -92,6 +92,9 @@ class WorkerRequest:
     device: str  # "cpu", "cuda", "cuda:1"
     threads: int  # intra-op threads
     directory: str  # measured code is imported from here
+    checkout: str = ""  # another checkout than ``origin``: see ``records.Arm``
+    origin: str = ""
+    parent: int = 0  # process without which the worker must not live on; 0: none
     result: str  # path of the WorkerResult to write
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
     sampling: Sampling = field(default_factory=Sampling)

@@ -60,19 +60,6 @@ def measure_request(options: Namespace, request: Request, trials: int) -> Run:
         return _measure(lab, request, trials, resume=options.resume)
 
 
-def place_lab(config: Config) -> tuple[Arm, LabSettings]:
-    """Make what the lab is opened with: the working tree as the arm, and how to measure it."""
-    settings = LabSettings(
-        out=config.out,
-        device=config.device,
-        threads=config.threads,
-        sampling=config.sampling,
-        trial_timeout_s=config.trial_timeout_s,
-        lock_timeout_s=config.lock_timeout_s,
-    )
-    return make_working_tree_arm(config.directory), settings
-
-
 def _measure(lab: Lab, request: Request, trials: int, *, resume: bool) -> Run:
     path = request.config.out / RUN_FILE
     previous = load_run(path) if resume else None

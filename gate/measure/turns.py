@@ -32,6 +32,11 @@ class Turns:
         """Wait until it is this arm's turn; raises as :meth:`agree`."""
         self._ask("turn", "go")
 
+    def close(self) -> None:
+        """Hang up."""
+        self._lines.close()
+        self._socket.close()
+
     def _ask(self, said: str, expected: str) -> str:
         begun = time.perf_counter()
         try:
