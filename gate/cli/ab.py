@@ -1,35 +1,26 @@
-"""``ab``, and the confirmation of ``check --base``: pairs of two arms, until they settle it."""
+"""``ab``: two arms side by side on this machine, code or stack or one after the other."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.base_cases import load_base_cases
 from gate.cli.output import print_verdict, save_reports
 from gate.cli.setup import Request, load_policy, load_request, place_lab
+from gate.cli.side_by_side import RUN_FILE, Limit, add_base, note_sources, settle_pairs
 from gate.codec import load_run, save_run
 from gate.config import Config
-from gate.decide import (
-    FailOn,
-    Suspect,
-    compute_exit_code,
-    decide_side_by_side,
-    list_unsettled,
-)
+from gate.decide import FailOn, compute_exit_code, decide_side_by_side
 from gate.errors import ExitCode
-from gate.lab.arms import ArmOptions, ArmSource, ArmSources, open_arms
-from gate.lab.events import Noted, Observer
-from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab
+from gate.lab.arms import ArmOptions, ArmSources, open_arms
 from gate.lab.resume import carry_over
-from gate.lab.side_by_side import Duel, Need, is_paired, measure_pairs, open_duel
-from gate.records import BaseArm, Outcome, Policy, Run, Verdict
+from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab
+from gate.lab.side_by_side import Duel, is_paired, open_duel
+from gate.records import Outcome, Policy, Run, Verdict
 from gate.report.progress import show_progress
 
-RUN_FILE = "run.json"
 # Which factor of a two-by-two run a directory below ``out`` is about.
 STACK, CODE = "stack", "code"
 _STRENGTH = tuple(Outcome)  # strongest first
@@ -101,52 +92,6 @@ def _compare_arms(options: Namespace, request: Request, policy: Policy, factor: 
         run = _measure_unpaired(lab, run, config)
         run = settle_pairs(duel, run, policy, Limit(wall_s=60 * options.minutes, out=config.out))
     return decide_side_by_side(run, policy)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limit:
-    """How long a run may take, in seconds of its wall time, and where it is saved."""
-
-    wall_s: float
-    out: Path
-
-
-def settle_pairs(
-    duel: Duel, run: Run, policy: Policy, limit: Limit, suspects: Sequence[Suspect] | None = None
-) -> Run:
-    """Add pairs, look by look, until all is settled, the last look is over or the time is up."""
-    path = limit.out / RUN_FILE
-    while unsettled := list_unsettled(run, policy, suspects):
-        needs = [Need(case_id=one.case_id, metrics=one.metrics, more=one.more) for one in unsettled]
-        grown = measure_pairs(duel, run, needs, limit.wall_s, lambda current: save_run(current, path))
-        if len(grown.trials) + len(grown.failures) == len(run.trials) + len(run.failures):
-            break
-        run = grown
-    run = replace(run, finished=True)
-    save_run(run, path)
-    return run
-
-
-def add_base(duel: Duel, run: Run, source: ArmSource, config: Config) -> Run:
-    """Add the base to a run: its label, environment, provenance, and the cases as it defines them."""
-    defined = load_base_cases(config, run.cases, Path(source.arm.directory))
-    for note in defined.notes:
-        duel.lab.observe(Noted(sentence=note))
-    base = BaseArm(
-        label=source.label,
-        environment=duel.environment,
-        provenance=source.provenance,
-        cases=defined.cases,
-    )
-    return replace(run, base=base)
-
-
-def note_sources(sources: ArmSources, observe: Observer) -> None:
-    """Tell what is held against what, and what a reader must know of either."""
-    observe(Noted(sentence=f"base: {sources.base.label}; head: {sources.head.label}"))
-    for source in (sources.base, sources.head):
-        for note in source.notes:
-            observe(Noted(sentence=note))
 
 
 def _begin_run(duel: Duel, sources: ArmSources, request: Request, *, resume: bool) -> Run:

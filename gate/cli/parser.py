@@ -104,7 +104,7 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
         "base",
         nargs="?",
         metavar="BASE",
-        help="a git ref or a directory (default: where HEAD left its branch)",
+        help="a git ref or a directory (default: where HEAD left main)",
     )
     parser.add_argument(
         "head", nargs="?", metavar="HEAD", help="a git ref or a directory (default: the working tree)"
