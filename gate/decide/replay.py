@@ -15,12 +15,15 @@ from dataclasses import dataclass, replace
 
 from gate.calibration import Effort, Replay
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
+from gate.decide.evidence import CANDIDATE_ARM
 from gate.decide.pairs import BASE_ARM, Pair, list_pairs
 from gate.decide.rate import compute_rate
 from gate.decide.rehearsal import Request, judge_request
 from gate.decide.series import list_alone
 from gate.decide.values import collect_values
 from gate.records import BaseArm, Baseline, Case, Metric, Outcome, Policy, Run, Status, Trial, Verdict
+
+_EVEN = 0.5  # as likely one way as the other
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +86,11 @@ def gather_recorded(run: Run, effort: Effort) -> Recorded:
 
 
 def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -> Request:
-    """Deal each case's trials out to a baseline and a candidate, and draw pairs, some more than once."""
+    """Deal each case's trials out to a baseline and a candidate, and draw pairs, some more than once.
+
+    Both arms of a recorded pair are the same program, so which is called head is drawn as well: a few
+    pairs' chance deviation would else be a change in every simulated request.
+    """
     baselines, candidates, pairs = [], {}, {}
     for case in recorded.run.cases:
         dealt = generator.sample(recorded.trials[case.id], len(recorded.trials[case.id]))
@@ -92,7 +99,10 @@ def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -
         candidates[case.id] = dealt[stored : stored + effort.max_trials]
         if recorded.pairs:
             drawn = generator.choices(recorded.pairs[case.id], k=LOOKS[-1])
-            pairs[case.id] = [_number_pair(pair, index) for index, pair in enumerate(drawn, start=1)]
+            pairs[case.id] = [
+                _number_pair(pair, index, exchanged=generator.random() < _EVEN)
+                for index, pair in enumerate(drawn, start=1)
+            ]
     return Request(baselines=tuple(baselines), candidates=candidates, pairs=pairs)
 
 
@@ -114,9 +124,11 @@ def _count_stored(trials: Sequence[Trial], effort: Effort) -> int:
     return left if left >= MIN_BASELINE_TRIALS else 0
 
 
-def _number_pair(pair: Pair, index: int) -> Pair:
-    base = replace(pair.base, index=index, arm=BASE_ARM)
-    return Pair(base=base, head=replace(pair.head, index=index))
+def _number_pair(pair: Pair, index: int, *, exchanged: bool) -> Pair:
+    base, head = (pair.head, pair.base) if exchanged else (pair.base, pair.head)
+    return Pair(
+        base=replace(base, index=index, arm=BASE_ARM), head=replace(head, index=index, arm=CANDIDATE_ARM)
+    )
 
 
 def _slow_trial(trial: Trial, factor: float) -> Trial:

@@ -136,3 +136,18 @@ def test_calibration_describes_pairs(draw_pairs: Make, policy: Policy, effort: E
     assert (calibration.trials, calibration.pairs) == (12, 10)
     beside = [one.side_by_side for one in calibration.noise if one.metric is Metric.COLD_COMPILE_TIME]
     assert [one.pairs for one in beside if one is not None] == [5, 5]
+
+
+def test_a_chance_deviation_of_few_pairs_is_no_change(draw: Make, make_pairs: Make, effort: Effort) -> None:
+    """Recorded pairs that happen to lean by 8 % one way are drawn either way round."""
+    leaning = make_pairs(Metric.COLD_COMPILE_TIME, 10.0, (0.08, 0.081, 0.079, 0.08))
+    run = draw(cases=1, trials=8, noise=0.02)
+    beside = tuple(replace(trial, case_id="m0/x") for trial in leaning.trials)
+    request = draw_request(
+        gather_recorded(replace(run, trials=(*run.trials, *beside)), effort),
+        effort,
+        random.Random(0),  # noqa: S311 - repeatable
+    )
+    heads = [pair.head.samples[Metric.COLD_COMPILE_TIME][0] for pair in request.pairs["m0/x"]]
+    assert {pair.base.arm for pair in request.pairs["m0/x"]} == {"base"}
+    assert 0 < heads.count(10.0) < len(heads)
