@@ -6,7 +6,7 @@ One trial is two fresh processes on one private cache directory, empty at first:
 - ``warm``: finds the caches full: warm compile time, peak memory, Python calls, drift.
 
 A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled
-headers), so that no case is charged for it.
+headers) or takes it from an earlier run, so that no case is charged for it.
 
 A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
 and the file's last ``stage`` says where it happened.
@@ -78,6 +78,7 @@ class WorkerRequest:
     directory: str  # measured code is imported from here
     result: str  # path of the WorkerResult to write
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
+    toolchain_cache: str = ""  # where the toolchain's files are kept between runs; prime only
     sampling: Sampling = field(default_factory=Sampling)
 
 

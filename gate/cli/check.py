@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from gate.decide import FailOn, compute_exit_code, decide_verdict, list_undecide
 from gate.errors import ExitCode
 from gate.lab.arms import make_working_tree_arm
 from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
+from gate.lab.toolchain_place import find_toolchain_place
 from gate.lab.trials import LabSettings
 from gate.records import Arm, Baseline, Outcome, Policy, Run, Verdict
 from gate.report.progress import show_progress
@@ -69,6 +71,7 @@ def place_lab(config: Config) -> tuple[Arm, LabSettings]:
         sampling=config.sampling,
         trial_timeout_s=config.trial_timeout_s,
         lock_timeout_s=config.lock_timeout_s,
+        toolchain_cache=find_toolchain_place(os.environ, config.device).directory,
     )
     return make_working_tree_arm(config.directory), settings
 

@@ -37,6 +37,7 @@ class LabSettings:
     trial_timeout_s: float = 300.0  # of each worker process
     lock_timeout_s: float = 60.0
     worker: tuple[str, ...] = WORKER_ARGUMENTS
+    toolchain_cache: Path | None = None  # where the toolchain's files are kept between runs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,6 +143,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         directory=arm.directory,
         result=str(bench.scratch / f"{role}.json"),
         benchmark_json=str(benchmark.absolute()) if role == WorkerRole.COLD else "",
+        toolchain_cache=str(settings.toolchain_cache or "") if role == WorkerRole.PRIME else "",
         sampling=settings.sampling,
     )
     return WorkerJob(
