@@ -66,6 +66,17 @@ class OverrideEntry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class QuarantineEntry:
+    """An unstable case, or one metric of it, that does not decide until a date."""
+
+    case: Text
+    metric: Metric | None = None
+    owner: Text
+    reason: Text
+    expires: Date
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CaseEntry:
     """One case of a model, or one for each combination where a key holds a list."""
 
@@ -132,11 +143,13 @@ class GateFile:
     max_trials: Count = 3
     refresh_trials: Count = 5
     budget_s: Seconds = 330.0  # the smoke selection within six minutes, with the priming before it
+    pair_budget_s: Seconds = 330.0  # as much again, for what `check --base` confirms side by side
     trial_timeout_s: Seconds = 300.0
     lock_timeout_s: NotNegative = 60.0
     error_budget: Annotated[float, Range(above=0, maximum=0.5)] = 0.01
     thresholds: Mapping[Metric, ThresholdEntry] = field(default_factory=dict)
     overrides: tuple[OverrideEntry, ...] = ()
+    quarantine: tuple[QuarantineEntry, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

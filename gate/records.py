@@ -321,6 +321,7 @@ class Baseline:
     workload: Mapping[str, str] = field(default_factory=dict)
     graph_breaks: tuple[GraphBreak, ...] = ()
     canaries_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # per trial, as ``trials``
+    phases_s: Mapping[str, float] = field(default_factory=dict)  # median over trials; older files have none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -332,6 +333,17 @@ class Acceptance:
     allowance: float  # fraction (log2 units for drift, count for counters)
     reason: str
     author: str
+    expires: str  # ISO date; the day itself still counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quarantine:
+    """A case, or one metric of it, that is measured and shown and does not decide, until a date."""
+
+    case: str  # case id or glob
+    metric: Metric | None  # None: the whole case, its failures included
+    owner: str
+    reason: str
     expires: str  # ISO date; the day itself still counts
 
 
@@ -360,6 +372,7 @@ class Policy:
     thresholds: Mapping[Metric, Threshold]
     overrides: tuple[Override, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()
+    quarantine: tuple[Quarantine, ...] = ()
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
@@ -378,7 +391,10 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """Candidate against baseline; + is worse. Fractions, or units for counters and drift."""
+    """Candidate against baseline; + is worse. Fractions, or units for counters and drift.
+
+    Drift that no baseline applies to is held against its limit.
+    """
 
     centre: float
     low: float
@@ -401,6 +417,7 @@ class Comparison:
     change: Change | None = None
     threshold: Threshold | None = None
     pairs: int = 0  # side-by-side pairs that decided; 0: a stored baseline did
+    quarantined: bool = False  # it would decide, but for a quarantine in force
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,8 +23,10 @@ exit codes:
 """
 FORMATS = ("text", "markdown", "json", "junit")
 COMMENTS = ("always", "on-change", "on-failure", "never")
+CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
+CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
 FAIL_ON = ("inconclusive", "regression", "never")
-SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted")
+SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted", "calibration")
 
 
 class UsageParser(argparse.ArgumentParser):
@@ -89,7 +91,52 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
 def _add_check(parser: argparse.ArgumentParser) -> None:
     add_measuring(parser)
     add_baselines(parser)
+    parser.add_argument(
+        "--base",
+        metavar="REF",
+        help="confirm what looks suspicious side by side with the commit where this tree left REF",
+    )
     add_fail_on(parser)
+
+
+def _add_ab(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "base",
+        nargs="?",
+        metavar="BASE",
+        help="a git ref or a directory (default: where HEAD left main)",
+    )
+    parser.add_argument(
+        "head", nargs="?", metavar="HEAD", help="a git ref or a directory (default: the working tree)"
+    )
+    parser.add_argument("--base-python", metavar="P", help="the base's interpreter, which has torch")
+    parser.add_argument("--head-python", metavar="P", help="head's interpreter (default: this one)")
+    add_measuring(parser)
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, metavar="M", help="start no pair after so many (default: 60)"
+    )
+    add_fail_on(parser)
+
+
+def _add_calibrate(parser: argparse.ArgumentParser) -> None:
+    add_measuring(parser)
+    parser.add_argument(
+        "--pairs",
+        type=parse_count,
+        default=CALIBRATION_PAIRS,
+        metavar="P",
+        help=f"pairs of each case with itself (default: {CALIBRATION_PAIRS})",
+    )
+    parser.add_argument(
+        "--requests",
+        type=parse_count,
+        default=CALIBRATION_REQUESTS,
+        metavar="N",
+        help=f"pull requests to simulate from the trials (default: {CALIBRATION_REQUESTS})",
+    )
+    parser.add_argument(
+        "--run", dest="run_file", metavar="FILE", help="measure nothing: take the trials of this run.json"
+    )
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
@@ -203,6 +250,13 @@ def _add_publish(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
 
 
+def parse_count(text: str) -> int:
+    """Parse a number of things, 0 included."""
+    if not text.isdecimal() or len(text) > 6:  # noqa: PLR2004 - a million is a slip of the finger
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 999999")
+    return int(text)
+
+
 def parse_key(text: str) -> str:
     """Parse a comment's key, which stands in the comment's first line."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", text):
@@ -217,6 +271,13 @@ COMMANDS = (
         example="compile-gate check --select tag:smoke",
         run="gate.cli.check:run_check",
         add_arguments=_add_check,
+    ),
+    Command(
+        name="ab",
+        summary="measure two commits, directories or interpreters side by side",
+        example="compile-gate ab main --select 'bert/*'",
+        run="gate.cli.ab:run_ab",
+        add_arguments=_add_ab,
     ),
     Command(
         name="measure",
@@ -238,6 +299,13 @@ COMMANDS = (
         example="compile-gate baseline refresh --trials 5",
         run="gate.cli.baseline:run_baseline",
         add_arguments=_add_baseline,
+    ),
+    Command(
+        name="calibrate",
+        summary="measure unchanged code often: noise, unstable cases, what the gate can see here",
+        example="compile-gate calibrate --select 'bert/*' --trials 12",
+        run="gate.cli.calibrate:run_calibrate",
+        add_arguments=_add_calibrate,
     ),
     Command(
         name="report",
