@@ -15,6 +15,7 @@ import pytest
 
 from gate.errors import InterruptedRunError, MachineError, UsageError
 from gate.lab import lock as lock_module
+from gate.lab import scratch as scratch_module
 from gate.lab.events import (
     CaseFailed,
     Event,
@@ -195,6 +196,30 @@ def test_resume_elsewhere_is_refused(
     with pytest.raises(UsageError, match=r"torch 2\.13\.0 -> 2\.14\.1"):
         workshop.run(make_case(), previous=first)
     assert workshop.saved == []
+
+
+def test_resume_with_other_sampling_is_refused(workshop: Workshop, make_case: MakeCase) -> None:
+    """Trials that sampled otherwise are not mixed with new ones."""
+    first = workshop.run(make_case())
+    sampling = replace(workshop.settings.sampling, block_s=0.5)
+    workshop.settings = replace(workshop.settings, sampling=sampling)
+    with pytest.raises(UsageError, match=r"sampling\.block_s 0\.01 -> 0\.5"):
+        workshop.run(make_case(), previous=first)
+
+
+def test_temporary_directory_with_a_blank(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers get a scratch directory whose path a compiler can take, and a note says where it is."""
+    awkward, usual = tmp_path / "temporary" / "with blank", tmp_path / "usual"
+    awkward.mkdir()
+    usual.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(awkward))
+    monkeypatch.setattr(scratch_module, "_USUAL_PLACES", (str(usual),))
+    with workshop.open() as lab:
+        assert lab.bench.scratch.parent == usual
+    notes = [event.sentence for event in workshop.events if isinstance(event, Noted)]
+    assert f"scratch is in {usual}: compilers stumble over the path {str(awkward)!r}" in notes
 
 
 def test_extra_trials_go_to_the_suspects(workshop: Workshop, make_case: MakeCase) -> None:
