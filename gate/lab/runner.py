@@ -84,11 +84,10 @@ def open_lab(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) 
     try:
         with (
             _terminate_as_interrupt(),
+            # First: nobody is to wait for a lock only to hear of a full disk.
+            _open_bench(arm, settings) as bench,
             hold_device(find_device_key(settings.device), settings.lock_timeout_s, observe),
-            _make_scratch(settings.out) as scratch,
         ):
-            bench = Bench(arm=arm, settings=settings, scratch=scratch)
-            check_disk(bench)
             _note_dropped(observe)
             observe(PrimeStarted())
             primed = prime_bench(bench)
@@ -217,8 +216,8 @@ def _note_dropped(observe: Observer) -> None:
 
 
 @contextmanager
-def _make_scratch(out: Path) -> Iterator[Path]:
-    make_directory(out)
+def _open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
+    make_directory(settings.out)
     try:
         scratch = tempfile.TemporaryDirectory(prefix="compile-gate-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -228,7 +227,9 @@ def _make_scratch(out: Path) -> Iterator[Path]:
     try:
         path = Path(scratch.name).resolve()
         (path / "tmp").mkdir()
-        yield path
+        bench = Bench(arm=arm, settings=settings, scratch=path)
+        check_disk(bench)
+        yield bench
     finally:
         with defer_interrupts():
             scratch.cleanup()
