@@ -85,15 +85,12 @@ def open_lab(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) 
     try:
         with (
             _terminate_as_interrupt(),
+            # First: nobody is to wait for a lock only to hear of a full disk.
+            _open_bench(arm, settings) as bench,
             hold_device(find_device_key(settings.device), settings.lock_timeout_s, observe),
-            open_scratch() as scratch,
         ):
-            make_directory(settings.out)
-            (scratch / "tmp").mkdir()
-            bench = Bench(arm=arm, settings=settings, scratch=scratch)
-            check_disk(bench)
             _note_dropped(observe)
-            _note_place(scratch.parent, observe)
+            _note_place(bench.scratch.parent, observe)
             observe(PrimeStarted())
             primed = prime_bench(bench)
             observe(PrimeFinished(toolchain_s=primed.toolchain_s))
@@ -225,6 +222,16 @@ def _note_place(place: Path, observe: Observer) -> None:
     wished = Path(tempfile.gettempdir()).resolve()
     if place != wished:
         observe(Noted(sentence=f"scratch is in {place}: compilers stumble over the path {str(wished)!r}"))
+
+
+@contextmanager
+def _open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
+    make_directory(settings.out)
+    with open_scratch() as scratch:
+        (scratch / "tmp").mkdir()
+        bench = Bench(arm=arm, settings=settings, scratch=scratch)
+        check_disk(bench)
+        yield bench
 
 
 @contextmanager

@@ -64,6 +64,7 @@ def run(job: Job, **inputs: str) -> ActionRun:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.timeout(1200)
 def test_refresh_then_a_regression_that_edits_its_own_baseline(job: Job) -> None:
     """A change adds a graph break and moves its own bar; the check is red all the same."""
