@@ -33,18 +33,26 @@ from gate.lab.events import (
     TrialStarted,
     ignore_event,
 )
+from gate.lab.fitness import may_repeat
 from gate.lab.gpu import find_gpu, load_gpus
 from gate.lab.lock import hold_device
 from gate.lab.prime import prime_bench
 from gate.lab.process import defer_interrupts
 from gate.lab.provenance import load_provenance
 from gate.lab.resume import carry_over
-from gate.lab.schedule import Slot, drop_cases, estimate_left_s, make_schedule, predict_trial_s
+from gate.lab.schedule import (
+    Slot,
+    compute_trial_s,
+    drop_cases,
+    estimate_left_s,
+    make_schedule,
+    predict_trial_s,
+)
 from gate.lab.scratch import open_scratch
 from gate.lab.trials import Bench, LabSettings, check_disk, run_trial
 from gate.lab.worker import make_directory
 from gate.lab.worker_environment import list_dropped_variables
-from gate.records import Arm, Case, CaseFailure, Environment, Run
+from gate.records import Arm, Case, CaseFailure, Environment, Run, Trial
 
 Save = Callable[[Run], None]
 
@@ -57,6 +65,18 @@ class Lab:
     environment: Environment
     toolchain_s: float
     observe: Observer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clock:
+    """Seconds of the run so far, counted from ``origin``, and how far they may go."""
+
+    origin: float
+    limit_s: float
+
+    def read_s(self) -> float:
+        """Return the seconds of the run so far."""
+        return time.monotonic() - self.origin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,22 +180,22 @@ def find_device_key(device: str) -> str:
 
 
 def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s: float = math.inf) -> Run:
-    origin = time.monotonic() - run.wall_s
+    clock = Clock(origin=time.monotonic() - run.wall_s, limit_s=limit_s)
     try:
         while slots:
             slot, predicted_s = slots[0], predict_trial_s(slots[0].case, run.cases, run.trials)
-            if time.monotonic() - origin + predicted_s > limit_s:
+            if clock.read_s() + predicted_s > limit_s:
                 lab.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=predicted_s))
                 slots = drop_cases(slots, {slot.case.id})
                 continue
             lab.observe(
                 TrialStarted(case_id=slot.case.id, index=slot.index, progress=_compute_progress(run, slots))
             )
-            run, slots = _run_slot(lab, run, slots, origin)
+            run, slots = _run_slot(lab, run, slots, clock)
             save(run)
     except KeyboardInterrupt:
         with defer_interrupts():
-            save(replace(run, wall_s=time.monotonic() - origin))
+            save(replace(run, wall_s=clock.read_s()))
         done, total = len(run.trials), len(run.trials) + len(slots)
         raise InterruptedRunError(
             f"stopped after {done} of {total} trials", "What was measured is saved: continue with --resume."
@@ -183,10 +203,10 @@ def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s:
     return run
 
 
-def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], origin: float) -> tuple[Run, tuple[Slot, ...]]:
+def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: Clock) -> tuple[Run, tuple[Slot, ...]]:
     """Measure the first slot; give the run with what came of it, and the slots that are left."""
-    came = run_trial(lab.bench, slots[0].case, slots[0].index)
-    wall_s = time.monotonic() - origin
+    came = _measure_fit(lab, run, slots[0], clock)
+    wall_s = clock.read_s()
     if isinstance(came, CaseFailure):
         left = drop_cases(slots, {came.case_id})
         run = replace(run, failures=(*run.failures, came), wall_s=wall_s)
@@ -195,6 +215,21 @@ def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], origin: float) -> tup
     run = replace(run, trials=(*run.trials, came), wall_s=wall_s)
     lab.observe(TrialFinished(trial=came, progress=_compute_progress(run, slots[1:])))
     return run, slots[1:]
+
+
+def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: Clock) -> Trial | CaseFailure:
+    """Measure a trial, and once more where the host was not fit, as far as repeats and time allow."""
+    came = run_trial(lab.bench, slot.case, slot.index)
+    if isinstance(came, CaseFailure) or not came.conditions.disturbances or not may_repeat(run):
+        return came
+    if clock.read_s() + compute_trial_s(came) > clock.limit_s:
+        return came
+    told = f"{slot.case.id} trial {slot.index} is repeated: {', '.join(came.conditions.disturbances)}"
+    lab.observe(Noted(sentence=told))
+    again = run_trial(lab.bench, slot.case, slot.index)
+    if isinstance(again, CaseFailure):
+        return again
+    return replace(again, conditions=replace(again.conditions, repeated=True))
 
 
 def _compute_progress(run: Run, slots: tuple[Slot, ...]) -> Progress:

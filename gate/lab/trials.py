@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.errors import MachineError
+from gate.lab.fitness import HostSample, describe_host
+from gate.lab.host import read_host
 from gate.lab.provenance import format_time
 from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob, run_worker
 from gate.lab.worker_environment import WorkerPlaces, make_worker_environment
@@ -89,6 +91,7 @@ def run_trial(bench: Bench, case: Case, index: int) -> Trial | CaseFailure:
     """
     check_disk(bench)
     begun, started, load_before = time.monotonic(), format_time(datetime.now(UTC)), os.getloadavg()[0]
+    before = read_host()
     try:
         seed_cache(bench)
         results = _run_both(bench, case, index)
@@ -104,7 +107,14 @@ def run_trial(bench: Bench, case: Case, index: int) -> Trial | CaseFailure:
         load_after=os.getloadavg()[0],
     )
     cold, warm = results
-    return merge_results(Trial(case_id=case.id, index=index, arm=bench.arm.name), cold, warm, circumstances)
+    blank = Trial(case_id=case.id, index=index, arm=bench.arm.name)
+    return add_host(merge_results(blank, cold, warm, circumstances), before, bench)
+
+
+def add_host(trial: Trial, before: HostSample, bench: Bench) -> Trial:
+    """Add what happened on the host since ``before``; all that the trial started has ended."""
+    samples = (before, read_host())
+    return replace(trial, conditions=describe_host(trial.conditions, samples, bench.settings.threads))
 
 
 def merge_results(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -10,6 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gate.lab import pairs as pairs_module
+from gate.lab import trials as trials_module
+from gate.lab.fitness import HostSample
 from gate.lab.trials import Bench, LabSettings
 from gate.records import Arm, Case
 
@@ -79,3 +83,11 @@ def make_case() -> MakeCase:
         )
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host on which nothing else happens, so that no trial is repeated for what the machine does."""
+    clock = itertools.count()
+    for module in (trials_module, pairs_module):
+        monkeypatch.setattr(module, "read_host", lambda: HostSample(at_s=next(clock)))
