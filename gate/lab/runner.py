@@ -45,14 +45,15 @@ from gate.lab.schedule import (
     compute_trial_s,
     drop_cases,
     estimate_left_s,
+    list_ended,
     make_schedule,
     predict_trial_s,
 )
 from gate.lab.scratch import open_scratch
-from gate.lab.trials import Bench, LabSettings, check_disk, run_trial
+from gate.lab.trials import Bench, LabSettings, TrialOutcome, check_disk, run_trial
 from gate.lab.worker import make_directory
 from gate.lab.worker_environment import list_dropped_variables
-from gate.records import Arm, Case, CaseFailure, Environment, Run, Trial
+from gate.records import Arm, Case, Environment, Run
 
 Save = Callable[[Run], None]
 
@@ -196,7 +197,8 @@ def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s:
     except KeyboardInterrupt:
         with defer_interrupts():
             save(replace(run, wall_s=clock.read_s()))
-        done, total = len(run.trials), len(run.trials) + len(slots)
+        done = len(list_ended(run))
+        total = done + len(slots)
         raise InterruptedRunError(
             f"stopped after {done} of {total} trials", "What was measured is saved: continue with --resume."
         ) from None
@@ -206,34 +208,39 @@ def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s:
 def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: Clock) -> tuple[Run, tuple[Slot, ...]]:
     """Measure the first slot; give the run with what came of it, and the slots that are left."""
     came = _measure_fit(lab, run, slots[0], clock)
-    wall_s = clock.read_s()
-    if isinstance(came, CaseFailure):
-        left = drop_cases(slots, {came.case_id})
-        run = replace(run, failures=(*run.failures, came), wall_s=wall_s)
-        lab.observe(CaseFailed(failure=came, progress=_compute_progress(run, left)))
-        return run, left
-    run = replace(run, trials=(*run.trials, came), wall_s=wall_s)
-    lab.observe(TrialFinished(trial=came, progress=_compute_progress(run, slots[1:])))
-    return run, slots[1:]
+    run = replace(
+        run,
+        trials=(*run.trials, came.trial) if came.trial else run.trials,
+        failures=(*run.failures, came.failure) if came.failure else run.failures,
+        wall_s=clock.read_s(),
+    )
+    left = drop_cases(slots, {came.failure.case_id}) if came.failure else slots[1:]
+    progress = _compute_progress(run, left)
+    if came.failure:
+        lab.observe(CaseFailed(failure=came.failure, progress=progress))
+    elif came.trial:
+        lab.observe(TrialFinished(trial=came.trial, progress=progress))
+    return run, left
 
 
-def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: Clock) -> Trial | CaseFailure:
+def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: Clock) -> TrialOutcome:
     """Measure a trial, and once more where the host was not fit, as far as repeats and time allow."""
     came = run_trial(lab.bench, slot.case, slot.index)
-    if isinstance(came, CaseFailure) or not came.conditions.disturbances or not may_repeat(run):
+    if came.trial is None or came.failure or not came.trial.conditions.disturbances or not may_repeat(run):
         return came
-    if clock.read_s() + compute_trial_s(came) > clock.limit_s:
+    if clock.read_s() + compute_trial_s(came.trial) > clock.limit_s:
         return came
-    told = f"{slot.case.id} trial {slot.index} is repeated: {', '.join(came.conditions.disturbances)}"
-    lab.observe(Noted(sentence=told))
+    disturbances = ", ".join(came.trial.conditions.disturbances)
+    lab.observe(Noted(sentence=f"{slot.case.id} trial {slot.index} is repeated: {disturbances}"))
     again = run_trial(lab.bench, slot.case, slot.index)
-    if isinstance(again, CaseFailure):
+    if again.trial is None:
         return again
-    return replace(again, conditions=replace(again.conditions, repeated=True))
+    conditions = replace(again.trial.conditions, repeated=True)
+    return replace(again, trial=replace(again.trial, conditions=conditions))
 
 
 def _compute_progress(run: Run, slots: tuple[Slot, ...]) -> Progress:
-    done = len(run.trials) + len(run.failures)
+    done = len(list_ended(run))
     return Progress(done=done, total=done + len(slots), left_s=estimate_left_s(slots, run.cases, run.trials))
 
 
