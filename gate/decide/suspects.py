@@ -70,6 +70,11 @@ def list_unsettled(
     return tuple(found)
 
 
+def find_next_look(pairs: int) -> int:
+    """The number of pairs at which a case that has so many is judged next; the same after the last look."""
+    return next((look for look in LOOKS if look > pairs), pairs)
+
+
 def gather_judged(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> tuple[tuple[Side, ...], PairRules]:

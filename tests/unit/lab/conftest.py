@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import uuid
@@ -12,6 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gate.lab import pairs as pairs_module
+from gate.lab import trials as trials_module
+from gate.lab.fitness import HostSample
 from gate.lab.trials import Bench, LabSettings
 from gate.records import Arm, Case
 
@@ -129,3 +133,11 @@ def make_interpreter(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
         return place / "bin" / "python"
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host on which nothing else happens, so that no trial is repeated for what the machine does."""
+    clock = itertools.count()
+    for module in (trials_module, pairs_module):
+        monkeypatch.setattr(module, "read_host", lambda: HostSample(at_s=next(clock)))
