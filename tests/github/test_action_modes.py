@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,9 @@ from action.samples import commit
 from refreshes import CASE, make_run
 
 import gate
-from gate.action import modes
 from gate.action.inputs import parse_inputs
-from gate.action.modes import make_child_environment, run_action
+from gate.action.modes import run_action
+from gate.action.step import make_child_environment
 from gate.codec import save_run, save_verdict
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
@@ -55,7 +56,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], None]:
             assert argv[1:4] == ["-P", "-m", "gate"]
             return stand_in(argv[4:], env)
 
-        monkeypatch.setattr(modes.subprocess, "call", call)
+        monkeypatch.setattr(subprocess, "call", call)
 
     return set_command
 
