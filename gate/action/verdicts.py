@@ -111,9 +111,8 @@ def tell_verdict(
     described = {**describe_verdict(verdict), **outputs} | {"head-sha": head_sha}
     described |= {"result-path": str(paths["verdict.json"]), "report-path": str(paths["report.md"])}
     write_outputs(step.environ, described)
-    if preface is not None:
-        append_summary(step.environ, f"{preface(verdict)}\n")
-    append_summary(step.environ, paths["report.md"].read_text(encoding="utf-8"))
+    first = f"{preface(verdict)}\n\n" if preface else ""
+    append_summary(step.environ, first + paths["report.md"].read_text(encoding="utf-8"))
     run = load_run(paths["run.json"]) if paths["run.json"].exists() else None
     for annotation in list_annotations(verdict, run, Path.cwd(), code):
         print(annotation)

@@ -188,28 +188,31 @@ def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
 def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of whatever the mode is."""
     rules = Rules(config=inputs.config, baselines=inputs.baselines)
-    match inputs.mode:
-        case ActionMode.CHECK:
-            return make_check_arguments(inputs, rules, SHA)
-        case ActionMode.PLAN:
-            return make_plan_arguments(inputs, rules)
-        case ActionMode.MEASURE:
-            return make_measure_arguments(inputs, rules.config)
-        case ActionMode.JUDGE:
-            make_parser().parse_args(make_merge_arguments(rules, (inputs.runs,), inputs.select, "out"))
-            return make_compare_arguments(inputs, rules, inputs.baselines or "baselines", inputs.runs, "out")
-        case ActionMode.UPGRADE:
-            return make_upgrade_arguments(inputs)
-        case ActionMode.REFRESH:
-            return make_measure_arguments(inputs, inputs.config, 5)
-        case ActionMode.PUBLISH:
-            return make_publish_arguments(inputs, inputs.run_id or "7")
-        case ActionMode.PUBLISH_UPGRADE:
-            return make_publish_upgrade_arguments(inputs, inputs.run_id or "7")
-        case ActionMode.AUTHORIZE:
-            return make_authorize_arguments()
-        case ActionMode.PROPOSE:
-            return make_propose_arguments(inputs)
+    run_id = inputs.run_id or "7"
+    make = {
+        ActionMode.CHECK: lambda: make_check_arguments(inputs, rules, SHA),
+        ActionMode.PLAN: lambda: make_plan_arguments(inputs, rules),
+        ActionMode.MEASURE: lambda: make_measure_arguments(inputs, rules.config),
+        ActionMode.JUDGE: lambda: make_merge_arguments(rules, (inputs.runs,), inputs.select, "out"),
+        ActionMode.UPGRADE: lambda: make_upgrade_arguments(inputs),
+        ActionMode.REFRESH: lambda: make_measure_arguments(inputs, inputs.config, 5),
+        ActionMode.PUBLISH: lambda: make_publish_arguments(inputs, run_id),
+        ActionMode.PUBLISH_UPGRADE: lambda: make_publish_upgrade_arguments(inputs, run_id),
+        ActionMode.AUTHORIZE: make_authorize_arguments,
+        ActionMode.PROPOSE: lambda: make_propose_arguments(inputs),
+    }
+    return make[inputs.mode]()
+
+
+def test_arguments_of_a_judgement() -> None:
+    """What was merged is compared with the base's baselines, whatever their paths begin with."""
+    arguments = make_compare_arguments(
+        parse(mode="judge", fail_on="never"), Rules(config="c.yml", baselines=""), "-b", "r.json", "v.json"
+    )
+
+    options = make_parser().parse_args(arguments)
+    assert (options.baseline, options.candidate, options.out) == ("-b", "r.json", "v.json")
+    assert (options.config, options.fail_on) == ("c.yml", "never")
 
 
 def test_arguments_of_a_check() -> None:
