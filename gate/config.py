@@ -17,6 +17,7 @@ from gate.yaml_border import load_yaml
 from gate.yaml_text import render_value
 
 DEFAULT_FILE = "gate.yml"
+EXTRACTED_FILE = ".gate-of-base.yml"  # the base commit's, put beside gate.yml by whoever judges by it
 _COMMENT_COLUMN = 44
 
 

@@ -6,7 +6,13 @@ One trial is two fresh processes on one private cache directory, empty at first:
 - ``warm``: finds the caches full: warm compile time, peak memory, Python calls, drift.
 
 A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled
-headers), so that no case is charged for it.
+headers), so that no case is charged for it. A fourth, ``rounds``, times the warm rounds alone, on
+caches in whatever state they are: a further pair of a side-by-side comparison.
+
+In a pair two workers are alive at once and take turns, told through a socket each (``channel``), one
+word a line. The worker says ``ready`` with the seconds of its super-block, and hears how many
+super-blocks both will run; then it says ``turn`` and waits for ``go`` before each block, and once more
+before it goes on after the last.
 
 A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
 and the file's last ``stage`` says where it happened.
@@ -28,6 +34,8 @@ from gate.records import (
     Metric,
 )
 
+MIN_SUPER_BLOCKS = 3  # fewer leave a median at the mercy of one disturbance
+
 
 class WorkerRole(StrEnum):
     """What a worker process measures."""
@@ -35,6 +43,7 @@ class WorkerRole(StrEnum):
     PRIME = "prime"
     COLD = "cold"
     WARM = "warm"
+    ROUNDS = "rounds"
 
 
 class Stage(StrEnum):
@@ -47,6 +56,7 @@ class Stage(StrEnum):
     COMPILE = "compile"  # first compiled call
     WARMUP = "warmup"
     ROUNDS = "rounds"  # pytest-benchmark's timed rounds
+    TURN = "turn"  # waiting while the other arm of a pair is at work
     CANARY = "canary"
     MEMORY = "memory"
     CALLS = "calls"  # compile under a call counter
@@ -67,6 +77,12 @@ class Sampling:
     drift_seeds: int = 2
 
 
+def compute_super_blocks(super_block_s: float, sampling: Sampling) -> int:
+    """Compute how many super-blocks of ``super_block_s`` seconds fit into ``sampling.max_rounds_s``."""
+    fitting = int(sampling.max_rounds_s / super_block_s) if super_block_s > 0 else sampling.super_blocks
+    return min(sampling.super_blocks, max(MIN_SUPER_BLOCKS, fitting))
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerRequest:
     """One worker process. Caches and environment variables are set by whoever spawns it."""
@@ -76,9 +92,13 @@ class WorkerRequest:
     device: str  # "cpu", "cuda", "cuda:1"
     threads: int  # intra-op threads
     directory: str  # measured code is imported from here
+    checkout: str = ""  # another checkout than ``origin``: see ``records.Arm``
+    origin: str = ""
+    parent: int = 0  # process without which the worker must not live on; 0: none
     result: str  # path of the WorkerResult to write
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
     sampling: Sampling = field(default_factory=Sampling)
+    channel: int = -1  # descriptor of the socket to the lab; -1 outside a pair
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

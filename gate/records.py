@@ -160,11 +160,18 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arm:
-    """What is under test: an interpreter and the directory that its measured code is imported from."""
+    """What is under test: an interpreter and the directory that its measured code is imported from.
+
+    Where ``checkout`` is another checkout than the one the tool was called in, ``origin``, places of
+    ``origin`` on the interpreter's search path mean those of ``checkout``.
+    """
 
     name: str
     python: str
     directory: str
+    checkout: str = ""
+    origin: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)  # its workers' besides the usual ones
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -298,6 +305,7 @@ class Run:
     wall_s: float = 0.0
     finished: bool = False
     base: BaseArm | None = None  # of a side-by-side run
+    sampling: Mapping[str, float] = field(default_factory=dict)  # how much each trial samples, by key
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

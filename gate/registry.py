@@ -23,7 +23,7 @@ from gate.yaml_border import load_yaml
 __all__ = ["load_cases", "select_cases"]
 
 _DEFINITION_CHARS = 16  # 64 bits: definitions are compared within one case only
-_REFERENCE_PACKAGE = "gate.models"
+REFERENCE_PACKAGE = "gate.models"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -180,7 +180,7 @@ def _compute_source_digest(entry: _Entry, factory: str) -> str:
     A user's module is not hashed: it may import anything, and its commit is in the provenance.
     """
     module = factory.partition(":")[0]
-    if not module.startswith(_REFERENCE_PACKAGE + "."):
+    if not module.startswith(REFERENCE_PACKAGE + "."):
         return ""
     search = [str(importlib.resources.files("gate"))]
     spec = None

@@ -16,11 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.codec import write_atomic
-from gate.config import DEFAULT_FILE, Config, load_config, render_config
+from gate.config import DEFAULT_FILE, EXTRACTED_FILE, Config, load_config, render_config
 from gate.errors import MachineError, UsageError
 from gate.github.context import find_text
 
-BASE_CONFIG = ".gate-of-base.yml"
 _GIT_LIMIT_S = 120.0
 
 
@@ -95,7 +94,7 @@ def prepare_rules(config: str, baselines: str, sha: str, temporary: Path) -> Rul
     stored = temporary / names[-1]
     stored.mkdir(parents=True, exist_ok=True)
     registry = tuple(temporary / name for name in names[1:-1])
-    written = directory / config_path.parent / BASE_CONFIG
+    written = directory / config_path.parent / EXTRACTED_FILE
     write_atomic(written, _render(loaded, registry, stored, extracted.parent))
     return Rules(
         config=str(written),

@@ -1,14 +1,79 @@
-"""What is under test: a directory that measured code is imported from, and an interpreter."""
+"""What is under test: a directory that measured code is imported from, and an interpreter.
+
+An arm's code is the working tree as it lies there, a directory that is used as it is, or a commit that
+is checked out for the time being. Its interpreter is this one, or another that is made ready to
+measure with this installation's gate.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import UsageError
-from gate.records import Arm
+from gate.lab.guest import Guest, prepare_guest
+from gate.lab.provenance import load_provenance
+from gate.lab.revisions import (
+    SHORT_CHARS,
+    Revision,
+    find_ref,
+    find_top,
+    resolve_base,
+    resolve_default_base,
+    resolve_ref,
+)
+from gate.lab.scratch import open_scratch
+from gate.lab.worktree import open_worktree, remove_leftover_worktrees
+from gate.records import Arm, Provenance
 
+BASE = "base"
 HEAD = "head"
+WORKING_TREE = "working tree"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmOptions:
+    """What to hold against what. Refs and paths as a user gives them; empty means not given.
+
+    Without ``head`` it is the working tree. Without ``base`` it is the same code as head's where the
+    interpreters differ, else where head left the branch that changes are merged into.
+    """
+
+    directory: Path  # of gate.yml in the working tree: what measured code is imported from
+    base: str = ""
+    head: str = ""
+    base_python: str = ""
+    head_python: str = ""
+    from_merge_base: bool = False  # base is where head left the ref, not the ref itself
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmSource:
+    """An arm that is ready to be measured, and where it comes from."""
+
+    arm: Arm
+    label: str  # "main (1a2b3c4)", "torch 2.11.0 (/opt/new/bin/python)": for a reader
+    provenance: Provenance
+    notes: tuple[str, ...] = ()  # what a reader must know
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmSources:
+    """Both sides of a side-by-side run."""
+
+    base: ArmSource
+    head: ArmSource
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Code:
+    """One side's code: a commit to be checked out, or a directory that is there."""
+
+    revision: Revision | None = None
+    directory: Path | None = None  # None without a revision: the working tree
 
 
 def make_working_tree_arm(directory: Path, python: str = sys.executable) -> Arm:
@@ -22,3 +87,141 @@ def make_working_tree_arm(directory: Path, python: str = sys.executable) -> Arm:
             f"{directory} is not a directory", "Give the directory that the models are imported from."
         )
     return Arm(name=HEAD, python=python, directory=str(directory.resolve()))
+
+
+@contextmanager
+def open_arms(options: ArmOptions) -> Iterator[ArmSources]:
+    """Make both arms ready; checkouts and whatever else was made for them are gone at the end.
+
+    Checkouts that a killed run left in the repository are removed first.
+
+    Raises:
+        UsageError: A ref, directory or interpreter cannot be used; the mend is named.
+        MachineError: git is missing or cannot check out, or a disk is full.
+    """
+    base, head = _choose_code(options)
+    with open_scratch() as scratch:
+        guests = _prepare_guests(options, scratch)
+        with (
+            _open_code(BASE, base, options.directory, scratch) as opened_base,
+            _open_code(HEAD, head, options.directory, scratch) as opened_head,
+        ):
+            same = base == head
+            yield ArmSources(
+                base=_seat(opened_base, guests.get(BASE), same_code=same),
+                head=_seat(opened_head, guests.get(HEAD), same_code=same),
+            )
+
+
+def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
+    head = _parse_code(options.directory, options.head) if options.head else _Code()
+    tip = head.revision.commit if head.revision else "HEAD"
+    if not options.base:
+        if options.base_python or options.head_python:
+            return head, head
+        return _Code(revision=resolve_default_base(options.directory, tip)), head
+    base = _parse_code(options.directory, options.base)
+    if base.revision and options.from_merge_base:
+        return _Code(revision=resolve_base(options.directory, options.base, tip)), head
+    return base, head
+
+
+def _parse_code(directory: Path, spec: str) -> _Code:
+    """Tell a ref from a directory. What is both is a ref, as it is for git; ``./name`` is a directory."""
+    path = Path(spec).expanduser()
+    if not spec.startswith((".", "/", "~")):
+        if revision := find_ref(directory, spec):
+            return _Code(revision=revision)
+        if not path.is_dir():
+            return _Code(revision=resolve_ref(directory, spec))  # says what is wrong
+    if not path.is_dir():
+        raise UsageError(f"{spec} is not a directory", "Name a directory that exists, or a git ref.")
+    return _Code(directory=path.resolve())
+
+
+def _prepare_guests(options: ArmOptions, scratch: Path) -> dict[str, Guest]:
+    """Make the interpreters ready: both of them or none, so that both arms find the gate in one place."""
+    if not (options.base_python or options.head_python):
+        return {}
+    pythons = {BASE: options.base_python, HEAD: options.head_python}
+    return {
+        name: prepare_guest(python or sys.executable, f"--{name}-python", scratch)
+        for name, python in pythons.items()
+    }
+
+
+@contextmanager
+def _open_code(name: str, code: _Code, directory: Path, scratch: Path) -> Iterator[ArmSource]:
+    if code.revision:
+        with _check_out(name, code.revision, directory, scratch) as source:
+            yield source
+    elif code.directory:
+        provenance = load_provenance(code.directory)
+        yield ArmSource(
+            arm=_place_arm(name, code.directory, directory),
+            label=_label_tree(str(code.directory), provenance),
+            provenance=provenance,
+        )
+    else:
+        provenance = load_provenance(directory)
+        yield ArmSource(
+            arm=replace(make_working_tree_arm(directory), name=name),
+            label=_label_tree(WORKING_TREE, provenance),
+            provenance=provenance,
+            notes=("uncommitted changes are part of what was measured",) if provenance.dirty else (),
+        )
+
+
+@contextmanager
+def _check_out(name: str, revision: Revision, directory: Path, scratch: Path) -> Iterator[ArmSource]:
+    top = find_top(directory)
+    remove_leftover_worktrees(top)
+    inside = directory.resolve().relative_to(top)
+    with open_worktree(top, revision.commit, scratch / name) as checkout:
+        place, notes = checkout / inside, []
+        if not place.is_dir():
+            # Workers start there all the same: the reference models need nothing of it.
+            place.mkdir(parents=True)
+            notes.append(f"{revision.label} has no directory {inside}")
+        if (checkout / ".gitmodules").exists():
+            notes.append(f"submodules of {revision.label} are not checked out")
+        yield ArmSource(
+            arm=_place_arm(name, place, directory),
+            label=revision.label,
+            provenance=load_provenance(checkout),
+            notes=tuple(notes),
+        )
+
+
+def _place_arm(name: str, place: Path, directory: Path) -> Arm:
+    """Make the arm of another directory than the working tree's; ``origin`` is the latter's checkout."""
+    checkout, origin = _find_checkout(place), _find_checkout(directory.resolve())
+    arm = Arm(name=name, python=sys.executable, directory=str(place))
+    return arm if checkout == origin else replace(arm, checkout=str(checkout), origin=str(origin))
+
+
+def _find_checkout(directory: Path) -> Path:
+    """Find the top of a directory's checkout; outside git the directory is all there is."""
+    try:
+        return find_top(directory)
+    except UsageError:
+        return directory
+
+
+def _label_tree(name: str, provenance: Provenance) -> str:
+    """Label a directory with the commit that it is at, if any."""
+    if not provenance.commit:
+        return name
+    dirty = ", uncommitted changes" if provenance.dirty else ""
+    return f"{name} ({provenance.commit[:SHORT_CHARS]}{dirty})"
+
+
+def _seat(source: ArmSource, guest: Guest | None, *, same_code: bool) -> ArmSource:
+    """Give an arm its interpreter; the label names what tells the arms apart."""
+    if guest is None:
+        return source
+    return replace(
+        source,
+        arm=replace(source.arm, python=guest.python, variables=guest.variables),
+        label=guest.label if same_code else f"{source.label}, {guest.label}",
+    )

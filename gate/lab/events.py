@@ -73,6 +73,24 @@ class TrialSkipped:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PairStarted:
+    """A pair of base and head begins; its index counts from 1."""
+
+    case_id: str
+    index: int
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairFinished:
+    """A pair came back."""
+
+    base: Trial
+    head: Trial
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Noted:
     """Something a reader of the run may wonder about."""
 
@@ -87,6 +105,8 @@ Event = (
     | TrialFinished
     | CaseFailed
     | TrialSkipped
+    | PairStarted
+    | PairFinished
     | Noted
 )
 Observer = Callable[[Event], None]

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import psutil
@@ -16,6 +15,7 @@ from gate.lab.doctor import MachineState
 from gate.lab.gpu import find_gpu, load_gpus
 from gate.lab.lock import load_holder
 from gate.lab.provenance import load_provenance, run_git
+from gate.lab.scratch import find_scratch_place
 from gate.lab.trials import LabSettings
 from gate.lab.worker_environment import list_dropped_variables
 from gate.records import Arm
@@ -38,12 +38,16 @@ print("\\n" + json.dumps(found))
 
 
 def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
-    """Find out what the machine is like for measuring ``arm`` under ``settings``."""
+    """Find out what the machine is like for measuring ``arm`` under ``settings``.
+
+    Raises:
+        MachineError: There is no place for scratch.
+    """
     provenance = load_provenance(Path(arm.directory))
     gpu = None if settings.device == "cpu" else find_gpu(load_gpus(), settings.device, os.environ)
     python = _probe_python(arm.python)
     compiler, compiler_problem = probe_compiler()
-    places = (Path(tempfile.gettempdir()), find_existing(settings.out))
+    places = (find_scratch_place(), find_existing(settings.out))
     return MachineState(
         device=settings.device,
         threads=settings.threads,

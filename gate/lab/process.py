@@ -7,6 +7,7 @@ itself, by time-out or by Ctrl-C, whatever still carries the token is killed.
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import select
@@ -31,6 +32,7 @@ TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, n
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
 _DRAIN_CHUNKS = 32  # more cannot be in the pipe of a family that has ended
 _POLL_S = 0.05  # only where the operating system cannot announce the end of a process
+_LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int, and there may be no deadline
 _SWEEPS = 20  # a family that forks while it is being killed needs more than one look
 _LAST_WORDS_S = 2.0  # a traceback takes milliseconds; a core dump may take longer, and is not wanted
 _REAP_S = 5.0  # SIGKILL takes longer than this only for a process stuck in the kernel
@@ -45,6 +47,8 @@ class Command:
     directory: Path
     log: Path
     limit_s: float
+    given: tuple[int, ...] = ()  # descriptors that the child gets, and that are closed here
+    alarm: int = -1  # a descriptor that becomes readable when the time is up; then limit_s is only told
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +76,8 @@ def run_process(command: Command) -> ProcessExit:
     with open_log(command.log) as log:
         try:
             process = _start(command, token)
-            timed_out = not _wait(process, log, started + command.limit_s)
+            limit_s = command.limit_s if command.alarm < 0 else math.inf
+            timed_out = not _wait(process, log, started + limit_s, command.alarm)
             if timed_out:
                 _ask_where(process, log)
         finally:
@@ -142,6 +147,7 @@ def _start(command: Command, token: str) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
             command.argv,
+            pass_fds=command.given,
             env={**command.environment, TOKEN_VARIABLE: token},
             cwd=command.directory,
             stdin=subprocess.DEVNULL,
@@ -155,10 +161,13 @@ def _start(command: Command, token: str) -> subprocess.Popen[bytes]:
             f"{command.argv[0]} cannot be started in {command.directory}: {error.strerror}",
             "Check that the interpreter and the directory exist.",
         ) from error
+    finally:
+        for descriptor in command.given:  # the child's alone now: its end is the end of the line
+            os.close(descriptor)
 
 
-def _wait(process: subprocess.Popen[bytes], log: LogFile, deadline: float) -> bool:
-    """Copy output to ``log`` until the process ends; false when the deadline came first.
+def _wait(process: subprocess.Popen[bytes], log: LogFile, deadline: float, alarm: int = -1) -> bool:
+    """Copy output to ``log`` until the process ends; false when the deadline or the alarm came first.
 
     Sleeps in the kernel: the lab must take no processor time from what is being measured.
     """
@@ -167,13 +176,17 @@ def _wait(process: subprocess.Popen[bytes], log: LogFile, deadline: float) -> bo
     output = _get_output(process).fileno()
     os.set_blocking(output, False)
     poller.register(output, select.POLLIN)
-    if end >= 0:
-        poller.register(end, select.POLLIN)
+    for descriptor in (end, alarm):
+        if descriptor >= 0:
+            poller.register(descriptor, select.POLLIN)
     try:
         while (left_s := deadline - time.monotonic()) > 0:
-            ready = [fd for fd, _ in poller.poll(1000 * (left_s if end >= 0 else min(left_s, _POLL_S)))]
+            wait_s = min(left_s, _LONGEST_POLL_S if end >= 0 else _POLL_S)
+            ready = [fd for fd, _ in poller.poll(1000 * wait_s)]
             if end in ready or (end < 0 and process.poll() is not None):
                 return True
+            if alarm in ready:
+                return False
             if output in ready and not _copy_chunk(output, log):
                 poller.unregister(output)  # it closed its output and lives on
         return False

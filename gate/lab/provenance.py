@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from gate.lab.git import ask_git
 from gate.records import Provenance
-
-_GIT_LIMIT_S = 10.0  # `git status` of a large tree on a slow disk; longer means that git hangs
 
 
 def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) -> Provenance:
@@ -33,22 +31,9 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
 
 def run_git(directory: Path, *arguments: str) -> str:
     """Run git in ``directory`` and return its output; empty where git, or a repository, is missing."""
-    # A hook that calls us sets GIT_DIR and the like, which would point git at another repository.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(directory), "--no-optional-locks", *arguments],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_GIT_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    answer = ask_git(directory, *arguments)
+    # Provenance is for people and files in UTF-8: a byte that is no text becomes a question mark.
+    return answer.said.encode(errors="replace").decode() if answer.is_good else ""
 
 
 def make_run_url(environ: Mapping[str, str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gate import fingerprint
 from gate.errors import UsageError
-from gate.records import Case, Run
+from gate.records import BaseArm, Case, Run
 
 _MEND = "Run without --resume, or restore what was there when the run began."
 _NAMED = 3  # differences named in an error of one line
@@ -41,6 +43,29 @@ def _list_differences(fresh: Run, previous: Run) -> list[str]:
         *_list_case_differences(fresh.cases, previous.cases),
         *fingerprint.describe_difference(previous.environment, fresh.environment),
         *([f"commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
+        *_list_sampling_differences(fresh.sampling, previous.sampling),
+        *_list_base_differences(fresh.base, previous.base),
+    ]
+
+
+def _list_sampling_differences(fresh: Mapping[str, float], previous: Mapping[str, float]) -> list[str]:
+    if not previous:  # written before a run kept them: nothing is known
+        return []
+    return [
+        f"sampling.{key} {previous.get(key, math.nan):g} -> {value:g}"
+        for key, value in fresh.items()
+        if previous.get(key) != value
+    ]
+
+
+def _list_base_differences(fresh: BaseArm | None, previous: BaseArm | None) -> list[str]:
+    if fresh is None or previous is None:  # one of them has not come to its pairs
+        return []
+    commits = (previous.provenance.commit, fresh.provenance.commit)
+    changed = fingerprint.describe_difference(previous.environment, fresh.environment)
+    return [
+        *(f"base: {difference}" for difference in changed),
+        *([f"base commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
     ]
 
 

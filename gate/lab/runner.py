@@ -17,10 +17,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from gate.errors import InterruptedRunError, MachineError
+from gate.errors import InterruptedRunError
 from gate.lab.events import (
     CaseFailed,
     Noted,
@@ -40,6 +40,7 @@ from gate.lab.process import defer_interrupts
 from gate.lab.provenance import load_provenance
 from gate.lab.resume import carry_over
 from gate.lab.schedule import Slot, drop_cases, estimate_left_s, make_schedule, predict_trial_s
+from gate.lab.scratch import open_scratch
 from gate.lab.trials import Bench, LabSettings, check_disk, run_trial
 from gate.lab.worker import make_directory
 from gate.lab.worker_environment import list_dropped_variables
@@ -78,11 +79,14 @@ def open_lab(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) 
         with (
             _terminate_as_interrupt(),
             hold_device(find_device_key(settings.device), settings.lock_timeout_s, observe),
-            _make_scratch(settings.out) as scratch,
+            open_scratch() as scratch,
         ):
+            make_directory(settings.out)
+            (scratch / "tmp").mkdir()
             bench = Bench(arm=arm, settings=settings, scratch=scratch)
             check_disk(bench)
             _note_dropped(observe)
+            _note_place(scratch.parent, observe)
             observe(PrimeStarted())
             primed = prime_bench(bench)
             observe(PrimeFinished(toolchain_s=primed.toolchain_s))
@@ -108,6 +112,7 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
         trials_planned=trials,
         toolchain_s=lab.toolchain_s,
         wall_s=lab.toolchain_s,
+        sampling=asdict(lab.bench.settings.sampling),
     )
 
 
@@ -204,22 +209,10 @@ def _note_dropped(observe: Observer) -> None:
         observe(Noted(sentence=f"workers do not inherit {', '.join(names)}: it would change the measurement"))
 
 
-@contextmanager
-def _make_scratch(out: Path) -> Iterator[Path]:
-    make_directory(out)
-    try:
-        scratch = tempfile.TemporaryDirectory(prefix="compile-gate-", ignore_cleanup_errors=True)
-    except OSError as error:
-        raise MachineError(
-            f"no temporary directory can be made: {error.strerror}", "Set TMPDIR to a writable directory."
-        ) from error
-    try:
-        path = Path(scratch.name).resolve()
-        (path / "tmp").mkdir()
-        yield path
-    finally:
-        with defer_interrupts():
-            scratch.cleanup()
+def _note_place(place: Path, observe: Observer) -> None:
+    wished = Path(tempfile.gettempdir()).resolve()
+    if place != wished:
+        observe(Noted(sentence=f"scratch is in {place}: compilers stumble over the path {str(wished)!r}"))
 
 
 @contextmanager

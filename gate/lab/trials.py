@@ -24,6 +24,8 @@ MIN_FREE_BYTES = 512 * 1024 * 1024
 
 # Both processes may report these; the warm one's value is the metric.
 _FROM_WARM = frozenset({Metric.WARM_COMPILE_TIME, Metric.CACHE_MISSES})
+# These time rounds, so pytest-benchmark has something to write.
+_WITH_ROUNDS = frozenset({WorkerRole.COLD, WorkerRole.ROUNDS})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,16 +43,22 @@ class LabSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bench:
-    """An arm, the settings, and the run's scratch directory with its primed toolchain."""
+    """An arm, the settings, and where to measure.
+
+    ``toolchain`` is the scratch directory of whoever primed, ``scratch`` itself unless it is given;
+    ``folder`` keeps the logs of an arm of a pair apart from those of trials on their own.
+    """
 
     arm: Arm
     settings: LabSettings
     scratch: Path
+    toolchain: Path | None = None
+    folder: str = ""
 
     @property
     def primer_cache(self) -> Path:
         """The cache directory that the primer filled: toolchain files only."""
-        return self.scratch / "primer"
+        return (self.toolchain or self.scratch) / "primer"
 
     @property
     def trial_cache(self) -> Path:
@@ -60,7 +68,7 @@ class Bench:
     @property
     def temporary(self) -> Path:
         """``TMPDIR`` of all workers of the run; holds the precompiled headers."""
-        return self.scratch / "tmp"
+        return (self.toolchain or self.scratch) / "tmp"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,10 +90,10 @@ def run_trial(bench: Bench, case: Case, index: int) -> Trial | CaseFailure:
     check_disk(bench)
     begun, started, load_before = time.monotonic(), format_time(datetime.now(UTC)), os.getloadavg()[0]
     try:
-        _seed_cache(bench)
+        seed_cache(bench)
         results = _run_both(bench, case, index)
     finally:
-        _remove_cache(bench)
+        remove_cache(bench)
     if isinstance(results, CaseFailure):
         check_disk(bench)  # a full disk is the machine's fault, not the case's
         return results
@@ -131,7 +139,7 @@ def merge_results(
 def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: int = 0) -> WorkerJob:
     """Make the job of one worker process of a trial, or of the primer."""
     settings, arm = bench.settings, bench.arm
-    name = make_case_path(case.id) if case else Path(role)
+    name = Path(bench.folder) / (make_case_path(case.id) if case else role)
     benchmark = settings.out / "benchmark" / name.with_name(f"{name.name}-{index}.json")
     places = WorkerPlaces(cache=bench.trial_cache if case else bench.primer_cache, temporary=bench.temporary)
     request = WorkerRequest(
@@ -140,14 +148,17 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         device=settings.device,
         threads=settings.threads,
         directory=arm.directory,
+        checkout=arm.checkout,
+        origin=arm.origin,
+        parent=os.getpid(),
         result=str(bench.scratch / f"{role}.json"),
-        benchmark_json=str(benchmark.absolute()) if role == WorkerRole.COLD else "",
+        benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",
         sampling=settings.sampling,
     )
     return WorkerJob(
         request=request,
         python=arm.python,
-        environment=make_worker_environment(os.environ, places, settings.threads),
+        environment={**make_worker_environment(os.environ, places, settings.threads), **arm.variables},
         log=settings.out / "logs" / name / f"{index}-{role}.log",
         limit_s=settings.trial_timeout_s,
         arguments=settings.worker,
@@ -185,25 +196,24 @@ def _run_both(bench: Bench, case: Case, index: int) -> tuple[WorkerResult, Worke
     return warm if isinstance(warm, CaseFailure) else (cold, warm)
 
 
-def _remove_cache(bench: Bench) -> None:
-    # Best effort: what cannot be removed now is removed, or complained about, with the scratch directory.
+def remove_cache(bench: Bench) -> None:
+    """Remove the caches of a trial; what cannot be removed now goes with the scratch directory."""
     shutil.rmtree(bench.trial_cache, ignore_errors=True)
 
 
-def _seed_cache(bench: Bench) -> None:
+def seed_cache(bench: Bench) -> None:
     """Give the trial the primer's toolchain files and nothing else."""
-    _remove_cache(bench)  # of a trial that was interrupted
+    remove_cache(bench)  # of a trial that was interrupted
     if bench.primer_cache.is_dir():
         shutil.copytree(bench.primer_cache, bench.trial_cache, symlinks=True)
     else:
-        bench.trial_cache.mkdir()
+        bench.trial_cache.mkdir(parents=True)
 
 
 def _merge_samples(
     cold: Mapping[Metric, tuple[float, ...]], warm: Mapping[Metric, tuple[float, ...]]
 ) -> dict[Metric, tuple[float, ...]]:
-    from_warm = {metric: values for metric, values in warm.items() if metric in _FROM_WARM}
-    return {**warm, **cold, **from_warm}
+    return {**warm, **{metric: values for metric, values in cold.items() if metric not in _FROM_WARM}}
 
 
 def _merge_conditions(cold: Conditions, warm: Conditions, circumstances: TrialCircumstances) -> Conditions:

@@ -36,6 +36,7 @@ class WorkerJob:
     arguments: tuple[str, ...] = WORKER_ARGUMENTS
     trial: int = 0
     arm: str = "head"
+    alarm: int = -1  # as in Command: whoever holds the other end keeps the time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +68,8 @@ def run_worker(job: WorkerJob) -> WorkerResult | CaseFailure:
             directory=Path(job.request.directory),
             log=job.log,
             limit_s=job.limit_s,
+            given=(job.request.channel,) if job.request.channel >= 0 else (),
+            alarm=job.alarm,
         )
     )
     return judge_exit(job, ended, load_result(result_path))

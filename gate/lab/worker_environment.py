@@ -62,12 +62,8 @@ def make_worker_environment(
     inherited: Mapping[str, str], places: WorkerPlaces, threads: int
 ) -> dict[str, str]:
     """Make the environment of one worker from the caller's; ``threads`` is intra-op threads."""
-    dropped = set(list_dropped_variables(inherited))
-    kept = {name: value for name, value in inherited.items() if name not in dropped}
-    if python_path := _make_absolute(kept.pop("PYTHONPATH", "")):
-        kept["PYTHONPATH"] = python_path
     return {
-        **kept,
+        **keep_variables(inherited),
         **_FIXED,
         "OMP_NUM_THREADS": str(threads),
         "TMPDIR": str(places.temporary),
@@ -75,6 +71,15 @@ def make_worker_environment(
         "TRITON_CACHE_DIR": str(places.cache / "triton"),
         "CUDA_CACHE_PATH": str(places.cache / "cuda"),
     }
+
+
+def keep_variables(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Keep the caller's variables that every worker inherits."""
+    dropped = set(list_dropped_variables(inherited))
+    kept = {name: value for name, value in inherited.items() if name not in dropped}
+    if python_path := _make_absolute(kept.pop("PYTHONPATH", "")):
+        kept["PYTHONPATH"] = python_path
+    return kept
 
 
 def list_dropped_variables(inherited: Mapping[str, str]) -> tuple[str, ...]:

@@ -12,9 +12,16 @@ from gate.measure import canary, graph, identity
 from gate.measure.context import Context, Prepared, prepare, use_gradients
 from gate.measure.first_call import FirstCall, check_cold, compute_compile_time, time_first_call
 from gate.measure.nvml import DeviceState
-from gate.measure.rounds import Rounds, TimeBlocks, run_rounds, settle_step, warm_up
+from gate.measure.rounds import (
+    Rounds,
+    TimeBlocks,
+    run_rounds,
+    settle_step,
+    time_super_block,
+    warm_up,
+)
 from gate.measure.schedule import Side
-from gate.protocol import Stage
+from gate.protocol import Stage, compute_super_blocks
 from gate.records import Conditions, Metric
 from gate.workload import Workload
 
@@ -50,6 +57,20 @@ def measure_cold(context: Context, workload: Workload | None, time_blocks: TimeB
     return rounds
 
 
+def measure_again(context: Context, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
+    """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`."""
+    with use_gradients(context.case):
+        prepared = prepare(context, workload)
+        before = _observe_machine(context)
+        context.logbook.enter(Stage.COMPILE)
+        settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+        context.logbook.record(identity=identity.read_identity(graph.find_cache()))
+        rounds = measure_rounds(context, prepared, time_blocks)
+        _record_latencies(context, rounds)
+        _record_conditions(context, before, _observe_machine(context))
+    return rounds
+
+
 def measure_plain(context: Context, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
     """Measure warm latencies only, in a process that may have compiled other cases before."""
     torch.compiler.reset()
@@ -66,8 +87,15 @@ def measure_rounds(context: Context, prepared: Prepared, time_blocks: TimeBlocks
     sampling, device = context.sampling, context.device
     context.logbook.enter(Stage.WARMUP)
     calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
+    super_block_s = time_super_block(steps, calls, device)
     context.logbook.enter(Stage.ROUNDS)
-    rounds = run_rounds(steps, calls, sampling, device, time_blocks)
+    if context.turns is None:
+        super_blocks = compute_super_blocks(super_block_s, sampling)
+        rounds = run_rounds(steps, calls, super_blocks, device, time_blocks)
+    else:
+        rounds = run_rounds(steps, calls, context.turns.agree(super_block_s), device, time_blocks)
+        context.turns.wait()
+        context.logbook.charge(Stage.TURN, context.turns.waited_s)
     if rounds.recompiled:
         told = f"recompiled during {rounds.recompiled} of the timed blocks; they are left out"
         context.logbook.add_warnings(told)
@@ -114,14 +142,15 @@ def _add_counts(context: Context, counts: Mapping[Metric, int | None]) -> None:
 
 
 def _record_times(context: Context, first: FirstCall, rounds: Rounds) -> None:
+    _record_latencies(context, rounds)
+    compile_s = compute_compile_time(first.wall_s, statistics.median(rounds.times.compiled_s))
+    context.logbook.add_samples({Metric.COLD_COMPILE_TIME: (compile_s,)})
+
+
+def _record_latencies(context: Context, rounds: Rounds) -> None:
     times = rounds.times
-    compile_s = compute_compile_time(first.wall_s, statistics.median(times.compiled_s))
     context.logbook.add_samples(
-        {
-            Metric.EAGER_LATENCY: times.eager_s,
-            Metric.COMPILED_LATENCY: times.compiled_s,
-            Metric.COLD_COMPILE_TIME: (compile_s,),
-        }
+        {Metric.EAGER_LATENCY: times.eager_s, Metric.COMPILED_LATENCY: times.compiled_s}
     )
 
 

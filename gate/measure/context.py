@@ -24,6 +24,7 @@ from gate.measure.drift import check_finite
 from gate.measure.logbook import Logbook
 from gate.measure.schedule import Side
 from gate.measure.tensors import iterate_tensors
+from gate.measure.turns import Turns
 from gate.protocol import Sampling, Stage
 from gate.records import Case, Task
 from gate.workload import Workload
@@ -40,6 +41,7 @@ class Context:
     sampling: Sampling
     logbook: Logbook
     directory: str  # of the measured code; places in it are told relative to it
+    turns: Turns | None = None  # in a pair
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,6 +46,13 @@ class Logbook:
         """Close the current stage: the time from now on is the tool's own, as that of ``start``."""
         self._close_stage(Stage.START)
 
+    def charge(self, stage: Stage, seconds: float) -> None:
+        """Charge some of the current stage's seconds to another stage."""
+        stages_s = dict(self.result.stages_s)
+        stages_s[stage] = stages_s.get(stage, 0.0) + seconds
+        self._entered += seconds
+        self.result = replace(self.result, stages_s=stages_s)
+
     def _close_stage(self, following: Stage) -> None:
         now = time.perf_counter()
         stages_s = dict(self.result.stages_s)

@@ -17,7 +17,6 @@ from gate.measure.schedule import (
     PairedTimes,
     Side,
     compute_block_calls,
-    compute_super_blocks,
     make_schedule,
     split_times,
 )
@@ -115,16 +114,20 @@ def time_calls(step: Step, device: Device, calls: int) -> float:
     return time.perf_counter() - begun
 
 
+def time_super_block(steps: Mapping[Side, Step], calls: Mapping[Side, int], device: Device) -> float:
+    """Time one block of each side and return the seconds that a super-block will take."""
+    return BLOCKS_PER_SIDE * sum(time_calls(steps[side], device, calls[side]) for side in Side)
+
+
 def run_rounds(
     steps: Mapping[Side, Step],
     calls: Mapping[Side, int],
-    sampling: Sampling,
+    super_blocks: int,
     device: Device,
     time_blocks: TimeBlocks,
 ) -> Rounds:
-    """Run the schedule; recompiles are forbidden until one happens."""
-    super_block_s = BLOCKS_PER_SIDE * sum(time_calls(steps[side], device, calls[side]) for side in Side)
-    schedule = make_schedule(compute_super_blocks(super_block_s, sampling))
+    """Run the schedule of so many super-blocks; recompiles are forbidden until one happens."""
+    schedule = make_schedule(super_blocks)
     runner = BlockRunner(steps, calls, schedule)
     gc.collect()
     gc.freeze()  # the collector runs between blocks; what is alive now is not looked at again

@@ -17,7 +17,6 @@ BLOCKS_PER_SIDE = 2  # in each super-block
 # Decimals of a second that a sample keeps: a tenth of what the clock resolves. The digits after that are
 # not information, and would be half of every run.json.
 SAMPLE_DECIMALS = 10
-MIN_SUPER_BLOCKS = 3  # fewer leave a median at the mercy of one disturbance
 
 
 class Side(StrEnum):
@@ -50,12 +49,6 @@ def compute_block_calls(calls: int, elapsed_s: float, sampling: Sampling) -> int
     if elapsed_s <= 0:
         return sampling.max_block_calls
     return max(1, min(sampling.max_block_calls, math.ceil(calls * sampling.block_s / elapsed_s)))
-
-
-def compute_super_blocks(super_block_s: float, sampling: Sampling) -> int:
-    """Compute how many super-blocks of ``super_block_s`` seconds fit into ``sampling.max_rounds_s``."""
-    fitting = int(sampling.max_rounds_s / super_block_s) if super_block_s > 0 else sampling.super_blocks
-    return min(sampling.super_blocks, max(MIN_SUPER_BLOCKS, fitting))
 
 
 def split_times(

@@ -17,7 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate import codec
+from gate.errors import UsageError
+from gate.measure.checkout import check_source, set_search_path
 from gate.measure.logbook import Logbook
+from gate.measure.parent import die_with_parent
 from gate.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult, WorkerRole
 from gate.records import Case, FailureKind
 
@@ -26,6 +29,9 @@ _SUITE = Path(__file__).resolve().parent.parent / "suite"
 
 # What a registry model is shielded from: the project's pytest settings, conftests and plugins.
 _ISOLATION = ("-c", str(_SUITE / "trial.ini"), "--rootdir", str(_SUITE), "--noconftest", "--assert=plain")
+# pytest's default puts the directory of the package `gate`, most often site-packages, in front of
+# sys.path, where it would shadow what PYTHONPATH names.
+_IMPORT_MODE = ("--import-mode=importlib",)
 # What a user's own test is run with, since its project's settings may disable benchmarks.
 _BENCHMARK = ("--benchmark-enable",)
 # Captured output would be lost in a crash; the lab keeps what a worker prints.
@@ -40,8 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     (path,) = sys.argv[1:] if arguments is None else arguments
     request = codec.decode(WorkerRequest, codec.parse_json(Path(path).read_bytes(), path), path)
-    if request.directory not in sys.path:
-        sys.path.append(request.directory)  # last: measured code must not shadow the gate
+    if request.parent:
+        die_with_parent(request.parent)
+    set_search_path(request)
     if request.role == WorkerRole.PRIME:
         _prime(request)
     else:
@@ -55,7 +62,14 @@ def make_arguments(request: WorkerRequest, case: Case, path: str) -> list[str]:
     if request.benchmark_json:
         own += ["--benchmark-json", request.benchmark_json]
     if case.factory:
-        return [*own, *_ISOLATION, "-p", "pytest_benchmark.plugin", str(_SUITE / "test_models.py")]
+        return [
+            *own,
+            *_ISOLATION,
+            *_IMPORT_MODE,
+            "-p",
+            "pytest_benchmark.plugin",
+            str(_SUITE / "test_models.py"),
+        ]
     serial = ["-n0"] if importlib.util.find_spec("xdist") else []
     return [*own, *_BENCHMARK, *serial, case.node]
 
@@ -65,6 +79,12 @@ def _run_pytest(request: WorkerRequest, path: str) -> None:
         raise ValueError(f"{path}: a {request.role} request needs a case")
     logbook = Logbook(Path(request.result), request.role, _BEGUN)
     logbook.save()
+    try:
+        check_source(request.case.factory, request)
+    except UsageError as error:
+        logbook.enter(Stage.IMPORT)
+        logbook.fail(error)
+        return
     if request.case.factory:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of whatever else is installed
     import pytest  # noqa: PLC0415 - the primer needs none

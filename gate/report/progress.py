@@ -18,6 +18,8 @@ from gate.lab.events import (
     LockAwaited,
     Noted,
     Observer,
+    PairFinished,
+    PairStarted,
     PrimeFinished,
     PrimeStarted,
     Progress,
@@ -73,12 +75,14 @@ def render_event(event: Event) -> str:
     match event:
         case TrialFinished() | CaseFailed():
             return _render_came(event)
+        case PairFinished():
+            return _render_pair(event)
         case TrialSkipped():
             cost = render_duration(event.expected_s)
             return f"no time left for trial {event.index} of {clean_line(event.case_id)} (about {cost})"
         case Noted():
             return f"note: {clean_line(event.sentence)}"
-        case TrialStarted():
+        case TrialStarted() | PairStarted():
             return ""
         case _:
             return _render_preparation(event)
@@ -95,6 +99,15 @@ def _render_came(event: TrialFinished | CaseFailed) -> str:
         where = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
         message = clean_line(failure.message, MAX_MESSAGE)
         said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {where}: {message}"
+    return f"{_render_count(event.progress)} {said}{_render_left(event.progress)}"
+
+
+def _render_pair(event: PairFinished) -> str:
+    """What came of a pair: the compiled latency of both arms."""
+    values = [trial.samples.get(Metric.COMPILED_LATENCY, ()) for trial in (event.base, event.head)]
+    told = " -> ".join(render_value(Metric.COMPILED_LATENCY, median(one)) for one in values if one)
+    name = f"{clean_line(event.head.case_id)} pair {event.head.index}"
+    said = f"{name}: compiled {told} (base -> head)" if told else name
     return f"{_render_count(event.progress)} {said}{_render_left(event.progress)}"
 
 
@@ -151,7 +164,9 @@ def _show_bar(console: Console) -> Iterator[Observer]:
                 bar.update(task, description="priming the toolchain")
             if isinstance(event, TrialStarted):
                 bar.update(task, description=f"{clean_line(event.case_id)} trial {event.index}")
-            if isinstance(event, TrialStarted | TrialFinished | CaseFailed):
+            if isinstance(event, PairStarted):
+                bar.update(task, description=f"{clean_line(event.case_id)} pair {event.index}")
+            if isinstance(event, TrialStarted | TrialFinished | CaseFailed | PairStarted | PairFinished):
                 progress = event.progress
                 left = f"{render_duration(progress.left_s)} left"
                 bar.update(task, completed=progress.done, total=progress.total, left=left)

@@ -30,7 +30,8 @@ class CompileBenchmark:
         self._node = request.node.nodeid
         # pytest-benchmark's list of rows has no public name.
         rows = request.config._benchmarksession.benchmarks  # type: ignore[attr-defined] # noqa: SLF001
-        self._timer = BlockTimer(benchmark, rows)
+        turns = self._machinery.open_turns(session)
+        self._timer = BlockTimer(benchmark, rows, turns.wait if turns else None)
 
     def __call__(
         self,

@@ -7,12 +7,13 @@ import importlib
 import torch
 
 from gate.measure.build import SEED, seed_everything
-from gate.measure.cold import measure_cold, measure_plain
+from gate.measure.cold import measure_again, measure_cold, measure_plain
 from gate.measure.context import Context
 from gate.measure.device import Device, open_device
 from gate.measure.rounds import Rounds
 from gate.measure.tensors import iterate_tensors
 from gate.measure.toolchain import probe_toolchain
+from gate.measure.turns import Turns
 from gate.measure.warm import measure_warm
 from gate.protocol import WorkerRole
 from gate.records import Case
@@ -49,6 +50,16 @@ def open_session_device(session: SuiteSession) -> Device:
     return device_opened
 
 
+def open_turns(session: SuiteSession) -> Turns | None:
+    """Open the socket to the lab once, where the session is one arm of a pair."""
+    if session.request is None or session.request.channel < 0:
+        return None
+    if "turns" not in session.opened:
+        session.opened["turns"] = Turns(session.request.channel)
+    turns: Turns = session.opened["turns"]
+    return turns
+
+
 def measure_case(session: SuiteSession, case: Case, workload: Workload | None, timer: BlockTimer) -> None:
     """Measure a case as the session's role asks; in a trial, what goes wrong is in the result file too."""
     device = open_session_device(session)
@@ -58,6 +69,7 @@ def measure_case(session: SuiteSession, case: Case, workload: Workload | None, t
         sampling=session.sampling,
         logbook=session.logbook,
         directory=session.directory,
+        turns=open_turns(session),
     )
     with tolerate_warnings():
         _measure(context, workload, timer, session)
@@ -77,6 +89,8 @@ def _measure(context: Context, workload: Workload | None, timer: BlockTimer, ses
         _show(context, timer, measure_plain(context, workload, timer))
     elif session.request.role == WorkerRole.COLD:
         _show(context, timer, measure_cold(context, workload, timer))
+    elif session.request.role == WorkerRole.ROUNDS:
+        _show(context, timer, measure_again(context, workload, timer))
     else:
         measure_warm(context, workload)
         timer.skip()

@@ -15,9 +15,16 @@ from gate.measure.schedule import Side
 class BlockTimer:
     """Lets pytest-benchmark's ``pedantic`` time blocks, and turns its row of blocks into two of calls."""
 
-    def __init__(self, benchmark: Any, rows: list[Metadata]) -> None:  # noqa: ANN401 - untyped there
+    def __init__(
+        self,
+        benchmark: Any,  # noqa: ANN401 - untyped there
+        rows: list[Metadata],
+        wait: Callable[[], None] | None = None,
+    ) -> None:
+        """Take ``wait`` to be called before each block, outside the timed part: in a pair, for the turn."""
         self._benchmark = benchmark
         self._rows = rows
+        self._wait = wait
 
     def __call__(self, target: Callable[[], object], rounds: int) -> list[float]:
         """Time ``rounds`` blocks; seconds each.
@@ -25,7 +32,7 @@ class BlockTimer:
         Raises:
             RuntimeError: pytest-benchmark is switched off, so nothing was timed.
         """
-        self._benchmark.pedantic(target, rounds=rounds, iterations=1)
+        self._benchmark.pedantic(target, setup=self._wait, rounds=rounds, iterations=1)
         if self._benchmark.stats is None:
             raise RuntimeError(
                 "pytest-benchmark is disabled (--benchmark-disable, or xdist): nothing was timed"

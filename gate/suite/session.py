@@ -34,7 +34,7 @@ class SuiteSession:
     logbook: Logbook
     list_cases: Callable[[], tuple[Case, ...]]  # what the suite's own test is run for
     request: WorkerRequest | None = None
-    opened: dict[str, Any] = field(default_factory=dict)  # the device, once something needs it
+    opened: dict[str, Any] = field(default_factory=dict)  # device and turns, once something needs them
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

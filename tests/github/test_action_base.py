@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from action.samples import commit
 
-from gate.action.base import BASE_CONFIG, find_base_sha, find_head_sha, prepare_rules
-from gate.config import load_config
+from gate.action.base import find_base_sha, find_head_sha, prepare_rules
+from gate.config import EXTRACTED_FILE, load_config
 from gate.errors import UsageError
 from gate.records import Metric
 
@@ -87,7 +87,7 @@ def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(checkout: P
     rules = prepare_rules("my.yml", "b", "", tmp_path / "rules")
 
     assert (rules.config, rules.baselines, rules.sha, rules.temporary) == ("my.yml", "b", "", None)
-    assert not (checkout / BASE_CONFIG).exists()
+    assert not (checkout / EXTRACTED_FILE).exists()
 
 
 def test_a_base_without_configuration_says_that_the_heads_holds(checkout: Path, tmp_path: Path) -> None:

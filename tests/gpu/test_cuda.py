@@ -148,7 +148,7 @@ def test_rounds_run_without_recompiles(device: CudaDevice, mode: Mode) -> None:
         }
         settle_step(steps[Side.COMPILED], device, 5)
         calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
-        rounds = run_rounds(steps, calls, sampling, device, time_with(timer))
+        rounds = run_rounds(steps, calls, sampling.super_blocks, device, time_with(timer))
     counts = graph.observe_graphs("").counts
     assert (0, 0) == (rounds.recompiled, counts[Metric.RECOMPILES])
     assert counts[Metric.CUDAGRAPH_SKIPS] == 0

@@ -98,7 +98,7 @@ def test_warm_latency_agrees_with_torch_benchmark(
             benchmark.pedantic(target, setup=time_with_torch, rounds=rounds, iterations=1)
             return list(benchmark.stats.stats.data)
 
-        ours = run_rounds(steps, calls, sampling, device, time_blocks)
+        ours = run_rounds(steps, calls, sampling.super_blocks, device, time_blocks)
     # Each of our compiled blocks against the measurement of theirs right before it: the machine's mood
     # is the same for both.
     schedule = ours.order.replace(" ", "")

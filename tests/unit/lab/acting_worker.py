@@ -9,6 +9,7 @@ import json
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -138,6 +139,33 @@ def play_full_disk() -> None:
     play_ok()
 
 
+def play_turns(stop: int = 0, sleep_s: float = 0.0) -> None:
+    """Take turns as a real worker does; after ``stop`` blocks it crashes, or sleeps over one."""
+    lines = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
+
+    def ask(said: str) -> str:
+        lines.write(f"{said}\n")
+        lines.flush()
+        return lines.readline().strip()
+
+    say("ready")
+    super_blocks = int(ask("ready 0.004").partition(" ")[2])
+    for block in range(1, 4 * super_blocks + 1):
+        if ask("turn") != "go":
+            write_result(stage="rounds", failure={"kind": "error", "message": "the lab hung up"})
+            sys.exit(0)
+        with Path(os.environ["TMPDIR"], "order.txt").open("a", encoding="ascii") as order:
+            order.write(f"{os.getpid()}\n")
+        if block == stop:
+            write_result(stage="rounds")
+            time.sleep(sleep_s)
+            os.kill(os.getpid(), signal.SIGSEGV)
+    ask("turn")
+    latencies = [0.010] * 2 * super_blocks
+    samples = {"compiled_latency": latencies, "eager_latency": latencies, "cold_compile_time": [2.0]}
+    write_result(samples=samples)
+
+
 def play_close_output() -> None:
     os.close(1)
     os.close(2)
@@ -152,6 +180,6 @@ if act == "no_torch":
     message = "ModuleNotFoundError: No module named 'torch'"
     write_result(stage="import", failure={"kind": "error", "message": message})
 elif REQUEST["role"] in roles:
-    globals()[f"play_{act}"]()
+    globals()[f"play_{act}"](**(case["arguments"].get("how", {}) if case else {}))
 else:
     play_ok()

@@ -10,7 +10,6 @@ from gate.measure import graph, rounds
 from gate.measure.device import CpuDevice
 from gate.measure.rounds import BlockRunner, TimeBlocks, format_order, run_rounds, settle_step
 from gate.measure.schedule import Side, make_schedule
-from gate.protocol import Sampling
 
 RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."
 
@@ -43,13 +42,12 @@ def test_recompile_spoils_its_block_and_the_case_goes_on() -> None:
     def compiled() -> None:
         nonlocal calls
         calls += 1
-        if calls == 2:  # the first is the one that estimates the time of a super-block
+        if calls == 1:
             raise RuntimeError(RECOMPILE)
 
     steps = {Side.EAGER: lambda: None, Side.COMPILED: compiled}
-    sampling = Sampling(super_blocks=3)
     timer = time_with([float(index) for index in range(12)])
-    outcome = run_rounds(steps, dict.fromkeys(Side, 1), sampling, CpuDevice(), timer)
+    outcome = run_rounds(steps, dict.fromkeys(Side, 1), 3, CpuDevice(), timer)
     assert outcome.recompiled == 1
     assert (4.0, 7.0, 9.0, 10.0) == outcome.times.compiled_s
     assert outcome.order == "ECCE CEEC ECCE"

@@ -7,14 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.measure.schedule import (
-    MIN_SUPER_BLOCKS,
     Side,
     compute_block_calls,
-    compute_super_blocks,
     make_schedule,
     split_times,
 )
-from gate.protocol import Sampling
+from gate.protocol import MIN_SUPER_BLOCKS, Sampling, compute_super_blocks
 
 E, C = Side.EAGER, Side.COMPILED
 

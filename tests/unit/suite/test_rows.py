@@ -21,9 +21,17 @@ class Benchmark:
         self._rows = rows
         self._disabled = disabled
 
-    def pedantic(self, target: Callable[[], object], rounds: int, iterations: int = 1) -> None:
-        """Call the target and add a row of blocks."""
+    def pedantic(
+        self,
+        target: Callable[[], object],
+        setup: Callable[[], None] | None = None,
+        rounds: int = 1,
+        iterations: int = 1,
+    ) -> None:
+        """Call the target, after the set-up where there is one, and add a row of blocks."""
         for _ in range(rounds * iterations):
+            if setup:
+                setup()
             target()
         if not self._disabled:
             data = [float(index) for index in range(rounds)]

@@ -1,0 +1,66 @@
+"""The base's own cases: what both arms of a side-by-side run can be held to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gate.config import DEFAULT_FILE, EXTRACTED_FILE, Config, load_config
+from gate.errors import FileError, UsageError
+from gate.records import Case
+from gate.registry import REFERENCE_PACKAGE, load_cases, select_cases
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseCases:
+    """The base's cases of a run, and what a reader must know of how they were found."""
+
+    cases: tuple[Case, ...]
+    notes: tuple[str, ...] = ()
+
+
+def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> BaseCases:
+    """Load the cases that the base defines, for a run of head's ``cases``.
+
+    The rule: what the base measures is what the base's own ``gate.yml`` and registries say, read from
+    ``directory``, which stands for the directory of head's ``config``. Of these, the cases that head
+    runs and those that head's selection names; a case that only one side has is not compared. Where
+    the base has no configuration, or one that cannot be used (invalid, of a newer version, a registry
+    missing), the reference models come from the installed gate for both sides and keep head's
+    definition, and every other case is absent in the base. Device, threads, sampling and thresholds
+    are head's for both sides. A configuration that was already taken from the base commit
+    (``EXTRACTED_FILE``) defines the same cases for both.
+    """
+    if Path(config.source).name == EXTRACTED_FILE:
+        return BaseCases(cases=cases)
+    path = directory / Path(config.source).name
+    if not path.exists() and not (path := directory / DEFAULT_FILE).exists():
+        return BaseCases(
+            cases=_keep_reference_cases(cases),
+            notes=("the base has no gate.yml: only the reference models are compared",),
+        )
+    try:
+        # Overrides judge head's cases; one that fits none of the base's is no fault of the base.
+        defined = load_cases(replace(load_config(path), overrides=()))
+    except FileError as error:
+        told = str(error.what).replace(f"{directory}/", "")
+        return BaseCases(
+            cases=_keep_reference_cases(cases),
+            notes=(
+                f"the base's configuration cannot be used ({told}): only the reference models are compared",
+            ),
+        )
+    wanted = {case.id for case in cases} | _list_selected(defined, config.select)
+    return BaseCases(cases=tuple(case for case in defined if case.id in wanted))
+
+
+def _keep_reference_cases(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    return tuple(case for case in cases if case.factory.startswith(f"{REFERENCE_PACKAGE}."))
+
+
+def _list_selected(defined: tuple[Case, ...], selection: str) -> set[str]:
+    """List what head's selection names among the base's cases; it may name what the base lacks."""
+    try:
+        return {case.id for case in select_cases(defined, selection)}
+    except UsageError:
+        return set()

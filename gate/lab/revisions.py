@@ -1,0 +1,152 @@
+"""Names of commits, resolved in the repository that measured code lies in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gate.errors import GateError, MachineError, UsageError
+from gate.lab.git import GitAnswer, ask_git
+
+SHORT_CHARS = 7  # of a commit, as git shows it
+
+# Where a repository keeps the branch that changes are merged into, best first; the remote's own answer
+# (`origin/HEAD`) is what a clone sets, and a checkout in CI does not.
+_DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Revision:
+    """A commit and the name it was asked for by. ``is_merge_base`` where head left ``name`` there."""
+
+    name: str
+    commit: str
+    is_merge_base: bool = False
+
+    @property
+    def label(self) -> str:
+        """Name it for a reader: ``main (1a2b3c4)``."""
+        name = f"merge-base with {self.name}" if self.is_merge_base else self.name
+        return f"{name} ({self.commit[:SHORT_CHARS]})"
+
+
+def find_top(directory: Path) -> Path:
+    """Find the top of the checkout that ``directory`` lies in.
+
+    Raises:
+        UsageError: It lies in none, or git does not trust it.
+        MachineError: git cannot be run.
+    """
+    answer = ask_git(directory, "rev-parse", "--show-toplevel")
+    if not answer.is_good:
+        raise _describe_refusal(directory, answer)
+    if not answer.said:
+        raise UsageError(
+            f"{directory} is inside a repository without a working tree",
+            "Run in a checkout, or give BASE and HEAD as directories.",
+        )
+    return Path(answer.said)
+
+
+def resolve_ref(directory: Path, ref: str) -> Revision:
+    """Resolve a branch, tag or commit; a branch that only the remote ``origin`` has is found there.
+
+    Raises:
+        UsageError: No repository, or no such ref.
+        MachineError: git cannot be run.
+    """
+    find_top(directory)
+    if revision := find_ref(directory, ref):
+        return revision
+    mend = "Check its spelling; `git branch --all` and `git tag` list what there is."
+    if _is_shallow(directory):
+        mend = "This clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` for actions/checkout."
+    raise UsageError(f"there is no branch, tag or commit {ref!r} in {directory.absolute()}", mend)
+
+
+def find_ref(directory: Path, ref: str) -> Revision | None:
+    """Find a branch, tag or commit, here or on ``origin``; None where there is no such thing."""
+    # HEAD~1 that is missing here is not the remote's HEAD~1.
+    names = (ref,) if ref.startswith(("HEAD", "@")) else (ref, f"origin/{ref}")
+    for name in names:
+        answer = ask_git(
+            directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+        )
+        if answer.is_good:
+            return Revision(name=name, commit=answer.said)
+    return None
+
+
+def resolve_base(directory: Path, ref: str, head: str = "HEAD") -> Revision:
+    """Resolve where ``head`` left ``ref``: their merge-base.
+
+    Raises:
+        UsageError: No repository, no such ref, no common history, or none in this shallow clone.
+        MachineError: git cannot be run.
+    """
+    base, tip = resolve_ref(directory, ref), resolve_ref(directory, head)
+    answer = ask_git(directory, "merge-base", base.commit, tip.commit)
+    if answer.is_good:
+        # With several merge-bases git names the best first.
+        return Revision(name=base.name, commit=answer.said.splitlines()[0], is_merge_base=True)
+    if answer.status != 1:  # 1 is "there is none"; all else is trouble
+        raise MachineError(
+            f"git cannot find where {head} left {ref}: {answer.complaint}",
+            "Check the repository: `git fsck`.",
+        )
+    if _is_shallow(directory):
+        raise UsageError(
+            f"this shallow clone lacks the commit where {head} left {base.name}",
+            "Run `git fetch --unshallow`, or give actions/checkout `fetch-depth: 0`.",
+        )
+    raise UsageError(
+        f"{head} and {base.name} have no commit in common", "Name a base that head was made from."
+    )
+
+
+def resolve_default_base(directory: Path, head: str = "HEAD") -> Revision:
+    """Resolve where ``head`` left the branch that changes are merged into.
+
+    Raises:
+        UsageError: As :func:`resolve_base`; or no such branch can be told, or head has not left it.
+        MachineError: git cannot be run.
+    """
+    tip = resolve_ref(directory, head)
+    known = [revision for name in _DEFAULT_BRANCHES if (revision := _find_named(directory, name))]
+    if not known:
+        raise UsageError(
+            "it cannot be told which branch changes are merged into", "Name BASE: compile-gate ab BASE."
+        )
+    base = resolve_base(directory, known[0].name, head)
+    if base.commit == tip.commit:
+        raise UsageError(
+            f"{head} has no commit that {known[0].name} lacks", "Name BASE: compile-gate ab HEAD~1."
+        )
+    return base
+
+
+def _find_named(directory: Path, name: str) -> Revision | None:
+    """Find exactly this name: ``main`` must not be looked for on origin again."""
+    answer = ask_git(directory, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    if not answer.is_good:
+        return None
+    pointed = ask_git(directory, "rev-parse", "--abbrev-ref", name)  # origin/HEAD stands for origin/main
+    return Revision(name=pointed.said or name, commit=answer.said)
+
+
+def _is_shallow(directory: Path) -> bool:
+    return ask_git(directory, "rev-parse", "--is-shallow-repository").said == "true"
+
+
+def _describe_refusal(directory: Path, answer: GitAnswer) -> GateError:
+    if answer.status == -1:
+        return MachineError(answer.complaint, "Install git, or give BASE and HEAD as directories.")
+    if "dubious ownership" in answer.complaint or "safe.directory" in answer.complaint:
+        return UsageError(
+            f"git does not trust {directory.absolute()}: it belongs to another user",
+            f"Run `git config --global --add safe.directory {directory.absolute()}`.",
+        )
+    return UsageError(
+        f"{directory.absolute()} is not in a git repository",
+        "Run in a checkout, or give BASE and HEAD as directories.",
+    )

@@ -1,0 +1,175 @@
+"""The pairs of a run: which comes next, saved after each, stopped in time.
+
+::
+
+    with open_lab(arm, settings, observe) as lab:
+        duel = open_duel(lab, base_arm)
+        run = measure_pairs(duel, run, wanted, budget, save)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gate.errors import InterruptedRunError
+from gate.lab.events import CaseFailed, PairFinished, PairStarted, Progress, TrialSkipped
+from gate.lab.pairs import BASE, make_sides, measure_pair, open_base, plan_pair
+from gate.lab.process import defer_interrupts
+from gate.lab.runner import Budget, Lab, Save
+from gate.lab.schedule import compute_trial_s, predict_trial_s
+from gate.lab.trials import Bench
+from gate.protocol import Stage
+from gate.records import Arm, BaseArm, Case, Environment, Metric, Pairing, Provenance, Run
+
+Wanted = Mapping[str, Collection[Metric]]  # metrics that pairs are to measure, by case id
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Duel:
+    """A lab and the bench of the arm that its own arm is held against."""
+
+    lab: Lab
+    base: Bench
+    environment: Environment  # of the base
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clock:
+    """Seconds of the run so far, counted from ``origin``, and how far they may go."""
+
+    origin: float
+    limit_s: float
+
+    def read_s(self) -> float:
+        """Return the seconds of the run so far."""
+        return time.monotonic() - self.origin
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairSlot:
+    """One pair to be measured; ``index`` counts from 1."""
+
+    case: Case
+    base_case: Case
+    index: int
+    metrics: Collection[Metric]
+
+
+def open_duel(lab: Lab, base: Arm) -> Duel:
+    """Make the base arm ready; its caches lie in the lab's scratch directory and go with it.
+
+    Raises:
+        MachineError: The base's interpreter cannot compile here.
+    """
+    bench, environment = open_base(lab.bench, base)
+    return Duel(lab=lab, base=bench, environment=environment or lab.environment)
+
+
+def describe_base(duel: Duel, label: str, provenance: Provenance, cases: Sequence[Case]) -> BaseArm:
+    """Describe the base for the run's record."""
+    return BaseArm(label=label, environment=duel.environment, provenance=provenance, cases=tuple(cases))
+
+
+def measure_pairs(duel: Duel, run: Run, wanted: Wanted, budget: Budget, save: Save) -> Run:
+    """Add pairs to some cases until each has ``budget.max_trials``, round-robin.
+
+    A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
+    after ``budget.wall_s`` seconds of the run, by what its case took before, is not started.
+
+    Raises:
+        MachineError: A disk is full.
+        InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
+    """
+    slots = list_pair_slots(run, wanted, budget.max_trials)
+    clock = Clock(origin=time.monotonic() - run.wall_s, limit_s=budget.wall_s)
+    try:
+        while slots:
+            slot, expected_s = slots[0], predict_pair_s(run, slots[0].case)
+            if clock.read_s() + expected_s > clock.limit_s:
+                duel.lab.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=expected_s))
+                slots = _drop_case(slots, slot.case.id)
+                continue
+            run, slots = _measure_slot(duel, run, slots, clock)
+            save(run)
+    except KeyboardInterrupt:
+        with defer_interrupts():
+            save(replace(run, wall_s=clock.read_s()))
+        raise InterruptedRunError(
+            f"stopped with {len(slots)} pairs to go", "What was measured is saved: continue with --resume."
+        ) from None
+    return run
+
+
+def list_pair_slots(run: Run, wanted: Wanted, pairs: int) -> tuple[PairSlot, ...]:
+    """Order the pairs that are still to be measured: pair 1 of every case before pair 2 of any. Pure."""
+    base = {case.id: case for case in run.base.cases} if run.base else {}
+    failed = {failure.case_id for failure in run.failures}
+    taken = {(trial.case_id, trial.index) for trial in run.trials if trial.pairing is not Pairing.ALONE}
+    return tuple(
+        PairSlot(case=case, base_case=base[case.id], index=index, metrics=wanted[case.id])
+        for index in range(1, pairs + 1)
+        for case in run.cases
+        if wanted.get(case.id)
+        and case.id not in failed
+        and (case.id, index) not in taken
+        and is_paired(case, base)
+    )
+
+
+def is_paired(case: Case, base: Mapping[str, Case]) -> bool:
+    """Whether the base has the case, with the same definition."""
+    return case.id in base and base[case.id].definition == case.definition
+
+
+def predict_pair_s(run: Run, case: Case) -> float:
+    """Predict the wall time of another pair of ``case`` in seconds: as its last one, or two trials."""
+    own = [trial for trial in run.trials if trial.case_id == case.id and trial.pairing is not Pairing.ALONE]
+    if own:
+        last = max(trial.index for trial in own)
+        return sum(
+            compute_trial_s(trial) - trial.stages_s.get(Stage.TURN, 0.0)
+            for trial in own
+            if trial.index == last
+        )
+    return 2 * predict_trial_s(case, run.cases, run.trials)
+
+
+def _measure_slot(
+    duel: Duel, run: Run, slots: tuple[PairSlot, ...], clock: Clock
+) -> tuple[Run, tuple[PairSlot, ...]]:
+    """Measure the first slot; give the run with what came of it, and the slots that are left."""
+    slot, observe = slots[0], duel.lab.observe
+    observe(PairStarted(case_id=slot.case.id, index=slot.index, progress=_compute_progress(run, slots)))
+    sides = make_sides(duel.base, duel.lab.bench, slot.base_case, slot.case)
+    crowded = any(one.case_id == slot.case.id and one.pairing is Pairing.TURNS for one in run.trials)
+    pairing = Pairing.TURNS if crowded else Pairing.LIVE
+    device = duel.lab.bench.settings.device
+    pair = measure_pair(sides, plan_pair(slot.metrics, slot.index, device, pairing))
+    left = _drop_case(slots, slot.case.id) if pair.failures else slots[1:]
+    run = replace(
+        run,
+        trials=(*run.trials, *pair.trials),
+        failures=(*run.failures, *pair.failures),
+        wall_s=clock.read_s(),
+    )
+    progress = _compute_progress(run, left)
+    for failure in pair.failures:
+        observe(CaseFailed(failure=failure, progress=progress))
+    if pair.trials:
+        arms = {trial.arm: trial for trial in pair.trials}
+        base = arms.pop(BASE)
+        (head,) = arms.values()
+        observe(PairFinished(base=base, head=head, progress=progress))
+    return run, left
+
+
+def _drop_case(slots: tuple[PairSlot, ...], case_id: str) -> tuple[PairSlot, ...]:
+    return tuple(slot for slot in slots if slot.case.id != case_id)
+
+
+def _compute_progress(run: Run, slots: Sequence[PairSlot]) -> Progress:
+    done = sum(trial.pairing is not Pairing.ALONE for trial in run.trials) // 2
+    left_s = sum(predict_pair_s(run, slot.case) for slot in slots)
+    return Progress(done=done, total=done + len(slots), left_s=left_s)

@@ -1,0 +1,198 @@
+"""Pairs: two workers take turns, and what comes of it when one of them does not."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from gate.lab.pairs import Sides, make_sides, measure_pair, open_base, plan_pair
+from gate.lab.side_by_side import list_pair_slots, predict_pair_s
+from gate.lab.trials import Bench
+from gate.lab.turns import make_turn_order, parse_ready
+from gate.protocol import WorkerRole
+from gate.records import (
+    BaseArm,
+    Case,
+    CaseFailure,
+    Environment,
+    FailureKind,
+    Metric,
+    Pairing,
+    Provenance,
+    Run,
+    Trial,
+)
+
+from .conftest import CountLeft, MakeCase
+
+LATENCY = frozenset({Metric.COMPILED_LATENCY})
+SUPER_BLOCKS = 15  # the default sampling's
+
+
+def open_sides(bench: Bench, base_case: Case, head_case: Case) -> Sides:
+    """Both arms in the same tree; they differ in what the actors play."""
+    base, environment = open_base(bench, replace(bench.arm, name="base"))
+    assert environment is None
+    return make_sides(base, bench, base_case, head_case)
+
+
+def test_turns_cancel_a_linear_drift() -> None:
+    """Within a super-block both arms run E C C E; eager and compiled of both have the mean position 4.5."""
+    order = make_turn_order(1)
+    assert (0, 1, 1, 0, 0, 1, 1, 0) == order
+    positions = [[index + 1 for index, turn in enumerate(order) if turn == arm] for arm in (0, 1)]
+    assert [[1, 4, 5, 8], [2, 3, 6, 7]] == positions
+    assert [9, 9] == [first + last for first, _, _, last in positions]
+    assert (1, 0, 0, 1, 1, 0, 0, 1) == make_turn_order(2)[8:]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [("ready 0.5", 0.5), ("ready", None), ("", None), ("turn", None)]
+)
+def test_ready_is_parsed(line: str, expected: float | None) -> None:
+    """Whatever is not ``ready`` and a number means that the worker is not ready."""
+    assert expected == parse_ready(line)
+
+
+def test_live_pair_alternates_blocks(bench: Bench, make_case: MakeCase, count_left: CountLeft) -> None:
+    """Both workers are alive at once: their blocks come in the order 0 1 1 0 0 1 1 0, then 1 0 0 1 ..."""
+    case = make_case("turns", roles=["cold"])
+    pair = measure_pair(open_sides(bench, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    assert ["base", "head"] == [trial.arm for trial in pair.trials]
+    assert [Pairing.LIVE] * 2 == [trial.pairing for trial in pair.trials]
+    assert [2 * SUPER_BLOCKS] * 2 == [len(trial.samples[Metric.COMPILED_LATENCY]) for trial in pair.trials]
+    workers = (bench.temporary / "order.txt").read_text(encoding="ascii").split()
+    arms = {worker: index for index, worker in enumerate(dict.fromkeys(workers))}
+    assert list(make_turn_order(SUPER_BLOCKS)) == [arms[worker] for worker in workers]
+    assert count_left() == 0
+
+
+def test_head_starts_first_in_every_other_pair(bench: Bench, make_case: MakeCase) -> None:
+    """Whoever starts second finds a warmer machine: it is each arm's turn to be first."""
+    case = make_case("turns", roles=["cold", "rounds"])
+    sides = open_sides(bench, case, case)
+    pairs = [measure_pair(sides, plan_pair(LATENCY, index, "cpu", Pairing.LIVE)) for index in (1, 2)]
+    assert [["base", "head"], ["head", "base"]] == [[trial.arm for trial in one.trials] for one in pairs]
+
+
+@pytest.mark.parametrize("guilty", ["base", "head"])
+def test_arm_that_crashes_is_the_one_that_failed(
+    bench: Bench, make_case: MakeCase, count_left: CountLeft, guilty: str
+) -> None:
+    """The other arm, stopped because of it, is not blamed, and nothing is left running."""
+    good, bad = make_case("turns", roles=["cold"]), make_case("turns", roles=["cold"], how={"stop": 5})
+    cases = (bad, good) if guilty == "base" else (good, bad)
+    pair = measure_pair(open_sides(bench, *cases), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    assert ((), [(guilty, FailureKind.CRASH)]) == (
+        pair.trials,
+        [(failure.arm, failure.kind) for failure in pair.failures],
+    )
+    assert count_left() == 0
+
+
+def test_arm_that_hangs_is_the_one_whose_time_is_up(
+    bench: Bench, make_case: MakeCase, count_left: CountLeft
+) -> None:
+    """Only the time of one's own turns counts: waiting for an arm that hangs is no fault."""
+    bench = replace(bench, settings=replace(bench.settings, trial_timeout_s=2.0))
+    good = make_case("turns", roles=["cold"])
+    bad = make_case("turns", roles=["cold"], how={"stop": 5, "sleep_s": 60})
+    begun = time.monotonic()
+    pair = measure_pair(open_sides(bench, good, bad), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    assert [("head", FailureKind.HANG)] == [(failure.arm, failure.kind) for failure in pair.failures]
+    assert time.monotonic() - begun < 20
+    assert count_left() == 0
+
+
+def test_arm_that_never_gets_ready_has_failed(bench: Bench, make_case: MakeCase) -> None:
+    """A worker that ends before its rounds ends the pair with its own failure."""
+    good, bad = make_case("turns", roles=["cold"]), make_case("error", roles=["cold"])
+    pair = measure_pair(open_sides(bench, good, bad), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    assert [("head", "build")] == [(failure.arm, failure.stage) for failure in pair.failures]
+
+
+def test_whole_processes_in_turn_say_so(bench: Bench, make_case: MakeCase) -> None:
+    """Where two do not fit, the trials are marked: their blocks are no pairs."""
+    plan = plan_pair(frozenset({Metric.COLD_COMPILE_TIME}), 1, "cpu", Pairing.TURNS)
+    case = make_case()
+    pair = measure_pair(open_sides(bench, case, case), plan)
+    assert [Pairing.TURNS] * 2 == [trial.pairing for trial in pair.trials]
+    assert [(2.0,), (2.0,)] == [trial.samples[Metric.COLD_COMPILE_TIME] for trial in pair.trials]
+    assert [(0.5,), (0.5,)] == [trial.samples[Metric.WARM_COMPILE_TIME] for trial in pair.trials]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "index", "device", "expected"),
+    [
+        ({Metric.COMPILED_LATENCY}, 1, "cpu", (WorkerRole.COLD, False)),
+        ({Metric.COMPILED_LATENCY}, 2, "cpu", (WorkerRole.ROUNDS, False)),
+        ({Metric.COMPILED_LATENCY}, 2, "cuda", (WorkerRole.COLD, False)),
+        ({Metric.COLD_COMPILE_TIME}, 1, "cpu", (WorkerRole.COLD, True)),
+        ({Metric.COLD_COMPILE_TIME}, 2, "cpu", (WorkerRole.COLD, False)),
+        ({Metric.WARM_COMPILE_TIME}, 2, "cpu", (WorkerRole.COLD, True)),
+        ({Metric.PEAK_MEMORY}, 3, "cpu", (WorkerRole.COLD, True)),
+    ],
+)
+def test_pair_measures_what_is_wanted(
+    metrics: set[Metric], index: int, device: str, expected: tuple[WorkerRole, bool]
+) -> None:
+    """A compile costs more than the rounds: it is repeated only for what it decides."""
+    plan = plan_pair(metrics, index, device, Pairing.LIVE)
+    assert expected == (plan.first, plan.warm)
+
+
+def make_run(cases: tuple[Case, ...], base: tuple[Case, ...], trials: tuple[Trial, ...] = ()) -> Run:
+    """A run with a base."""
+    environment = Environment(
+        **dict.fromkeys(
+            (
+                *("device_kind", "device_model", "device_uuid", "driver", "clocks", "cpu", "isa"),
+                *("torch", "triton", "cuda", "python", "compiler"),
+            ),
+            "",
+        ),
+        cores=2,
+        threads=2,
+    )
+    provenance = Provenance()
+    arm = BaseArm(label="main", environment=environment, provenance=provenance, cases=base)
+    return Run(cases=cases, environment=environment, provenance=provenance, base=arm, trials=trials)
+
+
+def test_pairs_are_ordered_round_robin_and_taken_ones_left_out(make_case: MakeCase) -> None:
+    """Pair 1 of every case comes before pair 2 of any; what a resumed run has is not repeated."""
+    one, two = make_case(name="one"), make_case(name="two")
+    taken = Trial(case_id=one.id, index=1, pairing=Pairing.LIVE)
+    run = make_run((one, two), (one, two), (taken, Trial(case_id=two.id, index=1)))
+    slots = list_pair_slots(run, {one.id: LATENCY, two.id: LATENCY}, 2)
+    assert [("two", 1), ("one", 2), ("two", 2)] == [(slot.case.model, slot.index) for slot in slots]
+
+
+def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
+    """What the base lacks, defines otherwise or could not run cannot be held against it."""
+    same, changed, new, failed = (make_case(name=name) for name in ("same", "changed", "new", "failed"))
+    run = make_run((same, changed, new, failed), (same, replace(changed, definition="other"), failed))
+    failure = CaseFailure(case_id=failed.id, trial=1, kind=FailureKind.CRASH, stage="build", message="")
+    wanted = {case.id: LATENCY for case in run.cases}
+    slots = list_pair_slots(replace(run, failures=(failure,)), wanted, 1)
+    assert ["same"] == [slot.case.model for slot in slots]
+
+
+def test_pair_is_expected_to_take_as_long_as_the_last(make_case: MakeCase) -> None:
+    """Waiting for the other arm is counted once, not in both arms."""
+    case = make_case()
+    pair = [
+        Trial(
+            case_id=case.id,
+            index=1,
+            arm=arm,
+            pairing=Pairing.LIVE,
+            stages_s={"compile": 3.0, "turn": turn_s},
+            overhead_s=0.5,
+        )
+        for arm, turn_s in (("base", 4.0), ("head", 2.0))
+    ]
+    assert predict_pair_s(make_run((case,), (case,)), case) == 2 * case.expected_s
+    assert predict_pair_s(make_run((case,), (case,), tuple(pair)), case) == 2 * 3.5

@@ -1,0 +1,64 @@
+"""The worker's end of the line: it waits for its turn, and notices when the lab hangs up."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+
+from gate.measure.turns import Turns, TurnsError
+
+
+@contextmanager
+def open_line() -> Iterator[tuple[socket.socket, Turns]]:
+    """Open both ends, the lab's and the worker's."""
+    ours, theirs = socket.socketpair()
+    with ours, closing(Turns(theirs.detach())) as turns:
+        yield ours, turns
+
+
+def test_worker_says_its_super_block_and_hears_how_many() -> None:
+    """The number of super-blocks is the lab's, since both arms must run the same."""
+    with open_line() as (ours, turns):
+        ours.sendall(b"rounds 7\n")
+        assert turns.agree(0.25) == 7
+        assert ours.recv(64) == b"ready 0.25\n"
+
+
+def test_waiting_is_counted() -> None:
+    """The time in which the other arm was at work is not this one's."""
+    with open_line() as (ours, turns):
+        timer = threading.Timer(0.05, ours.sendall, (b"go\n",))
+        timer.start()
+        turns.wait()
+        timer.join()
+        assert ours.recv(64) == b"turn\n"
+    assert 0.04 < turns.waited_s < 5
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(b"", "hung up"), (b"rounds 3\n", "said 'rounds'")],
+)
+def test_line_that_breaks_is_told(answer: bytes, words: str) -> None:
+    """A lab that hangs up, or says something else, ends the worker instead of hanging it."""
+    with open_line() as (ours, turns):
+        if answer:
+            ours.sendall(answer)
+        else:
+            ours.close()
+        with pytest.raises(TurnsError, match=words):
+            turns.wait()
+
+
+def test_compilers_do_not_inherit_the_line() -> None:
+    """A compiler that the worker starts must not keep the line open."""
+    ours, theirs = socket.socketpair()
+    channel = theirs.detach()
+    os.set_inheritable(channel, True)
+    with ours, closing(Turns(channel)):
+        assert not os.get_inheritable(channel)
