@@ -43,6 +43,7 @@ class Config:
     max_trials: int
     refresh_trials: int
     budget_s: float
+    pair_budget_s: float
     trial_timeout_s: float
     lock_timeout_s: float
     error_budget: float

@@ -132,6 +132,7 @@ class GateFile:
     max_trials: Count = 3
     refresh_trials: Count = 5
     budget_s: Seconds = 330.0  # the smoke selection within six minutes, with the priming before it
+    pair_budget_s: Seconds = 330.0  # as much again, for what `check --base` confirms side by side
     trial_timeout_s: Seconds = 300.0
     lock_timeout_s: NotNegative = 60.0
     error_budget: Annotated[float, Range(above=0, maximum=0.5)] = 0.01

@@ -3,39 +3,101 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 from gate.baseline import load_baselines
 from gate.cli.output import print_verdict, save_reports
-from gate.cli.setup import Request, load_policy, load_request
+from gate.cli.setup import Request, load_policy, load_request, place_lab
+from gate.cli.side_by_side import RUN_FILE, Limit, add_base, note_sources, settle_pairs
 from gate.codec import load_run, save_run
 from gate.config import Config
-from gate.decide import FailOn, compute_exit_code, decide_verdict, list_undecided
+from gate.decide import (
+    FailOn,
+    Screening,
+    compute_exit_code,
+    conclude_verdict,
+    confirm_screening,
+    decide_verdict,
+    list_suspects,
+    list_undecided,
+    screen_run,
+)
 from gate.errors import ExitCode
-from gate.lab.arms import make_working_tree_arm
+from gate.lab.arms import ArmOptions, ArmSources, open_arms
+from gate.lab.events import Observer
 from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
-from gate.lab.trials import LabSettings
-from gate.records import Arm, Baseline, Outcome, Policy, Run, Verdict
+from gate.lab.side_by_side import open_duel
+from gate.metrics import SPECS, Family
+from gate.records import Baseline, Comparison, Outcome, Policy, Run, Status, Verdict
 from gate.report.progress import show_progress
 
-RUN_FILE = "run.json"
+EXACT_TRIALS = 2  # a counter that moves twice did not move by accident
 
 
 def run_check(options: Namespace) -> ExitCode:
-    """Measure the selection, judge it against the stored baselines, report."""
+    """Measure the selection, judge it against the stored baselines, confirm what is suspicious, report."""
     request = load_request(options)
     config = request.config
     baselines = load_baselines(config.baselines)
-    # The error budget is for the whole verdict, however often these data are looked at.
-    policy = replace(load_policy(config), looks=config.max_trials - config.trials + 1)
-    with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
+    policy = load_policy(config)
+    with ExitStack() as stack:
+        observe = stack.enter_context(show_progress(quiet=options.quiet))
+        sources = _open_base(options, config, stack, observe)
+        lab = stack.enter_context(open_lab(*place_lab(config), observe))
         run = _measure(lab, request, config.trials, resume=options.resume)
-        verdict = _settle(lab, run, baselines, policy, config)
+        if sources is None:
+            verdict = _settle(lab, run, baselines, policy, config)
+        else:
+            run = _repeat_exact(lab, run, screen_run(run, baselines, policy), config)
+            verdict = _confirm(lab, run, sources, screen_run(run, baselines, policy), (policy, config))
     save_reports(verdict, config.out)
     code = compute_exit_code(verdict.outcome, FailOn(options.fail_on))
     print_verdict(verdict, code, options)
     return code
+
+
+def _open_base(options: Namespace, config: Config, stack: ExitStack, observe: Observer) -> ArmSources | None:
+    """Check the base out, before minutes are spent on measuring; ``None`` where none is asked for."""
+    if not options.base:
+        return None
+    arms = ArmOptions(directory=config.directory, base=options.base, from_merge_base=True)
+    sources = stack.enter_context(open_arms(arms))
+    note_sources(sources, observe)
+    return sources
+
+
+def _repeat_exact(lab: Lab, run: Run, screening: Screening, config: Config) -> Run:
+    """Give the cases whose counters, memory or drift moved a second trial: they need no pairs."""
+    path = config.out / RUN_FILE
+    moved = {row.case_id for row in screening.comparisons if _is_exact_suspicion(row)}
+    budget = Budget(max_trials=max(config.trials, EXACT_TRIALS), wall_s=config.budget_s)
+    return extend_run(lab, run, moved, budget, lambda current: save_run(current, path)) if moved else run
+
+
+def _is_exact_suspicion(row: Comparison) -> bool:
+    noisy = SPECS[row.metric].family is Family.NOISY
+    return row.decides and not noisy and row.status in {Status.REGRESSED, Status.INCONCLUSIVE}
+
+
+def _confirm(
+    lab: Lab,
+    run: Run,
+    sources: ArmSources,
+    screening: Screening,
+    terms: tuple[Policy, Config],
+) -> Verdict:
+    """Let pairs with the base decide on what the screen suspects."""
+    policy, config = terms
+    suspects = list_suspects(screening)
+    if not suspects:
+        return conclude_verdict(run, screening, policy)
+    duel = open_duel(lab, sources.base.arm)
+    run = add_base(duel, run, sources.base, config)
+    limit = Limit(wall_s=run.wall_s + config.pair_budget_s, out=config.out)
+    run = settle_pairs(duel, run, policy, limit, suspects)
+    return conclude_verdict(run, confirm_screening(screening, run, policy), policy)
 
 
 def run_measure(options: Namespace) -> ExitCode:
@@ -60,19 +122,6 @@ def measure_request(options: Namespace, request: Request, trials: int) -> Run:
         return _measure(lab, request, trials, resume=options.resume)
 
 
-def place_lab(config: Config) -> tuple[Arm, LabSettings]:
-    """Make what the lab is opened with: the working tree as the arm, and how to measure it."""
-    settings = LabSettings(
-        out=config.out,
-        device=config.device,
-        threads=config.threads,
-        sampling=config.sampling,
-        trial_timeout_s=config.trial_timeout_s,
-        lock_timeout_s=config.lock_timeout_s,
-    )
-    return make_working_tree_arm(config.directory), settings
-
-
 def _measure(lab: Lab, request: Request, trials: int, *, resume: bool) -> Run:
     path = request.config.out / RUN_FILE
     previous = load_run(path) if resume else None
@@ -83,6 +132,8 @@ def _measure(lab: Lab, request: Request, trials: int, *, resume: bool) -> Run:
 def _settle(lab: Lab, run: Run, baselines: tuple[Baseline, ...], policy: Policy, config: Config) -> Verdict:
     """Judge, and give the cases that more trials could settle one more at a time within the budget."""
     path: Path = config.out / RUN_FILE
+    # The error budget is for the whole verdict, however often these data are looked at.
+    policy = replace(policy, looks=config.max_trials - config.trials + 1)
     verdict = decide_verdict(run, baselines, policy)
     for trials in range(config.trials + 1, config.max_trials + 1):
         undecided = list_undecided(verdict)

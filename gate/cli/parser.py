@@ -89,6 +89,30 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
 def _add_check(parser: argparse.ArgumentParser) -> None:
     add_measuring(parser)
     add_baselines(parser)
+    parser.add_argument(
+        "--base",
+        metavar="REF",
+        help="confirm what looks suspicious side by side with the commit where this tree left REF",
+    )
+    add_fail_on(parser)
+
+
+def _add_ab(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "base",
+        nargs="?",
+        metavar="BASE",
+        help="a git ref or a directory (default: where HEAD left main)",
+    )
+    parser.add_argument(
+        "head", nargs="?", metavar="HEAD", help="a git ref or a directory (default: the working tree)"
+    )
+    parser.add_argument("--base-python", metavar="P", help="the base's interpreter, which has torch")
+    parser.add_argument("--head-python", metavar="P", help="head's interpreter (default: this one)")
+    add_measuring(parser)
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, metavar="M", help="start no pair after so many (default: 60)"
+    )
     add_fail_on(parser)
 
 
@@ -217,6 +241,13 @@ COMMANDS = (
         example="compile-gate check --select tag:smoke",
         run="gate.cli.check:run_check",
         add_arguments=_add_check,
+    ),
+    Command(
+        name="ab",
+        summary="measure two commits, directories or interpreters side by side",
+        example="compile-gate ab main --select 'bert/*'",
+        run="gate.cli.ab:run_ab",
+        add_arguments=_add_ab,
     ),
     Command(
         name="measure",

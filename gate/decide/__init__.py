@@ -5,20 +5,35 @@ The procedure, its formulas and its constants are told in ``docs/decision.md``.
 
 from __future__ import annotations
 
+from gate.decide.constants import LOOKS
 from gate.decide.estimate import estimate_metric
 from gate.decide.outcome import FailOn, compute_exit_code, list_undecided
+from gate.decide.pairs import Pair, Paired, collect_paired, list_pairs
+from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
+from gate.decide.suspects import Suspect, list_suspects, list_unsettled
 from gate.decide.values import collect_values, compute_values
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 
 __all__ = [
+    "LOOKS",
     "FailOn",
+    "Pair",
+    "Paired",
     "Screening",
+    "Suspect",
+    "collect_paired",
     "collect_values",
     "compute_exit_code",
     "compute_values",
     "conclude_verdict",
+    "confirm_screening",
+    "decide_side_by_side",
     "decide_verdict",
     "estimate_metric",
+    "judge_pairs",
+    "list_pairs",
+    "list_suspects",
     "list_undecided",
+    "list_unsettled",
     "screen_run",
 ]

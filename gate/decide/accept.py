@@ -12,7 +12,7 @@ from gate.records import Acceptance, Comparison, Policy, Reason, Status
 def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
     """Turn a worsening within an acceptance in force into ACCEPTED.
 
-    That is a REGRESSED or SUSPECT comparison whose change is at most the allowance (a fraction;
+    That is a REGRESSED, SUSPECT or UNSETTLED comparison whose change is at most the allowance (a fraction;
     units for counters and drift). A limit exceeded without a baseline has no change and stays.
     """
     return tuple(_accept(comparison, policy) for comparison in comparisons)
@@ -38,7 +38,8 @@ def fits(acceptance: Acceptance, comparison: Comparison) -> bool:
 
 
 def _accept(comparison: Comparison, policy: Policy) -> Comparison:
-    worse = comparison.status is Status.REGRESSED or comparison.reason is Reason.SUSPECT
+    open_question = comparison.reason in {Reason.SUSPECT, Reason.UNSETTLED}
+    worse = comparison.status is Status.REGRESSED or open_question
     if not worse or comparison.change is None:
         return comparison
     for acceptance in policy.acceptances:

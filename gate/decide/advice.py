@@ -46,32 +46,35 @@ def write_headline(outcome: Outcome, comparisons: Sequence[Comparison], cases: S
     if outcome is Outcome.INCOMPLETE:
         broken = {one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}}
         also = f"; {_name_regressions(regressed)}" if regressed else ""
-        return f"{_count(len(broken), 'case')} of {len(cases)} could not be measured in full{also}."
+        return f"{count_noun(len(broken), 'case')} of {len(cases)} could not be measured in full{also}."
     if outcome is Outcome.REGRESSION:
         return f"{_name_regressions(regressed)}."
     if outcome is Outcome.INCONCLUSIVE:
         undecided = counts[Status.INCONCLUSIVE]
         return f"Nothing surely regressed, but {undecided} of {judged} comparisons could not be settled."
     if outcome is Outcome.NOTHING_COMPARED:
-        return f"{_count(len(cases), 'case')} measured, nothing judged: no baseline applies."
+        return f"{count_noun(len(cases), 'case')} measured, nothing judged: no baseline applies."
     improved = counts[Status.IMPROVED]
     also = f", {improved} improved" if improved else ""
-    return f"Nothing regressed: {judged} comparisons of {_count(len(cases), 'case')} judged{also}."
+    return f"Nothing regressed: {judged} comparisons of {count_noun(len(cases), 'case')} judged{also}."
 
 
 def list_next_steps(outcome: Outcome, comparisons: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
     """Commands to run next, the most pressing first."""
     deciding = [one for one in comparisons if one.decides]
     broken = [one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}]
-    undecided = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE]
+    undecided = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and not one.pairs]
+    unsettled = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and one.pairs]
     steps = []
     if broken:
         steps.append(f"See the log of the failed cases, mend and run: {_write_check(broken)}")
-    steps += [_suggest_acceptance(one, policy) for one in deciding if one.status is Status.REGRESSED][
+    steps += [suggest_acceptance(one, policy) for one in deciding if one.status is Status.REGRESSED][
         :_MAX_NAMED
     ]
     if undecided:
         steps.append(f"Measure the undecided cases again: {_write_check(undecided)} --trials 3")
+    if unsettled:
+        steps.append(f"Quiet the machine and compare the unsettled cases again: {write_ab(unsettled)}")
     if any(one.reason is Reason.FEW_TRIALS for one in deciding):
         steps.append(f"Record more baseline trials: {REFRESH} --trials 5")
     elif _is_unjudged(deciding) or outcome is Outcome.NOTHING_COMPARED:
@@ -88,7 +91,8 @@ def list_notes(
     return (
         *([] if run.finished else ["The run was stopped before its end."]),
         *_note_unjudged(comparisons),
-        *_note_expired(comparisons, policy),
+        *_note_unconfirmed(comparisons),
+        *note_expired(comparisons, policy),
         *_note_limits(run, comparisons),
         *_note_age(used, policy),
     )
@@ -111,17 +115,22 @@ def note_machine(machine: MachineShift, judged: bool) -> tuple[str, ...]:
     return (f"The machine differs from when the baselines were recorded (+ is slower): {moves}.",)
 
 
-def _name_regressions(regressed: Sequence[Comparison]) -> str:
-    cases = {one.case_id for one in regressed}
-    worst = max(regressed, key=lambda one: (one.change.centre if one.change else 0.0, one.case_id))
-    size = f" ({format_change(worst.metric, worst.change)})" if worst.change else ""
-    many = _count(len(regressed), "regression")
-    return f"{many} in {_count(len(cases), 'case')}: {worst.case_id} {worst.metric}{size}" + (
-        " and more" if len(regressed) > 1 else ""
-    )
+def count_noun(number: int, noun: str) -> str:
+    """A number with its noun in the right form."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _suggest_acceptance(comparison: Comparison, policy: Policy) -> str:
+def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[str]:
+    """A note for each acceptance that fits something and no longer counts."""
+    return [
+        f"The acceptance of {one.case} {one.metric} expired on {one.expires}"
+        f" and no longer counts: {one.reason}"
+        for one in list_expired(comparisons, policy)
+    ]
+
+
+def suggest_acceptance(comparison: Comparison, policy: Policy) -> str:
+    """What to do about a regression: mend it, or take responsibility for it."""
     if comparison.change is None:
         return f"Mend {comparison.case_id}, or take its {comparison.metric} as it is: {REFRESH}"
     allowance = _write_allowance(comparison.metric, comparison.change)
@@ -129,6 +138,21 @@ def _suggest_acceptance(comparison: Comparison, policy: Policy) -> str:
         f"Mend {comparison.case_id}, or take responsibility: compile-gate baseline accept"
         f" '{comparison.case_id}' {comparison.metric} --allow {allowance} --reason '...' --expires"
         f" {_write_expiry(policy)}"
+    )
+
+
+def write_ab(case_ids: Iterable[str]) -> str:
+    """The command that runs these cases side by side with the base."""
+    return f"compile-gate ab --select '{','.join(dict.fromkeys(case_ids))}'"
+
+
+def _name_regressions(regressed: Sequence[Comparison]) -> str:
+    cases = {one.case_id for one in regressed}
+    worst = max(regressed, key=lambda one: (one.change.centre if one.change else 0.0, one.case_id))
+    size = f" ({format_change(worst.metric, worst.change)})" if worst.change else ""
+    many = count_noun(len(regressed), "regression")
+    return f"{many} in {count_noun(len(cases), 'case')}: {worst.case_id} {worst.metric}{size}" + (
+        " and more" if len(regressed) > 1 else ""
     )
 
 
@@ -150,6 +174,16 @@ def _write_check(case_ids: Iterable[str]) -> str:
     return f"compile-gate check --select '{','.join(dict.fromkeys(case_ids))}'"
 
 
+def _note_unconfirmed(comparisons: Sequence[Comparison]) -> list[str]:
+    """Times that were convicted against another sitting of the machine only."""
+    noisy = [one for one in comparisons if SPECS[one.metric].family is Family.NOISY and one.decides]
+    alone = [one for one in noisy if one.status is Status.REGRESSED and not one.pairs]
+    if not alone:
+        return []
+    cases = count_noun(len({one.case_id for one in alone}), "case")
+    return [f"Not confirmed side by side: the times of {cases}. To confirm: compile-gate check --base REF"]
+
+
 def _is_unjudged(deciding: Sequence[Comparison]) -> bool:
     return any(one.status in {Status.NEW, Status.NOT_COMPARABLE} for one in deciding)
 
@@ -164,7 +198,7 @@ def _note_unjudged(comparisons: Sequence[Comparison]) -> list[str]:
         rows = [one for one in unjudged if one.reason is reason]
         if rows:
             metrics = ", ".join(metric for metric in SPECS if any(one.metric is metric for one in rows))
-            cases = _count(len({one.case_id for one in rows}), "case")
+            cases = count_noun(len({one.case_id for one in rows}), "case")
             notes.append(f"Measured, not judged, in {cases}: {metrics}. {text} Record them: {REFRESH}")
     return notes
 
@@ -176,14 +210,6 @@ _UNJUDGED = {
     Reason.STALE_DEFINITION: "The case's definition has changed since its baseline.",
     Reason.NOT_RECORDED: "Their baselines were recorded without them.",
 }
-
-
-def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[str]:
-    return [
-        f"The acceptance of {one.case} {one.metric} expired on {one.expires}"
-        f" and no longer counts: {one.reason}"
-        for one in list_expired(comparisons, policy)
-    ]
 
 
 def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[str]:
@@ -207,7 +233,7 @@ def _note_age(used: Sequence[Baseline], policy: Policy) -> list[str]:
     old = [age for age in ages if age > OLD_BASELINE_DAYS]
     if not old:
         return []
-    many = _count(len(old), "baseline")
+    many = count_noun(len(old), "baseline")
     return [f"{many} older than {OLD_BASELINE_DAYS} days, the oldest {max(old)}: {REFRESH}"]
 
 
@@ -217,7 +243,3 @@ def _parse_day(text: str) -> date | None:
         return date.fromisoformat(text[:10])
     except ValueError:
         return None
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -11,7 +11,7 @@ from gate.decide.evidence import Evidence
 from gate.decide.machine import Shifts, list_shifts
 from gate.decide.proxies import is_code_changed
 from gate.decide.stats import compute_median
-from gate.decide.wording import format_value
+from gate.decide.wording import format_percent, format_value
 from gate.records import Comparison, Explanation, Metric, Status, Trial
 
 # Longer texts are Dynamo's own, many lines of hints; the first words name the fault.
@@ -119,7 +119,8 @@ def _explain_eager(comparisons: Sequence[Comparison], moved: set[Metric]) -> lis
     eager, compiled = changes.get(Metric.EAGER_LATENCY), changes.get(Metric.COMPILED_LATENCY)
     if not moved & _RATES or eager is None or compiled is None:
         return []
-    return [("eager", f"Eager moved by {_percent(eager.centre)}, compiled by {_percent(compiled.centre)}.")]
+    moves = f"Eager moved by {format_percent(eager.centre)}, compiled by {format_percent(compiled.centre)}."
+    return [("eager", moves)]
 
 
 def _explain_phases(evidence: Evidence, moved: set[Metric]) -> list[Found]:
@@ -151,7 +152,7 @@ def _explain_machine(evidence: Evidence, shifts: Shifts) -> list[Found]:
             ("eager over the suite", shifts.suite),
             ("canaries of this case's trials", shifts.cases.get(evidence.case.id)),
         )
-        moves = [f"{name} {_percent(math.expm1(shift))}" for name, shift in parts if shift is not None]
+        moves = [f"{name} {format_percent(math.expm1(shift))}" for name, shift in parts if shift is not None]
         found.append(
             ("machine", f"The machine differs from the baseline's: {', '.join(moves)} (+ is slower).")
         )
@@ -163,10 +164,6 @@ def _describe_disturbances(trials: Iterable[Trial]) -> list[str]:
     foreign = max((trial.conditions.foreign_processes for trial in trials), default=0)
     sentences = [f"The device lowered its clocks: {', '.join(reasons)}."] if reasons else []
     return sentences + ([f"Other processes on the device: {foreign}."] if foreign else [])
-
-
-def _percent(fraction: float) -> str:
-    return f"{round(100 * fraction, 1) + 0.0:+.1f} %"  # + 0.0 makes minus zero a plain one
 
 
 def _shorten(text: str) -> str:

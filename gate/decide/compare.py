@@ -29,11 +29,21 @@ _TIMES = frozenset(metric for metric, spec in SPECS.items() if spec.unit == "s")
 def compare_case(
     evidence: Evidence, questions: Mapping[Metric, Question], rules: Rules
 ) -> tuple[Comparison, ...]:
-    """All comparisons of one case. A failure is one more comparison: what was measured is judged too."""
+    """All comparisons of one case with its stored baselines."""
+    findings = _judge_questions(evidence, questions, rules) if evidence.trials else {}
+    return list_comparisons(evidence, questions, findings)
+
+
+def list_comparisons(
+    evidence: Evidence, questions: Mapping[Metric, Question], findings: Mapping[Metric, Finding]
+) -> tuple[Comparison, ...]:
+    """What was found of a case, worded, and the metrics that only one side has.
+
+    A failure is one more comparison: what was measured is judged too.
+    """
     whole = _compare_whole(evidence)
     if not evidence.trials:
         return whole
-    findings = _judge_questions(evidence, questions, rules)
     rows = []
     for metric in list_metrics(evidence):
         finding = findings.get(metric) or _find_unmatched(evidence, metric)
@@ -84,17 +94,20 @@ def _judge_questions(
 
 
 def _judge_question(question: Question, reading: Reading | None, rules: Rules, controls: Controls) -> Finding:
+    if question.spec.family is not Family.NOISY:
+        return judge_steady(question)
+    if reading is None:
+        return find_unreadable(question)
+    fitting = controls if question.metric in _TIMES else Controls()
+    return judge_noisy(reading, Bar(alpha=rules.alpha, threshold=question.threshold), fitting)
+
+
+def judge_steady(question: Question) -> Finding:
+    """Judge a metric that is not noisy: a counter, memory, Python calls or drift."""
     family = question.spec.family
     if family is Family.EXACT:
         return judge_exact(question)
-    if family is Family.NEARLY_EXACT:
-        return judge_nearly_exact(question)
-    if family is Family.LOG2:
-        return judge_drift(question)
-    if reading is None:
-        return _find_unreadable(question)
-    fitting = controls if question.metric in _TIMES else Controls()
-    return judge_noisy(reading, Bar(alpha=rules.alpha, threshold=question.threshold), fitting)
+    return judge_nearly_exact(question) if family is Family.NEARLY_EXACT else judge_drift(question)
 
 
 def _read_question(question: Question, rules: Rules) -> Reading | None:
@@ -122,7 +135,7 @@ def _make_controls(
     )
 
 
-def _find_unreadable(question: Question) -> Finding:
+def find_unreadable(question: Question) -> Finding:
     """A ratio scale with a value of zero or less: no ratio can be formed."""
     return Finding(
         status=Status.INCONCLUSIVE,
@@ -148,6 +161,7 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Finding | None:
         if alone is not None:
             return alone
     reason = match.reason or Reason.NO_BASELINE
+    reason = evidence.absence if reason is Reason.NO_BASELINE else reason
     status = Status.NEW if reason is Reason.NO_BASELINE else Status.NOT_COMPARABLE
     return Finding(status=status, reason=reason, candidate=estimate_metric(metric, after))
 
@@ -166,4 +180,5 @@ def _make_comparison(
         candidate=finding.candidate,
         change=finding.change,
         threshold=threshold,
+        pairs=finding.pairs,
     )

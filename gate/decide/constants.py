@@ -39,6 +39,26 @@ CLEAR_CONFIDENCE = 0.95
 DETECTABLE_THRESHOLDS = 3.0
 DETECTABLE_FRACTION = 0.15
 
+# --- side by side ---
+
+# Numbers of pairs at which a case is judged. The first shows most unchanged cases; the last settles
+# a change of 5 % where pairs vary by 3 %, the most that was seen.
+LOOKS = (3, 6, 10, 16)
+# A live pair of one program with itself varied by 0.6 to 3.1 %, typically 1.2 %: this with the
+# degrees of freedom below covers 0.8 to 3.1 % in nine cases of ten.
+LIVE_PAIR_SD = 0.013
+# Whole processes in turn: compile times varied by 2 to 4 %, latencies by 1 to 6 %.
+TURNS_PAIR_SD = 0.03
+# What is assumed of a pair's noise, or learned of it from other cases, weighs no more than five
+# pairs do: cases differ fivefold, and a noisy one must not borrow the quiet ones' certainty.
+PAIR_PRIOR_DF = 4.0
+# The cases' variances replace the assumption from this many degrees of freedom together on.
+MIN_DF_FOR_PAIR_PRIOR = 20.0
+# One pair says nothing of its own noise, so it convicts nobody, whatever it measured.
+MIN_CONFIRMING_PAIRS = 2
+# More pairs than this are not promised: nobody will run them.
+MAX_FURTHER_PAIRS = 99
+
 # --- controls ---
 
 # Canaries repeat to about 1 % once their median is taken over a run: beyond this the machine moved.

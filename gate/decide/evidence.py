@@ -9,7 +9,7 @@ from typing import TypeVar
 from gate.decide.values import collect_values
 from gate.fingerprint import has_same_codegen, has_same_host, has_same_stack
 from gate.metrics import SPECS, MetricSpec, Scope
-from gate.records import Baseline, Case, CaseFailure, Environment, Metric, Reason, Run, Trial
+from gate.records import Baseline, Case, CaseFailure, Environment, Metric, Pairing, Reason, Run, Trial
 
 OfCase = TypeVar("OfCase", Trial, CaseFailure, Baseline)
 
@@ -45,6 +45,7 @@ class Evidence:
     failures: tuple[CaseFailure, ...]
     values: Mapping[Metric, tuple[float, ...]]  # of the candidate, one per trial
     stored: tuple[Stored, ...]  # the most comparable first
+    absence: Reason = Reason.NO_BASELINE  # why nothing is stored, where nothing is
 
     @property
     def host_baseline(self) -> Baseline | None:
@@ -61,10 +62,14 @@ class Evidence:
 
 
 def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, ...]:
-    """One piece of evidence per planned case, in the plan's order."""
-    trials = _group(trial for trial in run.trials if trial.arm == CANDIDATE_ARM)
-    failures = _group(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
-    stored = _group(baselines)
+    """One piece of evidence per planned case, in the plan's order.
+
+    Trials of pairs count only for cases that have none that ran alone, as the baselines did.
+    """
+    heads = group_cases(trial for trial in run.trials if trial.arm == CANDIDATE_ARM)
+    trials = {case_id: _prefer_alone(found) for case_id, found in heads.items()}
+    failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
+    stored = group_cases(baselines)
     return tuple(
         Evidence(
             case=case,
@@ -100,6 +105,14 @@ def list_metrics(evidence: Evidence) -> tuple[Metric, ...]:
     return tuple(metric for metric in SPECS if metric in evidence.values or metric in stored)
 
 
+def group_cases(records: Iterable[OfCase]) -> dict[str, list[OfCase]]:
+    """Records by case id, in their order."""
+    grouped: dict[str, list[OfCase]] = {}
+    for record in records:
+        grouped.setdefault(record.case_id, []).append(record)
+    return grouped
+
+
 def _is_in_scope(spec: MetricSpec, stored: Stored) -> bool:
     if spec.scope is Scope.HOST:
         return stored.same_host
@@ -125,9 +138,5 @@ def _relate(case: Case, environment: Environment, baseline: Baseline) -> Stored:
     )
 
 
-def _group(records: Iterable[OfCase]) -> dict[str, list[OfCase]]:
-    """Records by case id, in their order."""
-    grouped: dict[str, list[OfCase]] = {}
-    for record in records:
-        grouped.setdefault(record.case_id, []).append(record)
-    return grouped
+def _prefer_alone(trials: list[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.pairing is Pairing.ALONE] or trials

@@ -37,3 +37,4 @@ class Finding:
     candidate: Estimate | None = None
     change: Change | None = None
     remark: str = ""
+    pairs: int = 0  # side-by-side pairs behind it; 0: a stored baseline

@@ -22,21 +22,30 @@ from gate.decide.screen import (
     mirror_reading,
     screen_change,
 )
-from gate.records import Metric, Reason, Status
+from gate.records import Estimate, Metric, Reason, Status
 
 
 def judge_noisy(reading: Reading, bar: Bar, controls: Controls) -> Finding:
     """Judge one reading; the rule is in docs/decision.md, "Noisy metrics"."""
     status, reason = _decide_status(reading, bar, controls)
-    before = math.log(reading.baseline)
-    after = before + reading.direction * reading.change
+    before, after = estimate_arms(reading)
     return Finding(
         status=status,
         reason=reason,
-        baseline=estimate_log_mean(before, reading.noise, reading.baseline_trials),
-        candidate=estimate_log_mean(after, reading.noise, reading.trials),
-        change=make_change(reading, bar),
+        baseline=before,
+        candidate=after,
+        change=make_change(reading, compute_detectable(reading, bar)),
         remark=_describe_shifts(controls) if reason is Reason.MACHINE_SHIFT else "",
+    )
+
+
+def estimate_arms(reading: Reading) -> tuple[Estimate, Estimate]:
+    """Baseline and candidate with the noise that the reading believes."""
+    before = math.log(reading.baseline)
+    after = before + reading.direction * reading.change
+    return (
+        estimate_log_mean(before, reading.noise, reading.baseline_trials),
+        estimate_log_mean(after, reading.noise, reading.trials),
     )
 
 
@@ -51,9 +60,15 @@ def temper_speedup(speedup: Finding, latency: Finding | None, controls: Controls
         return replace(speedup, status=Status.INCONCLUSIVE, reason=Reason.SUSPECT)
     if carried is Status.REGRESSED:
         return speedup
-    if _is_eager_faster(controls):
+    if is_eager_faster(controls):
         return replace(speedup, status=Status.UNCHANGED, reason=Reason.EAGER_FASTER)
     return _acquit(speedup)
+
+
+def is_eager_faster(controls: Controls) -> bool:
+    """Whether eager getting faster explains at least SHARED_SHARE of the ratio's fall."""
+    eager, speedup = controls.eager, controls.speedup
+    return eager is not None and speedup is not None and -eager.change >= SHARED_SHARE * speedup.change
 
 
 # INCONCLUSIVE for want of knowledge, not because something seems to have moved.
@@ -63,11 +78,6 @@ _NOT_A_CHANGE = frozenset({Reason.FEW_TRIALS, Reason.NOISE_TOO_HIGH})
 def _acquit(speedup: Finding) -> Finding:
     remark = "compiled latency itself did not move beyond its threshold"
     return replace(speedup, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, remark=remark)
-
-
-def _is_eager_faster(controls: Controls) -> bool:
-    eager, speedup = controls.eager, controls.speedup
-    return eager is not None and speedup is not None and -eager.change >= SHARED_SHARE * speedup.change
 
 
 def _decide_status(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status, Reason]:
@@ -117,7 +127,7 @@ def _is_convicted_by_ratio(reading: Reading, bar: Bar, controls: Controls) -> bo
     The ratio must be beyond its bar, compiled latency be estimated beyond its threshold in every view,
     and eager not have lowered the ratio by getting faster.
     """
-    if reading.metric is not Metric.COMPILED_LATENCY or _is_eager_faster(controls):
+    if reading.metric is not Metric.COMPILED_LATENCY or is_eager_faster(controls):
         return False
     if controls.speedup is None or controls.speedup_bar is None:
         return False

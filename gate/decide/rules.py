@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -41,8 +41,27 @@ def make_rules(
     )
 
 
-def list_questions(evidence: Evidence, policy: Policy) -> Mapping[Metric, Question]:
-    """The metrics of a case that both sides have."""
+def find_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
+    """The threshold in force: the last override that fits, else the policy's, else the metric's own."""
+    own = policy.thresholds.get(metric, SPECS[metric].threshold)
+    return _find_override(policy, case_id, metric) or own
+
+
+def find_pair_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
+    """The threshold of pairs: the last override that fits, else the policy's, else the metric's own.
+
+    A policy names every metric, so one that names a metric's default has said nothing about pairs.
+    """
+    spec = SPECS[metric]
+    stated = policy.thresholds.get(metric, spec.threshold)
+    own = spec.side_by_side if stated == spec.threshold else stated
+    return _find_override(policy, case_id, metric) or own
+
+
+def list_questions(
+    evidence: Evidence, policy: Policy, find: Callable[[Policy, str, Metric], Threshold] = find_threshold
+) -> Mapping[Metric, Question]:
+    """The metrics of a case that both sides have, each with the threshold that ``find`` finds."""
     questions = {}
     for metric in list_metrics(evidence):
         baseline = match_metric(SPECS[metric], evidence.stored).baseline
@@ -54,18 +73,17 @@ def list_questions(evidence: Evidence, policy: Policy) -> Mapping[Metric, Questi
                 metric=metric,
                 before=before,
                 after=after,
-                threshold=find_threshold(policy, evidence.case.id, metric),
+                threshold=find(policy, evidence.case.id, metric),
                 logs=summarize_logs(before, after) if noisy else None,
             )
     return questions
 
 
-def find_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
-    """The threshold in force: the last override that fits, else the policy's, else the metric's own."""
+def _find_override(policy: Policy, case_id: str, metric: Metric) -> Threshold | None:
     for override in reversed(policy.overrides):
         if override.metric is metric and fnmatchcase(case_id, override.case):
             return override.threshold
-    return policy.thresholds.get(metric, SPECS[metric].threshold)
+    return None
 
 
 def _takes_budget(question: Question) -> bool:

@@ -1,8 +1,8 @@
 """Screening of the noisy metrics: how large a change is, how sure, and whether it is suspect.
 
 All changes here are natural logarithms of candidate over baseline with + worse; for a metric where
-higher is better the ratio is turned around. A side-by-side stage can judge the same readings by
-its own pairs: what this module calls SUSPECT or CONVICTED is what is worth its time.
+higher is better the ratio is turned around. What this module calls SUSPECT or CONVICTED is worth
+the time of a side-by-side run, whose rule for its own readings is in :mod:`gate.decide.confirm`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def screen_change(reading: Reading, bar: Bar, shift: float = 0.0) -> Level:
     change = reading.change - shift
     sure = change > _compute_quantile(1 - SUSPECT_P, reading) * reading.error
     upper = change + _compute_quantile(CLEAR_CONFIDENCE, reading) * reading.error
-    if change > math.log1p(SUSPECT_CHANGE) and sure and upper > _compute_edge(reading, bar):
+    if change > math.log1p(SUSPECT_CHANGE) and sure and upper > compute_log_edge(reading, bar):
         return Level.SUSPECT
     return Level.CLEAR
 
@@ -134,7 +134,7 @@ def compute_detectable(reading: Reading, bar: Bar) -> float:
     noticed = max(
         math.log1p(SUSPECT_CHANGE),
         _compute_quantile(1 - SUSPECT_P, reading) * reading.error,
-        _compute_edge(reading, bar) - margin,
+        compute_log_edge(reading, bar) - margin,
     )
     return math.expm1(noticed + margin)
 
@@ -150,24 +150,24 @@ def compute_edge(threshold: Threshold, baseline: float) -> float:
     return max(threshold.relative, threshold.absolute / baseline)
 
 
-def make_change(reading: Reading, bar: Bar) -> Change:
+def compute_log_edge(reading: Reading, bar: Bar) -> float:
+    """The smallest log change that matters."""
+    return math.log1p(compute_edge(bar.threshold, reading.baseline))
+
+
+def make_change(reading: Reading, detectable: float) -> Change:
     """The change as fractions with its two-sided interval; + is worse."""
     half = _compute_interval_half(reading)
     return Change(
         centre=math.expm1(reading.change),
         low=math.expm1(reading.change - half),
         high=math.expm1(reading.change + half),
-        detectable=compute_detectable(reading, bar),
+        detectable=detectable,
     )
 
 
 def _compute_interval_half(reading: Reading) -> float:
     return _compute_quantile(1 - (1 - INTERVAL_CONFIDENCE) / 2, reading) * reading.error
-
-
-def _compute_edge(reading: Reading, bar: Bar) -> float:
-    """The smallest log change that matters."""
-    return math.log1p(compute_edge(bar.threshold, reading.baseline))
 
 
 def _compute_quantile(p: float, reading: Reading) -> float:

@@ -1,25 +1,37 @@
 """Judges a run: gather, screen, conclude.
 
-Screening and concluding are apart so that a side-by-side stage can stand between them: it replaces
-the comparisons of :func:`gate.decide.list_undecided` cases by what its pairs say.
+Screening and concluding are apart so that a side-by-side stage can stand between them:
+:func:`gate.decide.confirm_screening` replaces the suspects' comparisons by what their pairs say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gate.decide.accept import apply_acceptances
 from gate.decide.advice import list_next_steps, list_notes, note_difference, note_machine, write_headline
 from gate.decide.attribute import explain_case
 from gate.decide.compare import compare_case
 from gate.decide.evidence import Evidence, gather_evidence, match_metric
+from gate.decide.finding import Question
 from gate.decide.machine import Shifts, make_machine_shift
 from gate.decide.outcome import decide_outcome, is_judged
-from gate.decide.rules import list_questions, make_rules
+from gate.decide.rules import Rules, list_questions, make_rules
+from gate.decide.side_advice import note_pairs
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS
-from gate.records import Baseline, Comparison, Environment, Explanation, Policy, Provenance, Run, Verdict
+from gate.records import (
+    Baseline,
+    Comparison,
+    Environment,
+    Explanation,
+    Metric,
+    Policy,
+    Provenance,
+    Run,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +41,9 @@ class Screening:
     evidence: tuple[Evidence, ...]
     comparisons: tuple[Comparison, ...]
     shifts: Shifts
+    questions: tuple[Mapping[Metric, Question], ...] = ()  # as ``evidence``
+    rules: Rules | None = None  # by which the questions were judged
+    sides: Mapping[str, Evidence] = field(default_factory=dict)  # cases that ran in pairs, with the base
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
@@ -47,7 +62,9 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
     comparisons = tuple(
         row for one, posed in zip(evidence, questions, strict=True) for row in compare_case(one, posed, rules)
     )
-    return Screening(evidence=evidence, comparisons=comparisons, shifts=rules.shifts)
+    return Screening(
+        evidence=evidence, comparisons=comparisons, shifts=rules.shifts, questions=questions, rules=rules
+    )
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
@@ -67,6 +84,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         next_steps=list_next_steps(outcome, comparisons, policy),
         notes=(
             *list_notes(run, comparisons, used, policy),
+            *note_pairs(run),
             *note_difference(_find_other(screening.evidence), run.environment),
             *note_machine(machine, judged=judged),
         ),
@@ -89,7 +107,9 @@ def _explain_all(screening: Screening, comparisons: Iterable[Comparison]) -> tup
     return tuple(
         explanation
         for one in screening.evidence
-        for explanation in explain_case(one, rows.get(one.case.id, ()), screening.shifts)
+        for explanation in explain_case(
+            screening.sides.get(one.case.id, one), rows.get(one.case.id, ()), screening.shifts
+        )
     )
 
 

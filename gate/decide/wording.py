@@ -42,14 +42,17 @@ REASONS: Mapping[Reason, str] = {
 }
 
 
+_BEYOND = frozenset({Reason.BEYOND_BAR, Reason.CONFIRMED})
+
+
 def describe_finding(metric: Metric, finding: Finding, threshold: Threshold | None) -> str:
     """One sentence: values and change, then the reason, then the remark."""
     move = _describe_values(metric, finding)
     because = REASONS[finding.reason]
-    if finding.reason is Reason.BEYOND_BAR and threshold is not None:
-        because = f"beyond {describe_threshold(metric, threshold)}" + because.removeprefix(
-            "beyond the threshold"
-        )
+    if finding.reason in _BEYOND and threshold is not None:
+        because = because.replace("the threshold", describe_threshold(metric, threshold), 1)
+    if finding.reason is Reason.UNSETTLED and finding.change and SPECS[metric].family is Family.NOISY:
+        because += f", where {100 * finding.change.detectable:.1f} % would have been seen"
     remark = f" ({finding.remark})" if finding.remark else ""
     return f"{move}{because}{remark}."
 
@@ -91,6 +94,11 @@ def format_change(metric: Metric, change: Change) -> str:
     word = "worse" if change.centre > 0 else "better"
     interval = f"{100 * change.low:+.1f} % to {100 * change.high:+.1f} %"
     return f"{abs(100 * change.centre):.1f} % {word} (interval {interval}, + is worse)"
+
+
+def format_percent(fraction: float) -> str:
+    """A signed fraction in percent with one digit."""
+    return f"{round(100 * fraction, 1) + 0.0:+.1f} %"  # + 0.0 makes minus zero a plain one
 
 
 def _format_seconds(seconds: float) -> str:

@@ -4,7 +4,7 @@
 
     with open_lab(arm, settings, observe) as lab:
         duel = open_duel(lab, base_arm)
-        run = measure_pairs(duel, run, wanted, budget, save)
+        run = measure_pairs(duel, run, needs, limit_s, save)
 """
 
 from __future__ import annotations
@@ -17,13 +17,20 @@ from gate.errors import InterruptedRunError
 from gate.lab.events import CaseFailed, PairFinished, PairStarted, Progress, TrialSkipped
 from gate.lab.pairs import BASE, make_sides, measure_pair, open_base, plan_pair
 from gate.lab.process import defer_interrupts
-from gate.lab.runner import Budget, Lab, Save
+from gate.lab.runner import Lab, Save
 from gate.lab.schedule import compute_trial_s, predict_trial_s
 from gate.lab.trials import Bench
 from gate.protocol import Stage
 from gate.records import Arm, BaseArm, Case, Environment, Metric, Pairing, Provenance, Run
 
-Wanted = Mapping[str, Collection[Metric]]  # metrics that pairs are to measure, by case id
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Need:
+    """So many more pairs of a case, for these metrics."""
+
+    case_id: str
+    metrics: Collection[Metric]
+    more: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,18 +79,18 @@ def describe_base(duel: Duel, label: str, provenance: Provenance, cases: Sequenc
     return BaseArm(label=label, environment=duel.environment, provenance=provenance, cases=tuple(cases))
 
 
-def measure_pairs(duel: Duel, run: Run, wanted: Wanted, budget: Budget, save: Save) -> Run:
-    """Add pairs to some cases until each has ``budget.max_trials``, round-robin.
+def measure_pairs(duel: Duel, run: Run, needs: Sequence[Need], limit_s: float, save: Save) -> Run:
+    """Add the pairs that are needed, round-robin over the cases.
 
     A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
-    after ``budget.wall_s`` seconds of the run, by what its case took before, is not started.
+    after ``limit_s`` seconds of the run, by what its case took before, is not started.
 
     Raises:
         MachineError: A disk is full.
         InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
     """
-    slots = list_pair_slots(run, wanted, budget.max_trials)
-    clock = Clock(origin=time.monotonic() - run.wall_s, limit_s=budget.wall_s)
+    slots = list_pair_slots(run, needs)
+    clock = Clock(origin=time.monotonic() - run.wall_s, limit_s=limit_s)
     try:
         while slots:
             slot, expected_s = slots[0], predict_pair_s(run, slots[0].case)
@@ -102,19 +109,32 @@ def measure_pairs(duel: Duel, run: Run, wanted: Wanted, budget: Budget, save: Sa
     return run
 
 
-def list_pair_slots(run: Run, wanted: Wanted, pairs: int) -> tuple[PairSlot, ...]:
-    """Order the pairs that are still to be measured: pair 1 of every case before pair 2 of any. Pure."""
+def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
+    """Order the pairs to be measured: a first one of every case before a second of any. Pure."""
     base = {case.id: case for case in run.base.cases} if run.base else {}
+    cases = {case.id: case for case in run.cases}
     failed = {failure.case_id for failure in run.failures}
-    taken = {(trial.case_id, trial.index) for trial in run.trials if trial.pairing is not Pairing.ALONE}
+    open_needs = [
+        need for need in needs if need.case_id not in failed and is_paired(cases[need.case_id], base)
+    ]
     return tuple(
-        PairSlot(case=case, base_case=base[case.id], index=index, metrics=wanted[case.id])
-        for index in range(1, pairs + 1)
-        for case in run.cases
-        if wanted.get(case.id)
-        and case.id not in failed
-        and (case.id, index) not in taken
-        and is_paired(case, base)
+        PairSlot(
+            case=cases[need.case_id],
+            base_case=base[need.case_id],
+            index=count_pairs(run, need.case_id) + step,
+            metrics=need.metrics,
+        )
+        for step in range(1, max((need.more for need in open_needs), default=0) + 1)
+        for need in open_needs
+        if step <= need.more
+    )
+
+
+def count_pairs(run: Run, case_id: str) -> int:
+    """Count the pairs of a case."""
+    return sum(
+        trial.case_id == case_id and trial.pairing is not Pairing.ALONE and trial.arm == BASE
+        for trial in run.trials
     )
 
 

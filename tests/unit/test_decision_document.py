@@ -33,8 +33,16 @@ def read_table(text: str, first_column: str) -> list[list[str]]:
 
 def test_constants_are_those_of_the_code() -> None:
     """Every constant is in the table with its value and a reason, and there is no other."""
-    stated = {name: float(value) for name, value, reason in read_table(DECISION, "constant") if reason}
-    coded = {name: float(value) for name, value in vars(constants).items() if name.isupper()}
+    stated = {
+        name: [float(part) for part in value.split(",")]
+        for name, value, reason in read_table(DECISION, "constant")
+        if reason
+    }
+    coded = {
+        name: [float(part) for part in (value if isinstance(value, tuple) else (value,))]
+        for name, value in vars(constants).items()
+        if name.isupper()
+    }
     assert stated == coded
 
 
@@ -46,11 +54,11 @@ def test_constants_in_the_prose_exist() -> None:
 
 
 def test_thresholds_are_those_of_the_code() -> None:
-    """Every metric is in the table with its family, role and both thresholds."""
+    """Every metric is in the table with its family, role and both thresholds, alone and side by side."""
     table = DECISION.split("## 12. Thresholds")[1]
     stated = {
-        metric: (family, role, float(relative), float(absolute.split()[0]))
-        for metric, family, role, relative, absolute in read_table(table, "metric")
+        metric: (family, role, float(relative), float(absolute.split()[0]), float(paired))
+        for metric, family, role, relative, absolute, paired in read_table(table, "metric")
     }
     coded = {
         str(metric): (
@@ -58,10 +66,12 @@ def test_thresholds_are_those_of_the_code() -> None:
             spec.role.value,
             spec.threshold.relative,
             spec.threshold.absolute,
+            spec.side_by_side.relative,
         )
         for metric, spec in SPECS.items()
     }
     assert stated == coded
+    assert all(spec.side_by_side.absolute == spec.threshold.absolute for spec in SPECS.values())
 
 
 @pytest.mark.parametrize("reason", list(Reason))

@@ -66,7 +66,7 @@ def test_lower_speedup_is_worse() -> None:
     """A speedup that falls from 2x to 1x is ln 2 worse, told as 100 %."""
     reading = read([2.0] * 5, [1.0] * 3, metric=Metric.WARM_SPEEDUP)
     assert pytest.approx(math.log(2)) == reading.change
-    assert pytest.approx(1.0) == make_change(reading, BAR).centre
+    assert pytest.approx(1.0) == make_change(reading, 0.1).centre
 
 
 def test_conviction_needs_its_lower_bound_beyond_the_threshold() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gate.lab.pairs import Sides, make_sides, measure_pair, open_base, plan_pair
-from gate.lab.side_by_side import list_pair_slots, predict_pair_s
+from gate.lab.side_by_side import Need, list_pair_slots, predict_pair_s
 from gate.lab.trials import Bench
 from gate.lab.turns import make_turn_order, parse_ready
 from gate.protocol import WorkerRole
@@ -161,13 +161,15 @@ def make_run(cases: tuple[Case, ...], base: tuple[Case, ...], trials: tuple[Tria
     return Run(cases=cases, environment=environment, provenance=provenance, base=arm, trials=trials)
 
 
-def test_pairs_are_ordered_round_robin_and_taken_ones_left_out(make_case: MakeCase) -> None:
-    """Pair 1 of every case comes before pair 2 of any; what a resumed run has is not repeated."""
+def test_pairs_are_ordered_round_robin_after_those_there(make_case: MakeCase) -> None:
+    """One more pair of every case comes before a second of any; indices go on where they stopped."""
     one, two = make_case(name="one"), make_case(name="two")
-    taken = Trial(case_id=one.id, index=1, pairing=Pairing.LIVE)
-    run = make_run((one, two), (one, two), (taken, Trial(case_id=two.id, index=1)))
-    slots = list_pair_slots(run, {one.id: LATENCY, two.id: LATENCY}, 2)
-    assert [("two", 1), ("one", 2), ("two", 2)] == [(slot.case.model, slot.index) for slot in slots]
+    taken = Trial(case_id=one.id, index=1, arm="base", pairing=Pairing.LIVE)
+    alone = Trial(case_id=two.id, index=1)
+    run = make_run((one, two), (one, two), (taken, replace(taken, arm="head"), alone))
+    needs = [Need(case_id=one.id, metrics=LATENCY, more=1), Need(case_id=two.id, metrics=LATENCY, more=2)]
+    slots = list_pair_slots(run, needs)
+    assert [("one", 2), ("two", 1), ("two", 2)] == [(slot.case.model, slot.index) for slot in slots]
 
 
 def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
@@ -175,8 +177,8 @@ def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
     same, changed, new, failed = (make_case(name=name) for name in ("same", "changed", "new", "failed"))
     run = make_run((same, changed, new, failed), (same, replace(changed, definition="other"), failed))
     failure = CaseFailure(case_id=failed.id, trial=1, kind=FailureKind.CRASH, stage="build", message="")
-    wanted = {case.id: LATENCY for case in run.cases}
-    slots = list_pair_slots(replace(run, failures=(failure,)), wanted, 1)
+    needs = [Need(case_id=case.id, metrics=LATENCY, more=1) for case in run.cases]
+    slots = list_pair_slots(replace(run, failures=(failure,)), needs)
     assert ["same"] == [slot.case.model for slot in slots]
 
 

@@ -1,0 +1,111 @@
+"""``ab``: two arms side by side on this machine, code or stack or one after the other."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gate.cli.output import print_verdict, save_reports
+from gate.cli.setup import Request, load_policy, load_request, place_lab
+from gate.cli.side_by_side import RUN_FILE, Limit, add_base, note_sources, settle_pairs
+from gate.codec import load_run, save_run
+from gate.config import Config
+from gate.decide import FailOn, compute_exit_code, decide_side_by_side
+from gate.errors import ExitCode
+from gate.lab.arms import ArmOptions, ArmSources, open_arms
+from gate.lab.resume import carry_over
+from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab
+from gate.lab.side_by_side import Duel, is_paired, open_duel
+from gate.records import Outcome, Policy, Run, Verdict
+from gate.report.progress import show_progress
+
+# Which factor of a two-by-two run a directory below ``out`` is about.
+STACK, CODE = "stack", "code"
+_STRENGTH = tuple(Outcome)  # strongest first
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Factor:
+    """One question: what to hold against what, and where its files go."""
+
+    name: str  # empty where there is only one
+    arms: ArmOptions
+    out: Path
+
+
+def run_ab(options: Namespace) -> ExitCode:
+    """Measure two arms in pairs and judge head against base; nothing stored is needed."""
+    request = load_request(options)
+    policy = load_policy(request.config)
+    verdicts = []
+    for factor in list_factors(options, request.config):
+        if factor.name:
+            print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
+        verdict = _compare_arms(options, request, policy, factor)
+        save_reports(verdict, factor.out)
+        print_verdict(verdict, compute_exit_code(verdict.outcome, FailOn(options.fail_on)), options)
+        verdicts.append(verdict)
+    strongest = min((verdict.outcome for verdict in verdicts), key=_STRENGTH.index)
+    return compute_exit_code(strongest, FailOn(options.fail_on))
+
+
+_FACTORS = {
+    STACK: "the base's code on both interpreters",
+    CODE: "both codes on head's interpreter",
+}
+
+
+def list_factors(options: Namespace, config: Config) -> tuple[Factor, ...]:
+    """List what must be compared: code, or stack, or one after the other.
+
+    Where both change at once, the stack is compared on the base's code and the code on head's stack, so
+    that a change is charged to one of them.
+    """
+    asked = ArmOptions(
+        directory=config.directory,
+        base=options.base or "",
+        head=options.head or "",
+        base_python=options.base_python or "",
+        head_python=options.head_python or "",
+    )
+    if not (asked.base and (asked.base_python or asked.head_python)):
+        return (Factor(name="", arms=asked, out=config.out),)
+    stack = replace(asked, head=asked.base)
+    code = replace(asked, base_python=asked.head_python)
+    return (
+        Factor(name=STACK, arms=stack, out=config.out / STACK),
+        Factor(name=CODE, arms=code, out=config.out / CODE),
+    )
+
+
+def _compare_arms(options: Namespace, request: Request, policy: Policy, factor: Factor) -> Verdict:
+    config = replace(request.config, out=factor.out)
+    with ExitStack() as stack:
+        observe = stack.enter_context(show_progress(quiet=options.quiet))
+        sources = stack.enter_context(open_arms(factor.arms))
+        note_sources(sources, observe)
+        lab = stack.enter_context(open_lab(*place_lab(config, sources.head.arm), observe))
+        duel = open_duel(lab, sources.base.arm)
+        run = _begin_run(duel, sources, replace(request, config=config), resume=options.resume)
+        run = _measure_unpaired(lab, run, config)
+        run = settle_pairs(duel, run, policy, Limit(wall_s=60 * options.minutes, out=config.out))
+    return decide_side_by_side(run, policy)
+
+
+def _begin_run(duel: Duel, sources: ArmSources, request: Request, *, resume: bool) -> Run:
+    config = request.config
+    previous = load_run(config.out / RUN_FILE) if resume else None
+    run = make_run(duel.lab, request.cases, config.select, 0)
+    run = add_base(duel, replace(run, provenance=sources.head.provenance), sources.base, config)
+    return carry_over(run, previous) if previous else run
+
+
+def _measure_unpaired(lab: Lab, run: Run, config: Config) -> Run:
+    """Measure the cases that have no counterpart on their own: what is new must run too."""
+    base = {case.id: case for case in run.base.cases} if run.base else {}
+    alone = {case.id for case in run.cases if not is_paired(case, base)}
+    path = config.out / RUN_FILE
+    budget = Budget(max_trials=1, wall_s=float("inf"))
+    return extend_run(lab, run, alone, budget, lambda current: save_run(current, path))

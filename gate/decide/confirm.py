@@ -1,0 +1,101 @@
+"""Judges a noisy metric by side-by-side pairs: confirmed, acquitted or unsettled.
+
+The pairs were run to confirm, so the bar is another than the screen's: the lower bound must be above
+no change, and the estimate above the threshold. No sitting stands between the arms.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import replace
+
+from gate.decide.constants import CLEAR_CONFIDENCE, MAX_FURTHER_PAIRS, MIN_CONFIRMING_PAIRS
+from gate.decide.pairs import Paired
+from gate.decide.screen import Bar, Reading, compute_log_edge, is_estimated_beyond, mirror_reading
+from gate.decide.stats import (
+    Variance,
+    compute_hodges_lehmann,
+    compute_logs,
+    compute_mean,
+    compute_variance,
+    moderate_variance,
+)
+from gate.decide.student import compute_t_quantile
+from gate.metrics import SPECS
+from gate.records import Reason, Status
+
+# Variance of the Hodges-Lehmann estimate over that of the mean, for many normal values.
+_POOLING_LOSS = math.pi / 3
+
+
+def read_pairs(paired: Paired, prior: Variance) -> Reading:
+    """Pool the pairs' changes robustly; the standard error is s sqrt(pi / 3 / P), s^2 moderated."""
+    noise = moderate_variance(compute_variance(paired.changes), prior)
+    count = len(paired.changes)
+    return Reading(
+        metric=paired.metric,
+        change=compute_hodges_lehmann(paired.changes),
+        error=_compute_error(noise, count),
+        df=noise.df,
+        noise=noise,
+        baseline=math.exp(compute_mean(compute_logs(paired.base))),
+        direction=-1.0 if SPECS[paired.metric].higher_is_better else 1.0,
+        trials=count,
+        baseline_trials=count,
+    )
+
+
+def decide_pairs(reading: Reading, bar: Bar) -> tuple[Status, Reason]:
+    """Status of a metric by its pairs alone; before the last look, UNSETTLED asks for more of them."""
+    if is_confirmed(reading, bar):
+        return Status.REGRESSED, Reason.CONFIRMED
+    if is_confirmed(mirror_reading(reading), bar):
+        return Status.IMPROVED, Reason.CONFIRMED
+    if is_excluded(reading, bar):
+        return Status.UNCHANGED, Reason.ACQUITTED
+    return Status.INCONCLUSIVE, Reason.UNSETTLED
+
+
+def is_confirmed(reading: Reading, bar: Bar) -> bool:
+    """Whether a worsening is certain within the error budget and estimated beyond the threshold."""
+    if reading.trials < MIN_CONFIRMING_PAIRS:
+        return False
+    lower = reading.change + compute_t_quantile(bar.alpha, reading.df) * reading.error
+    return lower > 0 and is_estimated_beyond(reading, bar)
+
+
+def is_excluded(reading: Reading, bar: Bar) -> bool:
+    """Whether a worsening that matters is excluded with CLEAR_CONFIDENCE."""
+    upper = reading.change + compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error
+    return upper < compute_log_edge(reading, bar)
+
+
+def compute_pair_detectable(reading: Reading, bar: Bar) -> float:
+    """Smallest true change, as a fraction, that would have been confirmed in 95 % of cases.
+
+    A change is confirmed when its estimate exceeds the threshold and t(1 - alpha) standard errors;
+    a true change t(.95) standard errors above that does.
+    """
+    needed = max(compute_log_edge(reading, bar), -compute_t_quantile(bar.alpha, reading.df) * reading.error)
+    return math.expm1(needed + compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error)
+
+
+def compute_further_pairs(reading: Reading, bar: Bar) -> int | None:
+    """Pairs that would settle it if estimate and noise stayed; ``None`` beyond MAX_FURTHER_PAIRS."""
+    further = range(1, MAX_FURTHER_PAIRS + 1)
+    position = bisect_left(further, True, key=lambda more: _is_settled(_extend_reading(reading, more), bar))
+    return further[position] if position < len(further) else None
+
+
+def _is_settled(reading: Reading, bar: Bar) -> bool:
+    return decide_pairs(reading, bar)[0] is not Status.INCONCLUSIVE
+
+
+def _extend_reading(reading: Reading, more: int) -> Reading:
+    count = reading.trials + more
+    return replace(reading, trials=count, df=reading.df + more, error=_compute_error(reading.noise, count))
+
+
+def _compute_error(noise: Variance, pairs: int) -> float:
+    return math.sqrt(noise.value * _POOLING_LOSS / pairs)

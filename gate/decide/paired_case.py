@@ -1,0 +1,173 @@
+"""One comparison per case and metric by pairs: their own rule for the noisy, the families' for the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gate.decide.compare import find_unreadable, judge_steady, list_comparisons
+from gate.decide.confirm import (
+    compute_further_pairs,
+    compute_pair_detectable,
+    decide_pairs,
+    read_pairs,
+)
+from gate.decide.constants import (
+    LIVE_PAIR_SD,
+    LOOKS,
+    MIN_CONFIRMING_PAIRS,
+    MIN_DF_FOR_PAIR_PRIOR,
+    PAIR_PRIOR_DF,
+    SHARED_SHARE,
+    TURNS_PAIR_SD,
+    UNCORROBORATED_THRESHOLDS,
+)
+from gate.decide.controls import COMPILE_TIMES, Controls, is_corroborated
+from gate.decide.exact import temper_memory_ratio
+from gate.decide.finding import Finding, Question
+from gate.decide.noisy import estimate_arms, temper_speedup
+from gate.decide.proxies import compute_calls_change, has_traces
+from gate.decide.screen import Bar, Reading, is_beyond, is_significant, make_change
+from gate.decide.sides import Side
+from gate.decide.stats import Variance, compute_prior, compute_variance
+from gate.decide.wording import format_percent
+from gate.metrics import SPECS, Family, Role
+from gate.records import Comparison, Metric, Policy, Reason, Status
+
+# The noisy metrics that can fail a verdict by themselves; the speedup only follows compiled latency.
+LEADING = tuple(
+    metric
+    for metric, spec in SPECS.items()
+    if spec.role is Role.DECIDES and spec.family is Family.NOISY and metric is not Metric.WARM_SPEEDUP
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairRules:
+    """What judging one case by pairs needs from all the others."""
+
+    alpha: float  # one-sided, of each leading metric at each look
+    priors: Mapping[tuple[Metric, bool], Variance]  # of a metric in live pairs, and in others
+
+
+def make_pair_rules(sides: Sequence[Side], policy: Policy, tests: int) -> PairRules:
+    """Divide the error budget over so many metrics and all looks, and learn the noise of pairs."""
+    known: dict[tuple[Metric, bool], list[Variance]] = {}
+    for paired in (one for side in sides for one in side.paired.values()):
+        known.setdefault((paired.metric, paired.is_live), []).append(compute_variance(paired.changes))
+    return PairRules(
+        alpha=policy.error_budget / (max(tests, 1) * len(LOOKS)),
+        priors={key: _make_prior(variances, is_live=key[1]) for key, variances in known.items()},
+    )
+
+
+def compare_paired(side: Side, rules: PairRules) -> tuple[Comparison, ...]:
+    """All comparisons of one case with the base's trials beside it."""
+    readings = {
+        metric: read_pairs(paired, rules.priors[metric, paired.is_live])
+        for metric, paired in side.paired.items()
+        if metric in side.questions
+    }
+    controls = Controls(
+        eager=readings.get(Metric.EAGER_LATENCY),
+        speedup=readings.get(Metric.WARM_SPEEDUP),
+        calls=compute_calls_change(side.questions),
+        traces=has_traces(side.evidence, side.questions),
+    )
+    findings = {
+        metric: _judge_metric(question, readings.get(metric), rules, controls)
+        for metric, question in side.questions.items()
+    }
+    return list_comparisons(side.evidence, side.questions, _temper(findings, controls))
+
+
+def _make_prior(variances: Sequence[Variance], *, is_live: bool) -> Variance:
+    sd = LIVE_PAIR_SD if is_live else TURNS_PAIR_SD
+    assumed = Variance(value=sd**2, df=PAIR_PRIOR_DF)
+    if sum(one.df for one in variances) < MIN_DF_FOR_PAIR_PRIOR:
+        return assumed
+    learned = compute_prior(variances, assumed)
+    return replace(learned, df=min(learned.df, PAIR_PRIOR_DF))
+
+
+def _judge_metric(
+    question: Question, reading: Reading | None, rules: PairRules, controls: Controls
+) -> Finding:
+    if question.spec.family is not Family.NOISY:
+        return _demand_repeat(question, judge_steady(question))
+    if reading is None:
+        return replace(find_unreadable(question), pairs=min(len(question.before), len(question.after)))
+    return _judge_reading(reading, Bar(alpha=rules.alpha, threshold=question.threshold), controls)
+
+
+def _demand_repeat(question: Question, finding: Finding) -> Finding:
+    """A change of a counter, of memory or of drift stands once it was seen again."""
+    pairs = min(len(question.before), len(question.after))
+    moved = finding.status in {Status.REGRESSED, Status.IMPROVED}
+    if not moved or pairs >= MIN_CONFIRMING_PAIRS:
+        return replace(finding, pairs=pairs)
+    remark = "seen in one pair, and not yet again"
+    return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, remark=remark, pairs=pairs)
+
+
+def _judge_reading(reading: Reading, bar: Bar, controls: Controls) -> Finding:
+    status, reason = decide_pairs(reading, bar)
+    if reading.metric in COMPILE_TIMES and not is_corroborated(controls):
+        status, reason = _doubt_compile(reading, bar, (status, reason))
+    before, after = estimate_arms(reading)
+    return Finding(
+        status=status,
+        reason=reason,
+        baseline=before,
+        candidate=after,
+        change=make_change(reading, compute_pair_detectable(reading, bar)),
+        remark=_describe_pairs(reading, bar, (status, reason), controls),
+        pairs=reading.trials,
+    )
+
+
+def _doubt_compile(reading: Reading, bar: Bar, found: tuple[Status, Reason]) -> tuple[Status, Reason]:
+    """A longer compile that did no more work that can be counted, as against a stored baseline."""
+    status, _ = found
+    if status is Status.REGRESSED and not is_beyond(reading, bar, 0.0, UNCORROBORATED_THRESHOLDS):
+        return Status.INCONCLUSIVE, Reason.UNCORROBORATED
+    if status is Status.INCONCLUSIVE and reading.change <= math.log1p(bar.threshold.relative):
+        return Status.UNCHANGED, Reason.ACQUITTED
+    return found
+
+
+def _temper(findings: dict[Metric, Finding], controls: Controls) -> dict[Metric, Finding]:
+    """Let ratios stand only as far as what they are ratios of carries them."""
+    speedup, latency = findings.get(Metric.WARM_SPEEDUP), findings.get(Metric.COMPILED_LATENCY)
+    if speedup is not None:
+        tempered = temper_speedup(speedup, latency, controls)
+        reason = tempered.reason if tempered is speedup else _TEMPERED.get(tempered.reason, tempered.reason)
+        findings[Metric.WARM_SPEEDUP] = replace(tempered, reason=reason)
+    if Metric.MEMORY_RATIO in findings:
+        peak = findings.get(Metric.PEAK_MEMORY)
+        findings[Metric.MEMORY_RATIO] = temper_memory_ratio(findings[Metric.MEMORY_RATIO], peak)
+    return findings
+
+
+# What tempering says of a stored comparison, in the words of pairs.
+_TEMPERED = {Reason.SUSPECT: Reason.UNSETTLED, Reason.BELOW_THRESHOLD: Reason.ACQUITTED}
+
+
+def _describe_pairs(reading: Reading, bar: Bar, found: tuple[Status, Reason], controls: Controls) -> str:
+    status, reason = found
+    if reason is Reason.UNSETTLED:
+        further = compute_further_pairs(reading, bar)
+        if further is None:
+            return "so near its threshold, no likely number of pairs settles it"
+        return f"if it stays so, {further} more {'pair settles' if further == 1 else 'pairs settle'} it"
+    if status is Status.REGRESSED and reading.metric is Metric.COMPILED_LATENCY and controls.eager:
+        return _describe_eager(reading, controls.eager)
+    return ""
+
+
+def _describe_eager(latency: Reading, eager: Reading) -> str:
+    """Whether eager moved too: side by side that is no machine, but something both share."""
+    if is_significant(eager) and eager.change >= SHARED_SHARE * latency.change:
+        return f"eager moved too, by {format_percent(math.expm1(eager.change))}: what both share got slower"
+    return f"eager moved by {format_percent(math.expm1(eager.change))}"

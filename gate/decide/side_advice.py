@@ -1,0 +1,98 @@
+"""What a verdict by pairs says to its reader besides the comparisons: headline, next steps and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gate.decide.advice import count_noun, note_expired, suggest_acceptance, write_ab
+from gate.decide.pairs import BASE_ARM, list_pairs
+from gate.metrics import SPECS
+from gate.records import BaseArm, Comparison, Metric, Outcome, Policy, Reason, Run, Status, Verdict
+
+# So many commands are spelled out.
+_MAX_NAMED = 3
+
+
+def write_pair_headline(verdict: Verdict, base: BaseArm | None) -> str:
+    """The headline, saying what head was held against."""
+    label = base.label if base else "the base"
+    if verdict.outcome is Outcome.NOTHING_COMPARED:
+        return f"{count_noun(len(verdict.cases), 'case')} measured, none could be held against {label}."
+    return f"Against {label}: {verdict.headline[:1].lower()}{verdict.headline[1:]}"
+
+
+def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[str, ...]:
+    """Commands to run next, the most pressing first."""
+    deciding = [one for one in verdict.comparisons if one.decides]
+    broken = _list_cases(deciding, {Status.FAILED, Status.MISSING})
+    regressed = [one for one in deciding if one.status is Status.REGRESSED]
+    open_cases = _list_cases(deciding, {Status.INCONCLUSIVE})
+    steps = []
+    if broken:
+        steps.append(f"See the log of the failed cases, mend and run: {write_ab(broken)}")
+    steps += [suggest_acceptance(one, policy) for one in regressed][:_MAX_NAMED]
+    if open_cases:
+        steps.append(f"Quiet the machine and compare the rest again: {write_ab(open_cases)}")
+    if any(one.reason is Reason.BASE_FAILED for one in deciding):
+        steps.append("See the log of the base's cases: what could not be measured there was not judged.")
+    return tuple(steps)
+
+
+def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[str, ...]:
+    """What a reader must know to trust a verdict by pairs no further than it goes."""
+    label = run.base.label if run.base else "the base"
+    return (
+        *([] if run.finished else ["The run was stopped before its end."]),
+        *note_pairs(run),
+        *_note_base_failures(run, label),
+        *_note_unjudged(verdict.comparisons, label),
+        *note_expired(verdict.comparisons, policy),
+    )
+
+
+def note_pairs(run: Run) -> tuple[str, ...]:
+    """What ran side by side with what, and how."""
+    pairs = [pair for found in list_pairs(run).values() for pair in found]
+    if run.base is None or not pairs:
+        return ()
+    cases = len({pair.head.case_id for pair in pairs})
+    live = sum(pair.is_live for pair in pairs)
+    turns = f", {len(pairs) - live} of them one process after the other" if live < len(pairs) else ""
+    many = f"{count_noun(len(pairs), 'pair')} of {count_noun(cases, 'case')}{turns}"
+    return (f"Held against {run.base.label} side by side on this machine: {many}.",)
+
+
+def _list_cases(rows: Iterable[Comparison], statuses: set[Status]) -> list[str]:
+    return [one.case_id for one in rows if one.status in statuses]
+
+
+def _note_base_failures(run: Run, label: str) -> list[str]:
+    failed = dict.fromkeys(failure.case_id for failure in run.failures if failure.arm == BASE_ARM)
+    if not failed:
+        return []
+    return [f"{label} failed in {count_noun(len(failed), 'case')}: {', '.join(failed)}."]
+
+
+def _note_unjudged(rows: Sequence[Comparison], label: str) -> list[str]:
+    """Deciding metrics that were only measured, by reason."""
+    unjudged = [one for one in rows if one.decides and one.status in {Status.NEW, Status.NOT_COMPARABLE}]
+    notes = []
+    for reason, text in _UNJUDGED.items():
+        found = [one for one in unjudged if one.reason is reason]
+        if found:
+            metrics = ", ".join(metric for metric in SPECS if _has_metric(found, metric))
+            cases = count_noun(len({one.case_id for one in found}), "case")
+            notes.append(f"Measured, not judged, in {cases}: {metrics}. {label} {text}.")
+    return notes
+
+
+def _has_metric(rows: Iterable[Comparison], metric: Metric) -> bool:
+    return any(one.metric is metric for one in rows)
+
+
+_UNJUDGED = {
+    Reason.NO_BASELINE: "does not have them",
+    Reason.BASE_FAILED: "could not be measured on them",
+    Reason.STALE_DEFINITION: "defines these cases otherwise",
+    Reason.NOT_RECORDED: "did not measure these metrics",
+}

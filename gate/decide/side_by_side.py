@@ -1,0 +1,87 @@
+"""Lets side-by-side pairs decide: for the suspects of a screening, or for a whole plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gate.decide.machine import Shifts
+from gate.decide.paired_case import compare_paired
+from gate.decide.side_advice import list_pair_notes, list_pair_steps, write_pair_headline
+from gate.decide.suspects import Suspect, gather_judged, list_suspects
+from gate.decide.verdict import Screening, conclude_verdict
+from gate.records import Comparison, Metric, Policy, Reason, Run, Status, Verdict
+
+Key = tuple[str, Metric]
+_SUSPICIOUS = frozenset({Status.REGRESSED, Status.INCONCLUSIVE})
+
+
+def judge_pairs(
+    run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
+) -> tuple[Comparison, ...]:
+    """Compare head with base by pairs: every metric of the suspects' cases, or of the whole plan."""
+    sides, rules = gather_judged(run, policy, suspects)
+    return tuple(row for side in sides for row in compare_paired(side, rules))
+
+
+def confirm_screening(screening: Screening, run: Run, policy: Policy) -> Screening:
+    """Replace what the screen said of its suspects by what their pairs with the base say.
+
+    Where no pair came back the screen's finding stays, and says that it is not confirmed.
+    """
+    suspects = list_suspects(screening)
+    if run.base is None or not suspects:
+        return screening
+    sides, rules = gather_judged(run, policy, suspects)
+    rows = {(row.case_id, row.metric): row for side in sides for row in compare_paired(side, rules)}
+    wanted = {one.case_id: one.metrics for one in suspects}
+    comparisons = tuple(
+        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted.get(row.case_id, ()))
+        for row in screening.comparisons
+    )
+    paired = {side.evidence.case.id: side.evidence for side in sides if side.paired}
+    return replace(screening, comparisons=comparisons, sides=paired)
+
+
+def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
+    """Judge a run in which every case ran in pairs with the base; nothing stored is needed."""
+    sides, rules = gather_judged(run, policy)
+    screening = Screening(
+        evidence=tuple(side.evidence for side in sides),
+        comparisons=tuple(row for side in sides for row in compare_paired(side, rules)),
+        shifts=Shifts(),
+    )
+    verdict = conclude_verdict(run, screening, policy)
+    return replace(
+        verdict,
+        headline=write_pair_headline(verdict, run.base),
+        next_steps=list_pair_steps(verdict, policy),
+        notes=list_pair_notes(run, verdict, policy),
+    )
+
+
+def _confirm_row(row: Comparison, paired: Comparison | None, wanted: Sequence[Metric]) -> Comparison:
+    """The pairs' comparison where there is one that should count, else the screen's."""
+    asked = row.metric in wanted
+    follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
+    if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row)):
+        return paired
+    if asked and row.status in _SUSPICIOUS:
+        because = _UNCONFIRMED.get(paired.reason, _NO_PAIR) if paired else _NO_PAIR
+        return replace(row, sentence=f"{row.sentence} Not confirmed side by side: {because}.")
+    return row
+
+
+def _is_unjudged(row: Comparison) -> bool:
+    """Whether nothing stored was held against it: at most an absolute limit."""
+    alone = row.reason is Reason.LIMIT_EXCEEDED and row.baseline is None
+    return alone or row.status in {Status.NEW, Status.NOT_COMPARABLE}
+
+
+_NO_PAIR = "no pair came back"
+_UNCONFIRMED: Mapping[Reason, str] = {
+    Reason.BASE_FAILED: "the base could not be measured",
+    Reason.NO_BASELINE: "the base does not have this case",
+    Reason.STALE_DEFINITION: "the base defines this case otherwise",
+    Reason.NOT_RECORDED: "the base does not have this metric",
+}
