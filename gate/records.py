@@ -336,6 +336,17 @@ class Acceptance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Quarantine:
+    """A case, or one metric of it, that is measured and shown and does not decide, until a date."""
+
+    case: str  # case id or glob
+    metric: Metric | None  # None: the whole case, its failures included
+    owner: str
+    reason: str
+    expires: str  # ISO date; the day itself still counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Threshold:
     """The smallest change that is worth a human: both parts must be exceeded."""
 
@@ -360,6 +371,7 @@ class Policy:
     thresholds: Mapping[Metric, Threshold]
     overrides: tuple[Override, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()
+    quarantine: tuple[Quarantine, ...] = ()
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
@@ -401,6 +413,7 @@ class Comparison:
     change: Change | None = None
     threshold: Threshold | None = None
     pairs: int = 0  # side-by-side pairs that decided; 0: a stored baseline did
+    quarantined: bool = False  # it would decide, but for a quarantine in force
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

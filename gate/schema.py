@@ -18,7 +18,8 @@ from enum import EnumMeta, StrEnum
 from pathlib import Path
 from typing import Any, cast
 
-from gate.codec import BASELINE, RUN, VERDICT, FileKind, encode, write_atomic
+from gate.calibration import Calibration
+from gate.codec import BASELINE, CALIBRATION, RUN, VERDICT, FileKind, encode, write_atomic
 from gate.entries import AcceptedFile, GateFile, RegistryFile
 from gate.errors import UsageError
 from gate.records import Baseline, Run, Verdict
@@ -31,6 +32,7 @@ _ROOTS: Mapping[str, tuple[type, FileKind | None]] = {
     "run": (Run, RUN),
     "verdict": (Verdict, VERDICT),
     "baseline": (Baseline, BASELINE),
+    "calibration": (Calibration, CALIBRATION),
 }
 _SCALARS: Mapping[Any, dict[str, object]] = {
     str: {"type": "string"},

@@ -23,8 +23,10 @@ exit codes:
 """
 FORMATS = ("text", "markdown", "json", "junit")
 COMMENTS = ("always", "on-change", "on-failure", "never")
+CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
+CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
 FAIL_ON = ("inconclusive", "regression", "never")
-SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted")
+SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted", "calibration")
 
 
 class UsageParser(argparse.ArgumentParser):
@@ -114,6 +116,27 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
         "--minutes", type=float, default=60.0, metavar="M", help="start no pair after so many (default: 60)"
     )
     add_fail_on(parser)
+
+
+def _add_calibrate(parser: argparse.ArgumentParser) -> None:
+    add_measuring(parser)
+    parser.add_argument(
+        "--pairs",
+        type=parse_count,
+        default=CALIBRATION_PAIRS,
+        metavar="P",
+        help=f"pairs of each case with itself (default: {CALIBRATION_PAIRS})",
+    )
+    parser.add_argument(
+        "--requests",
+        type=parse_count,
+        default=CALIBRATION_REQUESTS,
+        metavar="N",
+        help=f"pull requests to simulate from the trials (default: {CALIBRATION_REQUESTS})",
+    )
+    parser.add_argument(
+        "--run", dest="run_file", metavar="FILE", help="measure nothing: take the trials of this run.json"
+    )
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
@@ -227,6 +250,13 @@ def _add_publish(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
 
 
+def parse_count(text: str) -> int:
+    """Parse a number of things, 0 included."""
+    if not text.isdecimal() or len(text) > 6:  # noqa: PLR2004 - a million is a slip of the finger
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 999999")
+    return int(text)
+
+
 def parse_key(text: str) -> str:
     """Parse a comment's key, which stands in the comment's first line."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", text):
@@ -269,6 +299,13 @@ COMMANDS = (
         example="compile-gate baseline refresh --trials 5",
         run="gate.cli.baseline:run_baseline",
         add_arguments=_add_baseline,
+    ),
+    Command(
+        name="calibrate",
+        summary="measure unchanged code often: noise, unstable cases, what the gate can see here",
+        example="compile-gate calibrate --select 'bert/*' --trials 12",
+        run="gate.cli.calibrate:run_calibrate",
+        add_arguments=_add_calibrate,
     ),
     Command(
         name="report",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gate.records import Acceptance, Comparison, Policy, Reason, Status
+from gate.records import Acceptance, Comparison, Policy, Quarantine, Reason, Status
 
 
 def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
@@ -27,9 +27,9 @@ def list_expired(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Acc
     )
 
 
-def is_in_force(acceptance: Acceptance, policy: Policy) -> bool:
-    """Whether the acceptance still counts today; its last day does. Without a date of today it does not."""
-    return bool(policy.today) and policy.today <= acceptance.expires
+def is_in_force(entry: Acceptance | Quarantine, policy: Policy) -> bool:
+    """Whether the entry still counts today; its last day does. Without a date of today it does not."""
+    return bool(policy.today) and policy.today <= entry.expires
 
 
 def fits(acceptance: Acceptance, comparison: Comparison) -> bool:

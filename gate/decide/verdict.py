@@ -17,6 +17,7 @@ from gate.decide.evidence import Evidence, gather_evidence, match_metric
 from gate.decide.finding import Question
 from gate.decide.machine import Shifts, make_machine_shift
 from gate.decide.outcome import decide_outcome, is_judged
+from gate.decide.quarantine import apply_quarantine, note_quarantine
 from gate.decide.rules import Rules, list_questions, make_rules
 from gate.decide.side_advice import note_pairs
 from gate.fingerprint import compute_environment_id
@@ -68,8 +69,8 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
-    """Apply acceptances and make the verdict of what was compared."""
-    comparisons = apply_acceptances(screening.comparisons, policy)
+    """Apply acceptances and the quarantine, and make the verdict of what was compared."""
+    comparisons = apply_quarantine(apply_acceptances(screening.comparisons, policy), policy)
     outcome = decide_outcome(comparisons)
     used = _list_used(screening.evidence)
     machine = make_machine_shift(screening.shifts)
@@ -87,6 +88,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *note_pairs(run),
             *note_difference(_find_other(screening.evidence), run.environment),
             *note_machine(machine, judged=judged),
+            *note_quarantine(comparisons, policy),
         ),
         machine=machine,
         environment=run.environment,

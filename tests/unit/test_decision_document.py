@@ -113,7 +113,8 @@ def test_glossary_names_what_exists() -> None:
 
 def can_resolve(name: str) -> bool:
     """Whether `module.Thing.field` exists in gate, or `Thing.field` in gate.records or gate.metrics."""
-    return any(_walk(start, name.split(".")) for start in ("gate", "gate.records", "gate.errors"))
+    starts = ("gate", "gate.records", "gate.calibration", "gate.errors")
+    return any(_walk(start, name.split(".")) for start in starts)
 
 
 def _walk(start: str, parts: list[str]) -> bool:
