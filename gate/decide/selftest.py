@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from gate.calibration import Rate
 from gate.decide.rate import compute_rate
 from gate.decide.stats import compute_mean
-from gate.faults.catalog import Fault, FaultKind
-from gate.records import CaseFailure, Comparison, Status, Verdict
+from gate.faults.catalog import Fault
+from gate.records import CaseFailure, Comparison, Status
 from gate.selftest import Attempt, FaultScore, Result
 
 _RED = frozenset({Status.REGRESSED, Status.FAILED, Status.MISSING})
@@ -24,15 +24,13 @@ class Opinion:
     change: float | None = None
 
 
-def judge_fault(fault: Fault, verdict: Verdict) -> Opinion:
-    """Tell from a verdict on one case with a planted fault whether the gate saw it."""
-    rows = [row for row in verdict.comparisons if row.decides]
+def judge_fault(fault: Fault, comparisons: Iterable[Comparison], failures: Sequence[CaseFailure]) -> Opinion:
+    """Tell from what was said of one case with a planted fault whether the gate saw it."""
+    rows = [row for row in comparisons if row.decides]
     if fault.failure is not None:
-        return _judge_failure(fault, verdict.failures)
-    if fault.kind is FaultKind.VANISHED:
-        return _judge_absence(rows)
-    if verdict.failures:
-        told = verdict.failures[0]
+        return _judge_failure(fault, rows, failures)
+    if failures:
+        told = failures[0]
         return Opinion(result=Result.BROKEN, sentence=f"{told.arm} failed at {told.stage}: {told.message}")
     return _judge_harmless(rows) if fault.is_harmless else _judge_metric(fault, rows)
 
@@ -47,19 +45,12 @@ def score_faults(faults: Iterable[Fault], attempts: Sequence[Attempt]) -> tuple[
     return tuple(scores)
 
 
-def _judge_failure(fault: Fault, failures: Sequence[CaseFailure]) -> Opinion:
-    kinds = {failure.kind for failure in failures}
-    if fault.failure in kinds:
-        told = next(failure for failure in failures if failure.kind is fault.failure)
-        return Opinion(result=Result.CAUGHT, sentence=f"{told.kind} at {told.stage}: {told.message}")
-    return Opinion(result=Result.MISSED, sentence=f"no {fault.failure} was told of")
-
-
-def _judge_absence(rows: Sequence[Comparison]) -> Opinion:
-    missing = [row for row in rows if row.status is Status.MISSING]
-    if missing:
-        return Opinion(result=Result.CAUGHT, sentence=missing[0].sentence)
-    return Opinion(result=Result.MISSED, sentence="nothing was said of the case")
+def _judge_failure(fault: Fault, rows: Sequence[Comparison], failures: Sequence[CaseFailure]) -> Opinion:
+    """A failure must be told of as what it is, and the case must be FAILED for it."""
+    told = next((one for one in failures if one.kind is fault.failure), None)
+    if told is None or not any(row.status is Status.FAILED for row in rows):
+        return Opinion(result=Result.MISSED, sentence=f"no failure of kind {fault.failure} was told of")
+    return Opinion(result=Result.CAUGHT, sentence=f"{told.kind} at {told.stage}: {told.message}")
 
 
 def _judge_harmless(rows: Sequence[Comparison]) -> Opinion:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
-from gate.decide.stats import compute_median
 from gate.faults.catalog import Fault, FaultKind
-from gate.records import Case, Metric, Threshold
+from gate.records import Case, Metric, Mode, Task, Threshold
 
 FACTORY = "gate.faults.plant:plant"
 
@@ -50,12 +50,23 @@ def prescribe_dose(fault: Fault, base: Sequence[float], threshold: Threshold) ->
     """
     if find_scale(fault) is None:
         return Dose()
-    scale = compute_median(base)
+    scale = median(base)
     amount = fault.size * scale
     if fault.kind in _LIFTED and fault.size >= ASKED_THRESHOLDS * threshold.relative:
         amount = max(amount, FLOOR_MARGIN * threshold.absolute)
     edge = max(threshold.relative * scale, threshold.absolute)
     return Dose(amount=amount, planted=amount / scale, is_asked=amount >= ASKED_THRESHOLDS * edge)
+
+
+def is_fitting(fault: Fault, case: Case) -> bool:
+    """Whether a fault can be planted into a case and does there what it says.
+
+    A test of the user's own has no factory; a training step holds most memory after the forward, where
+    the buffer is gone again; and CUDA graphs, which other modes use, have their own rules for operators.
+    """
+    if not case.factory or case.mode is not Mode.DEFAULT:
+        return False
+    return fault.kind is not FaultKind.MEMORY or case.task is Task.INFERENCE
 
 
 def plant_case(case: Case, fault: Fault, dose: Dose) -> Case:

@@ -28,7 +28,8 @@ _OVERHEAD_CALLS = 200  # of some microseconds each
 _SLEEP_CYCLES = 20_000_000  # some ten milliseconds: the launch does not count any more
 _MS_PER_S = 1e3
 
-_library = torch.library.Library(NAMESPACE, "DEF")  # noqa: TOR901 - lives as long as the process
+# Lives as long as the process. Any: torch does not say what its methods take.
+_library: Any = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
 _held: list[torch.Tensor] = []
 
 
@@ -82,7 +83,7 @@ def _measure_cycles_per_s() -> float:
     torch.cuda._sleep(_SLEEP_CYCLES)  # type: ignore[no-untyped-call] # noqa: SLF001 - no public kernel sleeps
     end.record()
     torch.cuda.synchronize()
-    return _SLEEP_CYCLES / (start.elapsed_time(end) / _MS_PER_S)
+    return _SLEEP_CYCLES / (float(start.elapsed_time(end)) / _MS_PER_S)
 
 
 def _burn_cpu(ticket: torch.Tensor, seconds: float) -> None:

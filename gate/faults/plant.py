@@ -42,6 +42,8 @@ class Seam:
 class Planted(torch.nn.Module):
     """A module with a seam around its forward."""
 
+    ticket: torch.Tensor
+
     def __init__(self, inner: torch.nn.Module, seam: Seam) -> None:
         super().__init__()
         self.inner = inner
