@@ -22,6 +22,7 @@ from gate.errors import FileError
 from gate.hostile import MAX_JSON_BYTES, format_value, load_bytes, parse_json
 from gate.plain import decode, encode, find_nearest
 from gate.records import Baseline, Pairing, Run, Verdict
+from gate.selftest import SelftestReport
 
 __all__ = [
     "BASELINE",

@@ -110,18 +110,12 @@ def _list_exact() -> tuple[Fault, ...]:
         FaultKind.NOT_A_NUMBER: FailureKind.NOT_FINITE,
     }
     return (
+        *(replace(_EXACT, kind=kind, failure=failure) for kind, failure in failures.items()),
+        *(replace(_EXACT, kind=kind, metric=metric) for kind, metric in metrics.items()),
         *(
-            Fault(kind=kind, method=Method.ONCE, demand=EXACTLY, failure=how)
-            for kind, how in failures.items()
+            replace(_EXACT, kind=FaultKind.MEMORY, size=size, metric=Metric.PEAK_MEMORY)
+            for size in _MEMORY_SIZES
         ),
-        *(Fault(kind=kind, method=Method.ONCE, demand=EXACTLY, metric=one) for kind, one in metrics.items()),
-        *(_make_memory(size) for size in _MEMORY_SIZES),
-    )
-
-
-def _make_memory(size: float) -> Fault:
-    return Fault(
-        kind=FaultKind.MEMORY, method=Method.ONCE, demand=EXACTLY, size=size, metric=Metric.PEAK_MEMORY
     )
 
 

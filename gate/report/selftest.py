@@ -105,9 +105,7 @@ def _render_caught(report: SelftestReport) -> str:
 
 
 def _make_row(score: FaultScore) -> tuple[str, ...]:
-    asked = (
-        render_percent(score.demand.catch, signed=False) if score.is_asked and score.demand.catch else UNKNOWN
-    )
+    is_asked = score.is_asked and score.demand.catch > 0
     return (
         describe_fault(score.kind, score.size),
         _render_planted(score),
