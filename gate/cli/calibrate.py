@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.calibration import Effort
-from gate.cli.check import RUN_FILE, place_lab
-from gate.cli.setup import Request, load_policy, load_request
+from gate.cli.setup import Request, load_policy, load_request, place_lab
+from gate.cli.side_by_side import RUN_FILE
 from gate.codec import load_run, save_calibration, save_run
 from gate.config import Config
 from gate.decide.calibrate import calibrate_gate
 from gate.errors import ExitCode
 from gate.lab.pairs import BASE
-from gate.lab.runner import Budget, Lab, Save, make_run, open_lab, run_plan
-from gate.lab.side_by_side import describe_base, measure_pairs, open_duel
+from gate.lab.runner import Lab, Save, make_run, open_lab, run_plan
+from gate.lab.side_by_side import Need, count_pairs, describe_base, measure_pairs, open_duel
 from gate.metrics import SPECS, Family, Role
 from gate.records import Run
 from gate.report.calibration import render_calibration
@@ -68,9 +68,10 @@ def _measure_pairs(lab: Lab, run: Run, pairs: int, save: Save) -> Run:
         return run
     duel = open_duel(lab, replace(lab.bench.arm, name=BASE))
     base = describe_base(duel, "the same tree", run.provenance, run.cases)
-    wanted = {case.id: _PAIRED for case in run.cases}
-    budget = Budget(max_trials=pairs, wall_s=math.inf)
-    run = measure_pairs(duel, replace(run, base=base, finished=False), wanted, budget, save)
+    needs = [
+        Need(case_id=case.id, metrics=_PAIRED, more=pairs - count_pairs(run, case.id)) for case in run.cases
+    ]
+    run = measure_pairs(duel, replace(run, base=base, finished=False), needs, math.inf, save)
     run = replace(run, finished=True)
     save(run)
     return run

@@ -10,6 +10,8 @@ from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.costs import list_costs
 from gate.decide.modes import MIN_VALUES
 from gate.decide.noise import list_instabilities, measure_noise
+from gate.decide.pair_noise import gather_pair_series, list_pair_instabilities, measure_pair_noise
+from gate.decide.pairs import BASE_ARM
 from gate.decide.replay import replay_requests
 from gate.decide.series import gather_series, list_alone
 from gate.records import Policy, Run
@@ -26,17 +28,24 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
     Pure, and takes seconds: thousands of decisions are replayed. ``effort.requests`` pull requests
     are simulated without a slowdown and a quarter of that with each of PLANTED.
     """
-    series = gather_series(run, policy)
+    series, pairs = gather_series(run, policy), gather_pair_series(run, policy)
+    beside = {(one.case_id, one.paired.metric): measure_pair_noise(one) for one in pairs}
     replays = tuple(_replay_all(run, policy, effort))
     return Calibration(
         environment=run.environment,
         provenance=run.provenance,
         case_ids=tuple(case.id for case in run.cases),
         trials=sum(len(list_alone(run, case)) for case in run.cases),
-        pairs=0,
+        pairs=sum(trial.arm == BASE_ARM for trial in run.trials),
         effort=effort,
-        noise=tuple(measure_noise(one, effort) for one in series),
-        unstable=list_instabilities(series, run.failures, effort),
+        noise=tuple(
+            replace(measure_noise(one, effort), side_by_side=beside.get((one.case.id, one.metric)))
+            for one in series
+        ),
+        unstable=(
+            *list_instabilities(series, run.failures, effort),
+            *(found for one in pairs for found in list_pair_instabilities(one)),
+        ),
         costs=list_costs(series, effort),
         replays=replays,
         notes=tuple(_list_notes(run, effort, replays)),

@@ -1,9 +1,9 @@
 """Replays the whole procedure on recorded trials of an unchanged program.
 
 Every simulated pull request draws, for each case, trials for a baseline and others for a candidate,
-no trial twice, and goes through the same decision as ``check``: the first trials of every case, then
-one more at a time for what is undecided. What was recorded in one sitting is mixed freely, so the
-replay knows the noise between trials and not that between days.
+no trial twice, and pairs for a confirmation, and goes through :func:`gate.decide.rehearsal.judge_request`.
+What was recorded in one sitting is mixed freely, so the replay knows the noise between trials and not
+that between days.
 """
 
 from __future__ import annotations
@@ -14,24 +14,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.calibration import Effort, Replay
-from gate.decide.constants import MIN_BASELINE_TRIALS
-from gate.decide.outcome import list_undecided
+from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
+from gate.decide.evidence import CANDIDATE_ARM
+from gate.decide.pairs import BASE_ARM, Pair, list_pairs
 from gate.decide.rate import compute_rate
+from gate.decide.rehearsal import Request, judge_request
 from gate.decide.series import list_alone
 from gate.decide.values import collect_values
-from gate.decide.verdict import decide_verdict
-from gate.records import Baseline, Case, Metric, Outcome, Policy, Run, Status, Trial, Verdict
+from gate.records import BaseArm, Baseline, Case, Metric, Outcome, Policy, Run, Status, Trial, Verdict
 
-Recorded = Mapping[str, Sequence[Trial]]
+_EVEN = 0.5  # as likely one way as the other
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
-    """One simulated pull request: what is stored, and the candidate's trials in their order."""
+class Recorded:
+    """What is drawn from: the trials and the pairs of every case that has enough of them."""
 
-    baselines: tuple[Baseline, ...]
-    candidates: Mapping[str, Sequence[Trial]]  # by case id
-    slowed: str = ""  # the case that is slower
+    run: Run  # its plan is these cases
+    trials: Mapping[str, Sequence[Trial]]
+    pairs: Mapping[str, Sequence[Pair]]  # empty unless every case has some
+
+    @property
+    def slowable(self) -> list[str]:
+        """The cases with a compiled latency to slow down in every trial."""
+        return [
+            case.id
+            for case in self.run.cases
+            if all(trial.samples.get(Metric.COMPILED_LATENCY) for trial in self.trials[case.id])
+        ]
 
 
 def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0.0) -> Replay | None:
@@ -40,52 +50,72 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
     ``planted`` is a slowdown of one case's compiled latency, as a fraction: of each case in turn that
     has one.
     """
-    recorded = {case.id: list_alone(run, case) for case in run.cases}
-    usable = replace(run, cases=tuple(case for case in run.cases if _count_stored(recorded[case.id], effort)))
-    slowable = [case.id for case in usable.cases if _is_slowable(recorded[case.id])]
-    if not usable.cases or (planted and not slowable):
+    recorded = gather_recorded(run, effort)
+    slowable = recorded.slowable
+    if not recorded.run.cases or (planted and not slowable):
         return None
     generator = random.Random(effort.seed)  # noqa: S311 - repeatable, not secret
-    looks = effort.max_trials - effort.trials + 1
     found: Counter[str] = Counter()
-    trials = 0
+    trials = pairs = 0
     for number in range(effort.requests):
         slowed = slowable[number % len(slowable)] if planted else ""
-        request = draw_request(usable, recorded, effort, generator)
-        request = _slow_case(request, slowed, planted)
-        verdict = judge_request(usable, request, replace(policy, looks=looks), effort)
-        found[_find_result(verdict, slowed)] += 1
-        trials += verdict.trials
+        request = slow_case(draw_request(recorded, effort, generator), slowed, 1.0 + planted)
+        judged = judge_request(recorded.run, request, policy, effort)
+        found[_find_result(judged.verdict, slowed)] += 1
+        trials, pairs = trials + judged.trials, pairs + judged.pairs
     return Replay(
         planted=planted,
         regressed=compute_rate(found[Status.REGRESSED], effort.requests),
         inconclusive=compute_rate(found[Status.INCONCLUSIVE], effort.requests),
         trials=trials / effort.requests,
+        pairs=pairs / effort.requests,
     )
 
 
-def draw_request(run: Run, recorded: Recorded, effort: Effort, generator: random.Random) -> Request:
-    """Deal each case's trials out to a baseline and a candidate."""
-    baselines, candidates = [], {}
-    for case in run.cases:
-        dealt = generator.sample(recorded[case.id], len(recorded[case.id]))
+def gather_recorded(run: Run, effort: Effort) -> Recorded:
+    """Keep the cases with trials enough for a baseline and a candidate, and pairs where all have some."""
+    trials = {case.id: list_alone(run, case) for case in run.cases}
+    cases = tuple(case for case in run.cases if _count_stored(trials[case.id], effort))
+    pairs = list_pairs(run)
+    itself = BaseArm(label="itself", environment=run.environment, provenance=run.provenance, cases=run.cases)
+    return Recorded(
+        run=replace(run, cases=cases, failures=(), trials=(), base=itself),
+        trials=trials,
+        pairs=pairs if all(case.id in pairs for case in cases) else {},
+    )
+
+
+def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -> Request:
+    """Deal each case's trials out to a baseline and a candidate, and draw pairs, some more than once.
+
+    Both arms of a recorded pair are the same program, so which is called head is drawn as well: a few
+    pairs' chance deviation would else be a change in every simulated request.
+    """
+    baselines, candidates, pairs = [], {}, {}
+    for case in recorded.run.cases:
+        dealt = generator.sample(recorded.trials[case.id], len(recorded.trials[case.id]))
         stored = _count_stored(dealt, effort)
-        baselines.append(_make_baseline(run, case, dealt[:stored]))
+        baselines.append(_make_baseline(recorded.run, case, dealt[:stored]))
         candidates[case.id] = dealt[stored : stored + effort.max_trials]
-    return Request(baselines=tuple(baselines), candidates=candidates)
+        if recorded.pairs:
+            drawn = generator.choices(recorded.pairs[case.id], k=LOOKS[-1])
+            pairs[case.id] = [
+                _number_pair(pair, index, exchanged=generator.random() < _EVEN)
+                for index, pair in enumerate(drawn, start=1)
+            ]
+    return Request(baselines=tuple(baselines), candidates=candidates, pairs=pairs)
 
 
-def judge_request(run: Run, request: Request, policy: Policy, effort: Effort) -> Verdict:
-    """Judge as ``check`` does: what is undecided gets one more trial at a time."""
-    given = dict.fromkeys(request.candidates, effort.trials)
-    verdict = decide_verdict(_take_trials(run, request, given), request.baselines, policy)
-    for _ in range(effort.trials, effort.max_trials):
-        undecided = list_undecided(verdict)
-        if not undecided:
-            break
-        given |= {case_id: given[case_id] + 1 for case_id in undecided}
-        verdict = decide_verdict(_take_trials(run, request, given), request.baselines, policy)
-    return verdict
+def slow_case(request: Request, case_id: str, factor: float) -> Request:
+    """Make a case's compiled calls take ``factor`` times as long in every trial of head."""
+    if not case_id:
+        return request
+    slower = [_slow_trial(trial, factor) for trial in request.candidates[case_id]]
+    request = replace(request, candidates={**request.candidates, case_id: slower})
+    if not request.pairs:
+        return request
+    pairs = [replace(pair, head=_slow_trial(pair.head, factor)) for pair in request.pairs[case_id]]
+    return replace(request, pairs={**request.pairs, case_id: pairs})
 
 
 def _count_stored(trials: Sequence[Trial], effort: Effort) -> int:
@@ -94,21 +124,11 @@ def _count_stored(trials: Sequence[Trial], effort: Effort) -> int:
     return left if left >= MIN_BASELINE_TRIALS else 0
 
 
-def _is_slowable(trials: Sequence[Trial]) -> bool:
-    """Whether there is a compiled latency to slow down, in every trial."""
-    return all(trial.samples.get(Metric.COMPILED_LATENCY) for trial in trials)
-
-
-def _take_trials(run: Run, request: Request, given: Mapping[str, int]) -> Run:
-    trials = (trial for case_id, count in given.items() for trial in request.candidates[case_id][:count])
-    return replace(run, trials=tuple(trials), failures=())
-
-
-def _slow_case(request: Request, case_id: str, planted: float) -> Request:
-    if not case_id:
-        return request
-    slower = [_slow_trial(trial, 1.0 + planted) for trial in request.candidates[case_id]]
-    return replace(request, candidates={**request.candidates, case_id: slower}, slowed=case_id)
+def _number_pair(pair: Pair, index: int, *, exchanged: bool) -> Pair:
+    base, head = (pair.head, pair.base) if exchanged else (pair.base, pair.head)
+    return Pair(
+        base=replace(base, index=index, arm=BASE_ARM), head=replace(head, index=index, arm=CANDIDATE_ARM)
+    )
 
 
 def _slow_trial(trial: Trial, factor: float) -> Trial:

@@ -5,12 +5,24 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 
 from gate.calibration import Effort
 from gate.metrics import SPECS
-from gate.records import Case, Conditions, Environment, Metric, Policy, Provenance, Run, Trial
+from gate.records import (
+    BaseArm,
+    Case,
+    Conditions,
+    Environment,
+    Metric,
+    Pairing,
+    Policy,
+    Provenance,
+    Run,
+    Trial,
+)
 
 HOST = Environment(
     device_kind="cpu",
@@ -69,6 +81,47 @@ def draw_run(cases: int, trials: int, noise: float, seed: int = 1) -> Run:
             for _ in range(cases)
         )
     )
+
+
+def draw_paired_run(cases: int, trials: int, pairs: int, noise: float) -> Run:
+    """The same with pairs in turn, one trial of each arm, drawn alike."""
+    run = draw_run(cases, trials, noise)
+    extra = draw_run(cases, 2 * pairs, noise, seed=2).trials
+    arms = ("base", "head")
+    beside = (
+        replace(trial, index=(trial.index + 1) // 2, arm=arms[trial.index % 2], pairing=Pairing.TURNS)
+        for trial in extra
+    )
+    return replace(run, trials=(*run.trials, *beside))
+
+
+def make_paired_run(metric: Metric, base: float, changes: Sequence[float]) -> Run:
+    """One case whose pairs differ by these logarithms, + is head larger."""
+    case = Case(id="m/x", model="m", factory="m:f", definition="d")
+    trials = tuple(
+        Trial(
+            case_id=case.id,
+            index=index,
+            arm=arm,
+            pairing=Pairing.TURNS,
+            samples={metric: (base * math.exp(change if arm == "head" else 0.0),)},
+        )
+        for index, change in enumerate(changes, start=1)
+        for arm in ("base", "head")
+    )
+    base_arm = BaseArm(label="itself", environment=HOST, provenance=Provenance(), cases=(case,))
+    run = Run(cases=(case,), environment=HOST, provenance=Provenance(), trials=trials, finished=True)
+    return replace(run, base=base_arm)
+
+
+@pytest.fixture
+def draw_pairs() -> Callable[..., Run]:
+    return draw_paired_run
+
+
+@pytest.fixture
+def make_pairs() -> Callable[..., Run]:
+    return make_paired_run
 
 
 @pytest.fixture

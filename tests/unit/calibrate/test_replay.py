@@ -10,9 +10,9 @@ import pytest
 
 from gate.calibration import Effort
 from gate.decide.calibrate import calibrate_gate
-from gate.decide.replay import draw_request, judge_request, replay_requests
-from gate.decide.series import list_alone
-from gate.records import Metric, Outcome, Policy, Run
+from gate.decide.rehearsal import judge_request
+from gate.decide.replay import draw_request, gather_recorded, replay_requests
+from gate.records import Metric, Outcome, Pairing, Policy, Run
 
 Make = Callable[..., Run]
 
@@ -20,13 +20,13 @@ Make = Callable[..., Run]
 def test_no_trial_is_dealt_twice(draw: Make, effort: Effort) -> None:
     """Five of eight trials are stored, the other three are the candidate's, and the order is drawn."""
     run = draw(cases=2, trials=8, noise=0.02)
-    recorded = {case.id: list_alone(run, case) for case in run.cases}
-    request = draw_request(run, recorded, effort, random.Random(0))  # noqa: S311 - repeatable
+    recorded = gather_recorded(run, effort)
+    request = draw_request(recorded, effort, random.Random(0))  # noqa: S311 - repeatable
     for case, baseline in zip(run.cases, request.baselines, strict=True):
         stored = baseline.trials[Metric.COLD_COMPILE_TIME]
         left = tuple(trial.samples[Metric.COLD_COMPILE_TIME][0] for trial in request.candidates[case.id])
         assert (len(stored), len(left)) == (5, 3)
-        known = [trial.samples[Metric.COLD_COMPILE_TIME][0] for trial in recorded[case.id]]
+        known = [trial.samples[Metric.COLD_COMPILE_TIME][0] for trial in recorded.trials[case.id]]
         assert sorted((*stored, *left)) == sorted(known)
 
 
@@ -65,10 +65,10 @@ def test_undecided_cases_get_more_trials(draw: Make, policy: Policy, effort: Eff
 def test_a_request_is_judged_as_a_check_is(draw: Make, policy: Policy, effort: Effort) -> None:
     """The verdict counts the trials it was given: one a case where nothing looks changed."""
     run = draw(cases=5, trials=8, noise=0.0001)
-    recorded = {case.id: list_alone(run, case) for case in run.cases}
-    request = draw_request(run, recorded, effort, random.Random(0))  # noqa: S311 - repeatable
-    verdict = judge_request(run, request, policy, effort)
-    assert (verdict.outcome, verdict.trials) == (Outcome.PASS, 5)
+    recorded = gather_recorded(run, effort)
+    request = draw_request(recorded, effort, random.Random(0))  # noqa: S311 - repeatable
+    judged = judge_request(recorded.run, request, policy, effort)
+    assert (judged.verdict.outcome, judged.trials, judged.pairs) == (Outcome.PASS, 5, 0)
 
 
 @pytest.mark.parametrize(("trials", "replayed"), [(5, False), (6, True)])
@@ -106,3 +106,48 @@ def test_what_has_no_latency_is_not_slowed(make: Make, policy: Policy, effort: E
     run = make({Metric.COLD_COMPILE_TIME: [10.0 + 0.01 * index for index in range(8)]})
     assert replay_requests(run, policy, effort) is not None
     assert replay_requests(run, policy, effort, planted=0.1) is None
+
+
+def test_pairs_let_a_request_be_confirmed(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
+    """With pairs suspects go side by side: 10 % at 1 % of noise is caught each time, and 0 never is."""
+    run = draw_pairs(cases=4, trials=8, pairs=8, noise=0.01)
+    null, slowed = replay_requests(run, policy, effort), replay_requests(run, policy, effort, planted=0.1)
+    assert null is not None
+    assert slowed is not None
+    assert (null.regressed.hits, null.inconclusive.hits) == (0, 0)
+    assert (slowed.regressed.hits, slowed.inconclusive.hits) == (40, 0)
+    assert 3.0 <= slowed.pairs < 16.0  # three at the first look
+
+
+def test_without_pairs_of_every_case_none_are_used(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
+    """A case without pairs could not be confirmed, so all are judged without a base."""
+    run = draw_pairs(cases=3, trials=8, pairs=4, noise=0.01)
+    run = replace(
+        run, trials=tuple(one for one in run.trials if one.case_id != "m0/x" or one.pairing is Pairing.ALONE)
+    )
+    replay = replay_requests(run, policy, effort, planted=0.1)
+    assert replay is not None
+    assert replay.pairs == 0.0
+
+
+def test_calibration_describes_pairs(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
+    """Pairs are counted, and beside the noise of trials stands that of pairs."""
+    calibration = calibrate_gate(draw_pairs(cases=2, trials=6, pairs=5, noise=0.01), policy, effort)
+    assert (calibration.trials, calibration.pairs) == (12, 10)
+    beside = [one.side_by_side for one in calibration.noise if one.metric is Metric.COLD_COMPILE_TIME]
+    assert [one.pairs for one in beside if one is not None] == [5, 5]
+
+
+def test_a_chance_deviation_of_few_pairs_is_no_change(draw: Make, make_pairs: Make, effort: Effort) -> None:
+    """Recorded pairs that happen to lean by 8 % one way are drawn either way round."""
+    leaning = make_pairs(Metric.COLD_COMPILE_TIME, 10.0, (0.08, 0.081, 0.079, 0.08))
+    run = draw(cases=1, trials=8, noise=0.02)
+    beside = tuple(replace(trial, case_id="m0/x") for trial in leaning.trials)
+    request = draw_request(
+        gather_recorded(replace(run, trials=(*run.trials, *beside)), effort),
+        effort,
+        random.Random(0),  # noqa: S311 - repeatable
+    )
+    heads = [pair.head.samples[Metric.COLD_COMPILE_TIME][0] for pair in request.pairs["m0/x"]]
+    assert {pair.base.arm for pair in request.pairs["m0/x"]} == {"base"}
+    assert 0 < heads.count(10.0) < len(heads)
