@@ -10,7 +10,8 @@ from itertools import count
 from pathlib import Path
 
 from gate.cli.attempts import Stand, Subject, list_base_trials, try_in_pairs, try_once
-from gate.cli.setup import Request, load_policy, load_request, place_lab
+from gate.cli.place import place_lab
+from gate.cli.setup import Request, load_policy, load_request
 from gate.codec import save_selftest
 from gate.decide.selftest import score_faults
 from gate.errors import ExitCode, UsageError
