@@ -76,6 +76,8 @@ def plant_case(case: Case, fault: Fault, dose: Dose) -> Case:
     a case's factory calls, which its definition does not cover. So base and head are compared as one
     case and neither is stale.
     """
+    if fault.kind is FaultKind.VANISHED:
+        return replace(case, factory=f"{case.factory}_is_gone")
     arguments = {
         "factory": case.factory,
         "arguments": dict(case.arguments),
