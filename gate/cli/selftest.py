@@ -53,7 +53,7 @@ def run_selftest(options: Namespace) -> ExitCode:
     with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
         duel = open_duel(lab, replace(lab.bench.arm, name=BASE))
         stand = Stand(duel=duel, policy=load_policy(config), out=config.out / "selftest")
-        report = _try_all(stand, agenda, path)
+        report = try_faults(stand, agenda, path)
     print(render_selftest(report))
     print(f"Wrote {path}.")
     return ExitCode.REGRESSION if any(score.complaint for score in report.scores) else ExitCode.PASS
@@ -101,7 +101,11 @@ def _make_agenda(options: Namespace, request: Request) -> Agenda:
     )
 
 
-def _try_all(stand: Stand, agenda: Agenda, path: Path) -> SelftestReport:
+def try_faults(stand: Stand, agenda: Agenda, path: Path) -> SelftestReport:
+    """Try one fault after the other; the report is saved after each.
+
+    Raises as :func:`gate.cli.attempts.try_in_pairs`.
+    """
     begun, attempts = time.monotonic(), []
     for attempt in _attempt_faults(stand, agenda):
         attempts.append(attempt)
