@@ -321,6 +321,7 @@ class Baseline:
     workload: Mapping[str, str] = field(default_factory=dict)
     graph_breaks: tuple[GraphBreak, ...] = ()
     canaries_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # per trial, as ``trials``
+    phases_s: Mapping[str, float] = field(default_factory=dict)  # median over trials; older files have none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -390,7 +391,10 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """Candidate against baseline; + is worse. Fractions, or units for counters and drift."""
+    """Candidate against baseline; + is worse. Fractions, or units for counters and drift.
+
+    Drift that no baseline applies to is held against its limit.
+    """
 
     centre: float
     low: float

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.calibration import Effort
-from gate.cli.setup import Request, load_policy, load_request, place_lab
+from gate.cli.place import place_lab
+from gate.cli.setup import Request, load_policy, load_request
 from gate.cli.side_by_side import RUN_FILE
 from gate.codec import load_run, save_calibration, save_run
 from gate.config import Config

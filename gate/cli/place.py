@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from gate.config import Config
 from gate.lab.arms import make_working_tree_arm
+from gate.lab.toolchain_place import find_toolchain_place
 from gate.lab.trials import LabSettings
 from gate.records import Arm
 
@@ -17,5 +20,6 @@ def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]
         sampling=config.sampling,
         trial_timeout_s=config.trial_timeout_s,
         lock_timeout_s=config.lock_timeout_s,
+        toolchain_cache=find_toolchain_place(os.environ, config.device).directory,
     )
     return arm or make_working_tree_arm(config.directory), settings

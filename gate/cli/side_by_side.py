@@ -12,8 +12,8 @@ from gate.config import Config
 from gate.decide import Suspect, list_unsettled
 from gate.lab.arms import ArmSource, ArmSources
 from gate.lab.events import Noted, Observer
-from gate.lab.side_by_side import Duel, Need, measure_pairs
-from gate.records import BaseArm, Policy, Run
+from gate.lab.side_by_side import Duel, Need, describe_base, measure_pairs
+from gate.records import Policy, Run
 
 RUN_FILE = "run.json"
 
@@ -47,13 +47,7 @@ def add_base(duel: Duel, run: Run, source: ArmSource, config: Config) -> Run:
     defined = load_base_cases(config, run.cases, Path(source.arm.directory))
     for note in defined.notes:
         duel.lab.observe(Noted(sentence=note))
-    base = BaseArm(
-        label=source.label,
-        environment=duel.environment,
-        provenance=source.provenance,
-        cases=defined.cases,
-    )
-    return replace(run, base=base)
+    return replace(run, base=describe_base(duel, source.label, source.provenance, defined.cases))
 
 
 def note_sources(sources: ArmSources, observe: Observer) -> None:

@@ -13,7 +13,7 @@ def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tupl
     """Turn a worsening within an acceptance in force into ACCEPTED.
 
     That is a REGRESSED, SUSPECT or UNSETTLED comparison whose change is at most the allowance (a fraction;
-    units for counters and drift). A limit exceeded without a baseline has no change and stays.
+    units for counters and drift). Drift without a baseline is held against its limit instead.
     """
     return tuple(_accept(comparison, policy) for comparison in comparisons)
 

@@ -16,6 +16,7 @@ from gate.lab.gpu import find_gpu, load_gpus
 from gate.lab.lock import load_holder
 from gate.lab.provenance import load_provenance, run_git
 from gate.lab.scratch import find_scratch_place
+from gate.lab.toolchain_place import find_toolchain_place, load_toolchain_state
 from gate.lab.trials import LabSettings
 from gate.lab.worker_environment import list_dropped_variables
 from gate.records import Arm
@@ -72,6 +73,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         holder=load_holder(gpu.uuid if gpu else settings.device.replace(":", "-")),
         variables=list_dropped_variables(os.environ),
         preloaded=os.environ.get("LD_PRELOAD", ""),
+        toolchain=load_toolchain_state(find_toolchain_place(os.environ, settings.device)),
         gpu=gpu,
     )
 

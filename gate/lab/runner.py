@@ -39,12 +39,19 @@ from gate.lab.prime import prime_bench
 from gate.lab.process import defer_interrupts
 from gate.lab.provenance import load_provenance
 from gate.lab.resume import carry_over
-from gate.lab.schedule import Slot, drop_cases, estimate_left_s, make_schedule, predict_trial_s
+from gate.lab.schedule import (
+    Slot,
+    drop_cases,
+    estimate_left_s,
+    list_ended,
+    make_schedule,
+    predict_trial_s,
+)
 from gate.lab.scratch import open_scratch
 from gate.lab.trials import Bench, LabSettings, check_disk, run_trial
 from gate.lab.worker import make_directory
 from gate.lab.worker_environment import list_dropped_variables
-from gate.records import Arm, Case, CaseFailure, Environment, Run
+from gate.records import Arm, Case, Environment, Run
 
 Save = Callable[[Run], None]
 
@@ -176,7 +183,8 @@ def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s:
     except KeyboardInterrupt:
         with defer_interrupts():
             save(replace(run, wall_s=time.monotonic() - origin))
-        done, total = len(run.trials), len(run.trials) + len(slots)
+        done = len(list_ended(run))
+        total = done + len(slots)
         raise InterruptedRunError(
             f"stopped after {done} of {total} trials", "What was measured is saved: continue with --resume."
         ) from None
@@ -186,19 +194,23 @@ def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s:
 def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], origin: float) -> tuple[Run, tuple[Slot, ...]]:
     """Measure the first slot; give the run with what came of it, and the slots that are left."""
     came = run_trial(lab.bench, slots[0].case, slots[0].index)
-    wall_s = time.monotonic() - origin
-    if isinstance(came, CaseFailure):
-        left = drop_cases(slots, {came.case_id})
-        run = replace(run, failures=(*run.failures, came), wall_s=wall_s)
-        lab.observe(CaseFailed(failure=came, progress=_compute_progress(run, left)))
-        return run, left
-    run = replace(run, trials=(*run.trials, came), wall_s=wall_s)
-    lab.observe(TrialFinished(trial=came, progress=_compute_progress(run, slots[1:])))
-    return run, slots[1:]
+    run = replace(
+        run,
+        trials=(*run.trials, came.trial) if came.trial else run.trials,
+        failures=(*run.failures, came.failure) if came.failure else run.failures,
+        wall_s=time.monotonic() - origin,
+    )
+    left = drop_cases(slots, {came.failure.case_id}) if came.failure else slots[1:]
+    progress = _compute_progress(run, left)
+    if came.failure:
+        lab.observe(CaseFailed(failure=came.failure, progress=progress))
+    elif came.trial:
+        lab.observe(TrialFinished(trial=came.trial, progress=progress))
+    return run, left
 
 
 def _compute_progress(run: Run, slots: tuple[Slot, ...]) -> Progress:
-    done = len(run.trials) + len(run.failures)
+    done = len(list_ended(run))
     return Progress(done=done, total=done + len(slots), left_s=estimate_left_s(slots, run.cases, run.trials))
 
 

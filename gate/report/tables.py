@@ -22,7 +22,7 @@ from gate.report.footer import COMMIT_CHARS
 from gate.report.units import render_age, render_duration, render_percent
 
 if TYPE_CHECKING:
-    from gate.lab.doctor import Check
+    from gate.lab.findings import Check
 
 JSON = "json"
 GAP = "  "

@@ -113,6 +113,20 @@ def test_failure_of_one_case_leaves_the_others(workshop: Workshop, make_case: Ma
     assert (failed.progress.done, failed.progress.total) == (1, 4)
 
 
+def test_failure_beside_its_trial(workshop: Workshop, make_case: MakeCase) -> None:
+    """A trial that failed half-way is in the run with its failure, counts once, and is tried again."""
+    case, other = make_case("partial", name="a", roles=["warm"]), make_case(name="b")
+    first = workshop.run(case, other, trials=2)
+    assert [(trial.case_id[0], trial.index) for trial in first.trials] == [("a", 1), ("b", 1), ("b", 2)]
+    assert [(failure.case_id[0], failure.trial) for failure in first.failures] == [("a", 1)]
+    ended = [event.progress for event in workshop.events if isinstance(event, (CaseFailed, TrialFinished))]
+    assert [(item.done, item.total) for item in ended] == [(1, 3), (2, 3), (3, 3)]
+    workshop.events.clear()
+    again = workshop.run(case, other, trials=2, previous=first)
+    assert workshop.list_started() == [("a", 1)]
+    assert len(again.failures) == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_saves_and_leaves_nothing(
     workshop: Workshop,
