@@ -19,7 +19,7 @@ from gate.lab.runner import make_run
 from gate.lab.schedule import compute_trial_s
 from gate.lab.side_by_side import Duel, describe_base
 from gate.lab.trials import Bench, run_trial
-from gate.records import Case, CaseFailure, Metric, Pairing, Policy, Run, Trial
+from gate.records import Case, Metric, Pairing, Policy, Run, Trial
 from gate.selftest import Attempt
 
 # The decision asks for a second look at a counter, at memory and at drift before it calls them red.
@@ -88,10 +88,10 @@ def try_once(stand: Stand, fault: Fault, subject: Subject) -> Tried:
     run = _make_run(stand, subject.case, head)
     for index in range(1, TRIALS_ONCE + 1):
         came = run_trial(bench, head, index)
-        if isinstance(came, CaseFailure):
-            run = replace(run, failures=(came,))
+        run = replace(run, trials=(*run.trials, *([came.trial] if came.trial else [])))
+        if came.failure:
+            run = replace(run, failures=(came.failure,))
             break
-        run = replace(run, trials=(*run.trials, came))
     run = _add_base_trials(run, subject)
     opinion = judge_fault(fault, judge_pairs(run, stand.policy), run.failures)
     return Tried(attempt=_make_attempt(fault, subject, dose, opinion, (run, begun)), run=run)
