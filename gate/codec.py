@@ -1,4 +1,4 @@
-"""The files we write and read again: run, verdict, baseline and calibration, each with its schema version.
+"""The files we write and read again: run, verdict, baseline and others, each with its schema version.
 
 A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``. An older version
 is migrated step by step, a newer one is refused with the version to install, and anything else is
@@ -22,11 +22,13 @@ from gate.errors import FileError
 from gate.hostile import MAX_JSON_BYTES, format_value, load_bytes, parse_json
 from gate.plain import decode, encode, find_nearest
 from gate.records import Baseline, Pairing, Run, Verdict
+from gate.selftest import SelftestReport
 
 __all__ = [
     "BASELINE",
     "CALIBRATION",
     "RUN",
+    "SELFTEST",
     "VERDICT",
     "FileKind",
     "decode",
@@ -37,10 +39,12 @@ __all__ = [
     "find_nearest",
     "load_calibration",
     "load_run",
+    "load_selftest",
     "load_verdict",
     "parse_json",
     "save_calibration",
     "save_run",
+    "save_selftest",
     "save_verdict",
     "write_atomic",
 ]
@@ -70,9 +74,12 @@ RUN = FileKind(name="run", version=1)
 VERDICT = FileKind(name="verdict", version=1)
 BASELINE = FileKind(name="baseline", version=1)
 CALIBRATION = FileKind(name="calibration", version=1)
+SELFTEST = FileKind(name="selftest", version=1)
+
+FileRecord = Run | Verdict | Baseline | Calibration | SelftestReport
 
 
-def encode_file(kind: FileKind, record: Run | Verdict | Baseline | Calibration) -> str:
+def encode_file(kind: FileKind, record: FileRecord) -> str:
     """Encode a record as the text of its file: JSON, one line a top-level key, no NaN.
 
     Raises:
@@ -210,3 +217,21 @@ def save_calibration(calibration: Calibration, path: Path) -> None:
         MachineError, UsageError: See :func:`gate.disk.write_atomic`.
     """
     write_atomic(path, encode_file(CALIBRATION, calibration))
+
+
+def load_selftest(path: Path) -> SelftestReport:
+    """Load a ``selftest.json``.
+
+    Raises:
+        FileError: It is missing or cannot be used.
+    """
+    return decode_file(SELFTEST, SelftestReport, load_bytes(path, MAX_JSON_BYTES), str(path))
+
+
+def save_selftest(report: SelftestReport, path: Path) -> None:
+    """Write a ``selftest.json`` atomically.
+
+    Raises:
+        MachineError, UsageError: See :func:`gate.disk.write_atomic`.
+    """
+    write_atomic(path, encode_file(SELFTEST, report))

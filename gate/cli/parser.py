@@ -23,8 +23,9 @@ exit codes:
 """
 FORMATS = ("text", "markdown", "json", "junit")
 CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
+SELFTEST_MINUTES = 10.0  # all faults once on two cores
 CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
-SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted", "calibration")
+SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted", "calibration", "selftest")
 
 
 class UsageParser(argparse.ArgumentParser):
@@ -134,6 +135,28 @@ def _add_calibrate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--run", dest="run_file", metavar="FILE", help="measure nothing: take the trials of this run.json"
+    )
+
+
+def _add_selftest(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    parser.add_argument("--device", metavar="D", help="cpu, cuda or cuda:N")
+    parser.add_argument("--out", metavar="DIR", help="directory for results (default: out)")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=SELFTEST_MINUTES,
+        metavar="M",
+        help=f"plant no further fault after so many (default: {SELFTEST_MINUTES:g})",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=parse_count,
+        metavar="N",
+        help="tries of each slowdown (default: as time allows)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="only what needs no statistics, and the largest slowdown"
     )
 
 
@@ -255,6 +278,13 @@ COMMANDS = (
         example="compile-gate calibrate --select 'bert/*' --trials 12",
         run="gate.cli.calibrate:run_calibrate",
         add_arguments=_add_calibrate,
+    ),
+    Command(
+        name="selftest",
+        summary="plant known faults into your models and count which ones the gate catches",
+        example="compile-gate selftest --select 'bert/*' --minutes 30",
+        run="gate.cli.selftest:run_selftest",
+        add_arguments=_add_selftest,
     ),
     Command(
         name="report",

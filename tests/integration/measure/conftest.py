@@ -40,10 +40,6 @@ class Layers(nn.Module):
         if self.fault == "recompile":
             self.calls += 1
             value = value * (1 + 0.001 * min(self.calls, 4))
-        if self.fault == "downcast" and torch.compiler.is_compiling():
-            value = (value.bfloat16() @ torch.eye(64, dtype=torch.bfloat16)).to(value.dtype)
-        if self.fault == "compiled_nan" and torch.compiler.is_compiling():
-            value = value / (value - value)
         return value.relu()
 
 
