@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gate.decide.machine import Shifts
 from gate.decide.paired_case import compare_paired
+from gate.decide.pairs import BASE_ARM
 from gate.decide.side_advice import list_pair_notes, list_pair_steps, write_pair_headline
 from gate.decide.suspects import Suspect, gather_judged, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.records import Comparison, Metric, Policy, Reason, Run, Status, Verdict
 
-Key = tuple[str, Metric]
 _SUSPICIOUS = frozenset({Status.REGRESSED, Status.INCONCLUSIVE})
 
 
@@ -36,7 +36,9 @@ def confirm_screening(screening: Screening, run: Run, policy: Policy) -> Screeni
     rows = {(row.case_id, row.metric): row for side in sides for row in compare_paired(side, rules)}
     wanted = {one.case_id: one.metrics for one in suspects}
     comparisons = tuple(
-        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted.get(row.case_id, ()))
+        _confirm_row(row, rows.get((row.case_id, row.metric)), wanted[row.case_id], run)
+        if row.case_id in wanted
+        else row
         for row in screening.comparisons
     )
     paired = {side.evidence.case.id: side.evidence for side in sides if side.paired}
@@ -60,28 +62,34 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
     )
 
 
-def _confirm_row(row: Comparison, paired: Comparison | None, wanted: Sequence[Metric]) -> Comparison:
+def _confirm_row(
+    row: Comparison, paired: Comparison | None, wanted: Sequence[Metric], run: Run
+) -> Comparison:
     """The pairs' comparison where there is one that should count, else the screen's."""
     asked = row.metric in wanted
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
     if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row)):
         return paired
     if asked and row.status in _SUSPICIOUS:
-        because = _UNCONFIRMED.get(paired.reason, _NO_PAIR) if paired else _NO_PAIR
+        because = _describe_absence(run, row.case_id)
         return replace(row, sentence=f"{row.sentence} Not confirmed side by side: {because}.")
     return row
+
+
+def _describe_absence(run: Run, case_id: str) -> str:
+    """Why a suspect has no pairs to be judged by."""
+    heads = {case.id: case.definition for case in run.cases}
+    bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
+    if case_id not in bases:
+        return "the base does not have this case"
+    if bases[case_id] != heads[case_id]:
+        return "the base defines this case otherwise"
+    if any(one.case_id == case_id and one.arm == BASE_ARM for one in run.failures):
+        return "the base could not be measured"
+    return "no pair came back"
 
 
 def _is_unjudged(row: Comparison) -> bool:
     """Whether nothing stored was held against it: at most an absolute limit."""
     alone = row.reason is Reason.LIMIT_EXCEEDED and row.baseline is None
     return alone or row.status in {Status.NEW, Status.NOT_COMPARABLE}
-
-
-_NO_PAIR = "no pair came back"
-_UNCONFIRMED: Mapping[Reason, str] = {
-    Reason.BASE_FAILED: "the base could not be measured",
-    Reason.NO_BASELINE: "the base does not have this case",
-    Reason.STALE_DEFINITION: "the base defines this case otherwise",
-    Reason.NOT_RECORDED: "the base does not have this metric",
-}

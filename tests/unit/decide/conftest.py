@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +11,7 @@ import pytest
 from gate.decide import decide_verdict
 from gate.metrics import SPECS
 from gate.records import (
+    BaseArm,
     Baseline,
     Case,
     CaseFailure,
@@ -20,6 +22,7 @@ from gate.records import (
     Environment,
     GraphBreak,
     Metric,
+    Pairing,
     Policy,
     Provenance,
     Run,
@@ -147,6 +150,86 @@ def decide(*situations: Situation, environment: Environment = HOST, **policy: ob
     return decide_verdict(run, baselines, make_policy(**policy))
 
 
+LATENCIES = {Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY}
+NOISY = {Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME}
+TYPICAL = {
+    Metric.EAGER_LATENCY: 0.020,
+    Metric.COMPILED_LATENCY: 0.010,
+    Metric.COLD_COMPILE_TIME: 10.0,
+    Metric.WARM_COMPILE_TIME: 3.0,
+    Metric.COMPILE_CALLS: 4e6,
+    Metric.GRAPH_BREAKS: 0.0,
+    Metric.PEAK_MEMORY: 1e8,
+}
+# Of the pairs' changes: they sum to nothing and spread by about 1 %.
+SPREAD = (0.0, 0.01, -0.01, 0.005, -0.005, 0.012, -0.012, 0.0, 0.008, -0.008, 0.0, 0.0, 0.01, -0.01, 0.0, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duel:
+    """One case in pairs: how many, and what head has instead of the base's values."""
+
+    pairs: int = 6
+    case_id: str = "mlp/x"
+    head: Mapping[Metric, float] = field(default_factory=dict)
+    full: int | None = None  # so many of the pairs measure everything; None: all
+    pairing: Pairing = Pairing.LIVE
+    spread: Sequence[float] = SPREAD
+    definition: str = "d1"
+    base_definition: str = "d1"
+    failures: tuple[CaseFailure, ...] = ()
+    alone: Mapping[Metric, Sequence[float]] = field(default_factory=dict)
+
+
+def make_pair_trials(duel: Duel) -> list[Trial]:
+    trials = []
+    for index in range(1, duel.pairs + 1):
+        full = duel.full is None or index <= duel.full
+        for arm in ("base", "head"):
+            values = {**TYPICAL, **(duel.head if arm == "head" else {})}
+            noise = math.exp(duel.spread[index - 1]) if arm == "head" else 1.0
+            samples = {
+                metric: (value * (noise if metric in NOISY else 1.0),)
+                for metric, value in values.items()
+                if full or metric in LATENCIES
+            }
+            trials.append(
+                Trial(case_id=duel.case_id, index=index, arm=arm, pairing=duel.pairing, samples=samples)
+            )
+    return trials
+
+
+def make_alone_trials(duel: Duel) -> list[Trial]:
+    count = max((len(values) for values in duel.alone.values()), default=0)
+    return [
+        Trial(case_id=duel.case_id, index=i, samples={m: (values[i],) for m, values in duel.alone.items()})
+        for i in range(count)
+    ]
+
+
+def pair_up(*duels: Duel) -> Run:
+    cases = [Case(id=one.case_id, model="mlp", factory="m:f", definition=one.definition) for one in duels]
+    based = [
+        replace(case, definition=one.base_definition)
+        for case, one in zip(cases, duels, strict=True)
+        if one.base_definition
+    ]
+    return Run(
+        cases=tuple(cases),
+        environment=HOST,
+        provenance=Provenance(commit="def"),
+        trials=tuple(trial for one in duels for trial in (*make_alone_trials(one), *make_pair_trials(one))),
+        failures=tuple(failure for one in duels for failure in one.failures),
+        finished=True,
+        base=BaseArm(
+            label="main (1a2b3c4)",
+            environment=HOST,
+            provenance=Provenance(commit="1a2b3c4"),
+            cases=tuple(based),
+        ),
+    )
+
+
 def find_comparison(verdict: Verdict, metric: Metric, case_id: str = "") -> Comparison:
     """The only comparison of a metric (of a case)."""
     (found,) = (one for one in verdict.comparisons if one.metric is metric and case_id in {"", one.case_id})
@@ -171,3 +254,18 @@ def find() -> Callable[..., Comparison]:
 @pytest.fixture
 def host() -> Environment:
     return HOST
+
+
+@pytest.fixture
+def duel() -> Callable[..., Duel]:
+    return Duel
+
+
+@pytest.fixture
+def pair_run() -> Callable[..., Run]:
+    return pair_up
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return make_policy()

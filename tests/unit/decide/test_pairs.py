@@ -1,0 +1,282 @@
+"""Pairs of trials: who belongs together, the change of a pair, and the rule that judges several."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.decide.confirm import (
+    compute_further_pairs,
+    compute_pair_detectable,
+    decide_pairs,
+    read_pairs,
+)
+from gate.decide.constants import LIVE_PAIR_SD, PAIR_PRIOR_DF
+from gate.decide.pairs import Pair, Paired, collect_paired, compute_pair_changes, list_pairs
+from gate.decide.screen import Bar, make_change
+from gate.decide.stats import Variance, compute_hodges_lehmann
+from gate.records import (
+    Environment,
+    Metric,
+    Pairing,
+    Provenance,
+    Reason,
+    Run,
+    Status,
+    Threshold,
+    Trial,
+)
+
+LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
+COLD = Metric.COLD_COMPILE_TIME
+PRIOR = Variance(value=LIVE_PAIR_SD**2, df=PAIR_PRIOR_DF)
+BAR = Bar(alpha=0.01 / 12, threshold=Threshold(relative=0.03, absolute=0.0))
+CHANGES = st.lists(st.floats(-0.3, 0.3), min_size=2, max_size=16)
+
+
+def make_trial(
+    arm: str, index: int = 1, pairing: Pairing = Pairing.LIVE, **samples: Sequence[float]
+) -> Trial:
+    return Trial(
+        case_id="a/x",
+        index=index,
+        arm=arm,
+        pairing=pairing,
+        samples={Metric(name): tuple(values) for name, values in samples.items()},
+    )
+
+
+def pair_up(base: Trial, head: Trial) -> Pair:
+    return Pair(base=base, head=head)
+
+
+def make_paired(changes: Sequence[float], metric: Metric = LATENCY) -> Paired:
+    return Paired(metric=metric, changes=tuple(changes), base=(0.01,) * len(changes), is_live=True)
+
+
+def judge(changes: Sequence[float], metric: Metric = LATENCY) -> tuple[Status, Reason]:
+    return decide_pairs(read_pairs(make_paired(changes, metric), PRIOR), BAR)
+
+
+# --- which trials are a pair ---
+
+
+def test_trials_of_one_index_are_a_pair(host: Environment) -> None:
+    """Index 1 has both arms, index 2 only one, and a trial that ran alone belongs to none."""
+    trials = (
+        make_trial("head", 1),
+        make_trial("base", 1),
+        make_trial("head", 2),
+        make_trial("head", 1, Pairing.ALONE),
+    )
+    run = Run(cases=(), environment=host, provenance=Provenance(), trials=trials)
+    assert list_pairs(run) == {"a/x": (pair_up(trials[1], trials[0]),)}
+
+
+# --- the change of one pair ---
+
+
+def test_live_latency_is_compared_block_by_block() -> None:
+    """The machine doubles its speed midway: every block is 10 % slower, the medians only 6.5 %."""
+    base = make_trial("base", compiled_latency=(2.0, 2.0, 2.0, 1.0, 1.0, 1.0))
+    head = make_trial("head", compiled_latency=(2.2, 2.2, 2.2, 1.1, 1.1, 1.1))
+    changes = compute_pair_changes(pair_up(base, head))
+    assert changes[LATENCY] == pytest.approx(math.log(1.1))
+
+
+def test_processes_in_turn_are_compared_by_their_medians() -> None:
+    """Block i of one process has nothing to do with block i of the other: 3 against 2."""
+    base = make_trial("base", 1, Pairing.TURNS, compiled_latency=(1.0, 2.0, 9.0))
+    head = make_trial("head", 1, Pairing.TURNS, compiled_latency=(9.0, 3.0, 1.0))
+    assert compute_pair_changes(pair_up(base, head)) == {LATENCY: pytest.approx(math.log(1.5))}
+
+
+def test_speedup_of_a_live_pair_is_the_difference_of_both_latencies() -> None:
+    """Compiled 20 % slower, eager 10 % slower: the speedup is ln(1.2 / 1.1) worse."""
+    base = make_trial("base", compiled_latency=(1.0, 1.0), eager_latency=(2.0, 2.0))
+    head = make_trial("head", compiled_latency=(1.2, 1.2), eager_latency=(2.2, 2.2))
+    assert compute_pair_changes(pair_up(base, head))[SPEEDUP] == pytest.approx(math.log(1.2 / 1.1))
+
+
+def test_zero_has_no_ratio() -> None:
+    """A compile time of zero gives no change, and the pair's other metrics still do."""
+    base = make_trial("base", cold_compile_time=(0.0,), warm_compile_time=(1.0,))
+    head = make_trial("head", cold_compile_time=(1.0,), warm_compile_time=(1.0,))
+    assert compute_pair_changes(pair_up(base, head)) == {Metric.WARM_COMPILE_TIME: 0.0}
+
+
+def test_metrics_may_have_different_numbers_of_pairs() -> None:
+    """The second pair measures latencies only; a compile is never live."""
+    full = {"compiled_latency": (1.0, 1.0), "cold_compile_time": (10.0,)}
+    short = {"compiled_latency": (1.0,)}
+    pairs = [
+        pair_up(make_trial("base", **full), make_trial("head", **full)),
+        pair_up(make_trial("base", 2, **short), make_trial("head", 2, **short)),
+    ]
+    paired = collect_paired(pairs)
+    assert [len(paired[metric].changes) for metric in (LATENCY, COLD)] == [2, 1]
+    assert [paired[metric].is_live for metric in (LATENCY, COLD)] == [True, False]
+
+
+@given(
+    blocks=st.lists(st.tuples(st.floats(1e-4, 1.0), st.floats(1e-4, 1.0)), min_size=1, max_size=20),
+    factor=st.floats(0.01, 100.0),
+)
+def test_exchanging_the_arms_turns_the_change_around(
+    blocks: list[tuple[float, float]], factor: float
+) -> None:
+    """Head against base is minus base against head, and a unit of time does not matter."""
+    one, other = zip(*blocks, strict=True)
+    there = compute_pair_changes(
+        pair_up(make_trial("base", compiled_latency=one), make_trial("head", compiled_latency=other))
+    )
+    back = compute_pair_changes(
+        pair_up(make_trial("base", compiled_latency=other), make_trial("head", compiled_latency=one))
+    )
+    scaled = compute_pair_changes(
+        pair_up(
+            make_trial("base", compiled_latency=[factor * value for value in one]),
+            make_trial("head", compiled_latency=[factor * value for value in other]),
+        )
+    )
+    assert there[LATENCY] == pytest.approx(-back[LATENCY], abs=1e-9)
+    assert there[LATENCY] == pytest.approx(scaled[LATENCY], abs=1e-9)
+
+
+# --- pooling ---
+
+
+def test_hodges_lehmann_by_hand() -> None:
+    """0, 1, 8: the means are 0, 0.5, 4, 1, 4.5, 8 and their median is 2.5."""
+    assert compute_hodges_lehmann([0.0, 1.0, 8.0]) == 2.5
+
+
+def test_stray_pair_hardly_moves_the_estimate() -> None:
+    """Nine pairs of nothing and one of 30 %: the mean says 3 %, the pooled estimate nothing."""
+    assert compute_hodges_lehmann([0.0] * 9 + [0.3]) == 0.0
+
+
+def test_error_by_hand() -> None:
+    """Four pairs at 0, 0, 2 and 2 %: s^2 is 4/3, moderated (4 x 1.6^2 + 3 x 4/3) / 7, times pi/3 over 4."""
+    reading = read_pairs(make_paired([0.0, 0.0, 0.02, 0.02]), PRIOR)
+    moderated = (4 * 1.6**2 + 3 * 4 / 3) / 7
+    assert reading.df == 7.0
+    assert reading.change == pytest.approx(0.01)
+    assert reading.error == pytest.approx(0.01 * math.sqrt(moderated * math.pi / 3 / 4))
+
+
+@given(changes=CHANGES)
+def test_mirror_image_has_the_mirrored_status(changes: list[float]) -> None:
+    """What is REGRESSED one way is IMPROVED the other way."""
+    there, back = judge(changes)[0], judge([-change for change in changes])[0]
+    assert (there is Status.REGRESSED) == (back is Status.IMPROVED)
+
+
+@given(changes=CHANGES, slower=st.floats(0.0, 0.5))
+def test_slower_is_never_judged_better(changes: list[float], slower: float) -> None:
+    """Adding a slowdown to every pair moves the status one way only."""
+    order = [Status.IMPROVED, Status.UNCHANGED, Status.INCONCLUSIVE, Status.REGRESSED]
+    before, after = judge(changes)[0], judge([change + slower for change in changes])[0]
+    assert order.index(after) >= order.index(before)
+
+
+@given(changes=CHANGES, base=st.floats(1e-6, 10.0))
+def test_unit_does_not_matter(changes: list[float], base: float) -> None:
+    """Without an absolute threshold the base's value has no say."""
+    scaled = replace(make_paired(changes), base=(base,) * len(changes))
+    assert decide_pairs(read_pairs(scaled, PRIOR), BAR) == judge(changes)
+
+
+# --- the rule ---
+
+
+def test_clear_slowdown_is_confirmed() -> None:
+    """Six pairs near 8 % slower."""
+    assert judge([0.08, 0.07, 0.085, 0.075, 0.08, 0.08]) == (Status.REGRESSED, Reason.CONFIRMED)
+
+
+def test_sure_but_small_slowdown_is_acquitted() -> None:
+    """Twelve pairs at 1.5 %: significant, and surely below the threshold of 3 %."""
+    assert judge([0.015, 0.014, 0.016] * 4) == (Status.UNCHANGED, Reason.ACQUITTED)
+
+
+def test_slowdown_at_the_threshold_is_unsettled() -> None:
+    """Six pairs at 2.9 %: neither beyond the threshold nor surely below."""
+    assert judge([0.028, 0.029, 0.030] * 2) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+
+
+def test_one_pair_convicts_nobody() -> None:
+    """Twice as slow, once: it may be a stray pair."""
+    assert judge([math.log(2.0)]) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+
+
+def test_one_pair_acquits_a_compile_and_no_latency() -> None:
+    """A latency's threshold is too near its noise to trust one pair; a compile's is 10 %."""
+    ten = Bar(alpha=BAR.alpha, threshold=Threshold(relative=0.10, absolute=0.0))
+    wide = Variance(value=0.03**2, df=4.0)
+    assert decide_pairs(read_pairs(make_paired([-0.05]), PRIOR), BAR)[0] is Status.INCONCLUSIVE
+    assert decide_pairs(read_pairs(make_paired([0.0], COLD), wide), ten)[0] is Status.UNCHANGED
+
+
+def test_twenty_microseconds_do_not_matter() -> None:
+    """Surely a tenth slower, of 100 us: 10 us, below an absolute threshold of 20 us."""
+    bar = Bar(alpha=BAR.alpha, threshold=Threshold(relative=0.03, absolute=20e-6))
+    paired = replace(make_paired([0.1] * 16), base=(100e-6,) * 16)
+    assert decide_pairs(read_pairs(paired, PRIOR), bar) == (Status.UNCHANGED, Reason.ACQUITTED)
+
+
+def test_further_pairs_settle_what_they_promise() -> None:
+    """Repeating the estimate and its noise for the number of pairs promised settles it, one less does not."""
+    reading = read_pairs(make_paired([0.00, 0.02, 0.03]), PRIOR)
+    further = compute_further_pairs(reading, BAR)
+    assert further is not None
+
+    def extend(more: int) -> Status:
+        count = 3 + more
+        error = math.sqrt(reading.noise.value * math.pi / 3 / count)
+        return decide_pairs(replace(reading, trials=count, df=reading.df + more, error=error), BAR)[0]
+
+    assert extend(further) is not Status.INCONCLUSIVE
+    assert extend(further - 1) is Status.INCONCLUSIVE
+
+
+def test_no_number_of_pairs_settles_the_threshold_itself() -> None:
+    """An estimate a hundredth of a percent below the threshold stays open."""
+    assert compute_further_pairs(read_pairs(make_paired([math.log(1.03) - 1e-4] * 6), PRIOR), BAR) is None
+
+
+# --- frequencies on synthetic pairs with known truth ---
+
+
+def draw_pairs(rng: random.Random, count: int, true: float) -> list[float]:
+    """Pairs of a case whose noise is drawn from what the prior says."""
+    chi_square = rng.gammavariate(PAIR_PRIOR_DF / 2, 2.0)
+    sd = LIVE_PAIR_SD * math.sqrt(PAIR_PRIOR_DF / chi_square)
+    return [true + rng.gauss(0, sd) for _ in range(count)]
+
+
+@pytest.mark.parametrize("count", [2, 3, 6, 16])
+def test_interval_covers_the_truth(count: int) -> None:
+    """Of 4,000 intervals at 95 %, 94 to 97.5 % hold a true change of 5 %; few pairs are a bit cautious."""
+    rng = random.Random(count)  # noqa: S311 - repeatable, not secret
+    held = 0
+    for _ in range(4000):
+        change = make_change(read_pairs(make_paired(draw_pairs(rng, count, math.log(1.05))), PRIOR), 0.0)
+        held += change.low <= 0.05 <= change.high
+    assert 0.94 <= held / 4000 <= 0.975
+
+
+def test_detectable_change_is_confirmed_in_95_of_100() -> None:
+    """Estimates with the reading's own error around the change that is called detectable."""
+    rng = random.Random(4)  # noqa: S311 - repeatable, not secret
+    reading = read_pairs(make_paired([0.0, 0.015, -0.015, 0.01, -0.01, 0.0] * 20), PRIOR)
+    true = math.log1p(compute_pair_detectable(reading, BAR))
+    drawn = (replace(reading, change=rng.gauss(true, reading.error)) for _ in range(4000))
+    confirmed = sum(decide_pairs(one, BAR)[0] is Status.REGRESSED for one in drawn)
+    assert 0.94 <= confirmed / 4000 <= 0.96

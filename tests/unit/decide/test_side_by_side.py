@@ -1,0 +1,229 @@
+"""Whole verdicts by pairs, without anything stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gate.decide import (
+    decide_side_by_side,
+)
+from gate.records import (
+    Acceptance,
+    CaseFailure,
+    CodeIdentity,
+    Comparison,
+    FailureKind,
+    GraphBreak,
+    Metric,
+    Outcome,
+    Override,
+    Policy,
+    Provenance,
+    Reason,
+    Run,
+    Status,
+    Threshold,
+    Verdict,
+)
+
+LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
+COLD, CALLS = Metric.COLD_COMPILE_TIME, Metric.COMPILE_CALLS
+BREAKS, MEMORY, DRIFT = Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY, Metric.DRIFT
+CASE = "mlp/x"
+MAIN = "main (1a2b3c4)"
+ALONE = {LATENCY: (0.010,), EAGER: (0.020,)}
+
+Make = Callable[..., Any]
+Pair = Callable[..., Run]
+Judge = Callable[..., Verdict]
+Find = Callable[..., Comparison]
+
+
+@pytest.fixture
+def ab(duel: Make, pair_run: Pair, policy: Policy) -> Judge:
+    """The verdict on one case that ran in pairs."""
+
+    def judge(rules: Policy = policy, **changes: object) -> Verdict:
+        return decide_side_by_side(pair_run(duel(**changes)), rules)
+
+    return judge
+
+
+def fail(arm: str) -> CaseFailure:
+    return CaseFailure(
+        case_id=CASE, trial=1, kind=FailureKind.ERROR, stage="build", message="ImportError: x", arm=arm
+    )
+
+
+def state(comparison: Comparison) -> tuple[Status, Reason]:
+    return comparison.status, comparison.reason
+
+
+def test_equal_arms_pass(ab: Judge, find: Find) -> None:
+    """Nothing differs: PASS, every noisy metric acquitted by six pairs, counters equal."""
+    verdict = ab()
+    assert verdict.outcome is Outcome.PASS
+    assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.ACQUITTED)
+    assert state(find(verdict, BREAKS)) == (Status.UNCHANGED, Reason.EXACT_EQUAL)
+    assert find(verdict, LATENCY).pairs == 6
+    assert verdict.headline.startswith(f"Against {MAIN}: nothing regressed")
+    assert verdict.notes == (f"Held against {MAIN} side by side on this machine: 6 pairs of 1 case.",)
+    assert verdict.baseline_provenance == (Provenance(commit="1a2b3c4"),)
+
+
+def test_slower_compiled_is_confirmed_with_its_speedup(ab: Judge, find: Find) -> None:
+    """Compiled 8 % slower under the same eager: both have regressed, and eager did not move."""
+    verdict = ab(head={LATENCY: 0.0108})
+    assert verdict.outcome is Outcome.REGRESSION
+    assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.CONFIRMED)
+    assert state(find(verdict, SPEEDUP)) == (Status.REGRESSED, Reason.CONFIRMED)
+    assert find(verdict, LATENCY).change.centre == pytest.approx(0.08, abs=0.005)  # type: ignore[union-attr] # judged
+    assert "the threshold of 3 % and 20 us side by side" in find(verdict, LATENCY).sentence
+    assert "(eager moved by +0.0 %)" in find(verdict, LATENCY).sentence
+    assert f"Against {MAIN}: 2 regressions in 1 case" in verdict.headline
+
+
+def test_both_slower_is_a_regression_of_what_they_share(ab: Judge, find: Find) -> None:
+    """Eager and compiled 10 % slower in the same moments: the code did it, and the sentence says so."""
+    verdict = ab(head={LATENCY: 0.011, EAGER: 0.022})
+    assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.CONFIRMED)
+    assert "eager moved too, by +10.0 %: what both share got slower" in find(verdict, LATENCY).sentence
+    assert find(verdict, SPEEDUP).status is Status.UNCHANGED
+    assert not find(verdict, EAGER).decides
+
+
+def test_faster_eager_is_no_regression(ab: Judge, find: Find) -> None:
+    """The speedup falls by a fifth because eager got faster: told, not failed."""
+    verdict = ab(head={EAGER: 0.016})
+    assert verdict.outcome is Outcome.PASS
+    assert state(find(verdict, SPEEDUP)) == (Status.UNCHANGED, Reason.EAGER_FASTER)
+
+
+def test_slower_eager_is_no_improvement(ab: Judge, find: Find) -> None:
+    """The speedup rises because eager got slower: compiled did not improve."""
+    verdict = ab(head={EAGER: 0.024})
+    assert state(find(verdict, SPEEDUP)) == (Status.UNCHANGED, Reason.ACQUITTED)
+
+
+def test_faster_compiled_has_improved(ab: Judge, find: Find) -> None:
+    """8 % faster in six pairs."""
+    verdict = ab(head={LATENCY: 0.010 / 1.08})
+    assert state(find(verdict, LATENCY)) == (Status.IMPROVED, Reason.CONFIRMED)
+    assert state(find(verdict, SPEEDUP)) == (Status.IMPROVED, Reason.CONFIRMED)
+
+
+def test_what_pairs_do_not_settle_says_what_they_could_see(ab: Judge, find: Find) -> None:
+    """2.5 % after six pairs: open, with the interval, what would have been seen and the pairs it takes."""
+    verdict = ab(head={LATENCY: 0.01025})
+    found = find(verdict, LATENCY)
+    assert state(found) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+    assert found.change is not None
+    assert f"where {100 * found.change.detectable:.1f} % would have been seen" in found.sentence
+    assert "interval" in found.sentence
+    assert "settle" in found.sentence
+    assert any("compile-gate ab --select 'mlp/x'" in step for step in verdict.next_steps)
+
+
+def test_longer_compile_needs_a_trace(ab: Judge, find: Find) -> None:
+    """A compile 20 % longer: open with the same Python calls, convicted with 5 % more of them."""
+    idle = ab(head={COLD: 12.0})
+    busy = ab(head={COLD: 12.0, CALLS: 4.1e6})
+    assert state(find(idle, COLD)) == (Status.INCONCLUSIVE, Reason.UNCORROBORATED)
+    assert state(find(busy, COLD)) == (Status.REGRESSED, Reason.CONFIRMED)
+
+
+def test_compile_far_longer_needs_no_trace(ab: Judge, find: Find) -> None:
+    """60 % longer is beyond three thresholds."""
+    verdict = ab(head={COLD: 16.0})
+    assert state(find(verdict, COLD)) == (Status.REGRESSED, Reason.CONFIRMED)
+
+
+def test_new_graph_break_must_be_seen_again(ab: Judge, find: Find) -> None:
+    """A break more in the only full pair is open, in two it has regressed."""
+    once, twice = (ab(head={BREAKS: 1.0}, full=full) for full in (1, 2))
+    assert state(find(once, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+    assert state(find(twice, BREAKS)) == (Status.REGRESSED, Reason.EXACT_CHANGED)
+
+
+def test_memory_is_judged_against_the_base_and_drift_by_its_limit(ab: Judge, find: Find) -> None:
+    """A tenth more memory; and drift beyond its limit, which the base did not measure."""
+    verdict = ab(head={MEMORY: 1.1e8, DRIFT: 1.2})
+    assert find(verdict, MEMORY).status is Status.REGRESSED
+    assert state(find(verdict, DRIFT)) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
+
+
+def test_explanations_hold_head_against_the_base(duel: Make, pair_run: Pair, policy: Policy) -> None:
+    """The base's generated code and graph breaks are the stored side."""
+    run = pair_run(duel(head={LATENCY: 0.0108}))
+    trials = tuple(
+        replace(
+            one,
+            identity=CodeIdentity(digest=one.arm),
+            graph_breaks=(GraphBreak(reason="print", location="model.py:3"),) * (one.arm == "head"),
+        )
+        for one in run.trials
+    )
+    verdict = decide_side_by_side(replace(run, trials=trials), policy)
+    sentences = [one.sentence for one in verdict.explanations]
+    assert "New graph break at model.py:3: print" in sentences
+    assert "The generated code changed." in sentences
+
+
+def test_case_that_the_base_lacks_is_new(ab: Judge, find: Find) -> None:
+    """Nothing to hold it against: NEW, and the note names the base."""
+    verdict = ab(pairs=0, base_definition="", alone=ALONE)
+    assert state(find(verdict, LATENCY)) == (Status.NEW, Reason.NO_BASELINE)
+    assert any(f"{MAIN} does not have them" in note for note in verdict.notes)
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+
+
+def test_case_that_the_base_defines_otherwise_is_stale(ab: Judge, find: Find) -> None:
+    """Pairs of two different workloads say nothing, whatever they measured."""
+    verdict = ab(head={LATENCY: 0.02}, base_definition="d0")
+    assert state(find(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.STALE_DEFINITION)
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+    assert verdict.headline == f"1 case measured, none could be held against {MAIN}."
+
+
+def test_base_that_failed_is_not_comparable(ab: Judge, find: Find) -> None:
+    """The head's measurements are shown and not judged; the notes and steps say why."""
+    verdict = ab(pairs=0, alone=ALONE, failures=(fail("base"),))
+    assert state(find(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.BASE_FAILED)
+    assert f"{MAIN} failed in 1 case: mlp/x." in verdict.notes
+    assert any("log of the base" in step for step in verdict.next_steps)
+
+
+def test_head_that_failed_makes_it_incomplete(ab: Judge, find: Find) -> None:
+    """FAILED, with the stage and message."""
+    verdict = ab(pairs=0, failures=(fail("head"),))
+    assert verdict.outcome is Outcome.INCOMPLETE
+    assert find(verdict, LATENCY).sentence == "Trial 1 failed at build (error): ImportError: x"
+
+
+def test_case_without_a_trial_is_missing(ab: Judge, find: Find) -> None:
+    """Planned and not run: MISSING."""
+    verdict = ab(pairs=0)
+    assert state(find(verdict, LATENCY)) == (Status.MISSING, Reason.NOT_RUN)
+
+
+def test_threshold_of_the_policy_holds_for_pairs(ab: Judge, policy: Policy, find: Find) -> None:
+    """8 % is below a threshold of 10 %, stated for all or for this case."""
+    ten = Threshold(relative=0.10, absolute=0.0)
+    stated = replace(policy, thresholds={**policy.thresholds, LATENCY: ten})
+    override = Override(case="mlp/*", metric=LATENCY, threshold=ten, reason="noisy")
+    for rules in (stated, replace(policy, overrides=(override,))):
+        verdict = ab(rules, pairs=16, head={LATENCY: 0.0108})
+        assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.ACQUITTED)
+
+
+def test_accepted_change_is_accepted_side_by_side(ab: Judge, policy: Policy, find: Find) -> None:
+    """8 % worse within an acceptance of 10 %."""
+    known = Acceptance(
+        case=CASE, metric=LATENCY, allowance=0.10, reason="safer", author="me", expires="2026-04-01"
+    )
+    verdict = ab(replace(policy, acceptances=(known,)), head={LATENCY: 0.0108})
+    assert find(verdict, LATENCY).status is Status.ACCEPTED

@@ -1,0 +1,263 @@
+"""Which cases need pairs, and what pairs make of a screening."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gate.decide import (
+    LOOKS,
+    Screening,
+    Suspect,
+    conclude_verdict,
+    confirm_screening,
+    decide_side_by_side,
+    decide_verdict,
+    judge_pairs,
+    list_suspects,
+    list_unsettled,
+    screen_run,
+)
+from gate.records import (
+    Baseline,
+    CaseFailure,
+    Comparison,
+    Environment,
+    FailureKind,
+    Metric,
+    Outcome,
+    Policy,
+    Provenance,
+    Reason,
+    Run,
+    Status,
+    Verdict,
+)
+
+LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
+COLD, WARM, BREAKS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.GRAPH_BREAKS
+CASE = "mlp/x"
+MAIN = "main (1a2b3c4)"
+TYPICAL = {EAGER: 0.020, LATENCY: 0.010, COLD: 10.0}
+# Five stored values with a spread of about 1 %.
+FIVE = (0.990, 1.000, 1.010, 1.005, 0.995)
+
+Make = Callable[..., Any]
+Pair = Callable[..., Run]
+Find = Callable[..., Comparison]
+Screen = Callable[..., Screening]
+Confirm = Callable[..., Verdict]
+
+
+def fail(arm: str) -> CaseFailure:
+    return CaseFailure(
+        case_id=CASE, trial=1, kind=FailureKind.ERROR, stage="build", message="ImportError: x", arm=arm
+    )
+
+
+def state(comparison: Comparison) -> tuple[Status, Reason]:
+    return comparison.status, comparison.reason
+
+
+def measure(**factors: float) -> dict[Metric, Sequence[float]]:
+    """One trial that ran alone, some of its values so many times the typical one."""
+    return {metric: (value * factors.get(metric, 1.0),) for metric, value in TYPICAL.items()}
+
+
+@pytest.fixture
+def screen(duel: Make, pair_run: Pair, policy: Policy, stored: Baseline) -> Screen:
+    """The screening of one case against its stored values."""
+
+    def run_screen(
+        alone: object, *, baselines: tuple[Baseline, ...] = (stored,), **changes: object
+    ) -> Screening:
+        return screen_run(pair_run(duel(alone=alone, **changes)), baselines, policy)
+
+    return run_screen
+
+
+@pytest.fixture
+def confirm(duel: Make, pair_run: Pair, policy: Policy, stored: Baseline) -> Confirm:
+    """The verdict on one case that was screened and has its pairs."""
+
+    def run_both(alone: object, *, baselines: tuple[Baseline, ...] = (stored,), **changes: object) -> Verdict:
+        run = pair_run(duel(alone=alone, **changes))
+        screening = confirm_screening(screen_run(run, baselines, policy), run, policy)
+        return conclude_verdict(run, screening, policy)
+
+    return run_both
+
+
+@pytest.fixture
+def stored(host: Environment) -> Baseline:
+    values = {metric: tuple(value * one for one in FIVE) for metric, value in TYPICAL.items()}
+    return Baseline(
+        case_id=CASE,
+        definition="d1",
+        environment=host,
+        provenance=Provenance(commit="old"),
+        trials={**values, SPEEDUP: (2.0,) * len(FIVE)},
+    )
+
+
+# --- who needs pairs ---
+
+
+def test_plan_without_pairs_asks_for_everything(duel: Make, pair_run: Pair, policy: Policy) -> None:
+    """The first pair measures all that decides and is noisy."""
+    (asked,) = list_unsettled(pair_run(duel(pairs=0)), policy)
+    assert asked == Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD, WARM))
+
+
+def test_one_pair_settles_all_but_the_latency(duel: Make, pair_run: Pair, policy: Policy) -> None:
+    """After the first look only compiled latency needs more pairs."""
+    assert list_unsettled(pair_run(duel(pairs=1)), policy) == (Suspect(case_id=CASE, metrics=(LATENCY,)),)
+
+
+def test_changed_counter_asks_for_another_pair(duel: Make, pair_run: Pair, policy: Policy) -> None:
+    """Six pairs settled the latency; the break was seen in the only full one."""
+    run = pair_run(duel(pairs=6, full=1, head={BREAKS: 1.0}))
+    assert list_unsettled(run, policy) == (Suspect(case_id=CASE, metrics=(BREAKS,)),)
+
+
+def test_only_the_suspects_are_asked_about(duel: Make, pair_run: Pair, policy: Policy) -> None:
+    """Of two cases without pairs one is suspect, for its compile."""
+    suspects = (Suspect(case_id=CASE, metrics=(COLD,)),)
+    run = pair_run(duel(pairs=0), duel(pairs=0, case_id="b/x"))
+    assert list_unsettled(run, policy, suspects) == suspects
+    assert list_unsettled(run, policy, ()) == ()
+
+
+def test_last_look_ends_it(duel: Make, pair_run: Pair, policy: Policy, find: Find) -> None:
+    """Near the threshold after the last look: open, and no more pairs."""
+    run = pair_run(duel(pairs=LOOKS[-1], full=1, head={LATENCY: 0.0103}, spread=(0.05, -0.05) * 8))
+    assert find(decide_side_by_side(run, policy), LATENCY).reason is Reason.UNSETTLED
+    assert list_unsettled(run, policy) == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"base_definition": ""},
+        {"base_definition": "d0"},
+        {"failures": (fail("base"),)},
+        {"failures": (fail("head"),)},
+    ],
+    ids=["unknown to the base", "defined otherwise", "base failed", "head failed"],
+)
+def test_no_more_pairs_where_none_can_help(
+    duel: Make, pair_run: Pair, policy: Policy, changes: dict[str, object]
+) -> None:
+    """What cannot be compared is not measured again."""
+    assert list_unsettled(pair_run(duel(pairs=0, **changes)), policy) == ()
+
+
+def test_more_cases_share_the_error_budget(duel: Make, pair_run: Pair, policy: Policy, find: Find) -> None:
+    """What three pairs confirm for one case alone they leave open among forty-one."""
+    suspect = duel(pairs=3, head={LATENCY: 0.0108}, full=1)
+    others = [duel(pairs=3, case_id=f"m{n}/x", full=1) for n in range(40)]
+    alone = judge_pairs(pair_run(suspect), policy)
+    crowd = decide_side_by_side(pair_run(suspect, *others), policy)
+    assert [row.status for row in alone if row.metric is LATENCY] == [Status.REGRESSED]
+    assert find(crowd, LATENCY, CASE).status is Status.INCONCLUSIVE
+
+
+# --- screen ---
+
+
+def test_unchanged_case_is_no_suspect(screen: Screen) -> None:
+    """The stored values again."""
+    assert list_suspects(screen(measure())) == ()
+
+
+def test_slower_case_is_suspect(screen: Screen) -> None:
+    """8 % slower compiled: latency and speedup; the compile is none."""
+    found = list_suspects(screen(measure(compiled_latency=1.08)))
+    assert found == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
+
+
+def test_fallen_speedup_makes_the_latency_suspect(screen: Screen) -> None:
+    """Eager 20 % faster and compiled unmoved: acquitted by the screen, and looked at all the same."""
+    screening = screen(measure(eager_latency=0.8))
+    assert all(row.status is Status.UNCHANGED for row in screening.comparisons if row.decides)
+    assert list_suspects(screening) == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
+
+
+def test_case_without_baseline_is_suspect_in_all(screen: Screen) -> None:
+    """Nothing stored: every noisy metric that was measured."""
+    found = list_suspects(screen(measure(), baselines=()))
+    assert found == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD)),)
+
+
+def test_failed_case_is_no_suspect(screen: Screen) -> None:
+    """It is INCOMPLETE whatever pairs say."""
+    assert list_suspects(screen(measure(compiled_latency=1.3), failures=(fail("head"),))) == ()
+
+
+def test_stored_values_are_held_against_trials_that_ran_alone(screen: Screen, find: Find) -> None:
+    """Six trials of pairs, twice as slow, do not enter the screen."""
+    found = find(screen(measure(), head={LATENCY: 0.02}), LATENCY)
+    assert found.candidate is not None
+    assert found.candidate.n == 1
+
+
+# --- confirm ---
+
+
+def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm, find: Find) -> None:
+    """30 % slower than the stored values, equal to the base: the machine, not the change."""
+    slower = measure(compiled_latency=1.3)
+    assert find(screen(slower), LATENCY).status is Status.REGRESSED
+    verdict = confirm(slower)
+    assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.ACQUITTED)
+    assert find(verdict, SPEEDUP).status is Status.UNCHANGED
+    assert verdict.outcome is Outcome.PASS
+    assert f"Held against {MAIN} side by side on this machine: 6 pairs of 1 case." in verdict.notes
+
+
+def test_pairs_convict_what_was_suspect(confirm: Confirm, find: Find) -> None:
+    """8 % slower is suspect after the screen and confirmed by its pairs; the compile stays the screen's."""
+    verdict = confirm(measure(compiled_latency=1.08), head={LATENCY: 0.0108})
+    assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.CONFIRMED)
+    assert (find(verdict, LATENCY).pairs, find(verdict, COLD).pairs) == (6, 0)
+    assert not any("Not confirmed" in note for note in verdict.notes)
+
+
+def test_pairs_stand_in_for_a_missing_baseline(confirm: Confirm, find: Find) -> None:
+    """Nothing stored: the pairs judge the counters as well."""
+    verdict = confirm({**measure(), BREAKS: (1.0,)}, baselines=(), head={BREAKS: 1.0})
+    assert state(find(verdict, BREAKS)) == (Status.REGRESSED, Reason.EXACT_CHANGED)
+    assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.ACQUITTED)
+
+
+@pytest.mark.parametrize(
+    ("changes", "because"),
+    [
+        ({"pairs": 0, "failures": (fail("base"),)}, "the base could not be measured"),
+        ({"pairs": 0, "base_definition": ""}, "the base does not have this case"),
+        ({"pairs": 0}, "no pair came back"),
+        ({"base_definition": "d0"}, "the base defines this case otherwise"),
+    ],
+    ids=["base failed", "unknown to the base", "no time for pairs", "defined otherwise"],
+)
+def test_without_pairs_the_screen_stands_unconfirmed(
+    confirm: Confirm, find: Find, changes: dict[str, object], because: str
+) -> None:
+    """30 % slower than the stored values stays REGRESSED, and says why it is not confirmed."""
+    found = find(confirm(measure(compiled_latency=1.3), **changes), LATENCY)
+    assert state(found) == (Status.REGRESSED, Reason.BEYOND_BAR)
+    assert found.sentence.endswith(f"Not confirmed side by side: {because}.")
+
+
+def test_check_without_a_base_says_that_it_is_not_confirmed(
+    duel: Make, pair_run: Pair, policy: Policy, stored: Baseline
+) -> None:
+    """One note for all times that were convicted against stored baselines alone."""
+    run = replace(pair_run(duel(pairs=0, alone=measure(compiled_latency=1.3))), base=None)
+    notes = [note for note in decide_verdict(run, (stored,), policy).notes if "side by side" in note]
+    assert notes == [
+        "Not confirmed side by side: the times of 1 case. To confirm: compile-gate check --base REF"
+    ]
