@@ -14,6 +14,10 @@ from gate.records import CaseFailure, Environment
 
 # What a primer says when the machine lacks something, and what to do about it.
 _MENDS = (
+    (
+        r"^no end after",
+        "Wait until the machine is idle, or raise `trial_timeout_s` in gate.yml; {log} says where it was.",
+    ),
     (r"No module named '?torch", "Install torch for {python}, or name an interpreter that has it."),
     (r"No module named '?gate", "Install compile-gate for {python}."),
     (
