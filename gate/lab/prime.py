@@ -52,7 +52,8 @@ def prime_bench(bench: Bench) -> Primed:
     result = run_worker(job)
     if isinstance(result, CaseFailure):
         mend = find_mend(f"{result.message}\n{result.log_tail}")
-        what = f"torch.compile does not work here on {bench.settings.device}: {result.message}"
+        where = f"on {bench.settings.device}, at stage {result.stage}"
+        what = f"torch.compile does not work here {where}: {result.message}"
         raise MachineError(what, mend.format(python=bench.arm.python, log=job.log))
     if result.environment is None:
         raise MachineError("the primer did not tell the environment", _GENERAL_MEND.format(log=job.log))

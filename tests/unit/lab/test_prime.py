@@ -24,8 +24,8 @@ def test_failure_is_the_machines_fault(bench: Bench, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("ACTING_PRIME", "no_torch")
     with pytest.raises(MachineError) as caught:
         prime_bench(bench)
-    what = "torch.compile does not work here on cpu: ModuleNotFoundError: No module named 'torch'"
-    assert what == caught.value.what
+    what = "torch.compile does not work here on cpu, at stage import: ModuleNotFoundError: "
+    assert what + "No module named 'torch'" == caught.value.what
     assert f"Install torch for {bench.arm.python}, or name an interpreter that has it." == caught.value.mend
 
 
