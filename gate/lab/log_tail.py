@@ -11,7 +11,7 @@ LOG_TAIL_BYTES = 8 * 1024  # kept in run.json for each failure, and pasted into 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 
 _FAULT = "Fatal Python error"  # begins the fault handler's dump
-_FAULT_LINES = 20  # of the dump; the rest of the 30 is what the process said before
+_FAULT_LINES = 12  # of the dump, as many as a report shows; the rest of the 30 is what was said before
 
 # What processes say when they run out of memory or disk, by what to call it.
 _HINTS = (

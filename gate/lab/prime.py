@@ -14,6 +14,10 @@ from gate.records import CaseFailure, Environment
 
 # What a primer says when the machine lacks something, and what to do about it.
 _MENDS = (
+    (
+        r"^no end after",
+        "Wait until the machine is idle, or raise `trial_timeout_s` in gate.yml; {log} says where it was.",
+    ),
     (r"No module named '?torch", "Install torch for {python}, or name an interpreter that has it."),
     (r"No module named '?gate", "Install compile-gate for {python}."),
     (
@@ -48,7 +52,8 @@ def prime_bench(bench: Bench) -> Primed:
     result = run_worker(job)
     if isinstance(result, CaseFailure):
         mend = find_mend(f"{result.message}\n{result.log_tail}")
-        what = f"torch.compile does not work here on {bench.settings.device}: {result.message}"
+        where = f"on {bench.settings.device}, at stage {result.stage}"
+        what = f"torch.compile does not work here {where}: {result.message}"
         raise MachineError(what, mend.format(python=bench.arm.python, log=job.log))
     if result.environment is None:
         raise MachineError("the primer did not tell the environment", _GENERAL_MEND.format(log=job.log))

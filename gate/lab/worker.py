@@ -120,14 +120,14 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> WorkerRe
         message = clean_message(told.message)
         return replace(failure, kind=told.kind, message=message, log_tail=traceback or log_tail)
     if ended.timed_out:
-        message = f"no end after {job.limit_s:g} s in the {job.request.role} process, at stage {stage}"
+        message = f"no end after {job.limit_s:g} s in the {job.request.role} process"
         return replace(failure, kind=FailureKind.HANG, message=message)
     if left.result and stage == Stage.DONE:
         return _accept(left.result, ended.status)
     kind, message = _describe_end(ended, left)
     shortage = find_shortage(log_tail)
     hint = f"; the log speaks of {shortage}" if shortage else ""
-    where = f"in the {job.request.role} process, at stage {stage}"
+    where = f"in the {job.request.role} process"
     return replace(failure, kind=kind, message=clean_message(f"{message} {where}{hint}"))
 
 

@@ -132,7 +132,7 @@ class Workshop:
         }
 
 
-MeasureCold = Callable[[Case], WorkerResult]
+MeasureOne = Callable[[Case], WorkerResult]
 MeasureBoth = Callable[[Case], tuple[WorkerResult, WorkerResult]]
 
 
@@ -174,12 +174,23 @@ def primer(workshop: Workshop) -> Path:
 
 
 @pytest.fixture(scope="session")
-def measure_cold(workshop: Workshop) -> MeasureCold:
+def measure_cold(workshop: Workshop) -> MeasureOne:
     """Measure a case's cold process on the primer's toolchain."""
 
     def measure(case: Case) -> WorkerResult:
         workshop.seed_cache()
         return workshop.run(WorkerRole.COLD, case)
+
+    return measure
+
+
+@pytest.fixture(scope="session")
+def measure_warm(workshop: Workshop) -> MeasureOne:
+    """Measure a case's warm process alone: it compiles what it does not find."""
+
+    def measure(case: Case) -> WorkerResult:
+        workshop.seed_cache()
+        return workshop.run(WorkerRole.WARM, case)
 
     return measure
 

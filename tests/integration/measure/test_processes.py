@@ -13,7 +13,7 @@ from gate.protocol import Stage, WorkerResult
 from gate.records import Case, DType, FailureKind, Metric, Task
 
 Both = tuple[WorkerResult, WorkerResult]
-MeasureCold = Callable[[Case], WorkerResult]
+MeasureOne = Callable[[Case], WorkerResult]
 MeasureBoth = Callable[[Case], Both]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -101,7 +101,7 @@ def test_trial_is_repeatable(measure_both: MeasureBoth, healthy: Both) -> None:
     assert peaks[0] == pytest.approx(peaks[1], abs=2 * 2**20)
 
 
-def test_graph_break_is_located(project: Path, measure_cold: MeasureCold) -> None:
+def test_graph_break_is_located(project: Path, measure_cold: MeasureOne) -> None:
     """A planted break is counted once and told with the user's file and line."""
     cold = measure_cold(make_case("break"))
     line = (project / "made_up.py").read_text().splitlines().index("            torch._dynamo.graph_break()")
@@ -110,7 +110,7 @@ def test_graph_break_is_located(project: Path, measure_cold: MeasureCold) -> Non
     assert "torch._dynamo.graph_break()" in cold.graph_breaks[0].reason
 
 
-def test_recompiles_are_counted_with_reasons(measure_cold: MeasureCold) -> None:
+def test_recompiles_are_counted_with_reasons(measure_cold: MeasureOne) -> None:
     """A value that changes over the first calls compiles anew until it has settled."""
     cold = measure_cold(make_case("recompile"))
     assert cold.failure is None
@@ -118,7 +118,7 @@ def test_recompiles_are_counted_with_reasons(measure_cold: MeasureCold) -> None:
     assert any("calls" in reason for reason in cold.recompile_reasons)
 
 
-def test_unsupported_module_is_a_fallback(measure_cold: MeasureCold) -> None:
+def test_unsupported_module_is_a_fallback(measure_cold: MeasureOne) -> None:
     """Dynamo leaves nn.LSTM to eager: no graph, one fallback, and the reason is told."""
     cold = measure_cold(make_case(factory="made_up:build_lstm", arguments={}))
     assert (read_one(cold, Metric.UNIQUE_GRAPHS), read_one(cold, Metric.EAGER_FALLBACKS)) == (0, 1)
@@ -133,15 +133,15 @@ def test_bfloat16_training_step(measure_both: MeasureBoth) -> None:
     assert abs(read_one(warm, Metric.DRIFT_FLOAT32)) < 1
 
 
-def test_downcast_is_seen_in_drift(measure_both: MeasureBoth, healthy: Both) -> None:
+def test_downcast_is_seen_in_drift(measure_warm: MeasureOne, healthy: Both) -> None:
     """A compiled program that rounds to bfloat16 on the way has many times eager's error."""
-    _, warm = measure_both(make_planted_case("low_precision"))
+    warm = measure_warm(make_planted_case("low_precision"))
     assert read_one(warm, Metric.DRIFT) > read_one(healthy[1], Metric.DRIFT) + 5
 
 
-def test_nan_in_compiled_code_only(measure_both: MeasureBoth) -> None:
+def test_nan_in_compiled_code_only(measure_warm: MeasureOne) -> None:
     """A case whose compiled output is not finite fails in the drift stage, naming output and side."""
-    _, warm = measure_both(make_planted_case("not_a_number"))
+    warm = measure_warm(make_planted_case("not_a_number"))
     assert warm.failure is not None
     assert (FailureKind.NOT_FINITE, Stage.DRIFT) == (warm.failure.kind, warm.stage)
     assert "output of the compiled call" in warm.failure.message
@@ -165,7 +165,7 @@ def test_nan_in_compiled_code_only(measure_both: MeasureBoth) -> None:
     ],
 )
 def test_broken_factory_is_a_failure(
-    project: Path, measure_cold: MeasureCold, source: str, stage: Stage, told: str
+    project: Path, measure_cold: MeasureOne, source: str, stage: Stage, told: str
 ) -> None:
     """The result says what happened at which stage, with the traceback; the process ends well."""
     (project / "broken.py").write_text(source + "\n")

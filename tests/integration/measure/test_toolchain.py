@@ -54,19 +54,6 @@ def test_a_later_run_takes_it_and_its_workers_use_it(
     assert find_headers(later) == find_headers(workshop)
 
 
-def test_a_damaged_entry_is_built_anew(open_workshop: OpenWorkshop, kept: Path) -> None:
-    """Half a header is noticed, and the next run has a whole one again."""
-    spoiled = replace(open_workshop("spoiled"), kept=kept)
-    (header,) = kept.rglob("*.gch")
-    whole = header.stat().st_size
-    with header.open("r+b") as file:
-        file.truncate(whole // 2)
-    primed = spoiled.run(WorkerRole.PRIME)
-    assert primed.failure is None
-    (rebuilt,) = kept.rglob("*.gch")
-    assert rebuilt.stat().st_size == whole
-
-
 def test_an_entry_of_no_use_is_left_by_a_fresh_primer(open_workshop: OpenWorkshop, kept: Path) -> None:
     """Where the processor's instructions are not those that were noted, a new process finds them out."""
     misled = replace(open_workshop("misled"), kept=kept)

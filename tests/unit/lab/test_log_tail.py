@@ -46,7 +46,7 @@ def test_keeps_the_telling_end_of_a_crash() -> None:
         *frames,
     ]
     tail = clean_log_tail("\n".join([*said, *dump]).encode())
-    assert [*said[30:], *dump[:20]] == tail.split("\n")
+    assert [*said[22:], *dump[:12]] == tail.split("\n")
 
 
 @given(st.binary(max_size=3000), st.integers(1, 20))

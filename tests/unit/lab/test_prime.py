@@ -24,8 +24,8 @@ def test_failure_is_the_machines_fault(bench: Bench, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("ACTING_PRIME", "no_torch")
     with pytest.raises(MachineError) as caught:
         prime_bench(bench)
-    what = "torch.compile does not work here on cpu: ModuleNotFoundError: No module named 'torch'"
-    assert what == caught.value.what
+    what = "torch.compile does not work here on cpu, at stage import: ModuleNotFoundError: "
+    assert what + "No module named 'torch'" == caught.value.what
     assert f"Install torch for {bench.arm.python}, or name an interpreter that has it." == caught.value.mend
 
 
@@ -40,10 +40,11 @@ def test_unknown_failure_leads_to_the_log(bench: Bench, monkeypatch: pytest.Monk
 
 
 def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A primer has the time limit of a worker."""
+    """A primer has the time limit of a worker, and the key that holds it is named."""
     monkeypatch.setenv("ACTING_PRIME", "hang")
-    with pytest.raises(MachineError, match=r"no end after 0\.5 s in the prime process"):
+    with pytest.raises(MachineError, match=r"no end after 0\.5 s in the prime process") as caught:
         prime_bench(replace(bench, settings=replace(bench.settings, trial_timeout_s=0.5)))
+    assert "trial_timeout_s" in caught.value.mend
 
 
 @pytest.mark.parametrize(
