@@ -20,7 +20,7 @@ gate: install
 	@$(BIN)/python -m gate check $(options) $(ARGS)
 
 test: install-test
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python tools/run_tests.py $(ARGS)
 
 lint: install-test
 	$(BIN)/ruff check .

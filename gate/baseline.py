@@ -139,6 +139,7 @@ def _make_baseline(run: Run, case: Case, trials: Sequence[Trial], provenance: Pr
         workload=_find_common_items([trial.workload for trial in trials]),
         graph_breaks=trials[0].graph_breaks,
         canaries_s=_collect_canaries(trials),
+        phases_s=_compute_phases(trials),
     )
 
 
@@ -172,6 +173,12 @@ def _collect_canaries(trials: Sequence[Trial]) -> dict[str, tuple[float, ...]]:
         for name, seconds in trial.conditions.canaries_s.items():
             collected.setdefault(name, []).append(_round_digits(seconds))
     return {name: tuple(collected[name]) for name in sorted(collected)}
+
+
+def _compute_phases(trials: Sequence[Trial]) -> dict[str, float]:
+    """Median of each phase over the trials; one that a trial lacks took it no time."""
+    names = sorted({name for trial in trials for name in trial.phases_s})
+    return {name: _round_digits(median(trial.phases_s.get(name, 0.0) for trial in trials)) for name in names}
 
 
 def check_refresh(run: Run, min_trials: int = MIN_TRIALS) -> None:

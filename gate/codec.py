@@ -1,4 +1,4 @@
-"""The files we write and read again: run, verdict and baseline, each with its schema version.
+"""The files we write and read again: run, verdict, baseline and others, each with its schema version.
 
 A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``. An older version
 is migrated step by step, a newer one is refused with the version to install, and anything else is
@@ -16,15 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gate.calibration import Calibration
 from gate.disk import describe_write_error, write_atomic
 from gate.errors import FileError
 from gate.hostile import MAX_JSON_BYTES, format_value, load_bytes, parse_json
 from gate.plain import decode, encode, find_nearest
-from gate.records import Baseline, Run, Verdict
+from gate.records import Baseline, Pairing, Run, Verdict
+from gate.selftest import SelftestReport
 
 __all__ = [
     "BASELINE",
+    "CALIBRATION",
     "RUN",
+    "SELFTEST",
     "VERDICT",
     "FileKind",
     "decode",
@@ -33,10 +37,14 @@ __all__ = [
     "encode",
     "encode_file",
     "find_nearest",
+    "load_calibration",
     "load_run",
+    "load_selftest",
     "load_verdict",
     "parse_json",
+    "save_calibration",
     "save_run",
+    "save_selftest",
     "save_verdict",
     "write_atomic",
 ]
@@ -65,9 +73,13 @@ class FileKind:
 RUN = FileKind(name="run", version=1)
 VERDICT = FileKind(name="verdict", version=1)
 BASELINE = FileKind(name="baseline", version=1)
+CALIBRATION = FileKind(name="calibration", version=1)
+SELFTEST = FileKind(name="selftest", version=1)
+
+FileRecord = Run | Verdict | Baseline | Calibration | SelftestReport
 
 
-def encode_file(kind: FileKind, record: Run | Verdict | Baseline) -> str:
+def encode_file(kind: FileKind, record: FileRecord) -> str:
     """Encode a record as the text of its file: JSON, one line a top-level key, no NaN.
 
     Raises:
@@ -147,12 +159,12 @@ def _check_run(run: Run, source: str) -> None:
     planned = {case.id for case in run.cases}
     if len(planned) < len(run.cases):
         raise FileError(source, "cases", "plans a case twice", mend)
-    seen: set[tuple[str, int, str]] = set()
+    seen: set[tuple[str, int, str, bool]] = set()
     for index, trial in enumerate(run.trials):
         if trial.case_id not in planned:
             problem = f"the case {format_value(trial.case_id)} is not planned"
             raise FileError(source, f"trials[{index}].case_id", problem, mend)
-        key = (trial.case_id, trial.index, trial.arm)
+        key = (trial.case_id, trial.index, trial.arm, trial.pairing is Pairing.ALONE)
         if key in seen:
             raise FileError(source, f"trials[{index}]", "repeats a trial that came before", mend)
         seen.add(key)
@@ -187,3 +199,39 @@ def save_verdict(verdict: Verdict, path: Path) -> None:
         MachineError, UsageError: See :func:`gate.disk.write_atomic`.
     """
     write_atomic(path, encode_file(VERDICT, verdict))
+
+
+def load_calibration(path: Path) -> Calibration:
+    """Load a ``calibration.json``.
+
+    Raises:
+        FileError: It is missing or cannot be used.
+    """
+    return decode_file(CALIBRATION, Calibration, load_bytes(path, MAX_JSON_BYTES), str(path))
+
+
+def save_calibration(calibration: Calibration, path: Path) -> None:
+    """Write a ``calibration.json`` atomically.
+
+    Raises:
+        MachineError, UsageError: See :func:`gate.disk.write_atomic`.
+    """
+    write_atomic(path, encode_file(CALIBRATION, calibration))
+
+
+def load_selftest(path: Path) -> SelftestReport:
+    """Load a ``selftest.json``.
+
+    Raises:
+        FileError: It is missing or cannot be used.
+    """
+    return decode_file(SELFTEST, SelftestReport, load_bytes(path, MAX_JSON_BYTES), str(path))
+
+
+def save_selftest(report: SelftestReport, path: Path) -> None:
+    """Write a ``selftest.json`` atomically.
+
+    Raises:
+        MachineError, UsageError: See :func:`gate.disk.write_atomic`.
+    """
+    write_atomic(path, encode_file(SELFTEST, report))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from gate.codec import decode, encode
-from gate.entries import VERSION, GateFile, ModelEntry, TestEntry
+from gate.entries import VERSION, GateFile, ModelEntry, QuarantineEntry, TestEntry
 from gate.errors import FileError, UsageError
 from gate.metrics import SPECS
 from gate.protocol import Sampling
-from gate.records import Acceptance, Metric, Override, Policy, Threshold
+from gate.records import Acceptance, Metric, Override, Policy, Quarantine, Threshold
 from gate.yaml_border import load_yaml
 from gate.yaml_text import render_value
 
@@ -49,6 +50,7 @@ class Config:
     error_budget: float
     thresholds: Mapping[Metric, Threshold]  # every metric's, defaults included
     overrides: tuple[Override, ...]
+    quarantine: tuple[Quarantine, ...]
     directory: Path = Path()  # of gate.yml: what its paths are relative to
     source: str = field(default=DEFAULT_FILE, compare=False)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -70,6 +72,7 @@ def load_config(path: Path | None) -> Config:
         origins={key: f"{source}:{line}" for key, line in document.lines.items()},
     )
     _check_trials(config)
+    _check_dates(config)
     return config
 
 
@@ -95,9 +98,14 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
         "sampling": Sampling(**encode(file.sampling)),
         "thresholds": thresholds,
         "overrides": overrides,
+        "quarantine": tuple(map(_make_quarantine, file.quarantine)),
     }
     kept = {name: getattr(file, name) for name in GateFile.__dataclass_fields__ if name != "version"}
     return Config(**{**kept, **derived}, directory=directory)
+
+
+def _make_quarantine(entry: QuarantineEntry) -> Quarantine:
+    return Quarantine(**{**encode(entry), "metric": entry.metric})
 
 
 def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- checked as gate.yml's keys are
@@ -137,12 +145,24 @@ def _check_trials(config: Config) -> None:
         raise FileError(where, "max_trials", problem, "Raise max_trials, or lower trials.")
 
 
+def _check_dates(config: Config) -> None:
+    for index, quarantine in enumerate(config.quarantine):
+        try:
+            date.fromisoformat(quarantine.expires)
+        except ValueError:
+            key = f"quarantine[{index}].expires"
+            where = config.origins.get(key, config.source)
+            problem = f"{quarantine.expires} is not a day"
+            raise FileError(where, key, problem, "Write a date: YYYY-MM-DD.") from None
+
+
 def make_policy(config: Config, acceptances: tuple[Acceptance, ...], today: str) -> Policy:
     """Make what decides besides the data; ``today`` is an ISO date."""
     return Policy(
         thresholds=config.thresholds,
         overrides=config.overrides,
         acceptances=acceptances,
+        quarantine=config.quarantine,
         today=today,
         error_budget=config.error_budget,
     )

@@ -66,6 +66,17 @@ class OverrideEntry:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class QuarantineEntry:
+    """An unstable case, or one metric of it, that does not decide until a date."""
+
+    case: Text
+    metric: Metric | None = None
+    owner: Text
+    reason: Text
+    expires: Date
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CaseEntry:
     """One case of a model, or one for each combination where a key holds a list."""
 
@@ -138,6 +149,7 @@ class GateFile:
     error_budget: Annotated[float, Range(above=0, maximum=0.5)] = 0.01
     thresholds: Mapping[Metric, ThresholdEntry] = field(default_factory=dict)
     overrides: tuple[OverrideEntry, ...] = ()
+    quarantine: tuple[QuarantineEntry, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

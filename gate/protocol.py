@@ -6,8 +6,9 @@ One trial is two fresh processes on one private cache directory, empty at first:
 - ``warm``: finds the caches full: warm compile time, peak memory, Python calls, drift.
 
 A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled
-headers), so that no case is charged for it. A fourth, ``rounds``, times the warm rounds alone, on
-caches in whatever state they are: a further pair of a side-by-side comparison.
+headers), or takes it from an earlier run, so that no case is charged for it. A fourth, ``rounds``,
+times the warm rounds alone, on caches in whatever state they are: a further pair of a side-by-side
+comparison.
 
 In a pair two workers are alive at once and take turns, told through a socket each (``channel``), one
 word a line. The worker says ``ready`` with the seconds of its super-block, and hears how many
@@ -97,6 +98,7 @@ class WorkerRequest:
     parent: int = 0  # process without which the worker must not live on; 0: none
     result: str  # path of the WorkerResult to write
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
+    toolchain_cache: str = ""  # where the toolchain's files are kept between runs; prime only
     sampling: Sampling = field(default_factory=Sampling)
     channel: int = -1  # descriptor of the socket to the lab; -1 outside a pair
 

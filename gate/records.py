@@ -91,6 +91,7 @@ class Reason(StrEnum):
     SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: eager moved as much as compiled
     UNCORROBORATED = "uncorroborated"  # INCONCLUSIVE: compile time moved, its noise-free proxies did not
     EAGER_FASTER = "eager_faster"  # UNCHANGED: the speedup fell only because eager got faster
+    DISTURBED = "disturbed"  # INCONCLUSIVE: looks worse, only in trials on a host that was not fit
     FEW_TRIALS = "few_trials"  # INCONCLUSIVE: too few trials to know the noise
     NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
     OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: host metric, recorded on another host
@@ -236,6 +237,14 @@ class Conditions:
     foreign_processes: int = 0  # other processes seen on the device
     clock_mhz: float = 0.0
     temperature_c: float = 0.0
+    foreign_cores: float = 0.0  # cores that other programs kept busy meanwhile, of those a worker may use
+    stolen: float = 0.0  # share of these cores' time that the hypervisor kept
+    held_back: float = 0.0  # share of the time for which the container's processor quota stopped it
+    heat_events: int = 0  # times that a core lowered its clock for heat
+    swapped_bytes: int = 0  # on the whole host
+    free_bytes: int = 0  # memory, the least seen; 0 when unknown
+    disturbances: tuple[str, ...] = ()  # what made the host unfit meanwhile, a phrase each
+    repeated: bool = False  # the second attempt, after a disturbed one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -321,6 +330,7 @@ class Baseline:
     workload: Mapping[str, str] = field(default_factory=dict)
     graph_breaks: tuple[GraphBreak, ...] = ()
     canaries_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # per trial, as ``trials``
+    phases_s: Mapping[str, float] = field(default_factory=dict)  # median over trials; older files have none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -332,6 +342,17 @@ class Acceptance:
     allowance: float  # fraction (log2 units for drift, count for counters)
     reason: str
     author: str
+    expires: str  # ISO date; the day itself still counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quarantine:
+    """A case, or one metric of it, that is measured and shown and does not decide, until a date."""
+
+    case: str  # case id or glob
+    metric: Metric | None  # None: the whole case, its failures included
+    owner: str
+    reason: str
     expires: str  # ISO date; the day itself still counts
 
 
@@ -360,6 +381,7 @@ class Policy:
     thresholds: Mapping[Metric, Threshold]
     overrides: tuple[Override, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()
+    quarantine: tuple[Quarantine, ...] = ()
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
@@ -378,7 +400,10 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Change:
-    """Candidate against baseline; + is worse. Fractions, or units for counters and drift."""
+    """Candidate against baseline; + is worse. Fractions, or units for counters and drift.
+
+    Drift that no baseline applies to is held against its limit.
+    """
 
     centre: float
     low: float
@@ -401,6 +426,7 @@ class Comparison:
     change: Change | None = None
     threshold: Threshold | None = None
     pairs: int = 0  # side-by-side pairs that decided; 0: a stored baseline did
+    quarantined: bool = False  # it would decide, but for a quarantine in force
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

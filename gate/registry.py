@@ -41,7 +41,7 @@ def load_cases(config: Config) -> tuple[Case, ...]:
     Nothing is imported: a factory that does not exist is found by the worker.
 
     Raises:
-        FileError: An unusable file, a duplicate model or case, an override that matches no case.
+        FileError: An unusable file, a duplicate model or case, a glob of gate.yml that matches no case.
     """
     entries = [*_load_registries(config), *_list_own_entries(config)]
     _check_names(entries)
@@ -52,7 +52,8 @@ def load_cases(config: Config) -> tuple[Case, ...]:
                 problem = f"makes the case {case.id!r} twice"
                 raise FileError(entry.file, entry.key, problem, "Remove one of the two.")
             cases[case.id] = case
-    _check_overrides(config, cases)
+    _check_globs("overrides", [override.case for override in config.overrides], config, cases)
+    _check_globs("quarantine", [entry.case for entry in config.quarantine], config, cases)
     return tuple(cases.values())
 
 
@@ -87,14 +88,15 @@ def _check_names(entries: list[_Entry]) -> None:
         seen[name] = entry
 
 
-def _check_overrides(config: Config, cases: dict[str, Case]) -> None:
-    for index, override in enumerate(config.overrides):
-        if not any(fnmatchcase(case_id, override.case) for case_id in cases):
-            key = f"overrides[{index}].case"
-            nearest = find_nearest(override.case, cases)
+def _check_globs(name: str, globs: list[str], config: Config, cases: dict[str, Case]) -> None:
+    """Check that every glob of a list in gate.yml matches a case: else it does nothing, unnoticed."""
+    for index, glob in enumerate(globs):
+        if not any(fnmatchcase(case_id, glob) for case_id in cases):
+            key = f"{name}[{index}].case"
+            nearest = find_nearest(glob, cases)
             mend = f"Did you mean {nearest!r}?" if nearest else "List the cases with `compile-gate models`."
             file = config.origins.get(key, config.source)
-            raise FileError(file, key, f"{override.case!r} matches no case", mend)
+            raise FileError(file, key, f"{glob!r} matches no case", mend)
 
 
 def _make_cases(entry: _Entry) -> Iterator[Case]:

@@ -18,10 +18,12 @@ from enum import EnumMeta, StrEnum
 from pathlib import Path
 from typing import Any, cast
 
-from gate.codec import BASELINE, RUN, VERDICT, FileKind, encode, write_atomic
+from gate.calibration import Calibration
+from gate.codec import BASELINE, CALIBRATION, RUN, SELFTEST, VERDICT, FileKind, encode, write_atomic
 from gate.entries import AcceptedFile, GateFile, RegistryFile
 from gate.errors import UsageError
 from gate.records import Baseline, Run, Verdict
+from gate.selftest import SelftestReport
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ROOTS: Mapping[str, tuple[type, FileKind | None]] = {
@@ -31,6 +33,8 @@ _ROOTS: Mapping[str, tuple[type, FileKind | None]] = {
     "run": (Run, RUN),
     "verdict": (Verdict, VERDICT),
     "baseline": (Baseline, BASELINE),
+    "calibration": (Calibration, CALIBRATION),
+    "selftest": (SelftestReport, SELFTEST),
 }
 _SCALARS: Mapping[Any, dict[str, object]] = {
     str: {"type": "string"},

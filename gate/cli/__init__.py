@@ -16,6 +16,7 @@ from gate.cli.parser import make_parser
 from gate.errors import ExitCode, GateError
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Sequence
 
 
@@ -23,7 +24,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors of the user are two lines on stderr."""
     options = make_parser().parse_args(argv)
     # A service manager stops jobs with SIGTERM; treat it as Ctrl-C so that workers die and files are kept.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _run_command(options)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _run_command(options: Namespace) -> int:
     module_name, _, function_name = options.run.partition(":")
     try:
         command = getattr(importlib.import_module(module_name), function_name)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.cli.output import print_verdict, save_reports
-from gate.cli.setup import Request, load_policy, load_request, place_lab
+from gate.cli.place import place_lab
+from gate.cli.setup import Request, load_policy, load_request
 from gate.cli.side_by_side import RUN_FILE, Limit, add_base, note_sources, settle_pairs
 from gate.codec import load_run, save_run
 from gate.config import Config

@@ -22,7 +22,10 @@ exit codes:
   12  INCOMPLETE         a planned case crashed, hung or is missing
 """
 FORMATS = ("text", "markdown", "json", "junit")
-SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted")
+CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
+SELFTEST_MINUTES = 10.0  # all faults once on two cores
+CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
+SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted", "calibration", "selftest")
 
 
 class UsageParser(argparse.ArgumentParser):
@@ -114,6 +117,49 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
     add_fail_on(parser)
 
 
+def _add_calibrate(parser: argparse.ArgumentParser) -> None:
+    add_measuring(parser)
+    parser.add_argument(
+        "--pairs",
+        type=parse_count,
+        default=CALIBRATION_PAIRS,
+        metavar="P",
+        help=f"pairs of each case with itself (default: {CALIBRATION_PAIRS})",
+    )
+    parser.add_argument(
+        "--requests",
+        type=parse_count,
+        default=CALIBRATION_REQUESTS,
+        metavar="N",
+        help=f"pull requests to simulate from the trials (default: {CALIBRATION_REQUESTS})",
+    )
+    parser.add_argument(
+        "--run", dest="run_file", metavar="FILE", help="measure nothing: take the trials of this run.json"
+    )
+
+
+def _add_selftest(parser: argparse.ArgumentParser) -> None:
+    add_selection(parser)
+    parser.add_argument("--device", metavar="D", help="cpu, cuda or cuda:N")
+    parser.add_argument("--out", metavar="DIR", help="directory for results (default: out)")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=SELFTEST_MINUTES,
+        metavar="M",
+        help=f"plant no further fault after so many (default: {SELFTEST_MINUTES:g})",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=parse_count,
+        metavar="N",
+        help="tries of each slowdown (default: as time allows)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="only what needs no statistics, and the largest slowdown"
+    )
+
+
 def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("baseline", metavar="BASELINE", help="a run.json, or a directory of baselines")
     parser.add_argument("candidate", metavar="CANDIDATE", help="a run.json")
@@ -183,6 +229,13 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dump", action="store_true", required=True, help="print the configuration in force")
 
 
+def parse_count(text: str) -> int:
+    """Parse a number of things, 0 included."""
+    if not text.isdecimal() or len(text) > 6:  # noqa: PLR2004 - a million is a slip of the finger
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 999999")
+    return int(text)
+
+
 COMMANDS = (
     Command(
         name="check",
@@ -218,6 +271,20 @@ COMMANDS = (
         example="compile-gate baseline refresh --trials 5",
         run="gate.cli.baseline:run_baseline",
         add_arguments=_add_baseline,
+    ),
+    Command(
+        name="calibrate",
+        summary="measure unchanged code often: noise, unstable cases, what the gate can see here",
+        example="compile-gate calibrate --select 'bert/*' --trials 12",
+        run="gate.cli.calibrate:run_calibrate",
+        add_arguments=_add_calibrate,
+    ),
+    Command(
+        name="selftest",
+        summary="plant known faults into your models and count which ones the gate catches",
+        example="compile-gate selftest --select 'bert/*' --minutes 30",
+        run="gate.cli.selftest:run_selftest",
+        add_arguments=_add_selftest,
     ),
     Command(
         name="report",

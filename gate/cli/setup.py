@@ -9,9 +9,7 @@ from pathlib import Path
 
 from gate.acceptances import load_acceptances
 from gate.config import Config, apply_options, load_config, make_policy
-from gate.lab.arms import make_working_tree_arm
-from gate.lab.trials import LabSettings
-from gate.records import Arm, Case, Policy
+from gate.records import Case, Policy
 from gate.registry import load_cases, select_cases
 
 # Options that stand for a key of gate.yml, under the key's name.
@@ -54,16 +52,3 @@ def load_policy(config: Config) -> Policy:
     """Make the policy in force today, acceptances included."""
     acceptances = load_acceptances(config.baselines / ACCEPTED_FILE)
     return make_policy(config, acceptances, datetime.now(UTC).date().isoformat())
-
-
-def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]:
-    """Make what the lab is opened with: an arm, the working tree unless it is given, and how to measure."""
-    settings = LabSettings(
-        out=config.out,
-        device=config.device,
-        threads=config.threads,
-        sampling=config.sampling,
-        trial_timeout_s=config.trial_timeout_s,
-        lock_timeout_s=config.lock_timeout_s,
-    )
-    return arm or make_working_tree_arm(config.directory), settings

@@ -37,7 +37,7 @@ def run_plan(options: Namespace) -> ExitCode:
 
 def run_doctor(options: Namespace) -> ExitCode:
     """Say whether this machine is fit to judge; a failed check is exit 4."""
-    from gate.cli.setup import place_lab  # noqa: PLC0415 - psutil
+    from gate.cli.place import place_lab  # noqa: PLC0415 - psutil
     from gate.lab.doctor import examine_machine, is_fit  # noqa: PLC0415 - psutil
     from gate.lab.probe import probe_machine  # noqa: PLC0415 - psutil
     from gate.report.tables import render_doctor  # noqa: PLC0415 - rich is slow to import

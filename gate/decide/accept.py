@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gate.records import Acceptance, Comparison, Policy, Reason, Status
+from gate.records import Acceptance, Comparison, Policy, Quarantine, Reason, Status
 
 
 def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
     """Turn a worsening within an acceptance in force into ACCEPTED.
 
     That is a REGRESSED, SUSPECT or UNSETTLED comparison whose change is at most the allowance (a fraction;
-    units for counters and drift). A limit exceeded without a baseline has no change and stays.
+    units for counters and drift). Drift without a baseline is held against its limit instead.
     """
     return tuple(_accept(comparison, policy) for comparison in comparisons)
 
@@ -27,9 +27,9 @@ def list_expired(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Acc
     )
 
 
-def is_in_force(acceptance: Acceptance, policy: Policy) -> bool:
-    """Whether the acceptance still counts today; its last day does. Without a date of today it does not."""
-    return bool(policy.today) and policy.today <= acceptance.expires
+def is_in_force(entry: Acceptance | Quarantine, policy: Policy) -> bool:
+    """Whether the entry still counts today; its last day does. Without a date of today it does not."""
+    return bool(policy.today) and policy.today <= entry.expires
 
 
 def fits(acceptance: Acceptance, comparison: Comparison) -> bool:

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gate.decide.controls import COMPILE_TIMES
-from gate.decide.evidence import Evidence
+from gate.decide.evidence import Evidence, match_metric
 from gate.decide.machine import Shifts, list_shifts
 from gate.decide.proxies import is_code_changed
 from gate.decide.stats import compute_median
 from gate.decide.wording import format_percent, format_value
+from gate.metrics import SPECS
 from gate.records import Comparison, Explanation, Metric, Status, Trial
 
 # Longer texts are Dynamo's own, many lines of hints; the first words name the fault.
 _MAX_TEXT = 200
 # So many of a kind are named, the rest are counted.
 _MAX_NAMED = 3
+# Dynamo's clocks count a phase within the one that called it. The graph of a backward pass is compiled
+# when it is first called: beside the forward's autograd phase, but within the same later ones.
+_AUTOGRAD = "aot_autograd"
+_BACKWARD = "backward"
+_INNER = {
+    "dynamo": _AUTOGRAD,
+    _AUTOGRAD: "inductor",
+    "inductor": "code_generation",
+    "code_generation": "triton",
+}
+# Processor time of the process and of the compilers that it started: no phases, though told beside them.
+_COMPILERS = "cpu_children"
+_PROCESSOR_TIMES = frozenset({"cpu_self", _COMPILERS})
+_NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change beyond a threshold of 10 %
 _QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
 _RATES = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})
 _MOVED = frozenset({Status.REGRESSED, Status.IMPROVED, Status.INCONCLUSIVE, Status.ACCEPTED})
@@ -124,16 +139,61 @@ def _explain_eager(comparisons: Sequence[Comparison], moved: set[Metric]) -> lis
 
 
 def _explain_phases(evidence: Evidence, moved: set[Metric]) -> list[Found]:
-    """Where a compile's time went; baselines do not store phases, so these are the candidate's."""
-    phases: dict[str, list[float]] = {}
-    for trial in evidence.trials:
-        for name, seconds in trial.phases_s.items():
-            phases.setdefault(name, []).append(seconds)
-    if not moved & COMPILE_TIMES or not phases:
+    """Which phases of the compile moved; where the baseline stores none, which took longest."""
+    after = _collect_phases(evidence.trials)
+    if not moved & COMPILE_TIMES or not after:
         return []
-    medians = sorted(((compute_median(times), name) for name, times in phases.items()), reverse=True)
-    largest = [f"{name} {format_value(Metric.COLD_COMPILE_TIME, s)}" for s, name in medians[:_MAX_NAMED]]
-    return [("compile_phase", f"Longest phases of the compile: {', '.join(largest)}.")]
+    baseline = match_metric(SPECS[Metric.COLD_COMPILE_TIME], evidence.stored).baseline
+    if baseline is None or not baseline.phases_s:
+        largest = sorted(_own_phases(after).items(), key=lambda item: item[1], reverse=True)
+        told = [f"{name} {_seconds(own_s)}" for name, own_s in largest[:_MAX_NAMED]]
+        return [("compile_phase", f"Longest phases of the compile: {', '.join(told)}.")] if told else []
+    return [("compile_phase", sentence) for sentence in _compare_phases(baseline.phases_s, after)]
+
+
+def _collect_phases(trials: Iterable[Trial]) -> dict[str, float]:
+    """Median of each phase over the trials that tell any."""
+    told = [trial.phases_s for trial in trials if trial.phases_s]
+    names = {name: None for phases in told for name in phases}
+    return {name: compute_median([phases.get(name, 0.0) for phases in told]) for name in names}
+
+
+def _own_phases(phases_s: Mapping[str, float]) -> dict[str, float]:
+    """What each phase took itself, less the phase within it."""
+    spans_s = {name: seconds for name, seconds in phases_s.items() if name not in _PROCESSOR_TIMES}
+    beside_s = {_AUTOGRAD: spans_s.pop(_BACKWARD, 0.0)}
+    return {
+        name: max(0.0, seconds + beside_s.get(name, 0.0) - spans_s.get(_INNER.get(name, ""), 0.0))
+        for name, seconds in spans_s.items()
+    }
+
+
+def _compare_phases(before: Mapping[str, float], after: Mapping[str, float]) -> list[str]:
+    """Phases whose own time moved notably, most first, and the processor time of compilers beside it."""
+    old, new = _own_phases(before), _own_phases(after)
+    notable_s = _NOTABLE_PHASE * sum(old.values())
+    changes = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in {**old, **new}}
+    largest = sorted(changes.items(), key=lambda item: abs(item[1]), reverse=True)
+    told = [
+        f"{name} by {_signed_seconds(change)} to {_seconds(new.get(name, 0.0))}"
+        for name, change in largest[:_MAX_NAMED]
+        if abs(change) > notable_s
+    ]
+    sentences = [f"Phases of the compile that moved: {', '.join(told)}."] if told else []
+    compilers_s = after.get(_COMPILERS, 0.0) - before.get(_COMPILERS, 0.0)
+    if abs(compilers_s) > notable_s:
+        sentences.append(f"Processor time of compilers that it started: {_signed_seconds(compilers_s)}.")
+    if sentences:
+        return sentences
+    return [f"No phase of the compile moved by more than {100 * _NOTABLE_PHASE:.0f} % of it."]
+
+
+def _seconds(seconds: float) -> str:
+    return format_value(Metric.COLD_COMPILE_TIME, seconds)
+
+
+def _signed_seconds(seconds: float) -> str:
+    return f"{'+' if seconds >= 0 else '-'}{_seconds(abs(seconds))}"
 
 
 def _explain_cache(comparisons: Sequence[Comparison]) -> list[Found]:

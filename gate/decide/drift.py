@@ -47,16 +47,24 @@ def judge_drift_alone(
     """Judge drift that no baseline applies to: beyond the limit it has regressed.
 
     ``others`` are the values that baselines of other environments hold for the same definition; one
-    of them beyond the limit waives it. ``None`` when there is nothing to say.
+    of them beyond the limit waives it. ``None`` when there is nothing to say. The change is against the
+    limit: it is what an acceptance allows.
     """
     limit = get_limit(case, metric)
     waived = any(compute_mean(values) > limit for values in others if values)
     if waived or compute_mean(after) <= limit:
         return None
+    candidate = estimate_metric(metric, after)
     return Finding(
         status=Status.REGRESSED,
         reason=Reason.LIMIT_EXCEEDED,
-        candidate=estimate_metric(metric, after),
+        candidate=candidate,
+        change=Change(
+            centre=candidate.centre - limit,
+            low=candidate.low - limit,
+            high=candidate.high - limit,
+            detectable=0.0,
+        ),
         remark=_describe_limit(case, metric),
     )
 

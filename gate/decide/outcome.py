@@ -33,7 +33,10 @@ _JUDGED = frozenset(
 # What more trials of the candidate can change: not a baseline with too few, not a counter or a
 # peak that differs between trials, whose range only grows.
 _SETTLED_BY_TRIALS = frozenset(
-    {Reason.SUSPECT, Reason.NOISE_TOO_HIGH, Reason.SHARED_SHIFT, Reason.UNCORROBORATED}
+    {
+        *(Reason.SUSPECT, Reason.NOISE_TOO_HIGH, Reason.SHARED_SHIFT),
+        *(Reason.UNCORROBORATED, Reason.DISTURBED),
+    }
 )
 
 
@@ -46,7 +49,8 @@ def decide_outcome(comparisons: Sequence[Comparison]) -> Outcome:
         return Outcome.REGRESSION
     if Status.INCONCLUSIVE in statuses:
         return Outcome.INCONCLUSIVE
-    return Outcome.PASS if statuses & _JUDGED else Outcome.NOTHING_COMPARED
+    judged = any(is_judged(one) for one in comparisons)
+    return Outcome.PASS if judged else Outcome.NOTHING_COMPARED
 
 
 def compute_exit_code(outcome: Outcome, fail_on: FailOn = FailOn.INCONCLUSIVE) -> ExitCode:
@@ -59,8 +63,12 @@ def compute_exit_code(outcome: Outcome, fail_on: FailOn = FailOn.INCONCLUSIVE) -
 
 
 def is_judged(comparison: Comparison) -> bool:
-    """Whether a deciding comparison was held against a baseline or a limit."""
-    return comparison.decides and comparison.status in _JUDGED
+    """Whether a deciding comparison was held against a baseline, or a limit that it is beyond.
+
+    A limit that somebody accepted compares nothing.
+    """
+    is_waived = comparison.status is Status.ACCEPTED and comparison.baseline is None
+    return comparison.decides and comparison.status in _JUDGED and not is_waived
 
 
 def list_undecided(verdict: Verdict) -> tuple[str, ...]:

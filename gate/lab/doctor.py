@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import StrEnum
+from dataclasses import dataclass, field
 
+from gate.lab.findings import Check, Level
+from gate.lab.fitness import STEAL_LIMIT
 from gate.lab.gpu import GpuState
+from gate.lab.gpu_checks import examine_gpu
+from gate.lab.toolchain_place import CACHE_VARIABLE, ToolchainState
 from gate.lab.trials import MIN_FREE_BYTES
 
 _OLDEST_PYTHON = (3, 11)
 _OLDEST_TORCH = (2, 11)  # the oldest whose internals the measuring code has been checked against
 _BUSY_LOAD = 0.25  # a core: other work this heavy shows in the tail of the latencies
 _FULL_LOAD = 1.0  # a core: every measurement competes
-_STEAL = 0.02  # of processor time taken by the hypervisor: beyond it, times follow the neighbours
 _LOW_MEMORY_BYTES = 4 * 2**30  # the large reference models need about this much to compile
 _NO_MEMORY_BYTES = 2**30  # importing torch and compiling the smallest model needs about this much
 _ROOMY = 4  # times the least free disk: a run of many cases and its logs
-_FOREIGN_MEMORY = 0.05  # of a GPU's memory, used while no process shows: a container hides it
 _GIB = 2**30
-
-
-class Level(StrEnum):
-    """How bad a finding is; one ``fail`` makes the machine unfit."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Check:
-    """One thing looked at, what was found, and what mends it (empty when it is well)."""
-
-    name: str
-    level: Level
-    finding: str
-    mend: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +49,7 @@ class MachineState:
     holder: int = 0  # process that holds the device's lock
     variables: tuple[str, ...] = ()  # set here, not handed to workers
     preloaded: str = ""  # LD_PRELOAD
+    toolchain: ToolchainState = field(default_factory=ToolchainState)
     gpu: GpuState | None = None
 
 
@@ -73,7 +57,7 @@ def examine_machine(state: MachineState) -> tuple[Check, ...]:
     """Judge what was found, one check a subject; those of a GPU only when one is to be used."""
     checks = [look(state) for look in _LOOKS]
     if state.device != "cpu":
-        checks.extend(_examine_gpu(state))
+        checks.extend(examine_gpu(state.device, state.torch_devices, state.gpu))
     return tuple(checks)
 
 
@@ -161,7 +145,7 @@ def _look_at_clocks(state: MachineState) -> Check:
 
 def _look_at_steal(state: MachineState) -> Check:
     finding = f"{100 * state.steal:.1f} % of processor time since boot"
-    if state.steal > _STEAL:
+    if state.steal > STEAL_LIMIT:
         return Check(
             name="steal",
             level=Level.WARN,
@@ -234,6 +218,18 @@ def _look_at_variables(state: MachineState) -> Check:
     return Check(name="variables", level=Level.OK, finding=finding)
 
 
+def _look_at_toolchain(state: MachineState) -> Check:
+    kept = state.toolchain
+    if kept.place.directory is None:
+        level = Level.WARN if kept.place.trouble else Level.OK
+        mend = (
+            f"Have it removed, or set {CACHE_VARIABLE} to a directory of yours." if kept.place.trouble else ""
+        )
+        return Check(name="toolchain", level=level, finding=f"primed anew: {kept.place.reason}", mend=mend)
+    what = f"{kept.entries} kept, {kept.size_bytes / 2**20:.0f} MiB" if kept.entries else "nothing kept yet"
+    return Check(name="toolchain", level=Level.OK, finding=f"{what}, in {kept.place.directory}")
+
+
 _LOOKS: tuple[Callable[[MachineState], Check], ...] = (
     _look_at_python,
     _look_at_torch,
@@ -248,65 +244,5 @@ _LOOKS: tuple[Callable[[MachineState], Check], ...] = (
     _look_at_git,
     _look_at_lock,
     _look_at_variables,
+    _look_at_toolchain,
 )
-
-
-def _examine_gpu(state: MachineState) -> list[Check]:
-    gpu = state.gpu
-    checks = [_look_at_torch_device(state)]
-    if gpu is None:
-        mend = "Check the driver: `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."
-        finding = f"nvidia-smi does not know {state.device}"
-        return [*checks, Check(name="gpu", level=Level.FAIL, finding=finding, mend=mend)]
-    clocks = f"{gpu.clock_mhz:.0f} of {gpu.max_clock_mhz:.0f} MHz, {gpu.temperature_c:.0f} degrees"
-    finding = f"{gpu.name}, driver {gpu.driver}, {clocks}"
-    return [
-        *checks,
-        Check(name="gpu", level=Level.OK, finding=finding),
-        _look_at_throttling(gpu),
-        _look_at_processes(gpu),
-        _look_at_sharing(gpu),
-    ]
-
-
-def _look_at_torch_device(state: MachineState) -> Check:
-    ordinal = int(state.device.partition(":")[2] or 0)
-    finding = f"torch sees {state.torch_devices} CUDA devices"
-    if ordinal < state.torch_devices:
-        return Check(name="device", level=Level.OK, finding=finding)
-    mend = "Install a torch built for CUDA, or choose a device that exists (--device cpu)."
-    return Check(name="device", level=Level.FAIL, finding=finding, mend=mend)
-
-
-def _look_at_throttling(gpu: GpuState) -> Check:
-    if gpu.throttled:
-        return Check(
-            name="throttling",
-            level=Level.FAIL,
-            finding=", ".join(gpu.throttled),
-            mend="Let the device cool down, or look at its power supply and cooling.",
-        )
-    return Check(name="throttling", level=Level.OK, finding="none")
-
-
-def _look_at_processes(gpu: GpuState) -> Check:
-    used = gpu.memory_used_mib / gpu.memory_total_mib if gpu.memory_total_mib else 0.0
-    finding = f"{gpu.processes} processes, {gpu.memory_used_mib:.0f} MiB in use"
-    if gpu.processes:
-        return Check(
-            name="sharing", level=Level.FAIL, finding=finding, mend="End the other processes on the device."
-        )
-    if used > _FOREIGN_MEMORY:
-        mend = "Somebody uses the device, perhaps from another container: have it to yourself."
-        return Check(name="sharing", level=Level.WARN, finding=finding, mend=mend)
-    return Check(name="sharing", level=Level.OK, finding=finding)
-
-
-def _look_at_sharing(gpu: GpuState) -> Check:
-    if gpu.mig:
-        mend = "Other instances share memory bandwidth and power: judge times on a whole device."
-        return Check(name="mode", level=Level.WARN, finding="MIG is enabled", mend=mend)
-    if not gpu.persistent:
-        mend = "Enable it (`nvidia-smi -pm 1`): the driver forgets its clocks between processes."
-        return Check(name="mode", level=Level.WARN, finding="persistence mode is off", mend=mend)
-    return Check(name="mode", level=Level.OK, finding="persistence mode on, MIG off")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 import psutil
 from filelock import FileLock, Timeout
 
+from gate.disk import make_private_directory
 from gate.errors import MachineError
 from gate.lab.events import LockAwaited, Observer
 
@@ -64,15 +64,12 @@ def make_lock_directory() -> Path:
     base = shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
     place = base / f"compile-gate-locks-{os.getuid()}"
     try:
-        place.mkdir(mode=0o700, exist_ok=True)
-        found = place.lstat()
+        return make_private_directory(place)
     except OSError as error:
         raise MachineError(
-            f"{place}: cannot be made: {error.strerror}", "Make the temporary directory writable."
+            f"{place}: cannot be used: {error.strerror}",
+            "Have it removed, or make the temporary directory writable, and run again.",
         ) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise MachineError(f"{place}: is not a directory of yours", "Have it removed and run again.")
-    return place
 
 
 def _acquire(lock: FileLock, limit_s: float, key: str, observe: Observer) -> None:

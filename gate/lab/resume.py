@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gate import fingerprint
 from gate.errors import UsageError
-from gate.records import BaseArm, Case, Run
+from gate.records import BaseArm, Case, Run, Trial
 
 _MEND = "Run without --resume, or restore what was there when the run began."
 _NAMED = 3  # differences named in an error of one line
@@ -17,7 +17,7 @@ _NAMED = 3  # differences named in an error of one line
 def carry_over(fresh: Run, previous: Run) -> Run:
     """Take the trials of ``previous`` into ``fresh``, the same run about to be started again.
 
-    Failures are not taken: their cases are tried again.
+    Failures are not taken, nor what was measured before one: their trials are tried again.
 
     Raises:
         UsageError: It is not the same run; the first differences are named.
@@ -31,10 +31,15 @@ def carry_over(fresh: Run, previous: Run) -> Run:
     return replace(
         fresh,
         provenance=replace(fresh.provenance, created=previous.provenance.created),
-        trials=previous.trials,
+        trials=_list_whole(previous),
         toolchain_s=previous.toolchain_s + fresh.toolchain_s,
         wall_s=previous.wall_s + fresh.wall_s,
     )
+
+
+def _list_whole(run: Run) -> tuple[Trial, ...]:
+    failed = {(failure.arm, failure.case_id, failure.trial) for failure in run.failures}
+    return tuple(trial for trial in run.trials if (trial.arm, trial.case_id, trial.index) not in failed)
 
 
 def _list_differences(fresh: Run, previous: Run) -> list[str]:

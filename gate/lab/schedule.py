@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from gate.protocol import Stage
-from gate.records import Case, Trial
+from gate.records import Case, Run, Trial
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +31,12 @@ def make_schedule(cases: Sequence[Case], trials: int, taken: Iterable[Trial] = (
         for case in cases
         if (case.id, index) not in finished
     )
+
+
+def list_ended(run: Run) -> frozenset[tuple[str, int]]:
+    """List the trials, by case and index, that came to an end: measured, failed, or both."""
+    measured = {(trial.case_id, trial.index) for trial in run.trials}
+    return frozenset(measured | {(failure.case_id, failure.trial) for failure in run.failures})
 
 
 def drop_cases(slots: Sequence[Slot], case_ids: Collection[str]) -> tuple[Slot, ...]:

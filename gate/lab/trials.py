@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.errors import MachineError
+from gate.lab.fitness import HostSample, describe_host
+from gate.lab.host import read_host
 from gate.lab.provenance import format_time
-from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob, run_worker
+from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob, load_result, run_worker
 from gate.lab.worker_environment import WorkerPlaces, make_worker_environment
 from gate.protocol import Sampling, Stage, WorkerRequest, WorkerResult, WorkerRole
 from gate.records import Arm, Case, CaseFailure, Conditions, Metric, Trial
@@ -39,6 +41,7 @@ class LabSettings:
     trial_timeout_s: float = 300.0  # of each worker process
     lock_timeout_s: float = 60.0
     worker: tuple[str, ...] = WORKER_ARGUMENTS
+    toolchain_cache: Path | None = None  # where the toolchain's files are kept between runs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +84,15 @@ class TrialCircumstances:
     load_after: float
 
 
-def run_trial(bench: Bench, case: Case, index: int) -> Trial | CaseFailure:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialOutcome:
+    """What came of a trial. One that failed may have measured something: then both are there."""
+
+    trial: Trial | None = None
+    failure: CaseFailure | None = None
+
+
+def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
     """Measure ``case`` once; ``index`` counts from 1. The caches are gone afterwards.
 
     Raises:
@@ -89,22 +100,31 @@ def run_trial(bench: Bench, case: Case, index: int) -> Trial | CaseFailure:
     """
     check_disk(bench)
     begun, started, load_before = time.monotonic(), format_time(datetime.now(UTC)), os.getloadavg()[0]
+    before = read_host()
     try:
         seed_cache(bench)
-        results = _run_both(bench, case, index)
+        cold, warm, failure = _run_both(bench, case, index)
     finally:
         remove_cache(bench)
-    if isinstance(results, CaseFailure):
+    if failure is not None:
         check_disk(bench)  # a full disk is the machine's fault, not the case's
-        return results
+        if not (cold.samples or warm.samples):
+            return TrialOutcome(failure=failure)
     circumstances = TrialCircumstances(
         started=started,
         wall_s=time.monotonic() - begun,
         load_before=load_before,
         load_after=os.getloadavg()[0],
     )
-    cold, warm = results
-    return merge_results(Trial(case_id=case.id, index=index, arm=bench.arm.name), cold, warm, circumstances)
+    blank = Trial(case_id=case.id, index=index, arm=bench.arm.name)
+    trial = add_host(merge_results(blank, cold, warm, circumstances), before, bench)
+    return TrialOutcome(trial=trial, failure=failure)
+
+
+def add_host(trial: Trial, before: HostSample, bench: Bench) -> Trial:
+    """Add what happened on the host since ``before``; all that the trial started has ended."""
+    samples = (before, read_host())
+    return replace(trial, conditions=describe_host(trial.conditions, samples, bench.settings.threads))
 
 
 def merge_results(
@@ -153,6 +173,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         parent=os.getpid(),
         result=str(bench.scratch / f"{role}.json"),
         benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",
+        toolchain_cache=str(settings.toolchain_cache or "") if role == WorkerRole.PRIME else "",
         sampling=settings.sampling,
     )
     return WorkerJob(
@@ -188,12 +209,24 @@ def check_disk(bench: Bench) -> None:
             )
 
 
-def _run_both(bench: Bench, case: Case, index: int) -> tuple[WorkerResult, WorkerResult] | CaseFailure:
+def _run_both(bench: Bench, case: Case, index: int) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
+    """Run the cold process, then the warm one unless it failed; of one that failed, what it had written."""
+    nothing = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
     cold = run_worker(make_job(bench, WorkerRole.COLD, case, index))
     if isinstance(cold, CaseFailure):
-        return cold
+        return _load_part(bench, WorkerRole.COLD), nothing, cold
     warm = run_worker(make_job(bench, WorkerRole.WARM, case, index))
-    return warm if isinstance(warm, CaseFailure) else (cold, warm)
+    if isinstance(warm, CaseFailure):
+        return cold, _load_part(bench, WorkerRole.WARM), warm
+    return cold, warm, None
+
+
+def _load_part(bench: Bench, role: WorkerRole) -> WorkerResult:
+    """Load what a failed process wrote before: each sample was complete when it was written."""
+    left = load_result(Path(make_job(bench, role).request.result)).result
+    told = f"the {role} process failed: this trial is what was measured before"
+    part = left or WorkerResult(role=role, stage=Stage.START)
+    return replace(part, warnings=(*part.warnings, told))
 
 
 def remove_cache(bench: Bench) -> None:

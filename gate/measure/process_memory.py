@@ -91,9 +91,18 @@ def trim_heap() -> None:
 
 def read_cpu_model() -> str:
     """Read the CPU's model name, or its architecture where there is none."""
+    return _read_cpu_field("model name") or platform.machine()
+
+
+def read_cpu_flags() -> str:
+    """Read what instructions the CPU has, as the kernel lists them; empty where it does not."""
+    return _read_cpu_field("flags") or _read_cpu_field("Features")
+
+
+def _read_cpu_field(name: str) -> str:
     try:
         text = _CPU_INFO.read_text()
     except OSError:
-        text = ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else platform.machine()
+        return ""
+    found = re.search(rf"^{name}\s*:\s*(.+)$", text, re.MULTILINE)
+    return found.group(1).strip() if found else ""

@@ -3,25 +3,69 @@
 On a CPU, Inductor first finds out which vector instructions the compiler and the processor have (a
 compile and a load each, kept in its cache directory) and precompiles its C++ header (kept below
 ``TMPDIR``). On CUDA, Triton compiles its driver module (kept in its cache directory).
+
+What a CPU's toolchain left can be kept for later runs (:mod:`gate.measure.toolchain_cache`). All the work
+is still asked for, so that Inductor itself checks by its own hashes whether what was kept is what it needs.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import torch
 
+from gate.disk import make_private_directory
 from gate.errors import MachineError
 from gate.measure.device import Device
+from gate.measure.toolchain_cache import (
+    ToolchainCache,
+    clear_products,
+    drop_entry,
+    list_products,
+    restore_products,
+    store_products,
+)
+from gate.measure.toolchain_key import collect_ingredients, compute_key
 
 # The directories that a compile fills besides the precompiled headers.
 _CACHE_VARIABLES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
 _TRIVIAL_SIZE = 1024
+
+
+class StaleToolchainError(Exception):
+    """What was kept does not serve here; it has been removed, and a fresh process does without it."""
+
+
+def prime_with_cache(device: Device, directory: Path) -> None:
+    """Do as :func:`prime_toolchain`, with what an earlier run kept below ``directory``, or keep it there.
+
+    Raises:
+        MachineError: This machine cannot compile for this device.
+        StaleToolchainError: What was kept did not serve.
+    """
+    cache = _open_cache(directory)
+    if cache is None or list_products(cache):  # primed before: nothing is to be brought
+        prime_toolchain(device)
+        return
+    kept = restore_products(cache)
+    try:
+        prime_toolchain(device)
+    except MachineError as error:
+        if kept is None:
+            raise
+        _discard(cache, str(error), error)
+    isas = ", ".join(list_isas())
+    if kept is not None and kept.notes.get("isas") != isas:
+        _discard(cache, f"instruction sets were {kept.notes.get('isas')} and are {isas}")
+    if kept is None or list_products(cache).keys() != kept.files.keys():
+        _keep(cache, isas)
 
 
 def prime_toolchain(device: Device) -> None:
@@ -71,6 +115,34 @@ def use_throwaway_caches() -> Iterator[None]:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
+
+
+def _open_cache(directory: Path) -> ToolchainCache | None:
+    """Find this process's entry; None where products cannot be kept."""
+    try:
+        make_private_directory(directory)
+    except OSError as error:
+        sys.stderr.write(f"the toolchain's files are not kept for later runs: {error}\n")
+        return None
+    ingredients, headers = collect_ingredients(), _find("torch._inductor.codecache", "_HEADER_DIR")
+    inductor = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if not (ingredients and headers and inductor):
+        return None
+    places = {"headers": Path(headers), "inductor": Path(inductor)}
+    return ToolchainCache(root=directory, key=compute_key(ingredients), places=places)
+
+
+def _discard(cache: ToolchainCache, why: str, error: Exception | None = None) -> NoReturn:
+    drop_entry(cache)
+    clear_products(cache)
+    raise StaleToolchainError(why) from error
+
+
+def _keep(cache: ToolchainCache, isas: str) -> None:
+    try:
+        store_products(cache, {"isas": isas})
+    except OSError as error:  # the run has all it needs; only the next one is slower
+        sys.stderr.write(f"the toolchain's files are not kept for later runs: {error}\n")
 
 
 def _compile_trivial(device: Device) -> None:

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from gate import codec
 from gate.errors import UsageError
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         die_with_parent(request.parent)
     set_search_path(request)
     if request.role == WorkerRole.PRIME:
-        _prime(request)
+        _prime(request, path)
     else:
         _run_pytest(request, path)
     return 0
@@ -106,13 +107,24 @@ def _check_end(path: Path, ended: str) -> None:
         codec.write_atomic(path, json.dumps(codec.encode(failed), allow_nan=False))
 
 
-def _prime(request: WorkerRequest) -> None:
+def _prime(request: WorkerRequest, path: str) -> None:
     logbook = Logbook(Path(request.result), request.role, _BEGUN)
     logbook.save()
     try:
         _measure_toolchain(request, logbook)
     except Exception as error:  # noqa: BLE001 - all of it is what the primer is asked about
+        if type(error).__name__ == "StaleToolchainError":  # its module imports torch
+            _prime_anew(request, path, str(error))
         logbook.fail(error)
+
+
+def _prime_anew(request: WorkerRequest, path: str, why: str) -> NoReturn:
+    """Become a fresh primer that keeps nothing: this process remembers what it found of no use."""
+    sys.stderr.write(f"what an earlier run kept of the toolchain is of no use: {why}\n")
+    sys.stderr.flush()
+    fresh = replace(request, toolchain_cache="")
+    codec.write_atomic(Path(path), json.dumps(codec.encode(fresh)))
+    os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - as this process was started
 
 
 def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:
@@ -121,12 +133,15 @@ def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:
 
     from gate.measure.device import open_device  # noqa: PLC0415 - torch
     from gate.measure.environment import capture_environment  # noqa: PLC0415 - torch
-    from gate.measure.toolchain import prime_toolchain  # noqa: PLC0415 - torch
+    from gate.measure.toolchain import prime_toolchain, prime_with_cache  # noqa: PLC0415 - torch
 
     torch.set_num_threads(request.threads)
     logbook.enter(Stage.COMPILE)
     device = open_device(request.device)
-    prime_toolchain(device)
+    if request.toolchain_cache:
+        prime_with_cache(device, Path(request.toolchain_cache))
+    else:
+        prime_toolchain(device)
     logbook.leave()
     logbook.record(environment=capture_environment(device, request.threads))
     logbook.enter(Stage.DONE)

@@ -164,10 +164,15 @@ def _make_blocks(
 def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) -> list[Comparison]:
     if everything:
         return sorted(comparisons, key=_order_comparison)
-    chosen = [item for item in comparisons if item.decides and item.status in SHOWN]
+    chosen = [item for item in comparisons if _may_decide(item) and item.status in SHOWN]
     if chosen:
-        chosen += [item for item in comparisons if not item.decides and item.status in _SHOWN_BESIDE]
+        chosen += [item for item in comparisons if not _may_decide(item) and item.status in _SHOWN_BESIDE]
     return sorted(chosen, key=_order_comparison)
+
+
+def _may_decide(comparison: Comparison) -> bool:
+    """Whether it decides, or would but for a quarantine: that is shown like what decides."""
+    return comparison.decides or comparison.quarantined
 
 
 def _order_comparison(comparison: Comparison) -> tuple[bool, int, float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import stdev
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from gate.report.footer import COMMIT_CHARS
 from gate.report.units import render_age, render_duration, render_percent
 
 if TYPE_CHECKING:
-    from gate.lab.doctor import Check
+    from gate.lab.findings import Check
 
 JSON = "json"
 GAP = "  "
@@ -43,7 +43,7 @@ def render_models(cases: Sequence[Case], table_format: str = "table") -> str:
         (case.id, " ".join(case.tags), render_duration(case.expected_s), case.factory or case.node)
         for case in cases
     ]
-    return f"{_render_table(('case', 'tags', 'expected', 'made by'), rows)}\n\n{_count(cases, 'case')}"
+    return f"{render_table(('case', 'tags', 'expected', 'made by'), rows)}\n\n{_count(cases, 'case')}"
 
 
 def render_plan(plan: Plan, shards: int = 1, table_format: str = "table") -> str:
@@ -60,7 +60,7 @@ def render_plan(plan: Plan, shards: int = 1, table_format: str = "table") -> str
         for number, part in enumerate(parts, start=1)
         for case in part
     ]
-    table = _render_table(("shard", "case", "trials", "expected"), rows)
+    table = render_table(("shard", "case", "trials", "expected"), rows)
     lines = [f"{_count(plan.cases, 'case')}, about {render_duration(plan.expected_s)} on one machine"]
     if len(parts) > 1:
         longest = max(_sum_expected(plan, part) for part in parts)
@@ -118,7 +118,7 @@ def _conclude_doctor(checks: Sequence[Check]) -> str:
 def _render_environment(name: str, baselines: Sequence[Baseline], now: str) -> str:
     header = ("case", "age", "commit", "by", "trials", *_NOISE_COLUMNS.values())
     rows = [_make_baseline_row(baseline, now) for baseline in baselines]
-    return f"{name} ({_count(baselines, 'baseline')})\n{_render_table(header, rows)}"
+    return f"{name} ({_count(baselines, 'baseline')})\n{render_table(header, rows)}"
 
 
 def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
@@ -170,16 +170,19 @@ def _sum_expected(plan: Plan, cases: Iterable[Case]) -> float:
     return sum(case.expected_s for case in cases) * plan.trials
 
 
-def _render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Container[str] = _RIGHT) -> str:
+    """Return a table with a rule below its head; the columns named in ``right`` are set to the right."""
     cleaned = [header, *([clean_line(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
-    lines = [GAP.join(_align(*cell) for cell in zip(row, widths, header, strict=True)) for row in cleaned]
+    lines = [
+        GAP.join(
+            cell.rjust(width) if title in right else cell.ljust(width)
+            for cell, width, title in zip(row, widths, header, strict=True)
+        )
+        for row in cleaned
+    ]
     rule = GAP.join("-" * width for width in widths)
     return "\n".join(line.rstrip() for line in (lines[0], rule, *lines[1:]))
-
-
-def _align(text: str, width: int, title: str) -> str:
-    return text.rjust(width) if title in _RIGHT else text.ljust(width)
 
 
 def _count(things: Sequence[object], word: str) -> str:

@@ -108,6 +108,25 @@ def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
     )
 
 
+def test_phases_are_stored_as_medians() -> None:
+    """A phase that a trial did not have took it no time."""
+    phases = ({"dynamo": 2.0, "inductor": 3.00000004}, {"dynamo": 4.0}, {"dynamo": 2.5, "inductor": 5.0})
+    trials = [
+        replace(make_trial(index, drift=0.1), phases_s=phases_s) for index, phases_s in enumerate(phases, 1)
+    ]
+    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
+    assert baseline.phases_s == {"dynamo": 2.5, "inductor": 3.0}
+
+
+def test_a_baseline_from_before_there_were_phases_loads(tmp_path: Path) -> None:
+    """An optional key needs no new version of the file."""
+    old = json.loads(encode_baseline(make_baseline(drift=0.1)))
+    del old["phases_s"]
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    (loaded,) = load_baselines(tmp_path)
+    assert loaded == make_baseline(drift=0.1)
+
+
 def test_counters_are_not_rounded() -> None:
     """They are compared for equality."""
     (baseline,) = make_baselines(

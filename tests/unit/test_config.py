@@ -15,7 +15,7 @@ from gate.entries import GateFile, SamplingEntry
 from gate.errors import FileError, UsageError
 from gate.metrics import SPECS
 from gate.protocol import Sampling
-from gate.records import Acceptance, Metric, Override, Threshold
+from gate.records import Acceptance, Metric, Override, Quarantine, Threshold
 from gate.schema import make_schema
 
 FULL = """\
@@ -45,6 +45,9 @@ thresholds:
   drift: {absolute: 1}
 overrides:
   - {case: "my_mlp/*", metric: compiled_latency, relative: 0.1, reason: noisy}
+quarantine:
+  - {case: "my_mlp/*", metric: drift, owner: ada, expires: 2030-01-01, reason: two speeds}
+  - {case: "mine/test", owner: ada, expires: 2030-01-01, reason: crashes}
 """
 
 
@@ -114,6 +117,12 @@ def test_every_key_is_read(tmp_path: Path) -> None:
             reason="noisy",
         ),
     )
+    assert config.quarantine == (
+        Quarantine(
+            case="my_mlp/*", metric=Metric.DRIFT, owner="ada", expires="2030-01-01", reason="two speeds"
+        ),
+        Quarantine(case="mine/test", metric=None, owner="ada", expires="2030-01-01", reason="crashes"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,6 +154,12 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ),
         ("thresholds: {drift: 0.1}", "thresholds.drift", "Write a mapping there."),
         ("overrides: [{case: a, metric: drift}]", "overrides[0]", "Add 'reason' there."),
+        ("quarantine: [{case: a, reason: r, expires: 2030-01-01}]", "quarantine[0]", "Add 'owner' there."),
+        (
+            "quarantine: [{case: a, owner: o, reason: r, expires: 2030-02-30}]",
+            "quarantine[0].expires",
+            "Write a date: YYYY-MM-DD.",
+        ),
         (
             "models: [{name: A, factory: 'a:b', cases: [{}]}]",
             "models[0].name",
@@ -235,6 +250,7 @@ def test_the_policy_holds_all_that_decides(tmp_path: Path) -> None:
     policy = make_policy(config, (accepted,), "2026-03-04")
     assert policy.thresholds == config.thresholds
     assert policy.overrides == config.overrides
+    assert policy.quarantine == config.quarantine
     assert policy.acceptances == (accepted,)
     assert policy.today == "2026-03-04"
     assert policy.error_budget == 0.01

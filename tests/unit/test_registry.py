@@ -181,6 +181,10 @@ def test_an_error_in_a_registry_file_names_that_file(tmp_path: Path) -> None:
             MLP + "overrides:\n  - {case: 'mpl/*', metric: drift, absolute: 1, reason: r}\n",
             "gate.yml:12: overrides[0].case: 'mpl/*' matches no case",
         ),
+        (
+            MLP + "quarantine:\n  - {case: 'mpl/*', owner: o, reason: r, expires: 2030-01-01}\n",
+            "gate.yml:12: quarantine[0].case: 'mpl/*' matches no case",
+        ),
     ],
 )
 def test_contradictions_are_refused(tmp_path: Path, text: str, what: str) -> None:

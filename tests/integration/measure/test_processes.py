@@ -25,6 +25,12 @@ def make_case(fault: str = "", **changes: Any) -> Case:  # noqa: ANN401 - the fi
     return Case(id=f"layers/{fault or 'healthy'}", model="layers", **fields)
 
 
+def make_planted_case(fault: str) -> Case:
+    """Return a case of the workshop's model with a fault in compiled code alone."""
+    arguments = {"factory": "made_up:build", "arguments": {}, "fault": fault}
+    return make_case(f"planted_{fault}", factory="gate.faults.plant:plant", arguments=arguments)
+
+
 def read_one(result: WorkerResult, metric: Metric) -> float:
     """Return a metric's only sample."""
     (value,) = result.samples[metric]
@@ -129,13 +135,13 @@ def test_bfloat16_training_step(measure_both: MeasureBoth) -> None:
 
 def test_downcast_is_seen_in_drift(measure_both: MeasureBoth, healthy: Both) -> None:
     """A compiled program that rounds to bfloat16 on the way has many times eager's error."""
-    _, warm = measure_both(make_case("downcast"))
+    _, warm = measure_both(make_planted_case("low_precision"))
     assert read_one(warm, Metric.DRIFT) > read_one(healthy[1], Metric.DRIFT) + 5
 
 
 def test_nan_in_compiled_code_only(measure_both: MeasureBoth) -> None:
     """A case whose compiled output is not finite fails in the drift stage, naming output and side."""
-    _, warm = measure_both(make_case("compiled_nan"))
+    _, warm = measure_both(make_planted_case("not_a_number"))
     assert warm.failure is not None
     assert (FailureKind.NOT_FINITE, Stage.DRIFT) == (warm.failure.kind, warm.stage)
     assert "output of the compiled call" in warm.failure.message

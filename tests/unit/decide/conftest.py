@@ -67,6 +67,7 @@ class Situation:
     workload_after: Mapping[str, str] = field(default_factory=dict)
     recompile_reasons: tuple[str, ...] = ()
     phases_s: Mapping[str, float] = field(default_factory=dict)
+    phases_before_s: Mapping[str, float] = field(default_factory=dict)
     throttled: tuple[str, ...] = ()
     definition_before: str = "d1"
     definition_after: str = "d1"
@@ -124,6 +125,7 @@ def make_baseline(one: Situation) -> Baseline:
         workload=one.workload_before,
         graph_breaks=one.breaks_before,
         canaries_s={name: tuple(stored) for name, stored in one.canaries_before.items()},
+        phases_s=one.phases_before_s,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gate.records import Comparison, DType, Environment, Metric, Outcome, Reason, Status, Verdict
+from gate.records import Acceptance, Comparison, DType, Environment, Metric, Outcome, Reason, Status, Verdict
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -83,3 +83,31 @@ def test_waived_limit_has_a_note(situation: Make, judge: Judge) -> None:
     verdict = judge(situation(before={DRIFT: (1.4,) * 3}, after={DRIFT: (1.45,)}))
     assert verdict.outcome is Outcome.PASS
     assert [note for note in verdict.notes if "only its change counts" in note]
+
+
+@pytest.mark.parametrize(("allowance", "status"), [(0.39, Status.REGRESSED), (0.41, Status.ACCEPTED)])
+def test_limit_without_a_baseline_can_be_accepted(
+    situation: Make, judge: Judge, find: Find, allowance: float, status: Status
+) -> None:
+    """The allowance is held against what is beyond the limit: 1.4 less 1.0."""
+    known = Acceptance(
+        case="mlp/*",
+        metric=DRIFT,
+        allowance=allowance,
+        reason="an exp in half",
+        author="a",
+        expires="2026-03-31",
+    )
+    one = situation(after={DRIFT: (1.3, 1.4, 1.5)})
+    verdict = judge(one, acceptances=(known,))
+    assert find(verdict, DRIFT).status is status
+    accepted = status is Status.ACCEPTED
+    assert verdict.outcome is (Outcome.NOTHING_COMPARED if accepted else Outcome.REGRESSION)
+    before = judge(one)
+    assert before.outcome is Outcome.REGRESSION
+    change = find(before, DRIFT).change
+    assert change is not None
+    assert change.centre == pytest.approx(0.4)
+    assert [
+        step for step in before.next_steps if "accept 'mlp/inference-float32-smoke-default' drift" in step
+    ]

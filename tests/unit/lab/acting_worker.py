@@ -75,6 +75,13 @@ def play_segfault() -> None:
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
+def play_partial() -> None:
+    """Crash after the first measurement."""
+    first = dict(list(SAMPLES[REQUEST["role"]].items())[:1])
+    write_result(stage="rounds", samples=first)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
 def play_killed() -> None:
     write_result(stage="eager")
     os.kill(os.getpid(), signal.SIGKILL)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from gate.lab.doctor import Check, Level, MachineState, examine_machine, is_fit
+from gate.lab.doctor import MachineState, examine_machine, is_fit
+from gate.lab.findings import Check, Level
 from gate.lab.gpu import GpuState
+from gate.lab.toolchain_place import ToolchainPlace, ToolchainState
 
 GIB = 2**30
 WELL = MachineState(
@@ -37,6 +40,7 @@ GPU = GpuState(
     persistent=True,
     memory_total_mib=100000.0,
 )
+REFUSED = ToolchainPlace(reason="/home/me/.cache is not a directory of yours", trouble=True)
 WELL_GPU = replace(WELL, device="cuda", torch="2.13.0+cu130", torch_devices=1, gpu=GPU)
 
 
@@ -78,6 +82,7 @@ def test_fit_machine(state: MachineState) -> None:
         ("git", Level.WARN, {"commit": ""}),
         ("lock", Level.WARN, {"holder": 4711}),
         ("variables", Level.WARN, {"preloaded": "/usr/lib/libtcmalloc.so"}),
+        ("toolchain", Level.WARN, {"toolchain": ToolchainState(place=REFUSED)}),
     ],
 )
 def test_findings(name: str, level: Level, change: dict[str, object]) -> None:
@@ -126,3 +131,16 @@ def test_words() -> None:
     assert expected == find_check(replace(WELL, load=1.5), "load")
     dirty = find_check(replace(WELL, dirty=True), "git")
     assert dirty.finding == "git version 2.39.5, at 0123456789, uncommitted changes"
+
+
+def test_words_of_the_toolchain() -> None:
+    """The kept toolchain is told with its size, or why there is none."""
+    place = ToolchainPlace(directory=Path("/home/me/.cache/compile-gate/toolchain"))
+    kept = ToolchainState(place=place, entries=2, size_bytes=300 * 2**20)
+    assert find_check(replace(WELL, toolchain=kept), "toolchain").finding == (
+        "2 kept, 300 MiB, in /home/me/.cache/compile-gate/toolchain"
+    )
+    off = ToolchainState(place=ToolchainPlace(reason="COMPILE_GATE_CACHE is off"))
+    assert find_check(replace(WELL, toolchain=off), "toolchain").finding == (
+        "primed anew: COMPILE_GATE_CACHE is off"
+    )

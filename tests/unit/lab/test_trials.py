@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,6 @@ from gate.lab.trials import (
 from gate.protocol import Stage, WorkerResult, WorkerRole
 from gate.records import (
     Case,
-    CaseFailure,
     CodeIdentity,
     Conditions,
     GraphBreak,
@@ -40,8 +41,10 @@ BLANK = Trial(case_id="a/x", index=2)
 
 def test_trial_joins_both_processes(bench: Bench, make_case: MakeCase) -> None:
     """What the cold and the warm process measured is in one trial, which says when and for how long."""
-    trial = run_trial(bench, make_case(), 3)
-    assert isinstance(trial, Trial)
+    came = run_trial(bench, make_case(), 3)
+    assert came.failure is None
+    trial = came.trial
+    assert trial is not None
     expected = {
         Metric.COLD_COMPILE_TIME: (2.0,),
         Metric.COMPILED_LATENCY: (0.010, 0.011),
@@ -77,13 +80,59 @@ def test_benchmark_file_is_the_cold_ones(bench: Bench, make_case: MakeCase) -> N
     assert found == ["benchmark/actor/inference-float32-smoke-default-1.json"]
 
 
-@pytest.mark.parametrize("role", ["cold", "warm"])
-def test_failure_of_either_process_fails_the_trial(bench: Bench, make_case: MakeCase, role: str) -> None:
-    """A crash in either process is the trial's failure, names the process, and the caches are removed."""
-    failure = run_trial(bench, make_case("segfault", roles=[role]), 1)
-    assert isinstance(failure, CaseFailure)
-    assert f"in the {role} process" in failure.message
+def test_worker_is_told_of_its_arm(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request names the arm's checkout and the gate's process; the arm's variables win."""
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    variables = {"PYTHONPATH": "/source:/mine", "COMPILE_GATE_PACKAGES": "/packages"}
+    arm = replace(bench.arm, checkout="/scratch/base", origin="/project", variables=variables)
+    job = make_job(replace(bench, arm=arm), WorkerRole.COLD, make_case(), 1)
+    assert ("/scratch/base", "/project") == (job.request.checkout, job.request.origin)
+    assert os.getpid() == job.request.parent
+    assert variables.items() <= job.environment.items()
+
+
+COLD_SAMPLES = {
+    Metric.COLD_COMPILE_TIME: (2.0,),
+    Metric.COMPILED_LATENCY: (0.010, 0.011),
+}
+
+
+@pytest.mark.parametrize(
+    ("act", "role", "expected"),
+    [
+        pytest.param("segfault", "cold", None, id="cold_before_any_sample"),
+        pytest.param("segfault", "warm", COLD_SAMPLES, id="warm_before_any_sample"),
+        pytest.param("partial", "cold", {Metric.COLD_COMPILE_TIME: (2.0,)}, id="cold_in_the_middle"),
+        pytest.param(
+            "partial", "warm", {**COLD_SAMPLES, Metric.WARM_COMPILE_TIME: (0.5,)}, id="warm_in_the_middle"
+        ),
+        pytest.param("truncated", "warm", COLD_SAMPLES, id="result_that_cannot_be_read"),
+    ],
+)
+def test_failure_keeps_what_was_measured(
+    bench: Bench, make_case: MakeCase, act: str, role: str, expected: dict[Metric, tuple[float, ...]] | None
+) -> None:
+    """A crash in either process is the trial's failure; what either had measured before is kept beside it."""
+    came = run_trial(bench, make_case(act, roles=[role]), 1)
+    assert came.failure is not None
+    assert f"in the {role} process" in came.failure.message
     assert not bench.trial_cache.exists()
+    if expected is None:
+        assert came.trial is None
+        return
+    assert came.trial is not None
+    assert expected == came.trial.samples
+    told = f"the {role} process failed: this trial is what was measured before"
+    assert told in came.trial.warnings
+
+
+def test_part_of_an_earlier_trial_is_not_taken(bench: Bench, make_case: MakeCase) -> None:
+    """A process that dies before it writes leaves nothing, whatever the trial before had written."""
+    run_trial(bench, make_case(), 1)
+    came = run_trial(bench, make_case("silent", roles=["cold"]), 2)
+    assert (came.trial, came.failure is None) == (None, False)
 
 
 def test_request_says_what_to_measure(bench: Bench, make_case: MakeCase) -> None:

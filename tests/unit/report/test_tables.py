@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from gate.fingerprint import compute_environment_id
-from gate.lab.doctor import Check, Level
+from gate.lab.findings import Check, Level
 from gate.plan import make_plan
 from gate.records import Baseline, Case, Metric, Provenance, Verdict
 from gate.report.tables import (

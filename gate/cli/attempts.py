@@ -1,0 +1,166 @@
+"""One attempt of ``selftest``: plant a fault, measure it with the lab, judge it with the real decision."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gate.cli.side_by_side import Limit, settle_pairs
+from gate.decide import Suspect, collect_values, judge_pairs
+from gate.decide.pairs import BASE_ARM
+from gate.decide.rules import find_pair_threshold
+from gate.decide.selftest import Opinion, judge_fault
+from gate.faults.catalog import Fault, FaultKind
+from gate.faults.dose import Dose, find_scale, plant_case, prescribe_dose
+from gate.lab.runner import make_run
+from gate.lab.schedule import compute_trial_s
+from gate.lab.side_by_side import Duel, describe_base
+from gate.lab.trials import Bench, run_trial
+from gate.records import Case, Metric, Pairing, Policy, Run, Trial
+from gate.selftest import Attempt
+
+# The decision asks for a second look at a counter, at memory and at drift before it calls them red.
+TRIALS_ONCE = 2
+# What is exact does not get more so by sampling: as few timed blocks as the schedule allows.
+SUPER_BLOCKS_ONCE = 3
+# A hang is told from a slow case by this many times what the case usually takes, at least so long.
+HANG_TRIALS = 3.0
+MIN_HANG_S = 20.0
+_LATENCIES = (Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP)
+_WATCHED: Mapping[FaultKind, tuple[Metric, ...]] = {
+    FaultKind.SLOWDOWN: _LATENCIES,
+    FaultKind.EAGER_FASTER: _LATENCIES,
+    FaultKind.COLD_COMPILE: (Metric.COLD_COMPILE_TIME,),
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stand:
+    """Where faults are tried: both arms are the same tree; what was measured is kept below ``out``."""
+
+    duel: Duel
+    policy: Policy
+    out: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """A case and the base's trials of it, which doses are taken from."""
+
+    case: Case
+    base: tuple[Trial, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tried:
+    """An attempt and the run that it was judged by."""
+
+    attempt: Attempt
+    run: Run
+
+
+def try_in_pairs(stand: Stand, fault: Fault, subject: Subject, number: int) -> Tried:
+    """Plant a fault and measure pairs, look by look, until the decision is made.
+
+    Raises as :func:`gate.lab.side_by_side.measure_pairs`.
+    """
+    begun, dose = time.monotonic(), _prescribe(stand, fault, subject)
+    planted = plant_case(subject.case, fault, dose)
+    base, head = (planted, subject.case) if fault.is_in_base else (subject.case, planted)
+    suspects = _list_suspects(fault, subject.case)
+    limit = Limit(wall_s=math.inf, out=stand.out / f"{name_fault(fault)}-{number}")
+    run = settle_pairs(stand.duel, _make_run(stand, base, head), stand.policy, limit, suspects)
+    opinion = judge_fault(fault, judge_pairs(run, stand.policy, suspects), run.failures)
+    return Tried(attempt=_make_attempt(fault, subject, dose, opinion, (run, begun)), run=run)
+
+
+def try_once(stand: Stand, fault: Fault, subject: Subject) -> Tried:
+    """Plant a fault that leaves nothing to chance and hold a trial or two against the base's.
+
+    Raises as :func:`gate.lab.trials.run_trial`.
+    """
+    begun, dose = time.monotonic(), _prescribe(stand, fault, subject)
+    head = plant_case(subject.case, fault, dose)
+    bench = _make_hasty(stand.duel.lab.bench, fault, subject)
+    run = _make_run(stand, subject.case, head)
+    for index in range(1, TRIALS_ONCE + 1):
+        came = run_trial(bench, head, index)
+        run = replace(run, trials=(*run.trials, *([came.trial] if came.trial else [])))
+        if came.failure:
+            run = replace(run, failures=(came.failure,))
+            break
+    run = _add_base_trials(run, subject)
+    opinion = judge_fault(fault, judge_pairs(run, stand.policy), run.failures)
+    return Tried(attempt=_make_attempt(fault, subject, dose, opinion, (run, begun)), run=run)
+
+
+def list_base_trials(run: Run) -> tuple[Trial, ...]:
+    """List the trials of the base that measured everything."""
+    trials = [trial for trial in run.trials if trial.arm == BASE_ARM]
+    most = max((len(trial.samples) for trial in trials), default=0)
+    return tuple(trial for trial in trials if len(trial.samples) == most)
+
+
+def name_fault(fault: Fault) -> str:
+    """Name a fault and its size as a directory: ``slowdown-05``."""
+    return f"{fault.kind}-{round(100 * fault.size):02d}" if fault.size else fault.kind.value
+
+
+def _prescribe(stand: Stand, fault: Fault, subject: Subject) -> Dose:
+    metric = find_scale(fault)
+    if metric is None:
+        return Dose()
+    threshold = find_pair_threshold(stand.policy, subject.case.id, metric)
+    return prescribe_dose(fault, collect_values(subject.base)[metric], threshold)
+
+
+def _list_suspects(fault: Fault, case: Case) -> Sequence[Suspect] | None:
+    """What the pairs are to settle: the metrics that the fault is about, or for none of it everything."""
+    watched = _WATCHED.get(fault.kind)
+    return [Suspect(case_id=case.id, metrics=watched)] if watched else None
+
+
+def _make_run(stand: Stand, base: Case, head: Case) -> Run:
+    run = make_run(stand.duel.lab, (head,), head.id, 0)
+    return replace(run, base=describe_base(stand.duel, "the same tree", run.provenance, (base,)))
+
+
+def _make_hasty(bench: Bench, fault: Fault, subject: Subject) -> Bench:
+    """A bench that spends no time on timing, and little on waiting for the end of a hang."""
+    settings = bench.settings
+    sampling = replace(settings.sampling, super_blocks=SUPER_BLOCKS_ONCE)
+    settings = replace(settings, sampling=sampling, out=settings.out / "selftest")
+    if fault.kind is FaultKind.HANG:
+        usual_s = max(map(compute_trial_s, subject.base), default=0.0)
+        limit_s = min(settings.trial_timeout_s, max(MIN_HANG_S, HANG_TRIALS * usual_s))
+        settings = replace(settings, trial_timeout_s=limit_s)
+    return replace(bench, settings=settings)
+
+
+def _add_base_trials(run: Run, subject: Subject) -> Run:
+    """Put as many of the base's trials beside the head's; they ran one after the other."""
+    base = [replace(trial, index=index) for index, trial in enumerate(subject.base[:TRIALS_ONCE], start=1)]
+    trials = (replace(trial, pairing=Pairing.TURNS) for trial in (*base, *run.trials))
+    return replace(run, trials=tuple(trials), finished=True)
+
+
+def _make_attempt(
+    fault: Fault, subject: Subject, dose: Dose, opinion: Opinion, measured: tuple[Run, float]
+) -> Attempt:
+    run, begun = measured
+    return Attempt(
+        kind=fault.kind,
+        size=fault.size,
+        case_id=subject.case.id,
+        result=opinion.result,
+        planted=dose.planted,
+        is_asked=dose.is_asked,
+        sentence=opinion.sentence,
+        metric=fault.metric,
+        change=opinion.change,
+        trials=sum(trial.arm != BASE_ARM for trial in run.trials),
+        wall_s=time.monotonic() - begun,
+    )

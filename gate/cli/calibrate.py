@@ -1,0 +1,78 @@
+"""``calibrate``: measure unchanged code often, and learn from it what the gate can and cannot see here."""
+
+from __future__ import annotations
+
+import math
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+
+from gate.calibration import Effort
+from gate.cli.place import place_lab
+from gate.cli.setup import Request, load_policy, load_request
+from gate.cli.side_by_side import RUN_FILE
+from gate.codec import load_run, save_calibration, save_run
+from gate.config import Config
+from gate.decide.calibrate import calibrate_gate
+from gate.errors import ExitCode
+from gate.lab.pairs import BASE
+from gate.lab.runner import Lab, Save, make_run, open_lab, run_plan
+from gate.lab.side_by_side import Need, count_pairs, describe_base, measure_pairs, open_duel
+from gate.metrics import SPECS, Family, Role
+from gate.records import Run
+from gate.report.calibration import render_calibration
+from gate.report.progress import show_progress
+
+CALIBRATION_FILE = "calibration.json"
+_PAIRED = frozenset(
+    metric for metric, spec in SPECS.items() if spec.family is Family.NOISY and spec.role is Role.DECIDES
+)
+
+
+def run_calibrate(options: Namespace) -> ExitCode:
+    """Measure the selection again and again, or take a recorded run, and report what it says."""
+    # --trials says how often to measure here; what a check spends is the configuration's.
+    request = load_request(Namespace(**{**vars(options), "trials": None}))
+    config = request.config
+    run = load_run(Path(options.run_file)) if options.run_file else _measure(options, request)
+    calibration = calibrate_gate(run, load_policy(config), _make_effort(config, options.requests))
+    path = config.out / CALIBRATION_FILE
+    save_calibration(calibration, path)
+    print(render_calibration(calibration))
+    print(f"Wrote {path}.")
+    return ExitCode.INCOMPLETE if run.failures else ExitCode.PASS
+
+
+def _make_effort(config: Config, requests: int) -> Effort:
+    return Effort(
+        baseline_trials=config.refresh_trials,
+        trials=config.trials,
+        max_trials=config.max_trials,
+        requests=requests,
+    )
+
+
+def _measure(options: Namespace, request: Request) -> Run:
+    """Measure trials on their own, as many as a baseline and a candidate take, then pairs with itself."""
+    config = request.config
+    trials = options.trials or config.refresh_trials + config.max_trials
+    path = config.out / RUN_FILE
+    previous = load_run(path) if options.resume else None
+    with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
+        planned = make_run(lab, request.cases, config.select, trials)
+        run = run_plan(lab, planned, lambda current: save_run(current, path), previous)
+        return _measure_pairs(lab, run, options.pairs, lambda current: save_run(current, path))
+
+
+def _measure_pairs(lab: Lab, run: Run, pairs: int, save: Save) -> Run:
+    if not pairs:
+        return run
+    duel = open_duel(lab, replace(lab.bench.arm, name=BASE))
+    base = describe_base(duel, "the same tree", run.provenance, run.cases)
+    needs = [
+        Need(case_id=case.id, metrics=_PAIRED, more=pairs - count_pairs(run, case.id)) for case in run.cases
+    ]
+    run = measure_pairs(duel, replace(run, base=base, finished=False), needs, math.inf, save)
+    run = replace(run, finished=True)
+    save(run)
+    return run

@@ -1,0 +1,25 @@
+"""What the lab is opened with; apart from :mod:`gate.cli.setup`, since most commands need no lab."""
+
+from __future__ import annotations
+
+import os
+
+from gate.config import Config
+from gate.lab.arms import make_working_tree_arm
+from gate.lab.toolchain_place import find_toolchain_place
+from gate.lab.trials import LabSettings
+from gate.records import Arm
+
+
+def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]:
+    """Make what the lab is opened with: an arm, the working tree unless it is given, and how to measure."""
+    settings = LabSettings(
+        out=config.out,
+        device=config.device,
+        threads=config.threads,
+        sampling=config.sampling,
+        trial_timeout_s=config.trial_timeout_s,
+        lock_timeout_s=config.lock_timeout_s,
+        toolchain_cache=find_toolchain_place(os.environ, config.device).directory,
+    )
+    return arm or make_working_tree_arm(config.directory), settings

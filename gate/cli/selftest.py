@@ -1,0 +1,150 @@
+"""``selftest``: plant known faults, judge them like any change, and count which ones were caught."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+from gate.cli.attempts import Stand, Subject, list_base_trials, try_in_pairs, try_once
+from gate.cli.place import place_lab
+from gate.cli.setup import Request, load_policy, load_request
+from gate.codec import save_selftest
+from gate.decide.selftest import score_faults
+from gate.errors import ExitCode, UsageError
+from gate.faults.catalog import Fault, FaultKind, Method, list_faults
+from gate.faults.dose import is_fitting
+from gate.lab.events import Noted
+from gate.lab.pairs import BASE
+from gate.lab.provenance import load_provenance
+from gate.lab.runner import open_lab
+from gate.lab.side_by_side import open_duel
+from gate.records import Case
+from gate.report.progress import show_progress
+from gate.report.selftest import describe_attempt, describe_fault, render_selftest
+from gate.selftest import Attempt, Result, SelftestReport
+
+SELFTEST_FILE = "selftest.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Agenda:
+    """Which faults to try on which cases, how often those that take pairs, and for how long."""
+
+    faults: tuple[Fault, ...]
+    cases: tuple[Case, ...]
+    repeats: int | None  # None: as often as time allows
+    limit_s: float
+
+    @property
+    def nothing(self) -> Fault:
+        """The fault that is none: the base's trials come from it."""
+        return next(fault for fault in self.faults if fault.kind is FaultKind.NOTHING)
+
+
+def run_selftest(options: Namespace) -> ExitCode:
+    """Plant one fault after the other and report; what must be caught and was not is exit 10."""
+    request = load_request(options)
+    config, agenda = request.config, _make_agenda(options, request)
+    path = config.out / SELFTEST_FILE
+    with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
+        duel = open_duel(lab, replace(lab.bench.arm, name=BASE))
+        stand = Stand(duel=duel, policy=load_policy(config), out=config.out / "selftest")
+        report = try_faults(stand, agenda, path)
+    print(render_selftest(report))
+    print(f"Wrote {path}.")
+    return ExitCode.REGRESSION if any(score.complaint for score in report.scores) else ExitCode.PASS
+
+
+def choose_cases(cases: Sequence[Case], *, named: bool) -> tuple[Case, ...]:
+    """Choose the cases that faults can be planted into: all that were named, else the cheapest.
+
+    Raises:
+        UsageError: There is none.
+    """
+    nothing = next(fault for fault in list_faults("cpu") if fault.kind is FaultKind.NOTHING)
+    fitting = sorted((case for case in cases if is_fitting(nothing, case)), key=lambda case: case.expected_s)
+    if not fitting:
+        raise UsageError(
+            "no selected case can carry a fault: it needs a factory and the default mode",
+            "Select another case with --select; `compile-gate models` lists them.",
+        )
+    return tuple(fitting if named else fitting[:1])
+
+
+def schedule_faults(agenda: Agenda, subjects: Sequence[Subject]) -> Iterator[tuple[Fault, Subject, int]]:
+    """Yield what to try next, with the number of the round: first what needs no statistics.
+
+    Where there are several cases they take turns.
+    """
+    once = [fault for fault in agenda.faults if fault.method is Method.ONCE]
+    for turn, fault in enumerate(once):
+        if fitting := [subject for subject in subjects if is_fitting(fault, subject.case)]:
+            yield fault, fitting[turn % len(fitting)], 1
+    for number in count(1) if agenda.repeats is None else range(1, agenda.repeats + 1):
+        for fault in agenda.faults:
+            is_due = fault.method is Method.PAIRS and (number > 1 or fault is not agenda.nothing)
+            if is_due:  # nothing was tried already, for the base's trials
+                yield fault, subjects[(number - 1) % len(subjects)], number
+
+
+def _make_agenda(options: Namespace, request: Request) -> Agenda:
+    kind = request.config.device.partition(":")[0]
+    return Agenda(
+        faults=list_faults(kind, quick=options.quick),
+        cases=choose_cases(request.cases, named=bool(options.select)),
+        repeats=1 if options.quick and options.repeats is None else options.repeats,
+        limit_s=60 * options.minutes,
+    )
+
+
+def try_faults(stand: Stand, agenda: Agenda, path: Path) -> SelftestReport:
+    """Try one fault after the other; the report is saved after each.
+
+    Raises as :func:`gate.cli.attempts.try_in_pairs`.
+    """
+    begun, attempts = time.monotonic(), []
+    for attempt in _attempt_faults(stand, agenda):
+        attempts.append(attempt)
+        stand.duel.lab.observe(Noted(sentence=describe_attempt(attempt)))
+        report = _make_report(stand, agenda, attempts, time.monotonic() - begun)
+        save_selftest(report, path)
+    return report
+
+
+def _attempt_faults(stand: Stand, agenda: Agenda) -> Iterator[Attempt]:
+    """Attempt one fault after the other; what began in time is finished."""
+    begun, subjects = time.monotonic(), []
+    for case in agenda.cases:
+        tried = try_in_pairs(stand, agenda.nothing, Subject(case=case, base=()), 1)
+        if tried.attempt.result is Result.BROKEN:
+            raise UsageError(
+                f"{case.id} cannot be measured: {tried.attempt.sentence}",
+                "Mend it, or select another case with --select.",
+            )
+        subjects.append(Subject(case=case, base=list_base_trials(tried.run)))
+        yield tried.attempt
+    for fault, subject, number in schedule_faults(agenda, subjects):
+        if time.monotonic() - begun > agenda.limit_s:
+            return
+        if fault.method is Method.ONCE:
+            yield try_once(stand, fault, subject).attempt
+        else:
+            yield try_in_pairs(stand, fault, subject, number).attempt
+
+
+def _make_report(stand: Stand, agenda: Agenda, attempts: Sequence[Attempt], wall_s: float) -> SelftestReport:
+    lab, tried = stand.duel.lab, {(one.kind, one.size) for one in attempts}
+    untried = (fault for fault in agenda.faults if (fault.kind, fault.size) not in tried)
+    return SelftestReport(
+        environment=lab.environment,
+        provenance=load_provenance(Path(lab.bench.arm.directory)),
+        case_ids=tuple(case.id for case in agenda.cases),
+        attempts=tuple(attempts),
+        scores=score_faults(agenda.faults, attempts),
+        untried=tuple(describe_fault(fault.kind, fault.size) for fault in untried),
+        wall_s=wall_s,
+    )

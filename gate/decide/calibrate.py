@@ -1,0 +1,83 @@
+"""What recorded trials of one unchanged program say about this machine and about the gate on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gate.calibration import Calibration, Effort, Replay
+from gate.decide.constants import MIN_BASELINE_TRIALS
+from gate.decide.costs import list_costs
+from gate.decide.disturbed import note_disturbed
+from gate.decide.modes import MIN_VALUES
+from gate.decide.noise import list_instabilities, measure_noise
+from gate.decide.pair_noise import gather_pair_series, list_pair_instabilities, measure_pair_noise
+from gate.decide.pairs import BASE_ARM
+from gate.decide.replay import replay_requests
+from gate.decide.series import gather_series, list_alone
+from gate.records import Policy, Run
+
+# Slowdowns whose catch rate is worth knowing: the latency threshold, and what must not be missed.
+PLANTED = (0.05, 0.10)
+# A catch rate is wanted to a few percent, a false-alarm rate to a few tenths: fewer requests will do.
+PLANTED_PART = 4
+
+
+def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
+    """Judge a machine by a run of unchanged code.
+
+    Pure, and takes seconds: thousands of decisions are replayed. ``effort.requests`` pull requests
+    are simulated without a slowdown and a quarter of that with each of PLANTED.
+    """
+    series, pairs = gather_series(run, policy), gather_pair_series(run, policy)
+    beside = {(one.case_id, one.paired.metric): measure_pair_noise(one) for one in pairs}
+    replays = tuple(_replay_all(run, policy, effort))
+    return Calibration(
+        environment=run.environment,
+        provenance=run.provenance,
+        case_ids=tuple(case.id for case in run.cases),
+        trials=sum(len(list_alone(run, case)) for case in run.cases),
+        pairs=sum(trial.arm == BASE_ARM for trial in run.trials),
+        effort=effort,
+        noise=tuple(
+            replace(measure_noise(one, effort), side_by_side=beside.get((one.case.id, one.metric)))
+            for one in series
+        ),
+        unstable=(
+            *list_instabilities(series, run.failures, effort),
+            *(found for one in pairs for found in list_pair_instabilities(one)),
+        ),
+        costs=list_costs(series, effort),
+        replays=replays,
+        notes=tuple(_list_notes(run, effort, replays)),
+        failures=run.failures,
+        wall_s=run.wall_s,
+    )
+
+
+def _replay_all(run: Run, policy: Policy, effort: Effort) -> Iterator[Replay]:
+    fewer = replace(effort, requests=max(1, effort.requests // PLANTED_PART))
+    for planted in (0.0, *PLANTED):
+        replay = replay_requests(run, policy, fewer if planted else effort, planted)
+        if replay is not None:
+            yield replay
+
+
+def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterator[str]:
+    if not run.finished:
+        yield "The run was stopped before its end."
+    yield from note_disturbed(run)
+    counts = [len(list_alone(run, case)) for case in run.cases]
+    needed = MIN_BASELINE_TRIALS + effort.max_trials
+    short = sum(count < needed for count in counts)
+    if not replays:
+        yield f"Nothing was replayed: that takes {needed} trials of a case (--trials {needed})."
+    elif short:
+        yield f"{short} of {len(counts)} cases have fewer than {needed} trials and were not replayed."
+    if counts and min(counts) < MIN_VALUES:
+        yield f"Two modes are looked for in cases with at least {MIN_VALUES} trials only."
+    if replays:
+        yield (
+            "The replay mixes trials of one sitting: it knows the noise between trials, not between days,"
+            " and its intervals are those of the drawing, not of the few trials drawn from."
+        )

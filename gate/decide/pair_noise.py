@@ -1,0 +1,103 @@
+"""How pairs of one program with itself vary, and whether they are centred on no change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gate.calibration import Flaw, Instability, PairNoise
+from gate.decide.confirm import compute_pair_detectable, read_pairs
+from gate.decide.constants import LOOKS
+from gate.decide.paired_case import LEADING, PairRules, make_pair_rules
+from gate.decide.pairs import Paired
+from gate.decide.rules import find_pair_threshold
+from gate.decide.screen import Bar, Reading, compute_edge, is_too_noisy
+from gate.decide.sides import gather_sides
+from gate.decide.stats import compute_mean, compute_variance
+from gate.decide.student import compute_t_quantile
+from gate.metrics import SPECS, Role
+from gate.records import Metric, Policy, Run
+
+# One-sided p below which pairs of one program with itself are off centre: seldom by chance, since
+# some tens of metrics are looked at.
+BIAS_P = 0.001
+# A bias below this share of the threshold leaves the verdict as it is.
+BIAS_SHARE = 1 / 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairSeries:
+    """The pairs of one metric of one case, and how they are judged."""
+
+    case_id: str
+    paired: Paired
+    reading: Reading
+    bar: Bar
+
+    @property
+    def edge(self) -> float:
+        """The smallest fraction that matters."""
+        return compute_edge(self.bar.threshold, self.reading.baseline)
+
+
+def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
+    """All noisy metrics that the pairs of a run measured, as if one case were suspect."""
+    sides = gather_sides(run, policy)
+    rules = make_pair_rules(sides, policy, len(LEADING))
+    return tuple(
+        _make_series(side.evidence.case.id, paired, rules, policy)
+        for side in sides
+        for paired in side.paired.values()
+    )
+
+
+def measure_pair_noise(series: PairSeries) -> PairNoise:
+    """Describe the pairs; what they would settle is that of the last look."""
+    changes = series.paired.changes
+    return PairNoise(
+        pairs=len(changes),
+        noise=math.sqrt(compute_variance(changes).value),
+        bias=math.expm1(compute_mean(changes)),
+        detectable=compute_pair_detectable(_imagine_last_look(series.reading), series.bar),
+    )
+
+
+def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
+    """Name what the pairs of a deciding metric cannot be trusted for."""
+    metric, reading = series.paired.metric, series.reading
+    if SPECS[metric].role is not Role.DECIDES:
+        return
+    certain = abs(reading.change) > -compute_t_quantile(BIAS_P, reading.df) * reading.error
+    if certain and abs(math.expm1(reading.change)) > BIAS_SHARE * series.edge:
+        told = (
+            f"Of {reading.trials} pairs with itself, head is {100 * math.expm1(reading.change):+.1f} % off."
+        )
+        yield _make_instability(series, metric, (Flaw.BIASED_PAIRS, told))
+    detectable = compute_pair_detectable(_imagine_last_look(reading), series.bar)
+    if is_too_noisy(detectable, series.bar.threshold, reading.baseline):
+        noise = 100 * math.sqrt(reading.noise.value)
+        told = (
+            f"Pairs vary by {noise:.1f} %: {LOOKS[-1]} of them settle nothing below {100 * detectable:.0f} %."
+        )
+        yield _make_instability(series, metric, (Flaw.TOO_NOISY, told))
+
+
+def _make_series(case_id: str, paired: Paired, rules: PairRules, policy: Policy) -> PairSeries:
+    return PairSeries(
+        case_id=case_id,
+        paired=paired,
+        reading=read_pairs(paired, rules.priors[paired.metric, paired.is_live]),
+        bar=Bar(alpha=rules.alpha, threshold=find_pair_threshold(policy, case_id, paired.metric)),
+    )
+
+
+def _imagine_last_look(reading: Reading) -> Reading:
+    """The same noise and no change, with as many pairs as the last look has."""
+    more = LOOKS[-1] - reading.trials
+    error = reading.error * math.sqrt(reading.trials / LOOKS[-1])
+    return replace(reading, change=0.0, error=error, df=max(1.0, reading.df + more), trials=LOOKS[-1])
+
+
+def _make_instability(series: PairSeries, metric: Metric, found: tuple[Flaw, str]) -> Instability:
+    return Instability(case_id=series.case_id, metric=metric, flaw=found[0], sentence=found[1])

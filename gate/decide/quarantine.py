@@ -1,0 +1,82 @@
+"""Unstable cases that are measured and shown and do not decide, until a date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from gate.decide.accept import is_in_force
+from gate.records import Comparison, Policy, Quarantine, Reason, Status
+
+_OF_WHOLE_CASE = frozenset({Reason.CASE_FAILED, Reason.NOT_RUN})
+_UNREMARKABLE = frozenset({Status.UNCHANGED, Status.IMPROVED, Status.NEW, Status.NOT_COMPARABLE})
+_MAX_NAMED = 3  # findings spelled out in a note; the rest is counted
+
+
+def apply_quarantine(comparisons: Iterable[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+    """Take the vote from what a quarantine in force covers; its finding stays as it is."""
+    return tuple(_set_apart(comparison, policy) for comparison in comparisons)
+
+
+def note_quarantine(comparisons: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
+    """What each quarantine that fits something here does: what it keeps from deciding, or that it expired."""
+    notes = (
+        _note_in_force(entry, comparisons)
+        if is_in_force(entry, policy)
+        else _note_expired(entry, comparisons)
+        for entry in policy.quarantine
+    )
+    return tuple(note for note in notes if note)
+
+
+def is_covered(entry: Quarantine, comparison: Comparison) -> bool:
+    """Whether the entry speaks of this comparison; one metric's does not speak of a case that failed."""
+    if not fnmatchcase(comparison.case_id, entry.case):
+        return False
+    if entry.metric is None:
+        return True
+    return entry.metric is comparison.metric and comparison.reason not in _OF_WHOLE_CASE
+
+
+def _set_apart(comparison: Comparison, policy: Policy) -> Comparison:
+    if not comparison.decides:
+        return comparison
+    for entry in policy.quarantine:
+        if is_in_force(entry, policy) and is_covered(entry, comparison):
+            told = f"Quarantined by {entry.owner} until {entry.expires}: {_get_reason(entry)}."
+            sentence = f"{comparison.sentence} {told}"
+            return replace(comparison, decides=False, quarantined=True, sentence=sentence)
+    return comparison
+
+
+def _note_in_force(entry: Quarantine, comparisons: Sequence[Comparison]) -> str:
+    covered = [one for one in comparisons if one.quarantined and is_covered(entry, one)]
+    if not covered:
+        return ""
+    found = [f"{one.case_id} {one.metric} {one.status}" for one in covered if one.status not in _UNREMARKABLE]
+    more = f" and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+    kept = (
+        f"{', '.join(found[:_MAX_NAMED])}{more}" if found else f"none of {len(covered)} comparisons is worse"
+    )
+    return (
+        f"Quarantined by {entry.owner} until {entry.expires}, so it does not decide: {_name(entry)}"
+        f" ({_get_reason(entry)}). Now: {kept}."
+    )
+
+
+def _note_expired(entry: Quarantine, comparisons: Sequence[Comparison]) -> str:
+    if not any(one.decides and is_covered(entry, one) for one in comparisons):
+        return ""
+    return (
+        f"The quarantine of {_name(entry)} by {entry.owner} expired on {entry.expires}"
+        f" and it decides again: {_get_reason(entry)}."
+    )
+
+
+def _name(entry: Quarantine) -> str:
+    return f"{entry.case} {entry.metric}" if entry.metric else entry.case
+
+
+def _get_reason(entry: Quarantine) -> str:
+    return entry.reason.rstrip(".")

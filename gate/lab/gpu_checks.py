@@ -1,0 +1,69 @@
+"""Is this GPU fit to judge? The doctor's checks of a device; pure."""
+
+from __future__ import annotations
+
+from gate.lab.findings import Check, Level
+from gate.lab.gpu import GpuState
+
+_FOREIGN_MEMORY = 0.05  # of a GPU's memory, used while no process shows: a container hides it
+
+
+def examine_gpu(device: str, torch_devices: int, gpu: GpuState | None) -> list[Check]:
+    """Judge what nvidia-smi says of ``device``, and whether torch sees it; pure."""
+    checks = [_look_at_torch_device(device, torch_devices)]
+    if gpu is None:
+        mend = "Check the driver: `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."
+        finding = f"nvidia-smi does not know {device}"
+        return [*checks, Check(name="gpu", level=Level.FAIL, finding=finding, mend=mend)]
+    clocks = f"{gpu.clock_mhz:.0f} of {gpu.max_clock_mhz:.0f} MHz, {gpu.temperature_c:.0f} degrees"
+    finding = f"{gpu.name}, driver {gpu.driver}, {clocks}"
+    return [
+        *checks,
+        Check(name="gpu", level=Level.OK, finding=finding),
+        _look_at_throttling(gpu),
+        _look_at_processes(gpu),
+        _look_at_sharing(gpu),
+    ]
+
+
+def _look_at_torch_device(device: str, torch_devices: int) -> Check:
+    ordinal = int(device.partition(":")[2] or 0)
+    finding = f"torch sees {torch_devices} CUDA devices"
+    if ordinal < torch_devices:
+        return Check(name="device", level=Level.OK, finding=finding)
+    mend = "Install a torch built for CUDA, or choose a device that exists (--device cpu)."
+    return Check(name="device", level=Level.FAIL, finding=finding, mend=mend)
+
+
+def _look_at_throttling(gpu: GpuState) -> Check:
+    if gpu.throttled:
+        return Check(
+            name="throttling",
+            level=Level.FAIL,
+            finding=", ".join(gpu.throttled),
+            mend="Let the device cool down, or look at its power supply and cooling.",
+        )
+    return Check(name="throttling", level=Level.OK, finding="none")
+
+
+def _look_at_processes(gpu: GpuState) -> Check:
+    used = gpu.memory_used_mib / gpu.memory_total_mib if gpu.memory_total_mib else 0.0
+    finding = f"{gpu.processes} processes, {gpu.memory_used_mib:.0f} MiB in use"
+    if gpu.processes:
+        return Check(
+            name="sharing", level=Level.FAIL, finding=finding, mend="End the other processes on the device."
+        )
+    if used > _FOREIGN_MEMORY:
+        mend = "Somebody uses the device, perhaps from another container: have it to yourself."
+        return Check(name="sharing", level=Level.WARN, finding=finding, mend=mend)
+    return Check(name="sharing", level=Level.OK, finding=finding)
+
+
+def _look_at_sharing(gpu: GpuState) -> Check:
+    if gpu.mig:
+        mend = "Other instances share memory bandwidth and power: judge times on a whole device."
+        return Check(name="mode", level=Level.WARN, finding="MIG is enabled", mend=mend)
+    if not gpu.persistent:
+        mend = "Enable it (`nvidia-smi -pm 1`): the driver forgets its clocks between processes."
+        return Check(name="mode", level=Level.WARN, finding="persistence mode is off", mend=mend)
+    return Check(name="mode", level=Level.OK, finding="persistence mode on, MIG off")

@@ -1,0 +1,166 @@
+"""What a test of the gate by itself found, as text: one line a fault, then what is not good enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gate.calibration import Rate
+from gate.faults.catalog import FaultKind
+from gate.report.clean import clean_line
+from gate.report.footer import describe_hardware, describe_software
+from gate.report.tables import render_table
+from gate.report.units import render_change, render_duration, render_percent
+from gate.selftest import Attempt, FaultScore, Result, SelftestReport
+
+UNKNOWN = "-"
+MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
+_HEADER = ("fault", "planted", "asked", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
+_RIGHT = frozenset(_HEADER) - {"fault", "asked"}
+_QUIET_HEADER = ("harmless", "planted", "tried", "red", "unsure", "rate", "interval", "time")
+_QUIET_RIGHT = frozenset(_QUIET_HEADER) - {"harmless"}
+_MARKS: Mapping[Result, str] = {
+    Result.CAUGHT: "caught",
+    Result.QUIET: "rightly not red",
+    Result.INCONCLUSIVE: "inconclusive",
+    Result.MISSED: "not caught",
+    Result.FALSE_ALARM: "false alarm",
+    Result.BROKEN: "could not be tried",
+}
+_WORDS: Mapping[FaultKind, str] = {
+    FaultKind.NOTHING: "nothing (A/A)",
+    FaultKind.SLOWDOWN: "compiled slower",
+    FaultKind.EAGER_FASTER: "eager faster",
+    FaultKind.COLD_COMPILE: "cold compile longer",
+    FaultKind.MEMORY: "more memory",
+    FaultKind.GRAPH_BREAK: "graph break",
+    FaultKind.RECOMPILE: "recompile at every call",
+    FaultKind.LOW_PRECISION: "reduced precision",
+    FaultKind.WRONG_EPS: "wrong epsilon",
+    FaultKind.LOST_CACHE: "lost cache hit",
+    FaultKind.NOT_A_NUMBER: "NaN in compiled code",
+    FaultKind.CRASH: "crash",
+    FaultKind.HANG: "hang",
+    FaultKind.VANISHED: "vanished factory",
+}
+
+
+def render_selftest(report: SelftestReport) -> str:
+    """Return the report of ``report``; a table that is wider than the terminal is left so."""
+    parts = (
+        _render_headline(report),
+        _render_head(report),
+        _render_caught(report),
+        _render_harmless(report),
+        _render_complaints(report),
+        f"Not tried: {', '.join(report.untried)}." if report.untried else "",
+    )
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def describe_fault(kind: FaultKind, size: float) -> str:
+    """Describe a fault in words: ``compiled slower 5 %``."""
+    return f"{_WORDS[kind]} {100 * size:g} %" if size else _WORDS[kind]
+
+
+def describe_attempt(attempt: Attempt) -> str:
+    """Describe what came of one attempt in a line."""
+    change = ""
+    if attempt.change is not None and attempt.metric is not None:
+        change = f", {attempt.metric} {render_change(attempt.metric, attempt.change)}"
+    told = f" ({clean_line(attempt.sentence, MAX_SENTENCE)})" if _needs_reason(attempt) else ""
+    fault = describe_fault(attempt.kind, attempt.size)
+    return f"{fault} in {attempt.case_id}: {_MARKS[attempt.result]}{change}{told}"
+
+
+def _needs_reason(attempt: Attempt) -> bool:
+    return attempt.result not in {Result.CAUGHT, Result.QUIET} and bool(attempt.sentence)
+
+
+def _render_headline(report: SelftestReport) -> str:
+    failed = [score for score in report.scores if score.complaint]
+    if failed:
+        return f"FAILED  {len(failed)} of {len(report.scores)} faults were not handled as they must be"
+    return f"PASSED  {len(report.attempts)} attempts at {len(report.scores)} faults"
+
+
+def _render_head(report: SelftestReport) -> str:
+    lines = (
+        ("hardware", describe_hardware(report.environment)),
+        ("software", describe_software(report.environment)),
+        ("cases", ", ".join(report.case_ids)),
+        ("time", render_duration(report.wall_s)),
+    )
+    return "\n".join(f"{label:9} {clean_line(text)}" for label, text in lines)
+
+
+def _render_caught(report: SelftestReport) -> str:
+    scores = [score for score in report.scores if not _is_harmless(score)]
+    if not scores:
+        return ""
+    meaning = (
+        "asked: the share that must be caught; - where the fault is too small for the thresholds in force.\n"
+        "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
+    )
+    return f"{render_table(_HEADER, [_make_row(score) for score in scores], right=_RIGHT)}\n{meaning}"
+
+
+def _make_row(score: FaultScore) -> tuple[str, ...]:
+    is_asked = score.is_asked and score.demand.catch > 0
+    return (
+        describe_fault(score.kind, score.size),
+        _render_planted(score),
+        f"{100 * score.demand.catch:g} %" if is_asked else UNKNOWN,
+        str(score.tried),
+        str(score.caught),
+        str(score.inconclusive),
+        str(score.missed),
+        *_render_rate(score.rate),
+        render_duration(score.wall_s),
+    )
+
+
+def _render_harmless(report: SelftestReport) -> str:
+    scores = [score for score in report.scores if _is_harmless(score)]
+    rows = [
+        (
+            describe_fault(score.kind, score.size),
+            _render_planted(score),
+            str(score.tried),
+            str(score.false_alarms),
+            str(score.inconclusive),
+            *_render_rate(score.rate),
+            render_duration(score.wall_s),
+        )
+        for score in scores
+    ]
+    return render_table(_QUIET_HEADER, rows, right=_QUIET_RIGHT) if rows else ""
+
+
+def _is_harmless(score: FaultScore) -> bool:
+    return score.kind in {FaultKind.NOTHING, FaultKind.EAGER_FASTER}
+
+
+def _render_planted(score: FaultScore) -> str:
+    return render_percent(score.planted) if score.planted else UNKNOWN
+
+
+def _render_rate(rate: Rate | None) -> tuple[str, str]:
+    if rate is None:
+        return UNKNOWN, UNKNOWN
+    share, low, high = (f"{100 * part:.0f}" for part in (rate.hits / rate.of, rate.low, rate.high))
+    return f"{share} %", f"{low} to {high} %"
+
+
+def _render_complaints(report: SelftestReport) -> str:
+    lines = []
+    for score in report.scores:
+        if score.complaint:
+            lines.append(f"{describe_fault(score.kind, score.size)}: {score.complaint}")
+            lines += [f"  {describe_attempt(one)}" for one in _list_failing(report, score)]
+    return "\n".join(lines)
+
+
+def _list_failing(report: SelftestReport, score: FaultScore) -> list[Attempt]:
+    good = {Result.CAUGHT, Result.QUIET}
+    own = (one for one in report.attempts if (one.kind, one.size) == (score.kind, score.size))
+    return [one for one in own if one.result not in good]

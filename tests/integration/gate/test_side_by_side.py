@@ -1,0 +1,103 @@
+"""Side by side with a commit: a slower head is confirmed, an unchanged one acquitted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+CONFIG = """\
+version: 1
+reference_models: false
+select: tag:pr
+threads: 2
+lock_timeout_s: 600
+models:
+  - name: mlp
+    factory: project_model:build
+    cases:
+      - {size: smoke, tags: [pr], expected_s: 15}
+    sizes: {smoke: {batch: 64, width: 256}}
+"""
+MODEL = """\
+import torch
+from torch import nn
+
+from gate import Workload
+
+
+class Mlp(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, x):
+        for _ in range(BLOCKS):
+            x = x + torch.nn.functional.gelu(self.layer(x))
+        return x
+
+
+def build(batch, width):
+    return Workload(forward=Mlp(width), inputs=(torch.randn(batch, width),))
+"""
+CASE = "mlp/inference-float32-smoke-default"
+
+
+def write_model(directory: Path, blocks: int) -> None:
+    """Write a model whose work is proportional to ``blocks``, in eager and compiled alike."""
+    (directory / "project_model.py").write_text(MODEL.replace("BLOCKS", str(blocks)))
+
+
+def run_command(directory: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in the project."""
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+
+
+def run_gate(directory: Path, *arguments: str) -> tuple[int, str, dict[str, dict[str, Any]]]:
+    """Run the gate; return its exit code, what it printed, and the deciding rows by metric."""
+    done = run_command(directory, sys.executable, "-m", "gate", *arguments)
+    verdict = json.loads((directory / "out" / "verdict.json").read_text())
+    rows = {row["metric"]: row for row in verdict["comparisons"] if row["case_id"] == CASE}
+    return done.returncode, done.stdout + done.stderr, rows
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with one commit; its model has 20 blocks."""
+    directory = tmp_path_factory.mktemp("project")
+    (directory / "gate.yml").write_text(CONFIG)
+    (directory / ".gitignore").write_text("out/\n__pycache__/\n")
+    write_model(directory, 20)
+    identity = ("-c", "user.name=someone", "-c", "user.email=someone@example.com")
+    for arguments in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-q", "-m", "Add a model")):
+        done = run_command(directory, "git", *arguments)
+        assert done.returncode == 0, done.stderr
+    return directory
+
+
+def test_slower_head_is_confirmed_by_pairs(project: Path) -> None:
+    """A fifth more work, in eager as well, so that no ratio shows it: pairs with the commit do."""
+    write_model(project, 24)
+    code, printed, rows = run_gate(project, "ab", "HEAD")
+    latency = rows["compiled_latency"]
+    assert (10, "REGRESSED", "confirmed") == (code, latency["status"], latency["reason"]), printed
+    assert latency["pairs"] >= 2
+    assert 0.1 < latency["change"]["centre"] < 0.35
+    assert CASE in (project / "out" / "report.md").read_text()
+    assert run_command(project, "git", "worktree", "list").stdout.count("\n") == 1
+
+
+def test_unchanged_tree_is_acquitted_without_any_baseline(project: Path) -> None:
+    """With nothing stored every case is suspect; pairs with the base never convict the base's own code."""
+    write_model(project, 20)
+    code, printed, rows = run_gate(project, "check", "--base", "HEAD")
+    assert code in {0, 11}, printed
+    assert rows["compiled_latency"]["pairs"] >= 2
+    assert rows["compiled_latency"]["status"] in {"UNCHANGED", "INCONCLUSIVE"}
+    assert "REGRESSED" not in {row["status"] for row in rows.values()}

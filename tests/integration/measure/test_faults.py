@@ -1,0 +1,104 @@
+"""Each planted fault does in a real worker what its name says, and as much of it as was asked for."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+import pytest
+
+from gate.faults.catalog import Fault, FaultKind, list_faults
+from gate.faults.dose import Dose, plant_case
+from gate.protocol import WorkerResult
+from gate.records import Case, DType, Metric, Task
+
+Both = tuple[WorkerResult, WorkerResult]
+MeasureCold = Callable[[Case], WorkerResult]
+MeasureBoth = Callable[[Case], Both]
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+MIB = 1024 * 1024
+CASE = Case(id="layers/planted", model="layers", factory="made_up:build", arguments={"fault": ""})
+TRAINING = Case(
+    id="layers/trained", model="layers", factory="made_up:build", arguments={}, task=Task.TRAINING
+)
+HALF = Case(id="layers/half", model="layers", factory="made_up:build", arguments={}, dtype=DType.BFLOAT16)
+
+
+def plant(kind: FaultKind, dose: float = 0.0, case: Case = CASE) -> Case:
+    """Make the case that carries a fault."""
+    return plant_case(case, find_fault(kind), Dose(amount=dose))
+
+
+def find_fault(kind: FaultKind) -> Fault:
+    """Find a fault of a kind, of whatever size."""
+    return next(fault for fault in list_faults("cpu") if fault.kind is kind)
+
+
+def read_one(result: WorkerResult, metric: Metric) -> float:
+    """Return the median of a metric's samples; the worker must not have failed."""
+    assert result.failure is None
+    return statistics.median(result.samples[metric])
+
+
+@pytest.fixture(scope="module")
+def healthy(measure_both: MeasureBoth) -> Both:
+    """Return what both processes measured with nothing planted, but through the same seam."""
+    return measure_both(plant(FaultKind.NOTHING))
+
+
+def test_nothing_planted_is_no_fault(healthy: Both) -> None:
+    """The seam itself leaves no trace in any counter."""
+    cold, warm = healthy
+    counters = (Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.EAGER_FALLBACKS)
+    assert [0.0, 0.0, 0.0] == [read_one(cold, metric) for metric in counters]
+    assert (1, 4) == (read_one(cold, Metric.UNIQUE_GRAPHS), read_one(cold, Metric.CAPTURED_OPS))
+    assert read_one(warm, Metric.CACHE_MISSES) == 0
+    assert abs(read_one(warm, Metric.DRIFT)) < 0.5
+
+
+def test_slowdown_of_a_training_step(measure_both: MeasureBoth) -> None:
+    """50 ms more in every compiled step, none in eager; and the graphs are found in the cache again."""
+    cold, warm = measure_both(plant(FaultKind.SLOWDOWN, 0.050, TRAINING))
+    assert 0.050 <= read_one(cold, Metric.COMPILED_LATENCY)
+    assert read_one(cold, Metric.EAGER_LATENCY) < 0.050
+    assert (0, 0) == (read_one(cold, Metric.GRAPH_BREAKS), read_one(warm, Metric.CACHE_MISSES))
+
+
+def test_graph_break(measure_cold: MeasureCold) -> None:
+    """At least one."""
+    assert read_one(measure_cold(plant(FaultKind.GRAPH_BREAK)), Metric.GRAPH_BREAKS) >= 1
+
+
+def test_recompile_at_every_call(measure_cold: MeasureCold) -> None:
+    """Dynamo compiles anew until its limit of 8 and then leaves the frame to eager."""
+    cold = measure_cold(plant(FaultKind.RECOMPILE))
+    assert read_one(cold, Metric.RECOMPILES) >= 7
+    assert read_one(cold, Metric.EAGER_FALLBACKS) == 1
+
+
+def test_cold_compile(healthy: Both, measure_both: MeasureBoth) -> None:
+    """Three seconds more of tracing, which is seen in the Python calls as well."""
+    cold, warm = measure_both(plant(FaultKind.COLD_COMPILE, 3.0))
+    assert read_one(cold, Metric.COLD_COMPILE_TIME) > 3.0
+    assert read_one(warm, Metric.COMPILE_CALLS) > 1.05 * read_one(healthy[1], Metric.COMPILE_CALLS)
+
+
+def test_memory(healthy: Both, measure_both: MeasureBoth) -> None:
+    """32 MiB more at the peak, within two of them."""
+    _, warm = measure_both(plant(FaultKind.MEMORY, 32.0 * MIB))
+    more = read_one(warm, Metric.PEAK_MEMORY) - read_one(healthy[1], Metric.PEAK_MEMORY)
+    assert more == pytest.approx(32 * MIB, abs=2 * MIB)
+
+
+def test_wrong_epsilon_shows_through_bfloat16(measure_both: MeasureBoth) -> None:
+    """Rounding to bfloat16 hides it, and the float32 twin shows it."""
+    _, warm = measure_both(plant(FaultKind.WRONG_EPS, 0.0, HALF))
+    assert read_one(warm, Metric.DRIFT_FLOAT32) > 3
+
+
+def test_lost_cache_hit(measure_both: MeasureBoth) -> None:
+    """The second process finds nothing."""
+    _, warm = measure_both(plant(FaultKind.LOST_CACHE))
+    assert read_one(warm, Metric.CACHE_MISSES) >= 1

@@ -1,0 +1,144 @@
+"""Recorded trials of one unchanged program, by hand or drawn with a known noise."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from gate.calibration import Effort
+from gate.metrics import SPECS
+from gate.records import (
+    BaseArm,
+    Case,
+    Conditions,
+    Environment,
+    Metric,
+    Pairing,
+    Policy,
+    Provenance,
+    Run,
+    Trial,
+)
+
+HOST = Environment(
+    device_kind="cpu",
+    device_model="a CPU",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="a CPU",
+    cores=2,
+    threads=2,
+    isa="avx2",
+    torch="2.13.0",
+    triton="",
+    cuda="",
+    python="3.11",
+    compiler="g++ 12",
+)
+POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
+EFFORT = Effort(baseline_trials=5, trials=1, max_trials=3, requests=40)
+TYPICAL = {
+    Metric.EAGER_LATENCY: 0.020,
+    Metric.COMPILED_LATENCY: 0.010,
+    Metric.COLD_COMPILE_TIME: 12.0,
+    Metric.WARM_COMPILE_TIME: 3.0,
+}
+
+
+def make_run(*values: Mapping[Metric, Sequence[float]]) -> Run:
+    """One case a mapping, with one sample for each trial and metric."""
+    cases = tuple(
+        Case(id=f"m{number}/x", model=f"m{number}", factory="m:f", definition="d")
+        for number in range(len(values))
+    )
+    trials = tuple(
+        Trial(
+            case_id=case.id,
+            index=index + 1,
+            samples={metric: (series[index],) for metric, series in of_case.items()},
+            conditions=Conditions(canaries_s={"loop": 1e-3}),
+        )
+        for case, of_case in zip(cases, values, strict=True)
+        for index in range(max(map(len, of_case.values())))
+    )
+    return Run(cases=cases, environment=HOST, provenance=Provenance(), trials=trials, finished=True)
+
+
+def draw_run(cases: int, trials: int, noise: float, seed: int = 1) -> Run:
+    """Cases whose times vary from trial to trial by a log-normal of this noise."""
+    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    return make_run(
+        *(
+            {
+                metric: [value * math.exp(rng.gauss(0, noise)) for _ in range(trials)]
+                for metric, value in TYPICAL.items()
+            }
+            for _ in range(cases)
+        )
+    )
+
+
+def draw_paired_run(cases: int, trials: int, pairs: int, noise: float) -> Run:
+    """The same with pairs in turn, one trial of each arm, drawn alike."""
+    run = draw_run(cases, trials, noise)
+    extra = draw_run(cases, 2 * pairs, noise, seed=2).trials
+    arms = ("base", "head")
+    beside = (
+        replace(trial, index=(trial.index + 1) // 2, arm=arms[trial.index % 2], pairing=Pairing.TURNS)
+        for trial in extra
+    )
+    return replace(run, trials=(*run.trials, *beside))
+
+
+def make_paired_run(metric: Metric, base: float, changes: Sequence[float]) -> Run:
+    """One case whose pairs differ by these logarithms, + is head larger."""
+    case = Case(id="m/x", model="m", factory="m:f", definition="d")
+    trials = tuple(
+        Trial(
+            case_id=case.id,
+            index=index,
+            arm=arm,
+            pairing=Pairing.TURNS,
+            samples={metric: (base * math.exp(change if arm == "head" else 0.0),)},
+        )
+        for index, change in enumerate(changes, start=1)
+        for arm in ("base", "head")
+    )
+    base_arm = BaseArm(label="itself", environment=HOST, provenance=Provenance(), cases=(case,))
+    run = Run(cases=(case,), environment=HOST, provenance=Provenance(), trials=trials, finished=True)
+    return replace(run, base=base_arm)
+
+
+@pytest.fixture
+def draw_pairs() -> Callable[..., Run]:
+    return draw_paired_run
+
+
+@pytest.fixture
+def make_pairs() -> Callable[..., Run]:
+    return make_paired_run
+
+
+@pytest.fixture
+def make() -> Callable[..., Run]:
+    return make_run
+
+
+@pytest.fixture
+def draw() -> Callable[..., Run]:
+    return draw_run
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return POLICY
+
+
+@pytest.fixture
+def effort() -> Effort:
+    return EFFORT

@@ -1,0 +1,77 @@
+"""Two groups or one."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.decide.modes import find_modes
+
+LOGS = st.lists(st.floats(-3, 3), min_size=8, max_size=40)
+
+
+def test_two_groups_by_hand() -> None:
+    """Four values about 0 and four about ln 1.1: all but 8 x 0.001^2 of the variance is between them."""
+    low = [-0.001, 0.001, -0.001, 0.001]
+    modes = find_modes([*low, *(value + math.log(1.1) for value in low)])
+    between = 8 * (math.log(1.1) / 2) ** 2
+    assert modes is not None
+    assert pytest.approx(between / (between + 8 * 0.001**2)) == modes.share
+    assert pytest.approx(0.1) == modes.apart
+    assert modes.are_two
+
+
+def test_few_values_say_nothing() -> None:
+    """Of seven values nothing is said, however far apart."""
+    assert find_modes([0.0] * 4 + [1.0] * 3) is None
+
+
+def test_equal_values_are_one_group() -> None:
+    """Without any variance there is nothing to explain."""
+    modes = find_modes([0.5] * 8)
+    assert modes is not None
+    assert (modes.share, modes.apart, modes.are_two) == (0.0, 0.0, False)
+
+
+def test_a_straggler_is_no_group() -> None:
+    """One slow trial among nine: a group holds at least a fifth of the values."""
+    modes = find_modes([0.0, 0.01, 0.0, 0.01, 0.0, 0.01, 0.0, 0.01, 0.3])
+    assert modes is not None
+    assert not modes.are_two
+
+
+@pytest.mark.parametrize("size", [8, 12, 20, 30, 60])
+@pytest.mark.parametrize("tail", [0.0, 1.0], ids=["normal", "long tail"])
+def test_chance_is_seldom_called_two(size: int, tail: float) -> None:
+    """Of 1,000 samples of one group, normal or with a long tail, at most 1.8 % are called two."""
+    rng = random.Random(size)  # noqa: S311 - repeatable, not secret
+    samples = ([rng.gauss(0, 1) + tail * rng.expovariate(1) for _ in range(size)] for _ in range(1000))
+    called = sum(modes.are_two for sample in samples if (modes := find_modes(sample)) is not None)
+    assert called <= 18
+
+
+def test_groups_far_apart_are_found() -> None:
+    """Of 200 samples of twelve, half of them eight deviations higher, at least 190 are called two."""
+    rng = random.Random(3)  # noqa: S311 - repeatable, not secret
+    samples = ([rng.gauss(8 * (number % 2), 1) for number in range(12)] for _ in range(200))
+    assert sum(modes.are_two for sample in samples if (modes := find_modes(sample)) is not None) >= 190
+
+
+@given(logs=LOGS, factor=st.floats(0.1, 10), shift=st.floats(-5, 5), rng=st.randoms())
+def test_order_scale_and_place_do_not_matter(
+    logs: list[float], factor: float, shift: float, rng: random.Random
+) -> None:
+    """The share is that of any order of the values, in any unit."""
+    moved = [factor * value + shift for value in logs]
+    rng.shuffle(moved)
+    here, there = find_modes(logs), find_modes(moved)
+    assert here is not None
+    assert there is not None
+    assert 0.0 <= here.share <= 1.0
+    spread = max(logs) - min(logs)
+    if spread > 1e-6:  # below it rounding is all there is
+        assert pytest.approx(here.share, abs=1e-4) == there.share

@@ -1,0 +1,185 @@
+"""Noise between and within trials, what would be noticed, and which cases are unstable."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.calibration import Effort, Flaw, MetricNoise
+from gate.decide.constants import SESSION_SD
+from gate.decide.noise import list_instabilities, measure_noise
+from gate.decide.series import gather_series, list_blocks
+from gate.decide.student import compute_t_quantile
+from gate.records import (
+    Case,
+    CaseFailure,
+    Environment,
+    FailureKind,
+    Metric,
+    Pairing,
+    Policy,
+    Provenance,
+    Run,
+    Trial,
+)
+
+Make = Callable[..., Run]
+BLOCKS = (0.010, 0.011, 0.010, 0.012)
+
+
+EMPTY = Run(
+    cases=(Case(id="a", model="a", factory="m:f", definition="d"),),
+    environment=Environment(
+        **dict.fromkeys(("device_model", "device_uuid", "driver", "clocks", "cpu", "isa"), ""),
+        **dict.fromkeys(("torch", "triton", "cuda", "python", "compiler"), ""),
+        device_kind="cpu",
+        cores=2,
+        threads=2,
+    ),
+    provenance=Provenance(),
+    finished=True,
+)
+
+
+def measure(run: Run, policy: Policy, effort: Effort, metric: Metric) -> MetricNoise:
+    """The noise of the only case's metric."""
+    (found,) = (one for one in gather_series(run, policy) if one.metric is metric)
+    return measure_noise(found, effort)
+
+
+def list_flaws(run: Run, policy: Policy, effort: Effort) -> list[tuple[Metric, Flaw]]:
+    found = list_instabilities(gather_series(run, policy), run.failures, effort)
+    return [(one.metric, one.flaw) for one in found]
+
+
+def test_between_is_the_deviation_of_logarithms(make: Make, policy: Policy, effort: Effort) -> None:
+    """Trials of 10, 11 and 12 s: the sample deviation of their logarithms about ln of their mean."""
+    noise = measure(
+        make({Metric.COLD_COMPILE_TIME: (10.0, 11.0, 12.0)}), policy, effort, Metric.COLD_COMPILE_TIME
+    )
+    logs = [math.log(value) for value in (10.0, 11.0, 12.0)]
+    assert pytest.approx(statistics.stdev(logs)) == noise.between
+    assert pytest.approx(math.exp(statistics.mean(logs))) == noise.centre
+    assert (noise.trials, noise.within, noise.modes) == (3, 0.0, None)
+
+
+def test_within_pools_the_blocks_of_each_trial(make: Make, policy: Policy, effort: Effort) -> None:
+    """Two trials with the same four blocks, one twice as slow: the spread about each one's own mean."""
+    run = make({Metric.COMPILED_LATENCY: (1.0, 1.0)})
+    blocks = (BLOCKS, tuple(2 * block for block in BLOCKS))
+    trials = tuple(
+        replace(trial, samples={Metric.COMPILED_LATENCY: own})
+        for trial, own in zip(run.trials, blocks, strict=True)
+    )
+    noise = measure(replace(run, trials=trials), policy, effort, Metric.COMPILED_LATENCY)
+    assert pytest.approx(statistics.stdev(math.log(block) for block in BLOCKS)) == noise.within
+
+
+def test_blocks_of_the_speedup_are_super_blocks() -> None:
+    """Two super-blocks, 2x and 3x as in each of their pairs."""
+    samples = {
+        Metric.EAGER_LATENCY: (2.0, 2.0, 6.0, 6.0),
+        Metric.COMPILED_LATENCY: (1.0, 1.0, 2.0, 2.0),
+    }
+    blocks = list_blocks(Trial(case_id="a", index=1, samples=samples), Metric.WARM_SPEEDUP)
+    assert pytest.approx((math.log(2), math.log(3))) == blocks
+
+
+def test_trials_of_pairs_are_left_out(make: Make, policy: Policy, effort: Effort) -> None:
+    """What ran beside another arm has other noise and another name."""
+    run = make({Metric.COLD_COMPILE_TIME: (10.0, 11.0, 99.0)})
+    beside = replace(run.trials[2], pairing=Pairing.LIVE)
+    run = replace(run, trials=(*run.trials[:2], beside))
+    assert measure(run, policy, effort, Metric.COLD_COMPILE_TIME).trials == 2
+
+
+def test_detectable_by_hand(make: Make, policy: Policy, effort: Effort) -> None:
+    """One case, two trials 2 % apart: the formula of the decision with the prior that few cases have."""
+    run = make({Metric.COLD_COMPILE_TIME: (100.0, 102.0)})
+    noise = measure(run, policy, effort, Metric.COLD_COMPILE_TIME)
+    own, df = math.log(1.02) ** 2 / 2, 4.0 + 4.0  # prior of 4, and 5 + 1 trials less 2
+    variance = (own * 4.0 + 0.03**2 * 4.0) / df
+    error = math.sqrt(variance * (1 + 1 / 5) + SESSION_SD**2)
+    margin, suspect = (compute_t_quantile(p, df) * error for p in (0.95, 0.75))
+    assert pytest.approx(math.expm1(max(math.log(1.01), suspect) + margin)) == noise.floor
+    edge = math.log(1.1) - margin
+    assert pytest.approx(math.expm1(max(math.log(1.01), suspect, edge) + margin)) == noise.detectable
+
+
+@given(factor=st.floats(1.0, 20.0), values=st.lists(st.floats(9.0, 11.0), min_size=3, max_size=9))
+def test_more_noise_hides_more(factor: float, values: list[float]) -> None:
+    """Values spread further about their mean never lower what could go unseen, nor does the unit matter."""
+    effort = Effort(baseline_trials=5, trials=1, max_trials=3, requests=1)
+    policy = Policy(thresholds={})
+    centre = math.exp(statistics.mean(map(math.log, values)))
+    wider = [centre * (value / centre) ** factor for value in values]
+
+    def find_floor(series: Sequence[float]) -> float:
+        trials = tuple(
+            Trial(case_id="a", index=index, samples={Metric.COLD_COMPILE_TIME: (value,)})
+            for index, value in enumerate(series)
+        )
+        return measure(replace(EMPTY, trials=trials), policy, effort, Metric.COLD_COMPILE_TIME).floor
+
+    floor = find_floor(values)
+    assert find_floor(wider) >= floor * (1 - 1e-9)
+    assert pytest.approx(floor) == find_floor([1000 * value for value in values])
+
+
+def test_a_steady_case_has_no_flaw(draw: Make, policy: Policy, effort: Effort) -> None:
+    """Six cases that vary by 1 % are all stable."""
+    assert list_flaws(draw(cases=6, trials=10, noise=0.01), policy, effort) == []
+
+
+def test_two_modes_are_named(make: Make, policy: Policy, effort: Effort) -> None:
+    """Five trials at 10 s and five at 12 s: two groups 20 % apart, twice the threshold."""
+    values = [10.0, 10.01, 10.02, 9.99, 10.0, 12.0, 12.01, 12.02, 11.99, 12.0]
+    run = make({Metric.COLD_COMPILE_TIME: values})
+    (found,) = list_instabilities(gather_series(run, policy), (), effort)
+    assert (found.metric, found.flaw) == (Metric.COLD_COMPILE_TIME, Flaw.TWO_MODES)
+    assert found.sentence == "Trials fall into two groups that are 20.0 % apart."
+
+
+def test_modes_closer_than_the_threshold_do_no_harm(make: Make, policy: Policy, effort: Effort) -> None:
+    """Two sharp groups 5 % apart, where 10 % is what matters."""
+    values = [10.0, 10.01, 10.02, 9.99, 10.0, 10.5, 10.51, 10.52, 10.49, 10.5]
+    assert list_flaws(make({Metric.COLD_COMPILE_TIME: values}), policy, effort) == []
+
+
+def test_noise_beyond_judging_is_named(make: Make, policy: Policy, effort: Effort) -> None:
+    """Trials that vary by a third leave changes of 30 % unseen."""
+    values = [8.0, 12.0, 9.0, 16.0, 7.0]
+    assert list_flaws(make({Metric.COLD_COMPILE_TIME: values}), policy, effort) == [
+        (Metric.COLD_COMPILE_TIME, Flaw.TOO_NOISY)
+    ]
+
+
+def test_a_counter_that_differs_is_named(make: Make, policy: Policy, effort: Effort) -> None:
+    """Two recompiles in one of three trials; a counter that only explains is no flaw."""
+    run = make({Metric.RECOMPILES: (0.0, 2.0, 0.0), Metric.GUARDS: (5.0, 6.0, 5.0)})
+    (found,) = list_instabilities(gather_series(run, policy), (), effort)
+    assert (found.metric, found.flaw) == (Metric.RECOMPILES, Flaw.UNREPEATABLE)
+    assert found.sentence == "3 trials of one program range from 0 to 2."
+
+
+def test_a_failure_is_named(make: Make, policy: Policy, effort: Effort) -> None:
+    """A case that crashed in one trial is unstable, whatever it measured in others."""
+    failure = CaseFailure(case_id="m0/x", trial=2, kind=FailureKind.CRASH, stage="compile", message="SIGSEGV")
+    run = replace(make({Metric.RECOMPILES: (0.0,)}), failures=(failure,))
+    assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.FAILED)]
+
+
+def test_split_blocks_are_named(make: Make, policy: Policy, effort: Effort) -> None:
+    """In every trial half of the blocks are 20 % slower: the program, or its machine, has two speeds."""
+    run = make({Metric.COMPILED_LATENCY: (1.0, 1.0, 1.0)})
+    blocks = tuple(0.010 * (1 + 0.2 * (index % 2)) + 1e-6 * index for index in range(20))
+    trials = tuple(replace(trial, samples={Metric.COMPILED_LATENCY: blocks}) for trial in run.trials)
+    run = replace(run, trials=trials)
+    assert measure(run, policy, effort, Metric.COMPILED_LATENCY).split_trials == 3
+    assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.TWO_MODES)]

@@ -1,0 +1,162 @@
+"""Pull requests simulated from recorded trials, judged by the real decision."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gate.calibration import Effort
+from gate.decide.calibrate import calibrate_gate
+from gate.decide.rehearsal import judge_request
+from gate.decide.replay import draw_request, gather_recorded, replay_requests
+from gate.records import Conditions, Metric, Outcome, Pairing, Policy, Run
+
+Make = Callable[..., Run]
+
+
+def test_no_trial_is_dealt_twice(draw: Make, effort: Effort) -> None:
+    """Five of eight trials are stored, the other three are the candidate's, and the order is drawn."""
+    run = draw(cases=2, trials=8, noise=0.02)
+    recorded = gather_recorded(run, effort)
+    request = draw_request(recorded, effort, random.Random(0))  # noqa: S311 - repeatable
+    for case, baseline in zip(run.cases, request.baselines, strict=True):
+        stored = baseline.trials[Metric.COLD_COMPILE_TIME]
+        left = tuple(trial.samples[Metric.COLD_COMPILE_TIME][0] for trial in request.candidates[case.id])
+        assert (len(stored), len(left)) == (5, 3)
+        known = [trial.samples[Metric.COLD_COMPILE_TIME][0] for trial in recorded.trials[case.id]]
+        assert sorted((*stored, *left)) == sorted(known)
+
+
+def test_seeds_repeat(draw: Make, policy: Policy, effort: Effort) -> None:
+    """The same seed gives the same replay, another one another."""
+    run = draw(cases=3, trials=8, noise=0.05)
+    first = replay_requests(run, policy, effort)
+    assert first == replay_requests(run, policy, effort)
+    assert first != replay_requests(run, policy, replace(effort, seed=1))
+
+
+def test_trials_that_agree_never_alarm(make: Make, policy: Policy, effort: Effort) -> None:
+    """Without any noise no simulated pull request is anything but a pass, in one trial a case."""
+    run = make(*({Metric.COLD_COMPILE_TIME: [10.0] * 8} for _ in range(4)))
+    replay = replay_requests(run, policy, effort)
+    assert replay is not None
+    assert (replay.regressed.hits, replay.inconclusive.hits, replay.regressed.of) == (0, 0, 40)
+    assert replay.trials == 4.0
+
+
+def test_a_large_slowdown_is_always_caught(draw: Make, policy: Policy, effort: Effort) -> None:
+    """Compiled latency up by half at 1 % noise is REGRESSED in each of 40 pull requests."""
+    replay = replay_requests(draw(cases=4, trials=8, noise=0.01), policy, effort, planted=0.5)
+    assert replay is not None
+    assert (replay.regressed.hits, replay.regressed.of, replay.planted) == (40, 40, 0.5)
+
+
+def test_undecided_cases_get_more_trials(draw: Make, policy: Policy, effort: Effort) -> None:
+    """A slowdown near the threshold is looked at with up to three trials, and only its own case."""
+    run = draw(cases=4, trials=8, noise=0.005)
+    replay = replay_requests(run, policy, effort, planted=0.06)
+    assert replay is not None
+    assert 4.0 < replay.trials <= 6.0
+
+
+def test_a_request_is_judged_as_a_check_is(draw: Make, policy: Policy, effort: Effort) -> None:
+    """The verdict counts the trials it was given: one a case where nothing looks changed."""
+    run = draw(cases=5, trials=8, noise=0.0001)
+    recorded = gather_recorded(run, effort)
+    request = draw_request(recorded, effort, random.Random(0))  # noqa: S311 - repeatable
+    judged = judge_request(recorded.run, request, policy, effort)
+    assert (judged.verdict.outcome, judged.trials, judged.pairs) == (Outcome.PASS, 5, 0)
+
+
+@pytest.mark.parametrize(("trials", "replayed"), [(5, False), (6, True)])
+def test_too_few_trials_are_not_replayed(
+    draw: Make, policy: Policy, effort: Effort, trials: int, replayed: bool
+) -> None:
+    """Three for a baseline and three for the candidate are the least."""
+    run = draw(cases=2, trials=trials, noise=0.01)
+    assert (replay_requests(run, policy, effort) is not None) is replayed
+
+
+def test_calibration_sums_up(draw: Make, policy: Policy, effort: Effort) -> None:
+    """Noise of each case and metric, three replays of 40, 10 and 10 requests, and what to know."""
+    run = draw(cases=2, trials=7, noise=0.01)
+    calibration = calibrate_gate(run, policy, effort)
+    assert (calibration.case_ids, calibration.trials) == (("m0/x", "m1/x"), 14)
+    assert len(calibration.noise) == 10  # four metrics and the speedup, of two cases
+    assert [(one.planted, one.regressed.of) for one in calibration.replays] == [
+        (0, 40),
+        (0.05, 10),
+        (0.1, 10),
+    ]
+    assert calibration.notes[0] == "Two modes are looked for in cases with at least 8 trials only."
+
+
+def test_calibration_of_few_trials_says_so(draw: Make, policy: Policy, effort: Effort) -> None:
+    """Nothing is replayed, and the note names the number of trials that it takes."""
+    calibration = calibrate_gate(draw(cases=2, trials=3, noise=0.01), policy, effort)
+    assert calibration.replays == ()
+    assert "Nothing was replayed: that takes 6 trials of a case (--trials 6)." in calibration.notes
+
+
+def test_what_has_no_latency_is_not_slowed(make: Make, policy: Policy, effort: Effort) -> None:
+    """Compile times alone are replayed as they are, and nothing is planted."""
+    run = make({Metric.COLD_COMPILE_TIME: [10.0 + 0.01 * index for index in range(8)]})
+    assert replay_requests(run, policy, effort) is not None
+    assert replay_requests(run, policy, effort, planted=0.1) is None
+
+
+def test_pairs_let_a_request_be_confirmed(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
+    """With pairs suspects go side by side: 10 % at 1 % of noise is caught each time, and 0 never is."""
+    run = draw_pairs(cases=4, trials=8, pairs=8, noise=0.01)
+    null, slowed = replay_requests(run, policy, effort), replay_requests(run, policy, effort, planted=0.1)
+    assert null is not None
+    assert slowed is not None
+    assert (null.regressed.hits, null.inconclusive.hits) == (0, 0)
+    assert (slowed.regressed.hits, slowed.inconclusive.hits) == (40, 0)
+    assert 3.0 <= slowed.pairs < 16.0  # three at the first look
+
+
+def test_without_pairs_of_every_case_none_are_used(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
+    """A case without pairs could not be confirmed, so all are judged without a base."""
+    run = draw_pairs(cases=3, trials=8, pairs=4, noise=0.01)
+    run = replace(
+        run, trials=tuple(one for one in run.trials if one.case_id != "m0/x" or one.pairing is Pairing.ALONE)
+    )
+    replay = replay_requests(run, policy, effort, planted=0.1)
+    assert replay is not None
+    assert replay.pairs == 0.0
+
+
+def test_calibration_describes_pairs(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
+    """Pairs are counted, and beside the noise of trials stands that of pairs."""
+    calibration = calibrate_gate(draw_pairs(cases=2, trials=6, pairs=5, noise=0.01), policy, effort)
+    assert (calibration.trials, calibration.pairs) == (12, 10)
+    beside = [one.side_by_side for one in calibration.noise if one.metric is Metric.COLD_COMPILE_TIME]
+    assert [one.pairs for one in beside if one is not None] == [5, 5]
+
+
+def test_a_chance_deviation_of_few_pairs_is_no_change(draw: Make, make_pairs: Make, effort: Effort) -> None:
+    """Recorded pairs that happen to lean by 8 % one way are drawn either way round."""
+    leaning = make_pairs(Metric.COLD_COMPILE_TIME, 10.0, (0.08, 0.081, 0.079, 0.08))
+    run = draw(cases=1, trials=8, noise=0.02)
+    beside = tuple(replace(trial, case_id="m0/x") for trial in leaning.trials)
+    request = draw_request(
+        gather_recorded(replace(run, trials=(*run.trials, *beside)), effort),
+        effort,
+        random.Random(0),  # noqa: S311 - repeatable
+    )
+    heads = [pair.head.samples[Metric.COLD_COMPILE_TIME][0] for pair in request.pairs["m0/x"]]
+    assert {pair.base.arm for pair in request.pairs["m0/x"]} == {"base"}
+    assert 0 < heads.count(10.0) < len(heads)
+
+
+def test_calibration_tells_of_an_unfit_host(draw: Make, policy: Policy, effort: Effort) -> None:
+    """Noise that was learned while others were at work is their noise too, so it is noted."""
+    run = draw(cases=1, trials=4, noise=0.01)
+    busy = Conditions(disturbances=("2 MiB were swapped",))
+    run = replace(run, trials=(replace(run.trials[0], conditions=busy), *run.trials[1:]))
+    notes = calibrate_gate(run, policy, effort).notes
+    assert notes[0] == "1 of 4 trials were measured on an unfit host: 2 MiB were swapped."

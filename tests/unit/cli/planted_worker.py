@@ -1,0 +1,134 @@
+"""Stands in for a worker in selftest's tests: measures a made-up case with whatever fault is planted.
+
+Started as a worker is, with the path of a request; knows nothing of gate or torch, so that it starts
+fast. Times vary by 0.3 % between processes. A fault that the case is ``blind`` to has no effect.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import sys
+import time
+from pathlib import Path
+
+NOISE = 0.003
+MIB = 1024 * 1024
+REQUEST = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+ROLE, CASE = REQUEST["role"], REQUEST["case"]
+ENVIRONMENT = {
+    **dict.fromkeys(("device_model", "device_uuid", "driver", "clocks", "triton", "cuda"), ""),
+    "device_kind": "cpu",
+    "cpu": "acting",
+    "cores": 2,
+    "threads": 1,
+    "isa": "avx2",
+    "torch": "2.13.0",
+    "python": "3.11",
+    "compiler": "g++ 12.2.0",
+}
+COUNTERS = ("graph_breaks", "recompiles", "unique_graphs", "eager_fallbacks", "cudagraph_skips", "guards")
+CHANCE = random.Random(os.getpid())  # noqa: S311 - noise
+
+
+def find_fault() -> tuple[str, float]:
+    """Return the planted fault and its dose; a blind case has none."""
+    arguments = CASE["arguments"]
+    if "fault" not in arguments:
+        return "nothing", 0.0
+    fault = arguments["fault"]
+    blind = fault in arguments["arguments"].get("blind", [])
+    return ("nothing", 0.0) if blind else (fault, arguments["dose"])
+
+
+def write_result(**fields: object) -> None:
+    """Leave a result."""
+    content = {"role": ROLE, "stage": "done", "stages_s": {"start": 0.001, "compile": 0.002}, **fields}
+    Path(REQUEST["result"]).write_text(json.dumps(content), encoding="utf-8")
+
+
+def fail(stage: str, kind: str, message: str) -> None:
+    """Leave a failure and end."""
+    write_result(stage=stage, failure={"kind": kind, "message": message})
+    sys.exit(0)
+
+
+def vary(seconds: float) -> float:
+    """Add noise to a time."""
+    return seconds * CHANCE.lognormvariate(0.0, NOISE)
+
+
+def measure_first(fault: str, dose: float, blocks: int) -> dict[str, list[float]]:
+    """Measure what a process with empty caches does."""
+    eager = 0.020 + (dose if fault == "eager_faster" else 0.0)
+    compiled = 0.010 + (dose if fault == "slowdown" else 0.0)
+    counters = {
+        **{name: [0.0] for name in COUNTERS},
+        "graph_breaks": [2.0 if fault == "graph_break" else 0.0],
+        "recompiles": [8.0 if fault == "recompile" else 0.0],
+    }
+    return {
+        **counters,
+        "eager_latency": [vary(eager) for _ in range(blocks)],
+        "compiled_latency": [vary(compiled) for _ in range(blocks)],
+        "cold_compile_time": [vary(8.0) + (dose if fault == "cold_compile" else 0.0)],
+    }
+
+
+def measure_second(fault: str, dose: float) -> dict[str, list[float]]:
+    """Measure what a process with full caches does."""
+    peak = 64.0 * MIB + (dose if fault == "memory" else 0.0)
+    drift = {"low_precision": 14.0, "wrong_eps": 9.0}.get(fault, 0.0)
+    return {
+        "warm_compile_time": [vary(1.0)],
+        "cache_misses": [2.0 if fault == "lost_cache" else 0.0],
+        "peak_memory": [peak],
+        "memory_ratio": [peak / (100.0 * MIB)],
+        "compile_calls": [1.1e6 if fault == "cold_compile" else 1.0e6],
+        "drift": [drift],
+        "drift_float32": [drift],
+    }
+
+
+def take_turns() -> int:
+    """Take turns with the other arm's worker; return the number of blocks of each side."""
+    lines = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
+
+    def ask(said: str) -> str:
+        lines.write(f"{said}\n")
+        lines.flush()
+        return lines.readline().strip()
+
+    super_blocks = int(ask("ready 0.004").partition(" ")[2])
+    for _ in range(4 * super_blocks):
+        ask("turn")
+    ask("turn")
+    return 2 * super_blocks
+
+
+def measure_case() -> None:
+    """Measure the case, or fail as its fault says."""
+    if CASE["factory"].endswith("_is_gone"):
+        fail("import", "error", "UsageError: the factory does not exist")
+    fault, dose = find_fault()
+    if fault == "crash":
+        write_result(stage="eager")
+        os.abort()
+    if fault == "hang":
+        write_result(stage="eager")
+        time.sleep(600)
+    if ROLE == "warm":
+        if fault == "not_a_number":
+            fail("drift", "not_finite", "NaN in output of the compiled call")
+        write_result(samples=measure_second(fault, dose))
+    else:
+        blocks = take_turns() if REQUEST["channel"] >= 0 else 6
+        write_result(samples=measure_first(fault, dose, blocks), identity={"digest": "same", "kernels": {}})
+
+
+if ROLE == "prime":
+    write_result(environment=ENVIRONMENT)
+else:
+    measure_case()

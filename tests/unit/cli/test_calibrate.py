@@ -1,0 +1,93 @@
+"""``calibrate`` on trials that were recorded before: no compiler, no torch."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+
+from gate.calibration import Calibration
+from gate.cli.calibrate import run_calibrate
+from gate.cli.parser import make_parser
+from gate.codec import load_calibration, save_run
+from gate.errors import ExitCode
+from gate.records import Case, CaseFailure, Environment, FailureKind, Metric, Provenance, Run, Trial
+
+CONFIG = "version: 1\nrefresh_trials: 4\nmax_trials: 2\n"
+CASE = Case(id="m/x", model="m", factory="m:f", definition="d")
+ENVIRONMENT = Environment(
+    device_kind="cpu",
+    device_model="a CPU",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="a CPU",
+    cores=2,
+    threads=2,
+    isa="avx2",
+    torch="2.13.0",
+    triton="",
+    cuda="",
+    python="3.11",
+    compiler="g++ 12",
+)
+
+
+def calibrate(directory: Path, failures: tuple[CaseFailure, ...] = ()) -> tuple[int, Calibration]:
+    """Calibrate on nine trials of one case that vary by 1 %."""
+    rng = random.Random(1)  # noqa: S311 - repeatable, not secret
+    trials = tuple(
+        Trial(
+            case_id=CASE.id, index=index, samples={Metric.COMPILED_LATENCY: (math.exp(rng.gauss(-4, 0.01)),)}
+        )
+        for index in range(9)
+    )
+    run = Run(
+        cases=(CASE,),
+        environment=ENVIRONMENT,
+        provenance=Provenance(),
+        trials=trials,
+        failures=failures,
+        finished=True,
+    )
+    save_run(run, directory / "recorded.json")
+    (directory / "gate.yml").write_text(CONFIG, encoding="utf-8")
+    out = directory / "out"
+    options = [
+        "--run",
+        str(directory / "recorded.json"),
+        "--requests",
+        "20",
+        "--trials",
+        "7",
+        "--out",
+        str(out),
+    ]
+    code = run_calibrate(
+        make_parser().parse_args(["calibrate", "--config", str(directory / "gate.yml"), *options])
+    )
+    return code, load_calibration(out / "calibration.json")
+
+
+def test_a_recorded_run_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file holds what the configuration's check spends, whatever --trials says, and the text names it."""
+    code, calibration = calibrate(tmp_path)
+    assert code == ExitCode.PASS
+    assert (calibration.effort.baseline_trials, calibration.effort.trials) == (4, 1)
+    assert (calibration.effort.max_trials, calibration.effort.requests) == (2, 20)
+    assert [replay.regressed.of for replay in calibration.replays] == [20, 5, 5]
+    printed = capsys.readouterr().out
+    assert "spends 1 to 2 trials a case against 4 that are stored" in printed
+    assert f"Wrote {tmp_path / 'out' / 'calibration.json'}." in printed
+
+
+def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
+    """A case that crashed in one trial leaves the calibration incomplete and is in it."""
+    failure = CaseFailure(
+        case_id=CASE.id, trial=1, kind=FailureKind.CRASH, stage="compile", message="SIGSEGV"
+    )
+    code, calibration = calibrate(tmp_path, (failure,))
+    assert code == ExitCode.INCOMPLETE
+    assert calibration.failures == (failure,)

@@ -1,0 +1,186 @@
+"""``selftest`` from end to end with the real lab and the real decision; only the workers are actors."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.cli import attempts as attempts_module
+from gate.cli import main
+from gate.cli import selftest as selftest_module
+from gate.cli.attempts import Subject
+from gate.cli.place import place_lab
+from gate.cli.selftest import Agenda, choose_cases, schedule_faults
+from gate.codec import load_run, load_selftest
+from gate.config import Config
+from gate.errors import ExitCode, UsageError
+from gate.faults.catalog import Fault, FaultKind, Method, list_faults
+from gate.lab import lock as lock_module
+from gate.lab.trials import LabSettings
+from gate.records import Arm, Case, Mode, Pairing, Task
+from gate.selftest import FaultScore, Result, SelftestReport
+
+ACTOR = Path(__file__).with_name("planted_worker.py")
+CASE_ID = "actor/inference-float32-smoke-default"
+CONFIG = """\
+version: 1
+reference_models: false
+sampling: {{super_blocks: 3}}
+models:
+  - name: actor
+    factory: {factory}
+    arguments: {{blind: {blind}}}
+    cases: [{{tags: [smoke], expected_s: 1}}]
+"""
+
+RunSelftest = Callable[..., tuple[int, SelftestReport | None]]
+
+
+@pytest.fixture
+def run_selftest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunSelftest:
+    """Run the command in a project whose workers are actors, with a lock and scratch of its own."""
+
+    def place_actors(config: Config) -> tuple[Arm, LabSettings]:
+        arm, settings = place_lab(config)
+        return arm, replace(settings, worker=("-P", "-S", str(ACTOR)), trial_timeout_s=30.0)
+
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(lock_module, "make_lock_directory", lambda: tmp_path)
+    monkeypatch.setattr(selftest_module, "place_lab", place_actors)
+    monkeypatch.setattr(attempts_module, "MIN_HANG_S", 1.0)
+
+    def run(
+        *options: str, blind: tuple[str, ...] = (), factory: str = "actor:build"
+    ) -> tuple[int, SelftestReport | None]:
+        config = CONFIG.format(blind=json.dumps(blind), factory=factory)
+        (tmp_path / "gate.yml").write_text(config, encoding="utf-8")
+        code = main(["selftest", "-q", *options])
+        path = tmp_path / "out" / "selftest.json"
+        return code, load_selftest(path) if path.exists() else None
+
+    return run
+
+
+def find_score(report: SelftestReport, kind: FaultKind, size: float = 0.0) -> FaultScore:
+    """Find the score of one fault."""
+    (found,) = [score for score in report.scores if (score.kind, score.size) == (kind, size)]
+    return found
+
+
+def test_gate_that_sees_everything_passes(
+    run_selftest: RunSelftest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that is asked for is caught, what is harmless is not red, and the evidence is kept."""
+    code, report = run_selftest("--repeats", "1")
+    assert report is not None
+    assert [] == [(score.kind, score.size, score.complaint) for score in report.scores if score.complaint]
+    assert (ExitCode.PASS, ()) == (code, report.untried)
+    asked = [score for score in report.scores if score.is_asked and score.demand.catch]
+    assert {1} == {score.caught for score in asked}
+    harmless = [attempt.result for attempt in report.attempts if attempt.kind is FaultKind.EAGER_FASTER]
+    assert [Result.QUIET] == harmless
+    assert not find_score(report, FaultKind.MEMORY, 0.02).is_asked
+    (slowdown,) = [attempt for attempt in report.attempts if attempt.size == 0.30]
+    assert (CASE_ID, pytest.approx(0.30)) == (slowdown.case_id, slowdown.planted)
+    assert slowdown.change == pytest.approx(0.30, abs=0.02)
+    run = load_run(tmp_path / "out" / "selftest" / "slowdown-10-1" / "run.json")
+    assert {Pairing.LIVE} == {trial.pairing for trial in run.trials}
+    assert "PASSED" in capsys.readouterr().out
+
+
+def test_gate_that_is_blind_fails(run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]) -> None:
+    """Faults that do not show are missed: exit 10, and the report names them and no others."""
+    blind = ("memory", "hang", "low_precision")
+    code, report = run_selftest("--quick", blind=blind)
+    assert report is not None
+    complained = {score.kind.value for score in report.scores if score.complaint}
+    assert (ExitCode.REGRESSION, set(blind)) == (code, complained)
+    assert "hang: 1 of 1 were missed" in capsys.readouterr().out
+
+
+def test_time_that_is_up(run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]) -> None:
+    """With no time at all only the base is measured, and the report says what was not tried."""
+    code, report = run_selftest("--minutes", "0")
+    assert report is not None
+    assert (ExitCode.PASS, [FaultKind.NOTHING]) == (code, [one.kind for one in report.attempts])
+    assert "compiled slower 10 %" in report.untried
+    assert "Not tried: vanished factory" in capsys.readouterr().out
+
+
+def test_case_that_cannot_be_measured(
+    run_selftest: RunSelftest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model that is broken without any fault is the user's to mend: exit 2, and no report."""
+    code, _ = run_selftest(factory="actor:it_is_gone")
+    assert code == ExitCode.USAGE
+    assert "the factory does not exist" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "selftest.json").exists()
+
+
+def make_case(name: str, *, expected_s: float = 1.0, **changes: object) -> Case:
+    """Make a case that fits every fault."""
+    fields: dict[str, object] = {"factory": "m:f", "expected_s": expected_s, **changes}
+    return Case(id=f"{name}/x", model=name, **fields)  # type: ignore[arg-type] # the fields of a Case
+
+
+def test_cheapest_case_is_the_default() -> None:
+    """Unless cases are named; those that cannot carry a fault are left out."""
+    slow, fast = make_case("slow", expected_s=9.0), make_case("fast")
+    graphs = make_case("graphs", expected_s=0.1, mode=Mode.REDUCE_OVERHEAD)
+    assert (fast,) == choose_cases((slow, graphs, fast), named=False)
+    assert (fast, slow) == choose_cases((slow, graphs, fast), named=True)
+    with pytest.raises(UsageError, match="no selected case can carry a fault"):
+        choose_cases((graphs,), named=True)
+
+
+def list_scheduled(
+    faults: tuple[Fault, ...], cases: tuple[Case, ...], repeats: int
+) -> list[tuple[FaultKind, str, int]]:
+    """Schedule faults on cases whose base was measured."""
+    agenda = Agenda(faults=faults, cases=cases, repeats=repeats, limit_s=1.0)
+    subjects = [Subject(case=case, base=()) for case in cases]
+    return [
+        (fault.kind, subject.case.model, number)
+        for fault, subject, number in schedule_faults(agenda, subjects)
+    ]
+
+
+def test_cases_take_turns() -> None:
+    """What needs no statistics comes first, once; then round after round, each on the next case."""
+    faults = tuple(
+        fault
+        for fault in list_faults("cpu")
+        if fault.kind in {FaultKind.CRASH, FaultKind.HANG, FaultKind.NOTHING}
+        or (fault.kind, fault.size) == (FaultKind.SLOWDOWN, 0.30)
+    )
+    scheduled = list_scheduled(faults, (make_case("a"), make_case("b")), 2)
+    assert [
+        (FaultKind.CRASH, "a", 1),
+        (FaultKind.HANG, "b", 1),
+        (FaultKind.SLOWDOWN, "a", 1),
+        (FaultKind.NOTHING, "b", 2),
+        (FaultKind.SLOWDOWN, "b", 2),
+    ] == scheduled
+
+
+def test_fault_that_fits_no_case_is_left_out() -> None:
+    """Memory is not planted into a training step."""
+    memory = tuple(fault for fault in list_faults("cpu") if fault.kind is FaultKind.MEMORY)
+    nothing = tuple(fault for fault in list_faults("cpu") if fault.kind is FaultKind.NOTHING)
+    assert {Method.ONCE} == {fault.method for fault in memory}
+    assert [] == list_scheduled((*memory, *nothing), (make_case("a", task=Task.TRAINING),), 1)
+
+
+def test_help_tells_the_options(capsys: pytest.CaptureFixture[str]) -> None:
+    """The options of the contract are there."""
+    with pytest.raises(SystemExit):
+        main(["selftest", "--help"])
+    told = capsys.readouterr().out
+    assert all(option in told for option in ("--minutes", "--repeats", "--quick", "--select"))

@@ -1,0 +1,100 @@
+"""Cases in quarantine: measured, judged, shown, and without a vote until a date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gate.records import (
+    CaseFailure,
+    Comparison,
+    FailureKind,
+    Metric,
+    Outcome,
+    Quarantine,
+    Status,
+    Verdict,
+)
+from gate.report import render
+
+Make = Callable[..., Any]
+Judge = Callable[..., Verdict]
+Find = Callable[..., Comparison]
+ID = "mlp/inference-float32-smoke-default"
+TODAY = "2026-03-01"
+FAILURE = CaseFailure(case_id=ID, trial=1, kind=FailureKind.CRASH, stage="compile", message="SIGSEGV")
+
+
+def make_entry(
+    case: str = "mlp/*", metric: Metric | None = Metric.GRAPH_BREAKS, expires: str = TODAY
+) -> Quarantine:
+    return Quarantine(case=case, metric=metric, owner="ada", reason="breaks by itself.", expires=expires)
+
+
+@pytest.fixture
+def broken(situation: Make) -> Any:  # noqa: ANN401 - a situation of the conftest
+    """One graph break more; two recompiles as ever."""
+    before = {Metric.GRAPH_BREAKS: (1.0,), Metric.RECOMPILES: (2.0,)}
+    return situation(before=before, after={Metric.GRAPH_BREAKS: (2.0,), Metric.RECOMPILES: (2.0,)})
+
+
+def test_a_finding_in_quarantine_has_no_vote(broken: Any, judge: Judge, find: Find) -> None:  # noqa: ANN401
+    """It stays REGRESSED, says who keeps it from deciding until when, and the verdict passes on the rest."""
+    verdict = judge(broken, quarantine=(make_entry(),))
+    found = find(verdict, Metric.GRAPH_BREAKS)
+    assert (found.status, found.decides, found.quarantined) == (Status.REGRESSED, False, True)
+    assert found.sentence.endswith("Quarantined by ada until 2026-03-01: breaks by itself.")
+    assert find(verdict, Metric.RECOMPILES).decides
+    assert verdict.outcome is Outcome.PASS
+    assert verdict.notes[-1] == (
+        "Quarantined by ada until 2026-03-01, so it does not decide: mlp/* graph_breaks"
+        f" (breaks by itself). Now: {ID} graph_breaks REGRESSED."
+    )
+
+
+def test_past_its_day_it_decides_again(broken: Any, judge: Judge, find: Find) -> None:  # noqa: ANN401
+    """The day before today is past: the regression counts, and a note says that the quarantine expired."""
+    verdict = judge(broken, quarantine=(make_entry(expires="2026-02-28"),))
+    assert find(verdict, Metric.GRAPH_BREAKS).decides
+    assert verdict.outcome is Outcome.REGRESSION
+    assert verdict.notes[-1] == (
+        "The quarantine of mlp/* graph_breaks by ada expired on 2026-02-28"
+        " and it decides again: breaks by itself."
+    )
+
+
+@pytest.mark.parametrize("entry", [make_entry(case="vit/*"), make_entry(metric=Metric.DRIFT)])
+def test_other_cases_and_metrics_keep_their_vote(broken: Any, judge: Judge, entry: Quarantine) -> None:  # noqa: ANN401
+    """An entry for what is not here changes nothing and is not mentioned."""
+    verdict = judge(broken, quarantine=(entry,))
+    assert verdict.outcome is Outcome.REGRESSION
+    assert not any("uarantine" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize(
+    ("metric", "outcome"), [(None, Outcome.PASS), (Metric.COMPILED_LATENCY, Outcome.INCOMPLETE)]
+)
+def test_a_failure_is_covered_with_the_whole_case_only(
+    situation: Make, judge: Judge, metric: Metric | None, outcome: Outcome
+) -> None:
+    """A case that crashes in quarantine stops nothing; a quarantine of its latency alone does not help."""
+    other = situation(case_id="vit/x", before={Metric.RECOMPILES: (0.0,)}, after={Metric.RECOMPILES: (0.0,)})
+    verdict = judge(situation(failures=(FAILURE,)), other, quarantine=(make_entry(metric=metric),))
+    assert verdict.outcome is outcome
+
+
+def test_quiet_quarantine_says_so(situation: Make, judge: Judge) -> None:
+    """With nothing worse, the note says how much is not deciding."""
+    same = {Metric.GRAPH_BREAKS: (1.0,), Metric.RECOMPILES: (2.0,)}
+    verdict = judge(situation(before=same, after=same), quarantine=(make_entry(metric=None),))
+    assert verdict.notes[-1].endswith("Now: none of 2 comparisons is worse.")
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+
+
+def test_the_report_shows_it(broken: Any, judge: Judge) -> None:  # noqa: ANN401
+    """A row in brackets, with the owner, though nothing that decides has changed."""
+    text = render(judge(broken, quarantine=(make_entry(),)), "text")
+    assert "(worse)" in text
+    assert "Quarantined by ada until 2026-03-01: breaks by itself." in " ".join(text.split())

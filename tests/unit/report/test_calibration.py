@@ -1,0 +1,144 @@
+"""The report of a calibration, as a person would see it.
+
+To rewrite the file after a wanted change: ``GATE_WRITE_GOLDEN=1 pytest`` with this file, then read the diff.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.calibration import (
+    Calibration,
+    Effort,
+    Flaw,
+    Instability,
+    MetricNoise,
+    Modes,
+    PairNoise,
+    Rate,
+    Replay,
+    ThresholdCost,
+)
+from gate.records import Environment, Metric, Provenance, Threshold
+from gate.report.calibration import render_calibration
+
+DIRECTORY = Path(__file__).parents[2] / "golden" / "calibration"
+WRITE = "GATE_WRITE_GOLDEN"
+CASE = "bert/inference-float32-smoke-default"
+LATENCY = MetricNoise(
+    case_id=CASE,
+    metric=Metric.COMPILED_LATENCY,
+    trials=8,
+    centre=0.01234,
+    within=0.021,
+    between=0.0123,
+    floor=0.034,
+    detectable=0.0567,
+    threshold=Threshold(relative=0.05, absolute=20e-6),
+    modes=Modes(share=0.95, apart=0.08, are_two=True),
+    side_by_side=PairNoise(pairs=8, noise=0.0112, bias=-0.002, detectable=0.061),
+)
+COLD = replace(
+    LATENCY,
+    metric=Metric.COLD_COMPILE_TIME,
+    centre=11.5,
+    within=0.0,
+    between=0.03,
+    detectable=0.112,
+    threshold=Threshold(relative=0.10, absolute=0.5),
+    side_by_side=None,
+)
+CALIBRATION = Calibration(
+    environment=Environment(
+        device_kind="cpu",
+        device_model="AMD EPYC 7B13",
+        device_uuid="",
+        driver="",
+        clocks="",
+        cpu="AMD EPYC 7B13",
+        cores=2,
+        threads=2,
+        isa="avx2",
+        torch="2.13.0",
+        triton="",
+        cuda="",
+        python="3.11",
+        compiler="g++ 12.2.0",
+    ),
+    provenance=Provenance(commit="abc"),
+    case_ids=(CASE,),
+    trials=8,
+    pairs=8,
+    effort=Effort(baseline_trials=5, trials=1, max_trials=3, requests=1000),
+    noise=(LATENCY, COLD, replace(LATENCY, metric=Metric.GRAPH_BREAKS, centre=1.0, between=0.0)),
+    unstable=(
+        Instability(
+            case_id=CASE,
+            metric=Metric.COMPILED_LATENCY,
+            flaw=Flaw.TWO_MODES,
+            sentence="Trials fall into two groups that are 8.0 % apart.",
+        ),
+    ),
+    costs=(
+        ThresholdCost(
+            metric=Metric.COMPILED_LATENCY,
+            relative=0.02,
+            suspected=0.25,
+            unjudged=0.0,
+            below_floor=1,
+            in_force=False,
+        ),
+        ThresholdCost(
+            metric=Metric.COMPILED_LATENCY,
+            relative=0.05,
+            suspected=0.031,
+            unjudged=0.0,
+            below_floor=0,
+            in_force=True,
+        ),
+    ),
+    replays=(
+        Replay(
+            planted=0.0,
+            regressed=Rate(hits=2, of=1000, low=0.0002, high=0.0072),
+            inconclusive=Rate(hits=50, of=1000, low=0.0373, high=0.0654),
+            trials=8.5,
+            pairs=1.25,
+        ),
+        Replay(
+            planted=0.05,
+            regressed=Rate(hits=200, of=250, low=0.745, high=0.848),
+            inconclusive=Rate(hits=50, of=250, low=0.152, high=0.255),
+            trials=9.1,
+        ),
+    ),
+    notes=("The run was stopped before its end.",),
+    wall_s=1234.0,
+)
+
+
+def check_golden(name: str, actual: str) -> None:
+    path = DIRECTORY / name
+    if os.environ.get(WRITE) == "1":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(actual, encoding="utf-8", newline="\n")
+        pytest.skip(f"rewrote {name}: read the diff")
+    assert path.read_text(encoding="utf-8") == actual
+
+
+def test_calibration_reads_as_stored() -> None:
+    """Noise, an unstable case, thresholds, replays and notes."""
+    check_golden("unstable.txt", render_calibration(CALIBRATION))
+
+
+def test_little_measured_is_little_said() -> None:
+    """Without figures there are no empty tables, and no case is called unstable."""
+    bare = replace(CALIBRATION, noise=(), unstable=(), costs=(), replays=(), notes=())
+    text = render_calibration(bare)
+    assert "Unstable cases: none" in text
+    assert "Noise" not in text
+    assert "replayed" not in text

@@ -1,0 +1,131 @@
+"""The report of selftest, and its file.
+
+To rewrite the files after a wanted change: ``GATE_WRITE_GOLDEN=1 pytest tests/unit/report/test_selftest.py``,
+then read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.codec import load_selftest, save_selftest
+from gate.decide.selftest import score_faults
+from gate.faults.catalog import Fault, FaultKind, list_faults
+from gate.records import Environment, Metric, Provenance
+from gate.report.selftest import describe_attempt, render_selftest
+from gate.selftest import Attempt, Result, SelftestReport
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "selftest"
+CASE = "stencil/inference-float32-smoke-default"
+FAULTS = list_faults("cpu")
+ENVIRONMENT = Environment(
+    device_kind="cpu",
+    device_model="AMD EPYC 7B13",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="AMD EPYC 7B13",
+    cores=2,
+    threads=2,
+    isa="avx2",
+    torch="2.13.0+cpu",
+    triton="",
+    cuda="",
+    python="3.11",
+    compiler="g++ 12.2.0",
+)
+
+
+def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
+    """Find the one fault of a kind and size."""
+    (found,) = [fault for fault in FAULTS if (fault.kind, fault.size) == (kind, size)]
+    return found
+
+
+def make_attempts(fault: Fault, results: Sequence[Result], planted: float = 0.0) -> list[Attempt]:
+    """Make attempts of one fault."""
+    return [
+        Attempt(
+            kind=fault.kind,
+            size=fault.size,
+            case_id=CASE,
+            result=result,
+            planted=planted or fault.size,
+            is_asked=fault.size != 0.02,
+            sentence="compiled latency is 1.1 % worse; a change beyond 3 % is excluded.",
+            metric=fault.metric,
+            change=0.011 if fault.metric is Metric.COMPILED_LATENCY else None,
+            trials=3,
+            wall_s=41.0,
+        )
+        for result in results
+    ]
+
+
+def make_report(attempts: Sequence[Attempt], untried: tuple[str, ...] = ()) -> SelftestReport:
+    """Make a report with the scores of these attempts."""
+    return SelftestReport(
+        environment=ENVIRONMENT,
+        provenance=Provenance(commit="1a2b3c4"),
+        case_ids=(CASE,),
+        attempts=tuple(attempts),
+        scores=score_faults(FAULTS, attempts),
+        untried=untried,
+        wall_s=612.0,
+    )
+
+
+GOOD = [
+    *make_attempts(find_fault(FaultKind.CRASH), [Result.CAUGHT]),
+    *make_attempts(find_fault(FaultKind.GRAPH_BREAK), [Result.CAUGHT]),
+    *make_attempts(find_fault(FaultKind.MEMORY, 0.02), [Result.MISSED]),
+    *make_attempts(find_fault(FaultKind.MEMORY, 0.10), [Result.CAUGHT], 0.375),
+    *make_attempts(find_fault(FaultKind.NOTHING), [Result.QUIET, Result.INCONCLUSIVE]),
+    *make_attempts(find_fault(FaultKind.SLOWDOWN, 0.30), [Result.CAUGHT] * 3),
+    *make_attempts(find_fault(FaultKind.SLOWDOWN, 0.05), [Result.CAUGHT, Result.INCONCLUSIVE]),
+    *make_attempts(find_fault(FaultKind.EAGER_FASTER, 0.20), [Result.QUIET]),
+]
+BAD = [
+    *GOOD,
+    *make_attempts(find_fault(FaultKind.SLOWDOWN, 0.10), [Result.CAUGHT, Result.MISSED]),
+    *make_attempts(find_fault(FaultKind.LOST_CACHE), [Result.BROKEN]),
+    *make_attempts(find_fault(FaultKind.EAGER_FASTER, 0.20), [Result.FALSE_ALARM]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "report"),
+    [
+        ("passed", make_report(GOOD, untried=("compiled slower 10 %", "lost cache hit"))),
+        ("failed", make_report(BAD)),
+    ],
+)
+def test_text(name: str, report: SelftestReport) -> None:
+    """The report is what the golden file holds."""
+    path, text = GOLDEN / f"{name}.txt", render_selftest(report)
+    if os.environ.get("GATE_WRITE_GOLDEN"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """``selftest.json`` carries its schema and comes back as the same record."""
+    report, path = make_report(BAD), tmp_path / "selftest.json"
+    save_selftest(report, path)
+    assert path.read_text(encoding="utf-8").startswith('{\n"schema": "compile-gate/selftest/1"')
+    assert report == load_selftest(path)
+
+
+def test_attempt_in_a_line() -> None:
+    """What was caught needs no reason; what was not says what the gate said."""
+    (caught,) = make_attempts(find_fault(FaultKind.SLOWDOWN, 0.05), [Result.CAUGHT])
+    told = f"compiled slower 5 % in {CASE}: caught, compiled_latency +1.1 %"
+    assert told == describe_attempt(caught)
+    missed = replace(caught, result=Result.MISSED, sentence="it is\nunchanged\x1b[31m")
+    assert describe_attempt(missed).endswith("not caught, compiled_latency +1.1 % (it is unchanged)")
