@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 TOKEN = "ghs_must-not-be-seen"
 SHA = "a" * 40
+PARSER = make_parser()
 
 
 def parse(**given: str) -> ActionInputs:
@@ -181,7 +182,7 @@ def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
             texts = [error.what]
         else:
             texts = list(arguments)
-            assert make_parser().parse_args(arguments).command == arguments[0]
+            assert PARSER.parse_args(arguments).command == arguments[0]
         assert not any(ord(char) < 32 for text in texts for char in text)
 
 
@@ -210,7 +211,7 @@ def test_arguments_of_a_judgement() -> None:
         parse(mode="judge", fail_on="never"), Rules(config="c.yml", baselines=""), "-b", "r.json", "v.json"
     )
 
-    options = make_parser().parse_args(arguments)
+    options = PARSER.parse_args(arguments)
     assert (options.baseline, options.candidate, options.out) == ("-b", "r.json", "v.json")
     assert (options.config, options.fail_on) == ("c.yml", "never")
 

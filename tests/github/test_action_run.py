@@ -45,7 +45,7 @@ def test_a_wrong_input_is_an_annotation_and_exit_code_2(job: Job, bare_python: P
     assert run.steps[0].code == 2
     assert run.outputs["exit-code"] == "2"
     assert run.outputs["verdict"] == ""
-    assert "::error title=compile-gate::input mode: 'chek' is not check, refresh" in run.log
+    assert "::error title=compile-gate::input mode: 'chek' is not check, plan" in run.log
 
 
 def test_no_interpreter_is_told(job: Job) -> None:

@@ -1,0 +1,100 @@
+"""What docs/security.md says of itself in figures: who may refresh, and how much was tried."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import test_publish_upgrade as upgrade
+from fake import git_routes  # noqa: F401 - adds the route of the permission API
+from fake.server import FakeGitHub
+from hostile_archives import ARCHIVES, INJECTED
+from refreshes import make_context
+from test_publish import FOR_GOOD, PLACES, make_faults
+from test_publish_command import MAX_RSS_BYTES, MAX_S
+
+from gate.errors import UsageError
+from gate.github.authorize import authorize_refresh
+from gate.github.client import GitHubClient
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
+HEAD = "a" * 40
+# A role in GitHub's words -> what the permission API calls it.
+TOLD = {
+    "admin": "admin",
+    "maintain": "write",
+    "write": "write",
+    "triage": "read",
+    "read": "read",
+    "none": "none",
+}
+
+
+def parse_matrix() -> dict[tuple[str, str], bool]:
+    """Parse the table of the document: role and situation -> whether a refresh goes on."""
+    block = TEXT.split("## Who may refresh")[1].split("\n## ")[0]
+    rows = [line.strip("| \n").split(" | ") for line in block.splitlines() if line.startswith("|")]
+    situations = [cell.strip() for cell in rows[0][1:]]
+    return {
+        (row[0].strip().strip("`"), situation): {"yes": True, "no": False}[cell.strip()]
+        for row in rows[2:]
+        for situation, cell in zip(situations, row[1:], strict=True)
+    }
+
+
+MATRIX = parse_matrix()
+SITUATIONS = ("a branch's pull request", "a fork's", "a closed one", "an issue", "started by hand")
+
+
+def make_event(situation: str) -> tuple[str, dict[str, Any]]:
+    """Make the event that asks for a refresh in a situation."""
+    user = {"login": "octocat", "type": "User"}
+    if situation == "started by hand":
+        return "workflow_dispatch", {"ref": "refs/heads/topic", "sender": user}
+    issue = {"number": 7} | ({} if situation == "an issue" else {"pull_request": {"url": "https://x"}})
+    comment = {"body": "/refresh-baselines", "user": user, "author_association": "OWNER"}
+    return "issue_comment", {"action": "created", "issue": issue, "comment": comment}
+
+
+@pytest.mark.parametrize(("role", "situation"), MATRIX)
+def test_who_may_refresh(github: FakeGitHub, client: GitHubClient, role: str, situation: str) -> None:
+    """Each cell of the table is what happens, whatever the event says of its author."""
+    github.state.add_pull(7, HEAD, owner="mallory" if situation == "a fork's" else "octo-org")
+    github.state.pulls[7]["state"] = "closed" if situation == "a closed one" else "open"
+    permissions = {"octocat": TOLD[role]} if role in TOLD else {}
+    github.state.permissions = permissions  # type: ignore[attr-defined]
+    name, event = make_event(situation)
+
+    try:
+        authorization = authorize_refresh(client, make_context(github, name, event, sha=HEAD))
+    except UsageError:
+        authorization = None
+
+    assert (authorization is not None) is MATRIX[role, situation]
+    assert github.list_writes() == []
+
+
+def test_the_table_has_every_role_and_situation() -> None:
+    """GitHub's five roles, nobody's, and somebody whom the repository does not know."""
+    assert {role for role, _ in MATRIX} == {*TOLD, "no collaborator"}
+    assert {situation for _, situation in MATRIX} == set(SITUATIONS)
+    assert len(MATRIX) == 7 * 5
+
+
+def test_the_figures_are_those_of_the_tests() -> None:
+    """What the document says was tried is counted from the tests themselves."""
+    faults = len(PLACES) * (len(make_faults()) + len(FOR_GOOD))
+    faults += len(upgrade.PLACES) * (len(upgrade.FAULTS) + 3)
+    told = {
+        "archives": len(ARCHIVES),
+        "texts": len(INJECTED),
+        "faults": faults,
+        "seconds": round(MAX_S),
+        "MiB": MAX_RSS_BYTES // 2**20,
+    }
+
+    found = {word: int(number) for number, word in re.findall(r"\*\*(\d+) (\w+)\*\*", TEXT)}
+
+    assert found == told | {"requests": 20}
