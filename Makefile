@@ -20,7 +20,7 @@ gate: install
 	@$(BIN)/python -m gate check $(options) $(ARGS)
 
 test: install-test
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python tools/run_tests.py $(ARGS)
 
 lint: install-test
 	$(BIN)/ruff check .
@@ -33,6 +33,7 @@ lint: install-test
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows $(workflows)
 	$(BIN)/check-jsonschema --quiet --builtin-schema custom.github-workflows-require-timeout $(workflows)
+	@$(BIN)/python tools/lint_workflows.py "$(VENV)" action.yml $(workflows)
 
 install:
 	@$(PYTHON) tools/bootstrap.py "$(VENV)" models

@@ -91,6 +91,7 @@ class Reason(StrEnum):
     SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: eager moved as much as compiled
     UNCORROBORATED = "uncorroborated"  # INCONCLUSIVE: compile time moved, its noise-free proxies did not
     EAGER_FASTER = "eager_faster"  # UNCHANGED: the speedup fell only because eager got faster
+    DISTURBED = "disturbed"  # INCONCLUSIVE: looks worse, only in trials on a host that was not fit
     FEW_TRIALS = "few_trials"  # INCONCLUSIVE: too few trials to know the noise
     NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
     OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: host metric, recorded on another host
@@ -236,6 +237,14 @@ class Conditions:
     foreign_processes: int = 0  # other processes seen on the device
     clock_mhz: float = 0.0
     temperature_c: float = 0.0
+    foreign_cores: float = 0.0  # cores that other programs kept busy meanwhile, of those a worker may use
+    stolen: float = 0.0  # share of these cores' time that the hypervisor kept
+    held_back: float = 0.0  # share of the time for which the container's processor quota stopped it
+    heat_events: int = 0  # times that a core lowered its clock for heat
+    swapped_bytes: int = 0  # on the whole host
+    free_bytes: int = 0  # memory, the least seen; 0 when unknown
+    disturbances: tuple[str, ...] = ()  # what made the host unfit meanwhile, a phrase each
+    repeated: bool = False  # the second attempt, after a disturbed one
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from gate.lab.toolchain_place import CACHE_VARIABLE
 
+PARTS = ("all", "shared", "alone")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let tools/run_tests.py choose what runs on all cores and what has the machine to itself."""
+    parser.addoption(
+        "--part", choices=PARTS, default="all", help="tests that share the machine, or those alone"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the other part."""
+    part = config.getoption("--part")
+    if part == "all":
+        return
+    chosen = [item for item in items if (item.get_closest_marker("alone") is not None) == (part == "alone")]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
 
 @pytest.fixture(scope="session", autouse=True)
-def toolchain_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Prime the toolchain once for all runs of the session, and keep nothing of the user's or for it."""
+def toolchain_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Prime the toolchain once for all runs of the session; the user's own is neither read nor written."""
+    place = tmp_path_factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        place = place.parent  # shared by the workers
+    place /= "toolchain"
+    place.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(CACHE_VARIABLE, str(tmp_path_factory.mktemp("toolchain")))
-        yield
+        patch.setenv(CACHE_VARIABLE, str(place))
+        yield place

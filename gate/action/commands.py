@@ -6,25 +6,63 @@ from gate.action.base import Rules
 from gate.action.inputs import ActionInputs
 
 
-def make_check_arguments(inputs: ActionInputs, rules: Rules) -> tuple[str, ...]:
-    """Make the arguments of ``check``."""
+def make_check_arguments(inputs: ActionInputs, rules: Rules, base: str = "") -> tuple[str, ...]:
+    """Make the arguments of ``check``; ``base`` is the commit that suspects are confirmed against."""
     return (
         "check",
         *_option("--config", rules.config),
         *_option("--baselines", rules.baselines),
+        *_option("--base", base),
         *_measuring(inputs),
         *_option("--fail-on", inputs.fail_on),
     )
 
 
-def make_measure_arguments(inputs: ActionInputs, trials: int) -> tuple[str, ...]:
-    """Make the arguments of ``measure``, which is what a refresh runs on the machine under test."""
+def make_measure_arguments(inputs: ActionInputs, config: str, trials: int = 0) -> tuple[str, ...]:
+    """Make the arguments of ``measure``; ``trials`` is how many where the workflow does not say."""
     return (
         "measure",
-        *_option("--config", inputs.config),
+        *_option("--config", config),
         *_measuring(inputs),
-        *(() if inputs.trials else _option("--trials", str(trials))),
+        *(_option("--trials", str(trials)) if trials and not inputs.trials else ()),
     )
+
+
+def make_upgrade_arguments(inputs: ActionInputs) -> tuple[str, ...]:
+    """Make the arguments of ``ab`` with one code on two interpreters."""
+    return (
+        "ab",
+        *_option("--config", inputs.config),
+        *_option("--base-python", inputs.base_python),
+        *_option("--head-python", inputs.head_python),
+        *_option("--minutes", inputs.minutes),
+        *_measuring(inputs),
+        *_option("--fail-on", inputs.fail_on),
+    )
+
+
+def make_plan_arguments(inputs: ActionInputs, rules: Rules) -> tuple[str, ...]:
+    """Make the arguments of ``plan``, whose output is a matrix."""
+    return (
+        "plan",
+        *_option("--config", rules.config),
+        *_option("--select", inputs.select),
+        *_option("--shards", inputs.shards),
+        "--format=github-matrix",
+    )
+
+
+def make_merge_arguments(rules: Rules, runs: tuple[str, ...], select: str, out: str) -> tuple[str, ...]:
+    """Make the arguments of ``merge``: the selection that was divided is what must come back."""
+    return ("merge", *_option("--config", rules.config), f"--select={select}", f"--out={out}", "--", *runs)
+
+
+def make_compare_arguments(
+    inputs: ActionInputs, rules: Rules, baselines: str, run: str, out: str
+) -> tuple[str, ...]:
+    """Make the arguments of ``compare``, a run against baselines."""
+    config, fail_on = _option("--config", rules.config), _option("--fail-on", inputs.fail_on)
+    return ("compare", *config, *fail_on, f"--out={out}", "--", baselines, run)
 
 
 def make_publish_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
@@ -38,6 +76,21 @@ def make_publish_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]
         *_option("--comment-key", inputs.comment_key),
         *_option("--comment-author", inputs.comment_author),
         f"--status={inputs.status}",
+        *_option("--fail-on", inputs.fail_on),
+    )
+
+
+def make_publish_upgrade_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
+    """Make the arguments of ``publish-upgrade``."""
+    return (
+        "publish-upgrade",
+        *_option("--config", inputs.config),
+        *_option("--run-id", run_id),
+        *_option("--conclusion", inputs.conclusion),
+        *_option("--artifact-name", inputs.artifact_name),
+        *_option("--issue", inputs.comment),
+        *_option("--key", inputs.comment_key),
+        *_option("--author", inputs.comment_author),
         *_option("--fail-on", inputs.fail_on),
     )
 

@@ -19,6 +19,7 @@ from gate.baseline import (
 from gate.cli.check import measure_request
 from gate.cli.setup import ACCEPTED_FILE, load_configured, load_policy, load_request
 from gate.codec import find_nearest
+from gate.decide.disturbed import note_disturbed
 from gate.errors import ExitCode, UsageError
 from gate.lab.provenance import load_provenance
 from gate.records import Acceptance, Metric
@@ -44,6 +45,8 @@ def _refresh(options: Namespace) -> ExitCode:
     save_baselines(config.baselines, proposals, options.reason)
     for proposal in proposals:
         print(_describe(proposal))
+    for note in note_disturbed(run):
+        print(f"note  {note}")
     print(f"Recorded {len(proposals)} baselines of {trials} trials each in {config.baselines}; commit them.")
     return ExitCode.PASS
 

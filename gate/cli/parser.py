@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from gate import __version__
+from gate.cli.github_arguments import FAIL_ON, add_authorize, add_propose, add_publish, add_publish_upgrade
 from gate.errors import ExitCode
 
 EPILOG = """\
@@ -22,11 +22,9 @@ exit codes:
   12  INCOMPLETE         a planned case crashed, hung or is missing
 """
 FORMATS = ("text", "markdown", "json", "junit")
-COMMENTS = ("always", "on-change", "on-failure", "never")
 CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
 SELFTEST_MINUTES = 10.0  # all faults once on two cores
 CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
-FAIL_ON = ("inconclusive", "regression", "never")
 SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted", "calibration", "selftest")
 
 
@@ -231,60 +229,11 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dump", action="store_true", required=True, help="print the configuration in force")
 
 
-def _add_authorize(parser: argparse.ArgumentParser) -> None:
-    del parser  # all that it needs is in the event
-
-
-def _add_propose(parser: argparse.ArgumentParser) -> None:
-    add_baselines(parser)
-    parser.add_argument(
-        "--run", dest="run_file", metavar="FILE", help="the run.json to record (default: of the artifact)"
-    )
-    parser.add_argument("--run-id", type=int, metavar="N", help="the workflow run that left the artifact")
-    parser.add_argument("--artifact-name", metavar="NAME", default="compile-gate")
-    parser.add_argument("--head-sha", required=True, metavar="SHA", help="the commit that was measured")
-    parser.add_argument("--head-ref", required=True, metavar="BRANCH", help="what the baselines are for")
-    parser.add_argument("--pr-number", type=int, metavar="N", help="the pull request that asked for it")
-    parser.add_argument("--reason", default="", metavar="R", help="why metrics moved the wrong way")
-
-
-def _add_publish(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--run-id", type=int, required=True, metavar="N", help="the finished run whose verdict is told"
-    )
-    parser.add_argument(
-        "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
-    )
-    parser.add_argument(
-        "--comment",
-        choices=COMMENTS,
-        default="on-change",
-        help="when a first comment is written (default: on-change); one that exists is kept up to date",
-    )
-    parser.add_argument(
-        "--comment-key", type=parse_key, default="default", metavar="KEY", help="one comment for each key"
-    )
-    parser.add_argument(
-        "--comment-author", default="", metavar="LOGIN", help="whom the token writes as, for an app's token"
-    )
-    parser.add_argument(
-        "--status", default="compile-gate", metavar="CONTEXT", help="commit status to set; empty sets none"
-    )
-    parser.add_argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
-
-
 def parse_count(text: str) -> int:
     """Parse a number of things, 0 included."""
     if not text.isdecimal() or len(text) > 6:  # noqa: PLR2004 - a million is a slip of the finger
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 999999")
     return int(text)
-
-
-def parse_key(text: str) -> str:
-    """Parse a comment's key, which stands in the comment's first line."""
-    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", text):
-        raise argparse.ArgumentTypeError("at most 40 letters, digits, _, . and -")
-    return text
 
 
 COMMANDS = (
@@ -370,21 +319,28 @@ COMMANDS = (
         summary="tell a finished run's verdict on its pull request",
         example="compile-gate publish --run-id 1234567890",
         run="gate.cli.publish:run_publish",
-        add_arguments=_add_publish,
+        add_arguments=add_publish,
+    ),
+    Command(
+        name="publish-upgrade",
+        summary="in a workflow: tell in one issue how an upgrade of the stack went",
+        example='compile-gate publish-upgrade --run-id "$GITHUB_RUN_ID" --key h200',
+        run="gate.cli.publish_upgrade:run_publish_upgrade",
+        add_arguments=add_publish_upgrade,
     ),
     Command(
         name="authorize",
         summary="in a workflow: decide whether the refresh that a comment asks for may go on",
         example="compile-gate authorize",
         run="gate.cli.authorize:run_authorize",
-        add_arguments=_add_authorize,
+        add_arguments=add_authorize,
     ),
     Command(
         name="propose",
         summary="in a workflow: open a pull request with refreshed baselines",
         example='compile-gate propose --run out/run.json --head-sha "$SHA" --head-ref main',
         run="gate.cli.propose:run_propose",
-        add_arguments=_add_propose,
+        add_arguments=add_propose,
     ),
     Command(
         name="doctor",

@@ -16,7 +16,7 @@ from gate.github.client import GitHubClient, Patience
 from gate.github.comment import find_author
 from gate.github.events import check_repository, load_event
 from gate.github.job import append_summary, write_outputs
-from gate.github.publish import CommentWhen, Context, Settings, publish
+from gate.github.publish import CommentWhen, Context, Publication, Settings, publish
 from gate.github.trusted import Base
 from gate.registry import load_cases
 
@@ -29,15 +29,18 @@ def run_publish(options: argparse.Namespace) -> int:
     Raises:
         UsageError: An option or the environment is unusable.
     """
-    environ = os.environ
     settings = _make_settings(options)
-    context = _make_context(options, environ)
-    publication = publish(context, settings)
-    write_outputs(environ, publication.outputs)
-    append_summary(environ, publication.summary)
+    context = make_context(options.config, options.comment_author)
+    return tell_publication(context, publish(context, settings), quiet=options.quiet)
+
+
+def tell_publication(context: Context, publication: Publication, *, quiet: bool) -> int:
+    """Tell the runner what was published, and return 0."""
+    write_outputs(os.environ, publication.outputs)
+    append_summary(os.environ, publication.summary)
     for line in publication.lines:
         print(line)
-    if not options.quiet:
+    if not quiet:
         client = context.client
         print(f"{client.request_count} requests, {client.waited_s:.0f} s waited as GitHub asked")
     return int(ExitCode.PASS)
@@ -54,16 +57,21 @@ def _make_settings(options: argparse.Namespace) -> Settings:
     )
 
 
-def _make_context(options: argparse.Namespace, environ: Mapping[str, str]) -> Context:
+def make_context(config: str | None, author: str) -> Context:
+    """Make what a publication needs of this job; ``author`` is whom the token writes as, or empty.
+
+    Raises:
+        UsageError: The environment is unusable.
+        FileError: A file of the checkout or the event cannot be used.
+    """
+    environ = os.environ
     client, token = make_client(environ)
     return Context(
         client=client,
         repository=check_repository(environ.get("GITHUB_REPOSITORY", "")),
         event=load_event(environ),
-        author=options.comment_author or find_author(client, token),
-        base=load_base(
-            Path(options.config) if options.config else None, Path(environ.get("GITHUB_WORKSPACE") or ".")
-        ),
+        author=author or find_author(client, token),
+        base=load_base(Path(config) if config else None, Path(environ.get("GITHUB_WORKSPACE") or ".")),
     )
 
 

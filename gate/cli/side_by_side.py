@@ -9,10 +9,10 @@ from pathlib import Path
 from gate.base_cases import load_base_cases
 from gate.codec import save_run
 from gate.config import Config
-from gate.decide import Suspect, list_unsettled
+from gate.decide import Suspect, find_next_look, list_unsettled
 from gate.lab.arms import ArmSource, ArmSources
 from gate.lab.events import Noted, Observer
-from gate.lab.side_by_side import Duel, Need, describe_base, measure_pairs
+from gate.lab.side_by_side import Duel, Need, count_pairs, describe_base, measure_pairs
 from gate.records import Policy, Run
 
 RUN_FILE = "run.json"
@@ -32,7 +32,7 @@ def settle_pairs(
     """Add pairs, look by look, until all is settled, the last look is over or the time is up."""
     path = limit.out / RUN_FILE
     while unsettled := list_unsettled(run, policy, suspects):
-        needs = [Need(case_id=one.case_id, metrics=one.metrics, more=one.more) for one in unsettled]
+        needs = [make_need(run, one) for one in unsettled]
         grown = measure_pairs(duel, run, needs, limit.wall_s, lambda current: save_run(current, path))
         if len(grown.trials) + len(grown.failures) == len(run.trials) + len(run.failures):
             break
@@ -40,6 +40,12 @@ def settle_pairs(
     run = replace(run, finished=True)
     save_run(run, path)
     return run
+
+
+def make_need(run: Run, suspect: Suspect) -> Need:
+    """Ask for the pairs that take a suspect to its next look."""
+    pairs = count_pairs(run, suspect.case_id)
+    return Need(case_id=suspect.case_id, metrics=suspect.metrics, more=find_next_look(pairs) - pairs)
 
 
 def add_base(duel: Duel, run: Run, source: ArmSource, config: Config) -> Run:

@@ -19,8 +19,16 @@ from gate.records import Comparison, Explanation, Metric, Status, Trial
 _MAX_TEXT = 200
 # So many of a kind are named, the rest are counted.
 _MAX_NAMED = 3
-# Dynamo's clocks count a phase within each that called it; the innermost comes last.
-_INNER = {"dynamo": "aot_autograd", "aot_autograd": "inductor", "inductor": "code_generation"}
+# Dynamo's clocks count a phase within the one that called it. The graph of a backward pass is compiled
+# when it is first called: beside the forward's autograd phase, but within the same later ones.
+_AUTOGRAD = "aot_autograd"
+_BACKWARD = "backward"
+_INNER = {
+    "dynamo": _AUTOGRAD,
+    _AUTOGRAD: "inductor",
+    "inductor": "code_generation",
+    "code_generation": "triton",
+}
 # Processor time of the process and of the compilers that it started: no phases, though told beside them.
 _COMPILERS = "cpu_children"
 _PROCESSOR_TIMES = frozenset({"cpu_self", _COMPILERS})
@@ -152,10 +160,11 @@ def _collect_phases(trials: Iterable[Trial]) -> dict[str, float]:
 
 def _own_phases(phases_s: Mapping[str, float]) -> dict[str, float]:
     """What each phase took itself, less the phase within it."""
+    spans_s = {name: seconds for name, seconds in phases_s.items() if name not in _PROCESSOR_TIMES}
+    beside_s = {_AUTOGRAD: spans_s.pop(_BACKWARD, 0.0)}
     return {
-        name: max(0.0, seconds - phases_s.get(_INNER.get(name, ""), 0.0))
-        for name, seconds in phases_s.items()
-        if name not in _PROCESSOR_TIMES
+        name: max(0.0, seconds + beside_s.get(name, 0.0) - spans_s.get(_INNER.get(name, ""), 0.0))
+        for name, seconds in spans_s.items()
     }
 
 

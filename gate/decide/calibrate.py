@@ -8,6 +8,7 @@ from dataclasses import replace
 from gate.calibration import Calibration, Effort, Replay
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.costs import list_costs
+from gate.decide.disturbed import note_disturbed
 from gate.decide.modes import MIN_VALUES
 from gate.decide.noise import list_instabilities, measure_noise
 from gate.decide.pair_noise import gather_pair_series, list_pair_instabilities, measure_pair_noise
@@ -65,6 +66,7 @@ def _replay_all(run: Run, policy: Policy, effort: Effort) -> Iterator[Replay]:
 def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterator[str]:
     if not run.finished:
         yield "The run was stopped before its end."
+    yield from note_disturbed(run)
     counts = [len(list_alone(run, case)) for case in run.cases]
     needed = MIN_BASELINE_TRIALS + effort.max_trials
     short = sum(count < needed for count in counts)

@@ -10,8 +10,8 @@ import math
 from bisect import bisect_left
 from dataclasses import replace
 
-from gate.decide.constants import CLEAR_CONFIDENCE, MAX_FURTHER_PAIRS, MIN_CONFIRMING_PAIRS
-from gate.decide.pairs import Paired
+from gate.decide.constants import CLEAR_CONFIDENCE, MAX_FURTHER_PAIRS, MIN_PAIRS
+from gate.decide.pairs import INTERLEAVED, Paired
 from gate.decide.screen import Bar, Reading, compute_log_edge, is_estimated_beyond, mirror_reading
 from gate.decide.stats import (
     Variance,
@@ -59,14 +59,20 @@ def decide_pairs(reading: Reading, bar: Bar) -> tuple[Status, Reason]:
 
 def is_confirmed(reading: Reading, bar: Bar) -> bool:
     """Whether a worsening is certain within the error budget and estimated beyond the threshold."""
-    if reading.trials < MIN_CONFIRMING_PAIRS:
+    if reading.trials < MIN_PAIRS:
         return False
     lower = reading.change + compute_t_quantile(bar.alpha, reading.df) * reading.error
     return lower > 0 and is_estimated_beyond(reading, bar)
 
 
 def is_excluded(reading: Reading, bar: Bar) -> bool:
-    """Whether a worsening that matters is excluded with CLEAR_CONFIDENCE."""
+    """Whether a worsening that matters is excluded with CLEAR_CONFIDENCE.
+
+    What is timed block by block has a threshold of little more than the noise that is assumed, so
+    there one pair excludes nothing.
+    """
+    if reading.metric in INTERLEAVED and reading.trials < MIN_PAIRS:
+        return False
     upper = reading.change + compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error
     return upper < compute_log_edge(reading, bar)
 

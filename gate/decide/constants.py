@@ -41,12 +41,12 @@ DETECTABLE_FRACTION = 0.15
 
 # --- side by side ---
 
-# Numbers of pairs at which a case is judged. The first shows most unchanged cases; the last settles
-# a change of 5 % where pairs vary by 3 %, the most that was seen.
-LOOKS = (3, 6, 10, 16)
-# A live pair of one program with itself varied by 0.6 to 3.1 %, typically 1.2 %: this with the
-# degrees of freedom below covers 0.8 to 3.1 % in nine cases of ten.
-LIVE_PAIR_SD = 0.013
+# Numbers of pairs at which a case is judged. One pair clears most counters and compile times, three
+# clear most latencies, and 16 settle a change of 5 % where pairs vary by 3 %, the most that was seen.
+LOOKS = (1, 3, 6, 10, 16)
+# A live pair of one program with itself varied by 0.6 to 3.1 %, typically 1.2 %. More than typical is
+# assumed: with 1.3 % a machine on which all vary by 3 % had false alarms in 2 % of requests.
+LIVE_PAIR_SD = 0.016
 # Whole processes in turn: compile times varied by 2 to 4 %, latencies by 1 to 6 %.
 TURNS_PAIR_SD = 0.03
 # What is assumed of a pair's noise, or learned of it from other cases, weighs no more than five
@@ -54,8 +54,12 @@ TURNS_PAIR_SD = 0.03
 PAIR_PRIOR_DF = 4.0
 # The cases' variances replace the assumption from this many degrees of freedom together on.
 MIN_DF_FOR_PAIR_PRIOR = 20.0
-# One pair says nothing of its own noise, so it convicts nobody, whatever it measured.
-MIN_CONFIRMING_PAIRS = 2
+# They are learned from the first pairs of each case, so that the pairs that one case gets later
+# cannot unsettle another that has no more to come.
+PAIRS_FOR_PRIOR = 3
+# One pair says nothing of its own noise: it convicts nobody, and clears what changes by less than it
+# could stray. A counter that changed must be seen again.
+MIN_PAIRS = 2
 # More pairs than this are not promised: nobody will run them.
 MAX_FURTHER_PAIRS = 99
 

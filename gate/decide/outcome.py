@@ -33,7 +33,10 @@ _JUDGED = frozenset(
 # What more trials of the candidate can change: not a baseline with too few, not a counter or a
 # peak that differs between trials, whose range only grows.
 _SETTLED_BY_TRIALS = frozenset(
-    {Reason.SUSPECT, Reason.NOISE_TOO_HIGH, Reason.SHARED_SHIFT, Reason.UNCORROBORATED}
+    {
+        *(Reason.SUSPECT, Reason.NOISE_TOO_HIGH, Reason.SHARED_SHIFT),
+        *(Reason.UNCORROBORATED, Reason.DISTURBED),
+    }
 )
 
 

@@ -16,9 +16,10 @@ from gate.decide.confirm import (
 from gate.decide.constants import (
     LIVE_PAIR_SD,
     LOOKS,
-    MIN_CONFIRMING_PAIRS,
     MIN_DF_FOR_PAIR_PRIOR,
+    MIN_PAIRS,
     PAIR_PRIOR_DF,
+    PAIRS_FOR_PRIOR,
     SHARED_SHARE,
     TURNS_PAIR_SD,
     UNCORROBORATED_THRESHOLDS,
@@ -43,6 +44,10 @@ LEADING = tuple(
 )
 
 
+# The looks at which a false alarm is possible.
+_CONFIRMING_LOOKS = sum(look >= MIN_PAIRS for look in LOOKS)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairRules:
     """What judging one case by pairs needs from all the others."""
@@ -55,9 +60,10 @@ def make_pair_rules(sides: Sequence[Side], policy: Policy, tests: int) -> PairRu
     """Divide the error budget over so many metrics and all looks, and learn the noise of pairs."""
     known: dict[tuple[Metric, bool], list[Variance]] = {}
     for paired in (one for side in sides for one in side.paired.values()):
-        known.setdefault((paired.metric, paired.is_live), []).append(compute_variance(paired.changes))
+        first = compute_variance(paired.changes[:PAIRS_FOR_PRIOR])
+        known.setdefault((paired.metric, paired.is_live), []).append(first)
     return PairRules(
-        alpha=policy.error_budget / (max(tests, 1) * len(LOOKS)),
+        alpha=policy.error_budget / (max(tests, 1) * _CONFIRMING_LOOKS),
         priors={key: _make_prior(variances, is_live=key[1]) for key, variances in known.items()},
     )
 
@@ -105,7 +111,7 @@ def _demand_repeat(question: Question, finding: Finding) -> Finding:
     """A change of a counter, of memory or of drift stands once it was seen again."""
     pairs = min(len(question.before), len(question.after))
     moved = finding.status in {Status.REGRESSED, Status.IMPROVED}
-    if not moved or pairs >= MIN_CONFIRMING_PAIRS:
+    if not moved or pairs >= MIN_PAIRS:
         return replace(finding, pairs=pairs)
     remark = "seen in one pair, and not yet again"
     return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, remark=remark, pairs=pairs)

@@ -13,6 +13,8 @@ from gate.records import Metric, Pairing, Run, Trial
 
 BASE_ARM = "base"
 LATENCIES = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
+# What a live pair times block by block.
+INTERLEAVED = frozenset({*LATENCIES, Metric.WARM_SPEEDUP})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +76,7 @@ def collect_paired(pairs: Iterable[Pair]) -> Mapping[Metric, Paired]:
             metric=metric,
             changes=tuple(one.changes),
             base=tuple(one.base),
-            is_live=one.is_live and metric in _INTERLEAVED,
+            is_live=one.is_live and metric in INTERLEAVED,
         )
         for metric, one in collected.items()
     }
@@ -95,9 +97,6 @@ def compute_pair_changes(pair: Pair) -> Mapping[Metric, float]:
     if pair.is_live:
         changes |= _compare_blocks(pair)
     return changes
-
-
-_INTERLEAVED = frozenset({*LATENCIES, Metric.WARM_SPEEDUP})
 
 
 def _compare_blocks(pair: Pair) -> dict[Metric, float]:

@@ -48,5 +48,6 @@ def is_code_changed(evidence: Evidence) -> bool | None:
 
 
 def is_calm(trials: Iterable[Trial]) -> bool:
-    """Whether no trial saw its device throttle or another process on it."""
-    return not any(trial.conditions.throttled or trial.conditions.foreign_processes for trial in trials)
+    """Whether no trial saw its device throttle, another process on it or an unfit host."""
+    conditions = [trial.conditions for trial in trials]
+    return not any(one.throttled or one.foreign_processes or one.disturbances for one in conditions)

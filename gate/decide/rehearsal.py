@@ -9,7 +9,7 @@ from gate.calibration import Effort
 from gate.decide.outcome import list_undecided
 from gate.decide.pairs import Pair
 from gate.decide.side_by_side import confirm_screening
-from gate.decide.suspects import Suspect, list_suspects, list_unsettled
+from gate.decide.suspects import Suspect, find_next_look, list_suspects, list_unsettled
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 from gate.metrics import SPECS, Family
 from gate.records import Baseline, Policy, Run, Status, Trial, Verdict
@@ -77,7 +77,7 @@ def _settle(run: Run, request: Request, policy: Policy, suspects: Sequence[Suspe
         fresh: list[Trial] = []
         for one in unsettled:
             start = taken[one.case_id]
-            chosen = request.pairs[one.case_id][start : start + one.more]
+            chosen = request.pairs[one.case_id][start : find_next_look(start)]
             taken[one.case_id] += len(chosen)
             fresh += [trial for pair in chosen for trial in (pair.base, pair.head)]
         if not fresh:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.decide.constants import LOOKS, MIN_CONFIRMING_PAIRS
+from gate.decide.constants import LOOKS
 from gate.decide.finding import Question
 from gate.decide.paired_case import LEADING, PairRules, compare_paired, make_pair_rules
 from gate.decide.rules import Rules
@@ -15,16 +15,17 @@ from gate.decide.verdict import Screening
 from gate.metrics import SPECS, Family
 from gate.records import Comparison, Metric, Policy, Reason, Run, Status
 
+# What a plan without suspects asks of its first pair.
+_DECIDING = (Metric.WARM_SPEEDUP, *LEADING)
 _OPEN = frozenset({Status.REGRESSED, Status.INCONCLUSIVE, Status.NEW, Status.NOT_COMPARABLE})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspect:
-    """A case to run in pairs: for which metrics, and how many more pairs that measure all of these."""
+    """A case that is worth pairs, and the metrics that they should measure."""
 
     case_id: str
     metrics: tuple[Metric, ...]
-    more: int = LOOKS[0]
 
 
 def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
@@ -50,23 +51,28 @@ def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
 def list_unsettled(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> tuple[Suspect, ...]:
-    """The cases that need more pairs to reach their next look; without ``suspects``, of the whole plan.
+    """The cases that need pairs up to the next of the LOOKS; without ``suspects``, of the whole plan.
 
     A case that failed in either arm, or that the base lacks or defines otherwise, needs none.
     """
     sides, rules = gather_judged(run, policy, suspects)
     failed = {failure.case_id for failure in run.failures}
     bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
-    wanted = {one.case_id: one.metrics for one in suspects} if suspects is not None else {}
+    wanted = {one.case_id: one.metrics for one in suspects or ()}
     found = []
     for side in sides:
         case = side.evidence.case
         if case.id in failed or bases.get(case.id) != case.definition:
             continue
-        needs = dict(_list_needs(side, rules, wanted.get(case.id, _list_leading())))
-        if needs:
-            found.append(Suspect(case_id=case.id, metrics=tuple(needs), more=max(needs.values())))
+        metrics = _list_open(side, rules, wanted.get(case.id, _DECIDING))
+        if metrics:
+            found.append(Suspect(case_id=case.id, metrics=metrics))
     return tuple(found)
+
+
+def find_next_look(pairs: int) -> int:
+    """The number of pairs at which a case that has so many is judged next; the same after the last look."""
+    return next((look for look in LOOKS if look > pairs), pairs)
 
 
 def gather_judged(
@@ -106,20 +112,15 @@ def _is_ratio_suspicious(question: Question, rules: Rules) -> bool:
     return screen_change(reading, Bar(alpha=rules.alpha, threshold=question.threshold)) > Level.CLEAR
 
 
-def _list_leading() -> tuple[Metric, ...]:
-    return (*LEADING, Metric.WARM_SPEEDUP)
-
-
-def _list_needs(side: Side, rules: PairRules, wanted: Iterable[Metric]) -> Iterator[tuple[Metric, int]]:
-    """The metrics that are open, with the pairs that each needs until its next look."""
+def _list_open(side: Side, rules: PairRules, wanted: Sequence[Metric]) -> tuple[Metric, ...]:
+    """What the pairs so far have not settled: of what is wanted, and what has to be seen again."""
     if not side.paired:
-        yield from ((metric, LOOKS[0]) for metric in wanted)
-        return
-    for row in compare_paired(side, rules):
-        if row.reason is not Reason.UNSETTLED:
-            continue
-        steady = SPECS[row.metric].family is not Family.NOISY
-        if steady and row.decides:
-            yield row.metric, MIN_CONFIRMING_PAIRS - row.pairs
-        elif row.metric in LEADING and row.metric in wanted and row.pairs < LOOKS[-1]:
-            yield row.metric, next(look for look in LOOKS if look > row.pairs) - row.pairs
+        return tuple(wanted)
+    return tuple(
+        row.metric
+        for row in compare_paired(side, rules)
+        if row.reason is Reason.UNSETTLED
+        and row.pairs < LOOKS[-1]
+        and row.decides
+        and ((row.metric in LEADING and row.metric in wanted) or SPECS[row.metric].family is not Family.NOISY)
+    )

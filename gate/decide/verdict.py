@@ -13,6 +13,7 @@ from gate.decide.accept import apply_acceptances
 from gate.decide.advice import list_next_steps, list_notes, note_difference, note_machine, write_headline
 from gate.decide.attribute import explain_case
 from gate.decide.compare import compare_case
+from gate.decide.disturbed import doubt_disturbed, note_disturbed, set_aside_disturbed
 from gate.decide.evidence import Evidence, gather_evidence, match_metric
 from gate.decide.finding import Question
 from gate.decide.machine import Shifts, make_machine_shift
@@ -57,7 +58,7 @@ def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> V
 
 def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Screening:
     """Compare every case and metric of the plan with its baseline."""
-    evidence = gather_evidence(run, baselines)
+    evidence = gather_evidence(set_aside_disturbed(run), baselines)
     questions = tuple(list_questions(one, policy) for one in evidence)
     rules = make_rules(evidence, questions, policy)
     comparisons = tuple(
@@ -69,8 +70,9 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
-    """Apply acceptances and the quarantine, and make the verdict of what was compared."""
-    comparisons = apply_quarantine(apply_acceptances(screening.comparisons, policy), policy)
+    """Apply doubts of the host, acceptances and the quarantine, and make the verdict of what was compared."""
+    believed = doubt_disturbed(screening.comparisons, run)
+    comparisons = apply_quarantine(apply_acceptances(believed, policy), policy)
     outcome = decide_outcome(comparisons)
     used = _list_used(screening.evidence)
     machine = make_machine_shift(screening.shifts)
@@ -88,6 +90,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *note_pairs(run),
             *note_difference(_find_other(screening.evidence), run.environment),
             *note_machine(machine, judged=judged),
+            *note_disturbed(run),
             *note_quarantine(comparisons, policy),
         ),
         machine=machine,

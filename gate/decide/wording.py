@@ -25,6 +25,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.SHARED_SHIFT: "eager in the same processes moved along, so it may be the machine",
     Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
     Reason.EAGER_FASTER: "only because eager got faster",
+    Reason.DISTURBED: "the host was not fit while it was measured",
     Reason.FEW_TRIALS: "too few baseline trials to know the noise",
     Reason.NO_BASELINE: "nothing is stored for this case",
     Reason.OTHER_ENVIRONMENT: "measured only: its baselines were recorded on other hosts",

@@ -41,6 +41,7 @@ class Finding:
     """What came of a run: a trusted verdict, or why there is none.
 
     ``counts`` and ``case_count`` are of all comparisons and cases, also of those that are not shown.
+    ``preface`` is a paragraph of Markdown that stands ahead of the report.
     """
 
     run: WorkflowRun
@@ -48,6 +49,7 @@ class Finding:
     counts: tuple[tuple[Status, int], ...] = ()
     case_count: int = 0
     refusal: Refusal | None = None
+    preface: str = ""
 
     @property
     def outcome(self) -> Outcome:
@@ -107,8 +109,10 @@ def _list_levels(finding: Finding) -> Iterator[str]:
     if verdict is None:
         yield _render_refusal(finding)
         return
-    yield f"{render_markdown(verdict).rstrip()}\n\n{_render_origin(finding.run)}\n"
-    yield f"{render_markdown(_keep_failing(verdict)).rstrip()}\n\n{_CUT}\n\n{_render_origin(finding.run)}\n"
+    preface = f"{finding.preface}\n\n" if finding.preface else ""
+    origin = _render_origin(finding.run)
+    yield f"{preface}{render_markdown(verdict).rstrip()}\n\n{origin}\n"
+    yield f"{preface}{render_markdown(_keep_failing(verdict)).rstrip()}\n\n{_CUT}\n\n{origin}\n"
 
 
 _CUT = "*Shortened to the failing cases: the whole report is in the run's summary.*"

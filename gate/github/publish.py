@@ -73,7 +73,7 @@ class Publication:
     troubles: tuple[str, ...] = ()
 
 
-class _Troubles:
+class Troubles:
     """Collects what goes wrong, part by part."""
 
     def __init__(self) -> None:
@@ -95,15 +95,16 @@ def publish(context: Context, settings: Settings) -> Publication:
     Raises:
         UsageError: The settings do not fit the event. Nothing that GitHub does is an error here.
     """
-    troubles = _Troubles()
+    troubles = Troubles()
     try:
         target = resolve_target(context.client, context.repository, settings.run_id, context.event)
         if target.is_outrun or target.run.conclusion in _SILENT:
             return _make_silence(target)
         finding = _make_finding(context, settings, target, _find_remark(context, target, troubles))
     except GitHubError as error:
-        return _make_failure(f"The verdict could not be fetched: {error.what}. {error.mend}")
-    outputs = _describe_finding(finding) | {"pr-number": target.pull.number if target.pull else ""}
+        return make_failure(f"The verdict could not be fetched: {error.what}. {error.mend}")
+    number = target.pull.number if target.pull else ""
+    outputs = describe_finding(finding) | {"pr-number": number, "status-state": ""}
     if settings.status:
         status = _make_status(finding, settings)
         is_set = troubles.attempt(
@@ -121,13 +122,13 @@ def publish(context: Context, settings: Settings) -> Publication:
     notes = _list_notes(target, settings, written)
     return Publication(
         outputs=outputs,
-        summary=_render_summary(finding, notes, troubles.lines),
-        lines=tuple(list_annotations(finding, settings, troubles.lines)),
+        summary=render_summary(finding, notes, troubles.lines),
+        lines=tuple(list_annotations(finding, settings.fail_on, troubles.lines)),
         troubles=tuple(troubles.lines),
     )
 
 
-def _find_remark(context: Context, target: Target, troubles: _Troubles) -> str:
+def _find_remark(context: Context, target: Target, troubles: Troubles) -> str:
     """What readers must know before all else: the change moves its own bar."""
     remarks: list[str] = []
     pull = target.pull
@@ -168,27 +169,28 @@ def _write_comment(context: Context, settings: Settings, target: Target, finding
         number=target.pull.number,
         marker=marker,
         body=render_body(marker, finding),
-        may_create=_is_wanted(finding, settings),
+        may_create=is_wanted(finding, settings.comment, settings.fail_on),
     )
     board = CommentBoard(context.client, context.author)
     return board.write(wish, lambda: has_moved(context.client, context.repository, target))
 
 
-def _is_wanted(finding: Finding, settings: Settings) -> bool:
-    if settings.comment is CommentWhen.ALWAYS:
-        return True
-    if settings.comment is CommentWhen.ON_CHANGE:
+def is_wanted(finding: Finding, when: CommentWhen, fail_on: FailOn) -> bool:
+    """Whether this is to be told where nothing has been told yet."""
+    if when is CommentWhen.ON_CHANGE:
         return finding.outcome is not Outcome.PASS
-    return _compute_code(finding, settings) is not ExitCode.PASS
-
-
-def _compute_code(finding: Finding, settings: Settings) -> ExitCode:
-    return compute_exit_code(finding.outcome, settings.fail_on)
+    if when is CommentWhen.ON_FAILURE:
+        return compute_exit_code(finding.outcome, fail_on) is not ExitCode.PASS
+    return when is CommentWhen.ALWAYS
 
 
 def _make_status(finding: Finding, settings: Settings) -> CommitStatus:
     description = describe_outcome(finding)
-    state = State.SUCCESS if _compute_code(finding, settings) is ExitCode.PASS else State.FAILURE
+    state = (
+        State.SUCCESS
+        if compute_exit_code(finding.outcome, settings.fail_on) is ExitCode.PASS
+        else State.FAILURE
+    )
     if finding.verdict is None:
         state = State.ERROR
     elif state is State.SUCCESS and finding.run.conclusion not in {"success", ""}:
@@ -197,7 +199,8 @@ def _make_status(finding: Finding, settings: Settings) -> CommitStatus:
     return CommitStatus(context=settings.status, state=state, description=description, url=finding.run.url)
 
 
-def _describe_finding(finding: Finding) -> dict[str, object]:
+def describe_finding(finding: Finding) -> dict[str, object]:
+    """Describe what came of a run as outputs."""
     verdict = finding.verdict
     counts = dict(finding.counts)
     known = verdict is not None and verdict.environment.device_kind
@@ -209,8 +212,6 @@ def _describe_finding(finding: Finding) -> dict[str, object]:
         "cases": finding.case_count,
         "environment-id": compute_environment_id(verdict.environment) if verdict and known else "",
         "head-sha": finding.run.head_sha,
-        "status-state": "",
-        "comment-url": "",
     }
 
 
@@ -222,15 +223,16 @@ def _list_notes(target: Target, settings: Settings, written: list[Written]) -> l
     return [f"Comment on pull request {target.pull.number}: {one.action.value}." for one in written]
 
 
-def _render_summary(finding: Finding, notes: list[str], troubles: list[str]) -> str:
+def render_summary(finding: Finding, notes: list[str], troubles: list[str]) -> str:
+    """Render the job summary: the report, then what became of telling it."""
     lines = [*notes, *(f"Trouble: {trouble}" for trouble in troubles)]
     listed = "\n".join(f"- {escape_text(line)}" for line in lines)
     return f"{render_report(finding)}\n**Published**\n\n{listed}\n"
 
 
-def list_annotations(finding: Finding, settings: Settings, troubles: list[str]) -> list[str]:
+def list_annotations(finding: Finding, fail_on: FailOn, troubles: list[str]) -> list[str]:
     """The headline, what regressed, and the troubles: as many of each type as GitHub shows."""
-    failed = _compute_code(finding, settings) is not ExitCode.PASS
+    failed = compute_exit_code(finding.outcome, fail_on) is not ExitCode.PASS
     level = "error" if failed else "notice" if finding.outcome is Outcome.PASS else "warning"
     lines = [render_annotation(level, describe_outcome(finding))]
     comparisons = finding.verdict.comparisons if finding.verdict else ()
@@ -248,7 +250,8 @@ def _make_silence(target: Target) -> Publication:
     return Publication(outputs={"head-sha": target.run.head_sha}, summary=f"{escape_text(text)}\n")
 
 
-def _make_failure(trouble: str) -> Publication:
+def make_failure(trouble: str) -> Publication:
+    """Make the publication of a verdict that could not be fetched."""
     return Publication(
         summary=f"{escape_text(trouble)}\n",
         lines=(render_annotation("warning", trouble),),

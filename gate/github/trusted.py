@@ -112,7 +112,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: WorkflowRun, remark:
         next_steps=list_next_steps(verdict.outcome, comparisons, base.policy),
         notes=(
             *((remark,) if remark else ()),
-            *_note_unknown(verdict, cases),
+            *note_unknown(verdict, cases),
             *_note_environment(environment),
             *list_notes(shown, comparisons, used, base.policy),
             *note_machine(verdict.machine, judged=judged),
@@ -177,7 +177,8 @@ def _write_headline(verdict: Verdict, comparisons: tuple[Comparison, ...], cases
     return "What decided it is in cases that the base commit's registry does not have."
 
 
-def _note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[str, ...]:
+def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[str, ...]:
+    """A note on the cases of a verdict that are not among ``cases``, and so are not shown."""
     unknown = len(verdict.cases) - len(cases)
     if not unknown:
         return ()

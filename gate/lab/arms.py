@@ -144,9 +144,10 @@ def _prepare_guests(options: ArmOptions, scratch: Path) -> dict[str, Guest]:
     if not (options.base_python or options.head_python):
         return {}
     pythons = {BASE: options.base_python, HEAD: options.head_python}
+    named_first = sorted(pythons, key=lambda name: not pythons[name])  # they are what may be wrong
     return {
-        name: prepare_guest(python or sys.executable, f"--{name}-python", scratch)
-        for name, python in pythons.items()
+        name: prepare_guest(pythons[name] or sys.executable, f"--{name}-python", scratch)
+        for name in named_first
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gate.lab.findings import Check, Level
+from gate.lab.fitness import STEAL_LIMIT
 from gate.lab.gpu import GpuState
 from gate.lab.gpu_checks import examine_gpu
 from gate.lab.toolchain_place import CACHE_VARIABLE, ToolchainState
@@ -15,7 +16,6 @@ _OLDEST_PYTHON = (3, 11)
 _OLDEST_TORCH = (2, 11)  # the oldest whose internals the measuring code has been checked against
 _BUSY_LOAD = 0.25  # a core: other work this heavy shows in the tail of the latencies
 _FULL_LOAD = 1.0  # a core: every measurement competes
-_STEAL = 0.02  # of processor time taken by the hypervisor: beyond it, times follow the neighbours
 _LOW_MEMORY_BYTES = 4 * 2**30  # the large reference models need about this much to compile
 _NO_MEMORY_BYTES = 2**30  # importing torch and compiling the smallest model needs about this much
 _ROOMY = 4  # times the least free disk: a run of many cases and its logs
@@ -145,7 +145,7 @@ def _look_at_clocks(state: MachineState) -> Check:
 
 def _look_at_steal(state: MachineState) -> Check:
     finding = f"{100 * state.steal:.1f} % of processor time since boot"
-    if state.steal > _STEAL:
+    if state.steal > STEAL_LIMIT:
         return Check(
             name="steal",
             level=Level.WARN,

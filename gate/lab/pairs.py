@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gate.lab.host import read_host
 from gate.lab.prime import prime_bench
 from gate.lab.provenance import format_time
 from gate.lab.trials import (
     Bench,
     TrialCircumstances,
+    add_host,
     check_disk,
     make_case_path,
     make_job,
@@ -123,7 +125,7 @@ def measure_pair(sides: Sides, plan: PairPlan) -> Pair:
         MachineError: Too little disk, or an interpreter cannot be started.
     """
     check_disk(sides.head)
-    begun = _observe()
+    begun, before = _observe(), read_host()
     for bench in (sides.base, sides.head):
         if plan.first is WorkerRole.COLD or not bench.trial_cache.is_dir():
             seed_cache(bench)
@@ -137,12 +139,11 @@ def measure_pair(sides: Sides, plan: PairPlan) -> Pair:
         check_disk(sides.head)  # a full disk is the machine's fault, not the case's
         return Pair(failures=tuple(failures))
     blank = Trial(case_id=sides.head_case.id, index=plan.index, pairing=plan.pairing)
-    return Pair(
-        trials=tuple(
-            _join_trial(replace(blank, arm=arm), [came[arm], *([warm[arm]] if warm else [])], begun)
-            for arm in came
-        )
+    joined = (
+        _join_trial(replace(blank, arm=arm), [came[arm], *([warm[arm]] if warm else [])], begun)
+        for arm in came
     )
+    return Pair(trials=tuple(add_host(trial, before, sides.head) for trial in joined))
 
 
 def _make_side(bench: Bench, case: Case, arm: str) -> Bench:

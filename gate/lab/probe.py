@@ -13,6 +13,7 @@ import psutil
 
 from gate.lab.doctor import MachineState
 from gate.lab.gpu import find_gpu, load_gpus
+from gate.lab.host import read_free_bytes
 from gate.lab.lock import load_holder
 from gate.lab.provenance import load_provenance, run_git
 from gate.lab.scratch import find_scratch_place
@@ -64,7 +65,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         steal=_probe_steal(),
         governor=_read_line(_CPU / "cpu0" / "cpufreq" / "scaling_governor"),
         turbo=_probe_turbo(),
-        memory_bytes=_probe_memory(),
+        memory_bytes=read_free_bytes(),
         disk_bytes=min(shutil.disk_usage(place).free for place in places),
         unwritable=tuple(dict.fromkeys(str(place) for place in places if not os.access(place, os.W_OK))),
         git=run_git(Path(arm.directory), "--version"),
@@ -141,15 +142,6 @@ def _probe_turbo() -> str:
     if boost := _read_line(_CPU / "cpufreq" / "boost"):
         return "on" if boost == "1" else "off"
     return ""
-
-
-def _probe_memory() -> int:
-    """Memory that could be had now: the machine's, or what the container's limit leaves."""
-    available = int(psutil.virtual_memory().available)
-    limit, used = (_read_line(Path("/sys/fs/cgroup") / name) for name in ("memory.max", "memory.current"))
-    if limit.isdecimal() and used.isdecimal():
-        return max(0, min(available, int(limit) - int(used)))
-    return available
 
 
 def _read_line(path: Path) -> str:

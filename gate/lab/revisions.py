@@ -40,11 +40,6 @@ def find_top(directory: Path) -> Path:
     answer = ask_git(directory, "rev-parse", "--show-toplevel")
     if not answer.is_good:
         raise _describe_refusal(directory, answer)
-    if not answer.said:
-        raise UsageError(
-            f"{directory} is inside a repository without a working tree",
-            "Run in a checkout, or give BASE and HEAD as directories.",
-        )
     return Path(answer.said)
 
 
@@ -145,6 +140,11 @@ def _describe_refusal(directory: Path, answer: GitAnswer) -> GateError:
         return UsageError(
             f"git does not trust {directory.absolute()}: it belongs to another user",
             f"Run `git config --global --add safe.directory {directory.absolute()}`.",
+        )
+    if "work tree" in answer.complaint:
+        return UsageError(
+            f"{directory.absolute()} is in a repository without a working tree",
+            "Run in a checkout, or give BASE and HEAD as directories.",
         )
     return UsageError(
         f"{directory.absolute()} is not in a git repository",

@@ -33,6 +33,7 @@ from gate.lab.events import (
     TrialStarted,
     ignore_event,
 )
+from gate.lab.fitness import may_repeat
 from gate.lab.gpu import find_gpu, load_gpus
 from gate.lab.lock import hold_device
 from gate.lab.prime import prime_bench
@@ -41,6 +42,7 @@ from gate.lab.provenance import load_provenance
 from gate.lab.resume import carry_over
 from gate.lab.schedule import (
     Slot,
+    compute_trial_s,
     drop_cases,
     estimate_left_s,
     list_ended,
@@ -48,7 +50,7 @@ from gate.lab.schedule import (
     predict_trial_s,
 )
 from gate.lab.scratch import open_scratch
-from gate.lab.trials import Bench, LabSettings, check_disk, run_trial
+from gate.lab.trials import Bench, LabSettings, TrialOutcome, check_disk, run_trial
 from gate.lab.worker import make_directory
 from gate.lab.worker_environment import list_dropped_variables
 from gate.records import Arm, Case, Environment, Run
@@ -64,6 +66,18 @@ class Lab:
     environment: Environment
     toolchain_s: float
     observe: Observer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clock:
+    """Seconds of the run so far, counted from ``origin``, and how far they may go."""
+
+    origin: float
+    limit_s: float
+
+    def read_s(self) -> float:
+        """Return the seconds of the run so far."""
+        return time.monotonic() - self.origin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,15 +99,12 @@ def open_lab(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) 
     try:
         with (
             _terminate_as_interrupt(),
+            # First: nobody is to wait for a lock only to hear of a full disk.
+            _open_bench(arm, settings) as bench,
             hold_device(find_device_key(settings.device), settings.lock_timeout_s, observe),
-            open_scratch() as scratch,
         ):
-            make_directory(settings.out)
-            (scratch / "tmp").mkdir()
-            bench = Bench(arm=arm, settings=settings, scratch=scratch)
-            check_disk(bench)
             _note_dropped(observe)
-            _note_place(scratch.parent, observe)
+            _note_place(bench.scratch.parent, observe)
             observe(PrimeStarted())
             primed = prime_bench(bench)
             observe(PrimeFinished(toolchain_s=primed.toolchain_s))
@@ -167,22 +178,22 @@ def find_device_key(device: str) -> str:
 
 
 def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s: float = math.inf) -> Run:
-    origin = time.monotonic() - run.wall_s
+    clock = Clock(origin=time.monotonic() - run.wall_s, limit_s=limit_s)
     try:
         while slots:
             slot, predicted_s = slots[0], predict_trial_s(slots[0].case, run.cases, run.trials)
-            if time.monotonic() - origin + predicted_s > limit_s:
+            if clock.read_s() + predicted_s > limit_s:
                 lab.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=predicted_s))
                 slots = drop_cases(slots, {slot.case.id})
                 continue
             lab.observe(
                 TrialStarted(case_id=slot.case.id, index=slot.index, progress=_compute_progress(run, slots))
             )
-            run, slots = _run_slot(lab, run, slots, origin)
+            run, slots = _run_slot(lab, run, slots, clock)
             save(run)
     except KeyboardInterrupt:
         with defer_interrupts():
-            save(replace(run, wall_s=time.monotonic() - origin))
+            save(replace(run, wall_s=clock.read_s()))
         done = len(list_ended(run))
         total = done + len(slots)
         raise InterruptedRunError(
@@ -191,14 +202,14 @@ def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s:
     return run
 
 
-def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], origin: float) -> tuple[Run, tuple[Slot, ...]]:
+def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: Clock) -> tuple[Run, tuple[Slot, ...]]:
     """Measure the first slot; give the run with what came of it, and the slots that are left."""
-    came = run_trial(lab.bench, slots[0].case, slots[0].index)
+    came = _measure_fit(lab, run, slots[0], clock)
     run = replace(
         run,
         trials=(*run.trials, came.trial) if came.trial else run.trials,
         failures=(*run.failures, came.failure) if came.failure else run.failures,
-        wall_s=time.monotonic() - origin,
+        wall_s=clock.read_s(),
     )
     left = drop_cases(slots, {came.failure.case_id}) if came.failure else slots[1:]
     progress = _compute_progress(run, left)
@@ -207,6 +218,22 @@ def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], origin: float) -> tup
     elif came.trial:
         lab.observe(TrialFinished(trial=came.trial, progress=progress))
     return run, left
+
+
+def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: Clock) -> TrialOutcome:
+    """Measure a trial, and once more where the host was not fit, as far as repeats and time allow."""
+    came = run_trial(lab.bench, slot.case, slot.index)
+    if came.trial is None or came.failure or not came.trial.conditions.disturbances or not may_repeat(run):
+        return came
+    if clock.read_s() + compute_trial_s(came.trial) > clock.limit_s:
+        return came
+    disturbances = ", ".join(came.trial.conditions.disturbances)
+    lab.observe(Noted(sentence=f"{slot.case.id} trial {slot.index} is repeated: {disturbances}"))
+    again = run_trial(lab.bench, slot.case, slot.index)
+    if again.trial is None:
+        return again
+    conditions = replace(again.trial.conditions, repeated=True)
+    return replace(again, trial=replace(again.trial, conditions=conditions))
 
 
 def _compute_progress(run: Run, slots: tuple[Slot, ...]) -> Progress:
@@ -225,6 +252,16 @@ def _note_place(place: Path, observe: Observer) -> None:
     wished = Path(tempfile.gettempdir()).resolve()
     if place != wished:
         observe(Noted(sentence=f"scratch is in {place}: compilers stumble over the path {str(wished)!r}"))
+
+
+@contextmanager
+def _open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
+    make_directory(settings.out)
+    with open_scratch() as scratch:
+        (scratch / "tmp").mkdir()
+        bench = Bench(arm=arm, settings=settings, scratch=scratch)
+        check_disk(bench)
+        yield bench
 
 
 @contextmanager

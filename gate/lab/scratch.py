@@ -26,9 +26,9 @@ OWNER_FILE = "owner.lock"
 
 _NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")  # as tempfile makes them
 
-# Inductor takes its compiler commands apart as a shell would and puts paths into lists that are
-# separated by colons and commas, so a blank, a quote or a comma in the scratch directory's path breaks
-# the C++ compile. Letters of any language are fine.
+# Inductor takes its compiler commands apart as a shell would, so a blank or a quote in the scratch
+# directory's path breaks the C++ compile; a colon would split PYTHONPATH, a comma a linker option.
+# Letters of any language are fine.
 _SAFE_PATH = re.compile(r"[\w/.+@%=~-]+")
 _USUAL_PLACES = ("/tmp", "/var/tmp")  # noqa: S108 - a private directory is made in them
 _MUTEX_LIMIT_S = 60.0  # somebody else removes leftovers: gigabytes of caches at worst

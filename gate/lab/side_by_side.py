@@ -17,7 +17,7 @@ from gate.errors import InterruptedRunError
 from gate.lab.events import CaseFailed, PairFinished, PairStarted, Progress, TrialSkipped
 from gate.lab.pairs import BASE, make_sides, measure_pair, open_base, plan_pair
 from gate.lab.process import defer_interrupts
-from gate.lab.runner import Lab, Save
+from gate.lab.runner import Clock, Lab, Save
 from gate.lab.schedule import compute_trial_s, predict_trial_s
 from gate.lab.trials import Bench
 from gate.protocol import Stage
@@ -40,18 +40,6 @@ class Duel:
     lab: Lab
     base: Bench
     environment: Environment  # of the base
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Clock:
-    """Seconds of the run so far, counted from ``origin``, and how far they may go."""
-
-    origin: float
-    limit_s: float
-
-    def read_s(self) -> float:
-        """Return the seconds of the run so far."""
-        return time.monotonic() - self.origin
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.errors import MachineError
+from gate.lab.fitness import HostSample, describe_host
+from gate.lab.host import read_host
 from gate.lab.provenance import format_time
 from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob, load_result, run_worker
 from gate.lab.worker_environment import WorkerPlaces, make_worker_environment
@@ -98,6 +100,7 @@ def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
     """
     check_disk(bench)
     begun, started, load_before = time.monotonic(), format_time(datetime.now(UTC)), os.getloadavg()[0]
+    before = read_host()
     try:
         seed_cache(bench)
         cold, warm, failure = _run_both(bench, case, index)
@@ -114,7 +117,14 @@ def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
         load_after=os.getloadavg()[0],
     )
     blank = Trial(case_id=case.id, index=index, arm=bench.arm.name)
-    return TrialOutcome(trial=merge_results(blank, cold, warm, circumstances), failure=failure)
+    trial = add_host(merge_results(blank, cold, warm, circumstances), before, bench)
+    return TrialOutcome(trial=trial, failure=failure)
+
+
+def add_host(trial: Trial, before: HostSample, bench: Bench) -> Trial:
+    """Add what happened on the host since ``before``; all that the trial started has ended."""
+    samples = (before, read_host())
+    return replace(trial, conditions=describe_host(trial.conditions, samples, bench.settings.threads))
 
 
 def merge_results(

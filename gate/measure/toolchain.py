@@ -51,7 +51,7 @@ def prime_with_cache(device: Device, directory: Path) -> None:
         StaleToolchainError: What was kept did not serve.
     """
     cache = _open_cache(directory)
-    if cache is None:
+    if cache is None or list_products(cache):  # primed before: nothing is to be brought
         prime_toolchain(device)
         return
     kept = restore_products(cache)
@@ -61,7 +61,7 @@ def prime_with_cache(device: Device, directory: Path) -> None:
         if kept is None:
             raise
         _discard(cache, str(error), error)
-    isas = " ".join(list_isas())
+    isas = ", ".join(list_isas())
     if kept is not None and kept.notes.get("isas") != isas:
         _discard(cache, f"instruction sets were {kept.notes.get('isas')} and are {isas}")
     if kept is None or list_products(cache).keys() != kept.files.keys():

@@ -14,11 +14,17 @@ from gate.action.base import Rules
 from gate.action.commands import (
     make_authorize_arguments,
     make_check_arguments,
+    make_compare_arguments,
     make_measure_arguments,
+    make_merge_arguments,
+    make_plan_arguments,
     make_propose_arguments,
     make_publish_arguments,
+    make_publish_upgrade_arguments,
+    make_upgrade_arguments,
 )
-from gate.action.inputs import INPUTS, MEASURING, TRUSTED, ActionInputs, ActionMode, parse_inputs
+from gate.action.input_table import INPUTS, TRUSTED, ActionMode
+from gate.action.inputs import ActionInputs, parse_inputs
 from gate.cli.parser import make_parser
 from gate.errors import UsageError
 
@@ -89,6 +95,13 @@ def test_defaults_are_a_check() -> None:
         ("baselines", "-rf"),
         ("baseline-ref", "main"),
         ("baseline-ref", "abc1234"),
+        ("confirm", "yes"),
+        ("base-python", "-c"),
+        ("head-python", "a\nb"),
+        ("minutes", "0"),
+        ("shards", "-1"),
+        ("runs", "--out"),
+        ("conclusion", "done"),
         ("fail-on", "always"),
         ("lock-timeout", "-1"),
         ("lock-timeout", "nan"),
@@ -105,7 +118,7 @@ def test_defaults_are_a_check() -> None:
         ("pr-number", "1e3"),
         ("reason", "a\x1b[31mb"),
         ("token", "a b"),
-        ("config", "x" * 5000),
+        ("config", "x" * 40_000),
     ],
 )
 def test_a_wrong_value_names_its_input(name: str, value: str) -> None:
@@ -123,9 +136,9 @@ def test_a_wrong_token_is_not_shown() -> None:
     assert TOKEN not in repr(parse(mode="publish", token=TOKEN))
 
 
-@pytest.mark.parametrize("mode", sorted(MEASURING))
+@pytest.mark.parametrize("mode", sorted(set(ActionMode) - TRUSTED))
 def test_what_measures_refuses_a_token(mode: str) -> None:
-    """A token beside code under test is a mistake of the workflow, and is told as one."""
+    """A token beside code under test, or where none is needed, is a mistake of the workflow."""
     with pytest.raises(UsageError, match="takes no token"):
         parse(mode=mode, token=TOKEN)
 
@@ -143,6 +156,12 @@ def test_a_proposal_needs_what_was_authorised() -> None:
         parse(mode="propose-baselines", token=TOKEN, head_sha=SHA)
 
 
+def test_an_upgrade_needs_both_stacks() -> None:
+    """With one interpreter there is nothing to hold against each other."""
+    with pytest.raises(UsageError, match="base-python and head-python"):
+        parse(mode="upgrade", head_python="/new/bin/python")
+
+
 @given(st.sampled_from(INPUTS), st.text(max_size=50))
 def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
     """Whatever a workflow puts in: an error in one line, or arguments that the command line parses."""
@@ -154,8 +173,8 @@ def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
         "INPUT_RUN_ID": "7",
     }
     for mode in ActionMode:
-        trusted = given_inputs if mode in TRUSTED else {}
-        environ = {**trusted, "INPUT_MODE": mode, item.variable: value}  # type: ignore[attr-defined]
+        others = given_inputs if mode in TRUSTED else {"INPUT_BASE_PYTHON": "a", "INPUT_HEAD_PYTHON": "b"}
+        environ = {**others, "INPUT_MODE": mode, item.variable: value}  # type: ignore[attr-defined]
         try:
             arguments = make_arguments(parse_inputs(environ))
         except UsageError as error:
@@ -169,27 +188,42 @@ def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
 def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of whatever the mode is."""
     rules = Rules(config=inputs.config, baselines=inputs.baselines)
-    match inputs.mode:
-        case ActionMode.CHECK:
-            return make_check_arguments(inputs, rules)
-        case ActionMode.REFRESH:
-            return make_measure_arguments(inputs, 5)
-        case ActionMode.PUBLISH:
-            return make_publish_arguments(inputs, inputs.run_id or "7")
-        case ActionMode.AUTHORIZE:
-            return make_authorize_arguments()
-        case ActionMode.PROPOSE:
-            return make_propose_arguments(inputs)
+    run_id = inputs.run_id or "7"
+    make = {
+        ActionMode.CHECK: lambda: make_check_arguments(inputs, rules, SHA),
+        ActionMode.PLAN: lambda: make_plan_arguments(inputs, rules),
+        ActionMode.MEASURE: lambda: make_measure_arguments(inputs, rules.config),
+        ActionMode.JUDGE: lambda: make_merge_arguments(rules, (inputs.runs,), inputs.select, "out"),
+        ActionMode.UPGRADE: lambda: make_upgrade_arguments(inputs),
+        ActionMode.REFRESH: lambda: make_measure_arguments(inputs, inputs.config, 5),
+        ActionMode.PUBLISH: lambda: make_publish_arguments(inputs, run_id),
+        ActionMode.PUBLISH_UPGRADE: lambda: make_publish_upgrade_arguments(inputs, run_id),
+        ActionMode.AUTHORIZE: make_authorize_arguments,
+        ActionMode.PROPOSE: lambda: make_propose_arguments(inputs),
+    }
+    return make[inputs.mode]()
+
+
+def test_arguments_of_a_judgement() -> None:
+    """What was merged is compared with the base's baselines, whatever their paths begin with."""
+    arguments = make_compare_arguments(
+        parse(mode="judge", fail_on="never"), Rules(config="c.yml", baselines=""), "-b", "r.json", "v.json"
+    )
+
+    options = make_parser().parse_args(arguments)
+    assert (options.baseline, options.candidate, options.out) == ("-b", "r.json", "v.json")
+    assert (options.config, options.fail_on) == ("c.yml", "never")
 
 
 def test_arguments_of_a_check() -> None:
     """Every input of a check reaches the command, each in one argument."""
     inputs = parse(select="tag:pr,!bert/*", device="cuda:1", trials="3", lock_timeout="60", fail_on="never")
 
-    assert make_check_arguments(inputs, Rules(config="/x/gate.yml", baselines="/x/b c")) == (
+    assert make_check_arguments(inputs, Rules(config="/x/gate.yml", baselines="/x/b c"), SHA) == (
         "check",
         "--config=/x/gate.yml",
         "--baselines=/x/b c",
+        f"--base={SHA}",
         "--select=tag:pr,!bert/*",
         "--device=cuda:1",
         "--trials=3",
@@ -200,8 +234,33 @@ def test_arguments_of_a_check() -> None:
 
 def test_a_refresh_takes_as_many_trials_as_a_baseline_needs() -> None:
     """Unless the workflow says how many, which may not be doubled."""
-    assert make_measure_arguments(parse(mode="refresh"), 10) == ("measure", "--trials=10")
-    assert make_measure_arguments(parse(mode="refresh", trials="4"), 10) == ("measure", "--trials=4")
+    assert make_measure_arguments(parse(mode="refresh"), "", 10) == ("measure", "--trials=10")
+    assert make_measure_arguments(parse(mode="refresh", trials="4"), "", 10) == (
+        "measure",
+        "--trials=4",
+    )
+
+
+def test_arguments_of_an_upgrade() -> None:
+    """One code on two interpreters: no commit is named, so both arms are the working tree."""
+    inputs = parse(
+        mode="upgrade", base_python="/old/bin/python", head_python="/new/bin/python", minutes="120"
+    )
+
+    assert make_upgrade_arguments(inputs) == (
+        "ab",
+        "--base-python=/old/bin/python",
+        "--head-python=/new/bin/python",
+        "--minutes=120",
+        "--fail-on=regression",
+    )
+
+
+def test_a_shard_can_name_hundreds_of_cases() -> None:
+    """Its selection is a list of case ids, which no limit may cut."""
+    select = ",".join(f"model_{index:03}/inference-float32-smoke-default" for index in range(500))
+
+    assert parse(mode="measure", select=select).select == select
 
 
 def test_an_empty_status_is_none() -> None:

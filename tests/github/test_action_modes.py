@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,9 @@ from action.samples import commit
 from refreshes import CASE, make_run
 
 import gate
-from gate.action import modes
 from gate.action.inputs import parse_inputs
-from gate.action.modes import make_child_environment, run_action
+from gate.action.modes import run_action
+from gate.action.step import make_child_environment
 from gate.codec import save_run, save_verdict
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
@@ -55,7 +56,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], None]:
             assert argv[1:4] == ["-P", "-m", "gate"]
             return stand_in(argv[4:], env)
 
-        monkeypatch.setattr(modes.subprocess, "call", call)
+        monkeypatch.setattr(subprocess, "call", call)
 
     return set_command
 
@@ -208,6 +209,94 @@ def test_a_change_to_the_rules_is_said_and_does_not_hold(
     assert f"> {text}" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
 
 
+def list_base_arguments(argv: list[str]) -> list[str]:
+    return [argument for argument in argv if argument.startswith("--base=")]
+
+
+@pytest.mark.parametrize(("confirm", "expected"), [(None, True), ("true", True), ("false", False)])
+def test_suspects_are_confirmed_against_the_base_commit(
+    environ: dict[str, str], command: Callable[[Command], None], confirm: str | None, expected: bool
+) -> None:
+    """By default, for a pull request: the command is given the base's commit to run side by side with."""
+    seen: list[list[str]] = []
+    check = make_check(make_run(SHA), make_run("b" * 40), 0)
+    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    base = json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]["base"]["sha"]
+
+    assert run_action(environ | ({"INPUT_CONFIRM": confirm} if confirm else {})) == 0
+    assert list_base_arguments(seen[0]) == ([f"--base={base}"] if expected else [])
+
+
+def test_a_push_has_nothing_to_be_confirmed_against(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a base commit in the event there is no side-by-side run, and nothing to say about it."""
+    seen: list[list[str]] = []
+    check = make_check(make_run(SHA), make_run("b" * 40), 0)
+    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    Path(environ["GITHUB_EVENT_PATH"]).write_text("{}")
+
+    assert run_action(environ) == 0
+    assert list_base_arguments(seen[0]) == []
+    assert "side by side" not in capsys.readouterr().out
+
+
+def test_a_base_out_of_reach_is_a_note_and_no_failure(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a shallow clone the check goes on without confirming, and page and summary say how to mend it."""
+    seen: list[list[str]] = []
+    check = make_check(make_run(SHA), make_run("b" * 40), 0)
+    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    for number in range(3):
+        base = commit(Path.cwd(), f"commit {number}")
+    commit(Path.cwd(), "head")
+    shallow = Path.cwd().parent / "shallow"
+    clone = ["git", "clone", "--quiet", "--depth=1", f"file://{Path.cwd()}", str(shallow)]
+    subprocess.run(clone, check=True)
+    Path(environ["GITHUB_EVENT_PATH"]).write_text(json.dumps({"pull_request": {"base": {"sha": base}}}))
+
+    code = run_action({**environ, "INPUT_WORKING_DIRECTORY": str(shallow), "INPUT_BASELINE_REF": "head"})
+
+    said = f"Suspects are not confirmed side by side: this clone does not reach the base commit {base[:12]}."
+    assert code == 0
+    assert list_base_arguments(seen[0]) == []
+    assert (
+        f"::warning title=compile-gate::{said} Give actions/checkout fetch-depth" in capsys.readouterr().out
+    )
+    assert said in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+
+
+def test_a_base_without_a_common_ancestor_is_out_of_reach(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commit is there, and there is no place where the change left it."""
+    command(make_check(make_run(SHA), make_run("b" * 40), 0))
+    base = json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]["base"]["sha"]
+    subprocess.run(["git", "checkout", "--quiet", "--orphan", "other"], check=True)
+    commit(Path.cwd(), "unrelated")
+
+    assert run_action({**environ, "INPUT_BASELINE_REF": "head"}) == 0
+    assert f"does not reach the base commit {base[:12]}" in capsys.readouterr().out
+
+
+def test_an_upgrade_begins_its_summary_with_the_paragraph(
+    environ: dict[str, str], command: Callable[[Command], None]
+) -> None:
+    """The command is ``ab`` on both interpreters; summary and outputs tell what came of it."""
+    seen: list[list[str]] = []
+    check = make_check(make_run(SHA), make_run("b" * 40), 0)
+    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    given = {"INPUT_MODE": "upgrade", "INPUT_BASE_PYTHON": "old/python", "INPUT_HEAD_PYTHON": "new/python"}
+
+    assert run_action({**environ, **given}) == 0
+    assert seen[0][:3] == ["ab", "--base-python=old/python", "--head-python=new/python"]
+    summary = Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+    assert summary.startswith("torch 2.13.0 in both stacks: 1 case of 1 model compared side by side.")
+    assert "\n\n## " in summary
+    assert read_outputs(environ)["result-path"].endswith("verdict.json")
+
+
 def test_a_refresh_tells_where_the_run_is(
     environ: dict[str, str], command: Callable[[Command], None]
 ) -> None:
@@ -228,14 +317,15 @@ def test_a_refresh_tells_where_the_run_is(
     assert (outputs["result-path"], outputs["head-sha"]) == (str(Path("out/run.json").absolute()), SHA)
 
 
-@pytest.mark.parametrize("mode", ["check", "refresh"])
+@pytest.mark.parametrize("mode", ["check", "plan", "measure", "judge", "upgrade", "refresh"])
 def test_code_under_test_has_no_way_to_the_runner(environ: dict[str, str], mode: str) -> None:
     """No token, no inputs, none of the files through which outputs, variables and paths are set."""
     hidden = {
         **dict.fromkeys(("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"), "x"),
         **dict.fromkeys(("ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "INPUT_TOKEN"), "x"),
     }
-    inputs = parse_inputs({"INPUT_MODE": mode})
+    stacks = {"INPUT_BASE_PYTHON": "a", "INPUT_HEAD_PYTHON": "b"} if mode == "upgrade" else {}
+    inputs = parse_inputs({"INPUT_MODE": mode, **stacks})
 
     kept = make_child_environment({**environ, **hidden, "GITHUB_SHA": SHA}, inputs)
 

@@ -26,6 +26,7 @@ from records import (
     make_zip,
 )
 
+from gate.decide.outcome import FailOn
 from gate.github import publish
 from gate.github.artifact import (
     MAX_ARCHIVE_BYTES,
@@ -37,6 +38,7 @@ from gate.github.artifact import (
 from gate.github.body import make_marker, render_body
 from gate.github.client import GitHubClient
 from gate.github.errors import TooLargeError
+from gate.github.upgrade import make_upgrade_finding
 from gate.records import Case, Verdict
 
 MIB = 1024 * 1024
@@ -72,9 +74,11 @@ def test_injected_texts(name: str) -> None:
         return  # a text that is not even one
     finding = publish.make_finding(verdict, make_base(), RUN)
     told = render_body(make_marker("default", RUN), finding)
-    lines = publish.list_annotations(finding, publish.Settings(run_id=1), [])
+    lines = publish.list_annotations(finding, FailOn.REGRESSION, [])
     assert [mark for mark in MARKS if mark in told or mark in "".join(lines)] == []
     assert told.count("<!--") == 1
+    upgraded = render_body(make_marker("default", RUN), make_upgrade_finding(verdict, make_base(), RUN))
+    assert [mark for mark in MARKS if mark in upgraded] == []
     assert all(line.startswith("::notice title=compile-gate") and line.isprintable() for line in lines)
     if not name.startswith(("environment", "baseline_environments")):
         honest = publish.make_finding(make_passing(), make_base(), RUN)

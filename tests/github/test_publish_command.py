@@ -16,6 +16,7 @@ from fake.faults import Fault
 from fake.server import TOKEN, FakeGitHub
 from records import RUN, SHA, make_archive, make_failing, make_passing, make_regressed, make_verdict
 
+from gate.cli import main
 from gate.config import load_config
 from gate.registry import load_cases
 
@@ -70,23 +71,26 @@ def job(github: FakeGitHub, tmp_path: Path) -> Path:
     return directory
 
 
-def run_publish(github: FakeGitHub, job: Path, *options: str, **more: str) -> Done:
-    """Run the command as a step does."""
-    files = {name: job.parent / name for name in ("output", "summary", "told", "peak")}
-    environ = {
+def make_environ(github: FakeGitHub, job: Path) -> dict[str, str]:
+    """The environment of the step."""
+    return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(Path(__file__).parents[2]),
         "GITHUB_API_URL": github.api_url,
         "GITHUB_REPOSITORY": "octo-org/models",
         "GITHUB_EVENT_NAME": "workflow_run",
         "GITHUB_EVENT_PATH": str(job.parent / "event.json"),
-        "GITHUB_OUTPUT": str(files["output"]),
-        "GITHUB_STEP_SUMMARY": str(files["summary"]),
+        "GITHUB_OUTPUT": str(job.parent / "output"),
+        "GITHUB_STEP_SUMMARY": str(job.parent / "summary"),
         "GITHUB_TOKEN": TOKEN,
-        "PEAK_FILE": str(files["peak"]),
         "no_proxy": "*",
-        **more,
     }
+
+
+def run_publish(github: FakeGitHub, job: Path, *options: str, **more: str) -> Done:
+    """Run the command as a step does."""
+    files = {name: job.parent / name for name in ("output", "summary", "told", "peak")}
+    environ = make_environ(github, job) | {"PEAK_FILE": str(files["peak"]), **more}
     command = [sys.executable, "-X", "importtime", "-c", MAIN, "publish", "--run-id", "100", *options]
     started = time.perf_counter()
     with files["told"].open("w") as told:
@@ -196,11 +200,24 @@ def test_options(github: FakeGitHub, job: Path) -> None:
     ],
 )
 def test_usage(
-    github: FakeGitHub, job: Path, options: tuple[str, ...], environ: dict[str, str], expected: str
+    github: FakeGitHub,
+    job: Path,
+    options: tuple[str, ...],
+    environ: dict[str, str],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     """What the caller can mend is exit code 2 and two lines; nothing is written."""
-    done = run_publish(github, job, *options, **environ)
-    assert done.code == 2
-    assert expected in done.told
-    assert "Traceback" not in done.told
+    for name, value in (make_environ(github, job) | environ).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(job)
+    try:
+        code = main(["publish", "--run-id", "100", *options])
+    except SystemExit as stopped:  # as argparse ends a process
+        code = stopped.code
+    told = capfd.readouterr()
+    assert code == 2
+    assert expected in told.err
+    assert "Traceback" not in told.err
     assert github.list_writes() == []

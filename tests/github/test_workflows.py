@@ -18,6 +18,7 @@ ACTION = ROOT / "action.yml"
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 EXAMPLES = sorted((ROOT / "examples" / "workflows").glob("*.yml"))
 WORKFLOWS = [*OWN, *EXAMPLES]
+SHARED = {"gate.yml", "gate-publish.yml", "gate-refresh.yml", "upgrade.yml"}
 # How an example differs from the workflow of the same name here: where the action comes from.
 OURS = re.compile(r"uses: \./ # zizmor: ignore\[self-repository\].*")
 THEIRS = f"uses: OWNER/compile-gate@{'0' * 40} # v0.1.0"
@@ -35,11 +36,20 @@ PERMISSIONS = {
     ("gate-refresh", "authorize"): {"contents": "read", "pull-requests": "read"},
     ("gate-refresh", "measure"): {"contents": "read"},
     ("gate-refresh", "propose"): {"actions": "read", "contents": "write", "pull-requests": "write"},
+    ("upgrade", "compare"): {"contents": "read"},
+    ("upgrade", "report"): {"actions": "read", "contents": "read", "issues": "write"},
+    ("shards", "plan"): {"contents": "read"},
+    ("shards", "measure"): {"contents": "read"},
+    ("shards", "judge"): {"contents": "read"},
     ("release", "build"): {"contents": "read"},
     ("release", "publish"): {"attestations": "write", "contents": "write", "id-token": "write"},
 }
 # Jobs that run code under test: on their own machine, without a token, and nothing trusted after it.
-MEASURING = {("gate", "check"), ("gate-refresh", "measure")}
+MEASURING = {("gate", "check"), ("gate-refresh", "measure"), ("upgrade", "compare"), ("shards", "measure")}
+# Jobs that share no GPU with another job: each runner has one of its own.
+ON_THEIR_OWN = {("shards", "measure")}
+# Examples that this repository has no use for itself.
+FOR_OTHERS = {"shards.yml"}
 
 every_workflow = pytest.mark.parametrize(
     "path", WORKFLOWS, ids=lambda path: f"{path.parent.parent.name}/{path.name}"
@@ -137,7 +147,7 @@ def test_a_queue_for_the_gpu_drops_nobody(path: Path) -> None:
     """Whatever measures shares one group whose pending runs wait instead of cancelling each other."""
     workflow = load(path)
     for name, job in list_jobs(path):
-        if (path.stem, name) in MEASURING:
+        if (path.stem, name) in MEASURING - ON_THEIR_OWN:
             group = job.get("concurrency") or workflow["concurrency"]
             assert group == {"group": "gate-gpu", "queue": "max"}
 
@@ -157,13 +167,11 @@ def test_every_output_that_is_read_is_declared(path: Path) -> None:
     action = yaml.safe_load(ACTION.read_text())
     jobs = dict(list_jobs(path))
     for name, job in jobs.items():
-        ours = {
-            step["id"] for step in job["steps"] if "id" in step and step["uses"].startswith(("./", "OWNER"))
-        }
+        steps = {step["id"]: step for step in job["steps"] if "id" in step}
         text = yaml.safe_dump(job)
         for step, output in re.findall(r"steps\.([\w-]+)\.outputs\.([\w-]+)", text):
-            assert step in ours, (name, step)
-            assert output in action["outputs"], (name, output)
+            ours, script = is_gate(steps[step]), steps[step].get("run", "")
+            assert output in action["outputs"] if ours else f'"{output}=' in script, (name, step, output)
         for needed, output in re.findall(r"needs\.([\w-]+)\.outputs\.([\w-]+)", text):
             assert needed in ([job["needs"]] if isinstance(job["needs"], str) else job["needs"])
             assert output in jobs[needed]["outputs"]
@@ -190,10 +198,81 @@ def test_red_runs_are_published_too() -> None:
 
 def test_the_examples_are_this_repositorys_own_workflows() -> None:
     """What users copy is what is run here, but for where the action comes from."""
-    for path in EXAMPLES:
+    shared = [path for path in EXAMPLES if path.name not in FOR_OTHERS]
+    for path in shared:
         own = (ROOT / ".github" / "workflows" / path.name).read_text()
         assert path.read_text() == OURS.sub(THEIRS, own), f"run: python {__file__} --write"
-    assert {path.name for path in EXAMPLES} == {"gate.yml", "gate-publish.yml", "gate-refresh.yml"}
+    assert {path.name for path in shared} == SHARED
+
+
+def test_shards_are_published_as_a_single_gate_is() -> None:
+    """Name of the workflow, the check and the artifact are gate.yml's, so the rest stays as it is."""
+    single, divided = (load(ROOT / "examples/workflows" / name) for name in ("gate.yml", "shards.yml"))
+
+    assert divided["name"] == single["name"]
+    assert divided["jobs"]["judge"]["name"] == single["jobs"]["check"]["name"]
+    artifact = divided["jobs"]["judge"]["steps"][-1]["with"]["name"]
+    assert artifact == yaml.safe_load(ACTION.read_text())["inputs"]["artifact-name"]["default"]
+
+
+def test_a_missing_shard_keeps_nobody_from_judging() -> None:
+    """The last job runs whatever became of the shards, and looks for all that was divided."""
+    jobs = load(ROOT / "examples/workflows/shards.yml")["jobs"]
+    divide, judge = (next(filter(is_gate, jobs[name]["steps"]))["with"] for name in ("plan", "judge"))
+
+    assert jobs["judge"]["if"] == "${{ !cancelled() && needs.plan.result == 'success' }}"
+    assert jobs["measure"]["strategy"]["fail-fast"] is False
+    assert divide["select"] == judge["select"]
+
+
+def test_an_upgrade_that_broke_is_told_and_one_that_changed_nothing_is_not_measured() -> None:
+    """The report needs no success, only a new stack; and the job with the token measures nothing."""
+    jobs = load(ROOT / ".github/workflows/upgrade.yml")["jobs"]
+
+    assert jobs["report"]["if"] == "${{ !cancelled() && needs.compare.outputs.changed == 'true' }}"
+    compare = next(filter(is_gate, jobs["compare"]["steps"]))
+    assert compare["if"] == "${{ steps.stacks.outputs.changed == 'true' }}"
+    assert compare["with"]["fail-on"] == "never"
+
+
+@pytest.mark.parametrize(("new", "changed"), [("torch==1", "false"), ("torch==2", "true")])
+def test_the_stacks_of_an_upgrade_are_compared_before_anything_runs(
+    tmp_path: Path, new: str, changed: str
+) -> None:
+    """The step's own script, with a stand-in for the interpreter: equal lists of packages are no upgrade."""
+    script = next(
+        step["run"] for _, step in list_steps(ROOT / ".github/workflows/upgrade.yml") if "run" in step
+    )
+    (tmp_path / "bin").mkdir()
+    stand_in = tmp_path / "bin" / "python3"
+    stand_in.write_text(STAND_IN)
+    stand_in.chmod(0o755)
+    environ = {
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "RUNNER_TEMP": str(tmp_path / "runner temp"),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "OLD": "torch==1",
+        "NEW": new,
+    }
+    (tmp_path / "runner temp").mkdir()
+
+    command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script]
+    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "output").read_text() == f"changed={changed}\n"
+
+
+# ``-m venv --clear DIR`` puts a copy of itself there; ``pip install`` writes down what it is asked for.
+STAND_IN = """\
+#!/bin/bash
+set -eu
+case "$2" in
+  venv) mkdir -p "$4/bin"; cp "$0" "$4/bin/python" ;;
+  pip) list="$(dirname "$0")/list"
+    if [ "$3" = freeze ]; then cat "$list"; else printf '%s\\n' "${@: -1}" > "$list"; fi ;;
+esac
+"""
 
 
 @pytest.mark.parametrize(
@@ -238,6 +317,6 @@ def test_zizmor_finds_nothing() -> None:
 
 
 if __name__ == "__main__" and "--write" in sys.argv:
-    for name in ("gate.yml", "gate-publish.yml", "gate-refresh.yml"):
+    for name in sorted(SHARED):
         text = (ROOT / ".github" / "workflows" / name).read_text()
         (ROOT / "examples" / "workflows" / name).write_text(OURS.sub(THEIRS, text))

@@ -11,6 +11,7 @@ import pytest
 
 from gate.decide import FailOn, compute_exit_code, constants
 from gate.decide.student import compute_t_quantile
+from gate.lab import fitness
 from gate.metrics import SPECS
 from gate.records import Metric, Outcome, Reason
 
@@ -46,10 +47,17 @@ def test_constants_are_those_of_the_code() -> None:
     assert stated == coded
 
 
+def test_limits_of_the_host_are_those_of_the_code() -> None:
+    """Every limit of the host's fitness is in its table with its value and a reason."""
+    stated = {name: float(value) for name, value, reason in read_table(DECISION, "limit") if reason}
+    coded = {name: float(value) for name, value in vars(fitness).items() if name.isupper() and name[0] != "_"}
+    assert stated == coded
+
+
 def test_constants_in_the_prose_exist() -> None:
     """A name in capitals with an underscore is a constant, a status or an outcome."""
     prose = set(re.findall(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b", DECISION))
-    known = {name for name in vars(constants) if name.isupper()}
+    known = {name for name in (*vars(constants), *vars(fitness)) if name.isupper()}
     assert prose - known == {"NOT_COMPARABLE", "NOTHING_COMPARED"}
 
 

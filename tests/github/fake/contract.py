@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import hashlib
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,14 @@ def load_description(host: str) -> dict[str, Any]:
 
 def make_example(host: str, name: str) -> Any:
     """Make a fresh object from one of the description's own examples, less what they get wrong."""
+    return json.loads(_encode_example(host, name))
+
+
+@cache
+def _encode_example(host: str, name: str) -> bytes:
     value = load_description(host)["components"]["examples"][name]["value"]
-    example = copy.deepcopy(value[0] if isinstance(value, list) else value)
-    for key, mend in _MENDS.get(name, {}).items():
-        example[key] = mend
-    return example
+    example = value[0] if isinstance(value, list) else value
+    return json.dumps({**example, **_MENDS.get(name, {})}).encode()
 
 
 @cache
@@ -52,8 +55,15 @@ def _load_judge(host: str) -> OpenAPI:
     return OpenAPI.from_dict(load_description(host))
 
 
-# What was judged before: most tests see the same runs and pull requests.
+# What was judged before: most tests ask the same things and see the same runs and pull requests.
 _JUDGED: dict[bytes, list[str]] = {}
+
+
+def _judge_once(what: object, judge: Callable[[], list[str]]) -> list[str]:
+    digest = hashlib.sha256(repr(what).encode()).digest()
+    if digest not in _JUDGED:
+        _JUDGED[digest] = judge()
+    return _JUDGED[digest]
 
 
 class Contract:
@@ -64,13 +74,13 @@ class Contract:
         self._judge = _load_judge(host)
 
     def check_request(self, method: str, target: str, headers: dict[str, str], body: bytes) -> list[str]:
-        return self._check(self._judge.validate_request, _make_request(method, target, headers, body))
+        asked = (self._host, method, target, sorted(headers.items()), body)
+        request = _make_request(method, target, headers, body)
+        return _judge_once(asked, lambda: self._check(self._judge.validate_request, request))
 
     def check_response(self, method: str, target: str, answer: tuple[int, bytes, str]) -> list[str]:
-        digest = hashlib.sha256(repr((self._host, method, target, answer)).encode()).digest()
-        if digest not in _JUDGED:
-            _JUDGED[digest] = self._judge_response(method, target, answer)
-        return _JUDGED[digest]
+        said = (self._host, method, target, answer)
+        return _judge_once(said, lambda: self._judge_response(method, target, answer))
 
     def _judge_response(self, method: str, target: str, answer: tuple[int, bytes, str]) -> list[str]:
         status, body, content_type = answer

@@ -19,6 +19,7 @@ from fake.routes import Query, find_route, not_found
 from fake.state import State
 
 TOKEN = "ghs_a-token-that-must-not-be-seen"
+Handle = Callable[["_Handler", bytes], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,19 +41,20 @@ class FakeGitHub:
         self._rules: list[Rule] = []
         self._contract = Contract(host)
         self._prefix = PREFIXES[host]
-        self._api = _start(self._handle_api)
-        self._storage = _start(self._handle_storage)
+        # Servers outlive the fakes that use them: starting and stopping two takes longer than most tests.
+        self._api, self._storage = _take_server(), _take_server()
         self.api_url = f"http://127.0.0.1:{self._api.server_address[1]}{self._prefix}"
         self.storage_url = f"http://localhost:{self._storage.server_address[1]}/artifact"
         self.state = State(host, self.api_url)
+        self._api.handle, self._storage.handle = self._handle_api, self._handle_storage
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         for server in (self._api, self._storage):
-            server.shutdown()
-            server.server_close()
+            server.handle = _refuse
+            _IDLE.append(server)
 
     def fail(self, method: str, pattern: str, fault: Fault) -> None:
         """Let requests whose path matches meet a fault, the next ``fault.times`` times."""
@@ -119,8 +121,10 @@ class FakeGitHub:
             status, value = not_found()
             return status, json.dumps(value).encode(), "application/json", {}
         respond, parameters, template = found
+        # Less the port, which differs from server to server and is nothing that GitHub describes.
+        headers = {name: value for name, value in handler.headers.items() if name != "Host"}
         target = f"{self._prefix}{_fill(template, parameters)}?{parts.query}"
-        self.violations += self._contract.check_request(handler.command, target, dict(handler.headers), body)
+        self.violations += self._contract.check_request(handler.command, target, headers, body)
         query = Query(
             path=parameters,
             query=dict(parse_qsl(parts.query)),
@@ -129,13 +133,13 @@ class FakeGitHub:
         )
         with self.state.lock:
             status, value, *more = respond(self.state, query)
-            headers = dict(more[0]) if more else {}
+            more_headers = dict(more[0]) if more else {}
             value, links = _paginate(value, query.query, f"{self.api_url}{quote(path)}")
             payload = b"" if value is None else json.dumps(value).encode()
         content_type = "application/json; charset=utf-8"
         answer = (status, payload, "application/json")
         self.violations += self._contract.check_response(handler.command, target, answer)
-        return status, payload, content_type, headers | links
+        return status, payload, content_type, more_headers | links
 
     def _reply(
         self, handler: _Handler, answer: tuple[int, bytes, str, dict[str, str]], fault: Fault | None
@@ -179,11 +183,11 @@ def _paginate(value: Any, query: Mapping[str, str], url: str) -> tuple[Any, dict
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # or each answer waits 40 ms for the client to acknowledge its headers
-    handle_request: Callable[[_Handler, bytes], None]
 
     def _handle(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        type(self).handle_request(self, body)
+        assert isinstance(self.server, _Server)
+        self.server.handle(self, body)
 
     do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _handle
 
@@ -232,6 +236,7 @@ class _Nowhere:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    handle: Handle
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client may hang up, as one that met its limit does; all else is a fault of the fake's."""
@@ -239,8 +244,19 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def _start(handle: Callable[[_Handler, bytes], None]) -> ThreadingHTTPServer:
-    handler = type("Handler", (_Handler,), {"handle_request": staticmethod(handle)})
-    server = _Server(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+def _refuse(handler: _Handler, _: bytes) -> None:
+    """What a server says between two fakes: nobody should be asking."""
+    handler.send_error(500, "no test is running")
+
+
+_IDLE: list[_Server] = []
+
+
+def _take_server() -> _Server:
+    """Take a server that no fake uses, or start one."""
+    if _IDLE:
+        return _IDLE.pop()
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.handle = _refuse
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.5}, daemon=True).start()
     return server

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1200)]
 
 CONFIG = """\
 version: 1
@@ -96,6 +96,11 @@ class Project:
         verdict = json.loads((self.directory / "out" / "verdict.json").read_text())
         return {row["metric"]: row["status"] for row in verdict["comparisons"] if row["decides"]}
 
+    def is_host_unfit(self) -> bool:
+        """Whether every trial of the last run was disturbed."""
+        run = json.loads((self.directory / "out" / "run.json").read_text())
+        return all(trial["conditions"]["disturbances"] for trial in run["trials"])
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
@@ -127,11 +132,15 @@ def test_unchanged_code_is_never_red(project: Project) -> None:
     ],
 )
 def test_planted_fault_is_a_regression(project: Project, fault: str, metric: str, trials: str) -> None:
-    """A planted fault ends in exit 10, and the report names the case and the metric."""
+    """A planted fault ends in exit 10, and the report names the case and the metric.
+
+    On a host that was busy all the while a slowdown is not settled, and is said to be for that reason.
+    """
     project.plant(fault)
     checked = project.run("check", "--trials", trials)
-    assert checked.returncode == 10, checked.stdout + checked.stderr
-    assert project.list_statuses()[metric] == "REGRESSED"
+    busy = metric == "compiled_latency" and project.is_host_unfit()
+    assert checked.returncode == (11 if busy else 10), checked.stdout + checked.stderr
+    assert project.list_statuses()[metric] == ("INCONCLUSIVE" if busy else "REGRESSED")
     report = (project.directory / "out" / "report.md").read_text()
     assert "mlp/inference-float32-smoke-default" in report
     assert metric in report

@@ -62,6 +62,7 @@ class Workshop:
     """A directory of models with a primed toolchain; each case starts on a cache that holds nothing else."""
 
     directory: Path
+    kept: Path  # the toolchain of the whole session
 
     @property
     def primer(self) -> Path:
@@ -78,6 +79,11 @@ class Workshop:
         shutil.rmtree(self.cache, ignore_errors=True)
         shutil.copytree(self.primer, self.cache)
 
+    @property
+    def temporary(self) -> Path:
+        """Where precompiled headers lie, below a directory of Inductor's."""
+        return self.directory / "tmp"
+
     def run(self, role: WorkerRole, case: Case | None = None) -> WorkerResult:
         """Run one worker process and return what it wrote."""
         result = self.directory / f"{role}.json"
@@ -89,6 +95,7 @@ class Workshop:
             directory=str(self.directory),
             result=str(result),
             benchmark_json=str(self.directory / "benchmark.json") if role == WorkerRole.COLD else "",
+            toolchain_cache=str(self.kept) if role == WorkerRole.PRIME else "",
             sampling=Sampling(super_blocks=3, warmup_s=0.05),
         )
         path = self.directory / f"{role}.request.json"
@@ -113,7 +120,7 @@ class Workshop:
             **own,
             "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
             "TRITON_CACHE_DIR": str(cache / "triton"),
-            "TMPDIR": str(self.directory / "tmp"),
+            "TMPDIR": str(self.temporary),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
             "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
@@ -129,12 +136,26 @@ MeasureCold = Callable[[Case], WorkerResult]
 MeasureBoth = Callable[[Case], tuple[WorkerResult, WorkerResult]]
 
 
+OpenWorkshop = Callable[[str], Workshop]
+
+
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+def open_workshop(tmp_path_factory: pytest.TempPathFactory, toolchain_place: Path) -> OpenWorkshop:
+    """Open a workshop in a directory of its own, not yet primed."""
+
+    def make(name: str) -> Workshop:
+        made = Workshop(tmp_path_factory.mktemp(name), toolchain_place / "toolchain")
+        made.temporary.mkdir()
+        (made.directory / "made_up.py").write_text(MODELS)
+        return made
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def workshop(open_workshop: OpenWorkshop) -> Workshop:
     """Return a workshop whose toolchain is primed."""
-    made = Workshop(tmp_path_factory.mktemp("workshop"))
-    (made.directory / "tmp").mkdir()
-    (made.directory / "made_up.py").write_text(MODELS)
+    made = open_workshop("workshop")
     primed = made.run(WorkerRole.PRIME)
     assert primed.failure is None, primed.failure
     return made

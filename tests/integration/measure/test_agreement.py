@@ -21,7 +21,7 @@ from gate.records import Case, Metric
 from gate.suite.timer import TIMER
 from gate.workload import Workload
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1200)]
 
 WARM_TOLERANCE = 0.03
 COLD_TOLERANCE = 0.05

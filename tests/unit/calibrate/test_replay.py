@@ -12,7 +12,7 @@ from gate.calibration import Effort
 from gate.decide.calibrate import calibrate_gate
 from gate.decide.rehearsal import judge_request
 from gate.decide.replay import draw_request, gather_recorded, replay_requests
-from gate.records import Metric, Outcome, Pairing, Policy, Run
+from gate.records import Conditions, Metric, Outcome, Pairing, Policy, Run
 
 Make = Callable[..., Run]
 
@@ -151,3 +151,12 @@ def test_a_chance_deviation_of_few_pairs_is_no_change(draw: Make, make_pairs: Ma
     heads = [pair.head.samples[Metric.COLD_COMPILE_TIME][0] for pair in request.pairs["m0/x"]]
     assert {pair.base.arm for pair in request.pairs["m0/x"]} == {"base"}
     assert 0 < heads.count(10.0) < len(heads)
+
+
+def test_calibration_tells_of_an_unfit_host(draw: Make, policy: Policy, effort: Effort) -> None:
+    """Noise that was learned while others were at work is their noise too, so it is noted."""
+    run = draw(cases=1, trials=4, noise=0.01)
+    busy = Conditions(disturbances=("2 MiB were swapped",))
+    run = replace(run, trials=(replace(run.trials[0], conditions=busy), *run.trials[1:]))
+    notes = calibrate_gate(run, policy, effort).notes
+    assert notes[0] == "1 of 4 trials were measured on an unfit host: 2 MiB were swapped."

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gate.calibration import Calibration
-from gate.cli import main
+from gate.cli.calibrate import run_calibrate
+from gate.cli.parser import make_parser
 from gate.codec import load_calibration, save_run
 from gate.errors import ExitCode
 from gate.records import Case, CaseFailure, Environment, FailureKind, Metric, Provenance, Run, Trial
@@ -64,7 +65,9 @@ def calibrate(directory: Path, failures: tuple[CaseFailure, ...] = ()) -> tuple[
         "--out",
         str(out),
     ]
-    code = main(["calibrate", "--config", str(directory / "gate.yml"), *options])
+    code = run_calibrate(
+        make_parser().parse_args(["calibrate", "--config", str(directory / "gate.yml"), *options])
+    )
     return code, load_calibration(out / "calibration.json")
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import subprocess
 import sys
 import uuid
+import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from gate.lab import pairs as pairs_module
+from gate.lab import trials as trials_module
+from gate.lab.fitness import HostSample
 from gate.lab.trials import Bench, LabSettings
 from gate.records import Arm, Case
 
@@ -17,6 +23,7 @@ MARK = "LAB_TEST_MARK"
 ACTOR = Path(__file__).with_name("acting_worker.py")
 
 CountLeft = Callable[[], int]
+Git = Callable[..., str]
 MakeCase = Callable[..., Case]
 
 
@@ -79,3 +86,58 @@ def make_case() -> MakeCase:
         )
 
     return make
+
+
+@pytest.fixture
+def git(monkeypatch: pytest.MonkeyPatch) -> Git:
+    """Run git as Ada, whatever the machine's own settings are: ``git(directory, "status")``."""
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.com")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+    def run(directory: Path, *arguments: str) -> str:
+        done = subprocess.run(
+            ["git", "-C", str(directory), *arguments], check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    return run
+
+
+@pytest.fixture
+def repository(tmp_path: Path, git: Git) -> Path:
+    """A repository on branch ``feature``, one commit after ``main``, each with its own ``shop.py``."""
+    top = tmp_path / "project"
+    top.mkdir()
+    git(top, "init", "--quiet", "--initial-branch=main")
+    for branch, side in (("main", "base"), ("feature", "head")):
+        git(top, "checkout", "--quiet", "-B", branch)
+        (top / "shop.py").write_text(f"SIDE = {side!r}\n", encoding="utf-8")
+        git(top, "add", "shop.py")
+        git(top, "commit", "--quiet", "--message", side)
+    return top
+
+
+@pytest.fixture(scope="session")
+def make_interpreter(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Make another interpreter with packages of its own: ``make_interpreter(torch="__version__ = '9'")``."""
+
+    def make(**modules: str) -> Path:
+        place = tmp_path_factory.mktemp("interpreter")
+        venv.EnvBuilder(with_pip=False, symlinks=True).create(place)
+        (site,) = place.glob("lib/python*/site-packages")
+        for name, source in modules.items():
+            (site / f"{name}.py").write_text(source, encoding="utf-8")
+        return place / "bin" / "python"
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host on which nothing else happens, so that no trial is repeated for what the machine does."""
+    clock = itertools.count()
+    for module in (trials_module, pairs_module):
+        monkeypatch.setattr(module, "read_host", lambda: HostSample(at_s=next(clock)))

@@ -9,7 +9,7 @@ import pytest
 
 from gate.errors import UsageError
 from gate.lab.resume import carry_over
-from gate.records import Case, CaseFailure, Environment, FailureKind, Provenance, Run, Trial
+from gate.records import BaseArm, Case, CaseFailure, Environment, FailureKind, Provenance, Run, Trial
 
 CASE = Case(id="a/x", model="a", definition="1")
 ENVIRONMENT = Environment(
@@ -35,7 +35,9 @@ FRESH = Run(
     trials_planned=2,
     toolchain_s=10.0,
     wall_s=10.0,
+    sampling={"super_blocks": 15, "block_s": 0.01},
 )
+BASE = BaseArm(label="main", environment=ENVIRONMENT, provenance=Provenance(commit="b" * 40), cases=(CASE,))
 PREVIOUS = replace(
     FRESH,
     provenance=Provenance(commit="c" * 40, created="2026-11-21T08:00:00Z"),
@@ -71,13 +73,45 @@ def test_takes_trials_and_time_but_no_failures() -> None:
             lambda run: replace(run, provenance=Provenance(commit="d" * 40)),
             "commit dddddddddd -> cccccccccc",
         ),
+        (
+            lambda run: replace(run, sampling={"super_blocks": 15, "block_s": 0.02}),
+            "sampling.block_s 0.02 -> 0.01",
+        ),
     ],
 )
 def test_refuses_another_run(change: Callable[[Run], Run], words: str) -> None:
-    """Other cases, definitions, environments or commits are refused by name."""
+    """Other cases, definitions, environments, commits or sampling settings are refused by name."""
     with pytest.raises(UsageError) as caught:
         carry_over(FRESH, change(PREVIOUS))
     assert f"the saved run cannot be continued: {words}" == caught.value.what
+
+
+def test_unknown_sampling_is_no_difference() -> None:
+    """A run that was saved before runs kept their sampling can be continued."""
+    assert carry_over(FRESH, replace(PREVIOUS, sampling={})).trials == PREVIOUS.trials
+
+
+@pytest.mark.parametrize(
+    ("base", "words"),
+    [
+        (replace(BASE, provenance=Provenance(commit="a" * 40)), "base commit aaaaaaaaaa -> bbbbbbbbbb"),
+        (
+            replace(BASE, environment=replace(ENVIRONMENT, torch="2.12.0")),
+            "base: torch 2.12.0 -> 2.13.0",
+        ),
+    ],
+)
+def test_refuses_another_base(base: BaseArm, words: str) -> None:
+    """Pairs with another commit, or another stack, as the base are not continued."""
+    with pytest.raises(UsageError) as caught:
+        carry_over(replace(FRESH, base=BASE), replace(PREVIOUS, base=base))
+    assert f"the saved run cannot be continued: {words}" == caught.value.what
+
+
+def test_base_that_one_of_the_two_lacks() -> None:
+    """A run that had not come to its pairs, or has come to them, is the same run."""
+    assert carry_over(replace(FRESH, base=BASE), PREVIOUS).base == BASE
+    assert carry_over(FRESH, replace(PREVIOUS, base=BASE)).base is None
 
 
 def test_names_three_differences() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import tempfile
@@ -15,6 +16,8 @@ import pytest
 
 from gate.errors import InterruptedRunError, MachineError, UsageError
 from gate.lab import lock as lock_module
+from gate.lab import scratch as scratch_module
+from gate.lab import trials as trials_module
 from gate.lab.events import (
     CaseFailed,
     Event,
@@ -25,7 +28,9 @@ from gate.lab.events import (
     TrialSkipped,
     TrialStarted,
 )
+from gate.lab.fitness import HostSample
 from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
+from gate.lab.schedule import compute_trial_s
 from gate.lab.trials import LabSettings
 from gate.records import Arm, Case, FailureKind, Run
 
@@ -197,6 +202,30 @@ def test_resume_elsewhere_is_refused(
     assert workshop.saved == []
 
 
+def test_resume_with_other_sampling_is_refused(workshop: Workshop, make_case: MakeCase) -> None:
+    """Trials that sampled otherwise are not mixed with new ones."""
+    first = workshop.run(make_case())
+    sampling = replace(workshop.settings.sampling, block_s=0.5)
+    workshop.settings = replace(workshop.settings, sampling=sampling)
+    with pytest.raises(UsageError, match=r"sampling\.block_s 0\.01 -> 0\.5"):
+        workshop.run(make_case(), previous=first)
+
+
+def test_temporary_directory_with_a_blank(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers get a scratch directory whose path a compiler can take, and a note says where it is."""
+    awkward, usual = tmp_path / "temporary" / "with blank", tmp_path / "usual"
+    awkward.mkdir()
+    usual.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(awkward))
+    monkeypatch.setattr(scratch_module, "_USUAL_PLACES", (str(usual),))
+    with workshop.open() as lab:
+        assert lab.bench.scratch.parent == usual
+    notes = [event.sentence for event in workshop.events if isinstance(event, Noted)]
+    assert f"scratch is in {usual}: compilers stumble over the path {str(awkward)!r}" in notes
+
+
 def test_extra_trials_go_to_the_suspects(workshop: Workshop, make_case: MakeCase) -> None:
     """Suspects get trials up to the limit, others and failed cases none."""
     cases = (make_case(name="a"), make_case(name="b"), make_case("segfault", name="c"), make_case(name="d"))
@@ -257,3 +286,55 @@ def test_variables_that_workers_do_not_get_are_noted(
         pass
     notes = [event.sentence for event in workshop.events if isinstance(event, Noted)]
     assert any("TORCH_LOGS" in note for note in notes)
+
+
+def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
+    """Let other programs keep both cores busy during some attempts at a trial, in their order."""
+    looks = itertools.count()
+
+    def look() -> HostSample:
+        number = next(looks)
+        busy = sum(attempts[: (number + 1) // 2])
+        return HostSample(at_s=float(number), cores=2, busy_s=2.0 * busy)
+
+    monkeypatch.setattr(trials_module, "read_host", look)
+
+
+def test_a_disturbed_trial_is_repeated(
+    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt was disturbed, the second was not: it alone is kept, and it is told why."""
+    crowd_host(monkeypatch, True, False)
+    run = workshop.run(make_case(name="a"))
+    (trial,) = run.trials
+    assert (trial.index, trial.conditions.repeated, trial.conditions.disturbances) == (1, True, ())
+    notes = [event.sentence for event in workshop.events if isinstance(event, Noted)]
+    assert any(
+        note.endswith("trial 1 is repeated: other programs kept 2.0 of 2 cores busy") for note in notes
+    )
+
+
+def test_a_host_that_stays_unfit_is_told(
+    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No trial is repeated twice, and repeats end with a quarter of the plan: here with one of three."""
+    crowd_host(monkeypatch, *[True] * 4)
+    run = workshop.run(make_case(name="a"), trials=3)
+    assert [trial.conditions.repeated for trial in run.trials] == [True, False, False]
+    told = {phrase for trial in run.trials for phrase in trial.conditions.disturbances}
+    assert told == {"other programs kept 2.0 of 2 cores busy"}
+
+
+def test_no_repeat_beyond_the_budget(
+    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An extra trial that was disturbed is kept as it is when the time is up."""
+    case = make_case(name="a")
+    with workshop.open() as lab:
+        run = run_plan(lab, make_run(lab, (case,), "all", 1), workshop.saved.append)
+        crowd_host(monkeypatch, True, True)
+        # Enough for the trial itself, by what the first took, and not for another after it.
+        budget = Budget(max_trials=2, wall_s=run.wall_s + 1.5 * compute_trial_s(run.trials[0]))
+        run = extend_run(lab, run, {case.id}, budget, workshop.saved.append)
+    assert [trial.conditions.repeated for trial in run.trials] == [False, False]
+    assert run.trials[1].conditions.disturbances != ()

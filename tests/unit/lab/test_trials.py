@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,19 @@ def test_benchmark_file_is_the_cold_ones(bench: Bench, make_case: MakeCase) -> N
     run_trial(bench, make_case(), 1)
     found = [str(path.relative_to(bench.settings.out)) for path in bench.settings.out.rglob("*.json")]
     assert found == ["benchmark/actor/inference-float32-smoke-default-1.json"]
+
+
+def test_worker_is_told_of_its_arm(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request names the arm's checkout and the gate's process; the arm's variables win."""
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    variables = {"PYTHONPATH": "/source:/mine", "COMPILE_GATE_PACKAGES": "/packages"}
+    arm = replace(bench.arm, checkout="/scratch/base", origin="/project", variables=variables)
+    job = make_job(replace(bench, arm=arm), WorkerRole.COLD, make_case(), 1)
+    assert ("/scratch/base", "/project") == (job.request.checkout, job.request.origin)
+    assert os.getpid() == job.request.parent
+    assert variables.items() <= job.environment.items()
 
 
 COLD_SAMPLES = {

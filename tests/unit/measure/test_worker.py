@@ -30,6 +30,7 @@ def test_registry_model_is_shielded(tmp_path: Path) -> None:
     """No settings, conftest or plugin of the project reach a registry model's trial."""
     arguments = make_arguments(make_request(tmp_path, FACTORY), FACTORY, "request.json")
     assert "--noconftest" in arguments
+    assert "--import-mode=importlib" in arguments  # else pytest changes sys.path
     assert Path(arguments[arguments.index("-c") + 1]).is_file()
     assert arguments[-1].endswith("test_models.py")
 

@@ -1,0 +1,41 @@
+"""The modes that end in a run, or in what is to be run: plan, measure and refresh."""
+
+from __future__ import annotations
+
+from gate.action.commands import make_measure_arguments, make_plan_arguments
+from gate.action.results import describe_run
+from gate.action.rules import hold_rules
+from gate.action.step import Step, read_command, run_measured
+from gate.action.verdicts import clear_results, load_configured
+from gate.codec import load_run
+from gate.errors import ExitCode
+from gate.github.job import write_outputs
+
+
+def run_plan(step: Step) -> int:
+    """Divide the selection over machines by the base commit's registry: the output is a matrix."""
+    with hold_rules(step) as rules:
+        code, printed = read_command(step, make_plan_arguments(step.inputs, rules))
+    if code == ExitCode.PASS:
+        write_outputs(step.environ, {"matrix": printed.strip()})
+    return code
+
+
+def run_measure(step: Step) -> int:
+    """Measure a shard by the base commit's registry, and judge nothing."""
+    with hold_rules(step) as rules:
+        return _measure(step, rules.config)
+
+
+def run_refresh(step: Step) -> int:
+    """Measure the checked-out commit as often as a baseline wants."""
+    trials = load_configured(step.inputs.config).refresh_trials
+    return _measure(step, step.inputs.config, trials)
+
+
+def _measure(step: Step, config: str, trials: int = 0) -> int:
+    path = clear_results(load_configured(config))["run.json"]
+    code = run_measured(step, make_measure_arguments(step.inputs, config, trials))
+    if path.exists():
+        write_outputs(step.environ, describe_run(load_run(path)) | {"result-path": str(path)})
+    return code

@@ -1,0 +1,88 @@
+"""The arguments of the commands that a workflow calls; imports nothing heavy."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+COMMENTS = ("always", "on-change", "on-failure", "never")
+FAIL_ON = ("inconclusive", "regression", "never")
+
+
+def add_authorize(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``authorize``."""
+    del parser  # all that it needs is in the event
+
+
+def add_propose(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``propose``."""
+    parser.add_argument("--baselines", metavar="DIR", help="directory of baselines (default: baselines)")
+    parser.add_argument(
+        "--run", dest="run_file", metavar="FILE", help="the run.json to record (default: of the artifact)"
+    )
+    parser.add_argument("--run-id", type=int, metavar="N", help="the workflow run that left the artifact")
+    parser.add_argument("--artifact-name", metavar="NAME", default="compile-gate")
+    parser.add_argument("--head-sha", required=True, metavar="SHA", help="the commit that was measured")
+    parser.add_argument("--head-ref", required=True, metavar="BRANCH", help="what the baselines are for")
+    parser.add_argument("--pr-number", type=int, metavar="N", help="the pull request that asked for it")
+    parser.add_argument("--reason", default="", metavar="R", help="why metrics moved the wrong way")
+
+
+def add_publish(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``publish``."""
+    parser.add_argument(
+        "--run-id", type=int, required=True, metavar="N", help="the finished run whose verdict is told"
+    )
+    parser.add_argument(
+        "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
+    )
+    parser.add_argument(
+        "--comment",
+        choices=COMMENTS,
+        default="on-change",
+        help="when a first comment is written (default: on-change); one that exists is kept up to date",
+    )
+    parser.add_argument(
+        "--comment-key", type=parse_key, default="default", metavar="KEY", help="one comment for each key"
+    )
+    parser.add_argument(
+        "--comment-author", default="", metavar="LOGIN", help="whom the token writes as, for an app's token"
+    )
+    parser.add_argument(
+        "--status", default="compile-gate", metavar="CONTEXT", help="commit status to set; empty sets none"
+    )
+    parser.add_argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
+
+
+def add_publish_upgrade(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``publish-upgrade``."""
+    parser.add_argument("--run-id", type=int, required=True, metavar="N", help="the run that measured")
+    parser.add_argument(
+        "--conclusion",
+        choices=("success", "failure", "cancelled", "skipped"),
+        default="",
+        help="how the job that measured ended, while its run goes on",
+    )
+    parser.add_argument(
+        "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
+    )
+    parser.add_argument(
+        "--issue",
+        choices=COMMENTS,
+        default="on-change",
+        help="when there is to be an open issue (default: on-change); one that exists is kept up to date",
+    )
+    parser.add_argument(
+        "--key", type=parse_key, default="default", metavar="KEY", help="one issue for each environment"
+    )
+    parser.add_argument(
+        "--author", default="", metavar="LOGIN", help="whom the token writes as, for an app's token"
+    )
+    parser.add_argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
+
+
+def parse_key(text: str) -> str:
+    """Parse a comment's key, which stands in the comment's first line."""
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", text):
+        raise argparse.ArgumentTypeError("at most 40 letters, digits, _, . and -")
+    return text

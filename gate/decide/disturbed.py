@@ -1,0 +1,100 @@
+"""Trials that were measured while the host was not fit: set aside, or believed less.
+
+The lab says which they are, by what it saw of the host and never by what the trial measured. Pairs are
+left alone: both arms of one are disturbed alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from gate.decide.evidence import CANDIDATE_ARM
+from gate.decide.wording import REASONS
+from gate.metrics import SPECS, Scope
+from gate.records import Comparison, Pairing, Reason, Run, Status, Trial
+
+_MAX_NAMED = 3  # disturbances or cases spelled out in a sentence; the rest is counted
+
+
+def set_aside_disturbed(run: Run) -> Run:
+    """Take the host metrics from disturbed trials of every case that has undisturbed ones.
+
+    What does not depend on the host, like counters and drift, stays.
+    """
+    calm = {trial.case_id for trial in run.trials if _is_screened(trial) and not _is_disturbed(trial)}
+    if all(not _is_disturbed(trial) for trial in run.trials):
+        return run
+    return replace(
+        run,
+        trials=tuple(
+            _keep_stack_metrics(trial)
+            if _is_screened(trial) and _is_disturbed(trial) and trial.case_id in calm
+            else trial
+            for trial in run.trials
+        ),
+    )
+
+
+def doubt_disturbed(comparisons: Iterable[Comparison], run: Run) -> tuple[Comparison, ...]:
+    """Turn a regression of a host metric that only disturbed trials saw into INCONCLUSIVE."""
+    disturbed = _list_disturbances(run)
+    return tuple(_doubt(comparison, disturbed) for comparison in comparisons)
+
+
+def note_disturbed(run: Run) -> tuple[str, ...]:
+    """A note on the trials that were measured on an unfit host, with what disturbed most of them."""
+    screened = [trial for trial in run.trials if _is_screened(trial)]
+    disturbed = [trial for trial in screened if _is_disturbed(trial)]
+    if not disturbed:
+        return ()
+    phrases = dict.fromkeys(phrase for trial in disturbed for phrase in trial.conditions.disturbances)
+    told = _name_some(tuple(phrases))
+    return (f"{len(disturbed)} of {len(screened)} trials were measured on an unfit host: {told}.",)
+
+
+def _list_disturbances(run: Run) -> Mapping[str, tuple[str, ...]]:
+    """What disturbed the cases that have disturbed trials only, by case id."""
+    trials: dict[str, list[Trial]] = {}
+    for trial in run.trials:
+        if _is_screened(trial):
+            trials.setdefault(trial.case_id, []).append(trial)
+    return {
+        case_id: tuple(dict.fromkeys(phrase for one in found for phrase in one.conditions.disturbances))
+        for case_id, found in trials.items()
+        if all(map(_is_disturbed, found))
+    }
+
+
+def _doubt(comparison: Comparison, disturbed: Mapping[str, tuple[str, ...]]) -> Comparison:
+    beside = comparison.pairs > 0
+    host = SPECS[comparison.metric].scope is Scope.HOST
+    if comparison.status is not Status.REGRESSED or beside or not host or comparison.case_id not in disturbed:
+        return comparison
+    told = f"But {REASONS[Reason.DISTURBED]}: {_name_some(disturbed[comparison.case_id])}."
+    return replace(
+        comparison,
+        status=Status.INCONCLUSIVE,
+        reason=Reason.DISTURBED,
+        sentence=f"{comparison.sentence} {told}",
+    )
+
+
+def _is_screened(trial: Trial) -> bool:
+    return trial.arm == CANDIDATE_ARM and trial.pairing is Pairing.ALONE
+
+
+def _is_disturbed(trial: Trial) -> bool:
+    return bool(trial.conditions.disturbances)
+
+
+def _keep_stack_metrics(trial: Trial) -> Trial:
+    kept = {
+        metric: values for metric, values in trial.samples.items() if SPECS[metric].scope is not Scope.HOST
+    }
+    return replace(trial, samples=kept)
+
+
+def _name_some(phrases: tuple[str, ...]) -> str:
+    more = f" and {len(phrases) - _MAX_NAMED} more" if len(phrases) > _MAX_NAMED else ""
+    return f"{', '.join(phrases[:_MAX_NAMED])}{more}"

@@ -1,0 +1,204 @@
+"""The issue's life: found by marker and author, newest run wins, closed and opened, one after every race."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from fake.clock import FakeClock
+from fake.faults import NO_RIGHT, Fault
+from fake.issue_routes import add_issue, list_issues
+from fake.server import TOKEN, FakeGitHub
+from records import SHA
+
+from gate.github.body import Marker, render_marker
+from gate.github.client import GitHubClient, Patience
+from gate.github.comment import DEFAULT_AUTHOR
+from gate.github.errors import DeniedError, UncertainWriteError
+from gate.github.issue import IssueAction, IssueBoard, IssueWish, WrittenIssue
+
+APP = "our-app[bot]"
+Told = list[tuple[str, str, str | None]]
+
+
+def make_wish(run_id: int = 100, key: str = "h200", **more: object) -> IssueWish:
+    marker = Marker(key=key, run_id=run_id, attempt=1, head_sha=SHA)
+    body = f"{render_marker(marker)}\ntext of run {run_id}"
+    return IssueWish(repository="octo-org/models", title="An upgrade", marker=marker, body=body, **more)
+
+
+def write(client: GitHubClient, wish: IssueWish) -> WrittenIssue:
+    return IssueBoard(client, DEFAULT_AUTHOR).write(wish)
+
+
+def list_told(github: FakeGitHub) -> Told:
+    """Last line, state and reason of each issue, oldest first."""
+    issues = (issue for _, issue in sorted(list_issues(github.state).items()))
+    return [(one["body"].splitlines()[-1], one["state"], one.get("state_reason")) for one in issues]
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_a_life(github: FakeGitHub, client: GitHubClient) -> None:
+    """Created on the first trouble, updated, closed when it is over, opened again: always the same issue."""
+    quiet = write(client, make_wish(99, is_wanted=False))
+    created = write(client, make_wish(100))
+    updated = write(client, make_wish(101))
+    closed = write(client, make_wish(102, is_wanted=False))
+    passed = write(client, make_wish(103, is_wanted=False))
+    reopened = write(client, make_wish(104))
+
+    assert quiet == WrittenIssue(action=IssueAction.NOT_WANTED)
+    actions = [one.action for one in (created, updated, closed, passed, reopened)]
+    assert actions == [
+        IssueAction.CREATED,
+        IssueAction.UPDATED,
+        IssueAction.CLOSED,
+        IssueAction.UPDATED,
+        IssueAction.REOPENED,
+    ]
+    assert len({one.url for one in (created, updated, closed, passed, reopened)}) == 1
+    assert list_told(github) == [("text of run 104", "open", "reopened")]
+
+
+def test_what_passed_is_said_where_it_is_closed(github: FakeGitHub, client: GitHubClient) -> None:
+    """The closed issue holds the text of the run that passed."""
+    write(client, make_wish(100))
+    write(client, make_wish(101, is_wanted=False))
+
+    assert list_told(github) == [("text of run 101", "closed", "completed")]
+
+
+def test_somebody_who_has_had_enough_is_heard(github: FakeGitHub, client: GitHubClient) -> None:
+    """Closed as not planned it stays closed, up to date; opened by a person it is open again."""
+    write(client, make_wish(100))
+    (issue,) = list_issues(github.state).values()
+    issue |= {"state": "closed", "state_reason": "not_planned"}
+
+    assert write(client, make_wish(101)).action is IssueAction.MUTED
+    assert list_told(github) == [("text of run 101", "closed", "not_planned")]
+    issue |= {"state": "open", "state_reason": "reopened"}
+    assert write(client, make_wish(102)).action is IssueAction.UPDATED
+    assert list_told(github) == [("text of run 102", "open", "reopened")]
+
+
+def test_one_issue_a_key(github: FakeGitHub, client: GitHubClient) -> None:
+    """Two environments have two issues, and neither touches the other's."""
+    write(client, make_wish(100, key="h200"))
+    write(client, make_wish(100, key="cpu"))
+    write(client, make_wish(101, key="cpu"))
+
+    assert [told for told, _, _ in list_told(github)] == ["text of run 100", "text of run 101"]
+
+
+def test_same_again(github: FakeGitHub, client: GitHubClient) -> None:
+    """The same text is not written twice, even where GitHub changed its line ends."""
+    add_issue(github.state, {"body": make_wish().body.replace("\n", "\r\n") + "\r\n"}, DEFAULT_AUTHOR)
+
+    assert write(client, make_wish()).action is IssueAction.UNCHANGED
+    assert github.list_writes() == []
+
+
+def test_newer_run(github: FakeGitHub, client: GitHubClient) -> None:
+    """An issue that tells of a newer run is left alone, also when there is nothing to tell."""
+    add_issue(github.state, {"body": make_wish(101).body}, DEFAULT_AUTHOR)
+
+    assert write(client, make_wish(100)).action is IssueAction.NEWER
+    assert write(client, make_wish(100, is_wanted=False)).action is IssueAction.NEWER
+    assert github.list_writes() == []
+
+
+def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:
+    """A marker in somebody else's issue, in a pull request or in a quote is not ours."""
+    marked = make_wish(900).body
+    add_issue(github.state, {"body": marked}, "octocat")
+    example = {"url": "https://x", "html_url": "https://x", "diff_url": "https://x", "patch_url": "https://x"}
+    add_issue(github.state, {"body": marked, "pull_request": example}, DEFAULT_AUTHOR)
+    add_issue(github.state, {"body": f"> {marked}"}, DEFAULT_AUTHOR)
+
+    assert write(client, make_wish(100)).action is IssueAction.CREATED
+    assert len(list_issues(github.state)) == 4
+
+
+@pytest.mark.parametrize("others", [99, 100, 250])
+def test_among_others(github: FakeGitHub, client: GitHubClient, others: int) -> None:
+    """The own issue is found on any page of the author's issues."""
+    write(client, make_wish(100))
+    for index in range(others):
+        add_issue(github.state, {"body": f"issue {index}"}, DEFAULT_AUTHOR)
+
+    assert write(client, make_wish(101)).action is IssueAction.UPDATED
+    assert client.request_count <= 8
+
+
+def test_the_list_is_bounded(github: FakeGitHub, client: GitHubClient) -> None:
+    """Of an author with thousands of issues the thousand touched last are looked at: ten requests."""
+    for index in range(1200):
+        add_issue(github.state, {"body": f"issue {index}"}, DEFAULT_AUTHOR)
+
+    assert write(client, make_wish(100, is_wanted=False)).action is IssueAction.NOT_WANTED
+    assert client.request_count == 10
+
+
+def test_an_app_writes_under_its_own_name(github: FakeGitHub, client: GitHubClient) -> None:
+    """Where the token turns out to be an app's, the app's older issue is kept."""
+    github.state.author = APP
+    add_issue(github.state, {"body": make_wish(99).body}, APP)
+
+    write(client, make_wish(100))
+
+    assert [(told, state) for told, state, _ in list_told(github)] == [
+        ("text of run 100", "open"),
+        (f"Continued in #{min(list_issues(github.state))}.", "closed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault(applied=True), Fault(status=502, applied=True), Fault(), Fault(status=502)]
+)
+def test_a_lost_answer_makes_no_second_issue(github: FakeGitHub, client: GitHubClient, fault: Fault) -> None:
+    """Whether the lost request had taken effect or not, there is one issue afterwards."""
+    github.fail("POST", "/issues$", fault)
+
+    write(client, make_wish(100))
+
+    assert list_told(github) == [("text of run 100", "open", None)]
+
+
+def test_two_lost_answers_are_trouble(github: FakeGitHub, client: GitHubClient) -> None:
+    """Then nobody knows, and a third try could double it."""
+    github.fail("POST", "/issues$", Fault(times=2))
+
+    with pytest.raises(UncertainWriteError):
+        write(client, make_wish(100))
+
+
+def test_without_the_right_nothing_is_tried_twice(github: FakeGitHub, client: GitHubClient) -> None:
+    """A job without ``issues: write`` gets GitHub's own words."""
+    github.fail("POST", "/issues$", Fault(status=403, message=NO_RIGHT))
+
+    with pytest.raises(DeniedError, match=NO_RIGHT):
+        write(client, make_wish(100))
+    assert len(github.list_writes()) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_race_leaves_one_open_issue_of_the_newest_run(github: FakeGitHub, seed: int) -> None:
+    """Two publishers at once, by a schedule and by hand: one is kept, the other is closed."""
+    runs = [100, 101] if seed % 2 else [101, 100]
+    barrier = threading.Barrier(2, timeout=5)
+    github.call_before("POST", "/issues$", barrier.wait)
+
+    def publish(run_id: int) -> None:
+        patience = Patience(clock=FakeClock(), exchange_s=10.0)
+        write(GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience), make_wish(run_id))
+
+    threads = [threading.Thread(target=publish, args=(run_id,)) for run_id in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    told = list_told(github)
+    assert [state for _, state, _ in told] == ["open", "closed"]
+    assert told[0][0] == "text of run 101"
+    assert told[1][0].startswith("Continued in #")

@@ -1,0 +1,368 @@
+"""Publishing an upgrade end to end against the fake GitHub: what the issue says, and what it never does."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake.clock import FakeClock
+from fake.faults import NO_RIGHT, Fault, html
+from fake.issue_routes import add_issue, list_issues
+from fake.server import TOKEN, FakeGitHub
+from hostile_archives import ARCHIVES, MARKS
+from records import (
+    CASES,
+    ENVIRONMENT,
+    ENVIRONMENT_ID,
+    RUN,
+    SHA,
+    make_archive,
+    make_base,
+    make_comparison,
+    make_unchanged,
+    make_verdict,
+)
+
+from gate.cli import main
+from gate.decide.outcome import FailOn
+from gate.errors import UsageError
+from gate.github.artifact import Refusal
+from gate.github.body import MAX_BODY_BYTES, Finding, make_marker, render_body
+from gate.github.client import GitHubClient
+from gate.github.comment import DEFAULT_AUTHOR
+from gate.github.events import Event
+from gate.github.publish import CommentWhen, Context, Publication
+from gate.github.upgrade import UpgradeSettings, list_upgrade_steps, make_upgrade_finding, publish_upgrade
+from gate.records import Case, Comparison, Metric, Reason, Status, Verdict
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "issue"
+NEW_STACK = replace(ENVIRONMENT, torch="2.14.0+cu130", device_uuid="GPU-2")
+UPGRADED = replace(RUN, event="schedule", head_branch="main", conclusion="success")
+
+
+def pair(
+    case: Case, metric: Metric, status: Status, values: tuple[float, float] = (0.01, 0.01)
+) -> Comparison:
+    """A comparison that five pairs decided."""
+    reason = {Status.UNCHANGED: Reason.ACQUITTED, Status.INCONCLUSIVE: Reason.UNSETTLED}
+    row = make_comparison(case, metric, status, reason.get(status, Reason.CONFIRMED), values)
+    return replace(row, pairs=5)
+
+
+def make_upgrade(*rows: Comparison, **more: object) -> Verdict:
+    """A verdict of the old stack, which the base commit has baselines of, against a new one."""
+    quiet = [
+        replace(row, pairs=5, reason=Reason.ACQUITTED)
+        for case in CASES
+        for row in make_unchanged(case)
+        if all((row.case_id, row.metric) != (one.case_id, one.metric) for one in rows)
+    ]
+    stacks = {"environment": NEW_STACK, "baseline_environments": (ENVIRONMENT_ID,)}
+    return make_verdict(*rows, *quiet, **{**stacks, **more})
+
+
+def make_worse(**more: object) -> Verdict:
+    return make_upgrade(
+        pair(CASES[0], Metric.COMPILED_LATENCY, Status.REGRESSED, (0.010, 0.013)),
+        pair(CASES[1], Metric.COMPILED_LATENCY, Status.IMPROVED, (0.010, 0.008)),
+        pair(CASES[0], Metric.GRAPH_BREAKS, Status.REGRESSED, (0, 1)),
+        **more,
+    )
+
+
+def make_findings() -> dict[str, Finding]:
+    """Every situation that a reader can meet, by name."""
+    verdicts = {
+        "worse": make_worse(),
+        "better": make_upgrade(pair(CASES[1], Metric.COMPILED_LATENCY, Status.IMPROVED, (0.010, 0.008))),
+        "unsettled": make_upgrade(
+            pair(CASES[2], Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, (0.01, 0.0104))
+        ),
+        "same_stack": make_upgrade(environment=ENVIRONMENT),
+    }
+    findings = {name: make_upgrade_finding(one, make_base(), UPGRADED) for name, one in verdicts.items()}
+    findings["no_result"] = Finding(run=replace(UPGRADED, conclusion="failure"), refusal=Refusal.NO_ARTIFACT)
+    return findings
+
+
+@pytest.mark.parametrize("name", sorted(make_findings()))
+def test_golden(name: str) -> None:
+    """Each situation's issue reads as its golden file (GATE_WRITE_GOLDEN=1 writes them anew)."""
+    actual = render_body(make_marker("h200", UPGRADED), make_findings()[name])
+    path = GOLDEN / f"{name}.md"
+    if os.environ.get("GATE_WRITE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(actual, encoding="utf-8")
+    assert actual == path.read_text(encoding="utf-8")
+
+
+def test_nothing_of_the_artifact_is_told() -> None:
+    """Texts of whoever measured are in no issue."""
+    for finding in make_findings().values():
+        body = render_body(make_marker("default", UPGRADED), finding)
+        assert "whoever measured" not in body
+        assert "Mallory" not in body
+
+
+def test_only_release_numbers_are_told_of_the_stacks() -> None:
+    """An environment that names itself @all is told as none; so is a base that the repository lacks."""
+    hostile = make_worse(
+        environment=replace(NEW_STACK, torch="2.14@all"), baseline_environments=("x-torch9.9@all",)
+    )
+
+    body = render_body(make_marker("k", UPGRADED), make_upgrade_finding(hostile, make_base(), UPGRADED))
+
+    assert "@" not in body
+    assert "From torch 9.9 to 2.14: 3 cases" in body
+
+
+def test_levels() -> None:
+    """An upgrade of thousands of cases that all got worse fits: failing cases, then counts and a link."""
+    cases = tuple(Case(id=f"model_{index:04}/test", model=f"model_{index:04}") for index in range(2000))
+    rows = (pair(case, Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02)) for case in cases)
+    verdict = make_verdict(*rows, cases=cases, environment=NEW_STACK)
+    finding = make_upgrade_finding(verdict, make_base(cases), UPGRADED)
+
+    body = render_body(make_marker("default", UPGRADED), finding)
+
+    assert len(body.encode()) <= MAX_BODY_BYTES
+    assert "From torch 2.13.0 to 2.14.0: 2,000 cases of 2,000 models compared side by side." in body
+    assert "too long" in render_body(make_marker("default", UPGRADED), finding, 1000)
+
+
+def test_steps_name_a_few_cases() -> None:
+    """The command can be copied, however many cases got worse."""
+    cases = tuple(Case(id=f"m{index}/t", model=f"m{index}") for index in range(9))
+    rows = (pair(case, Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02)) for case in cases)
+
+    steps = list_upgrade_steps(make_verdict(*rows, cases=cases))
+
+    assert steps[-1].endswith("--select 'm0/t,m1/t,m2/t,m3/t,m4/t,m5/t'")
+
+
+@pytest.fixture
+def context(github: FakeGitHub, client: GitHubClient) -> Context:
+    """A run of the default branch that is still going on, as it is for a job of its own."""
+    run = github.state.add_run(RUN.id, SHA, branch="main", event="schedule")
+    run |= {"status": "in_progress", "conclusion": None}
+    return Context(
+        client=client,
+        repository="octo-org/models",
+        event=Event(name="schedule", payload={"schedule": "17 2 * * *"}),
+        author=DEFAULT_AUTHOR,
+        base=make_base(),
+    )
+
+
+def publish_verdict(github: FakeGitHub, context: Context, verdict: Verdict, **more: object) -> Publication:
+    """Let the run leave a verdict, and publish it."""
+    github.state.artifacts.clear()
+    github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
+    settings = {"run_id": RUN.id, "conclusion": "success", "key": "h200", **more}
+    return publish_upgrade(context, UpgradeSettings(**settings))
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_an_upgrade_that_got_worse(github: FakeGitHub, context: Context, clock: FakeClock) -> None:
+    """An issue with the paragraph on top, outputs, a summary and annotations, in few requests."""
+    published = publish_verdict(github, context, make_worse())
+
+    (issue,) = list_issues(github.state).values()
+    assert (issue["title"], issue["state"]) == ("compile-gate: upgrade of the stack (h200)", "open")
+    first, second = issue["body"].splitlines()[:2]
+    assert first == f"<!-- compile-gate key=h200 run=100 attempt=1 head={SHA} -->"
+    assert second.startswith("From torch 2.13.0 to 2.14.0: 3 cases of 3 models compared side by side.")
+    assert published.outputs == {
+        "verdict": "REGRESSION",
+        "regressions": 2,
+        "improvements": 1,
+        "inconclusive": 0,
+        "cases": 3,
+        "environment-id": "",
+        "head-sha": SHA,
+        "issue-url": issue["html_url"],
+    }
+    assert "Issue of h200: created." in published.summary
+    assert published.lines[0].startswith("::error title=compile-gate::REGRESSION: 2 regressed")
+    assert published.troubles == ()
+    assert context.client.request_count <= 8
+    assert clock.slept == []
+    assert TOKEN not in str(published)
+
+
+def test_a_pass_is_quiet_and_closes_what_was_open(github: FakeGitHub, context: Context) -> None:
+    """A first PASS opens nothing; after trouble it is said, and the issue is closed."""
+    publish_verdict(github, context, make_upgrade())
+    assert list_issues(github.state) == {}
+    add_issue(
+        github.state,
+        {"body": f"<!-- compile-gate key=h200 run=9 attempt=1 head={SHA} -->\nold"},
+        DEFAULT_AUTHOR,
+    )
+
+    published = publish_verdict(github, context, make_upgrade())
+
+    (issue,) = list_issues(github.state).values()
+    assert issue["state"] == "closed"
+    assert "PASS: Nothing regressed" in issue["body"]
+    assert "Issue of h200: closed" in published.summary
+
+
+@pytest.mark.parametrize(
+    ("when", "verdict", "is_open"),
+    [
+        (CommentWhen.ALWAYS, make_upgrade(), True),
+        (CommentWhen.ON_CHANGE, make_upgrade(), False),
+        (CommentWhen.ON_CHANGE, make_worse(), True),
+        (CommentWhen.ON_FAILURE, make_worse(), True),
+        (CommentWhen.NEVER, make_worse(), False),
+    ],
+)
+def test_when(
+    github: FakeGitHub, context: Context, when: CommentWhen, verdict: Verdict, is_open: bool
+) -> None:
+    """The setting says when there is to be an open issue."""
+    publish_verdict(github, context, verdict, issue=when)
+
+    assert bool(list_issues(github.state)) is is_open
+
+
+def test_a_lenient_rule_is_a_warning(github: FakeGitHub, context: Context) -> None:
+    """With fail-on never a regression is no error on the run's page."""
+    published = publish_verdict(github, context, make_worse(), fail_on=FailOn.NEVER)
+
+    assert [line.partition(" ")[0] for line in published.lines] == ["::warning"] * 3
+
+
+@pytest.mark.parametrize("name", ["unknown key", "deep", "case twice", "no JSON", "zip slip"])
+def test_hostile_artifacts(github: FakeGitHub, context: Context, name: str) -> None:
+    """Read as a pull request's is, on which the whole corpus is tried: nothing of it is told."""
+    github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())
+
+    published = publish_upgrade(context, UpgradeSettings(run_id=RUN.id, conclusion="success"))
+
+    told = str(published) + "".join(issue["body"] for issue in list_issues(github.state).values())
+    assert [mark for mark in MARKS if mark in told] == []
+    assert published.outputs["verdict"] == "INCOMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "told"), [("success", "worse by"), ("failure", "there is no verdict")]
+)
+def test_an_earlier_attempts_result_counts_only_where_its_job_succeeded(
+    github: FakeGitHub, context: Context, conclusion: str, told: str
+) -> None:
+    """When only the report is run again the measurement stands; when measuring failed anew it does not."""
+    github.state.runs[RUN.id] |= {"run_attempt": 2, "run_started_at": "2027-01-01T00:00:00Z"}
+
+    publish_verdict(github, context, make_worse(), conclusion=conclusion)
+
+    (issue,) = list_issues(github.state).values()
+    assert told in issue["body"]
+
+
+@pytest.mark.parametrize("more", [{"event": "pull_request"}, {"owner": "mallory"}])
+def test_a_pull_requests_run_is_no_upgrade(
+    github: FakeGitHub, context: Context, more: dict[str, str]
+) -> None:
+    """A fork's run, whatever it calls itself, cannot write the repository's issue."""
+    github.state.add_run(RUN.id, SHA, **more)
+
+    with pytest.raises(UsageError, match="measured a pull request"):
+        publish_verdict(github, context, make_worse())
+    assert github.list_writes() == []
+
+
+FAULTS: dict[str, Callable[[], Fault]] = {
+    "403 rights": lambda: Fault(status=403, message=NO_RIGHT),
+    "404": lambda: Fault(status=404, message="Not Found"),
+    "410": lambda: Fault(status=410, message="Issues are disabled for this repo"),
+    "422": lambda: Fault(status=422, message="Validation Failed"),
+    "502 HTML": lambda: html(502),
+    "reset": Fault,
+    "truncated": lambda: Fault(truncate=True),
+    "wrong JSON": lambda: Fault(status=200, body=b'"text"'),
+    "empty": lambda: Fault(status=200, body=b""),
+}
+PLACES = {
+    "run": ("GET", r"/actions/runs/100$"),
+    "artifacts": ("GET", r"/artifacts$"),
+    "download": ("GET", r"/zip$"),
+    "list": ("GET", r"/issues$"),
+    "create": ("POST", r"/issues$"),
+    "change": ("PATCH", r"/issues/\d+$"),
+}
+
+
+@pytest.mark.parametrize(
+    ("fault", "times"), [*((fault, 1) for fault in FAULTS), ("403 rights", 99), ("reset", 99), ("empty", 99)]
+)
+@pytest.mark.parametrize("place", PLACES)
+def test_faults(
+    github: FakeGitHub,
+    context: Context,
+    place: str,
+    fault: str,
+    times: int,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever fails wherever: no crash, no second issue, no changed verdict, no token to be seen."""
+    if place == "change":
+        old = f"<!-- compile-gate key=h200 run=9 attempt=1 head={SHA} -->\nold"
+        add_issue(github.state, {"body": old}, DEFAULT_AUTHOR)
+    broken = FAULTS[fault]()
+    broken.times = times
+    github.fail(*PLACES[place], broken)
+
+    published = publish_verdict(github, context, make_worse())
+
+    assert published.outputs.get("verdict", "") in {"", "REGRESSION", "INCOMPLETE"}
+    assert len(list_issues(github.state)) <= 1
+    assert context.client.request_count <= 30
+    assert TOKEN not in f"{published} {capfd.readouterr()} {list_issues(github.state)}"
+    if published.troubles:
+        assert any(line.startswith("::warning") for line in published.lines)
+
+
+def test_the_command(
+    github: FakeGitHub,
+    context: Context,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """As a job calls it: settings from options, registry from the checkout, outputs to the runner."""
+    assert context.base.cases
+    models = "".join(
+        f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{size: smoke}}]}}\n"
+        for case in CASES
+    )
+    (tmp_path / "gate.yml").write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")
+    (tmp_path / "event.json").write_text(json.dumps({"schedule": "17 2 * * *"}))
+    environ = {
+        "GITHUB_API_URL": github.api_url,
+        "GITHUB_REPOSITORY": "octo-org/models",
+        "GITHUB_EVENT_NAME": "schedule",
+        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+        "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+        "GITHUB_TOKEN": TOKEN,
+        "no_proxy": "*",
+    }
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    github.state.add_artifact(RUN.id, "upgrade", make_archive(make_worse()))
+
+    options = ("--conclusion=success", "--artifact-name=upgrade", "--key=h200", "--fail-on=never")
+    code = main(["publish-upgrade", "--run-id=100", *options])
+
+    assert code == 0
+    (issue,) = list_issues(github.state).values()
+    assert issue["html_url"] in (tmp_path / "output").read_text()
+    assert "`bert` +30.0 %" in (tmp_path / "summary").read_text()
+    assert TOKEN not in str(capfd.readouterr())

@@ -1,0 +1,221 @@
+"""Shards through the action: divide, measure apart, join, judge; what did not come back is INCOMPLETE.
+
+The commands are the real ones; only what ``measure`` would measure is made up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from action.composite import parse_command_file
+from action.samples import ROOT, commit
+from refreshes import ENVIRONMENT
+
+from gate.action.modes import run_action
+from gate.baseline import make_baselines, propose_baselines, save_baselines
+from gate.cli import main
+from gate.codec import load_verdict, save_run
+from gate.config import load_config
+from gate.records import Case, Metric, Outcome, Policy, Provenance, Reason, Run, Status, Trial
+from gate.registry import load_cases, select_cases
+
+MODELS = ("bert", "llama", "lstm", "unet", "vit")
+CONFIG = "version: 1\nreference_models: false\nselect: tag:pr\nmodels:\n" + "".join(
+    f"  - {{name: {name}, factory: 'bench:{name}', cases: [{{size: smoke, tags: [pr]}}]}}\n"
+    for name in MODELS
+)
+
+
+def make_run(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run:
+    """What a shard's machine leaves: three trials of each of its cases."""
+    trials = tuple(
+        Trial(
+            case_id=case.id,
+            index=index,
+            samples={Metric.COMPILED_LATENCY: (0.01,) * 3, Metric.GRAPH_BREAKS: (breaks,)},
+        )
+        for case in cases
+        for index in range(3)
+    )
+    return Run(
+        cases=cases,
+        environment=ENVIRONMENT,
+        provenance=Provenance(commit=sha, created="2026-11-01T10:00:00Z"),
+        trials=trials,
+        trials_planned=3,
+        finished=True,
+    )
+
+
+@pytest.fixture
+def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A job of a pull request whose base commit has five cases with baselines."""
+    workspace = tmp_path / "work space"
+    workspace.mkdir()
+    monkeypatch.chdir(workspace)
+    Path("gate.yml").write_text(CONFIG)
+    run = make_run(load_cases(load_config(None)), "b" * 40)
+    baselines = make_baselines(run, run.provenance)
+    save_baselines(Path("baselines"), propose_baselines(baselines, (), Policy(thresholds={})))
+    event = {"pull_request": {"base": {"sha": commit(workspace, "base")}, "head": {"sha": "a" * 40}}}
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    # The change takes a case out of its own registry; the base's holds.
+    Path("gate.yml").write_text("".join(line for line in CONFIG.splitlines(True) if "vit" not in line))
+    commit(workspace, "head")
+    monkeypatch.setattr(subprocess, "call", lambda argv, env: main(argv[4:]) if env else 1)
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+        "RUNNER_TEMP": str(tmp_path),
+    }
+
+
+def run_mode(environ: dict[str, str], name: str, **inputs: str) -> tuple[int, dict[str, str]]:
+    """Run a mode of the action as a job of its own, and return its exit code and outputs."""
+    output = Path(environ["RUNNER_TEMP"]) / f"output of {name}"
+    given = {f"INPUT_{key.upper()}": value for key, value in inputs.items()}
+    code = run_action({**environ, **given, "INPUT_MODE": name, "GITHUB_OUTPUT": str(output)})
+    return code, parse_command_file(output.read_text())
+
+
+def divide(environ: dict[str, str]) -> list[dict[str, Any]]:
+    """The entries of the matrix, as GitHub makes a job of each."""
+    code, outputs = run_mode(environ, "plan", shards="3")
+    assert code == 0
+    include: list[dict[str, Any]] = json.loads(outputs["matrix"])["include"]
+    return include
+
+
+def leave_shard(environ: dict[str, str], entry: dict[str, Any], breaks: float = 0.0) -> None:
+    """Leave what the job of one entry uploads, where download-artifact puts it."""
+    registry = load_cases(load_config(Path(environ["RUNNER_TEMP"]) / "base.yml"))
+    run = make_run(select_cases(registry, entry["select"]), "a" * 40, breaks)
+    save_run(run, Path("shards", f"compile-gate-shard-{entry['shard']}", "run.json"))
+
+
+@pytest.fixture
+def entries(environ: dict[str, str]) -> list[dict[str, Any]]:
+    """The matrix of three shards, by the base commit's registry."""
+    (Path(environ["RUNNER_TEMP"]) / "base.yml").write_text(CONFIG)
+    return divide(environ)
+
+
+def test_the_base_commits_cases_are_divided(entries: list[dict[str, Any]]) -> None:
+    """Five cases over three machines, each in one shard, the one that the change took out as well."""
+    named = [name for entry in entries for name in entry["select"].split(",")]
+
+    assert [entry["cases"] for entry in entries] == [2, 2, 1]
+    assert sorted(named) == [f"{name}/inference-float32-smoke-default" for name in MODELS]
+    assert [(entry["shard"], entry["shards"]) for entry in entries] == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_all_shards_make_one_verdict(environ: dict[str, str], entries: list[dict[str, Any]]) -> None:
+    """Joined they are judged as one run by the base commit's baselines."""
+    for entry in entries:
+        leave_shard(environ, entry)
+
+    code, outputs = run_mode(environ, "judge")
+
+    assert (code, outputs["verdict"], outputs["cases"]) == (0, "PASS", "5")
+    assert outputs["head-sha"] == "a" * 40
+    assert Path(outputs["report-path"]).read_text().startswith("## ")
+
+
+def test_a_missing_shard_is_incomplete(environ: dict[str, str], entries: list[dict[str, Any]]) -> None:
+    """The cases of the shard that did not come back are missing: exit code 12, whatever the others say."""
+    for entry in entries[1:]:
+        leave_shard(environ, entry)
+
+    code, outputs = run_mode(environ, "judge", fail_on="regression")
+
+    assert (code, outputs["verdict"]) == (12, "INCOMPLETE")
+    verdict = load_verdict(Path(outputs["result-path"]))
+    assert verdict.outcome is Outcome.INCOMPLETE
+    missing = {one.case_id for one in verdict.comparisons if one.status is Status.MISSING}
+    assert missing == set(entries[0]["select"].split(","))
+    assert {one.reason for one in verdict.comparisons if one.case_id in missing} == {Reason.NOT_RUN}
+
+
+def test_a_regression_in_one_shard_is_the_verdict(
+    environ: dict[str, str], entries: list[dict[str, Any]]
+) -> None:
+    """One shard's new graph breaks turn the joined verdict red."""
+    for entry in entries:
+        leave_shard(environ, entry, breaks=float(entry["shard"] == 2))
+
+    code, outputs = run_mode(environ, "judge")
+
+    assert (code, outputs["verdict"], outputs["regressions"]) == (10, "REGRESSION", "2")
+
+
+def test_no_shard_at_all_is_an_error(
+    environ: dict[str, str], entries: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is known of the machine then, so there is no verdict; the job is red and says why."""
+    assert entries
+    code, outputs = run_mode(environ, "judge")
+
+    assert (code, outputs) == (2, {"exit-code": "2"})
+    assert "there is no run.json below 'shards'" in capsys.readouterr().out
+
+
+def test_shards_of_two_kinds_of_machine_are_not_joined(
+    environ: dict[str, str], entries: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Times of another host are no evidence about this one: an error that names the difference."""
+    for entry in entries:
+        leave_shard(environ, entry)
+    path = Path("shards", "compile-gate-shard-2", "run.json")
+    path.write_text(path.read_text().replace("AMD EPYC 7763", "AMD EPYC 9654"))
+
+    code, _ = run_mode(environ, "judge")
+
+    assert code == 2
+    assert "another environment" in capfd.readouterr().err
+
+
+def test_without_baselines_nothing_is_compared(
+    environ: dict[str, str], entries: list[dict[str, Any]]
+) -> None:
+    """A repository that has recorded none gets a verdict, not an error."""
+    for entry in entries:
+        leave_shard(environ, entry)
+
+    code, outputs = run_mode(environ, "judge", baselines="none yet")
+
+    assert (code, outputs["verdict"]) == (3, "NOTHING_COMPARED")
+
+
+def test_a_shard_is_measured_by_the_base_commits_registry(
+    environ: dict[str, str], entries: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command measures the entry's cases as often as the configuration says; its run is the output."""
+    seen: list[list[str]] = []
+
+    def measure(argv: list[str], env: dict[str, str]) -> int:
+        assert "GITHUB_OUTPUT" not in env
+        seen.append(argv[4:])
+        save_run(make_run(load_cases(load_config(None)), "a" * 40), Path("out/run.json"))
+        return 12
+
+    monkeypatch.setattr(subprocess, "call", measure)
+
+    code, outputs = run_mode(environ, "measure", select=entries[0]["select"])
+
+    config = f"--config={Path('.gate-of-base.yml').absolute()}"
+    assert seen == [["measure", config, f"--select={entries[0]['select']}"]]
+    assert code == 12  # a case failed: the others are uploaded all the same
+    assert outputs["result-path"] == str(Path("out/run.json").absolute())
+
+
+def test_a_plan_that_cannot_be_made_has_no_matrix(environ: dict[str, str]) -> None:
+    """A selection of nothing is the command's own error, and no job follows."""
+    code, outputs = run_mode(environ, "plan", select="nobody/*")
+
+    assert (code, outputs) == (2, {"exit-code": "2"})

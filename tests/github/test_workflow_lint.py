@@ -1,0 +1,98 @@
+"""The linters of workflows that are Node programs: never left out in silence, pinned, exceptions argued."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tools" / "lint_workflows.py"
+SOURCE = ROOT / "tools" / "workflow_lint"
+
+
+def run_tool(tmp_path: Path, programs: dict[str, str], **environ: str) -> tuple[int, str]:
+    """Run the tool where only these programs are installed; return its exit code and what it printed."""
+    place = tmp_path / "bin"
+    place.mkdir()
+    for name, script in programs.items():
+        (place / name).write_text(f"#!/bin/sh\n{script}\n")
+        (place / name).chmod(0o755)
+    command = [sys.executable, str(TOOL), str(tmp_path / "env"), "gate.yml"]
+    done = subprocess.run(
+        command, env={"PATH": str(place), **environ}, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("programs", "because"),
+    [
+        ({}, "node is not installed"),
+        ({"node": "echo v22.1.0"}, "npm is not installed"),
+        ({"node": "echo v18.20.1", "npm": ""}, "node is v18.20.1, and 20 or later is needed"),
+        ({"node": "", "npm": ""}, "node is of an unknown version, and 20 or later is needed"),
+    ],
+)
+def test_without_node_it_is_said_that_nothing_was_checked(
+    tmp_path: Path, programs: dict[str, str], because: str
+) -> None:
+    """A contributor without Node is told what was left out, and is not stopped."""
+    code, printed = run_tool(tmp_path, programs)
+
+    assert code == 0
+    assert printed == (
+        "SKIPPED: actionlint and GitHub's language service did not look at the workflows,"
+        f" because {because}.\n"
+    )
+
+
+@pytest.mark.parametrize(("environ", "expected"), [({}, 0), ({"CI": "true"}, 1)])
+def test_what_cannot_be_installed_fails_in_ci_only(
+    tmp_path: Path, environ: dict[str, str], expected: int
+) -> None:
+    """On a laptop without network it is said; in CI, where Node is there, the check must run."""
+    code, printed = run_tool(tmp_path, {"node": "echo v22.1.0", "npm": "exit 1"}, **environ)
+
+    assert code == expected
+    assert "could not" in printed
+    assert printed.startswith("SKIPPED: ") is not bool(environ)
+
+
+def test_faults_fail_and_an_installation_is_made_once(tmp_path: Path) -> None:
+    """The exit code is the linter's; a second run installs nothing."""
+    programs = {
+        "node": '[ "$1" = --version ] && echo v22.1.0 || { echo "$*"; exit 1; }',
+        "npm": 'echo "npm $1"',
+    }
+    first = run_tool(tmp_path, programs)
+    (tmp_path / "bin").rename(tmp_path / "before")
+    second = run_tool(tmp_path, programs)
+
+    assert (first[0], second[0]) == (1, 1)
+    assert first[1].splitlines()[:2] == ["npm ci", "npm run"]
+    assert "npm" not in second[1]
+    assert second[1].endswith(f"{SOURCE / 'allowed.json'} gate.yml\n")
+
+
+def test_the_versions_are_locked_and_name_no_registry() -> None:
+    """Every package has its hash, none an address: whoever installs uses the registry they have."""
+    wanted = json.loads((SOURCE / "package.json").read_text())["dependencies"]
+    lock = json.loads((SOURCE / "package-lock.json").read_text())["packages"]
+
+    assert all(version[0].isdigit() for version in wanted.values())
+    packages = {name: one for name, one in lock.items() if name}
+    assert all(one["integrity"].startswith("sha512-") for one in packages.values())
+    assert not any("resolved" in one for one in packages.values())
+
+
+def test_every_exception_has_a_reason_and_a_file() -> None:
+    """What is allowed is allowed file by file, and says why."""
+    for entry in json.loads((SOURCE / "allowed.json").read_text()):
+        assert set(entry) == {"linter", "message", "files", "reason"}
+        assert len(entry["reason"]) > 40
+        assert entry["files"]
+        assert all((ROOT / name).is_file() for name in entry["files"])

@@ -1,0 +1,80 @@
+"""The toolchain kept between runs: a later primer takes it, workers find it, and what is bad is done anew."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.protocol import WorkerRole
+from gate.records import Case
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+OpenWorkshop = Callable[[str], Any]
+
+
+@pytest.fixture
+def kept(workshop: Any, tmp_path: Path) -> Path:  # noqa: ANN401 - of conftest.py, which cannot be imported
+    """What the session's first primer kept, for one test to spoil."""
+    shutil.copytree(workshop.kept, tmp_path / "kept")
+    (tmp_path / "kept").chmod(0o700)
+    return tmp_path / "kept"
+
+
+def read_isa(kept: Path) -> str:
+    """Read which instructions whoever primed first had found."""
+    (manifest,) = kept.rglob("manifest.json")
+    return str(json.loads(manifest.read_text())["notes"]["isas"].split(", ")[0])
+
+
+def find_headers(workshop: Any) -> dict[str, int]:  # noqa: ANN401
+    """Find the precompiled headers of a run, with their times of change."""
+    return {path.name: path.stat().st_mtime_ns for path in workshop.temporary.rglob("*.gch")}
+
+
+def test_a_later_run_takes_it_and_its_workers_use_it(
+    workshop: Any,  # noqa: ANN401
+    open_workshop: OpenWorkshop,
+) -> None:
+    """Elsewhere on this machine nothing is built again: not by the primer, not by a case's first compile."""
+    later = open_workshop("later")
+    primed = later.run(WorkerRole.PRIME)
+    assert primed.environment.isa == read_isa(later.kept)
+    assert find_headers(later) == find_headers(workshop) != {}
+    assert len(list(later.kept.iterdir())) == 1
+    later.seed_cache()
+    cold = later.run(WorkerRole.COLD, Case(id="layers/a", model="layers", factory="made_up:build"))
+    assert cold.failure is None
+    assert find_headers(later) == find_headers(workshop)
+
+
+def test_a_damaged_entry_is_built_anew(open_workshop: OpenWorkshop, kept: Path) -> None:
+    """Half a header is noticed, and the next run has a whole one again."""
+    spoiled = replace(open_workshop("spoiled"), kept=kept)
+    (header,) = kept.rglob("*.gch")
+    whole = header.stat().st_size
+    with header.open("r+b") as file:
+        file.truncate(whole // 2)
+    primed = spoiled.run(WorkerRole.PRIME)
+    assert primed.failure is None
+    (rebuilt,) = kept.rglob("*.gch")
+    assert rebuilt.stat().st_size == whole
+
+
+def test_an_entry_of_no_use_is_left_by_a_fresh_primer(open_workshop: OpenWorkshop, kept: Path) -> None:
+    """Where the processor's instructions are not those that were noted, a new process finds them out."""
+    misled = replace(open_workshop("misled"), kept=kept)
+    isa = read_isa(kept)
+    (manifest,) = kept.rglob("manifest.json")
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "notes": {"isas": "amx"}}))
+    primed = misled.run(WorkerRole.PRIME)
+    assert primed.failure is None
+    assert primed.environment.isa == isa
+    assert list(kept.iterdir()) == []
+    assert json.loads((misled.directory / "prime.request.json").read_text())["toolchain_cache"] == ""

@@ -1,0 +1,104 @@
+"""Trials on a host that was not fit: set aside where there are others, believed less where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gate.decide import decide_verdict, list_undecided
+from gate.decide.disturbed import set_aside_disturbed
+from gate.metrics import SPECS
+from gate.records import (
+    Baseline,
+    Case,
+    Comparison,
+    Conditions,
+    Environment,
+    Metric,
+    Outcome,
+    Pairing,
+    Policy,
+    Provenance,
+    Reason,
+    Run,
+    Status,
+    Trial,
+    Verdict,
+)
+
+Find = Callable[..., Comparison]
+BUSY = "other programs kept 1.4 of 2 cores busy"
+CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")
+BEFORE = {Metric.COLD_COMPILE_TIME: (10.0, 10.1, 9.9, 10.0, 10.0), Metric.GRAPH_BREAKS: (1.0,) * 5}
+
+
+def make_trial(index: int, seconds: float, *, disturbed: bool, breaks: float = 1.0) -> Trial:
+    return Trial(
+        case_id=CASE.id,
+        index=index,
+        samples={Metric.COLD_COMPILE_TIME: (seconds,), Metric.GRAPH_BREAKS: (breaks,)},
+        conditions=Conditions(disturbances=(BUSY,) if disturbed else ()),
+    )
+
+
+def judge(host: Environment, trials: Sequence[Trial]) -> Verdict:
+    run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=tuple(trials), finished=True)
+    baseline = Baseline(
+        case_id=CASE.id, definition="d", environment=host, provenance=Provenance(), trials=BEFORE
+    )
+    thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
+    return decide_verdict(run, (baseline,), Policy(thresholds=thresholds, today="2026-03-01"))
+
+
+def test_a_regression_on_an_unfit_host_is_inconclusive(host: Environment, find: Find) -> None:
+    """Twice as long, in a disturbed trial: the sentence says what disturbed it, and more trials help."""
+    verdict = judge(host, [make_trial(1, 20.0, disturbed=True)])
+    found = find(verdict, Metric.COLD_COMPILE_TIME)
+    assert (found.status, found.reason) == (Status.INCONCLUSIVE, Reason.DISTURBED)
+    assert found.sentence.endswith(f"But the host was not fit while it was measured: {BUSY}.")
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert verdict.notes[-1] == f"1 of 1 trials were measured on an unfit host: {BUSY}."
+    assert list_undecided(verdict) == (CASE.id,)
+
+
+def test_a_counter_does_not_depend_on_the_host(host: Environment, find: Find) -> None:
+    """A graph break more is a regression on any host."""
+    verdict = judge(host, [make_trial(1, 10.0, disturbed=True, breaks=2.0)])
+    assert find(verdict, Metric.GRAPH_BREAKS).status is Status.REGRESSED
+    assert verdict.outcome is Outcome.REGRESSION
+
+
+def test_undisturbed_trials_decide_alone(host: Environment, find: Find) -> None:
+    """One of two trials was disturbed and slow: the other, as fast as ever, is what counts."""
+    verdict = judge(host, [make_trial(1, 20.0, disturbed=True), make_trial(2, 10.0, disturbed=False)])
+    found = find(verdict, Metric.COLD_COMPILE_TIME)
+    assert found.status is Status.UNCHANGED
+    assert found.candidate is not None
+    assert found.candidate.n == 1
+    assert find(verdict, Metric.GRAPH_BREAKS).status is Status.UNCHANGED
+
+
+def test_undisturbed_trials_convict_alone(host: Environment, find: Find) -> None:
+    """A slow trial on a fit host is a regression, whatever happened in the other."""
+    verdict = judge(host, [make_trial(1, 10.0, disturbed=True), make_trial(2, 20.0, disturbed=False)])
+    assert find(verdict, Metric.COLD_COMPILE_TIME).status is Status.REGRESSED
+
+
+def test_calm_trials_are_left_as_they_are(host: Environment) -> None:
+    """Without any disturbance the very same run is judged, and nothing is noted."""
+    trials = (make_trial(1, 10.0, disturbed=False),)
+    run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=trials)
+    assert set_aside_disturbed(run) is run
+    assert not any("unfit" in note for note in judge(host, trials).notes)
+
+
+@pytest.mark.parametrize("changes", [{"pairing": Pairing.LIVE}, {"arm": "base"}])
+def test_pairs_are_left_alone(host: Environment, changes: dict[str, Any]) -> None:
+    """Both arms of a pair were disturbed alike: an undisturbed trial elsewhere changes nothing of that."""
+    beside = replace(make_trial(1, 20.0, disturbed=True), **changes)
+    calm = make_trial(1, 10.0, disturbed=False)
+    run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=(beside, calm))
+    assert set_aside_disturbed(run).trials == (beside, calm)

@@ -1,0 +1,190 @@
+"""Arms: refs, directories and interpreters, with real git and a real second interpreter."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gate.errors import UsageError
+from gate.lab import lock as lock_module
+from gate.lab.arms import ArmOptions, open_arms
+from gate.lab.worktree import list_worktrees
+
+Git = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test's own temporary directory."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    monkeypatch.setattr(lock_module, "make_lock_directory", lambda: tmp_path)
+    return directory
+
+
+def read_side(directory: str) -> str:
+    """Read which side's code lies in an arm's directory."""
+    return Path(directory, "shop.py").read_text(encoding="utf-8").split("'")[1]
+
+
+def test_ref_against_the_working_tree(repository: Path, git: Git, place: Path) -> None:
+    """Base is a checkout of the ref, head the working tree; afterwards only the latter is left."""
+    commits = [git(repository, "rev-parse", name) for name in ("main", "feature")]
+    with open_arms(ArmOptions(directory=repository, base="main")) as arms:
+        base, head = arms.base, arms.head
+        assert ("base", "head") == (read_side(base.arm.directory), read_side(head.arm.directory))
+        assert (base.arm.directory, str(repository)) == (base.arm.checkout, base.arm.origin)
+    assert (f"main ({commits[0][:7]})", f"working tree ({commits[1][:7]})") == (base.label, head.label)
+    assert commits == [base.provenance.commit, head.provenance.commit]
+    assert (base.arm.name, head.arm.name) == ("base", "head")
+    assert (head.arm.directory, head.arm.checkout, head.notes) == (str(repository), "", ())
+    assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
+
+
+def test_two_refs(repository: Path, git: Git) -> None:
+    """Both refs are checked out; the working tree is not looked at."""
+    git(repository, "checkout", "--quiet", "main")
+    with open_arms(ArmOptions(directory=repository, base="main", head="feature")) as arms:
+        assert ("base", "head") == (read_side(arms.base.arm.directory), read_side(arms.head.arm.directory))
+        assert len(list_worktrees(repository)) == 2
+    assert list_worktrees(repository) == ()
+
+
+def test_one_ref_on_both_sides(repository: Path) -> None:
+    """The same ref twice gives two checkouts of it."""
+    with open_arms(ArmOptions(directory=repository, base="main", head="main")) as arms:
+        assert ("base", "base") == (read_side(arms.base.arm.directory), read_side(arms.head.arm.directory))
+        assert arms.base.arm.directory != arms.head.arm.directory
+
+
+def test_without_a_base_it_is_the_merge_base(repository: Path) -> None:
+    """Nothing named: the commit where the working tree left the default branch."""
+    with open_arms(ArmOptions(directory=repository)) as arms:
+        assert arms.base.label.startswith("merge-base with main (")
+        assert read_side(arms.base.arm.directory) == "base"
+
+
+def test_merge_base_on_request(repository: Path, git: Git) -> None:
+    """`check --base main` means where head left main, and not what main has got since."""
+    git(repository, "checkout", "--quiet", "main")
+    (repository / "shop.py").write_text("SIDE = 'later'\n", encoding="utf-8")
+    git(repository, "commit", "--quiet", "--all", "--message", "later")
+    git(repository, "checkout", "--quiet", "feature")
+    with open_arms(ArmOptions(directory=repository, base="main", from_merge_base=True)) as arms:
+        assert read_side(arms.base.arm.directory) == "base"
+    with open_arms(ArmOptions(directory=repository, base="main")) as arms:
+        assert read_side(arms.base.arm.directory) == "later"
+
+
+def test_dirty_tree_is_noted(repository: Path) -> None:
+    """Uncommitted changes are part of head, which its label and a note say."""
+    (repository / "shop.py").write_text("SIDE = 'dirty'\n", encoding="utf-8")
+    with open_arms(ArmOptions(directory=repository, base="main")) as arms:
+        assert read_side(arms.head.arm.directory) == "dirty"
+    assert arms.head.label.endswith(", uncommitted changes)")
+    assert arms.head.notes == ("uncommitted changes are part of what was measured",)
+
+
+def test_directories_need_no_git(tmp_path: Path) -> None:
+    """Two directories are used as they are, and stay; the base's stands for the head's on search paths."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "shop.py").write_text(f"SIDE = '{name}'\n", encoding="utf-8")
+    old = tmp_path / "old"
+    with open_arms(ArmOptions(directory=tmp_path / "new", base=str(old))) as arms:
+        assert ("old", "new") == (read_side(arms.base.arm.directory), read_side(arms.head.arm.directory))
+    assert (arms.base.label, arms.head.label) == (str(old), "working tree")
+    assert (arms.base.arm.checkout, arms.base.arm.origin) == (str(old), str(tmp_path / "new"))
+    assert old.is_dir()
+
+
+def test_ref_wins_over_a_directory_of_the_same_name(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`main` is the branch, `./main` the directory."""
+    monkeypatch.chdir(repository)
+    Path("main").mkdir()
+    with open_arms(ArmOptions(directory=Path(), base="main")) as arms:
+        assert arms.base.label.startswith("main (")
+    with open_arms(ArmOptions(directory=Path(), base="./main")) as arms:
+        assert arms.base.arm.directory == str(repository / "main")
+
+
+@pytest.mark.parametrize(
+    ("base", "words"),
+    [("./nowhere", "./nowhere is not a directory"), ("nowhere", "no branch, tag or commit 'nowhere'")],
+)
+def test_base_that_is_nothing(repository: Path, base: str, words: str) -> None:
+    """What is neither a ref nor a directory is refused as what it looks like."""
+    with pytest.raises(UsageError, match=words), open_arms(ArmOptions(directory=repository, base=base)):
+        pytest.fail("there is no base")
+
+
+def test_configuration_in_a_subdirectory(repository: Path, git: Git) -> None:
+    """A gate.yml below the top of the repository means the same place in the checkout."""
+    git(repository, "checkout", "--quiet", "main")
+    (repository / "perf").mkdir()
+    (repository / "perf" / "shop.py").write_text("SIDE = 'inner'\n", encoding="utf-8")
+    git(repository, "add", "perf")
+    git(repository, "commit", "--quiet", "--message", "perf")
+    with open_arms(ArmOptions(directory=repository / "perf", base="main")) as arms:
+        assert Path(arms.base.arm.checkout, "perf") == Path(arms.base.arm.directory)
+        assert read_side(arms.base.arm.directory) == "inner"
+
+
+def test_base_without_that_subdirectory(repository: Path) -> None:
+    """A directory that base lacks is empty in its arm, which a note says."""
+    (repository / "perf").mkdir()
+    with open_arms(ArmOptions(directory=repository / "perf", base="main")) as arms:
+        assert list(Path(arms.base.arm.directory).iterdir()) == []
+        assert arms.base.notes == (f"{arms.base.label} has no directory perf",)
+
+
+def test_submodules_are_noted(repository: Path, git: Git) -> None:
+    """Code in a submodule is not in the checkout, which a note says."""
+    git(repository, "checkout", "--quiet", "main")
+    (repository / ".gitmodules").write_text("", encoding="utf-8")
+    git(repository, "add", ".gitmodules")
+    git(repository, "commit", "--quiet", "--message", "submodule")
+    with open_arms(ArmOptions(directory=repository, base="main")) as arms:
+        assert arms.base.notes == (f"submodules of {arms.base.label} are not checked out",)
+
+
+def test_interpreters_on_one_code(
+    repository: Path, make_interpreter: Callable[..., Path], place: Path
+) -> None:
+    """Two stacks and nothing else named: the working tree on both sides, labelled by torch."""
+    pythons = [str(make_interpreter(torch=f"__version__ = '{version}'")) for version in ("8.0", "9.0")]
+    options = ArmOptions(directory=repository, base_python=pythons[0], head_python=pythons[1])
+    with open_arms(options) as arms:
+        assert arms.base.arm.directory == arms.head.arm.directory == str(repository)
+        assert pythons == [arms.base.arm.python, arms.head.arm.python]
+        source = arms.base.arm.variables["PYTHONPATH"].split(":")[0]
+        assert source == arms.head.arm.variables["PYTHONPATH"].split(":")[0]
+    assert [arms.base.label, arms.head.label] == [
+        f"torch 8.0 ({pythons[0]})",
+        f"torch 9.0 ({pythons[1]})",
+    ]
+    assert list(place.iterdir()) == []
+
+
+def test_code_and_interpreter_at_once(repository: Path, make_interpreter: Callable[..., Path]) -> None:
+    """Where code and stack differ, the label names both."""
+    python = str(make_interpreter(torch="__version__ = '8.0'"))
+    options = ArmOptions(directory=repository, base="main", base_python=python, head_python=python)
+    with open_arms(options) as arms:
+        assert arms.base.label.endswith(f"), torch 8.0 ({python})")
+        assert arms.head.label.startswith("working tree (")
+        assert read_side(arms.base.arm.directory) == "base"
+
+
+def test_interpreter_that_cannot_be_used_leaves_nothing(repository: Path, place: Path) -> None:
+    """A wrong interpreter is refused before anything is checked out, and nothing stays."""
+    options = ArmOptions(directory=repository, base="main", head_python="/no/python")
+    with pytest.raises(UsageError, match="--head-python"), open_arms(options):
+        pytest.fail("there is no interpreter")
+    assert (list_worktrees(repository), list(place.iterdir())) == ((), [])

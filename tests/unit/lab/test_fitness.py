@@ -1,0 +1,146 @@
+"""Whether the host was fit while a trial was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.lab.fitness import (
+    REPEAT_SHARE,
+    HostSample,
+    compute_crowding,
+    describe_host,
+    find_disturbances,
+    may_repeat,
+)
+from gate.records import Case, Conditions, Environment, Provenance, Run, Trial
+
+GIB = 2**30
+BEFORE = HostSample(
+    at_s=100.0,
+    cores=4,
+    busy_s=1000.0,
+    stolen_s=10.0,
+    own_s=50.0,
+    held_back_s=1.0,
+    heat_events=3,
+    swapped_bytes=5 * GIB,
+    free_bytes=8 * GIB,
+    temperature_c=50.0,
+)
+# Ten seconds later: 15 processor seconds went by, 13 of them ours.
+CALM = replace(BEFORE, at_s=110.0, busy_s=1015.0, own_s=63.0, free_bytes=7 * GIB, temperature_c=61.0)
+
+
+def describe(after: HostSample, conditions: Conditions | None = None) -> Conditions:
+    return describe_host(conditions or Conditions(), (BEFORE, after), threads=2)
+
+
+def test_what_happened_between_two_looks() -> None:
+    """2 foreign processor seconds in 10 s are 0.2 cores, which fit on the two that are left over."""
+    conditions = describe(CALM, Conditions(load_before=0.5))
+    assert pytest.approx(0.2) == conditions.foreign_cores
+    assert (conditions.load_before, conditions.stolen, conditions.held_back) == (0.5, 0.0, 0.0)
+    assert (conditions.free_bytes, conditions.temperature_c) == (7 * GIB, 61.0)
+    assert conditions.disturbances == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "phrase"),
+    [
+        ({"busy_s": 1013.0 + 24.0}, "other programs kept 2.4 of 4 cores busy"),
+        ({"stolen_s": 11.2}, "the hypervisor took 3 % of the time"),
+        ({"held_back_s": 1.5}, "the container's quota stopped it for 5 % of the time"),
+        ({"heat_events": 4}, "processor cores lowered their clocks for heat"),
+        ({"swapped_bytes": 5 * GIB + 64 * 2**20}, "64 MiB were swapped"),
+        ({"free_bytes": 100 * 2**20}, "only 100 MiB of memory were free"),
+    ],
+)
+def test_each_disturbance_is_told(changes: dict[str, float], phrase: str) -> None:
+    """One thing wrong is one phrase."""
+    assert describe(replace(CALM, **changes)).disturbances == (phrase,)  # type: ignore[arg-type] # the test's
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"busy_s": 1013.0 + 22.0},  # 2.2 cores: two fit beside, and 0.2 of two is a tenth
+        {"stolen_s": 10.7},  # of 40 core seconds 1.75 %
+        {"held_back_s": 1.09},
+        {"swapped_bytes": 5 * GIB + 31 * 2**20},
+        {"free_bytes": 300 * 2**20},
+    ],
+)
+def test_little_is_no_disturbance(changes: dict[str, float]) -> None:
+    """Just below each limit the host was fit."""
+    assert describe(replace(CALM, **changes)).disturbances == ()  # type: ignore[arg-type] # the test's
+
+
+def test_a_device_under_power_cap_is_as_ever() -> None:
+    """Heavy products reach the power cap in every trial; a thermal slowdown they do not."""
+    capped = Conditions(throttled=("software power cap",))
+    hot = Conditions(throttled=("software power cap", "hardware thermal slowdown"), foreign_processes=1)
+    assert find_disturbances(capped, cores=2, threads=2) == ()
+    assert find_disturbances(hot, cores=2, threads=2) == (
+        "the device lowered its clocks (hardware thermal slowdown)",
+        "other processes used the device",
+    )
+
+
+def test_unknown_memory_is_not_too_little() -> None:
+    """Where the machine does not tell, 0 means nothing."""
+    assert find_disturbances(Conditions(free_bytes=0), cores=2, threads=2) == ()
+
+
+@pytest.mark.parametrize(
+    ("foreign", "cores", "threads", "expected"),
+    [(0.5, 2, 2, 0.25), (0.5, 4, 2, 0.0), (3.0, 4, 2, 0.5), (1.0, 1, 2, 1.0), (0.3, 2, 1, 0.0)],
+)
+def test_crowding_is_what_does_not_fit_beside(
+    foreign: float, cores: int, threads: int, expected: float
+) -> None:
+    """Others' work counts once the cores that the worker leaves free are full."""
+    assert pytest.approx(expected) == compute_crowding(foreign, cores, threads)
+
+
+@given(foreign=st.floats(0, 64), more=st.floats(0, 8), cores=st.integers(1, 64), threads=st.integers(1, 64))
+def test_crowding_grows_with_foreign_work(foreign: float, more: float, cores: int, threads: int) -> None:
+    """More work of others never crowds less, and none never crowds."""
+    assert compute_crowding(foreign + more, cores, threads) >= compute_crowding(foreign, cores, threads)
+    assert compute_crowding(0.0, cores, threads) == 0.0
+
+
+def test_counters_that_jump_back_disturb_nothing() -> None:
+    """A counter that starts anew, as after a move to another host, is no negative disturbance."""
+    conditions = describe(replace(CALM, busy_s=0.0, stolen_s=0.0, heat_events=0, swapped_bytes=0))
+    assert (conditions.foreign_cores, conditions.stolen, conditions.heat_events) == (0.0, 0.0, 0)
+    assert conditions.disturbances == ()
+
+
+def make_run(cases: int, planned: int, repeated: int) -> Run:
+    words = ("device_model", "device_uuid", "driver", "clocks", "cpu", "isa", "torch", "triton", "cuda")
+    return Run(
+        cases=tuple(Case(id=f"m{number}/x", model="m") for number in range(cases)),
+        environment=Environment(
+            **dict.fromkeys((*words, "python", "compiler"), ""),  # type: ignore[arg-type] # the test's
+            device_kind="cpu",
+            cores=2,
+            threads=2,
+        ),
+        provenance=Provenance(),
+        trials=tuple(
+            Trial(case_id="m0/x", index=index, conditions=Conditions(repeated=True))
+            for index in range(repeated)
+        ),
+        trials_planned=planned,
+    )
+
+
+def test_repeats_are_a_share_of_the_plan() -> None:
+    """Of 8 cases with 2 trials 4 may be repeated; a run of one trial may repeat it once."""
+    assert REPEAT_SHARE == 0.25
+    assert [may_repeat(make_run(8, 2, repeated)) for repeated in (0, 3, 4)] == [True, True, False]
+    assert [may_repeat(make_run(1, 1, repeated)) for repeated in (0, 1)] == [True, False]

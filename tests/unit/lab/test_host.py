@@ -1,0 +1,96 @@
+"""The host's counters, read from this host."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gate.lab import host as host_module
+from gate.lab.fitness import describe_host
+from gate.lab.host import read_free_bytes, read_host
+from gate.records import Conditions
+
+SPIN = "import time\nwhile time.process_time() < {seconds}: pass"
+
+
+def test_counters_only_grow() -> None:
+    """A second look is later, and no counter has gone back."""
+    before = read_host()
+    time.sleep(0.05)
+    after = read_host()
+    assert after.at_s > before.at_s
+    assert after.busy_s >= before.busy_s > 0.0
+    assert after.own_s >= before.own_s > 0.0
+    assert 1 <= after.cores <= (psutil.cpu_count() or 1)
+
+
+def test_our_own_work_is_not_foreign() -> None:
+    """A child that is waited for adds to our own time what it added to the host's."""
+    before = read_host()
+    subprocess.run([sys.executable, "-c", SPIN.format(seconds=0.5)], check=True)
+    after = read_host()
+    # The kernel counts ticks of 10 ms, sampled.
+    assert after.own_s - before.own_s > 0.4
+    assert after.busy_s - before.busy_s > 0.4
+
+
+def test_the_work_of_others_is_foreign() -> None:
+    """A process that is still running when we look is nobody's that we waited for."""
+    with subprocess.Popen([sys.executable, "-c", SPIN.format(seconds=30)]) as other:
+        time.sleep(0.1)
+        before = read_host()
+        time.sleep(1.0)
+        conditions = describe_host(Conditions(), (before, read_host()), threads=2)
+        other.kill()
+    assert conditions.foreign_cores > 0.2
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("usage_usec 7\nnr_throttled 3\nthrottled_usec 2500000\n", 2.5),
+        ("nr_periods 9\nnr_throttled 3\nthrottled_time 1500000000\n", 1.5),
+        ("usage_usec 7\n", 0.0),
+    ],
+    ids=["version 2", "version 1", "no quota"],
+)
+def test_the_quota_of_both_versions_of_control_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, expected: float
+) -> None:
+    """Microseconds in version 2, nanoseconds in version 1."""
+    (tmp_path / "cpu.stat").write_text(content, encoding="ascii")
+    monkeypatch.setattr(host_module, "_CGROUPS", tmp_path)
+    assert read_host().held_back_s == expected
+
+
+def test_heat_events_of_all_cores_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every core that a worker may run on counts its own."""
+    for core in range(psutil.cpu_count() or 1):
+        place = tmp_path / f"cpu{core}" / "thermal_throttle"
+        place.mkdir(parents=True)
+        (place / "core_throttle_count").write_text("4\n", encoding="ascii")
+    monkeypatch.setattr(host_module, "_CPUS", tmp_path)
+    sample = read_host()
+    assert sample.heat_events == 4 * sample.cores
+
+
+def test_a_containers_limit_bounds_free_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 64 MiB allowed 24 MiB are in use."""
+    (tmp_path / "memory.max").write_text(f"{64 * 2**20}\n", encoding="ascii")
+    (tmp_path / "memory.current").write_text(f"{24 * 2**20}\n", encoding="ascii")
+    monkeypatch.setattr(host_module, "_CGROUPS", tmp_path)
+    assert read_free_bytes() == 40 * 2**20
+
+
+def test_a_look_is_cheap() -> None:
+    """Twice in a trial of ten seconds or more, a look takes less than 0.05 % of it in processor time."""
+    read_host()
+    begun = time.process_time()
+    for _ in range(20):
+        read_host()
+    assert (time.process_time() - begun) / 20 < 0.005

@@ -1,0 +1,157 @@
+"""Names of commits, in real repositories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gate.errors import MachineError, UsageError
+from gate.lab.revisions import find_top, resolve_base, resolve_default_base, resolve_ref
+
+Git = Callable[..., str]
+
+
+def commit(git: Git, top: Path, text: str) -> str:
+    """Commit another ``shop.py`` and return the commit."""
+    (top / "shop.py").write_text(text, encoding="utf-8")
+    git(top, "commit", "--quiet", "--all", "--message", text)
+    return git(top, "rev-parse", "HEAD")
+
+
+def clone(git: Git, top: Path, *options: str) -> Path:
+    """Clone a repository through the protocol that honours --depth, and return the clone."""
+    place = top.parent / "clone"
+    git(top.parent, "clone", "--quiet", *options, f"file://{top}", str(place))
+    return place
+
+
+def test_merge_base_is_where_head_left_the_branch(repository: Path, git: Git) -> None:
+    """The base is the last commit that head and the branch share, not the branch's tip."""
+    shared = git(repository, "rev-parse", "main")
+    git(repository, "checkout", "--quiet", "main")
+    tip = commit(git, repository, "later")
+    git(repository, "checkout", "--quiet", "feature")
+    base = resolve_base(repository, "main")
+    assert (shared, f"merge-base with main ({shared[:7]})") == (base.commit, base.label)
+    assert f"main ({tip[:7]})" == resolve_ref(repository, "main").label
+
+
+def test_detached_head_and_dirty_tree_are_fine(repository: Path, git: Git) -> None:
+    """Neither a detached head nor uncommitted changes keep the base from being found."""
+    shared = git(repository, "rev-parse", "main")
+    git(repository, "checkout", "--quiet", "--detach")
+    (repository / "shop.py").write_text("changed", encoding="utf-8")
+    assert shared == resolve_base(repository, "main").commit == resolve_default_base(repository).commit
+
+
+def test_branch_that_only_the_remote_has(repository: Path, git: Git) -> None:
+    """In a clone as CI makes it, `main` is found as `origin/main`."""
+    place = clone(git, repository, "--branch=feature")
+    assert resolve_base(place, "main").label.startswith("merge-base with origin/main (")
+
+
+@pytest.mark.parametrize("ref", ["no-such-branch", "--all", "HEAD~9", ""])
+def test_unknown_ref(repository: Path, ref: str) -> None:
+    """What names no commit is refused by name, and an option is no ref."""
+    with pytest.raises(UsageError, match="there is no branch, tag or commit") as caught:
+        resolve_ref(repository, ref)
+    assert caught.value.mend.startswith("Check its spelling")
+
+
+def test_shallow_clone_without_the_merge_base(repository: Path, git: Git) -> None:
+    """A clone whose history ends before the branches meet is told from unrelated histories."""
+    git(repository, "checkout", "--quiet", "main")
+    commit(git, repository, "later")
+    place = clone(git, repository, "--depth=1", "--no-single-branch", "--branch=feature")
+    with pytest.raises(UsageError, match="this shallow clone lacks the commit where HEAD left") as caught:
+        resolve_base(place, "main")
+    assert caught.value.mend == "Run `git fetch --unshallow`, or give actions/checkout `fetch-depth: 0`."
+    git(place, "fetch", "--quiet", "--unshallow")
+    assert git(repository, "rev-parse", "main~1") == resolve_base(place, "main").commit
+
+
+def test_shallow_clone_without_the_ref(repository: Path, git: Git) -> None:
+    """A ref that a shallow clone does not have may be there in full ones: the mend says so."""
+    place = clone(git, repository, "--depth=1", "--branch=feature")
+    with pytest.raises(UsageError) as caught:
+        resolve_ref(place, "main")
+    assert "git fetch --unshallow" in caught.value.mend
+
+
+def test_unrelated_histories(repository: Path, git: Git) -> None:
+    """Two branches that share no commit cannot be held against each other by merge-base."""
+    git(repository, "checkout", "--quiet", "--orphan", "other")
+    commit(git, repository, "other")
+    with pytest.raises(UsageError, match="HEAD and main have no commit in common"):
+        resolve_base(repository, "main")
+
+
+def test_outside_a_repository(tmp_path: Path) -> None:
+    """Without a repository the mend names what works without one."""
+    with pytest.raises(UsageError, match="is not in a git repository") as caught:
+        resolve_ref(tmp_path, "main")
+    assert "as directories" in caught.value.mend
+
+
+def test_bare_repository(repository: Path, git: Git) -> None:
+    """A repository without files to measure is refused."""
+    bare = clone(git, repository, "--bare")
+    with pytest.raises(UsageError, match="is in a repository without a working tree"):
+        find_top(bare)
+
+
+def test_no_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without git says so, and is not taken for a directory without a repository."""
+    monkeypatch.setenv("PATH", str(repository))
+    with pytest.raises(MachineError, match="git cannot be run") as caught:
+        resolve_ref(repository, "main")
+    assert caught.value.mend.startswith("Install git")
+
+
+def test_repository_of_somebody_else(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The setting that makes git trust another user's checkout, as in a CI container, is named."""
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    said = "fatal: detected dubious ownership in repository\\n\\tgit config --global --add safe.directory x"
+    git.write_text(f'#!/bin/sh\nprintf "{said}" >&2\nexit 128\n', encoding="utf-8")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(git.parent))
+    with pytest.raises(UsageError) as caught:
+        find_top(repository)
+    assert caught.value.mend == f"Run `git config --global --add safe.directory {repository}`."
+
+
+def test_default_base_is_what_the_remote_calls_its_branch(repository: Path, git: Git) -> None:
+    """Without a name the remote's default branch is the base, whatever it is called."""
+    git(repository, "branch", "--quiet", "--move", "main", "trunk")
+    git(repository, "checkout", "--quiet", "trunk")
+    place = clone(git, repository)
+    git(place, "checkout", "--quiet", "feature")
+    assert resolve_default_base(place).label.startswith("merge-base with origin/trunk (")
+
+
+def test_default_base_that_cannot_be_told(repository: Path, git: Git) -> None:
+    """Where no branch has a usual name the argument is asked for."""
+    git(repository, "branch", "--quiet", "--move", "main", "trunk")
+    with pytest.raises(UsageError, match="cannot be told") as caught:
+        resolve_default_base(repository)
+    assert caught.value.mend == "Name BASE: compile-gate ab BASE."
+
+
+def test_default_base_on_the_default_branch(repository: Path, git: Git) -> None:
+    """On the branch itself there is nothing to hold against it, which is said before minutes pass."""
+    git(repository, "checkout", "--quiet", "main")
+    with pytest.raises(UsageError, match="HEAD has no commit that main lacks"):
+        resolve_default_base(repository)
+
+
+def test_variables_of_a_hook_do_not_lead_elsewhere(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GIT_DIR, as git sets it for a hook, does not point us at another repository."""
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert find_top(repository) == repository

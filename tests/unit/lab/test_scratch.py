@@ -1,0 +1,152 @@
+"""Scratch directories: owned, removed, and never anybody else's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gate.errors import MachineError
+from gate.lab import lock as lock_module
+from gate.lab import scratch as scratch_module
+from gate.lab.scratch import find_scratch_place, is_abandoned, is_safe_path, is_scratch_name, open_scratch
+
+HOLDER = """
+import sys, tempfile, time
+tempfile.tempdir = sys.argv[1]
+from gate.lab.scratch import open_scratch
+with open_scratch() as path:
+    (path / "cache").mkdir()
+    (path / "cache" / "kernel.so").write_text("x")
+    print(path, flush=True)
+    time.sleep(600)
+"""
+
+StartHolder = Callable[[], tuple["subprocess.Popen[str]", Path]]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test's own temporary directory."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    monkeypatch.setattr(lock_module, "make_lock_directory", lambda: tmp_path)
+    return directory
+
+
+@pytest.fixture
+def start_holder(place: Path) -> StartHolder:
+    """Start a process that owns a scratch directory for ten minutes."""
+
+    def start() -> tuple[subprocess.Popen[str], Path]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", HOLDER, str(place)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        return process, Path(process.stdout.readline().strip())
+
+    return start
+
+
+def test_directory_is_gone_at_the_end(place: Path) -> None:
+    """A scratch directory exists within the block, is called as scratch is, and is gone after it."""
+    with open_scratch() as path:
+        (path / "deep" / "er").mkdir(parents=True)
+        assert [path] == list(place.iterdir())
+        assert is_scratch_name(path.name)
+    assert list(place.iterdir()) == []
+
+
+def test_directory_is_gone_after_an_error(place: Path) -> None:
+    """Ctrl-C within the block leaves nothing."""
+    with pytest.raises(KeyboardInterrupt), open_scratch():
+        raise KeyboardInterrupt
+    assert list(place.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_removed(place: Path, start_holder: StartHolder) -> None:
+    """A directory whose owner lives stays; after a SIGKILL the next start removes it with its content."""
+    process, left = start_holder()
+    with process:
+        with open_scratch():
+            assert (left / "cache" / "kernel.so").exists()
+            assert not is_abandoned(left)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert is_abandoned(left)
+        with open_scratch() as path:
+            assert [path] == list(place.iterdir())
+
+
+def test_two_of_one_process_do_not_disturb_each_other(place: Path) -> None:
+    """A second scratch directory of the same process leaves the first alone."""
+    with open_scratch() as first, open_scratch() as second:
+        assert {first, second} == set(place.iterdir())
+
+
+def test_what_is_not_ours_stays(place: Path, tmp_path: Path) -> None:
+    """Directories without an owner's file, files, and links that were planted, are left alone."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / scratch_module.OWNER_FILE).touch()
+    (place / "compile-gate-locks-0").mkdir()
+    (place / "compile-gate-notes").touch()
+    (place / "compile-gate-abcdefgh").symlink_to(victim)
+    with open_scratch():
+        pass
+    assert ["compile-gate-abcdefgh", "compile-gate-locks-0", "compile-gate-notes"] == sorted(
+        path.name for path in place.iterdir()
+    )
+    assert victim.is_dir()
+
+
+def test_directory_of_another_user_stays(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another user's run left is that user's to remove."""
+    left = place / "compile-gate-abcdefgh"
+    left.mkdir()
+    (left / scratch_module.OWNER_FILE).touch()
+    assert is_abandoned(left)
+    other = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: other)
+    assert not is_abandoned(left)
+
+
+@pytest.mark.parametrize(
+    "name", ["with blank", "quote'", 'quote"', "back\\slash", "a:b", "a,b", "$HOME", "a;b"]
+)
+def test_unsafe_path_is_avoided(place: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where TMPDIR has a character that breaks compiler commands, scratch goes to a usual place."""
+    unsafe = place / name
+    unsafe.mkdir()
+    usual = place / "usual"
+    usual.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(unsafe))
+    monkeypatch.setattr(scratch_module, "_USUAL_PLACES", (str(place / "missing"), str(usual)))
+    assert not is_safe_path(unsafe)
+    assert usual == find_scratch_place()
+    with open_scratch() as path:
+        assert path.parent == usual
+
+
+def test_usual_paths_are_safe() -> None:
+    """What systems and people call their temporary directories passes."""
+    for name in ("/tmp", "/var/folders/zz/zyx_1+2/T", "/home/josé/tmp", "/mnt/c/Users/A~1/t@x=y%z-1.0"):  # noqa: S108
+        assert is_safe_path(Path(name))
+
+
+def test_no_place_at_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no place will do, the error names the path and what to set."""
+    unsafe = place / "with blank"
+    unsafe.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(unsafe))
+    monkeypatch.setattr(scratch_module, "_USUAL_PLACES", ())
+    with pytest.raises(MachineError, match="with blank") as caught:
+        find_scratch_place()
+    assert caught.value.mend.startswith("Set TMPDIR")

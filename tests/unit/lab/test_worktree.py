@@ -1,0 +1,120 @@
+"""Checkouts of other commits, in real repositories."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gate.errors import MachineError
+from gate.lab import lock as lock_module
+from gate.lab.scratch import OWNER_FILE, open_scratch
+from gate.lab.worktree import list_worktrees, open_worktree, remove_leftover_worktrees
+
+Git = Callable[..., str]
+
+HOLDER = """
+import sys, tempfile, time
+from pathlib import Path
+top, commit, tempfile.tempdir = sys.argv[1:]
+from gate.lab.scratch import open_scratch
+from gate.lab.worktree import open_worktree
+with open_scratch() as scratch, open_worktree(Path(top), commit, scratch / "base") as path:
+    print(path, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test's own temporary directory."""
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    monkeypatch.setattr(lock_module, "make_lock_directory", lambda: tmp_path)
+    return directory
+
+
+def kill_holder(top: Path, commit: str, place: Path) -> Path:
+    """Let a process check a commit out and kill it; return the checkout that it left."""
+    command = [sys.executable, "-c", HOLDER, str(top), commit, str(place)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        left = Path(process.stdout.readline().strip())
+        process.send_signal(signal.SIGKILL)
+    assert (left / "shop.py").exists()
+    return left
+
+
+def test_checkout_is_there_and_gone(repository: Path, git: Git, tmp_path: Path) -> None:
+    """Within the block the commit's files are there; after it neither they nor git's note of them."""
+    path = tmp_path / "base"
+    with open_worktree(repository, git(repository, "rev-parse", "main"), path):
+        assert (path / "shop.py").read_text(encoding="utf-8") == "SIDE = 'base'\n"
+        assert list_worktrees(repository) == (path,)
+        (path / "made.txt").write_text("by a measured model", encoding="utf-8")
+    assert (path.exists(), list_worktrees(repository)) == (False, ())
+    assert git(repository, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_checkout_is_gone_after_an_error(
+    repository: Path, tmp_path: Path, error: type[BaseException]
+) -> None:
+    """Ctrl-C and exceptions within the block leave no checkout."""
+    path = tmp_path / "base"
+    with pytest.raises(error), open_worktree(repository, "main", path):
+        raise error
+    assert (path.exists(), list_worktrees(repository)) == (False, ())
+
+
+def test_checkout_that_fails_leaves_nothing(repository: Path, tmp_path: Path) -> None:
+    """A commit that cannot be checked out is a MachineError, and nothing stays registered."""
+    path = tmp_path / "base"
+    with pytest.raises(MachineError, match="git cannot check"), open_worktree(repository, "f" * 40, path):
+        pytest.fail("there is no such commit")
+    assert (path.exists(), list_worktrees(repository)) == (False, ())
+
+
+def test_hooks_do_not_run(repository: Path, tmp_path: Path) -> None:
+    """The user's post-checkout hook is not run for a checkout that they do not know of."""
+    hook = repository / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n", encoding="utf-8")
+    hook.chmod(0o755)
+    with open_worktree(repository, "main", tmp_path / "base"):
+        assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_leftover_of_a_kill_is_removed(repository: Path, place: Path, is_there: bool) -> None:
+    """What a killed run left is found and removed, whether or not its directory is gone already."""
+    left = kill_holder(repository, "main", place)
+    if not is_there:
+        with open_scratch():  # another run, perhaps in another repository
+            pass
+        assert not left.exists()
+    assert list_worktrees(repository) == (left,)
+    remove_leftover_worktrees(repository)
+    assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
+
+
+def test_worktrees_in_use_and_of_the_user_stay(repository: Path, place: Path, git: Git) -> None:
+    """A checkout of a living run stays, and so does the user's own worktree, even a missing one."""
+    own, missing, alike = (place / name for name in ("own", "missing", "compile-gate-mine/base"))
+    for path in (own, missing, alike):
+        git(repository, "worktree", "add", "--quiet", "--detach", str(path))
+    git(repository, "worktree", "lock", str(own))
+    for path in (missing / "shop.py", missing / ".git"):
+        path.unlink(missing_ok=True)
+    missing.rmdir()
+    with open_scratch() as scratch, open_worktree(repository, "main", scratch / "base") as ours:
+        remove_leftover_worktrees(repository)
+        assert {own, missing, alike, ours} == set(list_worktrees(repository))
+        assert (scratch / OWNER_FILE).exists()
+    assert {own, missing, alike} == set(list_worktrees(repository))

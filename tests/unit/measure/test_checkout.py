@@ -1,0 +1,140 @@
+"""Which checkout a worker imports measured code from: real interpreters, real installations."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gate
+
+LOOK = """
+import sys
+from gate.measure.checkout import check_source, set_search_path
+from gate.errors import UsageError
+from gate.protocol import WorkerRequest, WorkerRole
+directory, checkout, origin, factory = sys.argv[1:]
+request = WorkerRequest(role=WorkerRole.COLD, case=None, device="cpu", threads=1, result="",
+                        directory=directory, checkout=checkout, origin=origin)
+set_search_path(request)
+try:
+    check_source(factory, request)
+except UsageError as error:
+    sys.exit(error.what)
+module = __import__(factory.partition(":")[0])
+print(module.SIDE)
+"""
+
+Look = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter with no packages, in the user's checkout, as many keep it."""
+    project = tmp_path_factory.mktemp("project")
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(project / "head" / ".venv")
+    return project / "head" / ".venv" / "bin" / "python"
+
+
+@pytest.fixture
+def site(interpreter: Path) -> Path:
+    """The interpreter's empty site-packages."""
+    (found,) = interpreter.parent.parent.glob("lib/python*/site-packages")
+    for path in found.iterdir():
+        path.unlink()
+    return found
+
+
+@pytest.fixture
+def look(interpreter: Path, site: Path) -> Look:
+    """Import ``shop`` as a worker of an arm would, and print which side's it is."""
+    assert site.is_dir()
+    head = interpreter.parents[2]
+    for side in ("head", "base"):
+        for place in ("flat", "src"):
+            path = head.parent / side / place / "shop.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"SIDE = '{side}'\n", encoding="utf-8")
+
+    def run(side: str, place: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        checkout, origin = (str(head.parent / "base"), str(head)) if side == "base" else ("", "")
+        packages = [str(Path(gate.__file__).parents[1]), variables.get("PYTHONPATH", "")]
+        arguments = [str(head.parent / side / place), checkout, origin, "shop:build"]
+        return subprocess.run(
+            [str(interpreter), "-P", "-c", LOOK, *arguments],
+            env={"PYTHONPATH": ":".join(filter(None, packages)), "PYTHONDONTWRITEBYTECODE": "1"},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+def test_plain_directory(look: Look) -> None:
+    """A project that is not installed is imported from its arm's directory."""
+    assert [look(side, "flat").stdout.strip() for side in ("head", "base")] == ["head", "base"]
+
+
+def test_editable_installation(look: Look, site: Path, interpreter: Path) -> None:
+    """A path that pip -e put on the search path means the arm's checkout."""
+    (site / "shop.pth").write_text(f"{interpreter.parents[2] / 'src'}\n", encoding="utf-8")
+    assert [look(side, "flat").stdout.strip() for side in ("head", "base")] == ["head", "base"]
+
+
+def test_search_path_of_the_caller(look: Look, interpreter: Path) -> None:
+    """PYTHONPATH=src means the arm's src."""
+    path = str(interpreter.parents[2] / "src")
+    told = [look(side, "flat", PYTHONPATH=path).stdout.strip() for side in ("head", "base")]
+    assert told == ["head", "base"]
+
+
+def test_packages_within_the_checkout_stay(look: Look, site: Path) -> None:
+    """An environment that lies in the user's checkout is no code of theirs: its packages are found."""
+    (site / "dependency.py").write_text("", encoding="utf-8")
+    for side in ("head", "base"):
+        shop = site.parents[4] / side / "flat" / "shop.py"
+        shop.write_text(f"import dependency\nSIDE = '{side}'\n", encoding="utf-8")
+    assert look("base", "flat").stdout.strip() == "base"
+
+
+def test_installed_copy_is_refused(look: Look, site: Path) -> None:
+    """An installed copy is not measured in place of the checkout; the mend is named."""
+    (site / "shop.py").write_text("SIDE = 'installed'\n", encoding="utf-8")
+    done = look("base", "flat")
+    assert done.returncode == 1
+    assert f"shop is imported from {site / 'shop.py'} and not from the arm's checkout" in done.stderr
+    assert "pip install -e" in done.stderr
+    assert look("head", "flat").stdout.strip() == "installed"
+
+
+def test_code_of_the_user_is_refused(look: Look, site: Path, interpreter: Path) -> None:
+    """A place that only head has must not lend its code to the base."""
+    only = interpreter.parents[2] / "only"
+    only.mkdir()
+    (only / "shop.py").write_text("SIDE = 'head'\n", encoding="utf-8")
+    (site / "shop.pth").write_text(f"{only}\n", encoding="utf-8")
+    assert f"shop is imported from {only / 'shop.py'}" in look("base", "flat").stderr
+
+
+def test_factory_of_a_library(look: Look, site: Path, interpreter: Path) -> None:
+    """A factory that the project itself does not have may come from anywhere."""
+    (site / "shop.py").write_text("SIDE = 'library'\n", encoding="utf-8")
+    for side in ("head", "base"):
+        (interpreter.parents[3] / side / "flat" / "shop.py").unlink()
+        (interpreter.parents[3] / side / "src" / "shop.py").unlink()
+    assert look("base", "flat").stdout.strip() == "library"
+
+
+def test_reference_models_are_the_installed_gates() -> None:
+    """The gate's own models are never taken for the project's."""
+    arguments = ["/nowhere", "/nowhere", str(Path(gate.__file__).parents[1]), "gate.workload:Workload"]
+    code = LOOK.replace("print(module.SIDE)", "print(module.__name__)")
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "gate"

@@ -1,0 +1,219 @@
+"""The paragraph on an upgrade: means worked out by hand, and whole paragraphs as golden files."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.decide.outcome import decide_outcome
+from gate.metrics import SPECS, Family, Role
+from gate.records import (
+    Case,
+    Change,
+    Comparison,
+    Environment,
+    Estimate,
+    MachineShift,
+    Metric,
+    Provenance,
+    Reason,
+    Status,
+    Verdict,
+)
+from gate.report.markdown import escape_code
+from gate.report.upgrade import compute_geometric_mean, find_stacks, render_upgrade
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "upgrade"
+ENVIRONMENT = Environment(
+    device_kind="cuda",
+    device_model="NVIDIA H200",
+    device_uuid="",
+    driver="580.95",
+    clocks="",
+    cpu="AMD EPYC 9654",
+    cores=96,
+    threads=2,
+    isa="avx512",
+    torch="2.14.0+cu130",
+    triton="3.6.0",
+    cuda="13.0",
+    python="3.12",
+    compiler="g++ 13.3.0",
+)
+BASE_ID = "cuda-h200-torch2.13.0-1a2b3c4d"
+
+
+def compare(case: Case, metric: Metric, change: float, status: Status = Status.UNCHANGED) -> Comparison:
+    """A comparison by five pairs, of this change."""
+    estimate = Estimate(centre=1.0, low=1.0, high=1.0, noise=0.0, n=5)
+    return Comparison(
+        case_id=case.id,
+        metric=metric,
+        status=status,
+        reason=Reason.CONFIRMED,
+        sentence="",
+        decides=SPECS[metric].role is Role.DECIDES,
+        baseline=estimate,
+        candidate=estimate,
+        change=Change(centre=change, low=change, high=change, detectable=0.05),
+        pairs=5,
+    )
+
+
+def make_case(model: str, dtype: str = "float32") -> Case:
+    return Case(id=f"{model}/inference-{dtype}-full-default", model=model)
+
+
+def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = ()) -> Verdict:
+    named = dict.fromkeys(one.case_id for one in comparisons)
+    return Verdict(
+        outcome=decide_outcome(comparisons),
+        headline="",
+        cases=cases or tuple(Case(id=name, model=name.partition("/")[0]) for name in named),
+        comparisons=comparisons,
+        failures=(),
+        explanations=(),
+        next_steps=(),
+        notes=(),
+        machine=MachineShift(),
+        environment=ENVIRONMENT,
+        provenance=Provenance(),
+        baseline_environments=(BASE_ID,),
+    )
+
+
+BERT, BERT_BF16, LLAMA, UNET = (
+    make_case("bert"),
+    make_case("bert", "bfloat16"),
+    make_case("llama"),
+    make_case("unet"),
+)
+
+
+def make_mixed() -> Verdict:
+    """Two cases of one model that cancel out, one that got slower, broke and drifted, one faster."""
+    return make_verdict(
+        compare(BERT, Metric.COMPILED_LATENCY, 0.25),
+        compare(BERT_BF16, Metric.COMPILED_LATENCY, -0.2),
+        compare(LLAMA, Metric.COMPILED_LATENCY, 0.21, Status.REGRESSED),
+        compare(UNET, Metric.COMPILED_LATENCY, -0.19, Status.IMPROVED),
+        compare(LLAMA, Metric.COLD_COMPILE_TIME, 0.32, Status.REGRESSED),
+        compare(UNET, Metric.PEAK_MEMORY, 0.08, Status.REGRESSED),
+        compare(BERT, Metric.PEAK_MEMORY, -0.1, Status.IMPROVED),
+        compare(LLAMA, Metric.GRAPH_BREAKS, 2, Status.REGRESSED),
+        compare(UNET, Metric.RECOMPILES, -1, Status.IMPROVED),
+        compare(LLAMA, Metric.DRIFT, 1.5, Status.REGRESSED),
+        compare(BERT, Metric.WARM_COMPILE_TIME, 0.04, Status.INCONCLUSIVE),
+    )
+
+
+def make_quiet() -> Verdict:
+    return make_verdict(compare(BERT, Metric.COMPILED_LATENCY, 0.004))
+
+
+def make_broken() -> Verdict:
+    """One case came back, the other crashed on the new stack."""
+    lost = replace(compare(LLAMA, Metric.COMPILED_LATENCY, 0.0, Status.FAILED), baseline=None, change=None)
+    return make_verdict(compare(BERT, Metric.COMPILED_LATENCY, -0.004), lost)
+
+
+def make_many() -> Verdict:
+    """Twenty models, each slower than the one before."""
+    return make_verdict(
+        *(
+            compare(make_case(f"model_{index:02}"), Metric.COMPILED_LATENCY, index / 100, Status.REGRESSED)
+            for index in range(1, 21)
+        )
+    )
+
+
+SITUATIONS: Mapping[str, Callable[[], Verdict]] = {
+    "mixed": make_mixed,
+    "quiet": make_quiet,
+    "broken": make_broken,
+    "many": make_many,
+}
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_golden(name: str) -> None:
+    """Each situation reads as its golden file (GATE_WRITE_GOLDEN=1 writes them anew)."""
+    path = GOLDEN / f"{name}.txt"
+    actual = render_upgrade(SITUATIONS[name]()) + "\n"
+    if os.environ.get("GATE_WRITE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(actual, encoding="utf-8")
+    assert actual == path.read_text(encoding="utf-8")
+
+
+def test_means_are_geometric_and_by_model() -> None:
+    """1.25 and 0.8 cancel out in bert; over all four, the fourth root of 1.25 * 0.8 * 1.21 * 0.81."""
+    text = render_upgrade(make_mixed())
+
+    # sqrt(1.21 * 0.81) = 1.1 * 0.9 = 0.99, and its square root is 0.99499
+    assert "(+ is worse): compiled latency -0.50 % (llama +21.0 %, bert 0.0 %, unet -19.0 %);" in text
+
+
+def test_what_was_not_compared_is_in_no_mean() -> None:
+    """A case that is new, or that failed, has no change to count."""
+    new = replace(compare(LLAMA, Metric.COMPILED_LATENCY, 9.0), status=Status.NEW)
+
+    assert render_upgrade(make_verdict(compare(BERT, Metric.COMPILED_LATENCY, 0.1), new)) == (
+        "From torch 2.13.0 to 2.14.0: 1 case of 1 model compared side by side."
+        " On average (+ is worse): compiled latency +10.0 % (bert +10.0 %)."
+        " Nothing moved beyond its threshold."
+    )
+
+
+def test_a_stack_that_did_not_change_is_told() -> None:
+    """The same release on both sides is no upgrade of torch."""
+    verdict = replace(make_quiet(), baseline_environments=("cuda-h200-torch2.14.0-00000000",))
+
+    assert render_upgrade(verdict).startswith("torch 2.14.0 in both stacks: 1 case")
+
+
+@pytest.mark.parametrize("torch", ["", "nightly", "@all 2.14.0", "main-2.14"])
+def test_only_a_release_number_is_told_of_a_stack(torch: str) -> None:
+    """Whatever stands where a version should be is left out."""
+    verdict = replace(make_quiet(), environment=replace(ENVIRONMENT, torch=torch))
+
+    assert find_stacks(verdict) == ("2.13.0", "")
+    assert render_upgrade(verdict).startswith("1 case of 1 model compared")
+
+
+def test_names_are_written_as_asked() -> None:
+    """For Markdown every name of a case or a model is code."""
+    text = render_upgrade(make_mixed(), escape_code)
+
+    assert "`llama` +21.0 %" in text
+    assert "Drifted: `llama/inference-float32-full-default` drift +1.50 (2.8x)." in text
+
+
+def test_a_counter_that_explains_is_not_said_to_break() -> None:
+    """Only what decides is named."""
+    kernels = compare(BERT, Metric.GENERATED_KERNELS, 3, Status.REGRESSED)
+
+    assert SPECS[Metric.GENERATED_KERNELS].family is Family.EXACT
+    assert "Broke" not in render_upgrade(make_verdict(kernels))
+
+
+@given(st.lists(st.floats(-0.9, 10.0), min_size=1, max_size=20))
+def test_a_geometric_mean_lies_between_its_ends_and_cancels_out(changes: list[float]) -> None:
+    """Never beyond the largest change; with every change's reciprocal beside it, nothing is left."""
+    mean = compute_geometric_mean(changes)
+    reciprocals = [1.0 / (1.0 + change) - 1.0 for change in changes]
+
+    assert min(changes) - 1e-9 <= mean <= max(changes) + 1e-9
+    assert math.isclose(compute_geometric_mean([*changes, *reciprocals]), 0.0, abs_tol=1e-9)
+
+
+def test_the_mean_of_nothing_is_no_change() -> None:
+    """There is nothing to take a mean of."""
+    assert compute_geometric_mean([]) == 0.0

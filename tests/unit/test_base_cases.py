@@ -1,0 +1,125 @@
+"""The base's own cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate.base_cases import BaseCases, load_base_cases
+from gate.config import EXTRACTED_FILE, load_config
+from gate.registry import load_cases, select_cases
+
+SHOP = """
+version: 1
+select: "shop/*,elementwise/inference-float32-smoke-default"
+models:
+  - name: shop
+    factory: shop:build
+    arguments: {{layers: {layers}}}
+    cases:
+      - {{size: {sizes}}}
+"""
+
+
+def write(directory: Path, layers: int = 2, sizes: str = "[small]") -> Path:
+    """Write a gate.yml with a model of two layers in one size, and return it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "gate.yml"
+    path.write_text(SHOP.format(layers=layers, sizes=sizes), encoding="utf-8")
+    return path
+
+
+def load(head: Path, base: Path) -> BaseCases:
+    """Load the base's cases for a run of all that head's configuration selects."""
+    config = load_config(head)
+    return load_base_cases(config, select_cases(load_cases(config), config.select), base)
+
+
+def list_names(loaded: BaseCases) -> list[str]:
+    """List the cases, shortened."""
+    return [case.id.removesuffix("-default").replace("inference-float32-", "") for case in loaded.cases]
+
+
+def test_base_defines_its_own_cases(tmp_path: Path) -> None:
+    """A model that head changed has the base's definition, and the reference models have one for both."""
+    head, base = write(tmp_path / "head", layers=3), write(tmp_path / "base", layers=2)
+    config = load_config(head)
+    cases = {case.id: case for case in select_cases(load_cases(config), config.select)}
+    loaded = load(head, base.parent)
+    assert list_names(loaded) == ["elementwise/smoke", "shop/small"]
+    changed = {case.id: case.definition != cases[case.id].definition for case in loaded.cases}
+    assert changed == {
+        "elementwise/inference-float32-smoke-default": False,
+        "shop/inference-float32-small-default": True,
+    }
+    assert (loaded.cases[1].arguments, loaded.notes) == ({"layers": 2}, ())
+
+
+def test_cases_that_only_one_side_has(tmp_path: Path) -> None:
+    """What head added is absent, and what head dropped is there while head's selection names it."""
+    head = write(tmp_path / "head", sizes="[small, large]")
+    base = write(tmp_path / "base", sizes="[small, tiny]")
+    assert list_names(load(head, base.parent)) == ["elementwise/smoke", "shop/small", "shop/tiny"]
+
+
+def test_selection_that_the_base_cannot_follow(tmp_path: Path) -> None:
+    """A case that head selects by an id the base does not know is absent there, and nothing else is."""
+    head, base = write(tmp_path / "head"), tmp_path / "base"
+    base.mkdir()
+    (base / "gate.yml").write_text("version: 1\n", encoding="utf-8")
+    assert list_names(load(head, base)) == ["elementwise/smoke"]
+
+
+def test_base_without_configuration(tmp_path: Path) -> None:
+    """Before the gate was introduced there are the reference models only, which a note says."""
+    loaded = load(write(tmp_path / "head"), tmp_path)
+    assert list_names(loaded) == ["elementwise/smoke"]
+    assert loaded.notes == ("the base has no gate.yml: only the reference models are compared",)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("version: 1\nmodel: []\n", "gate.yml:2: model: unknown key"),
+        ("version: 9\n", "gate.yml:1: version: "),
+        ("version: 1\nregistry: [gone.yml]\n", "gone.yml: "),
+        ("version: [", "gate.yml"),
+    ],
+)
+def test_base_whose_configuration_cannot_be_used(tmp_path: Path, content: str, words: str) -> None:
+    """An invalid or newer gate.yml, or a missing registry, is told and costs the base its own models only."""
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "gate.yml").write_text(content, encoding="utf-8")
+    loaded = load(write(tmp_path / "head"), base)
+    assert list_names(loaded) == ["elementwise/smoke"]
+    (note,) = loaded.notes
+    assert note.startswith(f"the base's configuration cannot be used ({words}")
+    assert str(base) not in note
+
+
+def test_override_for_a_case_that_the_base_lacks(tmp_path: Path) -> None:
+    """Head's thresholds judge; an override of the base that fits no case is no fault."""
+    override = (
+        "overrides:\n  - {case: gone/*, metric: peak_memory, relative: 0.1, absolute: 1, reason: history}\n"
+    )
+    head, base = write(tmp_path / "head"), write(tmp_path / "base")
+    base.write_text(base.read_text(encoding="utf-8") + override, encoding="utf-8")
+    assert list_names(load(head, base.parent)) == ["elementwise/smoke", "shop/small"]
+
+
+def test_configuration_under_another_name(tmp_path: Path) -> None:
+    """The base's file of the same name counts, and where there is none its gate.yml."""
+    head = write(tmp_path / "head").rename(tmp_path / "head" / "perf.yml")
+    base = write(tmp_path / "base", layers=5)
+    assert load(head, base.parent).cases[1].arguments == {"layers": 5}
+    write(tmp_path / "base", layers=7).rename(base.with_name("perf.yml"))
+    write(tmp_path / "base", layers=5)
+    assert load(head, base.parent).cases[1].arguments == {"layers": 7}
+
+
+def test_configuration_taken_from_the_base(tmp_path: Path) -> None:
+    """Where head is judged by the base's configuration already, both sides have the same cases."""
+    head = write(tmp_path / "head").rename(tmp_path / "head" / EXTRACTED_FILE)
+    assert list_names(load(head, tmp_path)) == ["elementwise/smoke", "shop/small"]
