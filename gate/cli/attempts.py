@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.cli.side_by_side import Limit, settle_pairs
-from gate.decide import Suspect, collect_values, judge_pairs
+from gate.cli.side_by_side import RUN_FILE, Limit, make_need, settle_pairs
+from gate.codec import save_run
+from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
 from gate.decide.pairs import BASE_ARM
 from gate.decide.rules import find_pair_threshold
 from gate.decide.selftest import Opinion, judge_fault
@@ -17,13 +18,15 @@ from gate.faults.catalog import Fault, FaultKind
 from gate.faults.dose import Dose, find_scale, plant_case, prescribe_dose
 from gate.lab.runner import make_run
 from gate.lab.schedule import compute_trial_s
-from gate.lab.side_by_side import Duel, describe_base
+from gate.lab.side_by_side import Duel, describe_base, measure_pairs
 from gate.lab.trials import Bench, run_trial
 from gate.records import Case, Metric, Pairing, Policy, Run, Trial
 from gate.selftest import Attempt
 
 # The decision asks for a second look at a counter, at memory and at drift before it calls them red.
 TRIALS_ONCE = 2
+# One pair can clear but not convict: whatever the time, an attempt gets the pairs of so many looks.
+FREE_LOOKS = 2
 # What is exact does not get more so by sampling: as few timed blocks as the schedule allows.
 SUPER_BLOCKS_ONCE = 3
 # A hang is told from a slow case by this many times what the case usually takes, at least so long.
@@ -39,11 +42,15 @@ _WATCHED: Mapping[FaultKind, tuple[Metric, ...]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stand:
-    """Where faults are tried: both arms are the same tree; what was measured is kept below ``out``."""
+    """Where faults are tried: both arms are the same tree; what was measured is kept below ``out``.
+
+    After ``limit_s`` seconds an attempt gets no further pairs, but it gets those of its first looks.
+    """
 
     duel: Duel
     policy: Policy
     out: Path
+    limit_s: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,8 +78,10 @@ def try_in_pairs(stand: Stand, fault: Fault, subject: Subject, number: int) -> T
     planted = plant_case(subject.case, fault, dose)
     base, head = (planted, subject.case) if fault.is_in_base else (subject.case, planted)
     suspects = _list_suspects(fault, subject.case)
-    limit = Limit(wall_s=math.inf, out=stand.out / f"{name_fault(fault)}-{number}")
-    run = settle_pairs(stand.duel, _make_run(stand, base, head), stand.policy, limit, suspects)
+    blank = _make_run(stand, base, head)
+    limit = Limit(wall_s=blank.wall_s + stand.limit_s, out=stand.out / f"{name_fault(fault)}-{number}")
+    first = _take_first_pairs(stand, blank, suspects, limit)
+    run = settle_pairs(stand.duel, first, stand.policy, limit, suspects)
     opinion = judge_fault(fault, judge_pairs(run, stand.policy, suspects), run.failures)
     return Tried(attempt=_make_attempt(fault, subject, dose, opinion, (run, begun)), run=run)
 
@@ -121,6 +130,20 @@ def _list_suspects(fault: Fault, case: Case) -> Sequence[Suspect] | None:
     """What the pairs are to settle: the metrics that the fault is about, or for none of it everything."""
     watched = _WATCHED.get(fault.kind)
     return [Suspect(case_id=case.id, metrics=watched)] if watched else None
+
+
+def _take_first_pairs(stand: Stand, run: Run, suspects: Sequence[Suspect] | None, limit: Limit) -> Run:
+    """Measure the pairs of the first looks, however long they take: with fewer nothing can be caught.
+
+    What nothing is planted into also gives the base's trials, so there everything is measured twice.
+    """
+    path = limit.out / RUN_FILE
+    for look in range(FREE_LOOKS):
+        needs = [make_need(run, one) for one in list_unsettled(run, stand.policy, suspects)]
+        if not look and suspects is None:
+            needs = [replace(need, more=max(need.more, TRIALS_ONCE)) for need in needs]
+        run = measure_pairs(stand.duel, run, needs, math.inf, lambda current: save_run(current, path))
+    return run
 
 
 def _make_run(stand: Stand, base: Case, head: Case) -> Run:

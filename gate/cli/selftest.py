@@ -28,6 +28,8 @@ from gate.report.selftest import describe_attempt, describe_fault, render_selfte
 from gate.selftest import Attempt, Result, SelftestReport
 
 SELFTEST_FILE = "selftest.json"
+# One undecided attempt must not eat the time of the others: it stops after this part of it.
+ATTEMPTS_IN_TIME = 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +54,12 @@ def run_selftest(options: Namespace) -> ExitCode:
     path = config.out / SELFTEST_FILE
     with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
         duel = open_duel(lab, replace(lab.bench.arm, name=BASE))
-        stand = Stand(duel=duel, policy=load_policy(config), out=config.out / "selftest")
+        stand = Stand(
+            duel=duel,
+            policy=load_policy(config),
+            out=config.out / "selftest",
+            limit_s=agenda.limit_s / ATTEMPTS_IN_TIME,
+        )
         report = try_faults(stand, agenda, path)
     print(render_selftest(report))
     print(f"Wrote {path}.")
