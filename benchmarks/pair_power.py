@@ -1,6 +1,7 @@
 """Simulates pull requests through the real screen and the real pairs: false alarms, catches, cost.
 
     python benchmarks/pair_power.py [--requests 1000] [--faulty 300] [--cases 20] [--seed 1]
+        [--kinds check ab] [--live-sd 0.006 0.031]
 
 Each request has 20 cases with compiled and eager latency, both compile times and a counter. ``check``
 screens one trial a case against five stored ones of another sitting and runs suspects in pairs;
@@ -116,17 +117,24 @@ class Tally:
     trials: list[float] = field(default_factory=list)
 
 
-def make_request(rng: random.Random, cases: int, fault: float) -> Request:
+def make_request(rng: random.Random, options: argparse.Namespace, fault: float) -> Request:
     """Draw the cases of a request; the first has the fault."""
-    plan = tuple(Case(id=f"m{n}/a", model=f"m{n}", factory="m:f", definition="d") for n in range(cases))
+    plan = tuple(
+        Case(id=f"m{n}/a", model=f"m{n}", factory="m:f", definition="d") for n in range(options.cases)
+    )
     slower = {plan[0].id: math.log1p(fault)} if fault else {}
-    return Request(rng=rng, cases=plan, tempers={case.id: draw_temper(rng) for case in plan}, slower=slower)
+    return Request(
+        rng=rng,
+        cases=plan,
+        tempers={case.id: draw_temper(rng, options.live_sd) for case in plan},
+        slower=slower,
+    )
 
 
-def draw_temper(rng: random.Random) -> Temper:
+def draw_temper(rng: random.Random, live_sd: tuple[float, float]) -> Temper:
     """Draw how noisy a case is."""
     between = rng.uniform(*BETWEEN_SD)
-    low, high = map(math.log, LIVE_SD)
+    low, high = map(math.log, live_sd)
     return Temper(
         common=between * math.sqrt(SHARE_COMMON),
         own=between * math.sqrt(SHARE_CASE),
@@ -258,7 +266,7 @@ def count_requests(options: argparse.Namespace, kind: str, fault: float, request
     rng = random.Random(f"{options.seed} {kind} {fault}")  # noqa: S311 - repeatable, not secret
     tally = Tally(requests=requests)
     for _ in range(requests):
-        request = make_request(rng, options.cases, fault)
+        request = make_request(rng, options, fault)
         rows = [row for row in JUDGES[kind](request, tally) if row.decides]
         faulty = [row for row in rows if row.case_id in request.slower and row.metric is LATENCIES[0]]
         others = [row for row in rows if row not in faulty and row.case_id not in request.slower]
@@ -310,11 +318,13 @@ def main() -> int:
     parser.add_argument("--faulty", type=int, default=300, help="of each size of fault")
     parser.add_argument("--cases", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="+", choices=JUDGES, default=list(JUDGES))
+    parser.add_argument("--live-sd", nargs=2, type=float, default=LIVE_SD, help="range between cases")
     options = parser.parse_args()
     started = time.perf_counter()
     print(HEAD)
     print("|" + " --- |" * (HEAD.count("|") - 1))
-    for kind in JUDGES:
+    for kind in options.kinds:
         for fault in (0.0, *FAULTS):
             requests = options.faulty if fault else options.requests
             tally = count_requests(options, kind, fault, requests)

@@ -30,6 +30,8 @@ def describe_threshold(spec: MetricSpec) -> str:
             parts.append(f"{absolute / MIB:g} MiB")
         else:
             parts.append(f"{absolute * 1e6:g} us" if absolute < 1e-3 else f"{absolute:g} s")  # noqa: PLR2004
+    if spec.side_by_side != spec.threshold:
+        parts[0] += f" ({spec.side_by_side.relative * 100:g} % side by side)"
     return " and ".join(parts)
 
 

@@ -91,7 +91,7 @@ def list_notes(
     return (
         *([] if run.finished else ["The run was stopped before its end."]),
         *_note_unjudged(comparisons),
-        *_note_unconfirmed(comparisons),
+        *_note_unconfirmed(run, comparisons),
         *note_expired(comparisons, policy),
         *_note_limits(run, comparisons),
         *_note_age(used, policy),
@@ -174,14 +174,15 @@ def _write_check(case_ids: Iterable[str]) -> str:
     return f"compile-gate check --select '{','.join(dict.fromkeys(case_ids))}'"
 
 
-def _note_unconfirmed(comparisons: Sequence[Comparison]) -> list[str]:
+def _note_unconfirmed(run: Run, comparisons: Sequence[Comparison]) -> list[str]:
     """Times that were convicted against another sitting of the machine only."""
     noisy = [one for one in comparisons if SPECS[one.metric].family is Family.NOISY and one.decides]
     alone = [one for one in noisy if one.status is Status.REGRESSED and not one.pairs]
     if not alone:
         return []
     cases = count_noun(len({one.case_id for one in alone}), "case")
-    return [f"Not confirmed side by side: the times of {cases}. To confirm: compile-gate check --base REF"]
+    how = "No pair of them came back." if run.base else "To confirm: compile-gate check --base REF"
+    return [f"Not confirmed side by side: the times of {cases}. {how}"]
 
 
 def _is_unjudged(deciding: Sequence[Comparison]) -> bool:

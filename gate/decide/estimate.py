@@ -31,11 +31,14 @@ def estimate_metric(metric: Metric, values: Sequence[float], noise: Variance | N
     if family is Family.NOISY and min(values) > 0:
         logs = compute_logs(values)
         return estimate_log_mean(compute_mean(logs), noise or compute_variance(logs), len(logs))
-    scaled = compute_logs(values) if family is not Family.EXACT and min(values) > 0 else values
+    low, high = min(values), max(values)
+    if low == high:
+        return Estimate(centre=low, low=low, high=high, noise=0.0, n=len(values))
+    scaled = compute_logs(values) if family is not Family.EXACT and low > 0 else values
     return Estimate(
         centre=compute_median(values),
-        low=min(values),
-        high=max(values),
+        low=low,
+        high=high,
         noise=math.sqrt(compute_variance(scaled).value),
         n=len(values),
     )

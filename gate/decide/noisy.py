@@ -27,14 +27,15 @@ from gate.records import Estimate, Metric, Reason, Status
 
 def judge_noisy(reading: Reading, bar: Bar, controls: Controls) -> Finding:
     """Judge one reading; the rule is in docs/decision.md, "Noisy metrics"."""
-    status, reason = _decide_status(reading, bar, controls)
+    detectable = compute_detectable(reading, bar)
+    status, reason = _decide_status(reading, bar, controls, detectable)
     before, after = estimate_arms(reading)
     return Finding(
         status=status,
         reason=reason,
         baseline=before,
         candidate=after,
-        change=make_change(reading, compute_detectable(reading, bar)),
+        change=make_change(reading, detectable),
         remark=_describe_shifts(controls) if reason is Reason.MACHINE_SHIFT else "",
     )
 
@@ -80,7 +81,9 @@ def _acquit(speedup: Finding) -> Finding:
     return replace(speedup, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, remark=remark)
 
 
-def _decide_status(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status, Reason]:
+def _decide_status(
+    reading: Reading, bar: Bar, controls: Controls, detectable: float
+) -> tuple[Status, Reason]:
     if reading.baseline_trials < MIN_BASELINE_TRIALS:
         return Status.INCONCLUSIVE, Reason.FEW_TRIALS
     worse = _find_worse(reading, bar, controls)
@@ -88,7 +91,7 @@ def _decide_status(reading: Reading, bar: Bar, controls: Controls) -> tuple[Stat
         return worse
     if _is_improved(reading, bar, controls):
         return Status.IMPROVED, Reason.BEYOND_BAR
-    if is_too_noisy(compute_detectable(reading, bar), bar.threshold, reading.baseline):
+    if is_too_noisy(detectable, bar.threshold, reading.baseline):
         return Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH
     small = abs(reading.change) <= math.log1p(bar.threshold.relative)
     below = small and is_significant(reading)
@@ -97,7 +100,7 @@ def _decide_status(reading: Reading, bar: Bar, controls: Controls) -> tuple[Stat
 
 def _is_improved(reading: Reading, bar: Bar, controls: Controls) -> bool:
     """Whether the mirror image would be convicted; a doubtful improvement is not claimed."""
-    if reading.change >= 0:
+    if -reading.change <= math.log1p(bar.threshold.relative):  # spares most the mirror
         return False
     mirrored = _find_worse(mirror_reading(reading), bar, mirror_controls(controls))
     return mirrored == (Status.REGRESSED, Reason.BEYOND_BAR)

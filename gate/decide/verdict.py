@@ -122,10 +122,14 @@ def _list_used(evidence: Sequence[Evidence]) -> tuple[Baseline, ...]:
     """The baselines that any metric was compared with, each once."""
     used: dict[int, Baseline] = {}
     for one in evidence:
+        unseen = {id(stored.baseline) for stored in one.stored}
         for metric in one.values:
+            if not unseen:
+                break
             baseline = match_metric(SPECS[metric], one.stored).baseline
             if baseline is not None:
                 used[id(baseline)] = baseline
+                unseen.discard(id(baseline))
     return tuple(used.values())
 
 

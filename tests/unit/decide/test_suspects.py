@@ -247,9 +247,11 @@ def test_without_pairs_the_screen_stands_unconfirmed(
     confirm: Confirm, find: Find, changes: dict[str, object], because: str
 ) -> None:
     """30 % slower than the stored values stays REGRESSED, and says why it is not confirmed."""
-    found = find(confirm(measure(compiled_latency=1.3), **changes), LATENCY)
+    verdict = confirm(measure(compiled_latency=1.3), **changes)
+    found = find(verdict, LATENCY)
     assert state(found) == (Status.REGRESSED, Reason.BEYOND_BAR)
     assert found.sentence.endswith(f"Not confirmed side by side: {because}.")
+    assert any(note.startswith("Not confirmed side by side: the times of 1 case.") for note in verdict.notes)
 
 
 def test_check_without_a_base_says_that_it_is_not_confirmed(
