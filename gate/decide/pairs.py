@@ -103,7 +103,9 @@ def _compare_blocks(pair: Pair) -> dict[Metric, float]:
     """Block ``i`` of base against block ``i`` of head, as eager is held against compiled in a trial."""
     changes: dict[Metric, float] = {}
     for metric in LATENCIES:
-        ratio = compute_speedup(pair.base.samples.get(metric, ()), pair.head.samples.get(metric, ()))
+        base, head = pair.base.samples.get(metric, ()), pair.head.samples.get(metric, ())
+        # Blocks that a recompile spoilt are left out of one arm only: what is left is no pairs then.
+        ratio = compute_speedup(base, head) if len(base) == len(head) else None
         if ratio is not None:
             changes[metric] = -math.log(ratio)
     if len(changes) == len(LATENCIES):

@@ -90,6 +90,14 @@ def test_live_latency_is_compared_block_by_block() -> None:
     assert changes[LATENCY] == pytest.approx(math.log(1.1))
 
 
+def test_blocks_that_one_arm_lost_are_no_pairs() -> None:
+    """A recompile spoilt head's first super-block: what is left is compared by medians, 2.2 against 2."""
+    base = make_trial("base", compiled_latency=(3.0, 3.0, 2.0, 2.0, 1.0, 1.0))
+    head = make_trial("head", compiled_latency=(3.3, 2.2, 2.2, 1.1))
+    changes = compute_pair_changes(pair_up(base, head))
+    assert changes[LATENCY] == pytest.approx(math.log(1.1))
+
+
 def test_processes_in_turn_are_compared_by_their_medians() -> None:
     """Block i of one process has nothing to do with block i of the other: 3 against 2."""
     base = make_trial("base", 1, Pairing.TURNS, compiled_latency=(1.0, 2.0, 9.0))
