@@ -28,6 +28,7 @@ REQUIREMENTS = HERE / "requirements.txt"
 MINIMUM_VERSIONS = {
     "filelock": "3.13",
     "jsonschema": "4.20",
+    "packaging": "23.0",
     "psutil": "5.9",
     "pytest": "8.0",
     "pytest-benchmark": "5.0",

@@ -19,6 +19,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import Requirement
+
 import gate
 from gate.errors import UsageError
 from gate.lab.worker_environment import keep_variables
@@ -108,10 +110,11 @@ def list_needed() -> tuple[str, ...]:
     while waiting:
         name = waiting.pop()
         if name in needed or not _is_installed(name):
-            continue  # not installed here: another system's, or an older Python's
+            continue
         needed.add(name)
-        lines = [line for line in metadata.requires(name) or () if "extra ==" not in line]
-        waiting += [re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0] for line in lines]
+        required = [Requirement(line) for line in metadata.requires(name) or ()]
+        # Not what another system or an older Python needs: something may have put that on our path.
+        waiting += [one.name for one in required if not one.marker or one.marker.evaluate({"extra": ""})]
     return tuple(sorted(needed))
 
 

@@ -162,6 +162,16 @@ def test_needed_packages_are_few() -> None:
     assert {"torch", "numpy", "psutil", "pyyaml"}.isdisjoint(list_needed())
 
 
+def test_what_another_python_needs_is_not_lent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pytest needs tomli below Python 3.11 only; that some tool has put one on our path changes nothing."""
+    vendored = tmp_path / "tomli-2.0.1.dist-info"
+    vendored.mkdir()
+    (vendored / "METADATA").write_text("Metadata-Version: 2.1\nName: tomli\nVersion: 2.0.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert metadata.version("tomli") == "2.0.1"
+    assert "tomli" not in list_needed()
+
+
 def test_oldest_versions_are_those_of_the_project() -> None:
     """What pyproject.toml asks for is what guests are held to."""
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
