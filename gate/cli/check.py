@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from contextlib import ExitStack
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from gate.baseline import load_baselines
 from gate.cli.output import print_verdict, save_reports
@@ -16,7 +15,6 @@ from gate.codec import load_run, save_run
 from gate.config import Config
 from gate.decide import (
     FailOn,
-    Screening,
     compute_exit_code,
     conclude_verdict,
     confirm_screening,
@@ -29,7 +27,7 @@ from gate.errors import ExitCode
 from gate.lab.arms import ArmOptions, ArmSources, open_arms
 from gate.lab.events import Observer
 from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
-from gate.lab.side_by_side import open_duel
+from gate.lab.side_by_side import Duel, open_duel
 from gate.metrics import SPECS, Family
 from gate.records import Baseline, Comparison, Outcome, Policy, Run, Status, Verdict
 from gate.report.progress import show_progress
@@ -37,22 +35,31 @@ from gate.report.progress import show_progress
 EXACT_TRIALS = 2  # a counter that moves twice did not move by accident
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """What a run is judged by."""
+
+    config: Config
+    baselines: tuple[Baseline, ...]
+    policy: Policy
+
+
 def run_check(options: Namespace) -> ExitCode:
     """Measure the selection, judge it against the stored baselines, confirm what is suspicious, report."""
     request = load_request(options)
     config = request.config
-    baselines = load_baselines(config.baselines)
-    policy = load_policy(config)
+    terms = Terms(config=config, baselines=load_baselines(config.baselines), policy=load_policy(config))
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = _open_base(options, config, stack, observe)
         lab = stack.enter_context(open_lab(*place_lab(config), observe))
-        run = _measure(lab, request, config.trials, resume=options.resume)
+        run = make_run(lab, request.cases, config.select, config.trials)
         if sources is None:
-            verdict = _settle(lab, run, baselines, policy, config)
+            verdict = _settle(lab, _measure(lab, run, config, resume=options.resume), terms)
         else:
-            run = _repeat_exact(lab, run, screen_run(run, baselines, policy), config)
-            verdict = _confirm(lab, run, sources, screen_run(run, baselines, policy), (policy, config))
+            duel = open_duel(lab, sources.base.arm)
+            run = add_base(duel, run, sources.base, config)
+            verdict = _confirm(duel, _measure(lab, run, config, resume=options.resume), terms)
     save_reports(verdict, config.out)
     code = compute_exit_code(verdict.outcome, FailOn(options.fail_on))
     print_verdict(verdict, code, options)
@@ -69,10 +76,24 @@ def _open_base(options: Namespace, config: Config, stack: ExitStack, observe: Ob
     return sources
 
 
-def _repeat_exact(lab: Lab, run: Run, screening: Screening, config: Config) -> Run:
+def _confirm(duel: Duel, run: Run, terms: Terms) -> Verdict:
+    """Let pairs with the base decide on what the screen suspects."""
+    config, policy = terms.config, terms.policy
+    run = _repeat_exact(duel.lab, run, terms)
+    screening = screen_run(run, terms.baselines, policy)
+    if suspects := list_suspects(screening):
+        limit = Limit(wall_s=run.wall_s + config.pair_budget_s, out=config.out)
+        run = settle_pairs(duel, run, policy, limit, suspects)
+        # Screened again, since a case that failed in a pair has failed.
+        screening = screen_run(run, terms.baselines, policy)
+    return conclude_verdict(run, confirm_screening(screening, run, policy), policy)
+
+
+def _repeat_exact(lab: Lab, run: Run, terms: Terms) -> Run:
     """Give the cases whose counters, memory or drift moved a second trial: they need no pairs."""
-    path = config.out / RUN_FILE
-    moved = {row.case_id for row in screening.comparisons if _is_exact_suspicion(row)}
+    config, path = terms.config, terms.config.out / RUN_FILE
+    rows = screen_run(run, terms.baselines, terms.policy).comparisons
+    moved = {row.case_id for row in rows if _is_exact_suspicion(row)}
     budget = Budget(max_trials=max(config.trials, EXACT_TRIALS), wall_s=config.budget_s)
     return extend_run(lab, run, moved, budget, lambda current: save_run(current, path)) if moved else run
 
@@ -82,31 +103,30 @@ def _is_exact_suspicion(row: Comparison) -> bool:
     return row.decides and not noisy and row.status in {Status.REGRESSED, Status.INCONCLUSIVE}
 
 
-def _confirm(
-    lab: Lab,
-    run: Run,
-    sources: ArmSources,
-    screening: Screening,
-    terms: tuple[Policy, Config],
-) -> Verdict:
-    """Let pairs with the base decide on what the screen suspects."""
-    policy, config = terms
-    suspects = list_suspects(screening)
-    if not suspects:
-        return conclude_verdict(run, screening, policy)
-    duel = open_duel(lab, sources.base.arm)
-    run = add_base(duel, run, sources.base, config)
-    limit = Limit(wall_s=run.wall_s + config.pair_budget_s, out=config.out)
-    run = settle_pairs(duel, run, policy, limit, suspects)
-    return conclude_verdict(run, confirm_screening(screening, run, policy), policy)
+def _settle(lab: Lab, run: Run, terms: Terms) -> Verdict:
+    """Judge, and give the cases that more trials could settle one more at a time within the budget."""
+    config, path = terms.config, terms.config.out / RUN_FILE
+    # The error budget is for the whole verdict, however often these data are looked at.
+    policy = replace(terms.policy, looks=config.max_trials - config.trials + 1)
+    verdict = decide_verdict(run, terms.baselines, policy)
+    for trials in range(config.trials + 1, config.max_trials + 1):
+        undecided = list_undecided(verdict)
+        if not undecided or verdict.outcome is Outcome.NOTHING_COMPARED:
+            break
+        budget = Budget(max_trials=trials, wall_s=config.budget_s)
+        extended = extend_run(lab, run, undecided, budget, lambda current: save_run(current, path))
+        if len(extended.trials) + len(extended.failures) == len(run.trials) + len(run.failures):
+            break
+        run = extended
+        verdict = decide_verdict(run, terms.baselines, policy)
+    return verdict
 
 
 def run_measure(options: Namespace) -> ExitCode:
     """Measure the selection and judge nothing; a case that failed is still told by the exit code."""
     request = load_request(options)
     config = request.config
-    with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
-        run = _measure(lab, request, config.trials, resume=options.resume)
+    run = measure_request(options, request, config.trials)
     measured = len({trial.case_id for trial in run.trials} - {failure.case_id for failure in run.failures})
     print(f"Measured {measured} of {len(run.cases)} cases in {run.wall_s:.0f} s; nothing was judged.")
     print(
@@ -119,31 +139,13 @@ def run_measure(options: Namespace) -> ExitCode:
 
 def measure_request(options: Namespace, request: Request, trials: int) -> Run:
     """Open the lab and measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
-    with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(request.config), observe) as lab:
-        return _measure(lab, request, trials, resume=options.resume)
+    config = request.config
+    with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
+        run = make_run(lab, request.cases, config.select, trials)
+        return _measure(lab, run, config, resume=options.resume)
 
 
-def _measure(lab: Lab, request: Request, trials: int, *, resume: bool) -> Run:
-    path = request.config.out / RUN_FILE
+def _measure(lab: Lab, run: Run, config: Config, *, resume: bool) -> Run:
+    path = config.out / RUN_FILE
     previous = load_run(path) if resume else None
-    run = make_run(lab, request.cases, request.config.select, trials)
     return run_plan(lab, run, lambda current: save_run(current, path), previous)
-
-
-def _settle(lab: Lab, run: Run, baselines: tuple[Baseline, ...], policy: Policy, config: Config) -> Verdict:
-    """Judge, and give the cases that more trials could settle one more at a time within the budget."""
-    path: Path = config.out / RUN_FILE
-    # The error budget is for the whole verdict, however often these data are looked at.
-    policy = replace(policy, looks=config.max_trials - config.trials + 1)
-    verdict = decide_verdict(run, baselines, policy)
-    for trials in range(config.trials + 1, config.max_trials + 1):
-        undecided = list_undecided(verdict)
-        if not undecided or verdict.outcome is Outcome.NOTHING_COMPARED:
-            break
-        budget = Budget(max_trials=trials, wall_s=config.budget_s)
-        extended = extend_run(lab, run, undecided, budget, lambda current: save_run(current, path))
-        if len(extended.trials) + len(extended.failures) == len(run.trials) + len(run.failures):
-            break
-        run = extended
-        verdict = decide_verdict(run, baselines, policy)
-    return verdict

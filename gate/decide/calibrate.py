@@ -13,7 +13,7 @@ from gate.decide.modes import MIN_VALUES
 from gate.decide.noise import list_instabilities, measure_noise
 from gate.decide.pair_noise import gather_pair_series, list_pair_instabilities, measure_pair_noise
 from gate.decide.pairs import BASE_ARM
-from gate.decide.replay import replay_requests
+from gate.decide.replay import MIN_PAIRS, gather_recorded, replay_requests
 from gate.decide.series import gather_series, list_alone
 from gate.records import Policy, Run
 
@@ -76,6 +76,8 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
         yield f"{short} of {len(counts)} cases have fewer than {needed} trials and were not replayed."
     if counts and min(counts) < MIN_VALUES:
         yield f"Two modes are looked for in cases with at least {MIN_VALUES} trials only."
+    if replays and not gather_recorded(run, effort).pairs:
+        yield f"Replayed without a base: that takes {MIN_PAIRS} pairs of every case (--pairs {MIN_PAIRS})."
     if replays:
         yield (
             "The replay mixes trials of one sitting: it knows the noise between trials, not between days,"

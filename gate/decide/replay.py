@@ -23,6 +23,9 @@ from gate.decide.series import list_alone
 from gate.decide.values import collect_values
 from gate.records import BaseArm, Baseline, Case, Metric, Outcome, Policy, Run, Status, Trial, Verdict
 
+# Of fewer recorded pairs the same few values are drawn again and again: copies agree with each other,
+# and look like certainty.
+MIN_PAIRS = 6
 _EVEN = 0.5  # as likely one way as the other
 
 
@@ -32,7 +35,7 @@ class Recorded:
 
     run: Run  # its plan is these cases
     trials: Mapping[str, Sequence[Trial]]
-    pairs: Mapping[str, Sequence[Pair]]  # empty unless every case has some
+    pairs: Mapping[str, Sequence[Pair]]  # empty unless every case has MIN_PAIRS
 
     @property
     def slowable(self) -> list[str]:
@@ -73,7 +76,7 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
 
 
 def gather_recorded(run: Run, effort: Effort) -> Recorded:
-    """Keep the cases with trials enough for a baseline and a candidate, and pairs where all have some."""
+    """Keep the cases with trials enough for a baseline and a candidate, and pairs where all have enough."""
     trials = {case.id: list_alone(run, case) for case in run.cases}
     cases = tuple(case for case in run.cases if _count_stored(trials[case.id], effort))
     pairs = list_pairs(run)
@@ -81,7 +84,7 @@ def gather_recorded(run: Run, effort: Effort) -> Recorded:
     return Recorded(
         run=replace(run, cases=cases, failures=(), trials=(), base=itself),
         trials=trials,
-        pairs=pairs if all(case.id in pairs for case in cases) else {},
+        pairs=pairs if all(len(pairs.get(case.id, ())) >= MIN_PAIRS for case in cases) else {},
     )
 
 

@@ -17,7 +17,7 @@ from gate.github.archive import ArchiveError, ArchiveFault, read_member
 from gate.github.client import GitHubClient
 from gate.github.events import WorkflowRun, parse_time
 from gate.hostile import MAX_INTEGER
-from gate.records import Change, Comparison, Estimate, Threshold, Verdict
+from gate.records import Change, Comparison, Estimate, Status, Threshold, Verdict
 
 MEMBER = "verdict.json"
 MAX_ARCHIVE_BYTES = 8 * 1024 * 1024  # logs and reports may lie beside the verdict
@@ -132,8 +132,9 @@ def parse_verdict(content: bytes) -> Verdict:
 
 def _check_consistency(verdict: Verdict) -> None:
     planned = {case.id for case in verdict.cases}
-    rows = [(one.case_id, one.metric) for one in verdict.comparisons]
-    named = {case_id for case_id, _ in rows}
+    # A case that failed in one trial has a row of its own beside those of what was measured.
+    rows = [(one.case_id, one.metric, one.status is Status.FAILED) for one in verdict.comparisons]
+    named = {case_id for case_id, _, _ in rows}
     named |= {one.case_id for one in verdict.failures} | {one.case_id for one in verdict.explanations}
     sound = (
         len(planned) == len(verdict.cases)

@@ -11,8 +11,8 @@ import sys
 import torch
 
 from gate.measure.device import Device
+from gate.measure.isa import list_isas
 from gate.measure.process_memory import read_cpu_model
-from gate.measure.toolchain import list_isas
 from gate.records import Environment
 
 # Libraries whose code defines workloads: another version may be another model.

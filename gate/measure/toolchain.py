@@ -24,6 +24,7 @@ import torch
 from gate.disk import make_private_directory
 from gate.errors import MachineError
 from gate.measure.device import Device
+from gate.measure.isa import list_isas, load_isas, mark_isas
 from gate.measure.toolchain_cache import (
     ToolchainCache,
     clear_products,
@@ -76,6 +77,8 @@ def prime_toolchain(device: Device) -> None:
     """
     try:
         probe_toolchain(device)
+        if device.kind == "cpu":
+            mark_isas()
         with use_throwaway_caches():
             _compile_trivial(device)
     except Exception as error:
@@ -86,19 +89,21 @@ def prime_toolchain(device: Device) -> None:
         raise MachineError(f"the {kind} does not work: {_describe_cause(error)}", mend) from error
 
 
+def load_toolchain(device: Device) -> None:
+    """Do in a worker what :func:`probe_toolchain` does, but believe what the primer found."""
+    if device.kind == "cpu":
+        load_isas()
+    else:
+        probe_toolchain(device)
+
+
 def probe_toolchain(device: Device) -> None:
-    """Load what the probes found, or find it out where nobody has yet."""
+    """Find out what this machine has; what was compiled for it before is only loaded."""
     if device.kind == "cpu":
         list_isas()
     elif driver := _find("triton.runtime", "driver"):
         # Building the utilities is a side effect of making the driver object, where it has them.
         getattr(getattr(driver, "active", None), "utils", None)
-
-
-def list_isas() -> tuple[str, ...]:
-    """List the vector instruction sets that Inductor can use here, best first; empty where unknown."""
-    list_valid = _find("torch._inductor.cpu_vec_isa", "valid_vec_isa_list")
-    return tuple(str(isa) for isa in list_valid()) if list_valid else ()
 
 
 @contextmanager

@@ -46,6 +46,7 @@ def collect_ingredients() -> dict[str, str]:
     return {
         "format": _FORMAT,
         "torch": f"{torch.__version__} {torch.version.git_version} {_identify_file(torch._C.__file__)}",  # noqa: SLF001
+        "headers": str(torch.__file__),  # precompiled headers name them as they were found, links and all
         "python": f"{sys.version} {sys.prefix}",
         "system": f"{platform.platform()} {' '.join(platform.libc_ver())}",
         "cpu": f"{read_cpu_model()} {read_cpu_flags()}",

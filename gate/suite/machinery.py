@@ -12,7 +12,7 @@ from gate.measure.context import Context
 from gate.measure.device import Device, open_device
 from gate.measure.rounds import Rounds
 from gate.measure.tensors import iterate_tensors
-from gate.measure.toolchain import probe_toolchain
+from gate.measure.toolchain import load_toolchain
 from gate.measure.turns import Turns
 from gate.measure.warm import measure_warm
 from gate.protocol import WorkerRole
@@ -42,7 +42,7 @@ def open_session_device(session: SuiteSession) -> Device:
         import_torch()
         torch.set_num_threads(session.threads)
         device = open_device(session.device)
-        probe_toolchain(device)
+        load_toolchain(device)
         TIMER.synchronize = device.synchronize
         session.opened["device"] = device
     seed_everything(SEED)

@@ -22,6 +22,7 @@ from records import (
     make_failing,
     make_passing,
     make_regressed,
+    make_unchanged,
     make_verdict,
     make_zip,
 )
@@ -39,7 +40,7 @@ from gate.github.body import make_marker, render_body
 from gate.github.client import GitHubClient
 from gate.github.errors import TooLargeError
 from gate.github.upgrade import make_upgrade_finding
-from gate.records import Case, Verdict
+from gate.records import Case, Metric, Reason, Status, Verdict
 
 MIB = 1024 * 1024
 
@@ -89,6 +90,18 @@ def test_honest() -> None:
     """What the gate wrote is read as it was written."""
     for verdict in (make_passing(), make_failing(), make_verdict()):
         assert parse(make_archive(verdict)) == verdict
+
+
+def test_case_that_failed_beside_what_it_measured() -> None:
+    """A case that failed in its second trial has a FAILED row and those of the first: that is no forgery."""
+    rows = make_unchanged(CASES[0])
+    latency = next(row for row in rows if row.metric is Metric.COMPILED_LATENCY)
+    failed = replace(latency, status=Status.FAILED, reason=Reason.CASE_FAILED, change=None)
+    verdict = make_verdict(failed, *rows, *make_unchanged(CASES[1]), *make_unchanged(CASES[2]))
+    assert parse(make_archive(verdict)) == verdict
+    doubled = replace(verdict, comparisons=(*verdict.comparisons, latency))
+    with pytest.raises(RefusedError, match=Refusal.INCONSISTENT):
+        parse(make_archive(doubled))
 
 
 @given(content=st.binary(max_size=2000))

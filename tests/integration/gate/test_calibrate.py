@@ -11,7 +11,7 @@ import pytest
 from gate.codec import load_calibration, load_run
 from gate.records import Metric, Pairing
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1200)]
 
 CONFIG = """\
 version: 1

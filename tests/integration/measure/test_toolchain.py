@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gate.protocol import WorkerRole
-from gate.records import Case
+from gate.records import Case, Metric
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -52,6 +52,22 @@ def test_a_later_run_takes_it_and_its_workers_use_it(
     cold = later.run(WorkerRole.COLD, Case(id="layers/a", model="layers", factory="made_up:build"))
     assert cold.failure is None
     assert find_headers(later) == find_headers(workshop)
+
+
+def test_what_workers_believe_changes_no_code(
+    workshop: Any,  # noqa: ANN401
+) -> None:
+    """Told that all instruction sets passed or probing them itself, a worker generates the same kernels."""
+    case = Case(id="layers/b", model="layers", factory="made_up:build")
+    told, probed = workshop.cache / "inductor" / "all.isas", []
+    for is_told in (True, False):
+        workshop.seed_cache()
+        assert told.is_file()
+        if not is_told:
+            told.unlink()
+        cold = workshop.run(WorkerRole.COLD, case)
+        probed.append((cold.identity, cold.samples[Metric.GENERATED_KERNELS]))
+    assert probed[0] == probed[1]
 
 
 def test_an_entry_of_no_use_is_left_by_a_fresh_primer(open_workshop: OpenWorkshop, kept: Path) -> None:

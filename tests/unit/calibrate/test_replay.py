@@ -119,12 +119,15 @@ def test_pairs_let_a_request_be_confirmed(draw_pairs: Make, policy: Policy, effo
     assert 3.0 <= slowed.pairs < 16.0  # three at the first look
 
 
-def test_without_pairs_of_every_case_none_are_used(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
-    """A case without pairs could not be confirmed, so all are judged without a base."""
-    run = draw_pairs(cases=3, trials=8, pairs=4, noise=0.01)
-    run = replace(
-        run, trials=tuple(one for one in run.trials if one.case_id != "m0/x" or one.pairing is Pairing.ALONE)
+def test_without_enough_pairs_of_every_case_none_are_used(
+    draw_pairs: Make, policy: Policy, effort: Effort
+) -> None:
+    """A case with five pairs could not be confirmed in earnest, so all are judged without a base."""
+    run = draw_pairs(cases=3, trials=8, pairs=6, noise=0.01)
+    kept = (
+        one for one in run.trials if one.case_id != "m0/x" or one.pairing is Pairing.ALONE or one.index < 6
     )
+    run = replace(run, trials=tuple(kept))
     replay = replay_requests(run, policy, effort, planted=0.1)
     assert replay is not None
     assert replay.pairs == 0.0
@@ -140,7 +143,7 @@ def test_calibration_describes_pairs(draw_pairs: Make, policy: Policy, effort: E
 
 def test_a_chance_deviation_of_few_pairs_is_no_change(draw: Make, make_pairs: Make, effort: Effort) -> None:
     """Recorded pairs that happen to lean by 8 % one way are drawn either way round."""
-    leaning = make_pairs(Metric.COLD_COMPILE_TIME, 10.0, (0.08, 0.081, 0.079, 0.08))
+    leaning = make_pairs(Metric.COLD_COMPILE_TIME, 10.0, (0.08, 0.081, 0.079) * 2)
     run = draw(cases=1, trials=8, noise=0.02)
     beside = tuple(replace(trial, case_id="m0/x") for trial in leaning.trials)
     request = draw_request(
@@ -160,3 +163,12 @@ def test_calibration_tells_of_an_unfit_host(draw: Make, policy: Policy, effort: 
     run = replace(run, trials=(replace(run.trials[0], conditions=busy), *run.trials[1:]))
     notes = calibrate_gate(run, policy, effort).notes
     assert notes[0] == "1 of 4 trials were measured on an unfit host: 2 MiB were swapped."
+
+
+def test_a_replay_without_pairs_says_so(draw: Make, draw_pairs: Make, policy: Policy, effort: Effort) -> None:
+    """The note names the pairs that it takes, and is not there when they are."""
+    told = "Replayed without a base: that takes 6 pairs of every case (--pairs 6)."
+    few = replace(effort, requests=4)
+    assert told in calibrate_gate(draw(cases=1, trials=8, noise=0.01), policy, few).notes
+    paired = draw_pairs(cases=1, trials=8, pairs=6, noise=0.01)
+    assert told not in calibrate_gate(paired, policy, few).notes

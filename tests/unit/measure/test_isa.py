@@ -1,0 +1,70 @@
+"""Instruction sets: probed once, believed afterwards, and only when all of them passed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch._inductor.config
+from torch._inductor import cpu_vec_isa
+
+from gate.measure.isa import load_isas, mark_isas
+
+
+class Prober:
+    """Stands in for torch's list of instruction sets, of which some pass their probe."""
+
+    def __init__(self, passing: set[str]) -> None:
+        self.passing = passing
+        self.saw_ok: list[Any] = []
+
+    def list_valid(self) -> list[str]:
+        self.saw_ok.append(torch._inductor.config.cpp.vec_isa_ok)
+        return [isa for isa in ("avx512", "avx2") if isa in self.passing]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Inductor's cache directory, on a processor with both instruction sets."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    monkeypatch.setattr(cpu_vec_isa, "supported_vec_isa_list", ["avx512", "avx2"])
+    monkeypatch.setattr(cpu_vec_isa, "x86_isa_checker", lambda: ["avx2", "avx512"])
+    with torch._inductor.config.patch({"cpp.vec_isa_ok": None}):
+        yield tmp_path / "inductor"
+
+
+def use(prober: Prober, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_vec_isa, "valid_vec_isa_list", prober.list_valid)
+
+
+def test_all_that_passed_are_believed(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker on a marked cache asks for no probe."""
+    prober = Prober({"avx512", "avx2"})
+    use(prober, monkeypatch)
+    mark_isas()
+    assert [path.read_text() for path in cache.iterdir()] == ["avx512\navx2"]
+    load_isas()
+    assert prober.saw_ok == [None, True]
+
+
+def test_where_one_fails_each_process_probes(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that cannot do all the processor can leaves no mark, and takes an older one away."""
+    use(Prober({"avx512", "avx2"}), monkeypatch)
+    mark_isas()
+    prober = Prober({"avx2"})
+    use(prober, monkeypatch)
+    mark_isas()
+    assert list(cache.iterdir()) == []
+    load_isas()
+    assert prober.saw_ok == [None, None]
+
+
+def test_a_torch_that_does_not_tell(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without torch's own lists nothing is marked and nothing breaks."""
+    monkeypatch.setattr("gate.measure.isa.importlib", SimpleNamespace(import_module=lambda _: object()))
+    mark_isas()
+    load_isas()
+    assert not cache.exists()
