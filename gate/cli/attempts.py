@@ -14,13 +14,13 @@ from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
 from gate.decide.pairs import BASE_ARM
 from gate.decide.rules import find_pair_threshold
 from gate.decide.selftest import Opinion, judge_fault
-from gate.faults.catalog import Fault, FaultKind
-from gate.faults.dose import Dose, find_scale, plant_case, prescribe_dose
+from gate.faults.catalog import NOTHING, Fault, FaultKind, Method
+from gate.faults.dose import Dose, find_scale, plant_case, prescribe_dose, weigh_dose
 from gate.lab.runner import make_run
 from gate.lab.schedule import compute_trial_s
 from gate.lab.side_by_side import Duel, describe_base, measure_pairs
 from gate.lab.trials import Bench, run_trial
-from gate.records import Case, Metric, Pairing, Policy, Run, Trial
+from gate.records import Case, Metric, Pairing, Policy, Provenance, Run, Trial
 from gate.selftest import Attempt
 
 # The decision asks for a second look at a counter, at memory and at drift before it calls them red.
@@ -44,6 +44,7 @@ _WATCHED: Mapping[FaultKind, tuple[Metric, ...]] = {
 class Stand:
     """Where faults are tried: both arms are the same tree; what was measured is kept below ``out``.
 
+    Both also carry the wrapping that faults come in, so that they differ by the fault alone.
     After ``limit_s`` seconds an attempt gets no further pairs, but it gets those of its first looks.
     """
 
@@ -51,14 +52,16 @@ class Stand:
     policy: Policy
     out: Path
     limit_s: float
+    provenance: Provenance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """A case and the base's trials of it, which doses are taken from."""
+    """A case, trials of the base that measured everything, and its latest ones, which doses come from."""
 
     case: Case
     base: tuple[Trial, ...]
+    latest: tuple[Trial, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,15 +78,16 @@ def try_in_pairs(stand: Stand, fault: Fault, subject: Subject, number: int) -> T
     Raises as :func:`gate.lab.side_by_side.measure_pairs`.
     """
     begun, dose = time.monotonic(), _prescribe(stand, fault, subject)
-    planted = plant_case(subject.case, fault, dose)
-    base, head = (planted, subject.case) if fault.is_in_base else (subject.case, planted)
+    planted, bare = plant_case(subject.case, fault, dose), plant_case(subject.case, NOTHING, Dose())
+    base, head = (planted, bare) if fault.is_in_base else (bare, planted)
     suspects = _list_suspects(fault, subject.case)
     blank = _make_run(stand, base, head)
     limit = Limit(wall_s=blank.wall_s + stand.limit_s, out=stand.out / f"{name_fault(fault)}-{number}")
     first = _take_first_pairs(stand, blank, suspects, limit)
     run = settle_pairs(stand.duel, first, stand.policy, limit, suspects)
     opinion = judge_fault(fault, judge_pairs(run, stand.policy, suspects), run.failures)
-    return Tried(attempt=_make_attempt(fault, subject, dose, opinion, (run, begun)), run=run)
+    weighed = _weigh(stand, fault, dose, list_base_trials(run, everything=False))
+    return Tried(attempt=_make_attempt(fault, subject, weighed, opinion, (run, begun)), run=run)
 
 
 def try_once(stand: Stand, fault: Fault, subject: Subject) -> Tried:
@@ -94,7 +98,7 @@ def try_once(stand: Stand, fault: Fault, subject: Subject) -> Tried:
     begun, dose = time.monotonic(), _prescribe(stand, fault, subject)
     head = plant_case(subject.case, fault, dose)
     bench = _make_hasty(stand.duel.lab.bench, fault, subject)
-    run = _make_run(stand, subject.case, head)
+    run = _make_run(stand, plant_case(subject.case, NOTHING, Dose()), head)
     for index in range(1, TRIALS_ONCE + 1):
         came = run_trial(bench, head, index)
         run = replace(run, trials=(*run.trials, *([came.trial] if came.trial else [])))
@@ -106,11 +110,16 @@ def try_once(stand: Stand, fault: Fault, subject: Subject) -> Tried:
     return Tried(attempt=_make_attempt(fault, subject, dose, opinion, (run, begun)), run=run)
 
 
-def list_base_trials(run: Run) -> tuple[Trial, ...]:
-    """List the trials of the base that measured everything."""
+def list_base_trials(run: Run, *, everything: bool) -> tuple[Trial, ...]:
+    """List the trials of the base: those that measured everything, or all of them."""
     trials = [trial for trial in run.trials if trial.arm == BASE_ARM]
     most = max((len(trial.samples) for trial in trials), default=0)
-    return tuple(trial for trial in trials if len(trial.samples) == most)
+    return tuple(trial for trial in trials if len(trial.samples) == most or not everything)
+
+
+def is_reference(fault: Fault) -> bool:
+    """Whether the base of an attempt at this fault is the original's, so that doses can be taken from it."""
+    return fault.method is Method.PAIRS and not fault.is_in_base
 
 
 def name_fault(fault: Fault) -> str:
@@ -122,8 +131,18 @@ def _prescribe(stand: Stand, fault: Fault, subject: Subject) -> Dose:
     metric = find_scale(fault)
     if metric is None:
         return Dose()
-    threshold = find_pair_threshold(stand.policy, subject.case.id, metric)
-    return prescribe_dose(fault, collect_values(subject.base)[metric], threshold)
+    values = collect_values(subject.latest).get(metric) or collect_values(subject.base)[metric]
+    return prescribe_dose(fault, values, find_pair_threshold(stand.policy, subject.case.id, metric))
+
+
+def _weigh(stand: Stand, fault: Fault, dose: Dose, base: Sequence[Trial]) -> Dose:
+    """Weigh a dose against what the base did beside it."""
+    metric, values = find_scale(fault), collect_values(base)
+    if metric is None or metric not in values:
+        return dose
+    threshold = find_pair_threshold(stand.policy, base[0].case_id, metric)
+    original = [value - dose.amount for value in values[metric]] if fault.is_in_base else values[metric]
+    return weigh_dose(dose.amount, original, threshold)
 
 
 def _list_suspects(fault: Fault, case: Case) -> Sequence[Suspect] | None:

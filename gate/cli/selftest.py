@@ -9,13 +9,21 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from gate.cli.attempts import Stand, Subject, list_base_trials, try_in_pairs, try_once
+from gate.cli.attempts import (
+    Stand,
+    Subject,
+    Tried,
+    is_reference,
+    list_base_trials,
+    try_in_pairs,
+    try_once,
+)
 from gate.cli.place import place_lab
 from gate.cli.setup import Request, load_policy, load_request
 from gate.codec import save_selftest
 from gate.decide.selftest import score_faults
 from gate.errors import ExitCode, UsageError
-from gate.faults.catalog import Fault, FaultKind, Method, list_faults
+from gate.faults.catalog import NOTHING, Fault, Method, list_faults
 from gate.faults.dose import is_fitting
 from gate.lab.events import Noted
 from gate.lab.pairs import BASE
@@ -41,11 +49,6 @@ class Agenda:
     repeats: int | None  # None: as often as time allows
     limit_s: float
 
-    @property
-    def nothing(self) -> Fault:
-        """The fault that is none: the base's trials come from it."""
-        return next(fault for fault in self.faults if fault.kind is FaultKind.NOTHING)
-
 
 def run_selftest(options: Namespace) -> ExitCode:
     """Plant one fault after the other and report; what must be caught and was not is exit 10."""
@@ -59,6 +62,7 @@ def run_selftest(options: Namespace) -> ExitCode:
             policy=load_policy(config),
             out=config.out / "selftest",
             limit_s=agenda.limit_s / ATTEMPTS_IN_TIME,
+            provenance=load_provenance(config.directory),
         )
         report = try_faults(stand, agenda, path)
     print(render_selftest(report))
@@ -72,8 +76,7 @@ def choose_cases(cases: Sequence[Case], *, named: bool) -> tuple[Case, ...]:
     Raises:
         UsageError: There is none.
     """
-    nothing = next(fault for fault in list_faults("cpu") if fault.kind is FaultKind.NOTHING)
-    fitting = sorted((case for case in cases if is_fitting(nothing, case)), key=lambda case: case.expected_s)
+    fitting = sorted((case for case in cases if is_fitting(NOTHING, case)), key=lambda case: case.expected_s)
     if not fitting:
         raise UsageError(
             "no selected case can carry a fault: it needs a factory and the default mode",
@@ -82,20 +85,20 @@ def choose_cases(cases: Sequence[Case], *, named: bool) -> tuple[Case, ...]:
     return tuple(fitting if named else fitting[:1])
 
 
-def schedule_faults(agenda: Agenda, subjects: Sequence[Subject]) -> Iterator[tuple[Fault, Subject, int]]:
+def schedule_faults(agenda: Agenda) -> Iterator[tuple[Fault, Case, int]]:
     """Yield what to try next, with the number of the round: first what needs no statistics.
 
     Where there are several cases they take turns.
     """
     once = [fault for fault in agenda.faults if fault.method is Method.ONCE]
     for turn, fault in enumerate(once):
-        if fitting := [subject for subject in subjects if is_fitting(fault, subject.case)]:
+        if fitting := [case for case in agenda.cases if is_fitting(fault, case)]:
             yield fault, fitting[turn % len(fitting)], 1
     for number in count(1) if agenda.repeats is None else range(1, agenda.repeats + 1):
         for fault in agenda.faults:
-            is_due = fault.method is Method.PAIRS and (number > 1 or fault is not agenda.nothing)
+            is_due = fault.method is Method.PAIRS and (number > 1 or fault != NOTHING)
             if is_due:  # nothing was tried already, for the base's trials
-                yield fault, subjects[(number - 1) % len(subjects)], number
+                yield fault, agenda.cases[(number - 1) % len(agenda.cases)], number
 
 
 def _make_agenda(options: Namespace, request: Request) -> Agenda:
@@ -124,23 +127,37 @@ def try_faults(stand: Stand, agenda: Agenda, path: Path) -> SelftestReport:
 
 def _attempt_faults(stand: Stand, agenda: Agenda) -> Iterator[Attempt]:
     """Attempt one fault after the other; what began in time is finished."""
-    begun, subjects = time.monotonic(), []
+    begun, subjects = time.monotonic(), {}
     for case in agenda.cases:
-        tried = try_in_pairs(stand, agenda.nothing, Subject(case=case, base=()), 1)
-        if tried.attempt.result is Result.BROKEN:
-            raise UsageError(
-                f"{case.id} cannot be measured: {tried.attempt.sentence}",
-                "Mend it, or select another case with --select.",
-            )
-        subjects.append(Subject(case=case, base=list_base_trials(tried.run)))
+        tried = _try_nothing(stand, case)
+        subjects[case.id] = Subject(case=case, base=list_base_trials(tried.run, everything=True))
         yield tried.attempt
-    for fault, subject, number in schedule_faults(agenda, subjects):
+    for fault, case, number in schedule_faults(agenda):
         if time.monotonic() - begun > agenda.limit_s:
             return
+        subject = subjects[case.id]
         if fault.method is Method.ONCE:
             yield try_once(stand, fault, subject).attempt
-        else:
-            yield try_in_pairs(stand, fault, subject, number).attempt
+            continue
+        tried = try_in_pairs(stand, fault, subject, number)
+        if is_reference(fault):
+            subjects[case.id] = replace(subject, latest=list_base_trials(tried.run, everything=False))
+        yield tried.attempt
+
+
+def _try_nothing(stand: Stand, case: Case) -> Tried:
+    """Hold a case against itself.
+
+    Raises:
+        UsageError: It cannot be measured even without a fault.
+    """
+    tried = try_in_pairs(stand, NOTHING, Subject(case=case, base=()), 1)
+    if tried.attempt.result is Result.BROKEN:
+        raise UsageError(
+            f"{case.id} cannot be measured: {tried.attempt.sentence}",
+            "Mend it, or select another case with --select.",
+        )
+    return tried
 
 
 def _make_report(stand: Stand, agenda: Agenda, attempts: Sequence[Attempt], wall_s: float) -> SelftestReport:
@@ -148,7 +165,7 @@ def _make_report(stand: Stand, agenda: Agenda, attempts: Sequence[Attempt], wall
     untried = (fault for fault in agenda.faults if (fault.kind, fault.size) not in tried)
     return SelftestReport(
         environment=lab.environment,
-        provenance=load_provenance(Path(lab.bench.arm.directory)),
+        provenance=stand.provenance,
         case_ids=tuple(case.id for case in agenda.cases),
         attempts=tuple(attempts),
         scores=score_faults(agenda.faults, attempts),

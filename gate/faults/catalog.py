@@ -81,6 +81,8 @@ _COLD_COMPILE_SIZE = 0.15  # one and a half thresholds, where pairs vary by 2 to
 _EAGER_SIZE = 0.20  # several thresholds of the speedup
 _MEMORY_SIZES = (0.02, 0.10)  # below the threshold, and beyond it
 _QUICK_SIZE = 0.30
+# The same program behind the same wrapping: what every other fault is held against.
+NOTHING = Fault(kind=FaultKind.NOTHING, method=Method.PAIRS, demand=HARMLESS)
 _EXACT = Fault(kind=FaultKind.NOTHING, method=Method.ONCE, demand=EXACTLY)
 
 
@@ -123,7 +125,7 @@ def _list_timed(device_kind: str) -> tuple[Fault, ...]:
     asked = {size: demand for size, demand in _SLOWDOWNS[device_kind].items() if demand is not UNASKED}
     unasked = {size: demand for size, demand in _SLOWDOWNS[device_kind].items() if demand is UNASKED}
     return (
-        _make_timed(FaultKind.NOTHING, 0.0, HARMLESS),
+        NOTHING,
         *(_make_slowdown(size, demand) for size, demand in asked.items()),
         _make_timed(FaultKind.COLD_COMPILE, _COLD_COMPILE_SIZE, _MOSTLY_SEEN, Metric.COLD_COMPILE_TIME),
         _make_timed(FaultKind.EAGER_FASTER, _EAGER_SIZE, HARMLESS),

@@ -30,7 +30,10 @@ _SCALES: Mapping[FaultKind, Metric] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dose:
-    """How much of a fault: ``amount`` in the unit of what it changes, ``planted`` as a fraction."""
+    """How much of a fault: ``amount`` in the unit of what it changes, ``planted`` as a fraction.
+
+    ``is_asked`` says whether the gate has to catch that much, by the thresholds in force.
+    """
 
     amount: float = 0.0
     planted: float = 0.0
@@ -50,10 +53,18 @@ def prescribe_dose(fault: Fault, base: Sequence[float], threshold: Threshold) ->
     """
     if find_scale(fault) is None:
         return Dose()
-    scale = median(base)
-    amount = fault.size * scale
+    amount = fault.size * median(base)
     if fault.kind in _LIFTED and fault.size >= ASKED_THRESHOLDS * threshold.relative:
         amount = max(amount, FLOOR_MARGIN * threshold.absolute)
+    return weigh_dose(amount, base, threshold)
+
+
+def weigh_dose(amount: float, base: Sequence[float], threshold: Threshold) -> Dose:
+    """Weigh an amount against the base's values: those that it was prescribed by, or those beside it.
+
+    A machine whose load changes makes the same seconds another fraction.
+    """
+    scale = median(base)
     edge = max(threshold.relative * scale, threshold.absolute)
     return Dose(amount=amount, planted=amount / scale, is_asked=amount >= ASKED_THRESHOLDS * edge)
 

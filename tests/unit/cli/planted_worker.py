@@ -110,7 +110,7 @@ def take_turns() -> int:
 
 def measure_case() -> None:
     """Measure the case, or fail as its fault says."""
-    if CASE["factory"].endswith("_is_gone"):
+    if any(name.endswith("_is_gone") for name in (CASE["factory"], CASE["arguments"].get("factory", ""))):
         fail("import", "error", "UsageError: the factory does not exist")
     fault, dose = find_fault()
     if fault == "crash":

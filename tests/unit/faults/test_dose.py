@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gate.codec import decode, encode
 from gate.faults.catalog import Fault, FaultKind, list_faults
-from gate.faults.dose import Dose, is_fitting, plant_case, prescribe_dose
+from gate.faults.dose import Dose, is_fitting, plant_case, prescribe_dose, weigh_dose
 from gate.records import Case, Mode, Task, Threshold
 
 MIB = 1024 * 1024
@@ -80,6 +80,12 @@ def test_what_has_no_size_needs_no_base() -> None:
     """A graph break is a graph break."""
     dose = prescribe_dose(find_fault(FaultKind.GRAPH_BREAK), (), Threshold(relative=0.0, absolute=0.0))
     assert Dose(amount=0.0, planted=0.0, is_asked=True) == dose
+
+
+def test_dose_is_weighed_against_the_trials_beside_it() -> None:
+    """0.5 ms of 10 ms were 5 %; of 20 ms they are 2.5 %, which nobody asks the gate to catch."""
+    threshold = Threshold(relative=0.03, absolute=20e-6)
+    assert Dose(amount=0.0005, planted=0.025, is_asked=False) == weigh_dose(0.0005, (0.020,), threshold)
 
 
 @given(
