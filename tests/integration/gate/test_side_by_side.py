@@ -82,21 +82,24 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_slower_head_is_confirmed_by_pairs(project: Path) -> None:
-    """A fifth more work, in eager as well, so that no ratio shows it: pairs with the commit do."""
-    write_model(project, 24)
-    code, printed, rows = run_gate(project, "ab", "HEAD")
+    """Thirty percent more work, in eager as well, so that no ratio shows it: pairs with the commit do.
+
+    Nothing is stored, so every case is suspect.
+    """
+    write_model(project, 26)
+    code, printed, rows = run_gate(project, "check", "--base", "HEAD")
     latency = rows["compiled_latency"]
     assert (10, "REGRESSED", "confirmed") == (code, latency["status"], latency["reason"]), printed
     assert latency["pairs"] >= 2
-    assert 0.1 < latency["change"]["centre"] < 0.35
+    assert 0.15 < latency["change"]["centre"] < 0.45
     assert CASE in (project / "out" / "report.md").read_text()
     assert run_command(project, "git", "worktree", "list").stdout.count("\n") == 1
 
 
-def test_unchanged_tree_is_acquitted_without_any_baseline(project: Path) -> None:
-    """With nothing stored every case is suspect; pairs with the base never convict the base's own code."""
+def test_unchanged_tree_is_never_convicted(project: Path) -> None:
+    """Pairs with the base never convict the base's own code."""
     write_model(project, 20)
-    code, printed, rows = run_gate(project, "check", "--base", "HEAD")
+    code, printed, rows = run_gate(project, "ab", "HEAD")
     assert code in {0, 11}, printed
     assert rows["compiled_latency"]["pairs"] >= 2
     assert rows["compiled_latency"]["status"] in {"UNCHANGED", "INCONCLUSIVE"}
