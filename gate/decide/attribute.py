@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from gate.decide.controls import COMPILE_TIMES
 from gate.decide.evidence import Evidence, match_metric
 from gate.decide.machine import Shifts, list_shifts
-from gate.decide.proxies import is_code_changed
-from gate.decide.stats import compute_median
+from gate.decide.proxies import PROCESSOR_TIMES, is_code_changed
+from gate.decide.values import collect_phases
 from gate.decide.wording import format_percent, format_value
 from gate.metrics import SPECS
 from gate.records import Comparison, Explanation, Metric, Status, Trial
@@ -31,7 +31,6 @@ _INNER = {
 }
 # Processor time of the process and of the compilers that it started: no phases, though told beside them.
 _COMPILERS = "cpu_children"
-_PROCESSOR_TIMES = frozenset({"cpu_self", _COMPILERS})
 _NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change beyond a threshold of 10 %
 _QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
 _RATES = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})
@@ -140,7 +139,7 @@ def _explain_eager(comparisons: Sequence[Comparison], moved: set[Metric]) -> lis
 
 def _explain_phases(evidence: Evidence, moved: set[Metric]) -> list[Found]:
     """Which phases of the compile moved; where the baseline stores none, which took longest."""
-    after = _collect_phases(evidence.trials)
+    after = collect_phases(evidence.trials)
     if not moved & COMPILE_TIMES or not after:
         return []
     baseline = match_metric(SPECS[Metric.COLD_COMPILE_TIME], evidence.stored).baseline
@@ -151,16 +150,9 @@ def _explain_phases(evidence: Evidence, moved: set[Metric]) -> list[Found]:
     return [("compile_phase", sentence) for sentence in _compare_phases(baseline.phases_s, after)]
 
 
-def _collect_phases(trials: Iterable[Trial]) -> dict[str, float]:
-    """Median of each phase over the trials that tell any."""
-    told = [trial.phases_s for trial in trials if trial.phases_s]
-    names = {name: None for phases in told for name in phases}
-    return {name: compute_median([phases.get(name, 0.0) for phases in told]) for name in names}
-
-
 def _own_phases(phases_s: Mapping[str, float]) -> dict[str, float]:
     """What each phase took itself, less the phase within it."""
-    spans_s = {name: seconds for name, seconds in phases_s.items() if name not in _PROCESSOR_TIMES}
+    spans_s = {name: seconds for name, seconds in phases_s.items() if name not in PROCESSOR_TIMES}
     beside_s = {_AUTOGRAD: spans_s.pop(_BACKWARD, 0.0)}
     return {
         name: max(0.0, seconds + beside_s.get(name, 0.0) - spans_s.get(_INNER.get(name, ""), 0.0))

@@ -12,7 +12,7 @@ from gate.decide.exact import judge_exact, judge_nearly_exact, temper_memory_rat
 from gate.decide.finding import Finding, Question
 from gate.decide.machine import list_shifts
 from gate.decide.noisy import judge_noisy, temper_speedup
-from gate.decide.proxies import compute_calls_change, has_traces, is_calm
+from gate.decide.proxies import compute_calls_change, compute_processor_change, has_traces, is_calm
 from gate.decide.rules import Rules
 from gate.decide.screen import Bar, Reading, read_change
 from gate.decide.wording import describe_failure, describe_finding
@@ -130,6 +130,7 @@ def _make_controls(
         speedup=readings.get(Metric.WARM_SPEEDUP),
         speedup_bar=Bar(alpha=rules.alpha, threshold=speedup.threshold) if speedup else None,
         calls=compute_calls_change(questions),
+        processor=compute_processor_change(evidence),
         traces=has_traces(evidence, questions),
         calm=is_calm(evidence.trials),
     )

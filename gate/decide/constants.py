@@ -84,6 +84,8 @@ STEADY_SHARE = 0.2
 UNCORROBORATED_THRESHOLDS = 3.0
 # Python calls of a compile repeat to 0.1 %: a rise beyond this is real work.
 CORROBORATING_CALLS = 0.02
+# Half of what a cold compile may take longer: waiting on a busy machine takes no processor time.
+CORROBORATING_PROCESSOR = 0.05
 
 # --- exact, nearly exact and drift ---
 

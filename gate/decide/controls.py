@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from gate.decide.constants import (
     CANARY_LIMIT,
     CORROBORATING_CALLS,
+    CORROBORATING_PROCESSOR,
     SHARED_SHARE,
     SHARED_THRESHOLDS,
     SHARED_TRIALS,
@@ -33,6 +34,7 @@ class Controls:
     speedup: Reading | None = None
     speedup_bar: Bar | None = None
     calls: float | None = None  # Python calls of a compile
+    processor: float | None = None  # processor time of a cold compile, its compilers' included
     traces: bool = False  # graph, caches or generated code differ from the baseline's
     calm: bool = True  # no throttling and no other process on the device
 
@@ -55,6 +57,7 @@ def mirror_controls(controls: Controls) -> Controls:
         eager=controls.eager and mirror_reading(controls.eager),
         speedup=controls.speedup and mirror_reading(controls.speedup),
         calls=None if controls.calls is None else -controls.calls,
+        processor=None if controls.processor is None else -controls.processor,
     )
 
 
@@ -63,8 +66,9 @@ def find_doubt(reading: Reading, controls: Controls) -> Doubt | None:
     if reading.metric is Metric.COMPILED_LATENCY and is_shared(reading, controls):
         steady = is_steady(reading, controls) and reading.trials >= SHARED_TRIALS
         return Doubt(reason=Reason.SHARED_SHIFT, thresholds=SHARED_THRESHOLDS, liftable=steady)
-    if reading.metric in COMPILE_TIMES and not is_corroborated(controls):
-        return Doubt(reason=Reason.UNCORROBORATED, thresholds=UNCORROBORATED_THRESHOLDS, liftable=True)
+    if reading.metric in COMPILE_TIMES and not is_corroborated(reading.metric, controls):
+        waited = reading.metric is Metric.COLD_COMPILE_TIME and controls.processor is not None
+        return Doubt(reason=Reason.UNCORROBORATED, thresholds=UNCORROBORATED_THRESHOLDS, liftable=not waited)
     return None
 
 
@@ -85,8 +89,18 @@ def is_steady(reading: Reading, controls: Controls) -> bool:
     return abs(controls.canary) <= allowed
 
 
-def is_corroborated(controls: Controls) -> bool:
-    """Whether a longer compile left a trace besides the clock; so it is taken where calls are unknown."""
-    if controls.calls is None:
-        return True
-    return controls.traces or controls.calls > math.log1p(CORROBORATING_CALLS)
+def is_corroborated(metric: Metric, controls: Controls) -> bool:
+    """Whether a longer compile left a trace besides the clock; so it is taken where nothing is known.
+
+    A cold compile whose processor time is known on both sides must have taken more of it, or made more
+    Python calls: a guard more is a trace, and no reason for seconds.
+    """
+    if metric is Metric.COLD_COMPILE_TIME and controls.processor is not None:
+        busier = controls.processor > math.log1p(CORROBORATING_PROCESSOR)
+        return busier or has_more_calls(controls)
+    return controls.calls is None or controls.traces or has_more_calls(controls)
+
+
+def has_more_calls(controls: Controls) -> bool:
+    """Whether a compile is known to have made more Python calls."""
+    return controls.calls is not None and controls.calls > math.log1p(CORROBORATING_CALLS)

@@ -22,13 +22,12 @@ from gate.decide.constants import (
     PAIRS_FOR_PRIOR,
     SHARED_SHARE,
     TURNS_PAIR_SD,
-    UNCORROBORATED_THRESHOLDS,
 )
-from gate.decide.controls import COMPILE_TIMES, Controls, is_corroborated
+from gate.decide.controls import COMPILE_TIMES, Controls, Doubt, find_doubt
 from gate.decide.exact import temper_memory_ratio
 from gate.decide.finding import Finding, Question
 from gate.decide.noisy import estimate_arms, temper_speedup
-from gate.decide.proxies import compute_calls_change, has_traces
+from gate.decide.proxies import compute_calls_change, compute_processor_change, has_traces
 from gate.decide.screen import Bar, Reading, is_beyond, is_significant, make_change
 from gate.decide.sides import Side
 from gate.decide.stats import Variance, compute_prior, compute_variance
@@ -79,6 +78,7 @@ def compare_paired(side: Side, rules: PairRules) -> tuple[Comparison, ...]:
         eager=readings.get(Metric.EAGER_LATENCY),
         speedup=readings.get(Metric.WARM_SPEEDUP),
         calls=compute_calls_change(side.questions),
+        processor=compute_processor_change(side.evidence),
         traces=has_traces(side.evidence, side.questions),
     )
     findings = {
@@ -119,8 +119,9 @@ def _demand_repeat(question: Question, finding: Finding) -> Finding:
 
 def _judge_reading(reading: Reading, bar: Bar, controls: Controls) -> Finding:
     status, reason = decide_pairs(reading, bar)
-    if reading.metric in COMPILE_TIMES and not is_corroborated(controls):
-        status, reason = _doubt_compile(reading, bar, (status, reason))
+    doubt = find_doubt(reading, controls) if reading.metric in COMPILE_TIMES else None
+    if doubt is not None:
+        status, reason = _doubt_compile(reading, bar, (status, reason), doubt)
     before, after = estimate_arms(reading)
     return Finding(
         status=status,
@@ -133,11 +134,14 @@ def _judge_reading(reading: Reading, bar: Bar, controls: Controls) -> Finding:
     )
 
 
-def _doubt_compile(reading: Reading, bar: Bar, found: tuple[Status, Reason]) -> tuple[Status, Reason]:
+def _doubt_compile(
+    reading: Reading, bar: Bar, found: tuple[Status, Reason], doubt: Doubt
+) -> tuple[Status, Reason]:
     """A longer compile that did no more work that can be counted, as against a stored baseline."""
     status, _ = found
-    if status is Status.REGRESSED and not is_beyond(reading, bar, 0.0, UNCORROBORATED_THRESHOLDS):
-        return Status.INCONCLUSIVE, Reason.UNCORROBORATED
+    lifted = doubt.liftable and is_beyond(reading, bar, 0.0, doubt.thresholds)
+    if status is Status.REGRESSED and not lifted:
+        return Status.INCONCLUSIVE, doubt.reason
     if status is Status.INCONCLUSIVE and reading.change <= math.log1p(bar.threshold.relative):
         return Status.UNCHANGED, Reason.ACQUITTED
     return found

@@ -21,6 +21,10 @@ TRACES = (
     Metric.GUARDS,
 )
 
+_OWN = "cpu_self"
+# Processor seconds of a cold compile among its phases: the process's own, and its compilers'.
+PROCESSOR_TIMES = (_OWN, "cpu_children")
+
 
 def compute_calls_change(questions: Mapping[Metric, Question]) -> float | None:
     """Log change of the Python calls of a compile, + is more; ``None`` where either side lacks them."""
@@ -28,6 +32,20 @@ def compute_calls_change(questions: Mapping[Metric, Question]) -> float | None:
     if question is None or min(*question.before, *question.after) <= 0:
         return None
     return math.log(compute_median(question.after) / compute_median(question.before))
+
+
+def compute_processor_change(evidence: Evidence) -> float | None:
+    """Log change of a cold compile's processor time, + is more; ``None`` where either side lacks it."""
+    known = (one.baseline.phases_s for one in evidence.stored if one.same_host and one.same_definition)
+    before = next((_sum_processor_s(phases_s) for phases_s in known if _OWN in phases_s), 0.0)
+    after = [_sum_processor_s(trial.phases_s) for trial in evidence.trials if _OWN in trial.phases_s]
+    if before <= 0 or not after or min(after) <= 0:
+        return None
+    return math.log(compute_median(after) / before)
+
+
+def _sum_processor_s(phases_s: Mapping[str, float]) -> float:
+    return sum(phases_s.get(name, 0.0) for name in PROCESSOR_TIMES)
 
 
 def has_traces(evidence: Evidence, questions: Mapping[Metric, Question]) -> bool:

@@ -44,10 +44,20 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[str, ..
     return (
         *([] if run.finished else ["The run was stopped before its end."]),
         *note_pairs(run),
+        *note_vanished(run),
         *_note_base_failures(run, label),
         *_note_unjudged(verdict.comparisons, label),
         *note_expired(verdict.comparisons, policy),
     )
+
+
+def note_vanished(run: Run) -> tuple[str, ...]:
+    """Cases that the selection names in the base and that head does not define any more."""
+    planned = {case.id for case in run.cases}
+    gone = [case.id for case in run.base.cases if case.id not in planned] if run.base else []
+    if run.base is None or not gone:
+        return ()
+    return (f"{run.base.label} has {count_noun(len(gone), 'case')} that head lacks: {', '.join(gone)}.",)
 
 
 def note_pairs(run: Run) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from gate.decide.evidence import CANDIDATE_ARM, Evidence, Stored, group_cases
 from gate.decide.finding import Question
 from gate.decide.pairs import Pair, Paired, collect_paired, list_pairs
 from gate.decide.rules import find_pair_threshold, list_questions
-from gate.decide.values import collect_values
+from gate.decide.values import collect_phases, collect_values
 from gate.records import (
     BaseArm,
     Baseline,
@@ -106,4 +106,5 @@ def _make_baseline(case_id: str, definition: str, base: BaseArm, trials: Sequenc
         identity=next((trial.identity for trial in trials if trial.identity.digest), unknown),
         workload=fullest.workload,
         graph_breaks=fullest.graph_breaks,
+        phases_s=collect_phases(trials),
     )

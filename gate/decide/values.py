@@ -42,6 +42,13 @@ def collect_values(trials: Iterable[Trial]) -> Mapping[Metric, tuple[float, ...]
     return {metric: tuple(values) for metric, values in collected.items()}
 
 
+def collect_phases(trials: Iterable[Trial]) -> dict[str, float]:
+    """Median seconds of each phase of the compile over the trials that tell any."""
+    told = [trial.phases_s for trial in trials if trial.phases_s]
+    names = {name: None for phases in told for name in phases}
+    return {name: compute_median([phases.get(name, 0.0) for phases in told]) for name in names}
+
+
 def compute_speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> float | None:
     """Eager over compiled latency: exp(median over super-blocks of the mean log ratio of their pairs).
 

@@ -20,7 +20,7 @@ from gate.decide.machine import Shifts, make_machine_shift
 from gate.decide.outcome import decide_outcome, is_judged
 from gate.decide.quarantine import apply_quarantine, note_quarantine
 from gate.decide.rules import Rules, list_questions, make_rules
-from gate.decide.side_advice import note_pairs
+from gate.decide.side_advice import note_pairs, note_vanished
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS
 from gate.records import (
@@ -88,6 +88,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         notes=(
             *list_notes(run, comparisons, used, policy),
             *note_pairs(run),
+            *note_vanished(run),
             *note_difference(_find_other(screening.evidence), run.environment),
             *note_machine(machine, judged=judged),
             *note_disturbed(run),

@@ -274,6 +274,30 @@ def test_longer_compile_without_more_work_is_not(situation: Make, judge: Judge, 
     assert state(find(verdict, COLD)) == (Status.INCONCLUSIVE, Reason.UNCORROBORATED)
 
 
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        pytest.param((12.0, 7.0), (Status.INCONCLUSIVE, Reason.UNCORROBORATED), id="waited"),
+        pytest.param((13.2, 7.0), (Status.REGRESSED, Reason.BEYOND_BAR), id="worked"),
+        pytest.param((12.0, 9.0), (Status.INCONCLUSIVE, Reason.UNCORROBORATED), id="two_guards_more"),
+    ],
+)
+def test_known_processor_time_decides_whether_a_compile_worked(
+    situation: Make, judge: Judge, find: Find, after: tuple[float, float], expected: tuple[Status, Reason]
+) -> None:
+    """Twice as long: with the same 12 s of processor time it waited, with 10 % more of them it worked."""
+    processor_s, guards = after
+    verdict = judge(
+        situation(
+            before={**compile_times(10, 1e6, FIVE), Metric.GUARDS: (7.0,) * 5},
+            after={**compile_times(20, 1e6), Metric.GUARDS: (guards,) * 3},
+            phases_before_s={"cpu_self": 8.0, "cpu_children": 4.0},
+            phases_s={"cpu_self": processor_s - 4.0, "cpu_children": 4.0},
+        )
+    )
+    assert state(find(verdict, COLD)) == expected
+
+
 def test_far_longer_compile_needs_no_witness(situation: Make, judge: Judge, find: Find) -> None:
     """Twice as long is beyond three thresholds even from its lower bound."""
     verdict = judge(situation(before=compile_times(10, 1e6, FIVE), after=compile_times(20, 1e6)))

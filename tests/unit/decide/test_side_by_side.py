@@ -128,6 +128,15 @@ def test_what_pairs_do_not_settle_says_what_they_could_see(ab: Judge, find: Find
     assert any("compile-gate ab --select 'mlp/x'" in step for step in verdict.next_steps)
 
 
+def test_case_that_head_lacks_is_told(pair_run: Callable[..., Run], duel: Callable[..., Any]) -> None:
+    """A case that only the base defines cannot be measured in head, and does not vanish in silence."""
+    run = pair_run(duel(case_id="mlp/x"), duel(case_id="mlp/gone"))
+    kept = replace(run, cases=run.cases[:1], trials=tuple(t for t in run.trials if t.case_id == "mlp/x"))
+    told = "main (1a2b3c4) has 1 case that head lacks: mlp/gone."
+    assert told in decide_side_by_side(kept, Policy(thresholds={})).notes
+    assert not any("head lacks" in note for note in decide_side_by_side(run, Policy(thresholds={})).notes)
+
+
 def test_longer_compile_needs_a_trace(ab: Judge, find: Find) -> None:
     """A compile 20 % longer: open with the same Python calls, convicted with 5 % more of them."""
     idle = ab(head={COLD: 12.0})
