@@ -18,6 +18,7 @@ reference_models: false
 select: tag:pr
 threads: 2
 lock_timeout_s: 600
+pair_budget_s: 60
 models:
   - name: mlp
     factory: project_model:build
