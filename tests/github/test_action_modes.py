@@ -383,10 +383,15 @@ def test_a_summary_stays_within_what_github_takes(environ: dict[str, str]) -> No
     assert content.decode().count("Cut short") == 1
 
 
-def test_outside_github_actions_nothing_is_written() -> None:
-    """There is nobody to tell."""
+def test_outside_github_actions_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """There is nobody to tell: no file appears and nothing is printed."""
+    monkeypatch.chdir(tmp_path)
     write_outputs({}, {"a": "b"})
     append_summary({}, "text")
+    assert list(tmp_path.iterdir()) == []
+    assert tuple(capfd.readouterr()) == ("", "")
 
 
 def test_an_annotation_is_one_command() -> None:
