@@ -40,7 +40,6 @@ class Seat:
         self._alarm, self._ring = os.pipe()
         self._left_s = job.limit_s
         self._heard = b""
-        self._begun = time.monotonic()
         self.is_gone = False
         request = replace(job.request, channel=theirs.detach())
         self._future: Future[tuple[WorkerResult | CaseFailure, float]] = pool.submit(
