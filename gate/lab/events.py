@@ -65,11 +65,12 @@ class CaseFailed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialSkipped:
-    """An extra trial would have ended after the budget."""
+    """An extra trial, or pair, would have ended after the budget."""
 
     case_id: str
     index: int
     expected_s: float
+    paired: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

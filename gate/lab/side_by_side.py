@@ -15,13 +15,16 @@ from dataclasses import dataclass, replace
 
 from gate.errors import InterruptedRunError
 from gate.lab.events import CaseFailed, PairFinished, PairStarted, Progress, TrialSkipped
-from gate.lab.pairs import BASE, make_sides, measure_pair, open_base, plan_pair
+from gate.lab.pairs import BASE, LATENCIES, make_sides, measure_pair, open_base, plan_pair
 from gate.lab.process import defer_interrupts
 from gate.lab.runner import Clock, Lab, Save
 from gate.lab.schedule import compute_trial_s, predict_trial_s
 from gate.lab.trials import Bench
-from gate.protocol import Stage
-from gate.records import Arm, BaseArm, Case, Environment, Metric, Pairing, Provenance, Run
+from gate.protocol import Stage, WorkerRole
+from gate.records import Arm, BaseArm, Case, Environment, Metric, Pairing, Provenance, Run, Trial
+
+# A pair that compiles nothing took 15 to 20 s where a whole one took 50 s.
+LIGHT_PAIR_SHARE = 0.4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,7 +74,8 @@ def measure_pairs(duel: Duel, run: Run, needs: Sequence[Need], limit_s: float, s
     """Add the pairs that are needed, round-robin over the cases.
 
     A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
-    after ``limit_s`` seconds of the run, by what its case took before, is not started.
+    after ``limit_s`` seconds of the run, by what its case took before, measures the latencies alone if
+    that ends in time, and is not started if not.
 
     Raises:
         MachineError: A disk is full.
@@ -81,12 +85,13 @@ def measure_pairs(duel: Duel, run: Run, needs: Sequence[Need], limit_s: float, s
     clock = Clock(origin=time.monotonic() - run.wall_s, limit_s=limit_s)
     try:
         while slots:
-            slot, expected_s = slots[0], predict_pair_s(run, slots[0].case)
-            if clock.read_s() + expected_s > clock.limit_s:
-                duel.lab.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=expected_s))
-                slots = _drop_case(slots, slot.case.id)
+            device = duel.lab.bench.settings.device
+            slot = fit_slot(run, slots[0], device, clock.limit_s - clock.read_s())
+            if slot is None:
+                duel.lab.observe(_report_skipped(run, slots[0], device))
+                slots = _drop_case(slots, slots[0].case.id)
                 continue
-            run, slots = _measure_slot(duel, run, slots, clock)
+            run, slots = _measure_slot(duel, run, (slot, *slots[1:]), clock)
             save(run)
     except KeyboardInterrupt:
         with defer_interrupts():
@@ -131,29 +136,56 @@ def is_paired(case: Case, base: Mapping[str, Case]) -> bool:
     return case.id in base and base[case.id].definition == case.definition
 
 
-def predict_pair_s(run: Run, case: Case) -> float:
-    """Predict the wall time of another pair of ``case`` in seconds: as its last one, or two trials."""
-    own = [trial for trial in run.trials if trial.case_id == case.id and trial.pairing is not Pairing.ALONE]
-    if own:
-        last = max(trial.index for trial in own)
-        return sum(
-            compute_trial_s(trial) - trial.stages_s.get(Stage.TURN, 0.0)
-            for trial in own
-            if trial.index == last
-        )
-    return 2 * predict_trial_s(case, run.cases, run.trials)
+def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot | None:
+    """The pair, or as much of it as ends within ``left_s`` seconds: all, its latencies, or ``None``. Pure."""
+    latencies = frozenset(slot.metrics) & LATENCIES
+    lighter = (replace(slot, metrics=latencies),) if latencies else ()
+    return next((one for one in (slot, *lighter) if predict_pair_s(run, one, device) <= left_s), None)
+
+
+def predict_pair_s(run: Run, slot: PairSlot, device: str) -> float:
+    """Predict the wall time of a pair in seconds: as the case's last of its kind, or two trials. Pure."""
+    own = [trial for trial in run.trials if trial.case_id == slot.case.id]
+    paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]
+    if not paired:
+        return 2 * predict_trial_s(slot.case, run.cases, run.trials)
+    is_light = plan_pair(slot.metrics, slot.index, device, Pairing.LIVE).first is WorkerRole.ROUNDS
+    alike = [trial for trial in paired if _is_light(trial) == is_light]
+    if alike:
+        return _compute_pair_s(alike)
+    return _compute_pair_s(paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
+
+
+def _is_light(trial: Trial) -> bool:
+    return Metric.COLD_COMPILE_TIME not in trial.samples
+
+
+def _compute_pair_s(trials: Sequence[Trial]) -> float:
+    """Wall time in seconds of the last pair among ``trials``; waiting for each other counts once."""
+    last = max(trial.index for trial in trials)
+    return sum(
+        compute_trial_s(trial) - trial.stages_s.get(Stage.TURN, 0.0)
+        for trial in trials
+        if trial.index == last
+    )
+
+
+def _report_skipped(run: Run, slot: PairSlot, device: str) -> TrialSkipped:
+    expected_s = predict_pair_s(run, slot, device)
+    return TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=expected_s, paired=True)
 
 
 def _measure_slot(
     duel: Duel, run: Run, slots: tuple[PairSlot, ...], clock: Clock
 ) -> tuple[Run, tuple[PairSlot, ...]]:
     """Measure the first slot; give the run with what came of it, and the slots that are left."""
-    slot, observe = slots[0], duel.lab.observe
-    observe(PairStarted(case_id=slot.case.id, index=slot.index, progress=_compute_progress(run, slots)))
+    slot, observe, device = slots[0], duel.lab.observe, duel.lab.bench.settings.device
+    observe(
+        PairStarted(case_id=slot.case.id, index=slot.index, progress=_compute_progress(run, slots, device))
+    )
     sides = make_sides(duel.base, duel.lab.bench, slot.base_case, slot.case)
     crowded = any(one.case_id == slot.case.id and one.pairing is Pairing.TURNS for one in run.trials)
     pairing = Pairing.TURNS if crowded else Pairing.LIVE
-    device = duel.lab.bench.settings.device
     pair = measure_pair(sides, plan_pair(slot.metrics, slot.index, device, pairing))
     left = _drop_case(slots, slot.case.id) if pair.failures else slots[1:]
     run = replace(
@@ -162,7 +194,7 @@ def _measure_slot(
         failures=(*run.failures, *pair.failures),
         wall_s=clock.read_s(),
     )
-    progress = _compute_progress(run, left)
+    progress = _compute_progress(run, left, device)
     for failure in pair.failures:
         observe(CaseFailed(failure=failure, progress=progress))
     if pair.trials:
@@ -177,7 +209,7 @@ def _drop_case(slots: tuple[PairSlot, ...], case_id: str) -> tuple[PairSlot, ...
     return tuple(slot for slot in slots if slot.case.id != case_id)
 
 
-def _compute_progress(run: Run, slots: Sequence[PairSlot]) -> Progress:
+def _compute_progress(run: Run, slots: Sequence[PairSlot], device: str) -> Progress:
     done = sum(trial.pairing is not Pairing.ALONE for trial in run.trials) // 2
-    left_s = sum(predict_pair_s(run, slot.case) for slot in slots)
+    left_s = sum(predict_pair_s(run, slot, device) for slot in slots)
     return Progress(done=done, total=done + len(slots), left_s=left_s)

@@ -78,8 +78,8 @@ def render_event(event: Event) -> str:
         case PairFinished():
             return _render_pair(event)
         case TrialSkipped():
-            cost = render_duration(event.expected_s)
-            return f"no time left for trial {event.index} of {clean_line(event.case_id)} (about {cost})"
+            what = f"{'pair' if event.paired else 'trial'} {event.index} of {clean_line(event.case_id)}"
+            return f"no time left for {what} (about {render_duration(event.expected_s)})"
         case Noted():
             return f"note: {clean_line(event.sentence)}"
         case TrialStarted() | PairStarted():

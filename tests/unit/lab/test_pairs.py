@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gate.lab.pairs import Sides, make_sides, measure_pair, open_base, plan_pair
-from gate.lab.side_by_side import Need, list_pair_slots, predict_pair_s
+from gate.lab.side_by_side import Need, PairSlot, fit_slot, list_pair_slots, predict_pair_s
 from gate.lab.trials import Bench
 from gate.lab.turns import make_turn_order, parse_ready
 from gate.protocol import WorkerRole
@@ -182,19 +182,58 @@ def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
     assert ["same"] == [slot.case.model for slot in slots]
 
 
-def test_pair_is_expected_to_take_as_long_as_the_last(make_case: MakeCase) -> None:
-    """Waiting for the other arm is counted once, not in both arms."""
-    case = make_case()
-    pair = [
+def make_pair(case: Case, index: int, compile_s: float) -> tuple[Trial, ...]:
+    """A pair of which each arm compiles for so long, and spends 0.5 s on what no stage counts."""
+    samples = {Metric.COLD_COMPILE_TIME: (compile_s,)} if compile_s else {}
+    return tuple(
         Trial(
             case_id=case.id,
-            index=1,
+            index=index,
             arm=arm,
             pairing=Pairing.LIVE,
-            stages_s={"compile": 3.0, "turn": turn_s},
+            samples=samples,
+            stages_s={"rounds": 2.0, "compile": compile_s, "turn": turn_s},
             overhead_s=0.5,
         )
         for arm, turn_s in (("base", 4.0), ("head", 2.0))
-    ]
-    assert predict_pair_s(make_run((case,), (case,)), case) == 2 * case.expected_s
-    assert predict_pair_s(make_run((case,), (case,), tuple(pair)), case) == 2 * 3.5
+    )
+
+
+# Each arm of the pair below: 0.5 s, rounds of 2 s and a compile of 7.5 s; the waiting counts once, not in
+# both arms. A pair that compiles nothing takes two fifths of that.
+WHOLE_S, LIGHT_S = 20.0, 8.0
+EVERYTHING = frozenset({Metric.COMPILED_LATENCY, Metric.COMPILE_CALLS})
+
+
+def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind(make_case: MakeCase) -> None:
+    """Without one, twice a trial; a pair that compiles nothing is cheaper than the first, which does."""
+    case = make_case()
+    run = make_run((case,), (case,), make_pair(case, 1, 7.5))
+    whole = PairSlot(case=case, base_case=case, index=2, metrics=EVERYTHING)
+    light = replace(whole, metrics=LATENCY)
+    assert predict_pair_s(replace(run, trials=()), whole, "cpu") == 2 * case.expected_s
+    assert predict_pair_s(run, whole, "cpu") == WHOLE_S
+    assert predict_pair_s(run, light, "cpu") == pytest.approx(LIGHT_S)
+    assert predict_pair_s(run, light, "cuda") == WHOLE_S
+    later = replace(run, trials=(*run.trials, *make_pair(case, 2, 0.0)))
+    assert predict_pair_s(later, replace(light, index=3), "cpu") == 2 * 2.5
+    assert predict_pair_s(later, replace(whole, index=3), "cpu") == WHOLE_S
+
+
+@pytest.mark.parametrize(
+    ("left_s", "device", "expected"),
+    [
+        (WHOLE_S, "cpu", EVERYTHING),
+        (WHOLE_S - 1, "cpu", LATENCY),
+        (LIGHT_S - 1, "cpu", None),
+        (WHOLE_S - 1, "cuda", None),
+    ],
+)
+def test_time_that_is_left_goes_to_latencies(
+    make_case: MakeCase, left_s: float, device: str, expected: frozenset[Metric] | None
+) -> None:
+    """What a whole pair does not fit into may still settle a latency, which costs less to repeat."""
+    case = make_case()
+    run = make_run((case,), (case,), make_pair(case, 1, 7.5))
+    slot = fit_slot(run, PairSlot(case=case, base_case=case, index=2, metrics=EVERYTHING), device, left_s)
+    assert expected == (slot and slot.metrics)

@@ -50,6 +50,10 @@ FAILURE = CaseFailure(case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="r
         ),
         (TrialStarted(case_id="a", index=1, progress=HALF), ""),
         (TrialSkipped(case_id="a", index=2, expected_s=31.0), "no time left for trial 2 of a (about 31 s)"),
+        (
+            TrialSkipped(case_id="a", index=2, expected_s=31.0, paired=True),
+            "no time left for pair 2 of a (about 31 s)",
+        ),
         (PrimeStarted(), "priming the compiler's toolchain, some ten seconds"),
         (PrimeFinished(toolchain_s=9.3), "toolchain primed in 9.3 s"),
         (
