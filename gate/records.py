@@ -448,6 +448,14 @@ class MachineShift:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class PairBase:
+    """What the pairs of a verdict were held against, as far as it can be named again."""
+
+    commit: str = ""  # empty where no commit tells all of it: a directory, uncommitted changes
+    other_stack: bool = False  # measured with another interpreter than head
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
     """The judgement of a run, with all that a report needs."""
 
@@ -464,6 +472,7 @@ class Verdict:
     provenance: Provenance
     baseline_provenance: tuple[Provenance, ...] = ()
     baseline_environments: tuple[str, ...] = ()
+    base: PairBase | None = None
     trials: int = 0
     wall_s: float = 0.0
     toolchain_s: float = 0.0

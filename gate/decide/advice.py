@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 
+from gate.again import write_ab, write_check
 from gate.decide.accept import list_expired
 from gate.decide.constants import ACCEPTANCE_DAYS, OLD_BASELINE_DAYS
 from gate.decide.drift import get_limit
@@ -23,6 +24,7 @@ from gate.records import (
     MachineShift,
     Metric,
     Outcome,
+    PairBase,
     Policy,
     Reason,
     Run,
@@ -59,22 +61,25 @@ def write_headline(outcome: Outcome, comparisons: Sequence[Comparison], cases: S
     return f"Nothing regressed: {judged} comparisons of {count_noun(len(cases), 'case')} judged{also}."
 
 
-def list_next_steps(outcome: Outcome, comparisons: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
-    """Commands to run next, the most pressing first."""
+def list_next_steps(
+    outcome: Outcome, comparisons: Sequence[Comparison], policy: Policy, base: PairBase | None = None
+) -> tuple[str, ...]:
+    """Commands to run next, the most pressing first; ``base`` is what pairs were held against."""
     deciding = [one for one in comparisons if one.decides]
     broken = [one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}]
     undecided = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and not one.pairs]
     unsettled = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and one.pairs]
     steps = []
     if broken:
-        steps.append(f"See the log of the failed cases, mend and run: {_write_check(broken)}")
+        steps.append(f"See the log of the failed cases, mend and run: {write_check(broken)}")
     steps += [suggest_acceptance(one, policy) for one in deciding if one.status is Status.REGRESSED][
         :_MAX_NAMED
     ]
     if undecided:
-        steps.append(f"Measure the undecided cases again: {_write_check(undecided)} --trials 3")
+        steps.append(f"Settle the undecided cases side by side with the branch's base: {write_ab(undecided)}")
+        steps.append(f"Or measure them again: {write_check(undecided)} --trials 3")
     if unsettled:
-        steps.append(f"Quiet the machine and compare the unsettled cases again: {write_ab(unsettled)}")
+        steps.append(f"Quiet the machine and compare the unsettled cases again: {write_ab(unsettled, base)}")
     if any(one.reason is Reason.FEW_TRIALS for one in deciding):
         steps.append(f"Record more baseline trials: {REFRESH} --trials 5")
     elif _is_unjudged(deciding) or outcome is Outcome.NOTHING_COMPARED:
@@ -141,11 +146,6 @@ def suggest_acceptance(comparison: Comparison, policy: Policy) -> str:
     )
 
 
-def write_ab(case_ids: Iterable[str]) -> str:
-    """The command that runs these cases side by side with the base."""
-    return f"compile-gate ab --select '{','.join(dict.fromkeys(case_ids))}'"
-
-
 def _name_regressions(regressed: Sequence[Comparison]) -> str:
     cases = {one.case_id for one in regressed}
     worst = max(regressed, key=lambda one: (one.change.centre if one.change else 0.0, one.case_id))
@@ -168,10 +168,6 @@ def _write_allowance(metric: Metric, change: Change) -> str:
 def _write_expiry(policy: Policy) -> str:
     today = _parse_day(policy.today)
     return (today + timedelta(days=ACCEPTANCE_DAYS)).isoformat() if today else "YYYY-MM-DD"
-
-
-def _write_check(case_ids: Iterable[str]) -> str:
-    return f"compile-gate check --select '{','.join(dict.fromkeys(case_ids))}'"
 
 
 def _note_unconfirmed(run: Run, comparisons: Sequence[Comparison]) -> list[str]:

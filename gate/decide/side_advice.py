@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gate.decide.advice import count_noun, note_expired, suggest_acceptance, write_ab
+from gate.again import write_ab
+from gate.decide.advice import count_noun, note_expired, suggest_acceptance
 from gate.decide.pairs import BASE_ARM, list_pairs
 from gate.metrics import SPECS
 from gate.records import BaseArm, Comparison, Metric, Outcome, Policy, Reason, Run, Status, Verdict
@@ -29,10 +30,10 @@ def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[str, ...]:
     open_cases = _list_cases(deciding, {Status.INCONCLUSIVE})
     steps = []
     if broken:
-        steps.append(f"See the log of the failed cases, mend and run: {write_ab(broken)}")
+        steps.append(f"See the log of the failed cases, mend and run: {write_ab(broken, verdict.base)}")
     steps += [suggest_acceptance(one, policy) for one in regressed][:_MAX_NAMED]
     if open_cases:
-        steps.append(f"Quiet the machine and compare the rest again: {write_ab(open_cases)}")
+        steps.append(f"Quiet the machine and compare the rest again: {write_ab(open_cases, verdict.base)}")
     if any(one.reason is Reason.BASE_FAILED for one in deciding):
         steps.append("See the log of the base's cases: what could not be measured there was not judged.")
     return tuple(steps)

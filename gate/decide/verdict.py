@@ -21,7 +21,7 @@ from gate.decide.outcome import decide_outcome, is_judged
 from gate.decide.quarantine import apply_quarantine, note_quarantine
 from gate.decide.rules import Rules, list_questions, make_rules
 from gate.decide.side_advice import note_pairs, note_vanished
-from gate.fingerprint import compute_environment_id
+from gate.fingerprint import compute_environment_id, has_same_host
 from gate.metrics import SPECS
 from gate.records import (
     Baseline,
@@ -29,6 +29,7 @@ from gate.records import (
     Environment,
     Explanation,
     Metric,
+    PairBase,
     Policy,
     Provenance,
     Run,
@@ -77,6 +78,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     used = _list_used(screening.evidence)
     machine = make_machine_shift(screening.shifts)
     judged = any(is_judged(one) for one in comparisons)
+    base = _name_base(run)
     return Verdict(
         outcome=outcome,
         headline=write_headline(outcome, comparisons, run.cases),
@@ -84,7 +86,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         comparisons=comparisons,
         failures=run.failures,
         explanations=_explain_all(screening, comparisons),
-        next_steps=list_next_steps(outcome, comparisons, policy),
+        next_steps=list_next_steps(outcome, comparisons, policy, base),
         notes=(
             *list_notes(run, comparisons, used, policy),
             *note_pairs(run),
@@ -99,10 +101,23 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         provenance=run.provenance,
         baseline_provenance=_list_provenances(used),
         baseline_environments=tuple(dict.fromkeys(compute_environment_id(one.environment) for one in used)),
+        base=base,
         trials=len(run.trials),
         wall_s=run.wall_s,
         toolchain_s=run.toolchain_s,
         overhead_s=sum(trial.overhead_s for trial in run.trials),
+    )
+
+
+def _name_base(run: Run) -> PairBase | None:
+    """What head was held against in pairs; ``None`` where there was no base."""
+    if run.base is None:
+        return None
+    base, head = run.base.environment, run.environment
+    provenance = run.base.provenance
+    return PairBase(
+        commit="" if provenance.dirty else provenance.commit,
+        other_stack=not has_same_host(base, head),
     )
 
 

@@ -102,6 +102,8 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: WorkflowRun, remark:
     provenance = Provenance(commit=run.head_sha, created=run.started, run_url=run.url)
     shown = Run(cases=cases, environment=environment, provenance=provenance, finished=True)
     judged = any(is_judged(one) for one in comparisons)
+    # Without its commit: whoever pastes a command should run nothing that the artifact chose.
+    against = replace(verdict.base, commit="") if verdict.base else None
     return replace(
         verdict,
         headline=_write_headline(verdict, comparisons, cases),
@@ -109,7 +111,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: WorkflowRun, remark:
         comparisons=comparisons,
         failures=tuple(_rewrite_failure(one) for one in verdict.failures if one.case_id in known),
         explanations=_rewrite_explanations(verdict, known, comparisons),
-        next_steps=list_next_steps(verdict.outcome, comparisons, base.policy),
+        next_steps=list_next_steps(verdict.outcome, comparisons, base.policy, against),
         notes=(
             *((remark,) if remark else ()),
             *note_unknown(verdict, cases),
@@ -121,6 +123,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: WorkflowRun, remark:
         provenance=provenance,
         baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
         baseline_environments=used_ids,
+        base=against,
     )
 
 

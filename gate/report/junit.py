@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from gate.records import CaseFailure, Comparison, Explanation, Metric, Reason, Status, Verdict
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import complete_sentence, name_metric, render_command
+from gate.report.rows import complete_sentence, find_base, name_metric, render_command
 from gate.report.units import render_change, render_interval, render_threshold, render_value
 
 LOG_LINES = 60  # a dashboard folds it away
@@ -90,12 +90,18 @@ def _render_cases(deciding: Sequence[Comparison], verdict: Verdict) -> list[str]
     for explanation in verdict.explanations:
         explanations[explanation.case_id].append(explanation)
     return [
-        _render_case(one, failures.get(one.case_id), explanations.get(one.case_id, ())) for one in deciding
+        _render_case(
+            one,
+            failures.get(one.case_id),
+            explanations.get(one.case_id, ()),
+            render_command(one.case_id, find_base([one], verdict)),
+        )
+        for one in deciding
     ]
 
 
 def _render_case(
-    comparison: Comparison, failure: CaseFailure | None, explanations: Sequence[Explanation]
+    comparison: Comparison, failure: CaseFailure | None, explanations: Sequence[Explanation], again: str
 ) -> str:
     start = f"<testcase classname={_quote(comparison.case_id)} name={_quote(name_metric(comparison))}"
     element = ELEMENTS.get(comparison.status)
@@ -105,13 +111,13 @@ def _render_case(
     if element == "skipped":
         return f"{start}><skipped message={message}/></testcase>"
     told = failure if comparison.status is Status.FAILED else None
-    body = escape("\n".join(_list_details(comparison, told, explanations)))
+    body = escape("\n".join(_list_details(comparison, told, explanations, again)))
     kind = _quote(comparison.reason.value)
     return f"{start}><{element} message={message} type={kind}>{body}</{element}></testcase>"
 
 
 def _list_details(
-    comparison: Comparison, failure: CaseFailure | None, explanations: Sequence[Explanation]
+    comparison: Comparison, failure: CaseFailure | None, explanations: Sequence[Explanation], again: str
 ) -> list[str]:
     lines = _list_numbers(comparison)
     if failure:
@@ -119,7 +125,7 @@ def _list_details(
             f"{failure.kind.value} in stage {clean_line(failure.stage)}: {clean_line(failure.message)}"
         )
     lines += [f"why: {clean_line(explanation.sentence)}" for explanation in explanations]
-    lines.append(f"run again: {render_command(comparison.case_id)}")
+    lines.append(f"run again: {again}")
     return lines + list(clean_lines(failure.log_tail, LOG_LINES) if failure else ())
 
 

@@ -7,11 +7,11 @@ judged is summed up by reason, with its measured values in the table of main fig
 from __future__ import annotations
 
 import re
-import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from gate.again import write_ab, write_check
 from gate.records import (
     CaseFailure,
     Change,
@@ -19,6 +19,7 @@ from gate.records import (
     Estimate,
     Explanation,
     Metric,
+    PairBase,
     Reason,
     Status,
     Verdict,
@@ -130,9 +131,15 @@ def list_marks(lines: Sequence[CaseLine]) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys(mark for status, mark in MARKS.items() if status in present))
 
 
-def render_command(case_id: str) -> str:
-    """Return the command that measures and judges one case again."""
-    return f"compile-gate check --select {shlex.quote(clean_line(case_id))}"
+def render_command(case_id: str, base: PairBase | None = None) -> str:
+    """Return the command that measures and judges one case again, side by side with ``base`` if any."""
+    names = [clean_line(case_id)]
+    return write_ab(names, base) if base else write_check(names)
+
+
+def find_base(comparisons: Iterable[Comparison], verdict: Verdict) -> PairBase | None:
+    """Find what these comparisons were held against side by side; ``None`` where none was."""
+    return verdict.base if any(one.pairs for one in comparisons) else None
 
 
 def _group_comparisons(comparisons: Sequence[Comparison]) -> Mapping[str, list[Comparison]]:
@@ -157,6 +164,8 @@ def _make_blocks(
         chosen = _choose_comparisons(comparisons.get(case_id, []), everything=everything)
         if chosen or case_id in failures:
             block = _make_block(case_id, chosen, failures[case_id], explanations[case_id])
+            if block.status in _REPRODUCED:
+                block = replace(block, command=render_command(case_id, find_base(chosen, verdict)))
             keyed.append((_RANK[block.status], -max(map(_compute_severity, chosen), default=0.0), block))
     return tuple(block for _, _, block in sorted(keyed, key=lambda item: item[:2]))
 
@@ -209,7 +218,6 @@ def _make_block(
         failures=tuple(map(_describe_failure, failures)),
         log_tail=clean_lines(failures[0].log_tail, LOG_LINES) if failures else (),
         causes=tuple(causes),
-        command=render_command(case_id) if status in _REPRODUCED else "",
     )
 
 

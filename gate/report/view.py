@@ -33,7 +33,7 @@ class Block:
     failures: tuple[str, ...]
     log_tail: tuple[str, ...]
     causes: tuple[str, ...]
-    command: str
+    command: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -42,6 +42,7 @@ from gate.records import (
     Explanation,
     FailureKind,
     Metric,
+    PairBase,
     Reason,
     Status,
     Verdict,
@@ -143,6 +144,15 @@ def test_nothing_of_the_artifact_is_told() -> None:
         body = render_body(make_marker("default", RUN), finding)
         for text in ("whoever measured", "evil", "Mallory", "Killed"):
             assert text not in body
+
+
+def test_commands_run_nothing_that_the_artifact_chose() -> None:
+    """A command for the reader's own machine names no commit of the artifact: it may be anybody's."""
+    verdict = make_failing(base=PairBase(commit="e" * 40))
+    rows = tuple(replace(row, pairs=3) for row in verdict.comparisons)
+    body = render_body(make_marker("default", RUN), make_finding(replace(verdict, comparisons=rows)))
+    assert f"compile-gate ab --select {CASES[0].id}" in body
+    assert "eeee" not in body
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from gate.records import (
     Metric,
     Outcome,
     Override,
+    PairBase,
     Policy,
     Provenance,
     Reason,
@@ -75,6 +76,26 @@ def test_equal_arms_pass(ab: Judge, find: Find) -> None:
     assert verdict.baseline_provenance == (Provenance(commit="1a2b3c4"),)
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, PairBase(commit="1a2b3c4")),
+        ({"provenance": Provenance(commit="1a2b3c4", dirty=True)}, PairBase()),
+        ({"environment": "other"}, PairBase(commit="1a2b3c4", other_stack=True)),
+    ],
+)
+def test_verdict_names_its_base_as_a_command_can(
+    pair_run: Pair, duel: Make, policy: Policy, changes: dict[str, Any], expected: PairBase
+) -> None:
+    """By its commit, unless that does not tell all of it; another stack is told apart."""
+    run = pair_run(duel())
+    assert run.base is not None
+    if "environment" in changes:
+        changes = {"environment": replace(run.base.environment, torch="2.11.0")}
+    run = replace(run, base=replace(run.base, **changes))
+    assert expected == decide_side_by_side(run, policy).base
+
+
 def test_slower_compiled_is_confirmed_with_its_speedup(ab: Judge, find: Find) -> None:
     """Compiled 8 % slower under the same eager: both have regressed, and eager did not move."""
     verdict = ab(head={LATENCY: 0.0108})
@@ -125,7 +146,7 @@ def test_what_pairs_do_not_settle_says_what_they_could_see(ab: Judge, find: Find
     assert f"where {100 * found.change.detectable:.1f} % would have been seen" in found.sentence
     assert "interval" in found.sentence
     assert "settle" in found.sentence
-    assert any("compile-gate ab --select 'mlp/x'" in step for step in verdict.next_steps)
+    assert any("compile-gate ab 1a2b3c4 --select mlp/x" in step for step in verdict.next_steps)
 
 
 def test_case_that_head_lacks_is_told(pair_run: Callable[..., Run], duel: Callable[..., Any]) -> None:

@@ -16,10 +16,12 @@ from gate.records import (
     Explanation,
     FailureKind,
     Metric,
+    PairBase,
     Reason,
     Status,
     Verdict,
 )
+from gate.report.junit import render_junit
 from gate.report.rows import (
     MAX_CAUSES,
     STATUS_ORDER,
@@ -185,9 +187,33 @@ def test_an_improvement_needs_no_command(empty: Verdict) -> None:
     assert commands == {"a": "", "b": "compile-gate check --select b"}
 
 
-def test_a_command_is_safe_to_paste() -> None:
+def test_what_pairs_found_is_seen_again_in_pairs(empty: Verdict) -> None:
+    """With the same base; what a stored baseline found is held against that again."""
+    stored = compare("a", Metric.DRIFT, Status.REGRESSED)
+    paired = replace(compare("b", Metric.DRIFT, Status.REGRESSED), pairs=3)
+    verdict = replace(hold(empty, stored, paired), base=PairBase(commit="0123456789abcdef"))
+    commands = {block.case_id: block.command for block in make_report(verdict).blocks}
+
+    assert commands == {
+        "a": "compile-gate check --select a",
+        "b": "compile-gate ab 0123456789ab --select b",
+    }
+    assert "run again: compile-gate ab 0123456789ab --select b" in render_junit(verdict)
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        (None, "check"),
+        (PairBase(), "ab"),
+        (PairBase(commit="1a2b3c4"), "ab 1a2b3c4"),
+        (PairBase(commit="1a2b3c4", other_stack=True), "ab --base-python PYTHON"),
+    ],
+)
+def test_a_command_is_safe_to_paste(base: PairBase | None, expected: str) -> None:
     """A case id cannot smuggle a shell command."""
-    assert shlex.split(render_command("a; rm -rf b")) == ["compile-gate", "check", "--select", "a; rm -rf b"]
+    words = shlex.split(render_command("a; rm -rf b", base))
+    assert words == ["compile-gate", *expected.split(), "--select", "a; rm -rf b"]
 
 
 @pytest.mark.parametrize(
