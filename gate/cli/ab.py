@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gate.arm_cases import load_head_cases
 from gate.cli.output import print_verdict, save_reports
 from gate.cli.place import place_lab
 from gate.cli.setup import Request, load_policy, load_request
@@ -87,9 +88,13 @@ def _compare_arms(options: Namespace, request: Request, policy: Policy, factor: 
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = stack.enter_context(open_arms(factor.arms))
         note_sources(sources, observe)
+        cases = request.cases
+        if factor.arms.head:
+            cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
+        request = replace(request, config=config, cases=cases)
         lab = stack.enter_context(open_lab(*place_lab(config, sources.head.arm), observe))
         duel = open_duel(lab, sources.base.arm)
-        run = _begin_run(duel, sources, replace(request, config=config), resume=options.resume)
+        run = _begin_run(duel, sources, request, resume=options.resume)
         run = _measure_unpaired(lab, run, config)
         run = settle_pairs(duel, run, policy, Limit(wall_s=60 * options.minutes, out=config.out))
     return decide_side_by_side(run, policy)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.base_cases import load_base_cases
+from gate.arm_cases import load_base_cases
 from gate.codec import save_run
 from gate.config import Config
 from gate.decide import Suspect, find_next_look, list_unsettled

@@ -1,4 +1,4 @@
-"""The base's own cases: what both arms of a side-by-side run can be held to."""
+"""The cases that each arm of a side-by-side run defines: what both can be held to."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     """
     if Path(config.source).name == EXTRACTED_FILE:
         return BaseCases(cases=cases)
-    path = directory / Path(config.source).name
-    if not path.exists() and not (path := directory / DEFAULT_FILE).exists():
+    path = _find_config(config, directory)
+    if path is None:
         return BaseCases(
             cases=_keep_reference_cases(cases),
             notes=("the base has no gate.yml: only the reference models are compared",),
@@ -52,6 +52,28 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
         )
     wanted = {case.id for case in cases} | _list_selected(defined, config.select)
     return BaseCases(cases=tuple(case for case in defined if case.id in wanted))
+
+
+def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> tuple[Case, ...]:
+    """Load the cases that a head which is not the working tree defines; its code is in ``directory``.
+
+    ``cases`` are those of the working tree's ``config``, which stand where head has no configuration.
+    What is selected, how it is measured and by which thresholds it is judged is ``config``'s.
+
+    Raises:
+        UsageError: Head's configuration cannot be used, or has nothing that is selected.
+    """
+    path = _find_config(config, directory)
+    if path is None:
+        return cases
+    defined = load_cases(replace(load_config(path), overrides=()))
+    return select_cases(defined, config.select)
+
+
+def _find_config(config: Config, directory: Path) -> Path | None:
+    """Find an arm's counterpart of ``config`` in ``directory``."""
+    names = (Path(config.source).name, DEFAULT_FILE)
+    return next((path for name in names if (path := directory / name).is_file()), None)
 
 
 def _keep_reference_cases(cases: tuple[Case, ...]) -> tuple[Case, ...]:

@@ -1,4 +1,4 @@
-"""The base's own cases."""
+"""What each arm defines."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gate.base_cases import BaseCases, load_base_cases
+from gate.arm_cases import BaseCases, load_base_cases, load_head_cases
 from gate.config import EXTRACTED_FILE, load_config
+from gate.errors import FileError
 from gate.registry import load_cases, select_cases
 
 SHOP = """
@@ -123,3 +124,27 @@ def test_configuration_taken_from_the_base(tmp_path: Path) -> None:
     """Where head is judged by the base's configuration already, both sides have the same cases."""
     head = write(tmp_path / "head").rename(tmp_path / "head" / EXTRACTED_FILE)
     assert list_names(load(head, tmp_path)) == ["elementwise/smoke", "shop/small"]
+
+
+def test_head_defines_its_own_cases(tmp_path: Path) -> None:
+    """A head that is not the working tree is measured by its own definitions, and its own sizes."""
+    tree = load_config(write(tmp_path / "tree", layers=2, sizes="[small]"))
+    head = write(tmp_path / "head", layers=3, sizes="[small, large]")
+    cases = load_head_cases(tree, (), head.parent)
+    assert list_names(BaseCases(cases=cases)) == ["elementwise/smoke", "shop/small", "shop/large"]
+    assert cases[1].arguments == {"layers": 3}
+
+
+def test_head_without_configuration_runs_the_working_trees_cases(tmp_path: Path) -> None:
+    """There is nothing else to go by."""
+    tree = load_config(write(tmp_path / "tree"))
+    cases = select_cases(load_cases(tree), tree.select)
+    assert load_head_cases(tree, cases, tmp_path) == cases
+
+
+def test_head_whose_configuration_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    """Nothing could be said of it; the error names the file and the key."""
+    tree = load_config(write(tmp_path / "tree"))
+    (tmp_path / "gate.yml").write_text("version: 1\ntrails: 3\n", encoding="utf-8")
+    with pytest.raises(FileError, match="trails"):
+        load_head_cases(tree, (), tmp_path)
