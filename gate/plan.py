@@ -84,7 +84,7 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = ()) -> Run:
     and toolchain seconds add up: machine time, not elapsed time.
 
     Raises:
-        UsageError: No runs; other environments, commits or definitions; a case measured twice.
+        UsageError: No runs; other environments, commits, sampling or definitions; a case measured twice.
     """
     if not runs:
         raise UsageError("there is no run to merge", "Name the run.json of each shard.")
@@ -117,6 +117,9 @@ def _check_mergeable(first: Run, run: Run, name: str) -> None:
     if run.provenance.commit != first.provenance.commit:
         pair = f"{run.provenance.commit or 'none'}, not {first.provenance.commit or 'none'}"
         raise UsageError(f"{name} is of the commit {pair}", mend)
+    if run.sampling != first.sampling:
+        other = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - first.sampling.items())
+        raise UsageError(f"{name} sampled otherwise: {_name_some(other) or 'not recorded'}", mend)
 
 
 def _check_overlap(runs: Sequence[Run]) -> None:

@@ -193,6 +193,10 @@ FAILED_IN_A = CaseFailure(case_id="a/x", trial=0, kind=FailureKind.HANG, stage="
             "run 2 of 2 is of the commit def, not abc",
         ),
         (
+            [make_run("a"), replace(make_run("b"), sampling={"super_blocks": 5.0, "block_s": 0.01})],
+            "run 2 of 2 sampled otherwise: block_s 0.01, super_blocks 5",
+        ),
+        (
             [
                 make_run("a"),
                 replace(make_run("b"), cases=(replace(make_case("a"), definition="other"),), trials=()),
