@@ -39,7 +39,8 @@ class ArmOptions:
     """What to hold against what. Refs and paths as a user gives them; empty means not given.
 
     Without ``head`` it is the working tree. Without ``base`` it is the same code as head's where the
-    interpreters differ, else where head left the branch that changes are merged into.
+    interpreters differ, else where head left the branch that changes are merged into; on that branch
+    itself, the last commit, if the working tree has changes since.
     """
 
     directory: Path  # of gate.yml in the working tree: what measured code is imported from
@@ -119,7 +120,8 @@ def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
     if not options.base:
         if options.base_python or options.head_python:
             return head, head
-        return _Code(revision=resolve_default_base(options.directory, tip)), head
+        changed = head == _Code() and load_provenance(options.directory).dirty
+        return _Code(revision=resolve_default_base(options.directory, tip, changed=changed)), head
     base = _parse_code(options.directory, options.base)
     if base.revision and options.from_merge_base:
         return _Code(revision=resolve_base(options.directory, options.base, tip)), head

@@ -99,8 +99,10 @@ def resolve_base(directory: Path, ref: str, head: str = "HEAD") -> Revision:
     )
 
 
-def resolve_default_base(directory: Path, head: str = "HEAD") -> Revision:
+def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool = False) -> Revision:
     """Resolve where ``head`` left the branch that changes are merged into.
+
+    On that branch itself it is ``head``, where what is measured is ``changed`` beyond that commit.
 
     Raises:
         UsageError: As :func:`resolve_base`; or no such branch can be told, or head has not left it.
@@ -113,7 +115,7 @@ def resolve_default_base(directory: Path, head: str = "HEAD") -> Revision:
             "it cannot be told which branch changes are merged into", "Name BASE: compile-gate ab BASE."
         )
     base = resolve_base(directory, known[0].name, head)
-    if base.commit == tip.commit:
+    if base.commit == tip.commit and not changed:
         raise UsageError(
             f"{head} has no commit that {known[0].name} lacks", "Name BASE: compile-gate ab HEAD~1."
         )

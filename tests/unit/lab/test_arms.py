@@ -68,6 +68,19 @@ def test_without_a_base_it_is_the_merge_base(repository: Path) -> None:
         assert read_side(arms.base.arm.directory) == "base"
 
 
+def test_uncommitted_changes_on_the_default_branch(repository: Path, git: Git) -> None:
+    """Their base is the commit that they were made on; without changes there is nothing to compare."""
+    git(repository, "checkout", "--quiet", "main")
+    with (
+        pytest.raises(UsageError, match="HEAD has no commit that main lacks"),
+        open_arms(ArmOptions(directory=repository)),
+    ):
+        pass
+    (repository / "shop.py").write_text("SIDE = 'changed'\n", encoding="utf-8")
+    with open_arms(ArmOptions(directory=repository)) as arms:
+        assert (read_side(arms.base.arm.directory), read_side(arms.head.arm.directory)) == ("base", "changed")
+
+
 def test_merge_base_on_request(repository: Path, git: Git) -> None:
     """`check --base main` means where head left main, and not what main has got since."""
     git(repository, "checkout", "--quiet", "main")
