@@ -1,15 +1,16 @@
 """Trials that were measured while the host was not fit: set aside, or believed less.
 
 The lab says which they are, by what it saw of the host and never by what the trial measured. Pairs are
-left alone: both arms of one are disturbed alike.
+left alone, and noted: both arms of one are disturbed alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.decide.evidence import CANDIDATE_ARM
+from gate.decide.pairs import list_pairs
 from gate.decide.wording import REASONS
 from gate.metrics import SPECS, Scope
 from gate.records import Comparison, Pairing, Reason, Run, Status, Trial
@@ -43,14 +44,19 @@ def doubt_disturbed(comparisons: Iterable[Comparison], run: Run) -> tuple[Compar
 
 
 def note_disturbed(run: Run) -> tuple[str, ...]:
-    """A note on the trials that were measured on an unfit host, with what disturbed most of them."""
+    """Notes on what was measured on an unfit host, and what disturbed it: trials alone, and pairs."""
     screened = [trial for trial in run.trials if _is_screened(trial)]
-    disturbed = [trial for trial in screened if _is_disturbed(trial)]
+    paired = [pair.head for pairs in list_pairs(run).values() for pair in pairs]
+    return (*_note_unfit(screened, "trials", ""), *_note_unfit(paired, "pairs", ", both arms alike"))
+
+
+def _note_unfit(trials: Sequence[Trial], noun: str, remark: str) -> list[str]:
+    disturbed = [trial for trial in trials if _is_disturbed(trial)]
     if not disturbed:
-        return ()
+        return []
     phrases = dict.fromkeys(phrase for trial in disturbed for phrase in trial.conditions.disturbances)
     told = _name_some(tuple(phrases))
-    return (f"{len(disturbed)} of {len(screened)} trials were measured on an unfit host: {told}.",)
+    return [f"{len(disturbed)} of {len(trials)} {noun} were measured on an unfit host{remark}: {told}."]
 
 
 def _list_disturbances(run: Run) -> Mapping[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gate.again import write_ab
 from gate.decide.advice import count_noun, note_expired, suggest_acceptance
+from gate.decide.disturbed import note_disturbed
 from gate.decide.pairs import BASE_ARM, list_pairs
 from gate.metrics import SPECS
 from gate.records import BaseArm, Comparison, Metric, Outcome, Policy, Reason, Run, Status, Verdict
@@ -46,6 +47,7 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[str, ..
         *([] if run.finished else ["The run was stopped before its end."]),
         *note_pairs(run),
         *note_vanished(run),
+        *note_disturbed(run),
         *_note_base_failures(run, label),
         *_note_unjudged(verdict.comparisons, label),
         *note_expired(verdict.comparisons, policy),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gate.decide import decide_verdict, list_undecided
-from gate.decide.disturbed import set_aside_disturbed
+from gate.decide.disturbed import note_disturbed, set_aside_disturbed
 from gate.metrics import SPECS
 from gate.records import (
     Baseline,
@@ -102,3 +102,14 @@ def test_pairs_are_left_alone(host: Environment, changes: dict[str, Any]) -> Non
     calm = make_trial(1, 10.0, disturbed=False)
     run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=(beside, calm))
     assert set_aside_disturbed(run).trials == (beside, calm)
+
+
+def test_disturbed_pairs_are_noted(host: Environment) -> None:
+    """A pair is one, whatever its arms saw, and the note says by what it was disturbed."""
+    pairs = [
+        replace(make_trial(index, 10.0, disturbed=index == 1), pairing=Pairing.LIVE, arm=arm)
+        for index in (1, 2)
+        for arm in ("base", "head")
+    ]
+    run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=tuple(pairs))
+    assert note_disturbed(run) == (f"1 of 2 pairs were measured on an unfit host, both arms alike: {BUSY}.",)
