@@ -58,8 +58,8 @@ def make_many(number: int = 400) -> tuple[Verdict, Base]:
     return make_verdict(*rows, cases=cases), make_base(cases)
 
 
-def make_situations() -> dict[str, Finding]:
-    """Every situation that a reader can meet, by name."""
+def make_verdicts() -> dict[str, Verdict]:
+    """Every kind of verdict that a reader can meet, by name."""
     first, second, third = CASES
     explained = [("graph_break", "New graph break at evil.py:1"), ("identity", "The generated code changed.")]
     explanations = tuple(Explanation(case_id=first.id, kind=k, sentence=s) for k, s in explained)
@@ -79,7 +79,7 @@ def make_situations() -> dict[str, Finding]:
         "inconclusive": (Status.INCONCLUSIVE, Reason.SUSPECT, (0.01, 0.0106)),
     }
     other = replace(ENVIRONMENT, torch="2.14.1", device_uuid="GPU-2")
-    verdicts = {
+    return {
         "pass": make_passing(),
         "regression": make_failing(explanations=explanations),
         "incomplete": make_verdict(*make_regressed(first), failed, *rest[2:], failures=(failure,)),
@@ -109,7 +109,11 @@ def make_situations() -> dict[str, Finding]:
             for name, (status, reason, values) in one.items()
         },
     }
-    findings = {name: make_finding(verdict) for name, verdict in verdicts.items()}
+
+
+def make_situations() -> dict[str, Finding]:
+    """Every situation that a reader can meet, by name."""
+    findings = {name: make_finding(verdict) for name, verdict in make_verdicts().items()}
     findings["many"] = make_finding(*make_many(60))
     findings["rejected"] = Finding(run=RUN, refusal=Refusal.NOT_A_VERDICT)
     findings["no_result"] = Finding(

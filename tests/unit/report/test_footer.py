@@ -52,7 +52,7 @@ def test_baselines_of_several_ages(verdicts: Mapping[str, Verdict]) -> None:
     )
 
     expected = (
-        "newest 12 days old, oldest 60 days old, 2 commits, newest 1a2b3c4d5e, by Mara Lind,"
+        "newest 12 days old, oldest 60 days old, 2 commits, newest 1a2b3c4d5e, by the maintainers,"
         " recorded on a and b and c and 2 more"
     )
     assert expected == dict(list_footer(mixed))["baselines"]
