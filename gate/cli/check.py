@@ -25,7 +25,7 @@ from gate.decide import (
 )
 from gate.errors import ExitCode
 from gate.lab.arms import ArmOptions, ArmSources, open_arms
-from gate.lab.events import Observer
+from gate.lab.events import Noted, Observer
 from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
 from gate.lab.side_by_side import Duel, open_duel
 from gate.metrics import SPECS, Family
@@ -51,7 +51,7 @@ def run_check(options: Namespace) -> ExitCode:
     terms = Terms(config=config, baselines=load_baselines(config.baselines), policy=load_policy(config))
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
-        sources = _open_base(options, config, stack, observe)
+        sources = open_base(options, config, stack, observe)
         lab = stack.enter_context(open_lab(*place_lab(config), observe))
         run = make_run(lab, request.cases, config.select, config.trials)
         if sources is None:
@@ -66,13 +66,20 @@ def run_check(options: Namespace) -> ExitCode:
     return code
 
 
-def _open_base(options: Namespace, config: Config, stack: ExitStack, observe: Observer) -> ArmSources | None:
-    """Check the base out, before minutes are spent on measuring; ``None`` where none is asked for."""
+def open_base(options: Namespace, config: Config, stack: ExitStack, observe: Observer) -> ArmSources | None:
+    """Check the base out, before minutes are spent on measuring.
+
+    ``None`` where none is asked for, or where the base is the very commit that is measured: pairs would
+    acquit whatever the stored baselines convict it of.
+    """
     if not options.base:
         return None
     arms = ArmOptions(directory=config.directory, base=options.base, from_merge_base=True)
     sources = stack.enter_context(open_arms(arms))
     note_sources(sources, observe)
+    if sources.are_equal:
+        observe(Noted(sentence=f"nothing differs from {options.base}: the stored baselines decide alone"))
+        return None
     return sources
 
 

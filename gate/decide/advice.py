@@ -177,7 +177,11 @@ def _note_unconfirmed(run: Run, comparisons: Sequence[Comparison]) -> list[str]:
     if not alone:
         return []
     cases = count_noun(len({one.case_id for one in alone}), "case")
-    how = "They have no pairs to go by." if run.base else "To confirm: compile-gate check --base REF"
+    how = (
+        "They have no pairs to go by."
+        if run.base
+        else "To confirm, with a REF that is without the change: compile-gate check --base REF"
+    )
     return [f"Not confirmed side by side: the times of {cases}. {how}"]
 
 

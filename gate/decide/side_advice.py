@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gate.again import write_ab
-from gate.decide.advice import count_noun, note_expired, suggest_acceptance
+from gate.decide.advice import REFRESH, count_noun, note_expired, suggest_acceptance
 from gate.decide.disturbed import note_disturbed
 from gate.decide.pairs import BASE_ARM, list_pairs
 from gate.metrics import SPECS
@@ -73,6 +73,19 @@ def note_pairs(run: Run) -> tuple[str, ...]:
     turns = f", {len(pairs) - live} of them one process after the other" if live < len(pairs) else ""
     many = f"{count_noun(len(pairs), 'pair')} of {count_noun(cases, 'case')}{turns}"
     return (f"Held against {run.base.label} side by side on this machine: {many}.",)
+
+
+def note_acquitted(convicted: Sequence[Comparison]) -> tuple[str, ...]:
+    """What got worse since the baselines were recorded, though not by the change that has a base."""
+    if not convicted:
+        return ()
+    named = ", ".join(f"{one.case_id} {one.metric}" for one in convicted[:_MAX_NAMED])
+    more = f" and {len(convicted) - _MAX_NAMED} more" if len(convicted) > _MAX_NAMED else ""
+    sentence = (
+        f"Worse than the stored baselines, and no worse than the base: {named}{more}. The machine moved, or"
+        f" what was merged since they were recorded did it; if it stays so: {REFRESH}"
+    )
+    return (sentence,)
 
 
 def _list_cases(rows: Iterable[Comparison], statuses: set[Status]) -> list[str]:

@@ -14,6 +14,7 @@ from gate.decide.verdict import Screening, conclude_verdict
 from gate.records import Comparison, Metric, Policy, Reason, Run, Status, Verdict
 
 _SUSPICIOUS = frozenset({Status.REGRESSED, Status.INCONCLUSIVE})
+_ACQUITTED = frozenset({Status.UNCHANGED, Status.IMPROVED})
 
 
 def judge_pairs(
@@ -41,8 +42,13 @@ def confirm_screening(screening: Screening, run: Run, policy: Policy) -> Screeni
         else row
         for row in screening.comparisons
     )
+    acquitted = tuple(
+        before
+        for before, after in zip(screening.comparisons, comparisons, strict=True)
+        if before.decides and before.status is Status.REGRESSED and after.status in _ACQUITTED
+    )
     paired = {side.evidence.case.id: side.evidence for side in sides if side.paired}
-    return replace(screening, comparisons=comparisons, sides=paired)
+    return replace(screening, comparisons=comparisons, sides=paired, acquitted=acquitted)
 
 
 def decide_side_by_side(run: Run, policy: Policy) -> Verdict:

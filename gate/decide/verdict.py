@@ -20,7 +20,7 @@ from gate.decide.machine import Shifts, make_machine_shift
 from gate.decide.outcome import decide_outcome, is_judged
 from gate.decide.quarantine import apply_quarantine, note_quarantine
 from gate.decide.rules import Rules, list_questions, make_rules
-from gate.decide.side_advice import note_pairs, note_vanished
+from gate.decide.side_advice import note_acquitted, note_pairs, note_vanished
 from gate.fingerprint import compute_environment_id, has_same_host
 from gate.metrics import SPECS
 from gate.records import (
@@ -47,6 +47,7 @@ class Screening:
     questions: tuple[Mapping[Metric, Question], ...] = ()  # as ``evidence``
     rules: Rules | None = None  # by which the questions were judged
     sides: Mapping[str, Evidence] = field(default_factory=dict)  # cases that ran in pairs, with the base
+    acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
@@ -90,6 +91,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         notes=(
             *list_notes(run, comparisons, used, policy),
             *note_pairs(run),
+            *note_acquitted(screening.acquitted),
             *note_vanished(run),
             *note_difference(_find_other(screening.evidence), run.environment),
             *note_machine(machine, judged=judged),

@@ -68,6 +68,13 @@ class ArmSources:
     base: ArmSource
     head: ArmSource
 
+    @property
+    def are_equal(self) -> bool:
+        """Whether both are one commit as it is, on one interpreter: nothing can differ between them."""
+        base, head = self.base.provenance, self.head.provenance
+        same_code = bool(base.commit) and base.commit == head.commit and not (base.dirty or head.dirty)
+        return same_code and self.base.arm.python == self.head.arm.python
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Code:

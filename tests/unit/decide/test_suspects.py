@@ -216,6 +216,10 @@ def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm
     assert find(verdict, SPEEDUP).status is Status.UNCHANGED
     assert verdict.outcome is Outcome.PASS
     assert f"Held against {MAIN} side by side on this machine: 6 pairs of 1 case." in verdict.notes
+    told = (
+        f"Worse than the stored baselines, and no worse than the base: {CASE} warm_speedup, {CASE} compiled"
+    )
+    assert any(note.startswith(told) and "baseline refresh" in note for note in verdict.notes)
 
 
 def test_pairs_convict_what_was_suspect(confirm: Confirm, find: Find) -> None:
@@ -223,6 +227,7 @@ def test_pairs_convict_what_was_suspect(confirm: Confirm, find: Find) -> None:
     verdict = confirm(measure(compiled_latency=1.08), head={LATENCY: 0.0108})
     assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.CONFIRMED)
     assert (find(verdict, LATENCY).pairs, find(verdict, COLD).pairs) == (6, 0)
+    assert not any("no worse than the base" in note for note in verdict.notes)
     assert not any("Not confirmed" in note for note in verdict.notes)
 
 
@@ -261,5 +266,8 @@ def test_check_without_a_base_says_that_it_is_not_confirmed(
     run = replace(pair_run(duel(pairs=0, alone=measure(compiled_latency=1.3))), base=None)
     notes = [note for note in decide_verdict(run, (stored,), policy).notes if "side by side" in note]
     assert notes == [
-        "Not confirmed side by side: the times of 1 case. To confirm: compile-gate check --base REF"
+        (
+            "Not confirmed side by side: the times of 1 case."
+            " To confirm, with a REF that is without the change: compile-gate check --base REF"
+        )
     ]

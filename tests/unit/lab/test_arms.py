@@ -81,6 +81,17 @@ def test_uncommitted_changes_on_the_default_branch(repository: Path, git: Git) -
         assert (read_side(arms.base.arm.directory), read_side(arms.head.arm.directory)) == ("base", "changed")
 
 
+@pytest.mark.parametrize(
+    ("base", "text", "expected"), [("HEAD", "", True), ("HEAD", "SIDE = 'dirty'", False), ("main", "", False)]
+)
+def test_equal_arms(repository: Path, base: str, text: str, expected: bool) -> None:
+    """One commit against itself is told from a commit with changes, and from another commit."""
+    if text:
+        (repository / "shop.py").write_text(text, encoding="utf-8")
+    with open_arms(ArmOptions(directory=repository, base=base)) as arms:
+        assert arms.are_equal is expected
+
+
 def test_merge_base_on_request(repository: Path, git: Git) -> None:
     """`check --base main` means where head left main, and not what main has got since."""
     git(repository, "checkout", "--quiet", "main")

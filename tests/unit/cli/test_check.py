@@ -1,0 +1,39 @@
+"""``check --base``: when pairs may decide."""
+
+from __future__ import annotations
+
+import subprocess
+from argparse import Namespace
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from gate.cli.check import open_base
+from gate.config import load_config
+from gate.lab.events import Event, Noted
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    (tmp_path / "gate.yml").write_text("version: 1\n", encoding="utf-8")
+    identity = ("-c", "user.name=someone", "-c", "user.email=someone@example.com")
+    for arguments in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-q", "-m", "Begin")):
+        subprocess.run(("git", *arguments), cwd=tmp_path, check=True)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "decides_alone"), [("version: 1\n", True), ("version: 1\ntrials: 2\n", False)]
+)
+def test_commit_is_not_held_against_itself(project: Path, text: str, decides_alone: bool) -> None:
+    """Pairs of one commit would acquit what the stored baselines convict; with a change they decide."""
+    (project / "gate.yml").write_text(text, encoding="utf-8")
+    events: list[Event] = []
+    with ExitStack() as stack:
+        config = load_config(project / "gate.yml")
+        sources = open_base(Namespace(base="HEAD"), config, stack, events.append)
+        assert (sources is None) is decides_alone
+    told = [event.sentence for event in events if isinstance(event, Noted)]
+    assert ("nothing differs from HEAD: the stored baselines decide alone" in told) is decides_alone
