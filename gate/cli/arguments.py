@@ -136,6 +136,9 @@ def add_selftest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick", action="store_true", help="only what needs no statistics, and the largest slowdown"
     )
+    parser.add_argument(
+        "--faults", metavar="F", help="only these, by name, joined by commas: graph_break, 'slowdown-*'"
+    )
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:

@@ -23,7 +23,7 @@ from gate.cli.setup import Request, load_policy, load_request
 from gate.codec import save_selftest
 from gate.decide.selftest import score_faults
 from gate.errors import ExitCode, UsageError
-from gate.faults.catalog import NOTHING, Fault, Method, list_faults
+from gate.faults.catalog import NOTHING, Fault, Method, choose_faults, list_faults
 from gate.faults.dose import is_fitting
 from gate.lab.events import Noted
 from gate.lab.pairs import BASE
@@ -103,8 +103,9 @@ def schedule_faults(agenda: Agenda) -> Iterator[tuple[Fault, Case, int]]:
 
 def _make_agenda(options: Namespace, request: Request) -> Agenda:
     kind = request.config.device.partition(":")[0]
+    faults = list_faults(kind, quick=options.quick)
     return Agenda(
-        faults=list_faults(kind, quick=options.quick),
+        faults=choose_faults(faults, options.faults) if options.faults else faults,
         cases=choose_cases(request.cases, named=bool(options.select)),
         repeats=1 if options.quick and options.repeats is None else options.repeats,
         limit_s=60 * options.minutes,

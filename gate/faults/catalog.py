@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fnmatch import fnmatchcase
 
+from gate.errors import UsageError
 from gate.records import FailureKind, Metric
 
 
@@ -56,6 +58,11 @@ class Fault:
     failure: FailureKind | None = None  # how the case must fail
 
     @property
+    def name(self) -> str:
+        """What ``--faults`` calls it: ``graph_break``, ``slowdown-5%``."""
+        return f"{self.kind.value}-{100 * self.size:.0f}%" if self.size else self.kind.value
+
+    @property
     def is_harmless(self) -> bool:
         """Whether the gate must not turn red: nothing got worse."""
         return self.metric is None and self.failure is None
@@ -95,6 +102,24 @@ def list_faults(device_kind: str, *, quick: bool = False) -> tuple[Fault, ...]:
     if quick:
         timed = tuple(one for one in timed if one.kind is FaultKind.NOTHING or one.size == _QUICK_SIZE)
     return (*_list_exact(), *timed)
+
+
+def choose_faults(faults: Sequence[Fault], patterns: str) -> tuple[Fault, ...]:
+    """Choose by name: patterns as of a shell, joined by commas. Nothing at all is always tried, as a measure.
+
+    Raises:
+        UsageError: A pattern fits no fault.
+    """
+    wanted = [pattern.strip() for pattern in patterns.split(",")]
+    for pattern in wanted:
+        if not any(fnmatchcase(fault.name, pattern) for fault in faults):
+            names = ", ".join(fault.name for fault in faults)
+            raise UsageError(f"--faults: no fault is called {pattern!r}", f"Choose among {names}.")
+    return tuple(
+        fault
+        for fault in faults
+        if fault == NOTHING or any(fnmatchcase(fault.name, pattern) for pattern in wanted)
+    )
 
 
 def _list_exact() -> tuple[Fault, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gate.faults.catalog import Demand, Fault, FaultKind, Method, list_faults
+from gate.errors import UsageError
+from gate.faults.catalog import Demand, Fault, FaultKind, Method, choose_faults, list_faults
 from gate.records import FailureKind, Metric
 
 
@@ -58,3 +59,16 @@ def test_quick_leaves_out_statistics() -> None:
     pairs = [(fault.kind, fault.size) for fault in quick if fault.method is Method.PAIRS]
     assert [(FaultKind.NOTHING, 0.0), (FaultKind.SLOWDOWN, 0.30)] == pairs
     assert len([fault for fault in quick if fault.method is Method.ONCE]) == 11
+
+
+def test_faults_are_chosen_by_name() -> None:
+    """A pattern takes all sizes; nothing at all comes along, for it is what the others are measured by."""
+    chosen = choose_faults(list_faults("cpu"), "graph_break, slowdown-*0%")
+    assert [fault.name for fault in chosen] == ["graph_break", "nothing", "slowdown-30%", "slowdown-10%"]
+
+
+def test_unknown_fault_is_refused_with_the_names() -> None:
+    """A misspelt name does not turn into a test of nothing."""
+    with pytest.raises(UsageError, match="no fault is called 'slowdown-7%'") as caught:
+        choose_faults(list_faults("cpu"), "slowdown-5%,slowdown-7%")
+    assert "slowdown-5%" in caught.value.mend
