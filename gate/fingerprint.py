@@ -103,6 +103,8 @@ def _list_host_parts(env: Environment) -> dict[str, object]:
         "compiler": env.compiler,
         "torch_build": env.torch,
         "library_builds": dict(env.libraries),
+        # Left out where it is not known, so that older environments keep their ids.
+        **({"allocator": env.allocator} if env.allocator else {}),
     }
 
 

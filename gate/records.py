@@ -193,6 +193,7 @@ class Environment:
     cuda: str
     python: str  # "3.11"
     compiler: str  # "g++ 12.2.0"
+    allocator: str = ""  # "held": freed memory stays in the process while calls are timed
     libraries: Mapping[str, str] = field(default_factory=dict)  # name -> version
     settings: Mapping[str, str] = field(default_factory=dict)  # float32_matmul_precision, ...
 

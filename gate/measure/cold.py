@@ -85,6 +85,7 @@ def measure_rounds(context: Context, prepared: Prepared, time_blocks: TimeBlocks
     """Warm both sides up and run the timed rounds."""
     steps = {Side.EAGER: prepared.eager_step, Side.COMPILED: prepared.compiled_step}
     sampling, device = context.sampling, context.device
+    device.hold_memory()
     context.logbook.enter(Stage.WARMUP)
     calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
     super_block_s = time_super_block(steps, calls, device)

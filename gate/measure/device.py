@@ -57,6 +57,9 @@ class Device(Protocol):
     def measure_tensor_growth(self, run: Run) -> int:
         """Return by how many bytes torch's own tensors grew during ``run``, at their largest."""
 
+    def hold_memory(self) -> None:
+        """Keep freed memory from now on: what is timed takes none from the system, whatever was freed."""
+
     def read_resident(self, tensor_bytes: int) -> int:
         """Return the bytes that stay in use between calls; ``tensor_bytes`` of tensors are known to."""
 
@@ -114,6 +117,10 @@ class CpuDevice:
     def measure_tensor_growth(self, run: Run) -> int:
         """Return by how much the allocator's tensors grew during ``run``."""
         return allocator.measure_tensor_growth(run)
+
+    def hold_memory(self) -> None:
+        """Keep freed memory in the process."""
+        process_memory.hold_freed_memory()
 
     def read_resident(self, tensor_bytes: int) -> int:
         """Return ``tensor_bytes``: the rest of the process is libraries and what the gate itself holds."""
@@ -174,6 +181,9 @@ class CudaDevice:
     def measure_tensor_growth(self, run: Run) -> int:
         """Return the same: there is one allocator."""
         return self.measure_growth(run)
+
+    def hold_memory(self) -> None:
+        """Do nothing: torch's allocator of the device keeps what was freed."""
 
     def read_resident(self, tensor_bytes: int) -> int:  # noqa: ARG002 - the allocator knows
         """Return what the allocator holds: constants and pools of the compiled program included."""

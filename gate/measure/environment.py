@@ -10,9 +10,9 @@ import sys
 
 import torch
 
+from gate.measure import process_memory
 from gate.measure.device import Device
 from gate.measure.isa import list_isas
-from gate.measure.process_memory import read_cpu_model
 from gate.records import Environment
 
 # Libraries whose code defines workloads: another version may be another model.
@@ -30,7 +30,7 @@ def capture_environment(device: Device, threads: int) -> Environment:
         device_uuid=identity.uuid,
         driver=identity.driver,
         clocks=identity.clocks,
-        cpu=read_cpu_model(),
+        cpu=process_memory.read_cpu_model(),
         cores=os.cpu_count() or 1,
         threads=threads,
         isa=isas[0] if isas else "",
@@ -39,6 +39,7 @@ def capture_environment(device: Device, threads: int) -> Environment:
         cuda=(torch.version.cuda or "") if device.kind == "cuda" else "",
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         compiler=_read_compiler(),
+        allocator="held" if device.kind == "cpu" and process_memory.can_hold_memory() else "",
         libraries={name: version for name in _WORKLOAD_LIBRARIES if (version := _read_version(name))},
         settings=_read_settings(device),
     )

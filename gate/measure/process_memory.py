@@ -23,8 +23,11 @@ _RESET_PEAK = "5"  # proc(5): resets VmHWM to the current resident set
 _M_MMAP_THRESHOLD = -3
 _M_TRIM_THRESHOLD = -1
 _M_TOP_PAD = -2
+_M_MMAP_MAX = -4
+_MMAP_MAX = 65536  # glibc's own default
 _THRESHOLD_BYTES = 64 * 1024
 _TOP_PAD_BYTES = 0
+_NEVER = 2**31 - 1  # the largest that mallopt takes
 
 KIB = 1024
 
@@ -76,10 +79,29 @@ def settle_heap() -> None:
     gc.collect()
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
+        libc.mallopt(_M_MMAP_MAX, _MMAP_MAX)
         libc.mallopt(_M_MMAP_THRESHOLD, _THRESHOLD_BYTES)
         libc.mallopt(_M_TRIM_THRESHOLD, _THRESHOLD_BYTES)
         libc.mallopt(_M_TOP_PAD, _TOP_PAD_BYTES)
     trim_heap()
+
+
+def can_hold_memory() -> bool:
+    """Whether :func:`hold_freed_memory` does something here."""
+    return hasattr(ctypes.CDLL(None), "mallopt")
+
+
+def hold_freed_memory() -> None:
+    """Keep freed memory in this process from now on. Without glibc nothing happens.
+
+    glibc gives large freed blocks back to the kernel and takes them again at every call, or at none, as
+    the heap happens to lie: one program took 0 to 12,000 page faults a call and 7 to 25 ms, settled for the
+    life of its process. Held, it takes none in any process.
+    """
+    if can_hold_memory():
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_TRIM_THRESHOLD, _NEVER)
+        libc.mallopt(_M_MMAP_MAX, 0)
 
 
 def trim_heap() -> None:

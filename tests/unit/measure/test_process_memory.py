@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
+from gate.measure import process_memory
 from gate.measure.device import CpuDevice
 from gate.measure.process_memory import PeakUnknownError, compute_growth, parse_status
 
@@ -40,3 +44,31 @@ def test_memory_of_a_call_is_seen() -> None:
     size = 64 * 2**20
     growth = CpuDevice().measure_growth(lambda: bytearray(b"x" * (size // 2)) + bytearray(0))
     assert size * 0.4 < growth < size * 1.7
+
+
+COUNT_FAULTS = """\
+import resource, sys
+from gate.measure import process_memory
+
+def cycle():
+    block = bytearray(40 * 2**20)
+    del block
+
+for prepare in sys.argv[1:]:
+    getattr(process_memory, prepare)()
+    cycle()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        cycle()
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not process_memory.can_hold_memory(), reason="another C library than glibc")
+def test_held_memory_is_not_taken_from_the_system_again() -> None:
+    """Ten times 40 MiB are 102,400 pages, for a heap that gives them back; for one that does not, none."""
+    command = [sys.executable, "-c", COUNT_FAULTS, "settle_heap", "hold_freed_memory", "settle_heap"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    settled, held, again = map(int, done.stdout.split())
+    assert held < 100
+    assert min(settled, again) > 1000
