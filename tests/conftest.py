@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part", choices=PARTS, default="all", help="tests that share the machine, or those alone"
     )
+
+
+def pytest_configure() -> None:
+    """Listen to Ctrl-C, which the tests send, also as a shell's background job, which would not."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
