@@ -29,5 +29,5 @@ def _write_selection(case_ids: Iterable[str]) -> str:
 def _name_base(base: PairBase) -> str:
     """What stands for the base on the command line; capitals are for the reader to fill in."""
     if base.other_stack:
-        return "--base-python PYTHON "
+        return "--base-python OLD --head-python NEW "
     return f"{base.commit[:_COMMIT_CHARS]} " if base.commit else ""

@@ -207,7 +207,7 @@ def test_what_pairs_found_is_seen_again_in_pairs(empty: Verdict) -> None:
         (None, "check"),
         (PairBase(), "ab"),
         (PairBase(commit="1a2b3c4"), "ab 1a2b3c4"),
-        (PairBase(commit="1a2b3c4", other_stack=True), "ab --base-python PYTHON"),
+        (PairBase(commit="1a2b3c4", other_stack=True), "ab --base-python OLD --head-python NEW"),
     ],
 )
 def test_a_command_is_safe_to_paste(base: PairBase | None, expected: str) -> None:
