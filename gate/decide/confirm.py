@@ -10,7 +10,7 @@ import math
 from bisect import bisect_left
 from dataclasses import replace
 
-from gate.decide.constants import CLEAR_CONFIDENCE, MAX_FURTHER_PAIRS, MIN_PAIRS
+from gate.decide.constants import CLEAR_CONFIDENCE, MAX_FURTHER_PAIRS, MIN_PAIRS, PAIRS_PER_STRAY
 from gate.decide.pairs import INTERLEAVED, Paired
 from gate.decide.screen import Bar, Reading, compute_log_edge, is_estimated_beyond, mirror_reading
 from gate.decide.stats import (
@@ -18,7 +18,7 @@ from gate.decide.stats import (
     compute_hodges_lehmann,
     compute_logs,
     compute_mean,
-    compute_variance,
+    compute_winsorized_variance,
     moderate_variance,
 )
 from gate.decide.student import compute_t_quantile
@@ -31,8 +31,8 @@ _POOLING_LOSS = math.pi / 3
 
 def read_pairs(paired: Paired, prior: Variance) -> Reading:
     """Pool the pairs' changes robustly; the standard error is s sqrt(pi / 3 / P), s^2 moderated."""
-    noise = moderate_variance(compute_variance(paired.changes), prior)
     count = len(paired.changes)
+    noise = moderate_variance(compute_winsorized_variance(paired.changes, count // PAIRS_PER_STRAY), prior)
     return Reading(
         metric=paired.metric,
         change=compute_hodges_lehmann(paired.changes),

@@ -60,6 +60,10 @@ PAIRS_FOR_PRIOR = 3
 # One pair says nothing of its own noise: it convicts nobody, and clears what changes by less than it
 # could stray. A counter that changed must be seen again.
 MIN_PAIRS = 2
+# One of so many pairs may stray on either side without a say in the noise: of 14 pairs a single one
+# kept a case open that the others had settled. Of six it is too many: what it costs where none
+# strays is more than it saves where one in fifty does.
+PAIRS_PER_STRAY = 10
 # More pairs than this are not promised: nobody will run them.
 MAX_FURTHER_PAIRS = 99
 

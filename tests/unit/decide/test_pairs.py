@@ -20,7 +20,7 @@ from gate.decide.confirm import (
 from gate.decide.constants import LIVE_PAIR_SD, PAIR_PRIOR_DF
 from gate.decide.pairs import Pair, Paired, collect_paired, compute_pair_changes, list_pairs
 from gate.decide.screen import Bar, make_change
-from gate.decide.stats import Variance, compute_hodges_lehmann
+from gate.decide.stats import Variance, compute_hodges_lehmann, compute_winsorized_variance
 from gate.records import (
     Environment,
     Metric,
@@ -168,6 +168,30 @@ def test_hodges_lehmann_by_hand() -> None:
 def test_stray_pair_hardly_moves_the_estimate() -> None:
     """Nine pairs of nothing and one of 30 %: the mean says 3 %, the pooled estimate nothing."""
     assert compute_hodges_lehmann([0.0] * 9 + [0.3]) == 0.0
+
+
+def test_winsorized_variance_by_hand() -> None:
+    """-50, 0, 1, 2, 2, 2, 2, 3, 4, 90: the ends count as 0 and 4, squares of 18 about 2, over 10 - 1 - 3."""
+    values = [2.0, 90.0, 0.0, 2.0, 1.0, 3.0, 2.0, 4.0, 2.0, -50.0]
+    assert compute_winsorized_variance(values, 1) == Variance(value=3.0, df=6.0)
+
+
+def test_winsorizing_nothing_is_the_sample_variance() -> None:
+    """0, 1 and 8: squares 9 + 4 + 25 about 3, over 2; one value alone has no variance."""
+    assert compute_winsorized_variance([0.0, 1.0, 8.0], 0) == Variance(value=19.0, df=2.0)
+    assert compute_winsorized_variance([7.0], 0) == Variance(value=0.0, df=0.0)
+
+
+def test_one_stray_pair_of_ten_does_not_keep_a_case_open() -> None:
+    """However far it strays; among six it still does."""
+    quiet = [0.0, 0.01, -0.01, 0.005, -0.005, 0.0, 0.01, -0.01, 0.0]
+    assert judge([*quiet, 1.1]) == (Status.UNCHANGED, Reason.ACQUITTED)
+    assert judge([*quiet[:5], 1.1]) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+
+
+def test_a_stray_pair_does_not_hide_a_slowdown() -> None:
+    """Nine pairs 8 % slower, and one that says three times faster."""
+    assert judge([0.08, 0.075, 0.085] * 3 + [-1.1]) == (Status.REGRESSED, Reason.CONFIRMED)
 
 
 def test_error_by_hand() -> None:
