@@ -30,4 +30,5 @@ def _name_base(base: PairBase) -> str:
     """What stands for the base on the command line; capitals are for the reader to fill in."""
     if base.other_stack:
         return "--base-python OLD --head-python NEW "
-    return f"{base.commit[:_COMMIT_CHARS]} " if base.commit else ""
+    named = (base.commit, base.head_commit) if base.commit else ()
+    return "".join(f"{commit[:_COMMIT_CHARS]} " for commit in named if commit)

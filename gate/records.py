@@ -294,6 +294,7 @@ class BaseArm:
     environment: Environment
     provenance: Provenance
     cases: tuple[Case, ...]  # as the base defines them; it may lack some of the run's
+    head_commit: str = ""  # that was checked out to be held against it; empty for a directory as it lies
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -453,6 +454,7 @@ class PairBase:
     """What the pairs of a verdict were held against, as far as it can be named again."""
 
     commit: str = ""  # empty where no commit tells all of it: a directory, uncommitted changes
+    head_commit: str = ""  # empty where head was the working tree
     other_stack: bool = False  # measured with another interpreter than head
 
 

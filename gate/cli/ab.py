@@ -104,7 +104,7 @@ def _begin_run(duel: Duel, sources: ArmSources, request: Request, *, resume: boo
     config = request.config
     previous = load_run(config.out / RUN_FILE) if resume else None
     run = make_run(duel.lab, request.cases, config.select, 0)
-    run = add_base(duel, replace(run, provenance=sources.head.provenance), sources.base, config)
+    run = add_base(duel, replace(run, provenance=sources.head.provenance), sources, config)
     return carry_over(run, previous) if previous else run
 
 

@@ -58,7 +58,7 @@ def run_check(options: Namespace) -> ExitCode:
             verdict = _settle(lab, _measure(lab, run, config, resume=options.resume), terms)
         else:
             duel = open_duel(lab, sources.base.arm)
-            run = add_base(duel, run, sources.base, config)
+            run = add_base(duel, run, sources, config)
             verdict = _confirm(duel, _measure(lab, run, config, resume=options.resume), terms)
     save_reports(verdict, config.out)
     code = compute_exit_code(verdict.outcome, FailOn(options.fail_on))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from gate.arm_cases import load_base_cases
 from gate.codec import save_run
 from gate.config import Config
 from gate.decide import Suspect, find_next_look, list_unsettled
-from gate.lab.arms import ArmSource, ArmSources
+from gate.lab.arms import ArmSources
 from gate.lab.events import Noted, Observer
 from gate.lab.side_by_side import Duel, Need, count_pairs, describe_base, measure_pairs
 from gate.records import Policy, Run
@@ -31,15 +31,22 @@ def settle_pairs(
 ) -> Run:
     """Add pairs, look by look, until all is settled, the last look is over or the time is up."""
     path = limit.out / RUN_FILE
-    while unsettled := list_unsettled(run, policy, suspects):
-        needs = [make_need(run, one) for one in unsettled]
-        grown = measure_pairs(duel, run, needs, limit.wall_s, lambda current: save_run(current, path))
-        if len(grown.trials) + len(grown.failures) == len(run.trials) + len(run.failures):
-            break
-        run = grown
+    stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
+    while needs := _list_needs(run, list_unsettled(run, policy, suspects), stopped):
+        before = run
+        run = measure_pairs(duel, run, needs, limit.wall_s, lambda current: save_run(current, path))
+        stopped |= {
+            need.case_id
+            for need in needs
+            if count_pairs(run, need.case_id) < count_pairs(before, need.case_id) + need.more
+        }
     run = replace(run, finished=True)
     save_run(run, path)
     return run
+
+
+def _list_needs(run: Run, unsettled: Iterable[Suspect], stopped: Collection[str]) -> list[Need]:
+    return [make_need(run, one) for one in unsettled if one.case_id not in stopped]
 
 
 def make_need(run: Run, suspect: Suspect) -> Need:
@@ -48,12 +55,14 @@ def make_need(run: Run, suspect: Suspect) -> Need:
     return Need(case_id=suspect.case_id, metrics=suspect.metrics, more=find_next_look(pairs) - pairs)
 
 
-def add_base(duel: Duel, run: Run, source: ArmSource, config: Config) -> Run:
+def add_base(duel: Duel, run: Run, sources: ArmSources, config: Config) -> Run:
     """Add the base to a run: its label, environment, provenance, and the cases as it defines them."""
+    source = sources.base
     defined = load_base_cases(config, run.cases, Path(source.arm.directory))
     for note in defined.notes:
         duel.lab.observe(Noted(sentence=note))
-    return replace(run, base=describe_base(duel, source.label, source.provenance, defined.cases))
+    base = describe_base(duel, source.label, source.provenance, defined.cases)
+    return replace(run, base=replace(base, head_commit=sources.head.commit))
 
 
 def note_sources(sources: ArmSources, observe: Observer) -> None:

@@ -119,6 +119,7 @@ def _name_base(run: Run) -> PairBase | None:
     provenance = run.base.provenance
     return PairBase(
         commit="" if provenance.dirty else provenance.commit,
+        head_commit=run.base.head_commit,
         other_stack=not has_same_host(base, head),
     )
 

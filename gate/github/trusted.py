@@ -103,7 +103,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: WorkflowRun, remark:
     shown = Run(cases=cases, environment=environment, provenance=provenance, finished=True)
     judged = any(is_judged(one) for one in comparisons)
     # Without its commit: whoever pastes a command should run nothing that the artifact chose.
-    against = replace(verdict.base, commit="") if verdict.base else None
+    against = replace(verdict.base, commit="", head_commit="") if verdict.base else None
     return replace(
         verdict,
         headline=_write_headline(verdict, comparisons, cases),

@@ -59,6 +59,7 @@ class ArmSource:
     label: str  # "main (1a2b3c4)", "torch 2.11.0 (/opt/new/bin/python)": for a reader
     provenance: Provenance
     notes: tuple[str, ...] = ()  # what a reader must know
+    commit: str = ""  # that was checked out for it; empty for a directory as it lies
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,6 +201,7 @@ def _check_out(name: str, revision: Revision, directory: Path, scratch: Path) ->
             label=revision.label,
             provenance=load_provenance(checkout),
             notes=tuple(notes),
+            commit=revision.commit,
         )
 
 

@@ -81,6 +81,7 @@ def test_equal_arms_pass(ab: Judge, find: Find) -> None:
     [
         ({}, PairBase(commit="1a2b3c4")),
         ({"provenance": Provenance(commit="1a2b3c4", dirty=True)}, PairBase()),
+        ({"head_commit": "5d6e7f8"}, PairBase(commit="1a2b3c4", head_commit="5d6e7f8")),
         ({"environment": "other"}, PairBase(commit="1a2b3c4", other_stack=True)),
     ],
 )

@@ -42,6 +42,7 @@ def test_ref_against_the_working_tree(repository: Path, git: Git, place: Path) -
     assert commits == [base.provenance.commit, head.provenance.commit]
     assert (base.arm.name, head.arm.name) == ("base", "head")
     assert (head.arm.directory, head.arm.checkout, head.notes) == (str(repository), "", ())
+    assert head.commit == ""
     assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
 
 
@@ -51,6 +52,9 @@ def test_two_refs(repository: Path, git: Git) -> None:
     with open_arms(ArmOptions(directory=repository, base="main", head="feature")) as arms:
         assert ("base", "head") == (read_side(arms.base.arm.directory), read_side(arms.head.arm.directory))
         assert len(list_worktrees(repository)) == 2
+        assert [arms.base.commit, arms.head.commit] == [
+            git(repository, "rev-parse", name) for name in ("main", "feature")
+        ]
     assert list_worktrees(repository) == ()
 
 

@@ -7,23 +7,37 @@ from dataclasses import replace
 
 import pytest
 
+from gate.cli.side_by_side import Limit, settle_pairs
+from gate.decide import Suspect
+from gate.lab.events import Event, TrialSkipped
 from gate.lab.pairs import Sides, make_sides, measure_pair, open_base, plan_pair
-from gate.lab.side_by_side import Need, PairSlot, fit_slot, list_pair_slots, predict_pair_s
+from gate.lab.runner import Lab
+from gate.lab.side_by_side import (
+    Need,
+    PairSlot,
+    count_pairs,
+    fit_slot,
+    list_pair_slots,
+    open_duel,
+    predict_pair_s,
+)
 from gate.lab.trials import Bench
 from gate.lab.turns import make_turn_order, parse_ready
+from gate.metrics import SPECS
 from gate.protocol import WorkerRole
 from gate.records import (
     BaseArm,
     Case,
     CaseFailure,
-    Environment,
     FailureKind,
     Metric,
     Pairing,
+    Policy,
     Provenance,
     Run,
     Trial,
 )
+from tests.hosts import CPU_HOST
 
 from .conftest import CountLeft, MakeCase
 
@@ -145,20 +159,9 @@ def test_pair_measures_what_is_wanted(
 
 def make_run(cases: tuple[Case, ...], base: tuple[Case, ...], trials: tuple[Trial, ...] = ()) -> Run:
     """A run with a base."""
-    environment = Environment(
-        **dict.fromkeys(
-            (
-                *("device_kind", "device_model", "device_uuid", "driver", "clocks", "cpu", "isa"),
-                *("torch", "triton", "cuda", "python", "compiler"),
-            ),
-            "",
-        ),
-        cores=2,
-        threads=2,
-    )
     provenance = Provenance()
-    arm = BaseArm(label="main", environment=environment, provenance=provenance, cases=base)
-    return Run(cases=cases, environment=environment, provenance=provenance, base=arm, trials=trials)
+    arm = BaseArm(label="main", environment=CPU_HOST, provenance=provenance, cases=base)
+    return Run(cases=cases, environment=CPU_HOST, provenance=provenance, base=arm, trials=trials)
 
 
 def test_pairs_are_ordered_round_robin_after_those_there(make_case: MakeCase) -> None:
@@ -237,3 +240,26 @@ def test_time_that_is_left_goes_to_latencies(
     run = make_run((case,), (case,), make_pair(case, 1, 7.5))
     slot = fit_slot(run, PairSlot(case=case, base_case=case, index=2, metrics=EVERYTHING), device, left_s)
     assert expected == (slot and slot.metrics)
+
+
+def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
+    """While one case is settled in three pairs, the other's second pair would take twenty minutes.
+
+    It is not started, and that is told at the first look that asks for it and at no later one.
+    """
+    quick, slow = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("quick", "slow"))
+    slow = replace(slow, expected_s=600.0)
+    latencies = {Metric.COMPILED_LATENCY: (0.01, 0.01)}
+    slow_pair = (
+        replace(one, samples={**one.samples, **latencies}) for one in make_pair(slow, 1, compile_s=600.0)
+    )
+    run = make_run((quick, slow), (quick, slow), tuple(slow_pair))
+    events: list[Event] = []
+    lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append)
+    duel = open_duel(lab, replace(bench.arm, name="base"))
+    suspects = [Suspect(case_id=case.id, metrics=LATENCY) for case in run.cases]
+    policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
+    settled = settle_pairs(duel, run, policy, Limit(wall_s=120.0, out=bench.settings.out), suspects)
+    assert [count_pairs(settled, case.id) for case in run.cases] == [3, 1]
+    assert [(one.case_id, one.index) for one in events if isinstance(one, TrialSkipped)] == [(slow.id, 2)]
+    assert settled.finished

@@ -207,6 +207,8 @@ def test_what_pairs_found_is_seen_again_in_pairs(empty: Verdict) -> None:
         (None, "check"),
         (PairBase(), "ab"),
         (PairBase(commit="1a2b3c4"), "ab 1a2b3c4"),
+        (PairBase(commit="1a2b3c4", head_commit="5d6e7f8"), "ab 1a2b3c4 5d6e7f8"),
+        (PairBase(head_commit="5d6e7f8"), "ab"),
         (PairBase(commit="1a2b3c4", other_stack=True), "ab --base-python OLD --head-python NEW"),
     ],
 )
