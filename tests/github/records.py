@@ -17,7 +17,6 @@ from gate.records import (
     Case,
     Change,
     Comparison,
-    Environment,
     Estimate,
     MachineShift,
     Metric,
@@ -28,25 +27,10 @@ from gate.records import (
     Threshold,
     Verdict,
 )
+from tests.hosts import CUDA_HOST
 
 SHA = "a" * 40
-ENVIRONMENT = Environment(
-    device_kind="cuda",
-    device_model="NVIDIA H200",
-    device_uuid="GPU-1",
-    driver="580.95",
-    clocks="locked 1410 MHz",
-    cpu="AMD EPYC 9654",
-    cores=96,
-    threads=2,
-    isa="avx512",
-    torch="2.13.0",
-    triton="3.6.0",
-    cuda="13.0",
-    python="3.12",
-    compiler="g++ 13.3.0",
-)
-ENVIRONMENT_ID = compute_environment_id(ENVIRONMENT)
+ENVIRONMENT_ID = compute_environment_id(CUDA_HOST)
 CASES = tuple(
     Case(id=f"{model}/inference-float32-smoke-default", model=model, factory=f"bench:{model}")
     for model in ("bert", "resnet50", "unet")
@@ -70,7 +54,7 @@ def make_base(cases: tuple[Case, ...] = CASES) -> Base:
     """A base commit with baselines of three weeks ago."""
     provenance = Provenance(commit="c" * 40, created="2026-10-11T08:00:00+00:00", author="Ada")
     baselines = tuple(
-        Baseline(case_id=case.id, definition="", environment=ENVIRONMENT, provenance=provenance, trials={})
+        Baseline(case_id=case.id, definition="", environment=CUDA_HOST, provenance=provenance, trials={})
         for case in cases
     )
     return Base(cases=cases, baselines=baselines, policy=Policy(thresholds={}, today="2026-11-01"))
@@ -126,7 +110,7 @@ def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **mo
         next_steps=("Next step of whoever measured.",),
         notes=("Note of whoever measured.",),
         machine=MachineShift(canary=0.004, suite=-0.002, known=True),
-        environment=ENVIRONMENT,
+        environment=CUDA_HOST,
         provenance=Provenance(commit="d" * 40, author="Mallory"),
         baseline_environments=(ENVIRONMENT_ID,),
         trials=9,

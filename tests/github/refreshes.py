@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +11,12 @@ from fake.state import REPO_ID
 
 from gate.github.context import JobContext
 from gate.metrics import SPECS
-from gate.records import Case, Environment, Metric, Policy, Provenance, Run, Trial
+from gate.records import Case, Metric, Policy, Provenance, Run, Trial
+from tests.hosts import CPU_HOST
 
 CASE = "bert/inference-float32-smoke-default"
 OTHER = "lstm/training-float32-smoke-default"
-ENVIRONMENT = Environment(
-    device_kind="cpu",
-    device_model="AMD EPYC 7763",
-    device_uuid="",
-    driver="",
-    clocks="",
-    cpu="AMD EPYC 7763",
-    cores=4,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0",
-    triton="",
-    cuda="",
-    python="3.12",
-    compiler="g++ 12.2.0",
-)
+ENVIRONMENT = replace(CPU_HOST, torch="2.13.0")
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
 
 

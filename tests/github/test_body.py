@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from records import (
     CASES,
-    ENVIRONMENT,
     RUN,
     SHA,
     make_base,
@@ -47,6 +46,7 @@ from gate.records import (
     Status,
     Verdict,
 )
+from tests.hosts import CUDA_HOST
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "comment"
 
@@ -78,7 +78,7 @@ def make_verdicts() -> dict[str, Verdict]:
         "improved": (Status.IMPROVED, Reason.BEYOND_BAR, (0.01, 0.008)),
         "inconclusive": (Status.INCONCLUSIVE, Reason.SUSPECT, (0.01, 0.0106)),
     }
-    other = replace(ENVIRONMENT, torch="2.14.1", device_uuid="GPU-2")
+    other = replace(CUDA_HOST, torch="2.14.1", device_uuid="GPU-2")
     return {
         "pass": make_passing(),
         "regression": make_failing(explanations=explanations),
@@ -152,7 +152,7 @@ def test_nothing_of_the_artifact_is_told() -> None:
 
 def test_commands_run_nothing_that_the_artifact_chose() -> None:
     """A command for the reader's own machine names no commit of the artifact: it may be anybody's."""
-    verdict = make_failing(base=PairBase(commit="e" * 40))
+    verdict = make_failing(base=PairBase(commit="e" * 40, head_commit="e" * 40))
     rows = tuple(replace(row, pairs=3) for row in verdict.comparisons)
     body = render_body(make_marker("default", RUN), make_finding(replace(verdict, comparisons=rows)))
     assert f"compile-gate ab --select {CASES[0].id}" in body

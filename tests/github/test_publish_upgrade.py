@@ -16,7 +16,6 @@ from fake.server import TOKEN, FakeGitHub
 from hostile_archives import ARCHIVES, MARKS
 from records import (
     CASES,
-    ENVIRONMENT,
     ENVIRONMENT_ID,
     RUN,
     SHA,
@@ -38,9 +37,10 @@ from gate.github.events import Event
 from gate.github.publish import CommentWhen, Context, Publication
 from gate.github.upgrade import UpgradeSettings, list_upgrade_steps, make_upgrade_finding, publish_upgrade
 from gate.records import Case, Comparison, Metric, Reason, Status, Verdict
+from tests.hosts import CUDA_HOST
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "issue"
-NEW_STACK = replace(ENVIRONMENT, torch="2.14.0+cu130", device_uuid="GPU-2")
+NEW_STACK = replace(CUDA_HOST, torch="2.14.0+cu130", device_uuid="GPU-2")
 UPGRADED = replace(RUN, event="schedule", head_branch="main", conclusion="success")
 
 
@@ -82,7 +82,7 @@ def make_findings() -> dict[str, Finding]:
         "unsettled": make_upgrade(
             pair(CASES[2], Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, (0.01, 0.0104))
         ),
-        "same_stack": make_upgrade(environment=ENVIRONMENT),
+        "same_stack": make_upgrade(environment=CUDA_HOST),
     }
     findings = {name: make_upgrade_finding(one, make_base(), UPGRADED) for name, one in verdicts.items()}
     findings["no_result"] = Finding(run=replace(UPGRADED, conclusion="failure"), refusal=Refusal.NO_ARTIFACT)

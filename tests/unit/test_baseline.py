@@ -23,7 +23,6 @@ from gate.records import (
     CaseFailure,
     CodeIdentity,
     Conditions,
-    Environment,
     FailureKind,
     GraphBreak,
     Metric,
@@ -34,24 +33,9 @@ from gate.records import (
     Threshold,
     Trial,
 )
+from tests.hosts import CPU_HOST
 
-ENVIRONMENT = Environment(
-    device_kind="cpu",
-    device_model="AMD EPYC",
-    device_uuid="",
-    driver="",
-    clocks="",
-    cpu="AMD EPYC",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0+cpu",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12.2.0",
-)
-ENVIRONMENT_ID = compute_environment_id(ENVIRONMENT)
+ENVIRONMENT_ID = compute_environment_id(CPU_HOST)
 PROVENANCE = Provenance(commit="abc", created="2026-03-04T05:06:07Z", gate_version="0.1.0")
 CASE = Case(id="mlp/inference-float32-smoke-default", model="mlp", definition="d1")
 OTHER = Case(id="vit/inference-float32-smoke-default", model="vit", definition="d2")
@@ -74,7 +58,7 @@ def make_trial(index: int, case: Case = CASE, **samples: float) -> Trial:
 
 def make_run(*trials: Trial, cases: tuple[Case, ...] = (CASE,)) -> Run:
     """Make a run of these trials."""
-    return Run(cases=cases, environment=ENVIRONMENT, provenance=Provenance(), trials=trials, finished=True)
+    return Run(cases=cases, environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
 
 
 def make_baseline(case_id: str = CASE.id, /, **trials: float) -> Baseline:
@@ -82,7 +66,7 @@ def make_baseline(case_id: str = CASE.id, /, **trials: float) -> Baseline:
     return Baseline(
         case_id=case_id,
         definition="d1",
-        environment=ENVIRONMENT,
+        environment=CPU_HOST,
         provenance=PROVENANCE,
         trials={Metric(name): (value,) * 3 for name, value in trials.items()},
     )
@@ -98,7 +82,7 @@ def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
     assert baseline == Baseline(
         case_id=CASE.id,
         definition="d1",
-        environment=ENVIRONMENT,
+        environment=CPU_HOST,
         provenance=PROVENANCE,
         trials={Metric.COMPILED_LATENCY: (0.00123457, 0.002), Metric.PEAK_MEMORY: (123457000.0,) * 2},
         identity=IDENTITY,
@@ -320,7 +304,7 @@ def test_a_changed_definition_has_no_setbacks() -> None:
 
 def test_baselines_of_other_environments_are_not_replaced() -> None:
     """A new machine records beside them."""
-    old = replace(make_baseline(graph_breaks=0.0), environment=replace(ENVIRONMENT, isa="avx512"))
+    old = replace(make_baseline(graph_breaks=0.0), environment=replace(CPU_HOST, isa="avx512"))
     (proposal,) = propose_baselines([make_baseline(graph_breaks=5.0)], [old], POLICY)
     assert (proposal.kind, proposal.setbacks) == (ProposalKind.NEW, ())
 

@@ -23,7 +23,6 @@ from gate.errors import FileError
 from gate.records import (
     Case,
     CaseFailure,
-    Environment,
     FailureKind,
     MachineShift,
     Metric,
@@ -33,28 +32,13 @@ from gate.records import (
     Trial,
     Verdict,
 )
+from tests.hosts import CPU_HOST
 
-ENVIRONMENT = Environment(
-    device_kind="cpu",
-    device_model="AMD EPYC",
-    device_uuid="",
-    driver="",
-    clocks="",
-    cpu="AMD EPYC",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0+cpu",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12.2.0",
-)
 CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c", arguments={"width": 8})
 TRIAL = Trial(case_id=CASE.id, index=0, samples={Metric.COMPILED_LATENCY: (0.1, 0.25)})
 FAILURE = CaseFailure(case_id=CASE.id, trial=1, kind=FailureKind.HANG, stage="compile", message="too long")
 RUN_RECORD = Run(
-    cases=(CASE,), environment=ENVIRONMENT, provenance=Provenance(), trials=(TRIAL,), failures=(FAILURE,)
+    cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=(TRIAL,), failures=(FAILURE,)
 )
 
 
@@ -92,7 +76,7 @@ def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
         next_steps=("none",),
         notes=(),
         machine=MachineShift(),
-        environment=ENVIRONMENT,
+        environment=CPU_HOST,
         provenance=Provenance(commit="abc"),
     )
     save_verdict(verdict, tmp_path / "verdict.json")

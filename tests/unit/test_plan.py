@@ -9,24 +9,10 @@ from hypothesis import strategies as st
 
 from gate.errors import UsageError
 from gate.plan import make_plan, merge_runs, render_github_matrix, shard_cases
-from gate.records import Case, CaseFailure, Environment, FailureKind, Provenance, Run, Trial
+from gate.records import Case, CaseFailure, FailureKind, Provenance, Run, Trial
+from tests.hosts import CPU_HOST
 
-ENVIRONMENT = Environment(
-    device_kind="cpu",
-    device_model="AMD EPYC",
-    device_uuid="a",
-    driver="",
-    clocks="",
-    cpu="AMD EPYC",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0+cpu",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12.2.0",
-)
+ENVIRONMENT = replace(CPU_HOST, device_uuid="a")
 
 
 def make_case(name: str, expected_s: float = 10.0) -> Case:

@@ -9,35 +9,20 @@ import pytest
 import gate
 from gate.codec import BASELINE, RUN, FileKind, encode, encode_file
 from gate.errors import UsageError
-from gate.records import Baseline, Case, Environment, Metric, Provenance, Run, Trial
+from gate.records import Baseline, Case, Metric, Provenance, Run, Trial
 from gate.schema import list_outdated, list_schemas, main, make_schema, render_schema, save_schemas
+from tests.hosts import CPU_HOST
 
-ENVIRONMENT = Environment(
-    device_kind="cpu",
-    device_model="AMD EPYC",
-    device_uuid="",
-    driver="",
-    clocks="",
-    cpu="AMD EPYC",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0+cpu",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12.2.0",
-)
 RUN_RECORD = Run(
     cases=(Case(id="a/b", model="a", dynamic=None),),
-    environment=ENVIRONMENT,
+    environment=CPU_HOST,
     provenance=Provenance(),
     trials=(Trial(case_id="a/b", index=0, samples={Metric.DRIFT: (0.5,)}),),
 )
 BASELINE_RECORD = Baseline(
     case_id="a/b",
     definition="d",
-    environment=ENVIRONMENT,
+    environment=CPU_HOST,
     provenance=Provenance(),
     trials={Metric.GRAPH_BREAKS: (0.0, 0.0)},
 )

@@ -15,7 +15,6 @@ from gate.records import (
     BaseArm,
     Case,
     Conditions,
-    Environment,
     Metric,
     Pairing,
     Policy,
@@ -23,23 +22,8 @@ from gate.records import (
     Run,
     Trial,
 )
+from tests.hosts import CPU_HOST
 
-HOST = Environment(
-    device_kind="cpu",
-    device_model="a CPU",
-    device_uuid="",
-    driver="",
-    clocks="",
-    cpu="a CPU",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12",
-)
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
 EFFORT = Effort(baseline_trials=5, trials=1, max_trials=3, requests=40)
 TYPICAL = {
@@ -66,7 +50,7 @@ def make_run(*values: Mapping[Metric, Sequence[float]]) -> Run:
         for case, of_case in zip(cases, values, strict=True)
         for index in range(max(map(len, of_case.values())))
     )
-    return Run(cases=cases, environment=HOST, provenance=Provenance(), trials=trials, finished=True)
+    return Run(cases=cases, environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
 
 
 def draw_run(cases: int, trials: int, noise: float, seed: int = 1) -> Run:
@@ -109,8 +93,8 @@ def make_paired_run(metric: Metric, base: float, changes: Sequence[float]) -> Ru
         for index, change in enumerate(changes, start=1)
         for arm in ("base", "head")
     )
-    base_arm = BaseArm(label="itself", environment=HOST, provenance=Provenance(), cases=(case,))
-    run = Run(cases=(case,), environment=HOST, provenance=Provenance(), trials=trials, finished=True)
+    base_arm = BaseArm(label="itself", environment=CPU_HOST, provenance=Provenance(), cases=(case,))
+    run = Run(cases=(case,), environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
     return replace(run, base=base_arm)
 
 

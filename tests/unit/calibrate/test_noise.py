@@ -19,7 +19,6 @@ from gate.decide.student import compute_t_quantile
 from gate.records import (
     Case,
     CaseFailure,
-    Environment,
     FailureKind,
     Metric,
     Pairing,
@@ -28,6 +27,7 @@ from gate.records import (
     Run,
     Trial,
 )
+from tests.hosts import CPU_HOST
 
 Make = Callable[..., Run]
 BLOCKS = (0.010, 0.011, 0.010, 0.012)
@@ -35,13 +35,7 @@ BLOCKS = (0.010, 0.011, 0.010, 0.012)
 
 EMPTY = Run(
     cases=(Case(id="a", model="a", factory="m:f", definition="d"),),
-    environment=Environment(
-        **dict.fromkeys(("device_model", "device_uuid", "driver", "clocks", "cpu", "isa"), ""),
-        **dict.fromkeys(("torch", "triton", "cuda", "python", "compiler"), ""),
-        device_kind="cpu",
-        cores=2,
-        threads=2,
-    ),
+    environment=CPU_HOST,
     provenance=Provenance(),
     finished=True,
 )

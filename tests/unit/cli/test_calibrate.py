@@ -13,26 +13,11 @@ from gate.cli.calibrate import run_calibrate
 from gate.cli.parser import make_parser
 from gate.codec import load_calibration, save_run
 from gate.errors import ExitCode
-from gate.records import Case, CaseFailure, Environment, FailureKind, Metric, Provenance, Run, Trial
+from gate.records import Case, CaseFailure, FailureKind, Metric, Provenance, Run, Trial
+from tests.hosts import CPU_HOST
 
 CONFIG = "version: 1\nrefresh_trials: 4\nmax_trials: 2\n"
 CASE = Case(id="m/x", model="m", factory="m:f", definition="d")
-ENVIRONMENT = Environment(
-    device_kind="cpu",
-    device_model="a CPU",
-    device_uuid="",
-    driver="",
-    clocks="",
-    cpu="a CPU",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12",
-)
 
 
 def calibrate(directory: Path, failures: tuple[CaseFailure, ...] = ()) -> tuple[int, Calibration]:
@@ -46,7 +31,7 @@ def calibrate(directory: Path, failures: tuple[CaseFailure, ...] = ()) -> tuple[
     )
     run = Run(
         cases=(CASE,),
-        environment=ENVIRONMENT,
+        environment=CPU_HOST,
         provenance=Provenance(),
         trials=trials,
         failures=failures,

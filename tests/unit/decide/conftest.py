@@ -29,25 +29,10 @@ from gate.records import (
     Trial,
     Verdict,
 )
+from tests.hosts import CPU_HOST
 
 Values = Mapping[Metric, Sequence[float]]
 
-HOST = Environment(
-    device_kind="cpu",
-    device_model="AMD EPYC 7B13",
-    device_uuid="",
-    driver="",
-    clocks="",
-    cpu="AMD EPYC 7B13",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0+cpu",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12.2.0",
-)
 TODAY = "2026-03-01"
 CREATED = "2026-02-20T10:00:00Z"
 
@@ -74,7 +59,7 @@ class Situation:
     throttled: tuple[str, ...] = ()
     definition_before: str = "d1"
     definition_after: str = "d1"
-    host: Environment = HOST  # of the baseline
+    host: Environment = CPU_HOST  # of the baseline
     created: str = CREATED
     failures: tuple[CaseFailure, ...] = ()
 
@@ -137,7 +122,7 @@ def make_policy(**changes: object) -> Policy:
     return replace(Policy(thresholds=thresholds, today=TODAY), **changes)  # type: ignore[arg-type] # the test's
 
 
-def decide(*situations: Situation, environment: Environment = HOST, **policy: object) -> Verdict:
+def decide(*situations: Situation, environment: Environment = CPU_HOST, **policy: object) -> Verdict:
     run = Run(
         cases=tuple(make_case(one) for one in situations),
         environment=environment,
@@ -216,14 +201,14 @@ def pair_up(*duels: Duel) -> Run:
     ]
     return Run(
         cases=tuple(cases),
-        environment=HOST,
+        environment=CPU_HOST,
         provenance=Provenance(commit="def"),
         trials=tuple(trial for one in duels for trial in (*make_alone_trials(one), *make_pair_trials(one))),
         failures=tuple(failure for one in duels for failure in one.failures),
         finished=True,
         base=BaseArm(
             label="main (1a2b3c4)",
-            environment=HOST,
+            environment=CPU_HOST,
             provenance=Provenance(commit="1a2b3c4"),
             cases=tuple(based),
         ),
@@ -253,7 +238,7 @@ def find() -> Callable[..., Comparison]:
 
 @pytest.fixture
 def host() -> Environment:
-    return HOST
+    return CPU_HOST
 
 
 @pytest.fixture

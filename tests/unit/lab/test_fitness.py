@@ -16,7 +16,8 @@ from gate.lab.fitness import (
     find_disturbances,
     may_repeat,
 )
-from gate.records import Case, Conditions, Environment, Provenance, Run, Trial
+from gate.records import Case, Conditions, Provenance, Run, Trial
+from tests.hosts import CPU_HOST
 
 GIB = 2**30
 BEFORE = HostSample(
@@ -121,15 +122,9 @@ def test_counters_that_jump_back_disturb_nothing() -> None:
 
 
 def make_run(cases: int, planned: int, repeated: int) -> Run:
-    words = ("device_model", "device_uuid", "driver", "clocks", "cpu", "isa", "torch", "triton", "cuda")
     return Run(
         cases=tuple(Case(id=f"m{number}/x", model="m") for number in range(cases)),
-        environment=Environment(
-            **dict.fromkeys((*words, "python", "compiler"), ""),  # type: ignore[arg-type] # the test's
-            device_kind="cpu",
-            cores=2,
-            threads=2,
-        ),
+        environment=CPU_HOST,
         provenance=Provenance(),
         trials=tuple(
             Trial(case_id="m0/x", index=index, conditions=Conditions(repeated=True))

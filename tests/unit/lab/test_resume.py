@@ -9,25 +9,11 @@ import pytest
 
 from gate.errors import UsageError
 from gate.lab.resume import carry_over
-from gate.records import BaseArm, Case, CaseFailure, Environment, FailureKind, Provenance, Run, Trial
+from gate.records import BaseArm, Case, CaseFailure, FailureKind, Provenance, Run, Trial
+from tests.hosts import CPU_HOST
 
 CASE = Case(id="a/x", model="a", definition="1")
-ENVIRONMENT = Environment(
-    device_kind="cpu",
-    device_model="",
-    device_uuid="",
-    driver="",
-    clocks="",
-    cpu="EPYC",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12.2.0",
-)
+ENVIRONMENT = replace(CPU_HOST, torch="2.13.0")
 FRESH = Run(
     cases=(CASE,),
     environment=ENVIRONMENT,

@@ -13,7 +13,6 @@ from gate.records import (
     CaseFailure,
     Change,
     Comparison,
-    Environment,
     Estimate,
     Explanation,
     FailureKind,
@@ -25,28 +24,15 @@ from gate.records import (
     Status,
     Verdict,
 )
+from tests.hosts import CPU_HOST
 
 MIB = 1024 * 1024
 BERT = "bert/inference-float32-smoke-default"
 RESNET = "resnet50/inference-float32-smoke-default"
 LSTM = "lstm/training-float32-smoke-default"
 UNET = "unet/inference-bfloat16-smoke-reduce-overhead"
-ENVIRONMENT = Environment(
-    device_kind="cpu",
-    device_model="AMD EPYC 7B13",
-    device_uuid="",
-    driver="",
-    clocks="",
-    cpu="AMD EPYC 7B13",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0+cpu",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12.2.0",
-    libraries={"transformers": "5.23.0", "diffusers": "0.39.0", "pyyaml": "6.0.2"},
+ENVIRONMENT = replace(
+    CPU_HOST, libraries={"transformers": "5.23.0", "diffusers": "0.39.0", "pyyaml": "6.0.2"}
 )
 HEALTHY: Mapping[Metric, float] = {
     Metric.WARM_SPEEDUP: 1.42,

@@ -23,8 +23,9 @@ from gate.calibration import (
     Replay,
     ThresholdCost,
 )
-from gate.records import Environment, Metric, Provenance, Threshold
+from gate.records import Metric, Provenance, Threshold
 from gate.report.calibration import render_calibration
+from tests.hosts import CPU_HOST
 
 DIRECTORY = Path(__file__).parents[2] / "golden" / "calibration"
 WRITE = "GATE_WRITE_GOLDEN"
@@ -53,22 +54,7 @@ COLD = replace(
     side_by_side=None,
 )
 CALIBRATION = Calibration(
-    environment=Environment(
-        device_kind="cpu",
-        device_model="AMD EPYC 7B13",
-        device_uuid="",
-        driver="",
-        clocks="",
-        cpu="AMD EPYC 7B13",
-        cores=2,
-        threads=2,
-        isa="avx2",
-        torch="2.13.0",
-        triton="",
-        cuda="",
-        python="3.11",
-        compiler="g++ 12.2.0",
-    ),
+    environment=replace(CPU_HOST, torch="2.13.0"),
     provenance=Provenance(commit="abc"),
     case_ids=(CASE,),
     trials=8,

@@ -16,29 +16,14 @@ import pytest
 from gate.codec import load_selftest, save_selftest
 from gate.decide.selftest import score_faults
 from gate.faults.catalog import Fault, FaultKind, list_faults
-from gate.records import Environment, Metric, Provenance
+from gate.records import Metric, Provenance
 from gate.report.selftest import describe_attempt, render_selftest
 from gate.selftest import Attempt, Result, SelftestReport
+from tests.hosts import CPU_HOST
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "selftest"
 CASE = "stencil/inference-float32-smoke-default"
 FAULTS = list_faults("cpu")
-ENVIRONMENT = Environment(
-    device_kind="cpu",
-    device_model="AMD EPYC 7B13",
-    device_uuid="",
-    driver="",
-    clocks="",
-    cpu="AMD EPYC 7B13",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0+cpu",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12.2.0",
-)
 
 
 def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
@@ -70,7 +55,7 @@ def make_attempts(fault: Fault, results: Sequence[Result], planted: float = 0.0)
 def make_report(attempts: Sequence[Attempt], untried: tuple[str, ...] = ()) -> SelftestReport:
     """Make a report with the scores of these attempts."""
     return SelftestReport(
-        environment=ENVIRONMENT,
+        environment=CPU_HOST,
         provenance=Provenance(commit="1a2b3c4"),
         case_ids=(CASE,),
         attempts=tuple(attempts),

@@ -14,7 +14,6 @@ from hypothesis.strategies import SearchStrategy
 
 from gate.records import (
     Comparison,
-    Environment,
     MachineShift,
     Metric,
     Outcome,
@@ -24,6 +23,7 @@ from gate.records import (
     Verdict,
 )
 from gate.report.text import MAX_BLOCKS, MIN_WIDTH, Detail, print_text, render_text
+from tests.hosts import CPU_HOST
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 TEXTS: SearchStrategy[str] = st.text(max_size=80)
@@ -116,19 +116,14 @@ def make_verdict(case_id: str, sentence: str, note: str) -> Verdict:
         next_steps=(note,),
         notes=(note,),
         machine=MachineShift(),
-        environment=Environment(
-            device_kind="cpu",
+        environment=replace(
+            CPU_HOST,
             device_model=note,
-            device_uuid="",
-            driver="",
-            clocks="",
             cpu="",
             cores=1,
             threads=1,
             isa="",
             torch=note,
-            triton="",
-            cuda="",
             python="",
             compiler="",
         ),

@@ -18,7 +18,6 @@ from gate.records import (
     Case,
     Change,
     Comparison,
-    Environment,
     Estimate,
     MachineShift,
     Metric,
@@ -29,24 +28,10 @@ from gate.records import (
 )
 from gate.report.markdown import escape_code
 from gate.report.upgrade import compute_geometric_mean, find_stacks, render_upgrade
+from tests.hosts import CUDA_HOST
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "upgrade"
-ENVIRONMENT = Environment(
-    device_kind="cuda",
-    device_model="NVIDIA H200",
-    device_uuid="",
-    driver="580.95",
-    clocks="",
-    cpu="AMD EPYC 9654",
-    cores=96,
-    threads=2,
-    isa="avx512",
-    torch="2.14.0+cu130",
-    triton="3.6.0",
-    cuda="13.0",
-    python="3.12",
-    compiler="g++ 13.3.0",
-)
+ENVIRONMENT = replace(CUDA_HOST, device_uuid="", clocks="", torch="2.14.0+cu130")
 BASE_ID = "cuda-h200-torch2.13.0-1a2b3c4d"
 
 
