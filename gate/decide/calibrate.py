@@ -77,7 +77,10 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
     if counts and min(counts) < MIN_VALUES:
         yield f"Two modes are looked for in cases with at least {MIN_VALUES} trials only."
     if replays and not gather_recorded(run, effort).pairs:
-        yield f"Replayed without a base: that takes {MIN_PAIRS} pairs of every case (--pairs {MIN_PAIRS})."
+        yield (
+            f"Replayed without a base: that takes {MIN_PAIRS} pairs of every case (--pairs {MIN_PAIRS}) with"
+            " all that its trials measured; later pairs of a check have latencies alone."
+        )
     if replays:
         yield (
             "The replay mixes trials of one sitting: it knows the noise between trials, not between days,"

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.calibration import Effort, Replay
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
+from gate.decide.controls import COMPILE_TIMES
 from gate.decide.evidence import CANDIDATE_ARM
-from gate.decide.pairs import BASE_ARM, Pair, list_pairs
+from gate.decide.pairs import BASE_ARM, LATENCIES, Pair, list_pairs
 from gate.decide.rate import compute_rate
 from gate.decide.rehearsal import Request, judge_request
 from gate.decide.series import list_alone
@@ -30,12 +31,20 @@ _EVEN = 0.5  # as likely one way as the other
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RecordedPairs:
+    """The pairs of one case; after the first, those of a check may have measured latencies alone."""
+
+    whole: Sequence[Pair]  # with every compile time that the case's trials have
+    timed: Sequence[Pair]  # with every latency of theirs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Recorded:
     """What is drawn from: the trials and the pairs of every case that has enough of them."""
 
     run: Run  # its plan is these cases
     trials: Mapping[str, Sequence[Trial]]
-    pairs: Mapping[str, Sequence[Pair]]  # empty unless every case has MIN_PAIRS
+    pairs: Mapping[str, RecordedPairs]  # empty unless every case has MIN_PAIRS whole ones
 
     @property
     def slowable(self) -> list[str]:
@@ -79,12 +88,13 @@ def gather_recorded(run: Run, effort: Effort) -> Recorded:
     """Keep the cases with trials enough for a baseline and a candidate, and pairs where all have enough."""
     trials = {case.id: list_alone(run, case) for case in run.cases}
     cases = tuple(case for case in run.cases if _count_stored(trials[case.id], effort))
-    pairs = list_pairs(run)
+    listed = list_pairs(run)
+    pairs = {case.id: _sort_pairs(listed.get(case.id, ()), trials[case.id]) for case in cases}
     itself = BaseArm(label="itself", environment=run.environment, provenance=run.provenance, cases=run.cases)
     return Recorded(
         run=replace(run, cases=cases, failures=(), trials=(), base=itself),
         trials=trials,
-        pairs=pairs if all(len(pairs.get(case.id, ())) >= MIN_PAIRS for case in cases) else {},
+        pairs=pairs if all(len(one.whole) >= MIN_PAIRS for one in pairs.values()) else {},
     )
 
 
@@ -92,7 +102,8 @@ def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -
     """Deal each case's trials out to a baseline and a candidate, and draw pairs, some more than once.
 
     Both arms of a recorded pair are the same program, so which is called head is drawn as well: a few
-    pairs' chance deviation would else be a change in every simulated request.
+    pairs' chance deviation would else be a change in every simulated request. Latencies are drawn apart
+    from all else: they are timed in other stages, and more pairs may have them.
     """
     baselines, candidates, pairs = [], {}, {}
     for case in recorded.run.cases:
@@ -101,10 +112,8 @@ def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -
         baselines.append(_make_baseline(recorded.run, case, dealt[:stored]))
         candidates[case.id] = dealt[stored : stored + effort.max_trials]
         if recorded.pairs:
-            drawn = generator.choices(recorded.pairs[case.id], k=LOOKS[-1])
             pairs[case.id] = [
-                _number_pair(pair, index, exchanged=generator.random() < _EVEN)
-                for index, pair in enumerate(drawn, start=1)
+                _draw_pair(recorded.pairs[case.id], index, generator) for index in range(1, LOOKS[-1] + 1)
             ]
     return Request(baselines=tuple(baselines), candidates=candidates, pairs=pairs)
 
@@ -127,11 +136,36 @@ def _count_stored(trials: Sequence[Trial], effort: Effort) -> int:
     return left if left >= MIN_BASELINE_TRIALS else 0
 
 
-def _number_pair(pair: Pair, index: int, *, exchanged: bool) -> Pair:
-    base, head = (pair.head, pair.base) if exchanged else (pair.base, pair.head)
-    return Pair(
-        base=replace(base, index=index, arm=BASE_ARM), head=replace(head, index=index, arm=CANDIDATE_ARM)
+def _sort_pairs(pairs: Sequence[Pair], trials: Sequence[Trial]) -> RecordedPairs:
+    measured = {metric for trial in trials for metric in trial.samples}
+    return RecordedPairs(
+        whole=[pair for pair in pairs if _has_all(pair, measured & set(COMPILE_TIMES))],
+        timed=[pair for pair in pairs if _has_all(pair, measured & set(LATENCIES))],
     )
+
+
+def _has_all(pair: Pair, metrics: Iterable[Metric]) -> bool:
+    return all(metric in pair.base.samples and metric in pair.head.samples for metric in metrics)
+
+
+def _draw_pair(recorded: RecordedPairs, index: int, generator: random.Random) -> Pair:
+    whole = _exchange_arms(generator.choice(recorded.whole), generator)
+    timed = _exchange_arms(generator.choice(recorded.timed or recorded.whole), generator)
+    return Pair(
+        base=_take_latencies(replace(whole.base, index=index, arm=BASE_ARM), timed.base),
+        head=_take_latencies(replace(whole.head, index=index, arm=CANDIDATE_ARM), timed.head),
+    )
+
+
+def _exchange_arms(pair: Pair, generator: random.Random) -> Pair:
+    return Pair(base=pair.head, head=pair.base) if generator.random() < _EVEN else pair
+
+
+def _take_latencies(trial: Trial, other: Trial) -> Trial:
+    """The trial with the latencies of another, and none of its own."""
+    kept = {metric: values for metric, values in trial.samples.items() if metric not in LATENCIES}
+    taken = {metric: other.samples[metric] for metric in LATENCIES if metric in other.samples}
+    return replace(trial, samples={**kept, **taken}, pairing=other.pairing)
 
 
 def _slow_trial(trial: Trial, factor: float) -> Trial:

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.decide.constants import LOOKS
+from gate.decide.constants import BLIND_THRESHOLDS, LOOKS
 from gate.decide.finding import Question
+from gate.decide.machine import list_shifts
 from gate.decide.paired_case import LEADING, PairRules, compare_paired, make_pair_rules
 from gate.decide.rules import Rules
-from gate.decide.screen import Bar, Level, read_change, screen_change
+from gate.decide.screen import (
+    Bar,
+    Level,
+    Reading,
+    compute_detectable,
+    compute_edge,
+    read_change,
+    screen_change,
+)
 from gate.decide.sides import Side, gather_sides
+from gate.decide.stats import LogArms
 from gate.decide.verdict import Screening
 from gate.metrics import SPECS, Family
 from gate.records import Comparison, Metric, Policy, Reason, Run, Status
@@ -31,7 +41,9 @@ class Suspect:
 def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
     """The cases whose noisy metrics look changed or could not be judged, in the plan's order.
 
-    A speedup that looks changed makes compiled latency suspect, even where the screen cleared it.
+    Compiled latency is suspect as well where the speedup looks changed, where it looks changed itself
+    until the machine's shift is taken away, or only then, and where a change that matters could have
+    gone unseen: what clears it in a screening is no proof, and pairs are at hand.
     A case that failed or did not run is none: it is INCOMPLETE whatever pairs say.
     """
     rows: dict[str, dict[Metric, Comparison]] = {}
@@ -42,7 +54,8 @@ def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
         if not one.trials or one.failures:
             continue
         questions = screening.questions[position] if screening.questions else {}
-        metrics = _list_suspicious(rows.get(one.case.id, {}), questions, screening.rules)
+        doubtful = screening.rules is not None and _is_latency_doubtful(questions, screening.rules)
+        metrics = _list_suspicious(rows.get(one.case.id, {}), doubtful=doubtful)
         if metrics:
             found.append(Suspect(case_id=one.case.id, metrics=metrics))
     return tuple(found)
@@ -88,12 +101,9 @@ def gather_judged(
     return sides, make_pair_rules(sides, policy, tests)
 
 
-def _list_suspicious(
-    rows: Mapping[Metric, Comparison], questions: Mapping[Metric, Question], rules: Rules | None
-) -> tuple[Metric, ...]:
+def _list_suspicious(rows: Mapping[Metric, Comparison], *, doubtful: bool) -> tuple[Metric, ...]:
     found = {metric for metric, row in rows.items() if _is_open(row)}
-    speedup = questions.get(Metric.WARM_SPEEDUP)
-    if Metric.WARM_SPEEDUP in found or (speedup and rules and _is_ratio_suspicious(speedup, rules)):
+    if doubtful or Metric.WARM_SPEEDUP in found:
         found.add(Metric.COMPILED_LATENCY)
     if Metric.COMPILED_LATENCY in found:
         found.add(Metric.WARM_SPEEDUP)
@@ -104,12 +114,26 @@ def _is_open(row: Comparison) -> bool:
     return row.decides and SPECS[row.metric].family is Family.NOISY and row.status in _OPEN
 
 
-def _is_ratio_suspicious(question: Question, rules: Rules) -> bool:
-    """Whether the screen would suspect the speedup by itself, before compiled latency acquits it."""
-    if question.logs is None:
+def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: Rules) -> bool:
+    """Whether compiled latency may have changed, whatever the screen's controls say of it."""
+    ratio, latency = questions.get(Metric.WARM_SPEEDUP), questions.get(Metric.COMPILED_LATENCY)
+    if ratio is not None and ratio.logs is not None:
+        reading, bar = _read_question(ratio, ratio.logs, rules)
+        if screen_change(reading, bar) > Level.CLEAR:
+            return True
+    if latency is None or latency.logs is None:
         return False
-    reading = read_change(question.metric, question.logs, rules.priors[question.metric])
-    return screen_change(reading, Bar(alpha=rules.alpha, threshold=question.threshold)) > Level.CLEAR
+    reading, bar = _read_question(latency, latency.logs, rules)
+    views = (0.0, *list_shifts(rules.shifts, latency.case.id))
+    blind = compute_detectable(reading, bar) > BLIND_THRESHOLDS * compute_edge(
+        bar.threshold, reading.baseline
+    )
+    return blind or any(screen_change(reading, bar, shift) > Level.CLEAR for shift in views)
+
+
+def _read_question(question: Question, logs: LogArms, rules: Rules) -> tuple[Reading, Bar]:
+    reading = read_change(question.metric, logs, rules.priors[question.metric])
+    return reading, Bar(alpha=rules.alpha, threshold=question.threshold)
 
 
 def _list_open(side: Side, rules: PairRules, wanted: Sequence[Metric]) -> tuple[Metric, ...]:

@@ -12,7 +12,7 @@ from gate.calibration import Effort
 from gate.decide.calibrate import calibrate_gate
 from gate.decide.rehearsal import judge_request
 from gate.decide.replay import draw_request, gather_recorded, replay_requests
-from gate.records import Conditions, Metric, Outcome, Pairing, Policy, Run
+from gate.records import Conditions, Metric, Outcome, Pairing, Policy, Run, Trial
 
 Make = Callable[..., Run]
 
@@ -133,6 +133,44 @@ def test_without_enough_pairs_of_every_case_none_are_used(
     assert replay.pairs == 0.0
 
 
+def test_latencies_are_drawn_apart_from_compile_times(draw_pairs: Make, effort: Effort) -> None:
+    """Of eight pairs two have latencies alone: each simulated pair is whole, six compile times among them."""
+    run = draw_pairs(cases=1, trials=8, pairs=8, noise=0.01)
+    trials = (
+        _drop_compile_times(one) if one.pairing is Pairing.TURNS and one.index > 6 else one
+        for one in run.trials
+    )
+    recorded = gather_recorded(replace(run, trials=tuple(trials)), effort)
+    generator = random.Random(0)  # noqa: S311 - repeatable
+    drawn = [pair for _ in range(20) for pair in draw_request(recorded, effort, generator).pairs["m0/x"]]
+    found = {
+        metric: {pair.head.samples[metric] for pair in drawn} | {pair.base.samples[metric] for pair in drawn}
+        for metric in (Metric.COLD_COMPILE_TIME, Metric.COMPILED_LATENCY)
+    }
+    assert [len(values) for values in found.values()] == [2 * 6, 2 * 8]
+
+
+def test_a_pair_of_latencies_alone_rehearses_no_compile(
+    draw_pairs: Make, policy: Policy, effort: Effort
+) -> None:
+    """With five whole pairs of eight nothing is confirmed, and the note says what it takes."""
+    run = draw_pairs(cases=1, trials=8, pairs=8, noise=0.01)
+    trials = (
+        _drop_compile_times(one) if one.pairing is Pairing.TURNS and one.index > 5 else one
+        for one in run.trials
+    )
+    run = replace(run, trials=tuple(trials))
+    assert not gather_recorded(run, effort).pairs
+    assert any(
+        note.startswith("Replayed without a base") for note in calibrate_gate(run, policy, effort).notes
+    )
+
+
+def _drop_compile_times(trial: Trial) -> Trial:
+    kept = {metric: values for metric, values in trial.samples.items() if "compile_time" not in metric}
+    return replace(trial, samples=kept)
+
+
 def test_calibration_describes_pairs(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
     """Pairs are counted, and beside the noise of trials stands that of pairs."""
     calibration = calibrate_gate(draw_pairs(cases=2, trials=6, pairs=5, noise=0.01), policy, effort)
@@ -141,10 +179,10 @@ def test_calibration_describes_pairs(draw_pairs: Make, policy: Policy, effort: E
     assert [one.pairs for one in beside if one is not None] == [5, 5]
 
 
-def test_a_chance_deviation_of_few_pairs_is_no_change(draw: Make, make_pairs: Make, effort: Effort) -> None:
+def test_a_chance_deviation_of_few_pairs_is_no_change(make: Make, make_pairs: Make, effort: Effort) -> None:
     """Recorded pairs that happen to lean by 8 % one way are drawn either way round."""
     leaning = make_pairs(Metric.COLD_COMPILE_TIME, 10.0, (0.08, 0.081, 0.079) * 2)
-    run = draw(cases=1, trials=8, noise=0.02)
+    run = make({Metric.COLD_COMPILE_TIME: [10.0 + 0.1 * index for index in range(8)]})
     beside = tuple(replace(trial, case_id="m0/x") for trial in leaning.trials)
     request = draw_request(
         gather_recorded(replace(run, trials=(*run.trials, *beside)), effort),
@@ -167,8 +205,8 @@ def test_calibration_tells_of_an_unfit_host(draw: Make, policy: Policy, effort: 
 
 def test_a_replay_without_pairs_says_so(draw: Make, draw_pairs: Make, policy: Policy, effort: Effort) -> None:
     """The note names the pairs that it takes, and is not there when they are."""
-    told = "Replayed without a base: that takes 6 pairs of every case (--pairs 6)."
     few = replace(effort, requests=4)
-    assert told in calibrate_gate(draw(cases=1, trials=8, noise=0.01), policy, few).notes
-    paired = draw_pairs(cases=1, trials=8, pairs=6, noise=0.01)
-    assert told not in calibrate_gate(paired, policy, few).notes
+    runs = (draw(cases=1, trials=8, noise=0.01), draw_pairs(cases=1, trials=8, pairs=6, noise=0.01))
+    told = [" ".join(calibrate_gate(run, policy, few).notes) for run in runs]
+    assert "Replayed without a base: that takes 6 pairs of every case (--pairs 6)" in told[0]
+    assert "Replayed without a base" not in told[1]

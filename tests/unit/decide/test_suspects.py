@@ -25,6 +25,7 @@ from gate.records import (
     Baseline,
     CaseFailure,
     Comparison,
+    Conditions,
     Environment,
     FailureKind,
     Metric,
@@ -65,6 +66,11 @@ def state(comparison: Comparison) -> tuple[Status, Reason]:
 def measure(**factors: float) -> dict[Metric, Sequence[float]]:
     """One trial that ran alone, some of its values so many times the typical one."""
     return {metric: (value * factors.get(metric, 1.0),) for metric, value in TYPICAL.items()}
+
+
+def get_latency(screening: Screening) -> Comparison:
+    (row,) = (one for one in screening.comparisons if one.metric is LATENCY)
+    return row
 
 
 @pytest.fixture
@@ -183,6 +189,29 @@ def test_fallen_speedup_makes_the_latency_suspect(screen: Screen) -> None:
     """Eager 20 % faster and compiled unmoved: acquitted by the screen, and looked at all the same."""
     screening = screen(measure(eager_latency=0.8))
     assert all(row.status is Status.UNCHANGED for row in screening.comparisons if row.decides)
+    assert list_suspects(screening) == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
+
+
+def test_a_machine_that_moved_acquits_nobody_where_pairs_can_look(
+    duel: Make, pair_run: Pair, policy: Policy, stored: Baseline
+) -> None:
+    """10 % slower on a machine whose canaries are 9 % slower: cleared by the screen, and looked at."""
+    run = pair_run(duel(alone=measure(compiled_latency=1.1, eager_latency=1.1)))
+    slow = Conditions(canaries_s={"loop": 1.09e-3})
+    run = replace(run, trials=tuple(replace(trial, conditions=slow) for trial in run.trials))
+    screening = screen_run(run, (replace(stored, canaries_s={"loop": (1e-3,) * 5}),), policy)
+    assert get_latency(screening).status is Status.UNCHANGED
+    assert list_suspects(screening) == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
+
+
+def test_a_latency_that_could_hide_a_change_is_suspect(screen: Screen, stored: Baseline) -> None:
+    """Stored values that spread by 5 %: one trial sees 13 % and more, beyond twice the threshold of 5 %."""
+    wide = {LATENCY: tuple(0.01 * (1 + 6 * (one - 1)) for one in FIVE)}
+    screening = screen(measure(), baselines=(replace(stored, trials={**stored.trials, **wide}),))
+    row = get_latency(screening)
+    assert row.status is Status.UNCHANGED
+    assert row.change is not None
+    assert 0.10 < row.change.detectable < 0.15
     assert list_suspects(screening) == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
 
 
