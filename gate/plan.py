@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
-from gate.records import Case, Run
+from gate.records import Case, Pairing, Run, Trial
 
 T = TypeVar("T")
 
@@ -88,14 +89,53 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = ()) -> Run:
     """
     if not runs:
         raise UsageError("there is no run to merge", "Name the run.json of each shard.")
-    first = runs[0]
-    for number, run in enumerate(runs[1:], start=2):
-        _check_mergeable(first, run, f"run {number} of {len(runs)}")
+    mend = "Merge only shards of one commit, measured on machines of one kind."
+    for name, run in _name_others(runs):
+        _check_alike(runs[0], run, name, mend)
+        _check_commit(runs[0], run, name, mend)
     _check_overlap(runs)
+    cases = _join_cases([planned, *(run.cases for run in runs)])
+    return _join_runs(runs, cases, _concatenate(runs, lambda run: run.trials))
+
+
+def pool_runs(runs: Sequence[Run]) -> Run:
+    """Join runs of one unchanged program on one machine, so that more is known of its noise.
+
+    They may hold the same cases: trials and pairs are numbered anew. The base is the first one's, with
+    the cases of all. Commits may differ: that nothing changed is what the caller says.
+
+    Raises:
+        UsageError: No runs; other environments, sampling or definitions.
+    """
+    if not runs:
+        raise UsageError("there is no run to pool", "Name one run.json or more.")
+    for name, run in _name_others(runs):
+        _check_alike(runs[0], run, name, "Pool only runs of one machine, with one compile-gate.")
+    pooled = _join_runs(runs, _join_cases([run.cases for run in runs]), tuple(_number_anew(runs)))
+    bases = [run.base for run in runs if run.base]
+    if not bases:
+        return pooled
+    return replace(pooled, base=replace(bases[0], cases=_join_cases([base.cases for base in bases])))
+
+
+def _number_anew(runs: Sequence[Run]) -> Iterator[Trial]:
+    """Go on, for each case, where the run before stopped; pairs are counted apart from lone trials."""
+    offsets: Counter[tuple[str, bool]] = Counter()
+    for run in runs:
+        ends = offsets.copy()
+        for trial in run.trials:
+            key = (trial.case_id, trial.pairing is Pairing.ALONE)
+            index = offsets[key] + trial.index
+            ends[key] = max(ends[key], index)
+            yield replace(trial, index=index)
+        offsets = ends
+
+
+def _join_runs(runs: Sequence[Run], cases: tuple[Case, ...], trials: tuple[Trial, ...]) -> Run:
     return replace(
-        first,
-        cases=_join_cases([planned, *(run.cases for run in runs)]),
-        trials=_concatenate(runs, lambda run: run.trials),
+        runs[0],
+        cases=cases,
+        trials=trials,
         failures=_concatenate(runs, lambda run: run.failures),
         selection=",".join(dict.fromkeys(run.selection for run in runs if run.selection)),
         trials_planned=max(run.trials_planned for run in runs),
@@ -109,14 +149,20 @@ def _concatenate(runs: Sequence[Run], pick: Callable[[Run], tuple[T, ...]]) -> t
     return tuple(item for run in runs for item in pick(run))
 
 
-def _check_mergeable(first: Run, run: Run, name: str) -> None:
-    mend = "Merge only shards of one commit, measured on machines of one kind."
-    if not has_same_host(first.environment, run.environment):
-        differences = describe_difference(first.environment, run.environment)
-        raise UsageError(f"{name} has another environment: {_name_some(differences)}", mend)
+def _name_others(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:
+    return ((f"run {number} of {len(runs)}", run) for number, run in enumerate(runs[1:], start=2))
+
+
+def _check_commit(first: Run, run: Run, name: str, mend: str) -> None:
     if run.provenance.commit != first.provenance.commit:
         pair = f"{run.provenance.commit or 'none'}, not {first.provenance.commit or 'none'}"
         raise UsageError(f"{name} is of the commit {pair}", mend)
+
+
+def _check_alike(first: Run, run: Run, name: str, mend: str) -> None:
+    if not has_same_host(first.environment, run.environment):
+        differences = describe_difference(first.environment, run.environment)
+        raise UsageError(f"{name} has another environment: {_name_some(differences)}", mend)
     if run.sampling != first.sampling:
         other = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - first.sampling.items())
         raise UsageError(f"{name} sampled otherwise: {_name_some(other) or 'not recorded'}", mend)
@@ -140,7 +186,7 @@ def _join_cases(plans: Sequence[tuple[Case, ...]]) -> tuple[Case, ...]:
         other = joined.setdefault(case.id, case)
         if other.definition != case.definition:
             what = f"the runs define the case {case.id!r} differently"
-            raise UsageError(what, "Measure all shards with one gate.yml and one compile-gate.")
+            raise UsageError(what, "Measure them all with one gate.yml and one compile-gate.")
     return tuple(joined.values())
 
 

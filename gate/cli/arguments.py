@@ -111,7 +111,11 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
         help=f"pull requests to simulate from the trials (default: {CALIBRATION_REQUESTS})",
     )
     parser.add_argument(
-        "--run", dest="run_file", metavar="FILE", help="measure nothing: take the trials of this run.json"
+        "--run",
+        dest="run_files",
+        nargs="+",
+        metavar="FILE",
+        help="measure nothing: take the trials of these run.json files, all of one unchanged program",
     )
 
 

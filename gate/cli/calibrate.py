@@ -19,6 +19,7 @@ from gate.lab.pairs import BASE
 from gate.lab.runner import Lab, Save, make_run, open_lab, run_plan
 from gate.lab.side_by_side import Need, count_pairs, describe_base, measure_pairs, open_duel
 from gate.metrics import SPECS, Family, Role
+from gate.plan import pool_runs
 from gate.records import Run
 from gate.report.calibration import render_calibration
 from gate.report.progress import show_progress
@@ -30,11 +31,12 @@ _PAIRED = frozenset(
 
 
 def run_calibrate(options: Namespace) -> ExitCode:
-    """Measure the selection again and again, or take a recorded run, and report what it says."""
+    """Measure the selection again and again, or take recorded runs, and report what they say."""
     # --trials says how often to measure here; what a check spends is the configuration's.
     request = load_request(Namespace(**{**vars(options), "trials": None}))
     config = request.config
-    run = load_run(Path(options.run_file)) if options.run_file else _measure(options, request)
+    recorded = [load_run(Path(name)) for name in options.run_files or ()]
+    run = pool_runs(recorded) if recorded else _measure(options, request)
     calibration = calibrate_gate(run, load_policy(config), _make_effort(config, options.requests))
     path = config.out / CALIBRATION_FILE
     save_calibration(calibration, path)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -8,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.errors import UsageError
-from gate.plan import make_plan, merge_runs, render_github_matrix, shard_cases
-from gate.records import Case, CaseFailure, FailureKind, Provenance, Run, Trial
+from gate.plan import make_plan, merge_runs, pool_runs, render_github_matrix, shard_cases
+from gate.records import BaseArm, Case, CaseFailure, FailureKind, Pairing, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 
 ENVIRONMENT = replace(CPU_HOST, device_uuid="a")
@@ -196,3 +197,60 @@ def test_runs_that_do_not_belong_together_are_refused(runs: list[Run], what: str
     with pytest.raises(UsageError) as caught:
         merge_runs(runs)
     assert what == caught.value.what
+
+
+def record(case: str, alone: int, pairs: int, **changes: object) -> Run:
+    """Make a run of one case with so many lone trials and pairs, each numbered from 1."""
+    trials = [Trial(case_id=f"{case}/x", index=index) for index in range(1, alone + 1)]
+    trials += [
+        Trial(case_id=f"{case}/x", index=index, arm=arm, pairing=Pairing.LIVE)
+        for index in range(1, pairs + 1)
+        for arm in ("base", "head")
+    ]
+    run = make_run(case)
+    base = BaseArm(label="main", environment=ENVIRONMENT, provenance=run.provenance, cases=run.cases)
+    return replace(run, trials=tuple(trials), base=base if pairs else None, **changes)  # type: ignore[arg-type] # the test's
+
+
+def test_pooled_trials_are_numbered_anew() -> None:
+    """Two and one lone trials of ``a`` are 1 to 3, and so are the pairs of both runs, in either arm."""
+    pooled = pool_runs([record("a", 2, 1), record("b", 1, 0), record("a", 1, 2)])
+    of_a = [trial for trial in pooled.trials if trial.case_id == "a/x"]
+    assert [trial.index for trial in of_a if trial.pairing is Pairing.ALONE] == [1, 2, 3]
+    assert [(trial.index, trial.arm) for trial in of_a if trial.pairing is Pairing.LIVE] == [
+        (index, arm) for index in (1, 2, 3) for arm in ("base", "head")
+    ]
+    assert [case.id for case in pooled.cases] == ["a/x", "b/x"]
+    assert pooled.base is not None
+    assert [case.id for case in pooled.base.cases] == ["a/x"]
+    assert pooled.wall_s == 30.0
+
+
+def test_other_commits_are_pooled() -> None:
+    """Nightly runs of one program are of one commit each."""
+    other = record("a", 1, 0, provenance=Provenance(commit="def"))
+    assert len(pool_runs([record("a", 1, 0), other]).trials) == 2
+
+
+@pytest.mark.parametrize(
+    ("runs", "what"),
+    [
+        ([], "there is no run to pool"),
+        (
+            [record("a", 1, 0), record("a", 1, 0, environment=replace(ENVIRONMENT, torch="2.14.0"))],
+            "run 2 of 2 has another environment: torch 2.13.0+cpu -> 2.14.0",
+        ),
+        (
+            [record("a", 1, 0), record("a", 1, 0, sampling={"super_blocks": 3.0})],
+            "run 2 of 2 sampled otherwise: super_blocks 3",
+        ),
+        (
+            [record("a", 1, 0), record("a", 1, 0, cases=(replace(make_case("a"), definition="other"),))],
+            "the runs define the case 'a/x' differently",
+        ),
+    ],
+)
+def test_what_is_no_noise_is_not_pooled(runs: list[Run], what: str) -> None:
+    """Another stack, other sampling or another definition would pass for noise."""
+    with pytest.raises(UsageError, match=f"^{re.escape(what)}\n"):
+        pool_runs(runs)

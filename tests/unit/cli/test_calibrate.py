@@ -68,6 +68,15 @@ def test_a_recorded_run_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"Wrote {tmp_path / 'out' / 'calibration.json'}." in printed
 
 
+def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
+    """The same nine trials twice are eighteen."""
+    calibrate(tmp_path)
+    recorded, out = str(tmp_path / "recorded.json"), str(tmp_path / "out")
+    options = ["--config", str(tmp_path / "gate.yml"), "--out", out, "--requests", "4"]
+    run_calibrate(make_parser().parse_args(["calibrate", "--run", recorded, recorded, *options]))
+    assert load_calibration(tmp_path / "out" / "calibration.json").trials == 18
+
+
 def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
     """A case that crashed in one trial leaves the calibration incomplete and is in it."""
     failure = CaseFailure(
