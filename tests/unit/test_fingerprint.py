@@ -15,22 +15,12 @@ from gate.fingerprint import (
     has_same_stack,
 )
 from gate.records import Environment
+from tests.hosts import CPU_HOST
 
-CPU = Environment(
-    device_kind="cpu",
+CPU = replace(
+    CPU_HOST,
     device_model="AMD EPYC 7763 64-Core Processor",
-    device_uuid="",
-    driver="",
-    clocks="",
     cpu="AMD EPYC 7763 64-Core Processor",
-    cores=2,
-    threads=2,
-    isa="avx2",
-    torch="2.13.0+cpu",
-    triton="",
-    cuda="",
-    python="3.11",
-    compiler="g++ 12.2.0",
     libraries={"transformers": "5.23.0", "torchvision": "0.28.0+cpu"},
     settings={"float32_matmul_precision": "highest"},
 )
