@@ -13,7 +13,12 @@ from gate.decide.suspects import Suspect, gather_judged, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.records import Comparison, Metric, Policy, Reason, Run, Status, Verdict
 
-_SUSPICIOUS = frozenset({Status.REGRESSED, Status.INCONCLUSIVE})
+# What the sentence of a suspect says where no pair came back.
+_WITHOUT_PAIRS = {
+    Status.REGRESSED: "Not confirmed",
+    Status.INCONCLUSIVE: "Not confirmed",
+    Status.UNCHANGED: "Not looked at",
+}
 _ACQUITTED = frozenset({Status.UNCHANGED, Status.IMPROVED})
 
 
@@ -28,7 +33,7 @@ def judge_pairs(
 def confirm_screening(screening: Screening, run: Run, policy: Policy) -> Screening:
     """Replace what the screen said of its suspects by what their pairs with the base say.
 
-    Where no pair came back the screen's finding stays, and says that it is not confirmed.
+    Where no pair came back the screen's finding stays, and says that none looked at it.
     """
     suspects = list_suspects(screening)
     if run.base is None or not suspects:
@@ -76,9 +81,9 @@ def _confirm_row(
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
     if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row)):
         return paired
-    if asked and row.status in _SUSPICIOUS:
+    if asked and row.status in _WITHOUT_PAIRS:
         because = _describe_absence(run, row.case_id)
-        return replace(row, sentence=f"{row.sentence} Not confirmed side by side: {because}.")
+        return replace(row, sentence=f"{row.sentence} {_WITHOUT_PAIRS[row.status]} side by side: {because}.")
     return row
 
 

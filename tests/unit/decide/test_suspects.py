@@ -288,6 +288,17 @@ def test_without_pairs_the_screen_stands_unconfirmed(
     assert any(note.startswith("Not confirmed side by side: the times of 1 case.") for note in verdict.notes)
 
 
+def test_what_could_hide_a_change_says_that_no_pair_looked(
+    confirm: Confirm, find: Find, stored: Baseline
+) -> None:
+    """Without its pairs it stays UNCHANGED as in a plain check, and the sentence says what is missing."""
+    wide = {LATENCY: tuple(0.01 * (1 + 6 * (one - 1)) for one in FIVE)}
+    baselines = (replace(stored, trials={**stored.trials, **wide}),)
+    row = find(confirm(measure(), baselines=baselines, pairs=0), LATENCY)
+    assert row.status is Status.UNCHANGED
+    assert row.sentence.endswith("Not looked at side by side: no pair came back.")
+
+
 def test_check_without_a_base_says_that_it_is_not_confirmed(
     duel: Make, pair_run: Pair, policy: Policy, stored: Baseline
 ) -> None:
