@@ -57,13 +57,13 @@ def parse_allowance(text: str, metric: Metric) -> float:
     is_fraction = SPECS[metric].family in _FRACTIONS
     number = text.strip().removesuffix("%")
     is_percent = number != text.strip()
-    mend = "Write it as 8%." if is_fraction else f"Write a plain number: the unit is {SPECS[metric].unit}."
+    fix = "Write it as 8%." if is_fraction else f"Write a plain number: the unit is {SPECS[metric].unit}."
     try:
         allowance = float(number) / (100 if is_percent else 1)
     except ValueError:
-        raise UsageError(f"--allow: {text!r} is not a number", mend) from None
+        raise UsageError(f"--allow: {text!r} is not a number", fix) from None
     if not 0 <= allowance < float("inf") or is_percent > is_fraction:
-        raise UsageError(f"--allow: {text!r} does not fit {metric}", mend)
+        raise UsageError(f"--allow: {text!r} does not fit {metric}", fix)
     if is_fraction and not is_percent and allowance >= 1:
         raise UsageError(f"--allow: {text!r} would allow {allowance:.0%}", "Write percent with its sign: 8%.")
     return allowance
@@ -93,7 +93,7 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
     try:
         decode(AcceptanceEntry, encode(acceptance), "the acceptance")
     except FileError as error:
-        raise UsageError(f"{error.key}: {error.problem}", error.mend) from None
+        raise UsageError(f"{error.key}: {error.problem}", error.fix) from None
     try:
         expires = date.fromisoformat(acceptance.expires)
     except ValueError:

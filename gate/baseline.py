@@ -198,8 +198,8 @@ def check_refresh(run: Run, min_trials: int = MIN_TRIALS) -> None:
     }
     if unfit:
         select = ",".join(f"!{case_id}" for case_id in unfit)
-        mend = f"Mend them or measure more trials; to leave them out, add {select} to --select."
-        raise UsageError(f"not fit to be recorded: {', '.join(unfit.values())}", mend)
+        fix = f"Fix them or measure more trials; to leave them out, add {select} to --select."
+        raise UsageError(f"not fit to be recorded: {', '.join(unfit.values())}", fix)
 
 
 def propose_baselines(

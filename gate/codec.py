@@ -155,23 +155,23 @@ def load_run(path: Path) -> Run:
 
 def _check_run(run: Run, source: str) -> None:
     """Refuse a run whose parts contradict its plan: reconciliation rests on these keys."""
-    mend = "compile-gate writes no such run: check its origin, or measure again."
+    fix = "compile-gate writes no such run: check its origin, or measure again."
     planned = {case.id for case in run.cases}
     if len(planned) < len(run.cases):
-        raise FileError(source, "cases", "plans a case twice", mend)
+        raise FileError(source, "cases", "plans a case twice", fix)
     seen: set[tuple[str, int, str, bool]] = set()
     for index, trial in enumerate(run.trials):
         if trial.case_id not in planned:
             problem = f"the case {format_value(trial.case_id)} is not planned"
-            raise FileError(source, f"trials[{index}].case_id", problem, mend)
+            raise FileError(source, f"trials[{index}].case_id", problem, fix)
         key = (trial.case_id, trial.index, trial.arm, trial.pairing is Pairing.ALONE)
         if key in seen:
-            raise FileError(source, f"trials[{index}]", "repeats a trial that came before", mend)
+            raise FileError(source, f"trials[{index}]", "repeats a trial that came before", fix)
         seen.add(key)
     for index, failure in enumerate(run.failures):
         if failure.case_id not in planned:
             problem = f"the case {format_value(failure.case_id)} is not planned"
-            raise FileError(source, f"failures[{index}].case_id", problem, mend)
+            raise FileError(source, f"failures[{index}].case_id", problem, fix)
 
 
 def save_run(run: Run, path: Path) -> None:

@@ -121,7 +121,7 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
         file = decode(GateFile, {"version": VERSION, **encode_options(given)}, "the options")
     except FileError as error:
         option = "--" + error.key.replace("_", "-")
-        raise UsageError(f"{option}: {error.problem}", error.mend) from None
+        raise UsageError(f"{option}: {error.problem}", error.fix) from None
     checked = make_config(file)
     origins = {**config.origins, **{name: "--" + name.replace("_", "-") for name in given}}
     changed = replace(config, **{name: getattr(checked, name) for name in given}, origins=origins)

@@ -76,7 +76,7 @@ def compute_size(directory: Path) -> int:
 
 
 def describe_write_error(path: Path, error: OSError) -> GateError:
-    """Turn an OSError of writing ``path`` into the error to raise, with its mend."""
+    """Turn an OSError of writing ``path`` into the error to raise, with its fix."""
     if error.errno in _FULL:
         return MachineError(f"{path}: cannot be written: the disk is full", "Free some space and run again.")
     what = f"{path}: cannot be written: {error.strerror or error}"

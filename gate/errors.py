@@ -1,8 +1,8 @@
 """Every error the tool raises on purpose, and the exit codes scripts rely on.
 
     GateError
-    ├── UsageError         2   the caller or a file they wrote: what is wrong, and the mend
-    │   └── FileError      2   a file, the key inside it, what is wrong, and the mend
+    ├── UsageError         2   the caller or a file they wrote: what is wrong, and the fix
+    │   └── FileError      2   a file, the key inside it, what is wrong, and the fix
     ├── MachineError       4   no such device, no compiler, a held lock, a full disk
     └── InterruptedRunError 130 Ctrl-C: what was measured is on disk
 
@@ -29,17 +29,17 @@ class ExitCode(IntEnum):
 
 
 class GateError(Exception):
-    """Base of all intended errors: ``what`` went wrong and the ``mend``, one line each."""
+    """Base of all intended errors: ``what`` went wrong and the ``fix``, one line each."""
 
     exit_code = ExitCode.BUG
 
-    def __init__(self, what: str, mend: str) -> None:
+    def __init__(self, what: str, fix: str) -> None:
         super().__init__(what)
         self.what = what
-        self.mend = mend
+        self.fix = fix
 
     def __str__(self) -> str:
-        return f"{self.what}\n{self.mend}"
+        return f"{self.what}\n{self.fix}"
 
 
 class UsageError(GateError):
@@ -51,9 +51,9 @@ class UsageError(GateError):
 class FileError(UsageError):
     """A file that cannot be used. ``key`` is the path inside it (``models[2].factory``), or empty."""
 
-    def __init__(self, file: str, key: str, problem: str, mend: str) -> None:
+    def __init__(self, file: str, key: str, problem: str, fix: str) -> None:
         where = f"{file}: {key}: " if key else f"{file}: "
-        super().__init__(where + problem, mend)
+        super().__init__(where + problem, fix)
         self.file = file
         self.key = key
         self.problem = problem

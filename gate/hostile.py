@@ -105,20 +105,18 @@ def parse_json(data: bytes, source: str) -> object:
     check_size(data, MAX_JSON_BYTES, source)
     text = decode_text(data, source)
     if compute_depth(data) > MAX_DEPTH:
-        raise FileError(source, "", f"is nested deeper than {MAX_DEPTH} levels", _ORIGIN_MEND)
+        raise FileError(source, "", f"is nested deeper than {MAX_DEPTH} levels", _ORIGIN_FIX)
     try:
         return json.loads(text, object_pairs_hook=_build_object, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise _describe_syntax(error, text, source) from None
     except _DuplicateKeyError as error:
-        raise FileError(
-            source, "", f"has the key {format_value(error.args[0])} twice", _ORIGIN_MEND
-        ) from None
+        raise FileError(source, "", f"has the key {format_value(error.args[0])} twice", _ORIGIN_FIX) from None
     except (ValueError, RecursionError) as error:
-        raise FileError(source, "", str(error).split(";")[0], _ORIGIN_MEND) from None
+        raise FileError(source, "", str(error).split(";")[0], _ORIGIN_FIX) from None
 
 
-_ORIGIN_MEND = "compile-gate writes no such file: check its origin, or record it again."
+_ORIGIN_FIX = "compile-gate writes no such file: check its origin, or record it again."
 
 
 def compute_depth(data: bytes) -> int:
@@ -152,4 +150,4 @@ def _describe_syntax(error: json.JSONDecodeError, text: str, source: str) -> Fil
         problem = f"ends in the middle (line {error.lineno}): it was cut short"
         return FileError(source, "", problem, "Copy or record it again.")
     problem = f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
-    return FileError(source, "", problem, "Mend the syntax there, or record the file again.")
+    return FileError(source, "", problem, "Fix the syntax there, or record the file again.")

@@ -24,16 +24,16 @@ from gate.limits import Limit
 T = TypeVar("T")
 _Decoder = Callable[[object], Any]
 
-_MAX_KEYS_NAMED = 24  # known keys listed in a mend; every record of ours has fewer than that
+_MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
 
 
 class _InvalidError(Exception):
     """A value that does not fit; containers add where it was as it bubbles up."""
 
-    def __init__(self, problem: str, mend: str) -> None:
+    def __init__(self, problem: str, fix: str) -> None:
         super().__init__(problem)
         self.problem = problem
-        self.mend = mend
+        self.fix = fix
         self.path: list[str] = []  # innermost first
 
 
@@ -43,14 +43,14 @@ def decode(record_type: type[T], value: object, source: str, key: str = "") -> T
     ``source`` names the file in errors and ``key`` the place of ``value`` in it.
 
     Raises:
-        FileError: With the file, the key path, what is wrong and the mend.
+        FileError: With the file, the key path, what is wrong and the fix.
     """
     try:
         decoder: _Decoder = _make_decoder(cast("Hashable", record_type))
         return cast("T", decoder(value))
     except _InvalidError as error:
         path = "".join([key, *reversed(error.path)]).removeprefix(".")
-        raise FileError(source, path, error.problem, error.mend) from None
+        raise FileError(source, path, error.problem, error.fix) from None
 
 
 def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type
@@ -304,8 +304,8 @@ def _describe_unknown(name: object, known: Iterable[str]) -> _InvalidError:
     names = sorted(known)
     nearest = find_nearest(str(name), names)
     listed = ", ".join(names[:_MAX_KEYS_NAMED])
-    mend = f"Did you mean {nearest!r}?" if nearest else f"Known keys: {listed}."
-    return _InvalidError("unknown key", mend)
+    fix = f"Did you mean {nearest!r}?" if nearest else f"Known keys: {listed}."
+    return _InvalidError("unknown key", fix)
 
 
 _SCALARS: dict[Any, _Decoder] = {

@@ -89,10 +89,10 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = ()) -> Run:
     """
     if not runs:
         raise UsageError("there is no run to merge", "Name the run.json of each shard.")
-    mend = "Merge only shards of one commit, measured on machines of one kind."
+    fix = "Merge only shards of one commit, measured on machines of one kind."
     for name, run in _name_others(runs):
-        _check_alike(runs[0], run, name, mend)
-        _check_commit(runs[0], run, name, mend)
+        _check_alike(runs[0], run, name, fix)
+        _check_commit(runs[0], run, name, fix)
     _check_overlap(runs)
     cases = _join_cases([planned, *(run.cases for run in runs)])
     return _join_runs(runs, cases, _concatenate(runs, lambda run: run.trials))
@@ -153,19 +153,19 @@ def _name_others(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:
     return ((f"run {number} of {len(runs)}", run) for number, run in enumerate(runs[1:], start=2))
 
 
-def _check_commit(first: Run, run: Run, name: str, mend: str) -> None:
+def _check_commit(first: Run, run: Run, name: str, fix: str) -> None:
     if run.provenance.commit != first.provenance.commit:
         pair = f"{run.provenance.commit or 'none'}, not {first.provenance.commit or 'none'}"
-        raise UsageError(f"{name} is of the commit {pair}", mend)
+        raise UsageError(f"{name} is of the commit {pair}", fix)
 
 
-def _check_alike(first: Run, run: Run, name: str, mend: str) -> None:
+def _check_alike(first: Run, run: Run, name: str, fix: str) -> None:
     if not has_same_host(first.environment, run.environment):
         differences = describe_difference(first.environment, run.environment)
-        raise UsageError(f"{name} has another environment: {_name_some(differences)}", mend)
+        raise UsageError(f"{name} has another environment: {_name_some(differences)}", fix)
     if run.sampling != first.sampling:
         other = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - first.sampling.items())
-        raise UsageError(f"{name} sampled otherwise: {_name_some(other) or 'not recorded'}", mend)
+        raise UsageError(f"{name} sampled otherwise: {_name_some(other) or 'not recorded'}", fix)
 
 
 def _check_overlap(runs: Sequence[Run]) -> None:

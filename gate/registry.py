@@ -83,8 +83,8 @@ def _check_names(entries: list[_Entry]) -> None:
         name = entry.entry.name
         if name in seen:
             problem = f"the name {name!r} is taken by {seen[name].file}"
-            mend = "Rename one of the two, or leave the reference models out with 'reference_models: false'."
-            raise FileError(entry.file, f"{entry.key}.name", problem, mend)
+            fix = "Rename one of the two, or leave the reference models out with 'reference_models: false'."
+            raise FileError(entry.file, f"{entry.key}.name", problem, fix)
         seen[name] = entry
 
 
@@ -94,9 +94,9 @@ def _check_globs(name: str, globs: list[str], config: Config, cases: dict[str, C
         if not any(fnmatchcase(case_id, glob) for case_id in cases):
             key = f"{name}[{index}].case"
             nearest = find_nearest(glob, cases)
-            mend = f"Did you mean {nearest!r}?" if nearest else "List the cases with `compile-gate models`."
+            fix = f"Did you mean {nearest!r}?" if nearest else "List the cases with `compile-gate models`."
             file = config.origins.get(key, config.source)
-            raise FileError(file, key, f"{glob!r} matches no case", mend)
+            raise FileError(file, key, f"{glob!r} matches no case", fix)
 
 
 def _make_cases(entry: _Entry) -> Iterator[Case]:
@@ -122,8 +122,8 @@ def _check_size(entry: _Entry, index: int, size: str) -> None:
     sizes = entry.entry.sizes if isinstance(entry.entry, ModelEntry) else {}
     if sizes and size not in sizes:
         nearest = find_nearest(size, sizes)
-        mend = f"Did you mean {nearest!r}?" if nearest else f"Sizes of this model: {', '.join(sizes)}."
-        raise FileError(entry.file, f"{entry.key}.cases[{index}].size", f"unknown size {size!r}", mend)
+        fix = f"Did you mean {nearest!r}?" if nearest else f"Sizes of this model: {', '.join(sizes)}."
+        raise FileError(entry.file, f"{entry.key}.cases[{index}].size", f"unknown size {size!r}", fix)
 
 
 def _make_test_case(entry: TestEntry) -> Case:

@@ -10,7 +10,7 @@ from gate.errors import UsageError
 from gate.records import Case
 
 _TAG = "tag:"
-_LIST_MEND = "List what there is with `compile-gate models`."
+_LIST_FIX = "List what there is with `compile-gate models`."
 
 
 def select_cases(cases: tuple[Case, ...], selection: str) -> tuple[Case, ...]:
@@ -30,7 +30,7 @@ def select_cases(cases: tuple[Case, ...], selection: str) -> tuple[Case, ...]:
     kept = _match_terms(cases, named) if named else {case.id for case in cases}
     selected = tuple(case for case in cases if case.id in kept - removed)
     if not selected:
-        raise UsageError(f"the selection {selection!r} leaves no case", _LIST_MEND)
+        raise UsageError(f"the selection {selection!r} leaves no case", _LIST_FIX)
     return selected
 
 
@@ -58,5 +58,5 @@ def _describe_unknown(cases: tuple[Case, ...], term: str) -> UsageError:
     else:
         what, known = "model", {case.model for case in cases}
     nearest = find_nearest(term if what != "model" else term.partition("/")[0], sorted(known))
-    mend = f"Did you mean {nearest!r}?" if nearest else _LIST_MEND
-    return UsageError(f"no {what} matches {term!r}", mend)
+    fix = f"Did you mean {nearest!r}?" if nearest else _LIST_FIX
+    return UsageError(f"no {what} matches {term!r}", fix)

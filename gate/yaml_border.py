@@ -52,7 +52,7 @@ class YamlDocument:
         """Add the line to an error that was raised about this document."""
         line = self.find_line(error.key)
         where = f"{self.source}:{line}" if line else self.source
-        return FileError(where, error.key, error.problem, error.mend)
+        return FileError(where, error.key, error.problem, error.fix)
 
 
 def parse_yaml(data: bytes, source: str) -> YamlDocument:
@@ -125,15 +125,15 @@ def _check_events(text: str, source: str) -> None:
             raise _refuse(source, line, "holds more than one document (---)", "Split the file.")
 
 
-def _refuse(source: str, line: int, problem: str, mend: str) -> FileError:
-    return FileError(f"{source}:{line}", "", problem, mend)
+def _refuse(source: str, line: int, problem: str, fix: str) -> FileError:
+    return FileError(f"{source}:{line}", "", problem, fix)
 
 
 def _describe_syntax(error: yaml.YAMLError, source: str) -> FileError:
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
     where = source if mark is None else f"{source}:{mark.line + 1}"
-    return FileError(where, "", f"is not YAML: {problem}", "Mend the syntax there; check the indentation.")
+    return FileError(where, "", f"is not YAML: {problem}", "Fix the syntax there; check the indentation.")
 
 
 class _Builder:

@@ -90,7 +90,7 @@ def main(directory_name: str, extras: str) -> int:
         install(interpreter, extras, host_torch, directory)
     except subprocess.CalledProcessError as error:
         print(f"pip could not install compile-gate (exit {error.returncode}); its message is above.")
-        print(f"Mend what it names and run make again, or remove {directory} to start afresh.")
+        print(f"Fix what it names and run make again, or remove {directory} to start afresh.")
         return 4
     # A larger set of extras also serves the smaller ones, so both stamps are kept.
     smaller = compute_stamp(extras.split(",", maxsplit=1)[0], host_torch)

@@ -148,8 +148,8 @@ def _list_changed(place: _Place, names: Sequence[str]) -> tuple[str, ...]:
 def _ask_git(directory: Path, *arguments: str) -> str:
     done = _run_git(directory, *arguments)
     if done.returncode != 0:
-        mend = "Run actions/checkout before this step, with `fetch-depth: 0`."
-        raise UsageError(f"git {arguments[0]} failed: {_say(done.stderr)}", mend)
+        fix = "Run actions/checkout before this step, with `fetch-depth: 0`."
+        raise UsageError(f"git {arguments[0]} failed: {_say(done.stderr)}", fix)
     return done.stdout.decode(errors="surrogateescape").strip("\n")
 
 

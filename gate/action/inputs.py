@@ -63,9 +63,9 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     values = {item.field: _parse_value(item, environ.get(item.variable, item.default)) for item in INPUTS}
     inputs = ActionInputs(**{**values, "mode": ActionMode(values["mode"])})  # type: ignore[arg-type] # all are str
     _check_token(inputs)
-    for mode, names, mend in _NEEDED:
+    for mode, names, fix in _NEEDED:
         if inputs.mode is mode and not all(getattr(inputs, name.replace("-", "_")) for name in names):
-            raise UsageError(f"inputs {' and '.join(names)}: the mode {mode} needs both", mend)
+            raise UsageError(f"inputs {' and '.join(names)}: the mode {mode} needs both", fix)
     return inputs
 
 
@@ -86,11 +86,11 @@ _NEEDED = (
 def _check_token(inputs: ActionInputs) -> None:
     """Check that there is a token just where one is needed."""
     if inputs.mode not in TRUSTED and inputs.token:
-        mend = "Give it to the job that publishes: the code under test must never share a job with a token."
-        raise UsageError(f"input token: the mode {inputs.mode} takes no token", mend)
+        fix = "Give it to the job that publishes: the code under test must never share a job with a token."
+        raise UsageError(f"input token: the mode {inputs.mode} takes no token", fix)
     if inputs.mode in TRUSTED and not inputs.token:
-        mend = "Add `token: ${{ github.token }}`; docs/github.md lists the permissions it needs."
-        raise UsageError(f"input token: the mode {inputs.mode} needs a token", mend)
+        fix = "Add `token: ${{ github.token }}`; docs/github.md lists the permissions it needs."
+        raise UsageError(f"input token: the mode {inputs.mode} needs a token", fix)
 
 
 def _parse_value(item: Input, text: str) -> str:
@@ -100,7 +100,7 @@ def _parse_value(item: Input, text: str) -> str:
     if len(value) > _MAX_CHARS or not re.fullmatch(item.pattern, value):
         shown = "that value" if item.name == "token" else _show(value)
         raise UsageError(
-            f"input {item.name}: {shown} is not {item.expected}", f"Mend `{item.name}:` in the workflow."
+            f"input {item.name}: {shown} is not {item.expected}", f"Fix `{item.name}:` in the workflow."
         )
     return value
 

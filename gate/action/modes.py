@@ -29,7 +29,7 @@ def run_action(environ: Mapping[str, str]) -> int:
         code = _MODES[inputs.mode](Step(inputs=inputs, environ=environ, event=load_event(environ)))
     except GateError as error:
         code = int(error.exit_code)
-        print(render_annotation("error", f"{error.what}. {error.mend}"), flush=True)
+        print(render_annotation("error", f"{error.what}. {error.fix}"), flush=True)
     write_outputs(environ, {"exit-code": code})
     return code
 
@@ -45,8 +45,8 @@ def _enter(directory: str) -> None:
 def _publish(step: Step) -> int:
     found = step.inputs.run_id or str(find_value(step.event, "workflow_run.id") or "")
     if not found:
-        mend = "Start this workflow by workflow_run, or set `run-id:`."
-        raise UsageError("input run-id: this event tells of no run to publish", mend)
+        fix = "Start this workflow by workflow_run, or set `run-id:`."
+        raise UsageError("input run-id: this event tells of no run to publish", fix)
     return run_command(step, make_publish_arguments(step.inputs, found))
 
 

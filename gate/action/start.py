@@ -42,13 +42,13 @@ USAGE, MACHINE = 2, 4  # gate.errors.ExitCode, which cannot be imported yet
 
 
 class StartError(Exception):
-    """The gate cannot be started: exit code, what is wrong, how to mend it."""
+    """The gate cannot be started: exit code, what is wrong, how to fix it."""
 
-    def __init__(self, exit_code: int, what: str, mend: str) -> None:
+    def __init__(self, exit_code: int, what: str, fix: str) -> None:
         super().__init__(what)
         self.exit_code = exit_code
         self.what = what
-        self.mend = mend
+        self.fix = fix
 
 
 def main() -> int:
@@ -56,7 +56,7 @@ def main() -> int:
     try:
         environment = prepare_environment(os.environ.copy())
     except StartError as error:
-        text = f"{error.what}. {error.mend}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+        text = f"{error.what}. {error.fix}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
         print(f"::error title=compile-gate::{text}", flush=True)
         return error.exit_code
     # -P: a directory `gate` in the repository under test must not be taken for this package.
@@ -116,8 +116,8 @@ def install_packages(directory: Path) -> Path:
     ]
     command = [*find_pip(directory.with_suffix(".pip")), "install", *options, "--requirement", str(wanted)]
     if subprocess.run(command, check=False).returncode != 0:
-        mend = "pip's message is above; a runner without network needs them in its image."
-        raise StartError(MACHINE, "pip could not install the gate's own packages", mend)
+        fix = "pip's message is above; a runner without network needs them in its image."
+        raise StartError(MACHINE, "pip could not install the gate's own packages", fix)
     unfinished.rename(directory)
     return directory
 

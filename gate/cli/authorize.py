@@ -25,7 +25,7 @@ def run_authorize(options: Namespace) -> ExitCode:
     except UsageError as error:
         write_outputs(os.environ, make_outputs(None))
         append_summary(os.environ, "Baselines are not refreshed; the log of the step says why.")
-        raise UsageError(error.what, error.mend) from None
+        raise UsageError(error.what, error.fix) from None
     write_outputs(os.environ, make_outputs(authorization))
     if authorization is None:
         print("Nobody asked for a refresh.")

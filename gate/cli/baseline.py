@@ -93,5 +93,5 @@ def _parse_metric(name: str) -> Metric:
         return Metric(name)
     except ValueError:
         nearest = find_nearest(name, [metric.value for metric in Metric])
-        mend = f"Did you mean {nearest!r}?" if nearest else "The README's table lists the metrics."
-        raise UsageError(f"{name!r} is no metric", mend) from None
+        fix = f"Did you mean {nearest!r}?" if nearest else "The README's table lists the metrics."
+        raise UsageError(f"{name!r} is no metric", fix) from None

@@ -43,8 +43,8 @@ def _make_request(options: Namespace, context: JobContext, baselines: Path) -> R
     directory = Path(os.path.normpath(Path.cwd() / baselines))
     workspace = context.workspace.resolve()
     if not directory.is_relative_to(workspace) or directory == workspace:
-        mend = "Name a directory of the repository in gate.yml."
-        raise UsageError(f"the baselines, {baselines}, lie outside the repository", mend)
+        fix = "Name a directory of the repository in gate.yml."
+        raise UsageError(f"the baselines, {baselines}, lie outside the repository", fix)
     author = find_text(context.event, "comment.user.login") or find_text(context.event, "sender.login")
     return RefreshRequest(
         head_sha=options.head_sha,

@@ -88,7 +88,7 @@ def make_client(environ: Mapping[str, str]) -> tuple[GitHubClient, str]:
         )
     api_url = environ.get("GITHUB_API_URL") or DEFAULT_API
     if not api_url.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
-        raise UsageError("GITHUB_API_URL is not an https address", "Run this in GitHub Actions, or mend it.")
+        raise UsageError("GITHUB_API_URL is not an https address", "Run this in GitHub Actions, or fix it.")
     patience = Patience(tell=lambda line: print(line, flush=True))
     return GitHubClient(api_url=api_url, token=token, patience=patience), token
 

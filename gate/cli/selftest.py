@@ -156,7 +156,7 @@ def _try_nothing(stand: Stand, case: Case) -> Tried:
     if tried.attempt.result is Result.BROKEN:
         raise UsageError(
             f"{case.id} cannot be measured: {tried.attempt.sentence}",
-            "Mend it, or select another case with --select.",
+            "Fix it, or select another case with --select.",
         )
     return tried
 

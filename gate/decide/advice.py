@@ -71,7 +71,7 @@ def list_next_steps(
     unsettled = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and one.pairs]
     steps = []
     if broken:
-        steps.append(f"See the log of the failed cases, mend and run: {write_check(broken)}")
+        steps.append(f"See the log of the failed cases, fix and run: {write_check(broken)}")
     steps += [suggest_acceptance(one, policy) for one in deciding if one.status is Status.REGRESSED][
         :_MAX_NAMED
     ]
@@ -135,12 +135,12 @@ def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[str]
 
 
 def suggest_acceptance(comparison: Comparison, policy: Policy) -> str:
-    """What to do about a regression: mend it, or take responsibility for it."""
+    """What to do about a regression: fix it, or take responsibility for it."""
     if comparison.change is None:
-        return f"Mend {comparison.case_id}, or take its {comparison.metric} as it is: {REFRESH}"
+        return f"Fix {comparison.case_id}, or take its {comparison.metric} as it is: {REFRESH}"
     allowance = _write_allowance(comparison.metric, comparison.change)
     return (
-        f"Mend {comparison.case_id}, or take responsibility: compile-gate baseline accept"
+        f"Fix {comparison.case_id}, or take responsibility: compile-gate baseline accept"
         f" '{comparison.case_id}' {comparison.metric} --allow {allowance} --reason '...' --expires"
         f" {_write_expiry(policy)}"
     )

@@ -31,7 +31,7 @@ def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[str, ...]:
     open_cases = _list_cases(deciding, {Status.INCONCLUSIVE})
     steps = []
     if broken:
-        steps.append(f"See the log of the failed cases, mend and run: {write_ab(broken, verdict.base)}")
+        steps.append(f"See the log of the failed cases, fix and run: {write_ab(broken, verdict.base)}")
     steps += [suggest_acceptance(one, policy) for one in regressed][:_MAX_NAMED]
     if open_cases:
         steps.append(f"Quiet the machine and compare the rest again: {write_ab(open_cases, verdict.base)}")

@@ -142,7 +142,7 @@ def _render_refusal(finding: Finding) -> str:
     return (
         f"## {OUTCOME_SIGNS[Outcome.INCOMPLETE]} INCOMPLETE: there is no verdict\n\n"
         f"{_capitalize(refusal.value)}.{escape_text(ended)} Nothing is known about this commit.\n\n"
-        f"**Next**\n\n- See the run's log, mend what stopped it and run it again.\n\n"
+        f"**Next**\n\n- See the run's log, fix what stopped it and run it again.\n\n"
         f"{_render_origin(finding.run)}\n"
     )
 

@@ -162,8 +162,8 @@ def _check_path(path: str, directory: str) -> None:
 
 
 def _explain_branch(branch: str, error: GitHubError) -> GitHubError:
-    mend = "Remove that branch, or let the rules of the repository allow the token to make it."
-    return type(error)(f"the branch {branch} cannot be made: {error.what}", mend, error.status)
+    fix = "Remove that branch, or let the rules of the repository allow the token to make it."
+    return type(error)(f"the branch {branch} cannot be made: {error.what}", fix, error.status)
 
 
 def _need(value: object, path: str) -> str:

@@ -84,7 +84,7 @@ class Troubles:
         try:
             do()
         except GitHubError as error:
-            self.lines.append(f"{what}: {error.what}. {error.mend}")
+            self.lines.append(f"{what}: {error.what}. {error.fix}")
             return False
         return True
 
@@ -102,7 +102,7 @@ def publish(context: Context, settings: Settings) -> Publication:
             return _make_silence(target)
         finding = _make_finding(context, settings, target, _find_remark(context, target, troubles))
     except GitHubError as error:
-        return make_failure(f"The verdict could not be fetched: {error.what}. {error.mend}")
+        return make_failure(f"The verdict could not be fetched: {error.what}. {error.fix}")
     number = target.pull.number if target.pull else ""
     outputs = describe_finding(finding) | {"pr-number": number, "status-state": ""}
     if settings.status:

@@ -13,7 +13,7 @@ MEMBER = "run.json"
 # A trial is about 3 kB: this is 10,000 of them, which is more than a refresh of 1,000 cases takes.
 MAX_RUN_BYTES = 32 * 1024 * 1024
 MAX_ARCHIVE_BYTES = 16 * 1024 * 1024  # it is compressed to about a tenth
-_MEND = "Measure again, and upload nothing but run.json under that name."
+_FIX = "Measure again, and upload nothing but run.json under that name."
 
 
 def fetch_run(client: GitHubClient, context: JobContext, run_id: int, name: str) -> Run:
@@ -47,4 +47,4 @@ def read_run_member(archive: bytes, source: str) -> bytes:
     try:
         return read_member(archive, MEMBER, MAX_RUN_BYTES)
     except ArchiveError as error:
-        raise FileError(source, MEMBER, error.fault.value, _MEND) from None
+        raise FileError(source, MEMBER, error.fault.value, _FIX) from None

@@ -64,7 +64,7 @@ def publish_upgrade(context: Context, settings: UpgradeSettings) -> Publication:
         run = _find_run(context, settings)
         finding = _make_finding(context, settings, run)
     except GitHubError as error:
-        return make_failure(f"The verdict could not be fetched: {error.what}. {error.mend}")
+        return make_failure(f"The verdict could not be fetched: {error.what}. {error.fix}")
     troubles, written = Troubles(), list[WrittenIssue]()
     if settings.issue is not CommentWhen.NEVER:
         troubles.attempt(
@@ -128,7 +128,7 @@ def list_upgrade_steps(verdict: Verdict) -> tuple[str, ...]:
     named = ",".join(worse[:_MAX_NAMED])
     command = f"compile-gate ab --base-python OLD --head-python NEW --select '{named}'"
     return (
-        "Stay on the old stack until this is mended, or known and taken.",
+        "Stay on the old stack until this is fixed, or known and taken.",
         f"See it again on that host: {command}",
     )
 

@@ -105,7 +105,7 @@ def open_arms(options: ArmOptions) -> Iterator[ArmSources]:
     Checkouts that a killed run left in the repository are removed first.
 
     Raises:
-        UsageError: A ref, directory or interpreter cannot be used; the mend is named.
+        UsageError: A ref, directory or interpreter cannot be used; the fix is named.
         MachineError: git is missing or cannot check out, or a disk is full.
     """
     base, head = _choose_code(options)

@@ -77,12 +77,12 @@ def _look_at_python(state: MachineState) -> Check:
             name="python",
             level=Level.FAIL,
             finding=f"{state.interpreter} does not run",
-            mend="Name an interpreter that exists.",
+            fix="Name an interpreter that exists.",
         )
     finding = f"{state.python} at {state.interpreter}"
     if _parse_release(state.python) < _OLDEST_PYTHON:
         oldest = ".".join(map(str, _OLDEST_PYTHON))
-        return Check(name="python", level=Level.FAIL, finding=finding, mend=f"Use Python {oldest} or newer.")
+        return Check(name="python", level=Level.FAIL, finding=finding, fix=f"Use Python {oldest} or newer.")
     return Check(name="python", level=Level.OK, finding=finding)
 
 
@@ -90,12 +90,12 @@ def _look_at_torch(state: MachineState) -> Check:
     if not state.torch:
         finding = state.torch_problem or "not installed"
         return Check(
-            name="torch", level=Level.FAIL, finding=finding, mend=f"Install torch for {state.interpreter}."
+            name="torch", level=Level.FAIL, finding=finding, fix=f"Install torch for {state.interpreter}."
         )
     if _parse_release(state.torch) < _OLDEST_TORCH:
         oldest = ".".join(map(str, _OLDEST_TORCH))
-        mend = f"Counters are known from torch {oldest} on; some metrics may be missing."
-        return Check(name="torch", level=Level.WARN, finding=state.torch, mend=mend)
+        fix = f"Counters are known from torch {oldest} on; some metrics may be missing."
+        return Check(name="torch", level=Level.WARN, finding=state.torch, fix=fix)
     return Check(name="torch", level=Level.OK, finding=state.torch)
 
 
@@ -105,17 +105,17 @@ def _look_at_compiler(state: MachineState) -> Check:
             name="compiler",
             level=Level.FAIL,
             finding=state.compiler_problem or "no C++ compiler",
-            mend="Install a C++ compiler (g++), or set CXX.",
+            fix="Install a C++ compiler (g++), or set CXX.",
         )
     return Check(name="compiler", level=Level.OK, finding=state.compiler)
 
 
 def _look_at_load(state: MachineState) -> Check:
     finding = f"{state.load:.2f} on {state.cores} cores"
-    mend = "Wait until other work has ended; times measured now are too noisy to judge."
+    fix = "Wait until other work has ended; times measured now are too noisy to judge."
     per_core = state.load / max(1, state.cores)
     level = Level.FAIL if per_core >= _FULL_LOAD else Level.WARN if per_core >= _BUSY_LOAD else Level.OK
-    return Check(name="load", level=level, finding=finding, mend="" if level == Level.OK else mend)
+    return Check(name="load", level=level, finding=finding, fix="" if level == Level.OK else fix)
 
 
 def _look_at_threads(state: MachineState) -> Check:
@@ -125,7 +125,7 @@ def _look_at_threads(state: MachineState) -> Check:
             name="threads",
             level=Level.FAIL,
             finding=finding,
-            mend="Set `threads` in gate.yml to the cores there are.",
+            fix="Set `threads` in gate.yml to the cores there are.",
         )
     return Check(name="threads", level=Level.OK, finding=finding)
 
@@ -138,7 +138,7 @@ def _look_at_clocks(state: MachineState) -> Check:
             name="clocks",
             level=Level.WARN,
             finding=governor + turbo,
-            mend="Set it to performance: `cpupower frequency-set -g performance`.",
+            fix="Set it to performance: `cpupower frequency-set -g performance`.",
         )
     return Check(name="clocks", level=Level.OK, finding=governor + turbo)
 
@@ -150,7 +150,7 @@ def _look_at_steal(state: MachineState) -> Check:
             name="steal",
             level=Level.WARN,
             finding=finding,
-            mend="Neighbours share these cores: use a machine of your own to judge times.",
+            fix="Neighbours share these cores: use a machine of your own to judge times.",
         )
     return Check(name="steal", level=Level.OK, finding=finding)
 
@@ -160,7 +160,7 @@ def _look_at_memory(state: MachineState) -> Check:
     if state.memory_bytes >= _LOW_MEMORY_BYTES:
         return Check(name="memory", level=Level.OK, finding=finding)
     level = Level.FAIL if state.memory_bytes < _NO_MEMORY_BYTES else Level.WARN
-    return Check(name="memory", level=level, finding=finding, mend="End other programs, or raise the limit.")
+    return Check(name="memory", level=level, finding=finding, fix="End other programs, or raise the limit.")
 
 
 def _look_at_disk(state: MachineState) -> Check:
@@ -168,7 +168,7 @@ def _look_at_disk(state: MachineState) -> Check:
     if state.disk_bytes >= _ROOMY * MIN_FREE_BYTES:
         return Check(name="disk", level=Level.OK, finding=finding)
     level = Level.FAIL if state.disk_bytes < MIN_FREE_BYTES else Level.WARN
-    return Check(name="disk", level=level, finding=finding, mend="Free some space, or set TMPDIR and --out.")
+    return Check(name="disk", level=level, finding=finding, fix="Free some space, or set TMPDIR and --out.")
 
 
 def _look_at_directories(state: MachineState) -> Check:
@@ -177,7 +177,7 @@ def _look_at_directories(state: MachineState) -> Check:
             name="directories",
             level=Level.FAIL,
             finding=f"cannot write to {', '.join(state.unwritable)}",
-            mend="Make them writable, or set TMPDIR and --out.",
+            fix="Make them writable, or set TMPDIR and --out.",
         )
     return Check(name="directories", level=Level.OK, finding="scratch and output are writable")
 
@@ -188,7 +188,7 @@ def _look_at_git(state: MachineState) -> Check:
             name="git",
             level=Level.WARN,
             finding="no commit here" if state.git else "not installed",
-            mend="Runs and baselines will not say which commit they are of.",
+            fix="Runs and baselines will not say which commit they are of.",
         )
     changes = ", uncommitted changes" if state.dirty else ""
     return Check(name="git", level=Level.OK, finding=f"{state.git}, at {state.commit[:10]}{changes}")
@@ -200,7 +200,7 @@ def _look_at_lock(state: MachineState) -> Check:
             name="lock",
             level=Level.WARN,
             finding=f"{state.device} is in use by process {state.holder}",
-            mend="Wait for it to end.",
+            fix="Wait for it to end.",
         )
     return Check(name="lock", level=Level.OK, finding=f"{state.device} is free")
 
@@ -211,7 +211,7 @@ def _look_at_variables(state: MachineState) -> Check:
             name="variables",
             level=Level.WARN,
             finding=f"LD_PRELOAD is {state.preloaded}",
-            mend="A preloaded allocator changes what is measured: unset it, or always set it.",
+            fix="A preloaded allocator changes what is measured: unset it, or always set it.",
         )
     named = ", ".join(state.variables)
     finding = f"not handed to workers: {named}" if named else "nothing set that workers must not see"
@@ -222,10 +222,10 @@ def _look_at_toolchain(state: MachineState) -> Check:
     kept = state.toolchain
     if kept.place.directory is None:
         level = Level.WARN if kept.place.trouble else Level.OK
-        mend = (
+        fix = (
             f"Have it removed, or set {CACHE_VARIABLE} to a directory of yours." if kept.place.trouble else ""
         )
-        return Check(name="toolchain", level=level, finding=f"primed anew: {kept.place.reason}", mend=mend)
+        return Check(name="toolchain", level=level, finding=f"primed anew: {kept.place.reason}", fix=fix)
     what = f"{kept.entries} kept, {kept.size_bytes / 2**20:.0f} MiB" if kept.entries else "nothing kept yet"
     return Check(name="toolchain", level=Level.OK, finding=f"{what}, in {kept.place.directory}")
 

@@ -16,9 +16,9 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One thing looked at, what was found, and what mends it (empty when it is well)."""
+    """One thing looked at, what was found, and what fixes it (empty when it is well)."""
 
     name: str
     level: Level
     finding: str
-    mend: str = ""
+    fix: str = ""

@@ -12,9 +12,9 @@ def examine_gpu(device: str, torch_devices: int, gpu: GpuState | None) -> list[C
     """Judge what nvidia-smi says of ``device``, and whether torch sees it; pure."""
     checks = [_look_at_torch_device(device, torch_devices)]
     if gpu is None:
-        mend = "Check the driver: `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."
+        fix = "Check the driver: `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."
         finding = f"nvidia-smi does not know {device}"
-        return [*checks, Check(name="gpu", level=Level.FAIL, finding=finding, mend=mend)]
+        return [*checks, Check(name="gpu", level=Level.FAIL, finding=finding, fix=fix)]
     clocks = f"{gpu.clock_mhz:.0f} of {gpu.max_clock_mhz:.0f} MHz, {gpu.temperature_c:.0f} degrees"
     finding = f"{gpu.name}, driver {gpu.driver}, {clocks}"
     return [
@@ -31,8 +31,8 @@ def _look_at_torch_device(device: str, torch_devices: int) -> Check:
     finding = f"torch sees {torch_devices} CUDA devices"
     if ordinal < torch_devices:
         return Check(name="device", level=Level.OK, finding=finding)
-    mend = "Install a torch built for CUDA, or choose a device that exists (--device cpu)."
-    return Check(name="device", level=Level.FAIL, finding=finding, mend=mend)
+    fix = "Install a torch built for CUDA, or choose a device that exists (--device cpu)."
+    return Check(name="device", level=Level.FAIL, finding=finding, fix=fix)
 
 
 def _look_at_throttling(gpu: GpuState) -> Check:
@@ -41,7 +41,7 @@ def _look_at_throttling(gpu: GpuState) -> Check:
             name="throttling",
             level=Level.FAIL,
             finding=", ".join(gpu.throttled),
-            mend="Let the device cool down, or look at its power supply and cooling.",
+            fix="Let the device cool down, or look at its power supply and cooling.",
         )
     return Check(name="throttling", level=Level.OK, finding="none")
 
@@ -51,19 +51,19 @@ def _look_at_processes(gpu: GpuState) -> Check:
     finding = f"{gpu.processes} processes, {gpu.memory_used_mib:.0f} MiB in use"
     if gpu.processes:
         return Check(
-            name="sharing", level=Level.FAIL, finding=finding, mend="End the other processes on the device."
+            name="sharing", level=Level.FAIL, finding=finding, fix="End the other processes on the device."
         )
     if used > _FOREIGN_MEMORY:
-        mend = "Somebody uses the device, perhaps from another container: have it to yourself."
-        return Check(name="sharing", level=Level.WARN, finding=finding, mend=mend)
+        fix = "Somebody uses the device, perhaps from another container: have it to yourself."
+        return Check(name="sharing", level=Level.WARN, finding=finding, fix=fix)
     return Check(name="sharing", level=Level.OK, finding=finding)
 
 
 def _look_at_sharing(gpu: GpuState) -> Check:
     if gpu.mig:
-        mend = "Other instances share memory bandwidth and power: judge times on a whole device."
-        return Check(name="mode", level=Level.WARN, finding="MIG is enabled", mend=mend)
+        fix = "Other instances share memory bandwidth and power: judge times on a whole device."
+        return Check(name="mode", level=Level.WARN, finding="MIG is enabled", fix=fix)
     if not gpu.persistent:
-        mend = "Enable it (`nvidia-smi -pm 1`): the driver forgets its clocks between processes."
-        return Check(name="mode", level=Level.WARN, finding="persistence mode is off", mend=mend)
+        fix = "Enable it (`nvidia-smi -pm 1`): the driver forgets its clocks between processes."
+        return Check(name="mode", level=Level.WARN, finding="persistence mode is off", fix=fix)
     return Check(name="mode", level=Level.OK, finding="persistence mode on, MIG off")

@@ -166,10 +166,10 @@ def _check_imports(python: str, option: str, variables: dict[str, str]) -> str:
     if told.get("torch") and not told["problem"]:
         return str(told["torch"])
     module, problem = told.get("module", "torch"), told.get("problem", "it died")
-    mend = f"Install torch for {python}, or name an interpreter that has it."
+    fix = f"Install torch for {python}, or name an interpreter that has it."
     if module != "torch":
-        mend = f"Install pytest and pytest-benchmark for {python}."
-    raise UsageError(f"{option}: {python} cannot import {module}: {problem}", mend)
+        fix = f"Install pytest and pytest-benchmark for {python}."
+    raise UsageError(f"{option}: {python} cannot import {module}: {problem}", fix)
 
 
 def _ask(command: tuple[str, ...], variables: dict[str, str], directory: Path) -> dict[str, Any]:

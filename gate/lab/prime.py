@@ -13,7 +13,7 @@ from gate.protocol import WorkerRole
 from gate.records import CaseFailure, Environment
 
 # What a primer says when the machine lacks something, and what to do about it.
-_MENDS = (
+_FIXES = (
     (
         r"^no end after",
         "Wait until the machine is idle, or raise `trial_timeout_s` in gate.yml; {log} says where it was.",
@@ -27,10 +27,10 @@ _MENDS = (
     (r"Python\.h", "Install the headers of Python (python3-dev)."),
     (
         r"CUDA|NVIDIA|device ordinal|No such device|no such device|Found no",
-        "Choose a device this machine has (--device cpu), or mend its driver: `nvidia-smi` must list it.",
+        "Choose a device this machine has (--device cpu), or fix its driver: `nvidia-smi` must list it.",
     ),
 )
-_GENERAL_MEND = "Read {log}, then try `compile-gate doctor`."
+_GENERAL_FIX = "Read {log}, then try `compile-gate doctor`."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,15 +51,15 @@ def prime_bench(bench: Bench) -> Primed:
     job = make_job(bench, WorkerRole.PRIME)
     result = run_worker(job)
     if isinstance(result, CaseFailure):
-        mend = find_mend(f"{result.message}\n{result.log_tail}")
+        fix = find_fix(f"{result.message}\n{result.log_tail}")
         where = f"on {bench.settings.device}, at stage {result.stage}"
         what = f"torch.compile does not work here {where}: {result.message}"
-        raise MachineError(what, mend.format(python=bench.arm.python, log=job.log))
+        raise MachineError(what, fix.format(python=bench.arm.python, log=job.log))
     if result.environment is None:
-        raise MachineError("the primer did not tell the environment", _GENERAL_MEND.format(log=job.log))
+        raise MachineError("the primer did not tell the environment", _GENERAL_FIX.format(log=job.log))
     return Primed(environment=result.environment, toolchain_s=time.monotonic() - begun)
 
 
-def find_mend(said: str) -> str:
-    """Find what mends a primer's failure from what it said; may hold ``{python}`` and ``{log}``."""
-    return next((mend for pattern, mend in _MENDS if re.search(pattern, said)), _GENERAL_MEND)
+def find_fix(said: str) -> str:
+    """Find what fixes a primer's failure from what it said; may hold ``{python}`` and ``{log}``."""
+    return next((fix for pattern, fix in _FIXES if re.search(pattern, said)), _GENERAL_FIX)

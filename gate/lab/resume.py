@@ -10,7 +10,7 @@ from gate import fingerprint
 from gate.errors import UsageError
 from gate.records import BaseArm, Case, Run, Trial
 
-_MEND = "Run without --resume, or restore what was there when the run began."
+_FIX = "Run without --resume, or restore what was there when the run began."
 _NAMED = 3  # differences named in an error of one line
 
 
@@ -26,7 +26,7 @@ def carry_over(fresh: Run, previous: Run) -> Run:
         more = f" and {len(differences) - _NAMED} more" if len(differences) > _NAMED else ""
         raise UsageError(
             f"the saved run cannot be continued: {'; '.join(differences[:_NAMED])}{more}",
-            _MEND,
+            _FIX,
         )
     return replace(
         fresh,

@@ -53,10 +53,10 @@ def resolve_ref(directory: Path, ref: str) -> Revision:
     find_top(directory)
     if revision := find_ref(directory, ref):
         return revision
-    mend = "Check its spelling; `git branch --all` and `git tag` list what there is."
+    fix = "Check its spelling; `git branch --all` and `git tag` list what there is."
     if _is_shallow(directory):
-        mend = "This clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` for actions/checkout."
-    raise UsageError(f"there is no branch, tag or commit {ref!r} in {directory.absolute()}", mend)
+        fix = "This clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` for actions/checkout."
+    raise UsageError(f"there is no branch, tag or commit {ref!r} in {directory.absolute()}", fix)
 
 
 def find_ref(directory: Path, ref: str) -> Revision | None:

@@ -91,8 +91,8 @@ def load_factory(path: str) -> Callable[..., object]:
     module = importlib.import_module(module_name)
     factory = getattr(module, name, None)
     if not callable(factory):
-        mend = f"Name a function of {module.__file__ or module_name}."
-        raise UsageError(f"the factory {path!r} does not exist: {module_name} has no function {name!r}", mend)
+        fix = f"Name a function of {module.__file__ or module_name}."
+        raise UsageError(f"the factory {path!r} does not exist: {module_name} has no function {name!r}", fix)
     return factory  # type: ignore[no-any-return] # checked above: callable
 
 
@@ -117,13 +117,13 @@ def check_workload(workload: object, case: Case) -> None:
         UsageError: It cannot be measured as ``case``.
     """
     source = case.factory or case.node
-    mend = "Return gate.Workload(forward=..., inputs=(...,)) from it; see docs/adding-a-model.md."
+    fix = "Return gate.Workload(forward=..., inputs=(...,)) from it; see docs/adding-a-model.md."
     if not isinstance(workload, Workload):
-        raise UsageError(f"{source} returned {type(workload).__name__}, not a gate.Workload", mend)
+        raise UsageError(f"{source} returned {type(workload).__name__}, not a gate.Workload", fix)
     if not callable(workload.forward):
-        raise UsageError(f"{source}: forward is {type(workload.forward).__name__}, not callable", mend)
+        raise UsageError(f"{source}: forward is {type(workload.forward).__name__}, not callable", fix)
     if not isinstance(workload.inputs, tuple):
-        raise UsageError(f"{source}: inputs is {type(workload.inputs).__name__}, not a tuple", mend)
+        raise UsageError(f"{source}: inputs is {type(workload.inputs).__name__}, not a tuple", fix)
     if case.task == Task.TRAINING and workload.loss is None:
         raise UsageError(f"{source}: a training case needs a loss", "Add loss=... to the Workload.")
 

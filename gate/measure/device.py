@@ -246,8 +246,8 @@ def open_device(name: str) -> Device:
     found = torch.cuda.device_count()
     index = torch.device(name).index or 0
     if index >= found:
-        mend = "Choose one that `nvidia-smi` lists, install a torch built for CUDA, or use cpu."
+        fix = "Choose one that `nvidia-smi` lists, install a torch built for CUDA, or use cpu."
         raise MachineError(
-            f"no such device: {name} (torch {torch.__version__} sees {found} CUDA devices)", mend
+            f"no such device: {name} (torch {torch.__version__} sees {found} CUDA devices)", fix
         )
     return CudaDevice(torch.device(name))

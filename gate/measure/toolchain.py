@@ -83,10 +83,10 @@ def prime_toolchain(device: Device) -> None:
             _compile_trivial(device)
     except Exception as error:
         kind = "C++ compiler" if device.kind == "cpu" else "CUDA toolchain"
-        mend = (
+        fix = (
             "Install a C++ compiler (g++) or set CXX." if device.kind == "cpu" else "Check triton and driver."
         )
-        raise MachineError(f"the {kind} does not work: {_describe_cause(error)}", mend) from error
+        raise MachineError(f"the {kind} does not work: {_describe_cause(error)}", fix) from error
 
 
 def load_toolchain(device: Device) -> None:

@@ -96,7 +96,7 @@ def _render_unstable(unstable: Sequence[Instability]) -> str:
     first = unstable[0]
     where = f'case: "{clean_line(first.case_id)}", metric: {first.metric}'
     entry = f"quarantine: [{{{where}, owner: ..., reason: ..., expires: ...}}]"
-    return "\n".join([*lines, "Mend them, or keep them from deciding, in gate.yml:", f"  {entry}"])
+    return "\n".join([*lines, "Fix them, or keep them from deciding, in gate.yml:", f"  {entry}"])
 
 
 def _render_costs(costs: Sequence[ThresholdCost]) -> str:

@@ -84,7 +84,7 @@ def render_baselines(baselines: Sequence[Baseline], now: str, table_format: str 
 
 
 def render_doctor(checks: Sequence[Check], table_format: str = "table") -> str:
-    """Return what was found about the machine, worst first, each with its mend."""
+    """Return what was found about the machine, worst first, each with its fix."""
     if table_format == JSON:
         return _render_json([encode(check) for check in checks])
     order = ("fail", "warn", "ok")
@@ -95,8 +95,8 @@ def render_doctor(checks: Sequence[Check], table_format: str = "table") -> str:
         lines.append(
             f"{check.level.value.upper():4}  {check.name:{width}}  {clean_line(check.finding)}".rstrip()
         )
-        if check.mend:
-            lines.append(f"{' ' * (width + 8)}{clean_line(check.mend)}")
+        if check.fix:
+            lines.append(f"{' ' * (width + 8)}{clean_line(check.fix)}")
     return "\n".join([*lines, "", _conclude_doctor(checks)])
 
 

@@ -115,7 +115,7 @@ def _list_moves(deciding: Sequence[Comparison], name: Name) -> tuple[str, ...]:
         _render_items("More memory", list_rows(Status.REGRESSED, _MEMORY), name),
         _render_cases("Could not be measured", tuple(broken), name),
         _render_items("Broke", list_rows(Status.REGRESSED, counters), name),
-        _render_items("Mended", list_rows(Status.IMPROVED, counters), name),
+        _render_items("Fixed", list_rows(Status.IMPROVED, counters), name),
         _render_items("Drifted", list_rows(Status.REGRESSED, _DRIFT), name),
     )
 

@@ -104,8 +104,8 @@ def list_factory_cases(config: Config, selection: str) -> tuple[Case, ...]:
     selected = select_cases(load_cases(config), selection)
     built = tuple(case for case in selected if case.factory)
     if not built:
-        mend = "Run your own tests by their path; the suite runs the registry's models."
-        raise UsageError(f"{selection!r} selects tests of your own only", mend)
+        fix = "Run your own tests by their path; the suite runs the registry's models."
+        raise UsageError(f"{selection!r} selects tests of your own only", fix)
     return built
 
 

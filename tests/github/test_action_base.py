@@ -123,13 +123,13 @@ def test_baselines_may_be_named_by_the_workflow(checkout: Path, tmp_path: Path) 
 
 
 def test_a_shallow_clone_is_told_what_it_lacks(checkout: Path, tmp_path: Path) -> None:
-    """A base commit that is not there is an error with its mend, never a check against the head."""
+    """A base commit that is not there is an error with its fix, never a check against the head."""
     commit(checkout.parent, "head")
 
     with pytest.raises(UsageError, match="is not in this clone") as caught:
         prepare_rules("", "", "f" * 40, tmp_path / "rules")
 
-    assert "fetch-depth: 0" in caught.value.mend
+    assert "fetch-depth: 0" in caught.value.fix
 
 
 def test_a_path_outside_the_repository_is_refused(checkout: Path, tmp_path: Path) -> None:

@@ -244,7 +244,7 @@ def test_a_push_has_nothing_to_be_confirmed_against(
 def test_a_base_out_of_reach_is_a_note_and_no_failure(
     environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a shallow clone the check goes on without confirming, and page and summary say how to mend it."""
+    """In a shallow clone the check goes on without confirming, and page and summary say how to fix it."""
     seen: list[list[str]] = []
     check = make_check(make_run(SHA), make_run("b" * 40), 0)
     command(lambda argv, env: (seen.append(argv), check(argv, env))[1])

@@ -124,7 +124,7 @@ def test_budget(github: FakeGitHub, client: GitHubClient, clock: FakeClock) -> N
 
 
 @pytest.mark.parametrize(
-    ("fault", "expected", "mend"),
+    ("fault", "expected", "fix"),
     [
         (Fault(status=401, message="Bad credentials"), DeniedError, "the permission it lacks"),
         (Fault(status=403, message=NO_RIGHT), DeniedError, "the permission it lacks"),
@@ -156,13 +156,13 @@ def test_refusals(
     clock: FakeClock,
     fault: Fault,
     expected: type[Exception],
-    mend: str,
+    fix: str,
 ) -> None:
     """A refusal is told at once, with the right that is missing where GitHub names it."""
     github.fail("POST", "/comments$", Fault(**vars(fault)))
     with pytest.raises(expected) as caught:
         client.post(COMMENTS, {"body": "text"})
-    assert mend in caught.value.mend
+    assert fix in caught.value.fix
     assert caught.value.status == fault.status
     assert clock.slept == []
     assert client.request_count == 1

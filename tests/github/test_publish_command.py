@@ -213,7 +213,7 @@ def test_usage(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """What the caller can mend is exit code 2 and two lines; nothing is written."""
+    """What the caller can fix is exit code 2 and two lines; nothing is written."""
     for name, value in (make_environ(github, job) | environ).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(job)

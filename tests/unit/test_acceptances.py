@@ -167,7 +167,7 @@ def test_an_allowance_is_a_percentage_or_a_number(text: str, metric: Metric, all
 
 
 @pytest.mark.parametrize(
-    ("text", "metric", "mend"),
+    ("text", "metric", "fix"),
     [
         ("8", Metric.COMPILED_LATENCY, "Write percent with its sign: 8%."),
         ("-8%", Metric.COMPILED_LATENCY, "Write it as 8%."),
@@ -178,11 +178,11 @@ def test_an_allowance_is_a_percentage_or_a_number(text: str, metric: Metric, all
         ("8%", Metric.DRIFT, "Write a plain number: the unit is log2."),
     ],
 )
-def test_an_allowance_that_could_be_misread_is_refused(text: str, metric: Metric, mend: str) -> None:
+def test_an_allowance_that_could_be_misread_is_refused(text: str, metric: Metric, fix: str) -> None:
     """A bare 8 would allow 800 %."""
     with pytest.raises(UsageError) as caught:
         parse_allowance(text, metric)
-    assert mend == caught.value.mend
+    assert fix == caught.value.fix
 
 
 @given(text=st.text(max_size=8), metric=st.sampled_from(list(Metric)))
@@ -192,5 +192,5 @@ def test_no_text_raises_anything_but_a_usage_error(text: str, metric: Metric) ->
     try:
         allowance = parse_allowance(text, metric)
     except UsageError as error:
-        assert error.mend.startswith("Write ")  # noqa: PT017 -- both ways out are right
+        assert error.fix.startswith("Write ")  # noqa: PT017 -- both ways out are right
     assert 0 <= allowance < float("inf")

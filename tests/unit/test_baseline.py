@@ -148,7 +148,7 @@ def test_a_refresh_needs_every_case_well_measured() -> None:
         "not fit to be recorded: mlp/inference-float32-smoke-default (2 of 3 trials), "
         "vit/inference-float32-smoke-default (failed in compile)"
     )
-    assert "!mlp/inference-float32-smoke-default,!vit/inference-float32-smoke-default" in caught.value.mend
+    assert "!mlp/inference-float32-smoke-default,!vit/inference-float32-smoke-default" in caught.value.fix
 
 
 def test_a_refresh_with_three_trials_a_case_is_fit() -> None:

@@ -115,21 +115,21 @@ def test_another_schema_is_refused(tmp_path: Path, schema: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "mend"),
+    ("version", "fix"),
     [
         ("0.7.1", "Install compile-gate 0.7.1 or newer: that wrote the file."),
         ("$(rm)", "Install the newest compile-gate."),
         (None, "Install the newest compile-gate."),
     ],
 )
-def test_a_newer_file_names_the_version_to_install(tmp_path: Path, version: object, mend: str) -> None:
+def test_a_newer_file_names_the_version_to_install(tmp_path: Path, version: object, fix: str) -> None:
     """The version that wrote the file is in its provenance; nothing but a version is repeated."""
     content = make_content(schema="compile-gate/run/2", provenance={"gate_version": version}, novelty=1)
     error = load_error(tmp_path / "x.json", content)
     assert (
         error.problem == "is 'compile-gate/run/2', newer than this compile-gate reads ('compile-gate/run/1')"
     )
-    assert mend == error.mend
+    assert fix == error.fix
 
 
 def test_an_older_file_is_migrated_step_by_step() -> None:

@@ -126,7 +126,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "key", "mend"),
+    ("line", "key", "fix"),
     [
         ("treads: 2", "treads", "Did you mean 'threads'?"),
         ("threads: two", "threads", "Write an integer of at most 64 bits there."),
@@ -184,12 +184,10 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("trials: 5", "max_trials", "Raise max_trials, or lower trials."),
     ],
 )
-def test_a_wrong_key_or_value_is_refused_with_its_line(
-    tmp_path: Path, line: str, key: str, mend: str
-) -> None:
+def test_a_wrong_key_or_value_is_refused_with_its_line(tmp_path: Path, line: str, key: str, fix: str) -> None:
     """The line is that of the key in the file."""
     error = load_error(tmp_path, f"version: 1\n# a comment\n{line}\n")
-    assert (key, mend) == (error.key, error.mend)
+    assert (key, fix) == (error.key, error.fix)
     assert error.file == f"{tmp_path}/gate.yml:3"
 
 

@@ -93,4 +93,4 @@ def test_a_full_device_is_told_plainly() -> None:
         file.write("x")
     error = describe_write_error(Path("x"), caught.value)
     assert error.what == "x: cannot be written: the disk is full"
-    assert error.mend == "Free some space and run again."
+    assert error.fix == "Free some space and run again."

@@ -123,7 +123,7 @@ def test_an_error_names_the_whole_key_path() -> None:
     error = decode_error(Run, {"trials": run["trials"]})
     assert error.key == "trials[1].samples.compiled_latency[2]"
     assert error.problem == "expected a finite number, got '0.3'"
-    assert error.mend == "Write a finite number there."
+    assert error.fix == "Write a finite number there."
 
 
 FINITE = "expected a finite number, got "
@@ -161,7 +161,7 @@ def test_what_is_no_record_or_lacks_a_key_is_refused() -> None:
     """A record is a mapping with all keys that have no default."""
     assert decode_error(Trial, []).problem == "expected a mapping, got a list of 0"
     error = decode_error(Trial, {"index": 1})
-    assert (error.problem, error.mend) == ("the key 'case_id' is missing", "Add 'case_id' there.")
+    assert (error.problem, error.fix) == ("the key 'case_id' is missing", "Add 'case_id' there.")
 
 
 def test_a_sum_that_overflows_is_not_taken_for_infinity() -> None:
@@ -179,24 +179,24 @@ def test_an_integer_is_accepted_where_a_number_is_due() -> None:
 
 
 def test_an_unknown_key_names_the_nearest() -> None:
-    """A slip of the pen is mended in the message."""
+    """A slip of the pen is fixed in the message."""
     error = decode_error(Case, {"id": "a/b", "model": "a", "factroy": "x:y"})
     assert error.key == "factroy"
     assert error.problem == "unknown key"
-    assert error.mend == "Did you mean 'factory'?"
+    assert error.fix == "Did you mean 'factory'?"
 
 
 def test_an_unknown_key_that_is_like_none_lists_the_known_ones() -> None:
     """Without a likely candidate the known keys are listed."""
     error = decode_error(GraphBreak, {"reason": "a", "location": "b", "zzz": 1})
-    assert error.mend == "Known keys: location, reason."
+    assert error.fix == "Known keys: location, reason."
 
 
 def test_an_unknown_member_names_the_nearest() -> None:
     """The same holds for enumerations."""
     error = decode_error(Case, {"id": "a/b", "model": "a", "dtype": "flaot32"})
     assert error.problem == "expected one of float32, bfloat16, got 'flaot32'"
-    assert error.mend == "Did you mean 'float32'?"
+    assert error.fix == "Did you mean 'float32'?"
 
 
 def test_any_plain_value_has_a_depth_limit() -> None:

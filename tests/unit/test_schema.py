@@ -82,7 +82,7 @@ def test_outdated_files_are_named(tmp_path: Path) -> None:
 def test_the_check_fails_when_a_schema_is_outdated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As continuous integration runs it; writing mends it."""
+    """As continuous integration runs it; writing fixes it."""
     monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
     assert main(["--check"]) == 1
     assert "python -m gate.schema" in capsys.readouterr().err

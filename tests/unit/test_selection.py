@@ -60,7 +60,7 @@ def test_a_selection_names_cases(selection: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("selection", "what", "mend"),
+    ("selection", "what", "fix"),
     [
         ("", "the selection is empty", "Name cases, as in --select tag:smoke."),
         (" , ", "the selection is empty", "Name cases, as in --select tag:smoke."),
@@ -77,11 +77,11 @@ def test_a_selection_names_cases(selection: str, expected: list[str]) -> None:
         ),
     ],
 )
-def test_a_selection_of_nothing_is_refused(selection: str, what: str, mend: str) -> None:
+def test_a_selection_of_nothing_is_refused(selection: str, what: str, fix: str) -> None:
     """Every term must match, removing ones too: a slip must not measure more or less than was meant."""
     with pytest.raises(UsageError) as caught:
         select(selection)
-    assert (what, mend) == (caught.value.what, caught.value.mend)
+    assert (what, fix) == (caught.value.what, caught.value.fix)
 
 
 def select_or_nothing(terms: list[str]) -> set[str]:

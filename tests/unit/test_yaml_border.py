@@ -107,7 +107,7 @@ def test_lines_are_found_by_key_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "mend"),
+    ("text", "what", "fix"),
     [
         ("", "x.yml: is empty", "Begin the file with 'version: 1'."),
         ("models: []", "x.yml: the key 'version' is missing", "Begin the file with 'version: 1'."),
@@ -130,11 +130,11 @@ def test_lines_are_found_by_key_path() -> None:
         ),
     ],
 )
-def test_our_own_files_are_refused_with_the_line(text: str, what: str, mend: str) -> None:
-    """Two lines: the file with its line and key, then the mend."""
+def test_our_own_files_are_refused_with_the_line(text: str, what: str, fix: str) -> None:
+    """Two lines: the file with its line and key, then the fix."""
     with pytest.raises(FileError) as caught:
         decode_yaml(RegistryFile, text.encode(), "x.yml")
-    assert (what, mend) == (caught.value.what, caught.value.mend)
+    assert (what, fix) == (caught.value.what, caught.value.fix)
 
 
 SCRAPS = st.text("ab1: -[]{},&*!'\"#|>?\n\t\\%~", max_size=40)

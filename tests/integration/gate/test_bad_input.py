@@ -1,4 +1,4 @@
-"""What a user gets wrong: two lines with file, key and mend, the right exit code, nothing written.
+"""What a user gets wrong: two lines with file, key and fix, the right exit code, nothing written.
 
 Each test runs the real command in a fresh process. None of them gets as far as compiling a model.
 """
@@ -75,7 +75,7 @@ def list_files(directory: Path) -> list[str]:
     ],
 )
 def test_wrong_configuration(tmp_path: Path, config: str, words: list[str]) -> None:
-    """A wrong gate.yml is exit 2 and two lines that name file, key and mend; nothing is written."""
+    """A wrong gate.yml is exit 2 and two lines that name file, key and fix; nothing is written."""
     (tmp_path / "gate.yml").write_text(config)
     before = list_files(tmp_path)
     checked = run_gate(tmp_path, "check")

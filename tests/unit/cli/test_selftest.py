@@ -118,7 +118,7 @@ def test_time_that_is_up(run_selftest: RunSelftest, capsys: pytest.CaptureFixtur
 def test_case_that_cannot_be_measured(
     run_selftest: RunSelftest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A model that is broken without any fault is the user's to mend: exit 2, and no report."""
+    """A model that is broken without any fault is the user's to fix: exit 2, and no report."""
     code, _ = run_selftest(factory="actor:it_is_gone")
     assert code == ExitCode.USAGE
     assert "the factory does not exist" in capsys.readouterr().err

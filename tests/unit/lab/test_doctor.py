@@ -51,9 +51,9 @@ def find_check(state: MachineState, name: str) -> Check:
 
 @pytest.mark.parametrize("state", [WELL, WELL_GPU])
 def test_fit_machine(state: MachineState) -> None:
-    """On a machine that is well every check is ok, has a finding and needs no mend."""
+    """On a machine that is well every check is ok, has a finding and needs no fix."""
     checks = examine_machine(state)
-    assert {(Level.OK, "")} == {(check.level, check.mend) for check in checks}
+    assert {(Level.OK, "")} == {(check.level, check.fix) for check in checks}
     assert all(check.finding for check in checks)
     assert len(checks) == len({check.name for check in checks})
     assert is_fit(checks)
@@ -86,11 +86,11 @@ def test_fit_machine(state: MachineState) -> None:
     ],
 )
 def test_findings(name: str, level: Level, change: dict[str, object]) -> None:
-    """Each thing that can be wrong changes its own check only, to the right level, with a mend."""
+    """Each thing that can be wrong changes its own check only, to the right level, with a fix."""
     state = replace(WELL, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
     check = find_check(state, name)
     assert level == check.level
-    assert check.mend
+    assert check.fix
     others = [other for other in examine_machine(state) if other.name != name]
     assert {Level.OK} == {other.level for other in others}
     assert (level != Level.FAIL) == is_fit(examine_machine(state))
@@ -107,11 +107,11 @@ def test_findings(name: str, level: Level, change: dict[str, object]) -> None:
     ],
 )
 def test_findings_of_a_gpu(name: str, level: Level, change: dict[str, object]) -> None:
-    """Each thing that can be wrong with a GPU has its check, with a mend."""
+    """Each thing that can be wrong with a GPU has its check, with a fix."""
     gpu = replace(GPU, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
     check = find_check(replace(WELL_GPU, gpu=gpu), name)
     assert level == check.level
-    assert check.mend
+    assert check.fix
 
 
 def test_unknown_gpu() -> None:
@@ -121,12 +121,12 @@ def test_unknown_gpu() -> None:
 
 
 def test_words() -> None:
-    """Findings name what was found, mends what to do."""
+    """Findings name what was found, fixes what to do."""
     expected = Check(
         name="load",
         level=Level.WARN,
         finding="1.50 on 4 cores",
-        mend="Wait until other work has ended; times measured now are too noisy to judge.",
+        fix="Wait until other work has ended; times measured now are too noisy to judge.",
     )
     assert expected == find_check(replace(WELL, load=1.5), "load")
     dirty = find_check(replace(WELL, dirty=True), "git")

@@ -77,7 +77,7 @@ def test_torch_cannot_come_from_here(make_interpreter: MakeInterpreter, tmp_path
     with pytest.raises(UsageError, match="cannot import torch: ModuleNotFoundError") as caught:
         prepare_guest(str(python), "--head-python", tmp_path)
     assert caught.value.what.startswith(f"--head-python: {python}")
-    assert caught.value.mend.startswith(f"Install torch for {python}")
+    assert caught.value.fix.startswith(f"Install torch for {python}")
 
 
 def test_own_packages_win(make_interpreter: MakeInterpreter, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_this_interpreter_by_its_name(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("script", "words", "mend"),
+    ("script", "words", "fix"),
     [
         ("exit 1", "does not run", "Give the path of a Python interpreter."),
         ("echo hello", "does not run", "Give the path of a Python interpreter."),
@@ -129,15 +129,15 @@ def test_this_interpreter_by_its_name(tmp_path: Path, monkeypatch: pytest.Monkey
         ),
     ],
 )
-def test_unusable_interpreter(tmp_path: Path, script: str, words: str, mend: str) -> None:
-    """What is no Python, too old, or has too old packages is refused with what mends it."""
+def test_unusable_interpreter(tmp_path: Path, script: str, words: str, fix: str) -> None:
+    """What is no Python, too old, or has too old packages is refused with what fixes it."""
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
     python.chmod(0o755)
     with pytest.raises(UsageError) as caught:
         prepare_guest(str(python), "--base-python", tmp_path)
     assert f"--base-python: {python} {words}" == caught.value.what
-    assert caught.value.mend.startswith(mend)
+    assert caught.value.fix.startswith(fix)
 
 
 def test_missing_interpreter(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_suite_that_cannot_be_imported(
     monkeypatch.setattr(guest_module, "list_needed", tuple)
     with pytest.raises(UsageError, match=r"cannot import gate\.suite\.plugin") as caught:
         prepare_guest(str(make_interpreter(torch=TORCH)), "--base-python", tmp_path)
-    assert caught.value.mend.startswith("Install pytest and pytest-benchmark for ")
+    assert caught.value.fix.startswith("Install pytest and pytest-benchmark for ")
 
 
 def test_needed_packages_are_few() -> None:

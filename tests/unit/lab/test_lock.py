@@ -56,7 +56,7 @@ def test_held_lock_is_refused_and_names_the_holder(holder: subprocess.Popen[str]
     finally:
         release(holder)
     assert f"cpu is in use by another run of compile-gate (process {holder.pid})" == caught.value.what
-    assert "lock_timeout_s" in caught.value.mend
+    assert "lock_timeout_s" in caught.value.fix
     assert [LockAwaited(device="cpu", holder=f"(process {holder.pid})", limit_s=0.6)] == events
 
 

@@ -1,4 +1,4 @@
-"""Priming: the environment is learned, and what the machine lacks is told with its mend."""
+"""Priming: the environment is learned, and what the machine lacks is told with its fix."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.prime import find_mend, prime_bench
+from gate.lab.prime import find_fix, prime_bench
 from gate.lab.trials import Bench
 
 
@@ -26,7 +26,7 @@ def test_failure_is_the_machines_fault(bench: Bench, monkeypatch: pytest.MonkeyP
         prime_bench(bench)
     what = "torch.compile does not work here on cpu, at stage import: ModuleNotFoundError: "
     assert what + "No module named 'torch'" == caught.value.what
-    assert f"Install torch for {bench.arm.python}, or name an interpreter that has it." == caught.value.mend
+    assert f"Install torch for {bench.arm.python}, or name an interpreter that has it." == caught.value.fix
 
 
 def test_unknown_failure_leads_to_the_log(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_unknown_failure_leads_to_the_log(bench: Bench, monkeypatch: pytest.Monk
     with pytest.raises(MachineError, match="ended with SIGSEGV") as caught:
         prime_bench(bench)
     log = bench.settings.out / "logs" / "prime" / "0-prime.log"
-    assert f"Read {log}, then try `compile-gate doctor`." == caught.value.mend
+    assert f"Read {log}, then try `compile-gate doctor`." == caught.value.fix
     assert log.is_file()
 
 
@@ -44,7 +44,7 @@ def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("ACTING_PRIME", "hang")
     with pytest.raises(MachineError, match=r"no end after 0\.5 s in the prime process") as caught:
         prime_bench(replace(bench, settings=replace(bench.settings, trial_timeout_s=0.5)))
-    assert "trial_timeout_s" in caught.value.mend
+    assert "trial_timeout_s" in caught.value.fix
 
 
 @pytest.mark.parametrize(
@@ -60,5 +60,5 @@ def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_mends(said: str, words: str) -> None:
-    """What a primer says when something is missing leads to what mends it."""
-    assert words in find_mend(said)
+    """What a primer says when something is missing leads to what fixes it."""
+    assert words in find_fix(said)

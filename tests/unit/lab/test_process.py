@@ -150,7 +150,7 @@ def test_missing_program_is_the_machines_fault(command: Callable[..., Command]) 
     """An interpreter that does not exist is a MachineError that names it."""
     with pytest.raises(MachineError, match=r"^/no/python cannot be started") as caught:
         run_process(replace(command(""), argv=("/no/python",)))
-    assert caught.value.mend == "Check that the interpreter and the directory exist."
+    assert caught.value.fix == "Check that the interpreter and the directory exist."
 
 
 def test_log_that_cannot_be_written(command: Callable[..., Command], tmp_path: Path) -> None:

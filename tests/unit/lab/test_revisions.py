@@ -57,7 +57,7 @@ def test_unknown_ref(repository: Path, ref: str) -> None:
     """What names no commit is refused by name, and an option is no ref."""
     with pytest.raises(UsageError, match="there is no branch, tag or commit") as caught:
         resolve_ref(repository, ref)
-    assert caught.value.mend.startswith("Check its spelling")
+    assert caught.value.fix.startswith("Check its spelling")
 
 
 def test_shallow_clone_without_the_merge_base(repository: Path, git: Git) -> None:
@@ -67,17 +67,17 @@ def test_shallow_clone_without_the_merge_base(repository: Path, git: Git) -> Non
     place = clone(git, repository, "--depth=1", "--no-single-branch", "--branch=feature")
     with pytest.raises(UsageError, match="this shallow clone lacks the commit where HEAD left") as caught:
         resolve_base(place, "main")
-    assert caught.value.mend == "Run `git fetch --unshallow`, or give actions/checkout `fetch-depth: 0`."
+    assert caught.value.fix == "Run `git fetch --unshallow`, or give actions/checkout `fetch-depth: 0`."
     git(place, "fetch", "--quiet", "--unshallow")
     assert git(repository, "rev-parse", "main~1") == resolve_base(place, "main").commit
 
 
 def test_shallow_clone_without_the_ref(repository: Path, git: Git) -> None:
-    """A ref that a shallow clone does not have may be there in full ones: the mend says so."""
+    """A ref that a shallow clone does not have may be there in full ones: the fix says so."""
     place = clone(git, repository, "--depth=1", "--branch=feature")
     with pytest.raises(UsageError) as caught:
         resolve_ref(place, "main")
-    assert "git fetch --unshallow" in caught.value.mend
+    assert "git fetch --unshallow" in caught.value.fix
 
 
 def test_unrelated_histories(repository: Path, git: Git) -> None:
@@ -89,10 +89,10 @@ def test_unrelated_histories(repository: Path, git: Git) -> None:
 
 
 def test_outside_a_repository(tmp_path: Path) -> None:
-    """Without a repository the mend names what works without one."""
+    """Without a repository the fix names what works without one."""
     with pytest.raises(UsageError, match="is not in a git repository") as caught:
         resolve_ref(tmp_path, "main")
-    assert "as directories" in caught.value.mend
+    assert "as directories" in caught.value.fix
 
 
 def test_bare_repository(repository: Path, git: Git) -> None:
@@ -107,7 +107,7 @@ def test_no_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(repository))
     with pytest.raises(MachineError, match="git cannot be run") as caught:
         resolve_ref(repository, "main")
-    assert caught.value.mend.startswith("Install git")
+    assert caught.value.fix.startswith("Install git")
 
 
 def test_repository_of_somebody_else(
@@ -122,7 +122,7 @@ def test_repository_of_somebody_else(
     monkeypatch.setenv("PATH", str(git.parent))
     with pytest.raises(UsageError) as caught:
         find_top(repository)
-    assert caught.value.mend == f"Run `git config --global --add safe.directory {repository}`."
+    assert caught.value.fix == f"Run `git config --global --add safe.directory {repository}`."
 
 
 def test_default_base_is_what_the_remote_calls_its_branch(repository: Path, git: Git) -> None:
@@ -139,7 +139,7 @@ def test_default_base_that_cannot_be_told(repository: Path, git: Git) -> None:
     git(repository, "branch", "--quiet", "--move", "main", "trunk")
     with pytest.raises(UsageError, match="cannot be told") as caught:
         resolve_default_base(repository)
-    assert caught.value.mend == "Name BASE: compile-gate ab BASE."
+    assert caught.value.fix == "Name BASE: compile-gate ab BASE."
 
 
 def test_default_base_on_the_default_branch(repository: Path, git: Git) -> None:

@@ -149,4 +149,4 @@ def test_no_place_at_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scratch_module, "_USUAL_PLACES", ())
     with pytest.raises(MachineError, match="with blank") as caught:
         find_scratch_place()
-    assert caught.value.mend.startswith("Set TMPDIR")
+    assert caught.value.fix.startswith("Set TMPDIR")

@@ -31,10 +31,10 @@ def make_case(**changes: Any) -> Case:  # noqa: ANN401 - the fields of a Case
 
 
 def test_missing_function_is_named(factories: ModuleType) -> None:
-    """The error names the factory and where to mend it."""
+    """The error names the factory and where to fix it."""
     with pytest.raises(UsageError, match="'made_up_models:build' does not exist") as caught:
         load_factory("made_up_models:build")
-    assert caught.value.mend == f"Name a function of {factories.__file__}."
+    assert caught.value.fix == f"Name a function of {factories.__file__}."
 
 
 @pytest.mark.parametrize(

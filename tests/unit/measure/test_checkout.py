@@ -103,7 +103,7 @@ def test_packages_within_the_checkout_stay(look: Look, site: Path) -> None:
 
 
 def test_installed_copy_is_refused(look: Look, site: Path) -> None:
-    """An installed copy is not measured in place of the checkout; the mend is named."""
+    """An installed copy is not measured in place of the checkout; the fix is named."""
     (site / "shop.py").write_text("SIDE = 'installed'\n", encoding="utf-8")
     done = look("base", "flat")
     assert done.returncode == 1

@@ -82,7 +82,7 @@ def test_warning_is_told_once() -> None:
     [
         pytest.param(ValueError("x\ny"), "ValueError: x", id="first line"),
         pytest.param(KeyError(), "KeyError", id="nothing said"),
-        pytest.param(UsageError("what", "mend"), "what", id="our own"),
+        pytest.param(UsageError("what", "fix"), "what", id="our own"),
     ],
 )
 def test_errors_are_described_in_one_line(error: Exception, expected: str) -> None:

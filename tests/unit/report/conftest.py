@@ -198,7 +198,7 @@ def make_regression() -> Verdict:
         healthy(LSTM),
     )
     accept = (
-        f"Mend it, or take responsibility: compile-gate baseline accept '{BERT}' compiled_latency"
+        f"Fix it, or take responsibility: compile-gate baseline accept '{BERT}' compiled_latency"
         " --allow 38% --reason '...' --expires 2026-04-19"
     )
     return replace(

@@ -89,10 +89,10 @@ def test_no_baselines_says_what_to_do() -> None:
 
 
 def test_doctor_shows_the_worst_first() -> None:
-    """A failed check leads, with its mend below it, and the last line is the answer."""
+    """A failed check leads, with its fix below it, and the last line is the answer."""
     checks = (
         Check(name="git", level=Level.OK, finding="git 2.43"),
-        Check(name="load", level=Level.FAIL, finding="2.10 on 2 cores", mend="Wait."),
+        Check(name="load", level=Level.FAIL, finding="2.10 on 2 cores", fix="Wait."),
     )
 
     expected = "FAIL  load  2.10 on 2 cores\n            Wait.\nOK    git   git 2.43\n\n"

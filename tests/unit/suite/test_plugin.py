@@ -101,7 +101,7 @@ def test_selection_of_own_tests_only_says_so(project: pytest.Pytester) -> None:
 
 
 def test_broken_configuration_is_a_usage_error(project: pytest.Pytester) -> None:
-    """A wrong key in gate.yml stops the session with the file and the mend."""
+    """A wrong key in gate.yml stops the session with the file and the fix."""
     project.path.joinpath("gate.yml").write_text("version: 1\nthreds: 2\n")
     collected = collect(project)
     assert collected.ret == pytest.ExitCode.USAGE_ERROR
