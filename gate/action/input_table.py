@@ -65,7 +65,7 @@ def _join(choices: tuple[str, ...]) -> str:
     return ", ".join(choices[:-1]) + " or " + choices[-1]
 
 
-_FAIL_ON = ("inconclusive", "regression", "never")
+_FAIL_ON = ("new", "inconclusive", "regression", "never")
 _COMMENT = ("always", "on-change", "on-failure", "never")
 _CHECK = frozenset((ActionMode.CHECK,))
 _PLAN = frozenset((ActionMode.PLAN,))

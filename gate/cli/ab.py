@@ -8,24 +8,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.arm_cases import load_head_cases
-from gate.cli.output import print_verdict, save_reports
+from gate.cli.output import code_verdict, print_verdict, save_reports
 from gate.cli.place import place_lab
 from gate.cli.setup import Request, load_policy, load_request
 from gate.cli.side_by_side import RUN_FILE, Limit, add_base, note_sources, settle_pairs
 from gate.codec import load_run, save_run
 from gate.config import Config
-from gate.decide import FailOn, compute_exit_code, decide_side_by_side
+from gate.decide import decide_side_by_side
 from gate.errors import ExitCode
 from gate.lab.arms import ArmOptions, ArmSources, open_arms
 from gate.lab.resume import carry_over
 from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab
 from gate.lab.side_by_side import Duel, is_paired, open_duel
-from gate.records import Outcome, Policy, Run, Verdict
+from gate.records import Policy, Run, Verdict
 from gate.report.progress import show_progress
 
 # Which factor of a two-by-two run a directory below ``out`` is about.
 STACK, CODE = "stack", "code"
-_STRENGTH = tuple(Outcome)  # strongest first
+_STRENGTH = (
+    *(ExitCode.INCOMPLETE, ExitCode.REGRESSION, ExitCode.INCONCLUSIVE),
+    *(ExitCode.NOTHING_COMPARED, ExitCode.PASS),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,16 +44,15 @@ def run_ab(options: Namespace) -> ExitCode:
     """Measure two arms in pairs and judge head against base; nothing stored is needed."""
     request = load_request(options)
     policy = load_policy(request.config)
-    verdicts = []
+    codes = []
     for factor in list_factors(options, request.config):
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
         verdict = _compare_arms(options, request, policy, factor)
         save_reports(verdict, factor.out)
-        print_verdict(verdict, compute_exit_code(verdict.outcome, FailOn(options.fail_on)), options)
-        verdicts.append(verdict)
-    strongest = min((verdict.outcome for verdict in verdicts), key=_STRENGTH.index)
-    return compute_exit_code(strongest, FailOn(options.fail_on))
+        codes.append(code_verdict(verdict, options))
+        print_verdict(verdict, codes[-1], options)
+    return min(codes, key=_STRENGTH.index)
 
 
 _FACTORS = {

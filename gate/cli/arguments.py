@@ -57,7 +57,8 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         choices=FAIL_ON,
         default="inconclusive",
-        help="weakest outcome that fails; `regression` exits 0 on INCONCLUSIVE and says so",
+        help="lowest outcome with a non-zero exit (default: inconclusive); `new` fails a PASS too in which"
+        " something has no baseline (exit 3), `regression` lets INCONCLUSIVE pass and says so",
     )
 
 

@@ -7,15 +7,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from gate.baseline import load_baselines
-from gate.cli.output import print_verdict, save_reports
+from gate.cli.output import code_verdict, print_verdict, save_reports
 from gate.cli.place import place_lab
 from gate.cli.setup import Request, load_policy, load_request
 from gate.cli.side_by_side import RUN_FILE, Limit, add_base, note_sources, settle_pairs
 from gate.codec import load_run, save_run
 from gate.config import Config
 from gate.decide import (
-    FailOn,
-    compute_exit_code,
     conclude_verdict,
     confirm_screening,
     decide_verdict,
@@ -61,7 +59,7 @@ def run_check(options: Namespace) -> ExitCode:
             run = add_base(duel, run, sources, config)
             verdict = _confirm(duel, _measure(lab, run, config, resume=options.resume), terms)
     save_reports(verdict, config.out)
-    code = compute_exit_code(verdict.outcome, FailOn(options.fail_on))
+    code = code_verdict(verdict, options)
     print_verdict(verdict, code, options)
     return code
 

@@ -6,10 +6,10 @@ from argparse import Namespace
 from pathlib import Path
 
 from gate.baseline import load_baselines, make_baselines
-from gate.cli.output import print_report, print_verdict
+from gate.cli.output import code_verdict, print_report, print_verdict
 from gate.cli.setup import load_configured, load_policy
 from gate.codec import load_run, load_verdict, save_run, save_verdict
-from gate.decide import FailOn, compute_exit_code, decide_verdict
+from gate.decide import decide_verdict
 from gate.errors import ExitCode, UsageError
 from gate.plan import merge_runs
 from gate.records import Baseline
@@ -23,7 +23,7 @@ def run_compare(options: Namespace) -> ExitCode:
     baselines = _load_left(Path(options.baseline))
     verdict = decide_verdict(load_run(Path(options.candidate)), baselines, policy)
     save_verdict(verdict, Path(options.out))
-    code = compute_exit_code(verdict.outcome, FailOn(options.fail_on))
+    code = code_verdict(verdict, options)
     if options.format == "text":
         print_verdict(verdict, code, options)
         return code

@@ -6,7 +6,7 @@ import argparse
 import re
 
 COMMENTS = ("always", "on-change", "on-failure", "never")
-FAIL_ON = ("inconclusive", "regression", "never")
+FAIL_ON = ("new", "inconclusive", "regression", "never")
 
 
 def add_authorize(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from gate.codec import save_verdict, write_atomic
+from gate.decide import FailOn, compute_exit_code, measure_coverage
 from gate.errors import ExitCode
 from gate.records import Verdict
 from gate.report import render
@@ -20,6 +21,11 @@ def save_reports(verdict: Verdict, out: Path) -> None:
     save_verdict(verdict, out / VERDICT_FILE)
     for name, report_format in REPORT_FILES.items():
         write_atomic(out / name, render(verdict, report_format))
+
+
+def code_verdict(verdict: Verdict, options: Namespace) -> ExitCode:
+    """The exit code of a verdict under ``--fail-on``."""
+    return compute_exit_code(verdict.outcome, FailOn(options.fail_on), measure_coverage(verdict.comparisons))
 
 
 def print_verdict(verdict: Verdict, code: ExitCode, options: Namespace) -> None:

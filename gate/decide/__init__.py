@@ -6,6 +6,7 @@ The procedure, its formulas and its constants are told in ``docs/decision.md``.
 from __future__ import annotations
 
 from gate.decide.constants import LOOKS
+from gate.decide.coverage import Coverage, measure_coverage
 from gate.decide.estimate import estimate_metric
 from gate.decide.outcome import FailOn, compute_exit_code, list_undecided
 from gate.decide.pairs import Pair, Paired, collect_paired, list_pairs
@@ -16,6 +17,7 @@ from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, scr
 
 __all__ = [
     "LOOKS",
+    "Coverage",
     "FailOn",
     "Pair",
     "Paired",
@@ -36,5 +38,6 @@ __all__ = [
     "list_suspects",
     "list_undecided",
     "list_unsettled",
+    "measure_coverage",
     "screen_run",
 ]

@@ -9,9 +9,9 @@ from datetime import date, timedelta
 from gate.again import write_ab, write_check
 from gate.decide.accept import list_expired
 from gate.decide.constants import ACCEPTANCE_DAYS, OLD_BASELINE_DAYS
+from gate.decide.coverage import measure_coverage
 from gate.decide.drift import get_limit
 from gate.decide.machine import is_machine_steady
-from gate.decide.outcome import is_judged
 from gate.decide.wording import format_change
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
@@ -43,7 +43,7 @@ def write_headline(outcome: Outcome, comparisons: Sequence[Comparison], cases: S
     """One sentence: what came out, in numbers, and the worst of it."""
     deciding = [one for one in comparisons if one.decides]
     counts = Counter(one.status for one in deciding)
-    judged = sum(is_judged(one) for one in deciding)
+    coverage = measure_coverage(deciding)
     regressed = [one for one in deciding if one.status is Status.REGRESSED]
     if outcome is Outcome.INCOMPLETE:
         broken = {one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}}
@@ -53,12 +53,17 @@ def write_headline(outcome: Outcome, comparisons: Sequence[Comparison], cases: S
         return f"{_name_regressions(regressed)}."
     if outcome is Outcome.INCONCLUSIVE:
         undecided = counts[Status.INCONCLUSIVE]
-        return f"Nothing surely regressed, but {undecided} of {judged} comparisons could not be settled."
+        of = f"{undecided} of {count_noun(coverage.judged, 'comparison')}"
+        return f"Nothing surely regressed, but {of} could not be settled."
     if outcome is Outcome.NOTHING_COMPARED:
         return f"{count_noun(len(cases), 'case')} measured, nothing judged: no baseline applies."
     improved = counts[Status.IMPROVED]
     also = f", {improved} improved" if improved else ""
-    return f"Nothing regressed: {judged} comparisons of {count_noun(len(cases), 'case')} judged{also}."
+    many = count_noun(coverage.comparisons, "comparison")
+    if coverage.is_whole:
+        return f"Nothing regressed: {many} of {count_noun(coverage.cases, 'case')} judged{also}."
+    part = f"{coverage.judged} of {many}, in {coverage.judged_cases} of {count_noun(coverage.cases, 'case')}"
+    return f"Nothing regressed in what was judged: {part}{also}."
 
 
 def list_next_steps(

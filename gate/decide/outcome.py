@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
+from gate.decide.coverage import Coverage, is_judged
 from gate.decide.machine import is_machine_steady
 from gate.errors import ExitCode
 from gate.metrics import SPECS, Family
@@ -12,8 +13,9 @@ from gate.records import Comparison, Outcome, Reason, Status, Verdict
 
 
 class FailOn(StrEnum):
-    """The weakest outcome that a caller wants to fail on."""
+    """The weakest outcome that a caller wants to fail on, the strictest first."""
 
+    NEW = "new"  # as INCONCLUSIVE, and a PASS that left something unjudged exits as NOTHING_COMPARED
     INCONCLUSIVE = "inconclusive"  # the codes as they are
     REGRESSION = "regression"  # INCONCLUSIVE exits 0
     NEVER = "never"  # every outcome exits 0: errors of usage and machine still do not
@@ -27,9 +29,6 @@ _CODES: Mapping[Outcome, ExitCode] = {
     Outcome.PASS: ExitCode.PASS,
 }
 _INCOMPLETE = frozenset({Status.FAILED, Status.MISSING})
-_JUDGED = frozenset(
-    {Status.REGRESSED, Status.IMPROVED, Status.UNCHANGED, Status.INCONCLUSIVE, Status.ACCEPTED}
-)
 # What more trials of the candidate can change: not a baseline with too few, not a counter or a
 # peak that differs between trials, whose range only grows.
 _SETTLED_BY_TRIALS = frozenset(
@@ -53,22 +52,19 @@ def decide_outcome(comparisons: Sequence[Comparison]) -> Outcome:
     return Outcome.PASS if judged else Outcome.NOTHING_COMPARED
 
 
-def compute_exit_code(outcome: Outcome, fail_on: FailOn = FailOn.INCONCLUSIVE) -> ExitCode:
-    """The exit code of an outcome; a laxer ``fail_on`` turns some into 0, and the caller says so."""
+def compute_exit_code(outcome: Outcome, fail_on: FailOn, coverage: Coverage) -> ExitCode:
+    """The exit code of an outcome; a laxer ``fail_on`` turns some into 0, and the caller says so.
+
+    The strictest turns a PASS that is not about the whole plan into the code of NOTHING_COMPARED:
+    either way what to do is to record baselines.
+    """
     if fail_on is FailOn.NEVER:
         return ExitCode.PASS
     if fail_on is FailOn.REGRESSION and outcome is Outcome.INCONCLUSIVE:
         return ExitCode.PASS
+    if fail_on is FailOn.NEW and outcome is Outcome.PASS and not coverage.is_whole:
+        return ExitCode.NOTHING_COMPARED
     return _CODES[outcome]
-
-
-def is_judged(comparison: Comparison) -> bool:
-    """Whether a deciding comparison was held against a baseline, or a limit that it is beyond.
-
-    A limit that somebody accepted compares nothing.
-    """
-    is_waived = comparison.status is Status.ACCEPTED and comparison.baseline is None
-    return comparison.decides and comparison.status in _JUDGED and not is_waived
 
 
 def list_undecided(verdict: Verdict) -> tuple[str, ...]:

@@ -13,11 +13,12 @@ from gate.decide.accept import apply_acceptances
 from gate.decide.advice import list_next_steps, list_notes, note_difference, note_machine, write_headline
 from gate.decide.attribute import explain_case
 from gate.decide.compare import compare_case
+from gate.decide.coverage import is_judged
 from gate.decide.disturbed import doubt_disturbed, note_disturbed, set_aside_disturbed
 from gate.decide.evidence import Evidence, gather_evidence, match_metric
 from gate.decide.finding import Question
 from gate.decide.machine import Shifts, make_machine_shift
-from gate.decide.outcome import decide_outcome, is_judged
+from gate.decide.outcome import decide_outcome
 from gate.decide.quarantine import apply_quarantine, note_quarantine
 from gate.decide.rules import Rules, list_questions, make_rules
 from gate.decide.side_advice import note_acquitted, note_pairs, note_vanished

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from gate.decide.coverage import Coverage
 from gate.github.artifact import Refusal
 from gate.github.events import WorkflowRun
 from gate.records import Outcome, Status, Verdict
@@ -40,7 +41,8 @@ class Marker:
 class Finding:
     """What came of a run: a trusted verdict, or why there is none.
 
-    ``counts`` and ``case_count`` are of all comparisons and cases, also of those that are not shown.
+    ``counts``, ``case_count`` and ``coverage`` are of all comparisons and cases, also of those that are
+    not shown.
     ``preface`` is a paragraph of Markdown that stands ahead of the report.
     """
 
@@ -48,6 +50,7 @@ class Finding:
     verdict: Verdict | None = None
     counts: tuple[tuple[Status, int], ...] = ()
     case_count: int = 0
+    coverage: Coverage = field(default_factory=Coverage)
     refusal: Refusal | None = None
     preface: str = ""
 

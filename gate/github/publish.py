@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gate.decide.coverage import measure_coverage
 from gate.decide.outcome import FailOn, compute_exit_code
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
@@ -157,6 +158,7 @@ def make_finding(verdict: Verdict, base: Base, run: WorkflowRun, remark: str = "
         verdict=make_trusted_verdict(verdict, base, run, remark),
         counts=count_statuses(verdict),
         case_count=len(verdict.cases),
+        coverage=measure_coverage(verdict.comparisons),
     )
 
 
@@ -180,17 +182,17 @@ def is_wanted(finding: Finding, when: CommentWhen, fail_on: FailOn) -> bool:
     if when is CommentWhen.ON_CHANGE:
         return finding.outcome is not Outcome.PASS
     if when is CommentWhen.ON_FAILURE:
-        return compute_exit_code(finding.outcome, fail_on) is not ExitCode.PASS
+        return _is_failing(finding, fail_on)
     return when is CommentWhen.ALWAYS
+
+
+def _is_failing(finding: Finding, fail_on: FailOn) -> bool:
+    return compute_exit_code(finding.outcome, fail_on, finding.coverage) is not ExitCode.PASS
 
 
 def _make_status(finding: Finding, settings: Settings) -> CommitStatus:
     description = describe_outcome(finding)
-    state = (
-        State.SUCCESS
-        if compute_exit_code(finding.outcome, settings.fail_on) is ExitCode.PASS
-        else State.FAILURE
-    )
+    state = State.FAILURE if _is_failing(finding, settings.fail_on) else State.SUCCESS
     if finding.verdict is None:
         state = State.ERROR
     elif state is State.SUCCESS and finding.run.conclusion not in {"success", ""}:
@@ -232,7 +234,7 @@ def render_summary(finding: Finding, notes: list[str], troubles: list[str]) -> s
 
 def list_annotations(finding: Finding, fail_on: FailOn, troubles: list[str]) -> list[str]:
     """The headline, what regressed, and the troubles: as many of each type as GitHub shows."""
-    failed = compute_exit_code(finding.outcome, fail_on) is not ExitCode.PASS
+    failed = _is_failing(finding, fail_on)
     level = "error" if failed else "notice" if finding.outcome is Outcome.PASS else "warning"
     lines = [render_annotation(level, describe_outcome(finding))]
     comparisons = finding.verdict.comparisons if finding.verdict else ()

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gate.decide.advice import list_next_steps, list_notes, note_machine, write_headline
+from gate.decide.coverage import is_judged
 from gate.decide.finding import Finding
-from gate.decide.outcome import decide_outcome, is_judged
+from gate.decide.outcome import decide_outcome
 from gate.decide.wording import describe_finding
 from gate.fingerprint import compute_environment_id
 from gate.github.events import WorkflowRun

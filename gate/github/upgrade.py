@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gate.decide.coverage import measure_coverage
 from gate.decide.outcome import FailOn
 from gate.decide.side_advice import list_pair_notes
 from gate.errors import UsageError
@@ -113,6 +114,7 @@ def make_upgrade_finding(verdict: Verdict, base: Base, run: WorkflowRun) -> Find
         verdict=trusted,
         counts=count_statuses(verdict),
         case_count=len(verdict.cases),
+        coverage=measure_coverage(verdict.comparisons),
         preface=render_upgrade(trusted, escape_code, find_stacks(verdict)),
     )
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from gate.errors import ExitCode
 from gate.records import Outcome
 
+_PARTIAL = "PASS in what was judged, but not everything has a baseline: --fail-on new"
 _HIDDEN: Mapping[Outcome, str] = {
     Outcome.INCOMPLETE: "At least one planned case crashed, hung or is missing: nothing is known about it.",
-    Outcome.REGRESSION: "At least one confirmed regression is listed above.",
+    Outcome.REGRESSION: "At least one metric that decides got worse.",
     Outcome.INCONCLUSIVE: (
         "A change looks suspicious and was not settled: this is neither a pass nor a regression.\n"
         "Measure more (`--trials`), or let it fail with `--fail-on inconclusive`."
@@ -21,7 +22,7 @@ _HIDDEN: Mapping[Outcome, str] = {
 def render_exit_notice(outcome: Outcome, exit_code: ExitCode) -> str:
     """Return what to print last: "" after a plain pass, loud lines where exit 0 hides the outcome."""
     if exit_code is not ExitCode.PASS:
-        return f"exit {int(exit_code)} ({outcome.value})"
+        return f"exit {int(exit_code)} ({_PARTIAL if outcome is Outcome.PASS else outcome.value})"
     if outcome not in _HIDDEN:
         return ""
     lines = (f"{outcome.value}, BUT EXIT 0: --fail-on lets it pass.", *_HIDDEN[outcome].split("\n"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.decide import FailOn, compute_exit_code, constants
+from gate.decide import Coverage, FailOn, compute_exit_code, constants
 from gate.decide.student import compute_t_quantile
 from gate.lab import fitness
 from gate.metrics import SPECS
@@ -89,10 +89,14 @@ def test_every_reason_is_told(reason: Reason) -> None:
 
 
 def test_exit_codes_are_those_of_the_code() -> None:
-    """Codes of each outcome, as they are and under a laxer --fail-on."""
-    stated = {row[0]: [int(code) for code in row[2:]] for row in read_table(DECISION, "outcome")}
-    ways = (FailOn.INCONCLUSIVE, FailOn.REGRESSION, FailOn.NEVER)
-    coded = {str(outcome): [int(compute_exit_code(outcome, way)) for way in ways] for outcome in Outcome}
+    """Codes of each outcome, as they are and under another --fail-on."""
+    stated = {row[0]: row[2:] for row in read_table(DECISION, "outcome")}
+    ways = (FailOn.INCONCLUSIVE, FailOn.NEW, FailOn.REGRESSION, FailOn.NEVER)
+    coverages = (Coverage(comparisons=2, judged=2), Coverage(comparisons=2, judged=1))
+    coded = {}
+    for outcome in Outcome:
+        codes = [[int(compute_exit_code(outcome, way, one)) for one in coverages] for way in ways]
+        coded[str(outcome)] = [", or ".join(map(str, dict.fromkeys(pair))) for pair in codes]
     assert stated == coded
 
 

@@ -8,8 +8,11 @@ import sys
 
 import pytest
 
+from gate.action.input_table import INPUTS
 from gate.cli import main
+from gate.cli.github_arguments import FAIL_ON
 from gate.cli.parser import COMMANDS, make_parser
+from gate.decide import FailOn
 
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
@@ -39,6 +42,14 @@ def test_wrong_call_is_two_lines_and_exit_2(arguments: list[str], capsys: pytest
         main(arguments)
     assert stopped.value.code == 2
     assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+def test_fail_on_takes_what_the_decision_knows() -> None:
+    """The command, the publishing commands and the action offer the same choices."""
+    choices = tuple(FailOn)
+    offered = next(one for one in INPUTS if one.name == "fail-on")
+    assert choices == FAIL_ON
+    assert "|".join(choices) == offered.pattern
 
 
 def test_importing_the_command_line_leaves_torch_and_pytest_out() -> None:

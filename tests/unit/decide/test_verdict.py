@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide import FailOn, compute_exit_code, list_undecided
+from gate.decide import Coverage, FailOn, compute_exit_code, list_undecided, measure_coverage
 from gate.errors import ExitCode
 from gate.records import (
     Acceptance,
@@ -178,6 +178,7 @@ def test_controls_never_fail(situation: Make, judge: Judge, find: Find) -> None:
     assert not find(verdict, EAGER).decides
 
 
+@pytest.mark.parametrize("is_whole", [True, False])
 @pytest.mark.parametrize(
     ("outcome", "inconclusive", "regression"),
     [
@@ -188,11 +189,37 @@ def test_controls_never_fail(situation: Make, judge: Judge, find: Find) -> None:
         (Outcome.INCOMPLETE, 12, 12),
     ],
 )
-def test_exit_codes(outcome: Outcome, inconclusive: int, regression: int) -> None:
-    """The documented codes; --fail-on regression forgives INCONCLUSIVE only, never forgives all."""
-    assert compute_exit_code(outcome, FailOn.INCONCLUSIVE) == inconclusive
-    assert compute_exit_code(outcome, FailOn.REGRESSION) == regression
-    assert compute_exit_code(outcome, FailOn.NEVER) == ExitCode.PASS
+def test_exit_codes(outcome: Outcome, inconclusive: int, regression: int, is_whole: bool) -> None:
+    """The documented codes; --fail-on regression forgives INCONCLUSIVE only, never forgives all.
+
+    --fail-on new forgives nothing, and not a PASS in which something had no baseline.
+    """
+    coverage = Coverage(comparisons=2, judged=2 if is_whole else 1)
+    new = 3 if outcome is Outcome.PASS and not is_whole else inconclusive
+    assert compute_exit_code(outcome, FailOn.NEW, coverage) == new
+    assert compute_exit_code(outcome, FailOn.INCONCLUSIVE, coverage) == inconclusive
+    assert compute_exit_code(outcome, FailOn.REGRESSION, coverage) == regression
+    assert compute_exit_code(outcome, FailOn.NEVER, coverage) == ExitCode.PASS
+
+
+def test_a_pass_over_part_of_the_plan_says_which_part(situation: Make, judge: Judge) -> None:
+    """One case of three has a baseline, of one of its two metrics: 1 of 4 comparisons, in 1 of 3 cases."""
+    verdict = judge(
+        situation(case_id="a/x", before=SAME, after={**SAME, Metric.RECOMPILES: (3.0,)}),
+        situation(case_id="b/x", after=SAME),
+        situation(case_id="c/x", after=SAME),
+    )
+    assert verdict.outcome is Outcome.PASS
+    assert measure_coverage(verdict.comparisons) == Coverage(comparisons=4, judged=1, cases=3, judged_cases=1)
+    told = "Nothing regressed in what was judged: 1 of 4 comparisons, in 1 of 3 cases."
+    assert verdict.headline == told
+
+
+def test_what_does_not_decide_counts_neither_way(situation: Make, judge: Judge) -> None:
+    """An eager latency without a baseline leaves a PASS whole."""
+    verdict = judge(situation(before=SAME, after={**SAME, EAGER: FIVE}))
+    assert measure_coverage(verdict.comparisons) == Coverage(comparisons=1, judged=1, cases=1, judged_cases=1)
+    assert verdict.headline == "Nothing regressed: 1 comparison of 1 case judged."
 
 
 def test_undecided_cases_are_those_that_trials_can_settle(situation: Make, judge: Judge) -> None:

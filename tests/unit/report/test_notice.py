@@ -19,6 +19,12 @@ def test_a_failure_says_its_code() -> None:
     assert render_exit_notice(Outcome.REGRESSION, ExitCode.REGRESSION) == "exit 10 (REGRESSION)"
 
 
+def test_a_pass_that_fails_says_why() -> None:
+    """Exit 3 of a PASS is what --fail-on new makes of it."""
+    notice = render_exit_notice(Outcome.PASS, ExitCode.NOTHING_COMPARED)
+    assert notice == "exit 3 (PASS in what was judged, but not everything has a baseline: --fail-on new)"
+
+
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one is not Outcome.PASS])
 def test_a_hidden_outcome_is_loud(outcome: Outcome) -> None:
     """Every line of exit 0 on anything but a pass begins with two exclamation marks."""
