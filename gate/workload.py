@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gate.errors import UsageError
+
 if TYPE_CHECKING:
     import torch
 
@@ -20,6 +22,9 @@ class Workload:
     ``loss`` maps the forward output to a scalar tensor and makes a training step possible.
     ``optimizer`` gets the parameters and returns a ``torch.optim.Optimizer``; without it a training
     step ends after the backward pass.
+
+    Raises:
+        UsageError: A part is not what it must be; told where the workload is made, not where it is run.
     """
 
     forward: Callable[..., Any]  # torch.nn.Module or function
@@ -27,3 +32,30 @@ class Workload:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     loss: Callable[[Any], torch.Tensor] | None = None
     optimizer: Callable[[Any], torch.optim.Optimizer] | None = None
+
+    def __post_init__(self) -> None:
+        """Check what each part is."""
+        _check_callable("forward", self.forward, "a torch.nn.Module or a function")
+        if not isinstance(self.inputs, tuple):
+            fix = "Write a tuple of the arguments of forward: inputs=(x,) for a single one."
+            raise UsageError(f"gate.Workload: inputs is {_name_type(self.inputs)}, not a tuple", fix)
+        if not isinstance(self.kwargs, Mapping) or not all(isinstance(name, str) for name in self.kwargs):
+            told = f"gate.Workload: kwargs is {_name_type(self.kwargs)}, not a mapping of names"
+            raise UsageError(told, "Write the keyword arguments of forward: kwargs={'mask': mask}.")
+        if self.loss is not None:
+            _check_callable("loss", self.loss, "a function of forward's output that returns a scalar tensor")
+        if self.optimizer is not None:
+            what = (
+                "a function of the parameters that returns an optimizer: lambda p: torch.optim.SGD(p, lr=0.1)"
+            )
+            _check_callable("optimizer", self.optimizer, what)
+
+
+def _check_callable(name: str, value: object, what: str) -> None:
+    if not callable(value):
+        told = f"gate.Workload: {name} is {_name_type(value)}, not callable"
+        raise UsageError(told, f"Give {what}.")
+
+
+def _name_type(value: object) -> str:
+    return type(value).__name__

@@ -120,10 +120,6 @@ def check_workload(workload: object, case: Case) -> None:
     fix = "Return gate.Workload(forward=..., inputs=(...,)) from it; see docs/adding-a-model.md."
     if not isinstance(workload, Workload):
         raise UsageError(f"{source} returned {type(workload).__name__}, not a gate.Workload", fix)
-    if not callable(workload.forward):
-        raise UsageError(f"{source}: forward is {type(workload.forward).__name__}, not callable", fix)
-    if not isinstance(workload.inputs, tuple):
-        raise UsageError(f"{source}: inputs is {type(workload.inputs).__name__}, not a tuple", fix)
     if case.task == Task.TRAINING and workload.loss is None:
         raise UsageError(f"{source}: a training case needs a loss", "Add loss=... to the Workload.")
 

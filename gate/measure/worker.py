@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -59,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def make_arguments(request: WorkerRequest, case: Case, path: str) -> list[str]:
     """Make pytest's arguments for a case."""
-    own = ["--gate-request", path, *_ALWAYS]
+    # pytest-benchmark makes its store even where nothing is saved: not in the project's directory.
+    own = ["--gate-request", path, *_ALWAYS, "--benchmark-storage", f"file://{tempfile.gettempdir()}"]
     if request.benchmark_json:
         own += ["--benchmark-json", request.benchmark_json]
     if case.factory:

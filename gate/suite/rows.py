@@ -10,6 +10,7 @@ from pytest_benchmark.stats import Metadata, Stats
 
 from gate.measure.rounds import Rounds
 from gate.measure.schedule import Side
+from gate.records import Case
 
 
 class BlockTimer:
@@ -46,13 +47,14 @@ class BlockTimer:
             self._rows.remove(self._benchmark.stats)
 
     def split_row(self, case_id: str, rounds: Rounds, extra: Mapping[str, object]) -> None:
-        """Replace the row of blocks by rows of calls, ``[eager]`` and ``[compiled]``, in seconds."""
+        """Replace the row of blocks by two rows of calls in seconds, in a group that the case names."""
         blocks = self._benchmark.stats
         self._rows.remove(blocks)
         times = {Side.EAGER: rounds.times.eager_s, Side.COMPILED: rounds.times.compiled_s}
         for side, times_s in times.items():
             row = copy.copy(blocks)
-            row.name, row.group, row.stats = f"{case_id}[{side}]", case_id, Stats()  # type: ignore[no-untyped-call] # untyped there
+            row.name, row.group, row.stats = str(side), case_id, Stats()  # type: ignore[no-untyped-call] # untyped there
+            row.params = {name: _name_case(value) for name, value in (blocks.params or {}).items()} or None
             row.fullname = f"{blocks.fullname}[{side}]"
             row.extra_info = {
                 **extra,
@@ -65,3 +67,8 @@ class BlockTimer:
             for time_s in times_s:
                 row.stats.update(time_s)
             self._rows.append(row)
+
+
+def _name_case(value: object) -> object:
+    """A parameter as the JSON file can hold it: of a case its id, which pytest-benchmark could not write."""
+    return value.id if isinstance(value, Case) else value

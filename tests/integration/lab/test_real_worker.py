@@ -109,10 +109,11 @@ def test_real_failures(run: Run) -> None:
 
 @pytest.mark.slow
 def test_real_environment_and_time(run: Run, out: Path) -> None:
-    """The primer told the environment; the time of a trial is explained; nothing temporary is left."""
+    """The primer told the environment; a trial's time is explained; nothing is left behind."""
     assert run.environment.torch
     assert run.environment.threads == 1
     (trial,) = run.trials
     assert 0.0 < trial.overhead_s < compute_trial_s(trial)
     assert 0.0 < run.toolchain_s < run.wall_s
     assert list((out / "temporary").iterdir()) == []
+    assert {"shop.py", "__pycache__"} >= {path.name for path in (out / "tree").iterdir()}

@@ -37,18 +37,10 @@ def test_missing_function_is_named(factories: ModuleType) -> None:
     assert caught.value.fix == f"Name a function of {factories.__file__}."
 
 
-@pytest.mark.parametrize(
-    ("returned", "told"),
-    [
-        pytest.param(3, "returned int, not a gate.Workload", id="something else"),
-        pytest.param(Workload(forward="no", inputs=()), "forward is str, not callable", id="forward"),  # type: ignore[arg-type]
-        pytest.param(Workload(forward=abs, inputs=[1]), "inputs is list, not a tuple", id="inputs"),  # type: ignore[arg-type]
-    ],
-)
-def test_wrong_workload_is_refused(factories: ModuleType, returned: object, told: str) -> None:
+def test_wrong_workload_is_refused(factories: ModuleType) -> None:
     """What a factory returns is checked before anything is measured."""
-    factories.build = lambda: returned  # type: ignore[attr-defined]
-    with pytest.raises(UsageError, match=told):
+    factories.build = lambda: 3  # type: ignore[attr-defined]
+    with pytest.raises(UsageError, match="returned int, not a gate"):
         build_workload(make_case())
 
 

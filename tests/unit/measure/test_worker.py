@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from gate.measure.worker import make_arguments
@@ -49,3 +50,10 @@ def test_benchmark_file_is_asked_for_when_wanted(tmp_path: Path) -> None:
     assert request.benchmark_json in make_arguments(request, FACTORY, "r")
     bare = WorkerRequest(role=WorkerRole.WARM, case=FACTORY, device="cpu", threads=1, directory="", result="")
     assert "--benchmark-json" not in make_arguments(bare, FACTORY, "r")
+
+
+def test_benchmarks_are_stored_outside_the_project(tmp_path: Path) -> None:
+    """pytest-benchmark makes the directory of its store in any case: it must not be in the project."""
+    for case in (FACTORY, TEST):
+        arguments = make_arguments(make_request(tmp_path, case), case, "r")
+        assert arguments[arguments.index("--benchmark-storage") + 1] == f"file://{tempfile.gettempdir()}"

@@ -10,14 +10,18 @@ import pytest
 
 from gate.measure.rounds import Rounds
 from gate.measure.schedule import PairedTimes, Side
+from gate.records import Case
 from gate.suite.rows import BlockTimer
 
 
 class Benchmark:
     """A stand-in for pytest-benchmark's fixture."""
 
-    def __init__(self, rows: list[Any], *, disabled: bool = False) -> None:
+    def __init__(
+        self, rows: list[Any], *, disabled: bool = False, params: dict[str, object] | None = None
+    ) -> None:
         self.stats: Any = None
+        self._params = params
         self._rows = rows
         self._disabled = disabled
 
@@ -35,7 +39,8 @@ class Benchmark:
             target()
         if not self._disabled:
             data = [float(index) for index in range(rounds)]
-            self.stats = SimpleNamespace(stats=SimpleNamespace(data=data), fullname="t.py::t", name="t")
+            stats = SimpleNamespace(data=data)
+            self.stats = SimpleNamespace(stats=stats, fullname="t.py::t", name="t", params=self._params)
             self._rows.append(self.stats)
 
 
@@ -49,7 +54,8 @@ def test_two_rows_replace_the_blocks() -> None:
     timer.split_row(
         "m/c", Rounds(times=times, calls=calls, order="ECCE", recompiled=0), {"task": "inference"}
     )
-    assert ["m/c[eager]", "m/c[compiled]"] == [row.name for row in rows]
+    assert ["eager", "compiled"] == [row.name for row in rows]
+    assert ["t.py::t[eager]", "t.py::t[compiled]"] == [row.fullname for row in rows]
     assert [[1.0, 3.0], [0.5, 0.25]] == [row.stats.data for row in rows]
     assert {"m/c"} == {row.group for row in rows}
     expected = {
@@ -60,6 +66,18 @@ def test_two_rows_replace_the_blocks() -> None:
         "order": "ECCE",
     }
     assert expected == rows[1].extra_info
+
+
+def test_parameters_can_be_written() -> None:
+    """The case stands in pytest-benchmark's JSON by its id; a test's own parameters stay as they are."""
+    rows: list[Any] = []
+    params = {"gate_case": Case(id="m/c", model="m", factory="a:b"), "width": 64}
+    timer = BlockTimer(Benchmark(rows, params=params), rows)
+    timer(lambda: None, 1)
+    times = PairedTimes(eager_s=(1.0,), compiled_s=(0.5,))
+    calls = {Side.EAGER: 1, Side.COMPILED: 1}
+    timer.split_row("m/c", Rounds(times=times, calls=calls, order="EC", recompiled=0), {})
+    assert {"gate_case": "m/c", "width": 64} == rows[0].params
 
 
 def test_skipping_leaves_no_row() -> None:
