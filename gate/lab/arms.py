@@ -16,7 +16,10 @@ from pathlib import Path
 from gate.errors import UsageError
 from gate.lab.guest import Guest, prepare_guest
 from gate.lab.provenance import load_provenance
-from gate.lab.revisions import (
+from gate.lab.scratch import open_scratch
+from gate.lab.worktree import open_worktree, remove_leftover_worktrees
+from gate.records import Arm, Provenance
+from gate.revisions import (
     SHORT_CHARS,
     Revision,
     find_ref,
@@ -25,9 +28,6 @@ from gate.lab.revisions import (
     resolve_default_base,
     resolve_ref,
 )
-from gate.lab.scratch import open_scratch
-from gate.lab.worktree import open_worktree, remove_leftover_worktrees
-from gate.records import Arm, Provenance
 
 BASE = "base"
 HEAD = "head"

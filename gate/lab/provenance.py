@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
-from gate.lab.git import ask_git
+from gate.git import ask_git
 from gate.records import Provenance
 
 

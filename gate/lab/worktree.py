@@ -13,15 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gate.errors import MachineError
-from gate.lab.git import ask_git
+from gate.git import ask_git
 from gate.lab.process import defer_interrupts
 from gate.lab.scratch import is_abandoned, is_scratch_name, remove_leftovers
 
 _CHECKOUT_LIMIT_S = 1800.0  # the largest repositories, with large files to fetch
 _ENTRY = "worktree "  # of `git worktree list --porcelain`
-
-# A hook of the user's must not run in a checkout they do not know of.
-_NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 
 
 @contextmanager
@@ -69,7 +66,6 @@ def list_worktrees(top: Path) -> tuple[Path, ...]:
 def _add_worktree(top: Path, commit: str, path: Path) -> None:
     answer = ask_git(
         top,
-        *_NO_HOOKS,
         *("worktree", "add", "--detach", "--force", str(path), commit),
         limit_s=_CHECKOUT_LIMIT_S,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
 import sys
 import uuid
 import venv
@@ -23,7 +22,6 @@ MARK = "LAB_TEST_MARK"
 ACTOR = Path(__file__).with_name("acting_worker.py")
 
 CountLeft = Callable[[], int]
-Git = Callable[..., str]
 MakeCase = Callable[..., Case]
 
 
@@ -86,38 +84,6 @@ def make_case() -> MakeCase:
         )
 
     return make
-
-
-@pytest.fixture
-def git(monkeypatch: pytest.MonkeyPatch) -> Git:
-    """Run git as Ada, whatever the machine's own settings are: ``git(directory, "status")``."""
-    for role in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{role}_NAME", "Ada")
-        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ada@example.com")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-
-    def run(directory: Path, *arguments: str) -> str:
-        done = subprocess.run(
-            ["git", "-C", str(directory), *arguments], check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    return run
-
-
-@pytest.fixture
-def repository(tmp_path: Path, git: Git) -> Path:
-    """A repository on branch ``feature``, one commit after ``main``, each with its own ``shop.py``."""
-    top = tmp_path / "project"
-    top.mkdir()
-    git(top, "init", "--quiet", "--initial-branch=main")
-    for branch, side in (("main", "base"), ("feature", "head")):
-        git(top, "checkout", "--quiet", "-B", branch)
-        (top / "shop.py").write_text(f"SIDE = {side!r}\n", encoding="utf-8")
-        git(top, "add", "shop.py")
-        git(top, "commit", "--quiet", "--message", side)
-    return top
 
 
 @pytest.fixture(scope="session")

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gate.errors import GateError, MachineError, UsageError
-from gate.lab.git import GitAnswer, ask_git
+from gate.git import GitAnswer, ask_git, describe_refusal
 
 SHORT_CHARS = 7  # of a commit, as git shows it
 
 # Where a repository keeps the branch that changes are merged into, best first; the remote's own answer
 # (`origin/HEAD`) is what a clone sets, and a checkout in CI does not.
 _DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
+_FIX = "Run in a checkout, or give BASE and HEAD as directories."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,19 +137,7 @@ def _is_shallow(directory: Path) -> bool:
 
 
 def _describe_refusal(directory: Path, answer: GitAnswer) -> GateError:
-    if answer.status == -1:
-        return MachineError(answer.complaint, "Install git, or give BASE and HEAD as directories.")
-    if "dubious ownership" in answer.complaint or "safe.directory" in answer.complaint:
-        return UsageError(
-            f"git does not trust {directory.absolute()}: it belongs to another user",
-            f"Run `git config --global --add safe.directory {directory.absolute()}`.",
-        )
-    if "work tree" in answer.complaint:
-        return UsageError(
-            f"{directory.absolute()} is in a repository without a working tree",
-            "Run in a checkout, or give BASE and HEAD as directories.",
-        )
-    return UsageError(
-        f"{directory.absolute()} is not in a git repository",
-        "Run in a checkout, or give BASE and HEAD as directories.",
-    )
+    refusal = describe_refusal(directory, answer, "rev-parse")
+    if "work tree" in answer.complaint or "bare repository" in answer.complaint:
+        return UsageError(f"{directory.absolute()} is in a repository without a working tree", _FIX)
+    return UsageError(refusal.what, _FIX) if "not a git repository" in answer.complaint else refusal

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError, UsageError
-from gate.lab.revisions import find_top, resolve_base, resolve_default_base, resolve_ref
+from gate.revisions import find_top, resolve_base, resolve_default_base, resolve_ref
 
 Git = Callable[..., str]
 

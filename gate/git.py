@@ -1,0 +1,161 @@
+"""Asking git: one call, one answer, no surprises from the caller's environment, no code of a repository.
+
+A repository that was fetched brings no configuration with it, so what it holds cannot make git run a
+program, with one exception: a directory of it that is itself laid out as a bare repository. That, and
+what an earlier job may have left in ``.git/config``, is switched off for every call. Filters stay
+(``filter.*``, as Git LFS has them): without them a checkout would be another one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gate.errors import GateError, MachineError, UsageError
+
+GIT_LIMIT_S = 10.0  # `git status` of a large tree on a slow disk; longer means that git hangs
+
+# Of the caller's variables only those that say where git's settings are. A hook that calls us sets
+# GIT_DIR and the like, which would point git at another repository.
+_KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT")
+_KEPT_PREFIXES = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
+_SETTINGS = (
+    "core.fsmonitor=false",  # a program that `git status` starts
+    f"core.hooksPath={os.devnull}",  # a hook of the user's must not run in a checkout they do not know of
+    "safe.bareRepository=explicit",  # a directory of the tree, laid out as a repository, is none
+)
+_NO_TRUST = ("dubious ownership", "unsafe repository", "safe.directory")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GitAnswer:
+    """What git said. ``status`` is -1 where git could not be run, or did not end."""
+
+    status: int
+    said: str = ""
+    complaint: str = ""  # git's own reason: the line that begins with "fatal:", or the last one
+
+    @property
+    def is_good(self) -> bool:
+        """Whether git did what was asked."""
+        return self.status == 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Output:
+    """An answer before it is text."""
+
+    status: int
+    said: bytes = b""
+    complaint: str = ""
+
+
+def ask_git(directory: Path, *arguments: str, limit_s: float = GIT_LIMIT_S) -> GitAnswer:
+    """Run git in ``directory`` for at most ``limit_s`` seconds."""
+    output = _run(directory, arguments, b"", limit_s)
+    # A path that is no text must still name its file.
+    said = output.said.decode(errors="surrogateescape").strip()
+    return GitAnswer(status=output.status, said=said, complaint=output.complaint)
+
+
+def read_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: float = GIT_LIMIT_S) -> bytes:
+    """Run git in ``directory``, with ``given`` as its standard input, and return what it wrote.
+
+    Raises:
+        UsageError: git refuses; its own reason is quoted.
+        MachineError: git cannot be run, or did not end in ``limit_s`` seconds.
+    """
+    output = _run(directory, arguments, given, limit_s)
+    if output.status != 0:
+        raise describe_refusal(
+            directory, GitAnswer(status=output.status, complaint=output.complaint), arguments[0]
+        )
+    return output.said
+
+
+def describe_refusal(directory: Path, answer: GitAnswer, command: str) -> GateError:
+    """Describe why git did not do what was asked in ``directory``, in its own words and with the fix."""
+    place, reason = directory.absolute(), answer.complaint.removeprefix("fatal: ")
+    if answer.status == -1:
+        fix = "Install git; where it is there, look at what it waits for: a disk, a lock, a network."
+        return MachineError(answer.complaint, fix)
+    if any(sign in reason for sign in _NO_TRUST):
+        return UsageError(
+            f"git does not trust {place}: it belongs to another user",
+            f"Run `git config --global --add safe.directory {place}`.",
+        )
+    if "not a git repository" in reason:
+        fix = "Run in a checkout; in CI, after actions/checkout, and below its `path:` if it has one."
+        return UsageError(f"{place} is not in a git repository", fix)
+    return UsageError(f"git {command} failed in {place}: {reason or 'no reason given'}", "Check the clone.")
+
+
+def trust_checkout(environ: Mapping[str, str], directory: Path, file: Path) -> dict[str, str]:
+    """Make git trust the checkout around ``directory``, whoever owns it: in a container that is the host's.
+
+    ``file`` becomes git's global configuration: the user's own, and that trust. It is a file since git
+    before 2.38 does not take ``safe.directory`` from its environment. Outside a checkout nothing changes.
+    """
+    top = find_checkout(directory)
+    if top is None:
+        return dict(environ)
+    sections = [f"[include]\n\tpath = {_quote(path)}\n" for path in _list_global_files(environ)]
+    file.write_text("".join([*sections, f"[safe]\n\tdirectory = {_quote(str(top))}\n"]), encoding="utf-8")
+    return {**environ, "GIT_CONFIG_GLOBAL": str(file)}
+
+
+def find_checkout(directory: Path) -> Path | None:
+    """Find the nearest directory with a ``.git`` at or above ``directory``, without asking git."""
+    place = directory.resolve()
+    return next((path for path in (place, *place.parents) if (path / ".git").exists()), None)
+
+
+def _list_global_files(environ: Mapping[str, str]) -> tuple[str, ...]:
+    if named := environ.get("GIT_CONFIG_GLOBAL"):
+        return (named,)
+    home = environ.get("HOME", "")
+    settings = environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")
+    files = (f"{settings}/git/config" if settings else "", f"{home}/.gitconfig" if home else "")
+    return tuple(file for file in files if file)
+
+
+def _quote(path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _run(directory: Path, arguments: tuple[str, ...], given: bytes, limit_s: float) -> _Output:
+    settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(directory), "--no-optional-locks", *settings, *arguments],
+            env={**_keep_variables(), "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
+            input=given,
+            capture_output=True,
+            timeout=limit_s,
+            check=False,
+        )
+    except OSError as error:
+        return _Output(status=-1, complaint=f"git cannot be run: {error.strerror}")
+    except subprocess.TimeoutExpired:
+        return _Output(status=-1, complaint=f"git {arguments[0]} took longer than {limit_s:g} s")
+    complaint = _find_complaint(done.stderr.decode(errors="replace"))
+    return _Output(status=done.returncode, said=done.stdout, complaint=complaint)
+
+
+def _keep_variables() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name in _KEPT or name.startswith(_KEPT_PREFIXES)
+    }
+
+
+def _find_complaint(told: str) -> str:
+    """Find git's reason in what it wrote to standard error; advice may stand before and after it."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    reasons = [line for line in lines if line.startswith("fatal: ")]
+    return next(iter(reasons), lines[-1] if lines else "")

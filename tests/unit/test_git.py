@@ -1,0 +1,119 @@
+"""Asking git: its own reasons, a time limit, and nothing of a repository that runs."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gate.errors import MachineError, UsageError
+from gate.git import ask_git, find_checkout, read_git, trust_checkout
+
+Git = Callable[..., str]
+
+
+def put_git(directory: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a script in front of the real git."""
+    directory.mkdir(exist_ok=True)
+    (directory / "git").write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    (directory / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(directory), prepend=":")
+
+
+def make_spy(place: Path) -> str:
+    """Make a program that leaves a trace, and return its path."""
+    spy = place / "spy"
+    spy.write_text(f"#!/bin/sh\ntouch {place / 'ran'}\n", encoding="utf-8")
+    spy.chmod(0o755)
+    return str(spy)
+
+
+def test_a_directory_laid_out_as_a_repository_runs_nothing(
+    repository: Path, git: Git, tmp_path: Path
+) -> None:
+    """What a change commits as files cannot name a program that git starts in its directory."""
+    inner = repository / "models"
+    git(repository, "init", "--quiet", "--bare", str(inner))
+    for setting in (("core.bare", "false"), ("core.worktree", str(repository))):
+        git(inner, "config", "--file", str(inner / "config"), *setting)
+    git(inner, "config", "--file", str(inner / "config"), "core.fsmonitor", make_spy(tmp_path))
+
+    answer = ask_git(inner, "status", "--porcelain")
+
+    assert not answer.is_good
+    assert "bare repository" in answer.complaint
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_monitor_that_an_earlier_job_left_is_not_started(
+    repository: Path, git: Git, tmp_path: Path
+) -> None:
+    """A runner that keeps its workspace keeps ``.git/config``; a check of the next change starts clean."""
+    git(repository, "config", "core.fsmonitor", make_spy(tmp_path))
+
+    assert ask_git(repository, "status", "--porcelain").is_good
+    assert not (tmp_path / "ran").exists()
+
+
+def test_gits_reason_is_the_fatal_line(repository: Path) -> None:
+    """Neither advice nor a path that git adds is taken for why it failed."""
+    answer = ask_git(repository, "rev-parse", "--verify", "no-such-ref")
+
+    assert answer.complaint == "fatal: Needed a single revision"
+    with pytest.raises(UsageError, match=r"git rev-parse failed in .*: Needed a single revision"):
+        read_git(repository, "rev-parse", "--verify", "no-such-ref")
+
+
+def test_a_git_that_hangs_is_a_matter_of_the_machine(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ended after its time, and nothing is concluded from what it did not say."""
+    put_git(tmp_path / "bin", "exec sleep 60", monkeypatch)
+
+    with pytest.raises(MachineError, match=r"git status took longer than 0\.2 s"):
+        read_git(repository, "status", limit_s=0.2)
+
+
+def test_callers_repository_does_not_stand_in_for_ours(
+    repository: Path, git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """GIT_DIR of a hook is not followed; settings that the caller gave git hold."""
+    other = tmp_path / "other"
+    git(tmp_path, "init", "--quiet", str(other))
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "gate.test")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "kept")
+
+    assert ask_git(repository, "rev-parse", "--show-toplevel").said == str(repository)
+    assert ask_git(repository, "config", "gate.test").said == "kept"
+
+
+def test_a_checkout_of_somebody_else_is_trusted_on_request(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a container: refused with git's reason, and read once trusted; the user's settings still hold."""
+    real = shutil.which("git")
+    put_git(tmp_path / "bin", f'GIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec "{real}" "$@"', monkeypatch)
+    (tmp_path / "mine").write_text("[gate]\n\ttest = mine\n", encoding="utf-8")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "mine"))
+    (repository / "sub").mkdir()
+
+    with pytest.raises(UsageError, match=r"git does not trust .*: it belongs to another user"):
+        read_git(repository, "rev-parse", "HEAD")
+    environ = trust_checkout(
+        {"GIT_CONFIG_GLOBAL": str(tmp_path / "mine")}, repository / "sub", tmp_path / "global"
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", environ["GIT_CONFIG_GLOBAL"])
+
+    assert len(read_git(repository, "rev-parse", "HEAD")) == 41
+    assert ask_git(repository, "config", "gate.test").said == "mine"
+
+
+def test_outside_a_checkout_there_is_nothing_to_trust(tmp_path: Path) -> None:
+    """No file is written and the environment stays."""
+    assert find_checkout(tmp_path) is None
+    assert trust_checkout({"HOME": "/x"}, tmp_path, tmp_path / "global") == {"HOME": "/x"}
+    assert not (tmp_path / "global").exists()
