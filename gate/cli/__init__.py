@@ -10,9 +10,10 @@ import os
 import signal
 import sys
 import traceback
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from gate.cli.parser import make_parser
+from gate.cli.parser import COMMANDS, make_parser
 from gate.errors import ExitCode, GateError
 
 if TYPE_CHECKING:
@@ -22,13 +23,28 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors of the user are two lines on stderr."""
-    options = make_parser().parse_args(argv)
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    with _guard_output(arguments):
+        return _run_arguments(arguments)
+
+
+def _run_arguments(arguments: Sequence[str]) -> int:
+    options = make_parser().parse_args(arguments)
     # A service manager stops jobs with SIGTERM; treat it as Ctrl-C so that workers die and files are kept.
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return _run_command(options)
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def _guard_output(arguments: Sequence[str]) -> AbstractContextManager[None]:
+    """Guard all that a command with a token prints: its errors, too, and those of its arguments."""
+    if not any(command.holds_token and command.name in arguments[:1] for command in COMMANDS):
+        return nullcontext()
+    from gate.github.log import guard_output  # noqa: PLC0415 - as every command's own imports
+
+    return guard_output(os.environ)
 
 
 def _run_command(options: Namespace) -> int:

@@ -57,6 +57,7 @@ class Command:
     example: str
     run: str  # "module:function", imported when the command is chosen
     add_arguments: Callable[[argparse.ArgumentParser], None]
+    holds_token: bool = False  # what it prints is made harmless: see gate.github.log
 
 
 COMMANDS = (
@@ -143,6 +144,7 @@ COMMANDS = (
         example="compile-gate publish --run-id 1234567890",
         run="gate.cli.publish:run_publish",
         add_arguments=add_publish,
+        holds_token=True,
     ),
     Command(
         name="publish-upgrade",
@@ -150,6 +152,7 @@ COMMANDS = (
         example='compile-gate publish-upgrade --run-id "$GITHUB_RUN_ID" --key h200',
         run="gate.cli.publish_upgrade:run_publish_upgrade",
         add_arguments=add_publish_upgrade,
+        holds_token=True,
     ),
     Command(
         name="authorize",
@@ -157,6 +160,7 @@ COMMANDS = (
         example="compile-gate authorize",
         run="gate.cli.authorize:run_authorize",
         add_arguments=add_authorize,
+        holds_token=True,
     ),
     Command(
         name="propose",
@@ -164,6 +168,7 @@ COMMANDS = (
         example='compile-gate propose --run out/run.json --head-sha "$SHA" --head-ref main',
         run="gate.cli.propose:run_propose",
         add_arguments=add_propose,
+        holds_token=True,
     ),
     Command(
         name="doctor",

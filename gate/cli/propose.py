@@ -14,6 +14,7 @@ from gate.errors import ExitCode, UsageError
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext, find_text, is_sha, load_context
 from gate.github.job import append_summary, render_annotation, write_outputs
+from gate.github.log import write_annotations
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.github.run_artifact import MAX_RUN_BYTES, fetch_run
 from gate.hostile import load_bytes
@@ -68,7 +69,7 @@ def _tell(outcome: ProposalOutcome) -> None:
     print(outcome.note)
     append_summary(os.environ, f"{outcome.note}\n\n{outcome.url}" if outcome.url else outcome.note)
     if outcome.url and not outcome.has_pull_request:
-        print(render_annotation("warning", f"Open the pull request yourself: {outcome.url}"))
+        write_annotations([render_annotation("warning", f"Open the pull request yourself: {outcome.url}")])
     if outcome.setbacks:
         text = f"{outcome.setbacks} metrics moved the wrong way: the pull request asks why."
-        print(render_annotation("warning", text))
+        write_annotations([render_annotation("warning", text)])

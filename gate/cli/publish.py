@@ -16,6 +16,7 @@ from gate.github.client import GitHubClient, Patience
 from gate.github.comment import find_author
 from gate.github.events import check_repository, load_event
 from gate.github.job import append_summary, write_outputs
+from gate.github.log import write_annotations
 from gate.github.publish import CommentWhen, Context, Publication, Settings, publish
 from gate.github.trusted import Base
 from gate.registry import load_cases
@@ -38,8 +39,7 @@ def tell_publication(context: Context, publication: Publication, *, quiet: bool)
     """Tell the runner what was published, and return 0."""
     write_outputs(os.environ, publication.outputs)
     append_summary(os.environ, publication.summary)
-    for line in publication.lines:
-        print(line)
+    write_annotations(publication.lines)
     if not quiet:
         client = context.client
         print(f"{client.request_count} requests, {client.waited_s:.0f} s waited as GitHub asked")
@@ -75,7 +75,7 @@ def make_context(config: str | None, author: str) -> Context:
     )
 
 
-def make_client(environ: Mapping[str, str]) -> tuple[GitHubClient, str]:
+def make_client(environ: Mapping[str, str], patience: Patience | None = None) -> tuple[GitHubClient, str]:
     """Make a client of the API that the environment names, and tell its token.
 
     Raises:
@@ -89,7 +89,7 @@ def make_client(environ: Mapping[str, str]) -> tuple[GitHubClient, str]:
     api_url = environ.get("GITHUB_API_URL") or DEFAULT_API
     if not api_url.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
         raise UsageError("GITHUB_API_URL is not an https address", "Run this in GitHub Actions, or fix it.")
-    patience = Patience(tell=lambda line: print(line, flush=True))
+    patience = patience or Patience(tell=lambda line: print(line, flush=True))
     return GitHubClient(api_url=api_url, token=token, patience=patience), token
 
 

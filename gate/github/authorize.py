@@ -2,8 +2,8 @@
 
 A comment ``/refresh-baselines [select=...] [sha]`` on a pull request, or a dispatch by hand, makes a
 GPU host run a branch's code. So: only a branch of this repository, only on the word of somebody who
-could push to it anyway (the permission API is asked; what the payload says of its author is not
-believed), and pinned to the commit that is the head now, so that a later push is not what is run.
+could push to it anyway, and pinned to the commit that is the head now, so that a later push is not
+what is run.
 """
 
 from __future__ import annotations
@@ -13,23 +13,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gate.errors import UsageError
-from gate.github.client import GitHubClient, quote_part
+from gate.github.client import GitHubClient
+from gate.github.command import (
+    CommandRefusedError,
+    CommentCommand,
+    check_commit,
+    check_writer,
+    find_command,
+    is_commit,
+    load_pull,
+)
 from gate.github.context import JobContext, find_text, find_value, is_sha
 from gate.github.errors import MissingError
 
 COMMAND = "/refresh-baselines"
 USAGE = f"Write: {COMMAND} [select=tag:smoke] [commit]"
-# What the API calls admin and write; it maps maintain to write, and roles of one's own to their base.
-WRITERS = frozenset(("admin", "write"))
-_LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})")
+ENVIRONMENT = "refresh-baselines"  # of the job that measures, in gate-refresh.yml
 _SELECT = re.compile(r"select=([A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]{0,499})")
-_COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _BRANCH = "refs/heads/"
+# Rules of an environment that let nobody say no: a pause, and which branch's workflow may use it.
+_RULES_WITHOUT_REVIEW = frozenset(("wait_timer", "branch_policy"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RefreshCommand:
-    """What a comment asks for; ``sha`` may be the beginning of a commit id, or empty."""
+class RefreshWords:
+    """What the words after the command ask for; ``sha`` may be the beginning of a commit id, or empty."""
 
     select: str = ""
     sha: str = ""
@@ -46,36 +54,36 @@ class Authorization:
     pr_number: int = 0
 
 
-def parse_command(body: str) -> RefreshCommand | None:
-    """Parse a comment; None where its first line is not the command.
+def parse_words(words: tuple[str, ...]) -> RefreshWords:
+    """Parse the words after the command.
 
     Raises:
-        UsageError: It is, and has a word that means nothing.
+        CommandRefusedError: One of them means nothing.
     """
-    lines = body.strip().splitlines()
-    words = lines[0].split() if lines else []
-    if not words or words[0] != COMMAND:
-        return None
     found: dict[str, str] = {}
-    for word in words[1:]:
-        select, commit = _SELECT.fullmatch(word), _COMMIT.fullmatch(word)
-        key, value = ("select", select[1]) if select else ("sha", commit[0] if commit else "")
+    for position, word in enumerate(words, start=1):
+        select = _SELECT.fullmatch(word)
+        key, value = ("select", select[1]) if select else ("sha", word if is_commit(word) else "")
         if not value or key in found:
-            shown = "".join(char if char.isprintable() else "?" for char in word[:60])
-            raise UsageError(f"{COMMAND}: cannot read {shown!r}", USAGE)
+            raise CommandRefusedError(f"word {position} after the command cannot be read", USAGE)
         found[key] = value
-    return RefreshCommand(**found)
+    return RefreshWords(**found)
 
 
-def authorize_refresh(client: GitHubClient, context: JobContext) -> Authorization | None:
+def authorize_refresh(
+    client: GitHubClient, context: JobContext, command: CommentCommand | None
+) -> Authorization | None:
     """Decide about the event that started this job; None where nobody asked for a refresh.
 
+    ``command`` is what :func:`find_refresh` found.
+
     Raises:
-        UsageError: Somebody did, and may not; the message says why.
+        CommandRefusedError: A comment did, and may not; the message says why.
+        UsageError: The same of a dispatch by hand, or the event is another.
         GitHubError: GitHub could not be asked: nothing goes on then.
     """
     if context.event_name == "issue_comment":
-        return _authorize_comment(client, context)
+        return _authorize_comment(client, context, command) if command is not None else None
     if context.event_name == "workflow_dispatch":
         return _authorize_dispatch(client, context)
     raise UsageError(
@@ -84,24 +92,23 @@ def authorize_refresh(client: GitHubClient, context: JobContext) -> Authorizatio
     )
 
 
-def _authorize_comment(client: GitHubClient, context: JobContext) -> Authorization | None:
-    event = context.event
-    command = parse_command(find_text(event, "comment.body"))
-    if command is None or find_text(event, "action") != "created":
-        return None  # an edited comment asks for nothing: it may have been a harmless one before
-    number = find_value(event, "issue.number")
-    if not isinstance(number, int) or find_value(event, "issue.pull_request") is None:
-        raise UsageError(f"{COMMAND} works on pull requests only", "Comment on a pull request.")
-    author = _check_writer(client, context, find_value(event, "comment.user"))
-    pull = client.get(f"{context.path}/pulls/{number}")
-    head_sha, head_ref = _check_pull(pull, context)
-    if command.sha and not head_sha.startswith(command.sha):
-        raise UsageError(
-            f"{COMMAND}: {command.sha} is not the head of pull request {number}, which is {head_sha[:12]}",
-            "Look at what was pushed since, then ask for that commit.",
+def find_refresh(context: JobContext) -> CommentCommand | None:
+    """Find the comment that asks for a refresh, if one started this job."""
+    return find_command(context, COMMAND) if context.event_name == "issue_comment" else None
+
+
+def _authorize_comment(client: GitHubClient, context: JobContext, command: CommentCommand) -> Authorization:
+    words = parse_words(command.words)
+    author = check_writer(client, context, command.user)
+    head = load_pull(client, context, command)
+    if head.is_fork:
+        raise CommandRefusedError(
+            "the pull request comes from a fork: its code must not run where a refresh does",
+            "Push the branch to this repository after reviewing it, and ask there.",
         )
+    check_commit(words.sha, head)
     return Authorization(
-        head_sha=head_sha, head_ref=head_ref, select=command.select, author=author, pr_number=number
+        head_sha=head.sha, head_ref=head.ref, select=words.select, author=author, pr_number=command.number
     )
 
 
@@ -116,43 +123,28 @@ def _authorize_dispatch(client: GitHubClient, context: JobContext) -> Authorizat
         head_sha=context.sha,
         head_ref=ref.removeprefix(_BRANCH),
         select=asked,
-        author=_check_writer(client, context, find_value(context.event, "sender")),
+        author=check_writer(client, context, find_value(context.event, "sender")),
     )
 
 
-def _check_writer(client: GitHubClient, context: JobContext, user: object) -> str:
-    """Ask GitHub what somebody may do here, and return their login."""
-    login = find_text(user, "login")
-    if not _LOGIN.fullmatch(login) or find_text(user, "type") != "User":
-        raise UsageError("a refresh must be asked for by a person", USAGE)
-    denied = UsageError(
-        f"{login} may not refresh baselines: that needs the right to write to {context.repository}",
-        "Ask somebody who has it to comment.",
-    )
+def describe_protection(client: GitHubClient, context: JobContext) -> str:
+    """Describe what the environment of the job that measures lacks; empty where somebody must approve.
+
+    Raises:
+        GitHubError: GitHub does not tell.
+    """
     try:
-        answer = client.get(f"{context.path}/collaborators/{quote_part(login)}/permission")
+        environment = client.get(f"{context.path}/environments/{ENVIRONMENT}")
     except MissingError:
-        raise denied from None
-    if find_value(answer, "permission") not in WRITERS or find_text(answer, "user.login") != login:
-        raise denied
-    return login
+        return f"There is no environment {ENVIRONMENT}: GitHub makes it when it is first used. {_ADVICE}"
+    rules = find_value(environment, "protection_rules")
+    kinds = {find_text(rule, "type") for rule in rules} if isinstance(rules, list) else set()
+    return (
+        "" if kinds - _RULES_WITHOUT_REVIEW else f"The environment {ENVIRONMENT} has no reviewers. {_ADVICE}"
+    )
 
 
-def _check_pull(pull: object, context: JobContext) -> tuple[str, str]:
-    """Check that a pull request is open and of this repository; return its head's commit and branch."""
-    if find_text(pull, "state") != "open":
-        raise UsageError("the pull request is closed", "Reopen it, or refresh on its base branch.")
-    ids = [find_value(pull, f"{side}.repo.id") for side in ("head", "base")]
-    ids.append(find_value(context.event, "repository.id"))
-    if not isinstance(ids[0], int) or len(set(ids)) != 1:
-        raise UsageError(
-            "the pull request comes from a fork: its code must not run where a refresh does",
-            "Push the branch to this repository after reviewing it, and ask there.",
-        )
-    head_sha, head_ref = find_value(pull, "head.sha"), find_text(pull, "head.ref")
-    if not isinstance(head_sha, str) or not is_sha(head_sha) or not head_ref:
-        raise UsageError("GitHub does not tell the pull request's head", "Try again later.")
-    return head_sha, head_ref
+_ADVICE = "Nobody has to approve what a refresh runs: add required reviewers in the repository's settings."
 
 
 def make_outputs(authorization: Authorization | None) -> Mapping[str, object]:

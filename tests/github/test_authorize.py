@@ -16,13 +16,17 @@ from refreshes import make_context
 
 from gate.errors import UsageError
 from gate.github.authorize import (
+    COMMAND,
     Authorization,
-    RefreshCommand,
+    RefreshWords,
     authorize_refresh,
+    describe_protection,
+    find_refresh,
     make_outputs,
-    parse_command,
+    parse_words,
 )
 from gate.github.client import GitHubClient
+from gate.github.command import CommandRefusedError, split_command
 from gate.github.errors import GitHubError
 
 HEAD = "a" * 40
@@ -44,7 +48,14 @@ def make_comment_event(body: str, **changes: Any) -> dict[str, Any]:
 
 
 def authorize(client: GitHubClient, github: FakeGitHub, event: dict[str, Any]) -> Authorization | None:
-    return authorize_refresh(client, make_context(github, "issue_comment", event))
+    context = make_context(github, "issue_comment", event)
+    return authorize_refresh(client, context, find_refresh(context))
+
+
+def parse_body(body: str) -> RefreshWords | None:
+    """Parse a comment's text as the command that it is, if it is one."""
+    words = split_command(body, COMMAND)
+    return None if words is None else parse_words(words)
 
 
 @pytest.fixture
@@ -88,7 +99,7 @@ def test_the_permission_api_decides(
     if is_allowed:
         assert authorize(client, ready, event) is not None
     else:
-        with pytest.raises(UsageError, match="octocat may not refresh baselines"):
+        with pytest.raises(UsageError, match="needs the right to write"):
             authorize(client, ready, event)
 
 
@@ -151,7 +162,7 @@ def test_a_commit_in_the_comment_must_be_the_head(
     if is_head:
         assert authorize(client, ready, event) is not None
     else:
-        with pytest.raises(UsageError, match="is not the head of pull request 7"):
+        with pytest.raises(UsageError, match=f"is not the head of the pull request, which is {HEAD[:12]}"):
             authorize(client, ready, event)
 
 
@@ -184,7 +195,7 @@ def test_a_dispatch_is_for_its_branch_and_its_commit(client: GitHubClient, ready
     }
     context = make_context(ready, "workflow_dispatch", event, sha=HEAD)
 
-    authorization = authorize_refresh(client, context)
+    authorization = authorize_refresh(client, context, None)
 
     assert authorization == Authorization(
         head_sha=HEAD, head_ref="feature/x", select="bert/*", author="octocat"
@@ -197,7 +208,7 @@ def test_a_dispatch_is_for_its_branch_and_its_commit(client: GitHubClient, ready
     [
         ({"ref": "refs/tags/v1"}, "is for a branch"),
         ({"ref": "refs/heads/x", "inputs": {"select": "$(id)"}}, "is not a selection"),
-        ({"ref": "refs/heads/x", "sender": {"login": "reader", "type": "User"}}, "may not refresh"),
+        ({"ref": "refs/heads/x", "sender": {"login": "reader", "type": "User"}}, "needs the right to write"),
     ],
 )
 def test_a_dispatch_that_may_not_go_on(
@@ -207,34 +218,34 @@ def test_a_dispatch_that_may_not_go_on(
     sender = {"sender": {"login": "octocat", "type": "User"}}
 
     with pytest.raises(UsageError, match=words):
-        authorize_refresh(client, make_context(ready, "workflow_dispatch", sender | event, sha=HEAD))
+        authorize_refresh(client, make_context(ready, "workflow_dispatch", sender | event, sha=HEAD), None)
 
 
 def test_other_events_cannot_refresh(client: GitHubClient, ready: FakeGitHub) -> None:
     """A workflow that starts it by anything else is wrong, and is told."""
     with pytest.raises(UsageError, match="cannot be asked for by the event 'pull_request_target'"):
-        authorize_refresh(client, make_context(ready, "pull_request_target", {}))
+        authorize_refresh(client, make_context(ready, "pull_request_target", {}), None)
 
 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("/refresh-baselines", RefreshCommand()),
-        ("  /refresh-baselines  \r\nbecause of #12\n", RefreshCommand()),
+        ("/refresh-baselines", RefreshWords()),
+        ("  /refresh-baselines  \r\nbecause of #12\n", RefreshWords()),
         (
             "/refresh-baselines select=tag:smoke,!bert/* abcdef1",
-            RefreshCommand(select="tag:smoke,!bert/*", sha="abcdef1"),
+            RefreshWords(select="tag:smoke,!bert/*", sha="abcdef1"),
         ),
-        ("/refresh-baselines abcdef1 select=a", RefreshCommand(select="a", sha="abcdef1")),
+        ("/refresh-baselines abcdef1 select=a", RefreshWords(select="a", sha="abcdef1")),
         ("/refresh-baselines-now", None),
         ("> /refresh-baselines", None),
         ("thanks!\n/refresh-baselines", None),
         ("", None),
     ],
 )
-def test_the_command_is_the_first_line(body: str, expected: RefreshCommand | None) -> None:
+def test_the_command_is_the_first_line(body: str, expected: RefreshWords | None) -> None:
     """Quotes, other words in front and other commands are no command; words may come in any order."""
-    assert parse_command(body) == expected
+    assert parse_body(body) == expected
 
 
 @pytest.mark.parametrize(
@@ -253,15 +264,15 @@ def test_the_command_is_the_first_line(body: str, expected: RefreshCommand | Non
 )
 def test_a_word_that_means_nothing_is_an_error(words: str) -> None:
     """A mistyped selection must not refresh everything."""
-    with pytest.raises(UsageError, match="cannot read"):
-        parse_command(f"/refresh-baselines {words}")
+    with pytest.raises(CommandRefusedError, match=r"^word [12] after the command cannot be read\n"):
+        parse_body(f"/refresh-baselines {words}")
 
 
 @given(st.text(max_size=200), st.booleans())
 def test_any_comment_is_a_safe_command_or_none(text: str, is_command: bool) -> None:
     """Whatever is written, what comes out is no option, no shell code and no path."""
     try:
-        command = parse_command(f"/refresh-baselines {text}" if is_command else text)
+        command = parse_body(f"/refresh-baselines {text}" if is_command else text)
     except UsageError:
         return
     if command is not None:
@@ -277,3 +288,25 @@ def test_the_pull_request_is_looked_up_here(client: GitHubClient, ready: FakeGit
         ("GET", f"/repos/{OWNER}/models/collaborators/octocat/permission"),
         ("GET", f"/repos/{OWNER}/models/pulls/7"),
     ]
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+@pytest.mark.parametrize(
+    ("environments", "said"),
+    [
+        ({}, "There is no environment refresh-baselines"),
+        ({"refresh-baselines": []}, "The environment refresh-baselines has no reviewers."),
+        ({"refresh-baselines": ["wait_timer", "branch_policy"]}, "has no reviewers."),
+        ({"refresh-baselines": ["required_reviewers"]}, ""),
+    ],
+)
+def test_an_environment_that_nobody_guards_is_told(
+    client: GitHubClient, ready: FakeGitHub, environments: dict[str, list[str]], said: str
+) -> None:
+    """Missing, bare, or with rules that ask nobody: GitHub would let the refresh run on its own."""
+    ready.state.environments = environments  # type: ignore[attr-defined]
+
+    lack = describe_protection(client, make_context(ready, "issue_comment", {}))
+
+    assert said in lack
+    assert bool(lack) is bool(said)

@@ -16,7 +16,7 @@ from test_publish import FOR_GOOD, PLACES, make_faults
 from test_publish_command import MAX_RSS_BYTES, MAX_S
 
 from gate.errors import UsageError
-from gate.github.authorize import authorize_refresh
+from gate.github.authorize import authorize_refresh, find_refresh
 from gate.github.client import GitHubClient
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
@@ -68,7 +68,8 @@ def test_who_may_refresh(github: FakeGitHub, client: GitHubClient, role: str, si
     name, event = make_event(situation)
 
     try:
-        authorization = authorize_refresh(client, make_context(github, name, event, sha=HEAD))
+        context = make_context(github, name, event, sha=HEAD)
+        authorization = authorize_refresh(client, context, find_refresh(context))
     except UsageError:
         authorization = None
 

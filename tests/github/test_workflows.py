@@ -33,7 +33,7 @@ PERMISSIONS = {
         "pull-requests": "write",
         "statuses": "write",
     },
-    ("gate-refresh", "authorize"): {"contents": "read", "pull-requests": "read"},
+    ("gate-refresh", "authorize"): {"actions": "read", "contents": "read", "pull-requests": "write"},
     ("gate-refresh", "measure"): {"contents": "read"},
     ("gate-refresh", "propose"): {"actions": "read", "contents": "write", "pull-requests": "write"},
     ("upgrade", "compare"): {"contents": "read"},

@@ -212,6 +212,17 @@ def get_permission(state: State, query: Query) -> tuple[Any, ...]:
     return 200, answer
 
 
+@route("GET", f"{_REPO}/environments/{{environment_name}}")
+def get_environment(state: State, query: Query) -> tuple[Any, ...]:
+    rules = getattr(state, "environments", {}).get(query.path["environment_name"])
+    if rules is None:
+        return not_found()
+    environment: dict[str, Any] = make_example(state.host, "environment")
+    known = {rule["type"]: rule for rule in environment["protection_rules"]}
+    environment["protection_rules"] = [known[kind] for kind in rules]
+    return 200, environment | {"name": query.path["environment_name"]}
+
+
 @route("POST", f"{_REPO}/pulls")
 def add_pull(state: State, query: Query) -> tuple[Any, ...]:
     body = query.body

@@ -159,6 +159,17 @@ def delete_comment(state: State, query: Query) -> tuple[Any, ...]:
     return (204, None) if found else not_found()
 
 
+@route("POST", f"{_REPO}/issues/comments/{{comment_id}}/reactions")
+def add_reaction(state: State, query: Query) -> tuple[Any, ...]:
+    comment_id = int(query.path["comment_id"])
+    if comment_id not in state.comments:
+        return not_found()
+    content, found = query.body["content"], state.reactions.setdefault(comment_id, [])
+    is_new = content not in found
+    found += [content] if is_new else []
+    return 201 if is_new else 200, make_example(state.host, "reaction") | {"content": content}
+
+
 @route("POST", f"{_REPO}/statuses/{{sha}}")
 def add_status(state: State, query: Query) -> tuple[Any, ...]:
     if len(query.body.get("description") or "") > 140:

@@ -33,6 +33,7 @@ class State:
         self.artifacts: dict[int, dict[str, Any]] = {}
         self.archives: dict[int, bytes] = {}
         self.comments: dict[int, dict[str, Any]] = {}
+        self.reactions: dict[int, list[str]] = {}  # comment -> what it got
         self.statuses: dict[str, list[dict[str, Any]]] = {}
 
     def make_time(self) -> str:

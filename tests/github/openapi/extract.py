@@ -30,6 +30,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     f"{_REPO}/commits/{{ref}}/statuses": ("get",),
     f"{_REPO}/compare/{{basehead}}": ("get",),
     f"{_REPO}/contents/{{path}}": ("get",),
+    f"{_REPO}/environments/{{environment_name}}": ("get",),
     f"{_REPO}/git/blobs": ("post",),
     f"{_REPO}/git/blobs/{{file_sha}}": ("get",),
     f"{_REPO}/git/commits": ("post",),

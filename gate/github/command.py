@@ -1,0 +1,144 @@
+"""A command in a comment on a pull request: what was asked, by whom, and whether they may.
+
+    command = find_command(context, "/refresh-baselines")     # None: the comment asks for nothing
+    check_writer(client, context, command.user)               # the permission API decides
+    pull = load_pull(client, context, command)                # its head, as of now
+
+Whoever may comment may write anything, so every refusal is a sentence of ours: nothing of the comment
+is in it, and it may be told to everybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gate.errors import UsageError
+from gate.github.client import GitHubClient, quote_part
+from gate.github.context import JobContext, find_text, find_value, is_sha
+from gate.github.errors import MissingError
+
+# What the API calls admin and write; it maps maintain to write, and roles of one's own to their base.
+WRITERS = frozenset(("admin", "write"))
+_LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})")
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+
+class CommandRefusedError(UsageError):
+    """Somebody asked and it is not done; ``what`` and ``fix`` hold no foreign text."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommentCommand:
+    """A command. ``words`` follow it on the comment's first line, and are foreign; ``user`` wrote it."""
+
+    name: str
+    words: tuple[str, ...]
+    number: int  # of the pull request, or of an issue, where commands do nothing
+    comment_id: int
+    user: Mapping[str, object]
+    is_on_pull: bool
+
+    @property
+    def is_by_person(self) -> bool:
+        """Whether a person wrote it, and no bot that repeats what somebody said."""
+        return self.user.get("type") == "User"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PullHead:
+    """What a pull request proposes, as GitHub tells it now."""
+
+    sha: str
+    ref: str
+    is_fork: bool  # or of a repository that is gone
+
+
+def split_command(body: str, name: str) -> tuple[str, ...] | None:
+    """Split the first line of a comment into the words after the command; None where it is not this one."""
+    lines = body.strip().splitlines()
+    first, *words = lines[0].split() if lines else [""]
+    return tuple(words) if first == name else None
+
+
+def find_command(context: JobContext, name: str) -> CommentCommand | None:
+    """Find the command in the comment that started this job; None where there is none.
+
+    An edited comment asks for nothing: it may have been a harmless one before.
+    """
+    event = context.event
+    words = split_command(find_text(event, "comment.body"), name)
+    number, comment_id = find_value(event, "issue.number"), find_value(event, "comment.id")
+    user = find_value(event, "comment.user")
+    if words is None or find_text(event, "action") != "created" or not isinstance(number, int):
+        return None
+    return CommentCommand(
+        name=name,
+        words=words,
+        number=number,
+        comment_id=comment_id if isinstance(comment_id, int) else 0,
+        user=user if isinstance(user, Mapping) else {},
+        is_on_pull=find_value(event, "issue.pull_request") is not None,
+    )
+
+
+def check_writer(client: GitHubClient, context: JobContext, user: object) -> str:
+    """Ask GitHub what somebody may do here, and return their login.
+
+    What the event says of them is not believed.
+
+    Raises:
+        CommandRefusedError: They may not write, or are no person.
+        GitHubError: GitHub could not be asked: nothing goes on then.
+    """
+    login = find_text(user, "login")
+    if not _LOGIN.fullmatch(login) or find_text(user, "type") != "User":
+        raise CommandRefusedError("this must be asked for by a person", "Write the comment yourself.")
+    denied = CommandRefusedError(
+        "this needs the right to write to the repository", "Ask somebody who has it to comment."
+    )
+    try:
+        answer = client.get(f"{context.path}/collaborators/{quote_part(login)}/permission")
+    except MissingError:
+        raise denied from None
+    if find_value(answer, "permission") not in WRITERS or find_text(answer, "user.login") != login:
+        raise denied
+    return login
+
+
+def load_pull(client: GitHubClient, context: JobContext, command: CommentCommand) -> PullHead:
+    """Load the head of the pull request that a command is about.
+
+    Raises:
+        CommandRefusedError: It is no open pull request of this repository.
+        GitHubError: GitHub could not be asked.
+    """
+    if not command.is_on_pull:
+        raise CommandRefusedError(f"{command.name} works on pull requests only", "Comment on a pull request.")
+    pull = client.get(f"{context.path}/pulls/{command.number}")
+    if find_text(pull, "state") != "open":
+        raise CommandRefusedError("the pull request is closed", "Reopen it, and ask again.")
+    here, base = find_value(context.event, "repository.id"), find_value(pull, "base.repo.id")
+    sha, ref = find_text(pull, "head.sha"), find_text(pull, "head.ref")
+    if not isinstance(here, int) or base != here or not is_sha(sha) or not ref:
+        raise CommandRefusedError("GitHub does not tell the pull request's head", "Try again later.")
+    return PullHead(sha=sha, ref=ref, is_fork=find_value(pull, "head.repo.id") != here)
+
+
+def is_commit(word: str) -> bool:
+    """Whether a word is a commit id, or enough of its beginning."""
+    return _COMMIT.fullmatch(word) is not None
+
+
+def check_commit(asked: str, head: PullHead) -> None:
+    """Check that a commit that a command names is the head; an empty one names none.
+
+    Raises:
+        CommandRefusedError: It is not: somebody pushed after it was looked at.
+    """
+    if not head.sha.startswith(asked):
+        raise CommandRefusedError(
+            f"the commit in the command is not the head of the pull request, which is {head.sha[:12]}",
+            "Look at what was pushed since, then ask for that commit.",
+        )

@@ -1,0 +1,151 @@
+"""Whoever writes a command is answered, with nothing of what they wrote; and an answer decides nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake import git_routes  # noqa: F401 - adds the route of the permission API
+from fake.faults import NO_RIGHT, SECONDARY, Fault
+from fake.server import FakeGitHub
+from refreshes import make_context
+
+from gate.errors import UsageError
+from gate.github.answer import Answerer, Reaction, make_patience
+from gate.github.authorize import authorize_refresh, find_refresh
+from gate.github.client import GitHubClient
+from gate.github.errors import GitHubError
+
+HEAD = "a" * 40
+HOSTILE = "/refresh-baselines @octo-org/all ![x](https://evil.example/x.png) ##[add-mask]true"
+
+
+@pytest.fixture
+def ready(github: FakeGitHub) -> FakeGitHub:
+    """Pull request 7 from a branch of the repository, and somebody who may write."""
+    github.state.add_pull(7, HEAD, branch="topic")
+    github.state.permissions = {"octocat": "write", "eve": "read"}  # type: ignore[attr-defined]
+    return github
+
+
+def ask(
+    github: FakeGitHub, client: GitHubClient, body: str, author: str = "octocat", kind: str = "User"
+) -> tuple[int, list[str], Exception | None]:
+    """Let somebody comment, decide and answer; return the comment, what the log says, what was raised."""
+    comment = github.state.add_comment(7, body, author)
+    event: dict[str, Any] = {
+        "action": "created",
+        "issue": {"number": 7, "pull_request": {"url": "https://x"}},
+        "comment": {"id": comment["id"], "body": body, "user": {"login": author, "type": kind}},
+    }
+    context, told = make_context(github, "issue_comment", event), list[str]()
+    command = find_refresh(context)
+    answerer = Answerer(client, context, command, told.append)
+    try:
+        with answerer.answering():
+            authorization = authorize_refresh(client, context, command)
+    except (UsageError, GitHubError) as error:
+        return comment["id"], told, error
+    if authorization is not None:
+        answerer.react(Reaction.GOES_ON)
+    return comment["id"], told, None
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_a_refresh_that_goes_on_gets_eyes_and_a_rocket(client: GitHubClient, ready: FakeGitHub) -> None:
+    """Two reactions, and no comment: the pull request that follows is the answer."""
+    asked, told, error = ask(ready, client, "/refresh-baselines")
+
+    assert (ready.state.reactions, told, error) == ({asked: ["eyes", "rocket"]}, [], None)
+    assert len(ready.state.list_comments(7)) == 1
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+@pytest.mark.parametrize(
+    ("body", "author", "why"),
+    [
+        ("/refresh-baselines", "eve", "this needs the right to write to the repository."),
+        ("/refresh-baselines", "stranger", "this needs the right to write to the repository."),
+        (HOSTILE, "eve", "word 1 after the command cannot be read."),
+        ("/refresh-baselines select=a @everyone", "octocat", "word 2 after the command cannot be read."),
+        (f"/refresh-baselines {'b' * 40}", "octocat", "the commit in the command is not the head"),
+    ],
+)
+def test_a_refusal_is_answered_with_why(
+    client: GitHubClient, ready: FakeGitHub, body: str, author: str, why: str
+) -> None:
+    """A reaction and one comment of ours: why, what to do, and whom it answers; nothing of the command."""
+    asked, told, error = ask(ready, client, body, author)
+
+    assert isinstance(error, UsageError)
+    assert (ready.state.reactions, told) == ({asked: ["eyes", "confused"]}, [])
+    (answer,) = (one["body"] for one in ready.state.list_comments(7)[1:])
+    assert answer.startswith("`/refresh-baselines` is refused: ")
+    assert why in answer
+    assert error.fix in answer
+    assert f"https://github.com/octo-org/models/issues/7#issuecomment-{asked}" in answer
+    for mark in ("evil", "octo-org/all", "everyone", "##[", "b" * 40, author):
+        assert mark not in answer
+
+
+def test_a_question_that_github_does_not_answer_is_told_to_the_commenter(
+    client: GitHubClient, ready: FakeGitHub
+) -> None:
+    """The job fails, and whoever waits for it knows what to do."""
+    ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
+
+    asked, _, error = ask(ready, client, "/refresh-baselines")
+
+    assert isinstance(error, GitHubError)
+    assert ready.state.reactions == {asked: ["eyes", "confused"]}
+    assert "Comment again later." in ready.state.list_comments(7)[1]["body"]
+
+
+@pytest.mark.parametrize("kind", ["Bot", "Organization"])
+def test_a_bot_is_not_answered(client: GitHubClient, ready: FakeGitHub, kind: str) -> None:
+    """Two bots that answer each other would never end."""
+    _, _, error = ask(ready, client, "/refresh-baselines", kind=kind)
+
+    assert isinstance(error, UsageError)
+    assert ready.list_writes() == []
+
+
+def test_what_is_no_command_is_not_answered(client: GitHubClient, ready: FakeGitHub) -> None:
+    """Nobody asked for anything."""
+    assert ask(ready, client, "thanks!")[1:] == ([], None)
+    assert ready.requests == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(status=403, message=NO_RIGHT),
+        Fault(status=403, message=SECONDARY, headers={"Retry-After": "60"}),
+        Fault(status=404, message="Not Found"),
+        Fault(status=422, message="Validation Failed"),
+        Fault(status=500),
+        Fault(),
+        Fault(truncate=True),
+    ],
+    ids=["no right", "limit", "gone", "invalid", "500", "reset", "truncated"],
+)
+@pytest.mark.parametrize("is_writer", [True, False])
+def test_trouble_in_answering_changes_no_decision(
+    ready: FakeGitHub, client: GitHubClient, fault: Fault, is_writer: bool
+) -> None:
+    """No reaction and no comment can be written: the decision is the same, and the log says so."""
+    broken = Fault(**{**vars(fault), "times": 9})
+    ready.fail("POST", r"/(reactions|comments)$", broken)
+
+    _, told, error = ask(ready, client, "/refresh-baselines", "octocat" if is_writer else "eve")
+
+    assert (error is None) is is_writer
+    assert len(told) == (2 if is_writer else 3)
+    assert all(line.startswith("The comment could not be answered: POST ") for line in told)
+
+
+def test_an_answer_waits_for_little() -> None:
+    """The decision comes after the first reaction: a rate limit on that one must not eat the job's time."""
+    patience = make_patience(print)
+
+    assert (patience.max_wait_s, patience.exchange_s) == (5.0, 10.0)

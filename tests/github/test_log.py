@@ -1,0 +1,129 @@
+"""What jobs with a token print: whatever is in it, the runner finds no command that is not ours."""
+
+from __future__ import annotations
+
+import re
+import sys
+import traceback
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from runner_log import STOP, Found, list_commands
+
+from gate.cli import main
+from gate.github.job import render_annotation
+from gate.github.log import MAX_LINE, guard_output, make_line, write_annotations
+
+COMMANDS = (
+    "::set-output name=authorized::true",
+    "  ::add-mask::a",
+    "##[add-mask]a",
+    "text ##[stop-commands]pwn",
+    "##[set-env name=PATH]/evil",
+    "#" * 7 + "[error]x",
+    ":\ufe0f:add-mask::a",
+    "\u200b::add-mask::a",
+    "\u00ad:\u2060:add-mask:\u034f:a",
+    "#\u115f#\u3164[add-mask]a",
+    "a\r::add-mask::a",
+    "a\u2028##[add-mask]a",
+)
+
+
+def test_the_stand_in_finds_what_the_runner_does() -> None:
+    """Both spellings, whatever the case; not between stop and resume, and not what is not registered."""
+    log = (
+        "::warning title=a::b::c\nx ##[ADD-MASK]y\nx ::error::no\n::unknown::x\n::stop-commands::Tok\n"
+        "##[error]stopped\n::tok::\n  ::Notice::z\n"
+    )
+
+    assert list_commands(log) == [
+        Found("warning", "title=a", "b::c"),
+        Found("add-mask", "", "y"),
+        Found("stop-commands", "", "Tok"),
+        Found("notice", "", "z"),
+    ]
+    assert all(list_commands(command) for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_is_left_in_a_line(command: str) -> None:
+    """However it is written, and wherever it stands."""
+    for text in (command, f"compile-gate: '{command}'", f":{command}", f"#{command}", command * 3):
+        assert list_commands(make_line(text)) == []
+
+
+PIECES = st.sampled_from(
+    [":", "::", "#", "##", "[", "]", "##[", "error", "add-mask", "\u200b", "\ufe0f", "\n"]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=5), max_size=60).map("".join), st.integers(10, 80))
+@example("#" * 9 + "[error]", 10)
+def test_any_text_becomes_one_short_line_that_shows_itself(text: str, limit: int) -> None:
+    """No second line, nothing invisible that turns or hides text, no command, and a bounded length."""
+    line = make_line(text, limit)
+
+    assert len(line) <= limit
+    assert line.isprintable()
+    assert list_commands(line) == []
+
+
+def test_plain_text_stays_what_it_is() -> None:
+    """A message of ours is not changed, in whichever language its names are."""
+    text = "compile-gate: modèle.py: cases[0].size: 5 % (a::b is broken): see https://github.com/a/b#c"
+
+    assert make_line(text) == text.replace("a::b", "a: :b")
+    assert make_line("x" * 10_000) == "x" * (MAX_LINE - 3) + "..."
+
+
+def test_everything_that_is_printed_goes_through(capsys: pytest.CaptureFixture[str]) -> None:
+    """Pieces of a line that are harmless by themselves, a traceback, and a last line without an end."""
+    with guard_output({"GITHUB_ACTIONS": "true"}):
+        for piece in (":", ":error", "::joined\nnext\n"):
+            sys.stdout.write(piece)
+        traceback.print_exception(ValueError("::add-mask::a\n##[add-mask]b"))
+        write_annotations([render_annotation("notice", "ours")])
+        sys.stderr.write("##[add-mask]c")
+        sys.stdout.write("##[add-mask]d")
+    told = capsys.readouterr()
+
+    token = re.match(r"::stop-commands::([0-9a-f]{32})\n", told.out)
+    assert token is not None
+    assert [found.name for found in list_commands(told.out)] == [STOP, "notice", STOP]
+    assert told.out.endswith(f"# #[add-mask]d\n::{token[1]}::\n")
+    assert list_commands(told.out.replace("stop-commands", "x")) == [
+        Found("notice", "title=compile-gate", "ours")
+    ]
+    assert list_commands(told.err) == []
+    assert told.err.endswith("# #[add-mask]c\n")
+
+
+def test_outside_of_a_runner_nothing_is_said_to_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """At a terminal the lines are made harmless all the same, and there is nothing else."""
+    with guard_output({}):
+        sys.stdout.write("##[error]x\n")
+
+    assert capsys.readouterr().out == "# #[error]x\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["authorize", "##[add-mask]a"],
+        ["publish", "--run-id", "::add-mask::a"],
+        ["propose", "--head-sha", "a", "--head-ref", "b", "--pr-number", "\n::add-mask::a"],
+        ["publish-upgrade", "--run-id", "1", "--issue", "\r##[add-mask]a"],
+    ],
+)
+def test_what_is_wrong_with_arguments_is_told_harmlessly(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The parser of arguments shows what it cannot read, too."""
+    with pytest.raises(SystemExit):
+        main(arguments)
+    told = capsys.readouterr()
+
+    assert "add-mask" in told.err
+    assert list_commands(told.out + told.err) == []
