@@ -32,7 +32,7 @@ def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
         return ()
     file, document = load_yaml(AcceptedFile, path)
     for index, entry in enumerate(file.accepted):
-        _check_date(entry.expires, document, f"accepted[{index}].expires")
+        check_day(entry.expires, document, f"accepted[{index}].expires")
     return tuple(map(_make_acceptance, file.accepted))
 
 
@@ -40,7 +40,12 @@ def _make_acceptance(entry: AcceptanceEntry) -> Acceptance:
     return Acceptance(**{**encode(entry), "metric": entry.metric})
 
 
-def _check_date(text: str, document: YamlDocument, key: str) -> None:
+def check_day(text: str, document: YamlDocument, key: str) -> None:
+    """Check that a text of a document is a day of the calendar.
+
+    Raises:
+        FileError: It is none; with its line and key.
+    """
     try:
         date.fromisoformat(text)
     except ValueError:
@@ -86,7 +91,7 @@ def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> None
     merged[acceptance.case, acceptance.metric] = acceptance
     expected = tuple(merged.values())
     text = _append_text(path, expected) if len(expected) > len(old) > 0 else ""
-    write_atomic(path, text or _HEADER + "".join(map(_render_acceptance, expected)))
+    write_atomic(path, text or _HEADER + "".join(map(render_entry, expected)))
 
 
 def _check_acceptance(acceptance: Acceptance, today: str) -> None:
@@ -105,7 +110,7 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
 def _append_text(path: Path, expected: tuple[Acceptance, ...]) -> str:
     """Append the last to what is there; ``""`` when that does not read back, as after a flow list."""
     old = decode_text(load_bytes(path, MAX_YAML_BYTES), str(path))
-    text = old.rstrip() + "\n" + _render_acceptance(expected[-1])
+    text = old.rstrip() + "\n" + render_entry(expected[-1])
     try:
         file, _ = decode_yaml(AcceptedFile, text.encode(), str(path))
     except FileError:
@@ -113,6 +118,7 @@ def _append_text(path: Path, expected: tuple[Acceptance, ...]) -> str:
     return text if tuple(map(_make_acceptance, file.accepted)) == expected else ""
 
 
-def _render_acceptance(acceptance: Acceptance) -> str:
+def render_entry(acceptance: Acceptance) -> str:
+    """Render an item of a list of acceptances."""
     lines = [f"{key}: {render_value(value)}\n" for key, value in encode(acceptance).items()]
     return "  - " + "    ".join(lines)

@@ -30,6 +30,15 @@ Factory = Annotated[
 Node = Annotated[str, Pattern(regex=r"[^:]+\.py::.+", what="a pytest node id: path/test_x.py::test_name")]
 Date = Annotated[str, Pattern(regex="[0-9]{4}-[0-9]{2}-[0-9]{2}", what="a date: YYYY-MM-DD")]
 
+Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
+Login = Annotated[str, Pattern(regex=r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", what="a login of GitHub")]
+CaseId = Annotated[str, Pattern(regex=r"((?![*?\[])[!-~]){1,300}", what="a case id, and no pattern")]
+# Neither controls nor what turns a line around or hides in it.
+_UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+Line = Annotated[
+    str, Pattern(regex=rf"(?=.*\S)[^{_UNSEEN}]{{1,300}}", what="one line of 1 to 300 visible characters")
+]
+
 _SAMPLING = Sampling()
 
 
@@ -170,3 +179,34 @@ class AcceptedFile:
 
     version: Version
     accepted: tuple[AcceptanceEntry, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApprovedEntry:
+    """A regression of one case that is accepted for one commit."""
+
+    case: CaseId
+    metric: Metric
+    allowance: NotNegative
+    reason: Line
+    author: Login
+    expires: Date
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WaiverEntry:
+    """There was no baseline to compare with, and somebody takes that."""
+
+    reason: Line
+    author: Login
+    expires: Date
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApprovalFile:
+    """``approvals/<commit>.yml`` on the branch of approvals."""
+
+    version: Version
+    commit: Sha
+    accepted: tuple[ApprovedEntry, ...] = ()
+    first_baselines: WaiverEntry | None = None

@@ -348,6 +348,24 @@ class Acceptance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Waiver:
+    """Somebody takes it that there was no baseline to compare with, until a date."""
+
+    reason: str
+    author: str
+    expires: str  # ISO date; the day itself still counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Approval:
+    """What somebody who may write took responsibility for, for one commit and no other."""
+
+    commit: str
+    accepted: tuple[Acceptance, ...] = ()
+    first_baselines: Waiver | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Quarantine:
     """A case, or one metric of it, that is measured and shown and does not decide, until a date."""
 
@@ -383,6 +401,7 @@ class Policy:
     thresholds: Mapping[Metric, Threshold]
     overrides: tuple[Override, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()
+    waiver: Waiver | None = None
     quarantine: tuple[Quarantine, ...] = ()
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from gate.calibration import Calibration
 from gate.codec import BASELINE, CALIBRATION, RUN, SELFTEST, VERDICT, FileKind, encode, write_atomic
-from gate.entries import AcceptedFile, GateFile, RegistryFile
+from gate.entries import AcceptedFile, ApprovalFile, GateFile, RegistryFile
 from gate.errors import UsageError
 from gate.records import Baseline, Run, Verdict
 from gate.selftest import SelftestReport
@@ -30,6 +30,7 @@ _ROOTS: Mapping[str, tuple[type, FileKind | None]] = {
     "config": (GateFile, None),
     "registry": (RegistryFile, None),
     "accepted": (AcceptedFile, None),
+    "approval": (ApprovalFile, None),
     "run": (Run, RUN),
     "verdict": (Verdict, VERDICT),
     "baseline": (Baseline, BASELINE),

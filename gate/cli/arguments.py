@@ -10,7 +10,10 @@ FORMATS = ("text", "markdown", "json", "junit")
 CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
 SELFTEST_MINUTES = 10.0  # all faults once on two cores
 CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
-SCHEMAS = ("config", "registry", "run", "verdict", "baseline", "accepted", "calibration", "selftest")
+SCHEMAS = (
+    *("config", "registry", "run", "verdict", "baseline"),
+    *("accepted", "approval", "calibration", "selftest"),
+)
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gate.records import Acceptance, Comparison, Policy, Quarantine, Reason, Status
+from gate.metrics import SPECS, Family
+from gate.records import (
+    Acceptance,
+    Change,
+    Comparison,
+    Metric,
+    Policy,
+    Quarantine,
+    Reason,
+    Status,
+    Waiver,
+)
+
+# The steps of an allowance: whole percent, whole counts, hundredths of a log2 unit.
+_STEPS = {Family.EXACT: 1, Family.LOG2: 100}
+_PERCENT = 100
+# What regressed has an interval above no change, so its upper end is at most about twice the estimate.
+_MAX_INTERVAL = 2.0
 
 
 def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
@@ -27,7 +45,37 @@ def list_expired(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Acc
     )
 
 
-def is_in_force(entry: Acceptance | Quarantine, policy: Policy) -> bool:
+def list_exceeded(
+    comparisons: Sequence[Comparison], policy: Policy
+) -> tuple[tuple[Acceptance, Comparison], ...]:
+    """The acceptances in force that fit a regression and allow less, each with the regression."""
+    regressed = [one for one in comparisons if one.status is Status.REGRESSED and one.change is not None]
+    return tuple(
+        (acceptance, one)
+        for acceptance in policy.acceptances
+        if is_in_force(acceptance, policy)
+        for one in regressed
+        if fits(acceptance, one)
+    )
+
+
+def compute_allowance(metric: Metric, change: Change) -> float:
+    """The smallest round allowance that covers a measured worsening and its interval, and no more.
+
+    Measured again, the same change stays within it; a worse one does not.
+    """
+    step = _STEPS.get(SPECS[metric].family, _PERCENT)
+    upper = max(change.centre, min(change.high, _MAX_INTERVAL * change.centre))
+    rounded = round(upper * step)  # 0.07 is 7 %, though 0.07 * 100 is a little more
+    return rounded / step if rounded / step >= upper else math.ceil(upper * step) / step
+
+
+def is_waived(policy: Policy) -> bool:
+    """Whether somebody takes it, today, that there was no baseline to compare with."""
+    return policy.waiver is not None and is_in_force(policy.waiver, policy)
+
+
+def is_in_force(entry: Acceptance | Quarantine | Waiver, policy: Policy) -> bool:
     """Whether the entry still counts today; its last day does. Without a date of today it does not."""
     return bool(policy.today) and policy.today <= entry.expires
 

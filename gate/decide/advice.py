@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 
 from gate.again import write_ab, write_check
-from gate.decide.accept import list_expired
+from gate.decide.accept import is_waived, list_exceeded, list_expired
 from gate.decide.constants import ACCEPTANCE_DAYS, OLD_BASELINE_DAYS
 from gate.decide.coverage import measure_coverage
 from gate.decide.drift import get_limit
 from gate.decide.machine import is_machine_steady
-from gate.decide.wording import format_change
+from gate.decide.wording import format_allowance, format_change
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -102,7 +102,9 @@ def list_notes(
         *([] if run.finished else ["The run was stopped before its end."]),
         *_note_unjudged(comparisons),
         *_note_unconfirmed(run, comparisons),
+        *_note_waiver(comparisons, policy),
         *note_expired(comparisons, policy),
+        *note_exceeded(comparisons, policy),
         *_note_limits(run, comparisons),
         *_note_age(used, policy),
     )
@@ -137,6 +139,26 @@ def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[str]
         f" and no longer counts: {one.reason}"
         for one in list_expired(comparisons, policy)
     ]
+
+
+def note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[str]:
+    """A note for each regression that is larger than somebody accepted."""
+    return [
+        f"{found.case_id} {found.metric}: {known.author or 'somebody'} accepted up to"
+        f" {format_allowance(known.metric, known.allowance)} until {known.expires}, and this is more."
+        for known, found in list_exceeded(comparisons, policy)
+    ]
+
+
+def _note_waiver(comparisons: Sequence[Comparison], policy: Policy) -> list[str]:
+    """Who takes it that there was no baseline, where there was none."""
+    waiver = policy.waiver
+    if waiver is None or not _is_unjudged(comparisons):
+        return []
+    if not is_waived(policy):
+        return [f"{waiver.author} took the lack of baselines, which expired on {waiver.expires}."]
+    reason = waiver.reason.rstrip(".")
+    return [f"{waiver.author} takes the lack of baselines until {waiver.expires}: {reason}."]
 
 
 def suggest_acceptance(comparison: Comparison, policy: Policy) -> str:
@@ -190,8 +212,8 @@ def _note_unconfirmed(run: Run, comparisons: Sequence[Comparison]) -> list[str]:
     return [f"Not confirmed side by side: the times of {cases}. {how}"]
 
 
-def _is_unjudged(deciding: Sequence[Comparison]) -> bool:
-    return any(one.status in {Status.NEW, Status.NOT_COMPARABLE} for one in deciding)
+def _is_unjudged(comparisons: Sequence[Comparison]) -> bool:
+    return any(one.decides and one.status in {Status.NEW, Status.NOT_COMPARABLE} for one in comparisons)
 
 
 def _note_unjudged(comparisons: Sequence[Comparison]) -> list[str]:

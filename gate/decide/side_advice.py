@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gate.again import write_ab
-from gate.decide.advice import REFRESH, count_noun, note_expired, suggest_acceptance
+from gate.decide.advice import REFRESH, count_noun, note_exceeded, note_expired, suggest_acceptance
 from gate.decide.disturbed import note_disturbed
 from gate.decide.pairs import BASE_ARM, list_pairs
 from gate.metrics import SPECS
@@ -51,6 +51,7 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[str, ..
         *_note_base_failures(run, label),
         *_note_unjudged(verdict.comparisons, label),
         *note_expired(verdict.comparisons, policy),
+        *note_exceeded(verdict.comparisons, policy),
     )
 
 

@@ -97,6 +97,13 @@ def format_change(metric: Metric, change: Change) -> str:
     return f"{abs(100 * change.centre):.1f} % {word} (interval {interval}, + is worse)"
 
 
+def format_allowance(metric: Metric, allowance: float) -> str:
+    """An allowance in words: ``33 %``, counts and log2 units as they are."""
+    if SPECS[metric].family in {Family.EXACT, Family.LOG2}:
+        return f"{allowance:g}"
+    return f"{100 * allowance:g} %"
+
+
 def format_percent(fraction: float) -> str:
     """A signed fraction in percent with one digit."""
     return f"{round(100 * fraction, 1) + 0.0:+.1f} %"  # + 0.0 makes minus zero a plain one

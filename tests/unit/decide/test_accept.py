@@ -1,0 +1,105 @@
+"""How much an approval allows, and what is said where it does not cover what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.decide.accept import compute_allowance, is_waived
+from gate.records import Acceptance, Change, Comparison, Metric, Outcome, Policy, Status, Verdict, Waiver
+
+Make = Callable[..., Any]
+Judge = Callable[..., Verdict]
+Find = Callable[..., Comparison]
+TODAY = "2026-03-01"
+CASE = "mlp/inference-float32-smoke-default"
+BREAKS = Metric.GRAPH_BREAKS
+WAIVER = Waiver(reason="the first change with a gate.", author="ada", expires=TODAY)
+
+
+@pytest.mark.parametrize(
+    ("metric", "centre", "high", "expected"),
+    [
+        (Metric.COMPILED_LATENCY, 0.306, 0.326, 0.33),  # to whole percent, upwards
+        (Metric.COMPILED_LATENCY, 0.06, 0.07, 0.07),  # 0.07 * 100 is 7.000000000000001
+        (Metric.COMPILED_LATENCY, 0.06, 9.0, 0.12),  # an interval that no regression has
+        (Metric.COMPILED_LATENCY, 0.06, 0.01, 0.06),  # an interval that contradicts itself
+        (Metric.PEAK_MEMORY, 0.051, 0.051, 0.06),
+        (BREAKS, 2.0, 2.0, 2.0),
+        (Metric.DRIFT, 1.001, 1.203, 1.21),  # to hundredths of a log2 unit
+    ],
+)
+def test_an_allowance_is_what_was_measured_rounded_up_with_its_interval(
+    metric: Metric, centre: float, high: float, expected: float
+) -> None:
+    """The upper end of the interval in whole steps, and at most twice the estimate."""
+    change = Change(centre=centre, low=0.0, high=high, detectable=0.0)
+    assert compute_allowance(metric, change) == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.floats(1e-3, 1e6), st.floats(0.0, 1.0))
+def test_an_allowance_covers_its_change_and_little_more(centre: float, width: float) -> None:
+    """At least the estimate, so that the same result passes; at most the interval and one step."""
+    change = Change(centre=centre, low=centre, high=centre * (1 + width), detectable=0.0)
+    allowance = compute_allowance(Metric.COMPILED_LATENCY, change)
+    assert centre <= allowance <= change.high + 0.01 + 1e-9 * centre
+
+
+def accept(allowance: float, expires: str = TODAY) -> Acceptance:
+    return Acceptance(
+        case=CASE, metric=BREAKS, allowance=allowance, reason="known", author="ada", expires=expires
+    )
+
+
+def test_a_regression_beyond_its_acceptance_is_told(situation: Make, judge: Judge) -> None:
+    """Two graph breaks where one was accepted: a regression, and a note that says who accepted what."""
+    one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
+    verdict = judge(one, acceptances=(accept(1.0),))
+    assert verdict.outcome is Outcome.REGRESSION
+    assert f"{CASE} graph_breaks: ada accepted up to 1 until 2026-03-01, and this is more." in verdict.notes
+
+
+@pytest.mark.parametrize("acceptance", [accept(2.0), accept(1.0, "2026-02-28")])
+def test_what_is_covered_or_expired_is_not_called_exceeded(
+    situation: Make, judge: Judge, acceptance: Acceptance
+) -> None:
+    """An acceptance that covers it needs no note, and an expired one has its own."""
+    one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
+    assert not any("this is more" in note for note in judge(one, acceptances=(acceptance,)).notes)
+
+
+@pytest.mark.parametrize(
+    ("expires", "note"),
+    [
+        (TODAY, "ada takes the lack of baselines until 2026-03-01: the first change with a gate."),
+        ("2026-02-28", "ada took the lack of baselines, which expired on 2026-02-28."),
+    ],
+)
+def test_a_lack_of_baselines_that_somebody_takes_is_told_and_changes_no_outcome(
+    situation: Make, judge: Judge, expires: str, note: str
+) -> None:
+    """Nothing was compared, whoever takes it."""
+    waiver = Waiver(reason=WAIVER.reason, author="ada", expires=expires)
+    verdict = judge(situation(after={BREAKS: (0.0,)}), waiver=waiver)
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+    assert note in verdict.notes
+
+
+def test_a_waiver_is_no_acceptance(situation: Make, judge: Judge, find: Find) -> None:
+    """With a baseline there is nothing to take, and a regression stays one."""
+    verdict = judge(situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}), waiver=WAIVER)
+    assert find(verdict, BREAKS).status is Status.REGRESSED
+    assert not any("lack of baselines" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize(
+    ("today", "waiver", "expected"),
+    [(TODAY, WAIVER, True), ("2026-03-02", WAIVER, False), ("", WAIVER, False), (TODAY, None, False)],
+)
+def test_a_waiver_counts_through_its_last_day(today: str, waiver: Waiver | None, expected: bool) -> None:
+    """The day after is past, and without a date of today it does not count."""
+    assert is_waived(Policy(thresholds={}, waiver=waiver, today=today)) is expected
