@@ -65,6 +65,17 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_approvals(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names approvals."""
+    parser.add_argument(
+        "--approvals",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="what was accepted for the commit that is judged, as /accept-regression writes it",
+    )
+
+
 def add_check(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``check``."""
     add_measuring(parser)
@@ -74,6 +85,7 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         metavar="REF",
         help="confirm what looks suspicious side by side with the commit where this tree left REF",
     )
+    add_approvals(parser)
     add_fail_on(parser)
 
 
@@ -155,6 +167,7 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("candidate", metavar="CANDIDATE", help="a run.json")
     parser.add_argument("--out", metavar="FILE", default="verdict.json", help="where the verdict is written")
     parser.add_argument("--format", choices=FORMATS, default="text")
+    add_approvals(parser)
     add_fail_on(parser)
 
 

@@ -46,7 +46,8 @@ def run_check(options: Namespace) -> ExitCode:
     """Measure the selection, judge it against the stored baselines, confirm what is suspicious, report."""
     request = load_request(options)
     config = request.config
-    terms = Terms(config=config, baselines=load_baselines(config.baselines), policy=load_policy(config))
+    policy = load_policy(config, options.approvals)
+    terms = Terms(config=config, baselines=load_baselines(config.baselines), policy=policy)
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = open_base(options, config, stack, observe)
@@ -59,7 +60,7 @@ def run_check(options: Namespace) -> ExitCode:
             run = add_base(duel, run, sources, config)
             verdict = _confirm(duel, _measure(lab, run, config, resume=options.resume), terms)
     save_reports(verdict, config.out)
-    code = code_verdict(verdict, options)
+    code = code_verdict(verdict, options, terms.policy)
     print_verdict(verdict, code, options)
     return code
 

@@ -19,11 +19,11 @@ from gate.report import render
 
 def run_compare(options: Namespace) -> ExitCode:
     """Judge CANDIDATE against BASELINE (a run, or a directory of baselines)."""
-    policy = load_policy(load_configured(options))
+    policy = load_policy(load_configured(options), options.approvals)
     baselines = _load_left(Path(options.baseline))
     verdict = decide_verdict(load_run(Path(options.candidate)), baselines, policy)
     save_verdict(verdict, Path(options.out))
-    code = code_verdict(verdict, options)
+    code = code_verdict(verdict, options, policy)
     if options.format == "text":
         print_verdict(verdict, code, options)
         return code

@@ -6,9 +6,9 @@ from argparse import Namespace
 from pathlib import Path
 
 from gate.codec import save_verdict, write_atomic
-from gate.decide import FailOn, compute_exit_code, measure_coverage
+from gate.decide import FailOn, compute_exit_code, is_waived, measure_coverage
 from gate.errors import ExitCode
-from gate.records import Verdict
+from gate.records import Policy, Verdict
 from gate.report import render
 from gate.report.notice import render_exit_notice
 
@@ -23,15 +23,18 @@ def save_reports(verdict: Verdict, out: Path) -> None:
         write_atomic(out / name, render(verdict, report_format))
 
 
-def code_verdict(verdict: Verdict, options: Namespace) -> ExitCode:
-    """The exit code of a verdict under ``--fail-on``."""
-    return compute_exit_code(verdict.outcome, FailOn(options.fail_on), measure_coverage(verdict.comparisons))
+def code_verdict(verdict: Verdict, options: Namespace, policy: Policy | None = None) -> ExitCode:
+    """The exit code of a verdict under ``--fail-on``, and under the policy's waiver if it has one."""
+    coverage = measure_coverage(verdict.comparisons)
+    waived = policy is not None and is_waived(policy)
+    return compute_exit_code(verdict.outcome, FailOn(options.fail_on), coverage, is_waived=waived)
 
 
 def print_verdict(verdict: Verdict, code: ExitCode, options: Namespace) -> None:
     """Print the report, and what the exit code means where that is not plain."""
     print_report(verdict, options)
-    if notice := render_exit_notice(verdict.outcome, code):
+    waived = code is not code_verdict(verdict, options)
+    if notice := render_exit_notice(verdict.outcome, code, is_waived=waived):
         print(notice)
 
 

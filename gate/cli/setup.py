@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.acceptances import load_acceptances
+from gate.approvals import approve_policy, load_approval
 from gate.config import Config, apply_options, load_config, make_policy
 from gate.records import Case, Policy
 from gate.registry import load_cases, select_cases
@@ -48,7 +50,8 @@ def load_configured(options: Namespace) -> Config:
     return apply_options(config, **given)
 
 
-def load_policy(config: Config) -> Policy:
-    """Make the policy in force today, acceptances included."""
+def load_policy(config: Config, approvals: Sequence[str] = ()) -> Policy:
+    """Make the policy in force today, acceptances and the approvals in these files included."""
     acceptances = load_acceptances(config.baselines / ACCEPTED_FILE)
-    return make_policy(config, acceptances, datetime.now(UTC).date().isoformat())
+    policy = make_policy(config, acceptances, datetime.now(UTC).date().isoformat())
+    return approve_policy(policy, [load_approval(Path(path)) for path in approvals])

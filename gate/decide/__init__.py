@@ -5,6 +5,7 @@ The procedure, its formulas and its constants are told in ``docs/decision.md``.
 
 from __future__ import annotations
 
+from gate.decide.accept import is_waived
 from gate.decide.constants import LOOKS
 from gate.decide.coverage import Coverage, measure_coverage
 from gate.decide.estimate import estimate_metric
@@ -33,6 +34,7 @@ __all__ = [
     "decide_verdict",
     "estimate_metric",
     "find_next_look",
+    "is_waived",
     "judge_pairs",
     "list_pairs",
     "list_suspects",

@@ -52,12 +52,20 @@ def decide_outcome(comparisons: Sequence[Comparison]) -> Outcome:
     return Outcome.PASS if judged else Outcome.NOTHING_COMPARED
 
 
-def compute_exit_code(outcome: Outcome, fail_on: FailOn, coverage: Coverage) -> ExitCode:
+def compute_exit_code(
+    outcome: Outcome, fail_on: FailOn, coverage: Coverage, *, is_waived: bool = False
+) -> ExitCode:
     """The exit code of an outcome; a laxer ``fail_on`` turns some into 0, and the caller says so.
 
     The strictest turns a PASS that is not about the whole plan into the code of NOTHING_COMPARED:
-    either way what to do is to record baselines.
+    either way what to do is to record baselines. ``is_waived`` is whether somebody takes it that there
+    are none: that code, and no other, is 0 then.
     """
+    code = _compute_code(outcome, fail_on, coverage)
+    return ExitCode.PASS if is_waived and code is ExitCode.NOTHING_COMPARED else code
+
+
+def _compute_code(outcome: Outcome, fail_on: FailOn, coverage: Coverage) -> ExitCode:
     if fail_on is FailOn.NEVER:
         return ExitCode.PASS
     if fail_on is FailOn.REGRESSION and outcome is Outcome.INCONCLUSIVE:

@@ -1,0 +1,153 @@
+"""``compare --approvals``: what counts, what is said, and what an approval never hides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate.approvals import render_approval
+from gate.cli import main
+from gate.codec import load_verdict, save_run
+from gate.records import (
+    Acceptance,
+    Approval,
+    Case,
+    CaseFailure,
+    FailureKind,
+    Metric,
+    Outcome,
+    Provenance,
+    Run,
+    Status,
+    Trial,
+    Waiver,
+)
+from tests.hosts import CPU_HOST
+
+CASE = "bert/inference-float32-smoke-default"
+COMMIT = "a" * 40
+LATER, PAST = "2999-01-01", "2026-01-01"
+WAIVER = Waiver(reason="the first change with a gate", author="ada", expires=LATER)
+
+
+def make_run(graph_breaks: float, failures: tuple[CaseFailure, ...] = ()) -> Run:
+    trials = tuple(
+        Trial(case_id=CASE, index=index, samples={Metric.GRAPH_BREAKS: (graph_breaks,)}) for index in range(3)
+    )
+    return Run(
+        cases=(Case(id=CASE, model="bert", definition="d1"),),
+        environment=CPU_HOST,
+        provenance=Provenance(commit=COMMIT),
+        trials=trials,
+        failures=failures,
+        finished=True,
+    )
+
+
+def accept(allowance: float, expires: str = LATER) -> Approval:
+    entry = Acceptance(
+        case=CASE,
+        metric=Metric.GRAPH_BREAKS,
+        allowance=allowance,
+        reason="the new decoder",
+        author="ada",
+        expires=expires,
+    )
+    return Approval(commit=COMMIT, accepted=(entry,))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with a configuration and a stored run without graph breaks."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gate.yml").write_text("version: 1\n", encoding="utf-8")
+    (tmp_path / "baselines").mkdir()
+    save_run(make_run(0.0), tmp_path / "before.json")
+    return tmp_path
+
+
+def compare(place: Path, run: Run, *approvals: Approval, left: str = "before.json") -> int:
+    """Judge a run under approvals, and return the exit code."""
+    save_run(run, place / "after.json")
+    options = []
+    for index, approval in enumerate(approvals):
+        path = place / f"approval{index}.yml"
+        path.write_text(render_approval(approval), encoding="utf-8")
+        options.append(f"--approvals={path}")
+    return main(["compare", left, "after.json", *options])
+
+
+def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two graph breaks that ada accepted: ACCEPTED, with who, until when and why, and exit code 0."""
+    assert compare(place, make_run(2.0)) == 10
+    capsys.readouterr()
+
+    assert compare(place, make_run(2.0), accept(2.0)) == 0
+
+    verdict = load_verdict(place / "verdict.json")
+    (row,) = verdict.comparisons
+    assert (verdict.outcome, row.status) == (Outcome.PASS, Status.ACCEPTED)
+    assert row.sentence.endswith("Accepted by ada until 2999-01-01: the new decoder.")
+    assert "ACCEPTED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("approval", "note"),
+    [
+        (accept(1.0), "ada accepted up to 1 until 2999-01-01, and this is more"),
+        (accept(2.0, PAST), "expired on 2026-01-01 and no longer counts"),
+        (Approval(commit=COMMIT, first_baselines=WAIVER), ""),
+    ],
+    ids=["a larger one", "expired", "first baselines only"],
+)
+def test_what_is_not_covered_stays_a_regression(place: Path, approval: Approval, note: str) -> None:
+    """More than was accepted, past the last day, a lack of baselines that somebody takes: exit code 10."""
+    assert compare(place, make_run(2.0), approval) == 10
+    verdict = load_verdict(place / "verdict.json")
+    assert verdict.outcome is Outcome.REGRESSION
+    assert note in " ".join(verdict.notes)
+
+
+def test_an_approval_hides_no_failure(place: Path) -> None:
+    """A case that crashed in a trial is INCOMPLETE, whatever is accepted of it."""
+    crash = CaseFailure(case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", message="SIGSEGV")
+    approval = Approval(commit=COMMIT, accepted=accept(2.0).accepted, first_baselines=WAIVER)
+    assert compare(place, make_run(2.0, (crash,)), approval) == 12
+
+
+def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Still NOTHING_COMPARED, and said aloud; the exit code is 0, and who takes it is in the notes."""
+    assert compare(place, make_run(0.0), left="baselines") == 3
+    capsys.readouterr()
+
+    assert (
+        compare(place, make_run(0.0), Approval(commit=COMMIT, first_baselines=WAIVER), left="baselines") == 0
+    )
+
+    verdict = load_verdict(place / "verdict.json")
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+    assert "ada takes the lack of baselines until 2999-01-01: the first change with a gate." in verdict.notes
+    told = capsys.readouterr().out
+    assert "!! NOTHING_COMPARED, BUT EXIT 0: an approval takes it; the notes say whose." in told
+
+
+def test_a_lack_of_baselines_that_expired_is_not_taken(place: Path) -> None:
+    """Past its last day it is exit code 3 again."""
+    waiver = Waiver(reason="x", author="ada", expires=PAST)
+    assert (
+        compare(place, make_run(0.0), Approval(commit=COMMIT, first_baselines=waiver), left="baselines") == 3
+    )
+
+
+def test_approvals_of_several_commits_add_up(place: Path) -> None:
+    """As in a merge group: one of them accepts it."""
+    other = Approval(commit="b" * 40)
+    assert compare(place, make_run(2.0), other, accept(2.0)) == 0
+
+
+def test_a_broken_approval_is_an_error_that_names_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Asked for by name, it must be usable: exit code 2, and nothing is judged."""
+    (place / "broken.yml").write_text("version: 1\n", encoding="utf-8")
+    assert main(["compare", "before.json", "before.json", "--approvals", "broken.yml"]) == 2
+    assert "broken.yml: the key 'commit' is missing" in capsys.readouterr().err
