@@ -1,4 +1,4 @@
-"""Executes a composite action: defaults, expressions, conditions, bash steps, command files, outputs."""
+"""Executes a composite action, or a job's steps: expressions, conditions, bash, command files, outputs."""
 
 from __future__ import annotations
 
@@ -76,17 +76,36 @@ def run_composite(action_file: Path, job: Job, given: Mapping[str, str]) -> Acti
     declared = action.get("inputs", {})
     warnings = [f"Unexpected input {name!r}" for name in given if name not in declared]
     inputs = {name: str(given.get(name, spec.get("default", ""))) for name, spec in declared.items()}
-    contexts: dict[str, Any] = {"inputs": inputs, "github": job.github, "env": job.environ, "steps": {}}
-    steps = []
-    for step in action["runs"]["steps"]:
-        done = _run_step(
-            step, action_file.parent, job, contexts, all(run.outcome != "failure" for run in steps)
-        )
+    contexts = {"inputs": inputs, "github": job.github}
+    wanted = {name: str(spec["value"]) for name, spec in action.get("outputs", {}).items()}
+    run = _run_steps(action["runs"]["steps"], action_file.parent, job, contexts, wanted)
+    run.warnings += warnings
+    return run
+
+
+def run_job(described: Mapping[str, Any], job: Job, contexts: Mapping[str, Any]) -> ActionRun:
+    """Run the steps of a workflow's job; ``contexts`` are those that the workflow gives it."""
+    return _run_steps(
+        described["steps"], job.workspace, job, dict(contexts), dict(described.get("outputs", {}))
+    )
+
+
+def _run_steps(
+    described: list[dict[str, Any]],
+    directory: Path,
+    job: Job,
+    contexts: dict[str, Any],
+    wanted: Mapping[str, str],
+) -> ActionRun:
+    contexts |= {"env": job.environ, "steps": {}}
+    steps: list[StepRun] = []
+    for step in described:
+        done = _run_step(step, directory, job, contexts, all(run.outcome != "failure" for run in steps))
         steps.append(done)
         if "id" in step:
             contexts["steps"][step["id"]] = {"outputs": done.outputs, "outcome": done.outcome}
-    outputs = {name: fill(str(spec["value"]), contexts) for name, spec in action.get("outputs", {}).items()}
-    return ActionRun(steps=steps, outputs=outputs, warnings=warnings)
+    outputs = {name: fill(value, contexts) for name, value in wanted.items()}
+    return ActionRun(steps=steps, outputs=outputs, warnings=[])
 
 
 def _run_step(
@@ -100,7 +119,7 @@ def _run_step(
         assert job.uses is not None, f"no stub for {step['uses']}"
         with_ = {key: fill(str(value), contexts) for key, value in step.get("with", {}).items()}
         return StepRun(name=name, outcome="success", outputs=dict(job.uses(step["uses"], with_)))
-    assert step["shell"] == "bash", "a run step of a composite action must name its shell"
+    assert step["shell"] == "bash", "a run step must name its shell: in a container the default is sh"
     return _run_bash(step, name, directory, job, contexts)
 
 

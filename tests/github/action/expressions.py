@@ -1,16 +1,30 @@
-"""The part of GitHub's expressions that composite actions use: contexts, literals, operators, status."""
+"""The part of GitHub's expressions that our files use: contexts, literals, operators, status, functions."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<word>[A-Za-z_][\w.-]*)|(?P<sign>==|!=|&&|\|\||[!()]))"
+    r"\s*(?:(?P<text>'(?:[^']|'')*')|(?P<word>[A-Za-z_][\w.-]*)|(?P<sign>==|!=|&&|\|\||[!(),]))"
 )
 _INLINE = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
 _STATUS = ("success", "failure", "always", "cancelled")
+
+
+def _contains(where: Any, what: Any) -> bool:
+    if isinstance(where, list):
+        return to_text(what).lower() in [to_text(one).lower() for one in where]
+    return to_text(what).lower() in to_text(where).lower()
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "contains": _contains,
+    "fromJSON": json.loads,
+    "startsWith": lambda text, start: to_text(text).lower().startswith(to_text(start).lower()),
+}
 
 
 def fill(template: str, contexts: Mapping[str, Any]) -> str:
@@ -53,7 +67,7 @@ class _Names:
         if path in ("true", "false"):
             return path == "true"
         if path.partition(".")[0] not in self.contexts:
-            raise ValueError(f"there is no context {path!r} in a composite action")
+            raise ValueError(f"there is no context {path!r} here")
         for part in path.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         return value
@@ -111,4 +125,14 @@ def _parse_one(tokens: list[str], names: _Names) -> tuple[Any, list[str]]:
         return first[1:-1].replace("''", "'"), rest
     if rest[:2] == ["(", ")"]:
         return names.status[first], rest[2:]
+    if rest[:1] == ["("]:
+        return _parse_call(_FUNCTIONS[first], rest, names)
     return names.find(first), rest
+
+
+def _parse_call(function: Callable[..., Any], tokens: list[str], names: _Names) -> tuple[Any, list[str]]:
+    arguments = []
+    while tokens[0] != ")":
+        value, tokens = _parse_or(tokens[1:], names)
+        arguments.append(value)
+    return function(*arguments), tokens[1:]
