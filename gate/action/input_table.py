@@ -200,7 +200,8 @@ INPUTS = (
     ),
     Input(
         name="status",
-        default="compile-gate",
+        # Not the check's name: GitHub requires both of one name, and reporting would then decide.
+        default="compile-gate/report",
         pattern=r"(?!-)[A-Za-z0-9_./ -]{0,100}",
         expected="a status context of at most 100 letters, digits, _, ., /, - and spaces",
         modes=_PUBLISH,

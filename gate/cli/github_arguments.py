@@ -49,7 +49,10 @@ def add_publish(parser: argparse.ArgumentParser) -> None:
         "--comment-author", default="", metavar="LOGIN", help="whom the token writes as, for an app's token"
     )
     parser.add_argument(
-        "--status", default="compile-gate", metavar="CONTEXT", help="commit status to set; empty sets none"
+        "--status",
+        default="compile-gate/report",
+        metavar="CONTEXT",
+        help="commit status to set; empty sets none",
     )
     parser.add_argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
 
