@@ -49,7 +49,7 @@ class Settings:
     artifact_name: str = "compile-gate"
     comment: CommentWhen = CommentWhen.ON_CHANGE
     comment_key: str = "default"
-    status: str = "compile-gate"
+    status: str = "compile-gate/report"
     fail_on: FailOn = FailOn.REGRESSION
 
 
@@ -99,7 +99,7 @@ def publish(context: Context, settings: Settings) -> Publication:
     troubles = Troubles()
     try:
         target = resolve_target(context.client, context.repository, settings.run_id, context.event)
-        if target.is_outrun or target.run.conclusion in _SILENT:
+        if target.is_outrun or target.run.conclusion in _SILENT or _is_superseded(target):
             return _make_silence(target)
         finding = _make_finding(context, settings, target, _find_remark(context, target, troubles))
     except GitHubError as error:
@@ -127,6 +127,11 @@ def publish(context: Context, settings: Settings) -> Publication:
         lines=tuple(list_annotations(finding, settings.fail_on, troubles.lines)),
         troubles=tuple(troubles.lines),
     )
+
+
+def _is_superseded(target: Target) -> bool:
+    """Whether the run was cancelled because its commit is no pull request's head any more."""
+    return target.run.conclusion == "cancelled" and target.pull is None
 
 
 def _find_remark(context: Context, target: Target, troubles: Troubles) -> str:

@@ -57,7 +57,7 @@ def test_regression(github: FakeGitHub, context: Context, clock: FakeClock) -> N
     status = github.state.statuses[SHA][0]
     assert published.troubles == ()
     assert comment["body"].startswith(f"<!-- compile-gate key=default run=100 attempt=1 head={SHA} -->\n## ")
-    assert (status["state"], status["context"]) == ("failure", "compile-gate")
+    assert (status["state"], status["context"]) == ("failure", "compile-gate/report")
     assert status["description"] == "REGRESSION: 1 regressed, 5 unchanged"
     assert published.outputs == {
         "verdict": "REGRESSION",
@@ -167,6 +167,15 @@ def test_silence(github: FakeGitHub, context: Context, conclusion: str) -> None:
     published = publish(context, Settings(run_id=RUN.id))
     assert github.list_writes() == []
     assert "nothing to tell" in published.summary
+
+
+def test_a_run_that_a_push_cancelled_is_silent(github: FakeGitHub, context: Context) -> None:
+    """Its commit is not what is to be merged; the run of the new one tells its own verdict."""
+    set_conclusion(github, "cancelled")
+    github.state.pulls[7]["head"]["sha"] = "e" * 40
+    published = publish(context, Settings(run_id=RUN.id))
+    assert github.list_writes() == []
+    assert published.summary == "There is nothing to tell: the run ended with cancelled.\n"
 
 
 def test_newer_attempt(github: FakeGitHub, context: Context) -> None:
