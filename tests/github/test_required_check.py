@@ -1,0 +1,184 @@
+"""The required check is never skipped, in no workflow: GitHub takes a skipped job for a passed one."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from action.composite import BASH
+from action.expressions import fill, is_due
+from deliveries import make_delivery
+from workflow_files import ROOT, WORKFLOWS, is_gate, list_jobs, list_steps, load, name_file
+
+REQUIRED = "compile-gate"
+RESULTS = ("success", "failure", "cancelled", "skipped")  # of a job, as `needs` tells them
+
+
+def make_context(name: str, event: dict[str, Any]) -> dict[str, Any]:
+    """The context ``github`` of a run that an event started."""
+    number = event.get("pull_request", {}).get("number")
+    ref = f"refs/pull/{number}/merge" if number else event["merge_group"]["head_ref"]
+    return {"github": {"event_name": name, "event": event, "ref": ref, "run_id": "4711"}}
+
+
+def make_edit(**changes: object) -> dict[str, Any]:
+    """An edited pull request: GitHub tells of a title, a text and a base branch in one way."""
+    return make_delivery("pull_request", "synchronize") | {"action": "edited", "changes": changes}
+
+
+PUSH = make_context("pull_request", make_delivery("pull_request", "synchronize"))
+QUEUE = make_context("merge_group", make_delivery("merge_group", "checks_requested"))
+TITLE = make_context("pull_request", make_edit(title={"from": "Another title"}))
+BASE = make_context("pull_request", make_edit(base={"ref": {"from": "release"}, "sha": {"from": "a" * 40}}))
+NUMBER = PUSH["github"]["event"]["pull_request"]["number"]
+
+
+def list_required() -> list[tuple[Path, dict[str, Any]]]:
+    """Every job that reports as the required check for some event."""
+    return [
+        (path, job)
+        for path in WORKFLOWS
+        for _, job in list_jobs(path)
+        if any(fill_name(job, context) == REQUIRED for context in (PUSH, QUEUE, TITLE, BASE))
+    ]
+
+
+def fill_name(job: dict[str, Any], context: dict[str, Any]) -> str:
+    """The name of a job's check; those of a matrix are none of ours."""
+    return "" if "strategy" in job else fill(job["name"], context)
+
+
+ALL = list_required()
+MEASURED = [(path, job) for path, job in ALL if any(map(is_gate, job["steps"]))]
+every_required = pytest.mark.parametrize(("path", "job"), ALL, ids=[name_file(path) for path, _ in ALL])
+every_measured = pytest.mark.parametrize(
+    ("path", "job"), MEASURED, ids=[name_file(path) for path, _ in MEASURED]
+)
+
+
+def test_these_are_the_jobs_that_report_as_the_required_check() -> None:
+    """A workflow that joins them, by a name given in passing, must be meant to."""
+    retargeted = {".github/gate-retarget.yml", "examples/gate-retarget.yml"}
+
+    assert {name_file(path) for path, _ in MEASURED} == {
+        ".github/gate.yml",
+        "examples/gate.yml",
+        "examples/shards.yml",
+    }
+    assert {name_file(path) for path, _ in ALL} - {name_file(path) for path, _ in MEASURED} == retargeted
+
+
+def list_needs(job: dict[str, Any]) -> list[str]:
+    needs = job.get("needs", [])
+    return [needs] if isinstance(needs, str) else needs
+
+
+@every_required
+def test_it_is_skipped_for_no_result_of_the_jobs_before(path: Path, job: dict[str, Any]) -> None:
+    """However those ended, and also where the run was cancelled meanwhile: the job runs, and so can fail."""
+    needs = list_needs(job)
+    for results in itertools.product(RESULTS, repeat=len(needs)):
+        for is_cancelled in (False, True) if needs else (False,):
+            status = {
+                "always": True,
+                "cancelled": is_cancelled,
+                "failure": "failure" in results,
+                "success": set(results) <= {"success"} and not is_cancelled,
+            }
+            contexts = PUSH | {
+                "needs": {name: {"result": result} for name, result in zip(needs, results, strict=True)}
+            }
+            assert is_due(job.get("if"), contexts, status), (path, results, is_cancelled)
+
+
+@every_required
+def test_nothing_in_it_is_forgiven_or_left_out(path: Path, job: dict[str, Any]) -> None:
+    """No failure is turned into success, and up to the gate's own step no step has a condition."""
+    steps = job["steps"]
+    last = next((index for index, step in enumerate(steps) if is_gate(step)), len(steps) - 1)
+
+    assert "continue-on-error" not in job, path
+    assert not any("continue-on-error" in step for step in steps)
+    assert not any("if" in step for step in steps[: last + 1])
+
+
+@every_measured
+def test_no_filter_keeps_the_workflow_away(path: Path, job: dict[str, Any]) -> None:
+    """It starts for every pull request and every merge group: nothing waits for a check that never comes."""
+    assert job
+    assert load(path)["on"] == {"pull_request": None, "merge_group": None}
+
+
+def test_shards_are_judged_only_after_a_plan_and_measuring() -> None:
+    """The first step of the job, run for every way in which the jobs before it can have ended."""
+    (job,) = (job for path, job in MEASURED if path.name == "shards.yml")
+    judged = {
+        (plan, measure)
+        for plan, measure in itertools.product((*RESULTS, ""), repeat=2)
+        if run_first(job, {"needs": {"plan": {"result": plan}, "measure": {"result": measure}}})[0] == 0
+    }
+
+    assert judged == {("success", "success"), ("success", "failure"), ("success", "cancelled")}
+    code, log = run_first(job, {"needs": {"plan": {"result": "failure"}, "measure": {"result": "skipped"}}})
+    assert code == 1
+    assert log.startswith(
+        "::error title=compile-gate::Nothing was judged: dividing ended with failure, measuring with skipped."
+    )
+
+
+def run_first(job: dict[str, Any], contexts: dict[str, Any]) -> tuple[int, str]:
+    """Run the first step of a job as the runner does; return its exit code and what it printed."""
+    step = job["steps"][0]
+    assert step["shell"] == "bash"
+    environ = {name: fill(value, contexts) for name, value in step["env"].items()}
+    command = [*BASH, "-c", step["run"]]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def find_group(path: Path, context: dict[str, Any]) -> tuple[str, str]:
+    """The workflow's concurrency group for an event, and whether it cancels what runs in it."""
+    group = load(path)["concurrency"]
+    assert set(group) == {"group", "cancel-in-progress"}  # GitHub refuses `queue` beside it
+    return fill(group["group"], context), fill(str(group["cancel-in-progress"]), context).lower()
+
+
+@every_measured
+def test_a_push_supersedes_and_a_merge_queue_does_not(path: Path, job: dict[str, Any]) -> None:
+    """Ten pushes are one measurement; each merge group has a branch, and so a group, of its own."""
+    assert job
+    ref = QUEUE["github"]["event"]["merge_group"]["head_ref"]
+
+    assert find_group(path, PUSH) == (f"gate-{NUMBER}", "true")
+    assert find_group(path, QUEUE) == (f"gate-{ref}", "false")
+
+
+@pytest.mark.parametrize("path", [path for path in WORKFLOWS if path.name == "gate-retarget.yml"])
+def test_a_changed_base_takes_the_check_back_and_an_edited_title_does_not(path: Path) -> None:
+    """It fails under the required name and stops what runs; for a title it passes under another name."""
+    ((_, job),) = list_jobs(path)
+
+    assert load(path)["on"] == {"pull_request": {"types": ["edited"]}}
+    assert (fill_name(job, BASE), run_first(job, BASE)[0]) == (REQUIRED, 1)
+    assert find_group(path, BASE) == (f"gate-{NUMBER}", "true")
+    assert "Push a commit" in run_first(job, BASE)[1]
+    assert (fill_name(job, TITLE), run_first(job, TITLE)) == ("compile-gate (same base)", (0, ""))
+    assert find_group(path, TITLE)[0] == "gate-4711"
+
+
+def test_no_status_has_the_name_of_the_check() -> None:
+    """GitHub requires both of one name: trouble in reporting would then keep a good change from merging."""
+    default = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]["status"]["default"]
+    given = [
+        step["with"]["status"]
+        for path in WORKFLOWS
+        for _, step in list_steps(path)
+        if "status" in step.get("with", {})
+    ]
+
+    assert default == "compile-gate/report"
+    assert REQUIRED not in given
