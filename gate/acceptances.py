@@ -8,7 +8,7 @@ from pathlib import Path
 from gate.codec import decode, encode, write_atomic
 from gate.entries import VERSION, AcceptanceEntry, AcceptedFile
 from gate.errors import FileError, UsageError
-from gate.hostile import decode_text, load_bytes
+from gate.hostile import decode_text, is_present, load_bytes
 from gate.metrics import SPECS, Family
 from gate.records import Acceptance, Metric
 from gate.yaml_border import MAX_YAML_BYTES, YamlDocument, decode_yaml, load_yaml
@@ -28,7 +28,7 @@ def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
     Raises:
         FileError: It cannot be used, or names a day that does not exist.
     """
-    if not path.exists():
+    if not is_present(path):
         return ()
     file, document = load_yaml(AcceptedFile, path)
     for index, entry in enumerate(file.accepted):

@@ -7,7 +7,9 @@ cannot hide a regression: such a proposal is saved only with a reason.
 from __future__ import annotations
 
 import json
+import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -20,7 +22,7 @@ from gate.decide.rules import find_threshold
 from gate.decide.values import collect_values
 from gate.errors import FileError, UsageError
 from gate.fingerprint import compute_environment_id
-from gate.hostile import load_bytes
+from gate.hostile import is_present, load_bytes
 from gate.metrics import SPECS, Family, Role
 from gate.records import Baseline, Case, CodeIdentity, Metric, Policy, Provenance, Run, Trial
 
@@ -80,16 +82,16 @@ class Proposal:
 def load_baselines(directory: Path) -> tuple[Baseline, ...]:
     """Load every baseline below ``directory``, of all environments; one that is missing holds none.
 
+    What cannot be looked into is an error: its baselines would pass for absent, and the cases for new.
+
     Raises:
-        FileError: A file cannot be used, or two hold the same case of one environment.
+        FileError: A file or directory cannot be used, or two files hold the same case of one environment.
     """
-    if not directory.exists():
+    if not is_present(directory):
         return ()
-    if not directory.is_dir():
-        raise FileError(str(directory), "", "is not a directory", "Name the directory of the baselines.")
     loaded: dict[tuple[str, str], Path] = {}
     baselines = []
-    for path in sorted(directory.rglob("*.json")):
+    for path in sorted(_list_files(directory)):
         baseline = _load_baseline(path)
         key = (compute_environment_id(baseline.environment), baseline.case_id)
         if key in loaded:
@@ -98,6 +100,38 @@ def load_baselines(directory: Path) -> tuple[Baseline, ...]:
         loaded[key] = path
         baselines.append(baseline)
     return tuple(baselines)
+
+
+def _list_files(directory: Path) -> Iterator[Path]:
+    """List the files of baselines; a link to a directory is refused, since it may lead round in a circle.
+
+    Raises:
+        FileError: A directory cannot be listed, or is a link.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise FileError(
+            str(error.filename or directory),
+            "",
+            f"cannot be listed: {error.strerror}",
+            "Name a directory of baselines that this user may read.",
+        )
+
+    for parent, directories, names in os.walk(directory, onerror=refuse):
+        for name in (*directories, *names):
+            path = Path(parent) / name
+            if path.suffix == ".json":
+                yield path
+            elif path.is_symlink() and not _is_link_to_file(path):
+                fix = "Put the directory itself there: baselines are not read through links."
+                raise FileError(str(path), "", "is a link that leads to no file", fix)
+
+
+def _is_link_to_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
 
 
 def _load_baseline(path: Path) -> Baseline:

@@ -43,6 +43,21 @@ def format_value(value: object) -> str:
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."
 
 
+def is_present(path: Path) -> bool:
+    """Whether there is anything at ``path``, a link that leads nowhere included.
+
+    Raises:
+        FileError: It cannot be told: a directory above may not be looked into.
+    """
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        raise _refuse_reading(path, error) from None
+    return True
+
+
 def load_bytes(path: Path, limit: int) -> bytes:
     """Read a regular file of at most ``limit`` bytes.
 
@@ -57,12 +72,14 @@ def load_bytes(path: Path, limit: int) -> bytes:
     except FileNotFoundError:
         raise FileError(str(path), "", "does not exist", "Check the path.") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        problem = getattr(error, "strerror", None) or str(error)
-        raise FileError(
-            str(path), "", f"cannot be read: {problem}", "Check the path and its rights."
-        ) from None
+        raise _refuse_reading(path, error) from None
     check_size(data, limit, str(path))
     return data
+
+
+def _refuse_reading(path: Path, error: Exception) -> FileError:
+    problem = getattr(error, "strerror", None) or str(error)
+    return FileError(str(path), "", f"cannot be read: {problem}", "Check the path and its rights.")
 
 
 def check_size(data: bytes, limit: int, source: str) -> None:

@@ -11,10 +11,12 @@ import signal
 import sys
 import traceback
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gate.cli.parser import COMMANDS, make_parser
-from gate.errors import ExitCode, GateError
+from gate.cli.streams import hold_streams
+from gate.errors import ExitCode, GateError, UsageError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -22,14 +24,27 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; errors of the user are two lines on stderr."""
+    """Run one command and return its exit code; errors of the user are two lines on stderr.
+
+    What becomes of standard output changes no exit code, but for a full disk: that is exit 4.
+    """
     arguments = sys.argv[1:] if argv is None else list(argv)
-    with _guard_output(arguments):
-        return _run_arguments(arguments)
+    with hold_streams() as output:
+        with _guard_output(arguments):
+            code = _run_arguments(arguments)
+        sys.stdout.flush()
+        if output and (loss := output.find_loss()):
+            print(f"compile-gate: standard output cannot be written: {loss.strerror}", file=sys.stderr)
+            print("Free some space, or write it elsewhere, and run again.", file=sys.stderr)
+            return int(ExitCode.MACHINE)
+    return code
 
 
 def _run_arguments(arguments: Sequence[str]) -> int:
-    options = make_parser().parse_args(arguments)
+    try:
+        options = make_parser().parse_args(arguments)
+    except SystemExit as stopped:  # --help, --version and wrong options
+        return int(stopped.code or ExitCode.PASS)
     # A service manager stops jobs with SIGTERM; treat it as Ctrl-C so that workers die and files are kept.
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -50,6 +65,7 @@ def _guard_output(arguments: Sequence[str]) -> AbstractContextManager[None]:
 def _run_command(options: Namespace) -> int:
     module_name, _, function_name = options.run.partition(":")
     try:
+        _check_directory()
         command = getattr(importlib.import_module(module_name), function_name)
         return int(command(options))
     except GateError as error:
@@ -58,10 +74,6 @@ def _run_command(options: Namespace) -> int:
     except KeyboardInterrupt:
         print("compile-gate: stopped.", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # The reader went away (`| head`): nothing is wrong, and Python must not complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.PASS)
     except Exception:  # noqa: BLE001 - the one place where a bug is turned into exit code 1
         traceback.print_exc()
         print(
@@ -70,3 +82,16 @@ def _run_command(options: Namespace) -> int:
             file=sys.stderr,
         )
         return int(ExitCode.BUG)
+
+
+def _check_directory() -> None:
+    """Refuse to work in a directory that is gone: every relative path would fail in its own way.
+
+    Raises:
+        UsageError: It is gone.
+    """
+    try:
+        Path.cwd()
+    except OSError as error:
+        what = f"the current directory cannot be used: {error.strerror}"
+        raise UsageError(what, "Change to one that exists, and run again.") from None

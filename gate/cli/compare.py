@@ -11,6 +11,7 @@ from gate.cli.setup import load_configured, load_policy
 from gate.codec import load_run, load_verdict, save_run, save_verdict
 from gate.decide import decide_verdict
 from gate.errors import ExitCode, UsageError
+from gate.hostile import is_present
 from gate.plan import merge_runs
 from gate.records import Baseline
 from gate.registry import load_cases, select_cases
@@ -52,9 +53,9 @@ def run_merge(options: Namespace) -> ExitCode:
 
 
 def _load_left(path: Path) -> tuple[Baseline, ...]:
+    if not is_present(path):
+        raise UsageError(f"{path}: no such file or directory", "Name a run.json or a directory of baselines.")
     if path.is_dir():
         return load_baselines(path)
-    if not path.exists():
-        raise UsageError(f"{path}: no such file or directory", "Name a run.json or a directory of baselines.")
     run = load_run(path)
     return make_baselines(run, run.provenance)

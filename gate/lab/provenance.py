@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 
+from gate import __version__
 from gate.git import ask_git
 from gate.records import Provenance
 
@@ -25,7 +25,7 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
         created=format_time(datetime.now(UTC)),
         author=environ.get("GITHUB_ACTOR", "") or run_git(directory, "config", "user.name"),
         run_url=make_run_url(environ),
-        gate_version=metadata.version("compile-gate"),
+        gate_version=__version__,
     )
 
 

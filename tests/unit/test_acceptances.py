@@ -29,6 +29,13 @@ def save_all(path: Path, *acceptances: Acceptance) -> None:
         save_acceptance(path, acceptance, TODAY)
 
 
+def test_a_link_that_leads_nowhere_is_not_an_empty_list(tmp_path: Path) -> None:
+    """What somebody linked there was meant to count."""
+    (tmp_path / "accepted.yml").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileError, match="does not exist"):
+        load_acceptances(tmp_path / "accepted.yml")
+
+
 def test_a_missing_file_accepts_nothing(tmp_path: Path) -> None:
     """The file appears with the first acceptance."""
     assert load_acceptances(tmp_path / "accepted.yml") == ()

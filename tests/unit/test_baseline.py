@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -244,8 +248,70 @@ def test_two_files_of_one_case_are_refused(tmp_path: Path) -> None:
 def test_a_file_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
     """Naming a run where baselines are due is a slip."""
     (tmp_path / "run.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(FileError, match="is not a directory"):
+    with pytest.raises(FileError, match="cannot be listed: Not a directory"):
         load_baselines(tmp_path / "run.json")
+
+
+@contextmanager
+def read_as_somebody_else() -> Iterator[None]:
+    """Give up root's right to read everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def shared_directory() -> Iterator[Path]:
+    """A directory that other users may enter, which pytest's own are not."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.parametrize("hidden", [".", "{environment}", "{environment}/vit", "{file}"])
+def test_what_may_not_be_read_is_not_taken_for_absent(shared_directory: Path, hidden: str) -> None:
+    """A case whose stored baseline is out of reach is no new case: neither file nor directory."""
+    stored = shared_directory / "baselines"
+    proposals = propose_baselines([make_baseline(drift=0.1), make_baseline(OTHER.id, drift=0.1)], (), POLICY)
+    save_baselines(stored, proposals)
+    named = hidden.format(environment=ENVIRONMENT_ID, file=f"{ENVIRONMENT_ID}/{OTHER.id}.json")
+    (stored / named).chmod(0)
+    with read_as_somebody_else(), pytest.raises(FileError, match="Permission denied"):
+        load_baselines(stored)
+    (stored / named).chmod(0o700)
+    assert len(load_baselines(stored)) == 2
+
+
+def test_baselines_in_a_closed_directory_are_not_taken_for_absent(shared_directory: Path) -> None:
+    """Whether there are any cannot be told."""
+    (shared_directory / "closed").mkdir(mode=0o700)
+    (shared_directory / "closed" / "baselines").mkdir()
+    (shared_directory / "closed").chmod(0)
+    with read_as_somebody_else(), pytest.raises(FileError, match="Permission denied"):
+        load_baselines(shared_directory / "closed" / "baselines")
+    (shared_directory / "closed").chmod(0o700)
+
+
+@pytest.mark.parametrize("target", ["nowhere", "elsewhere"])
+def test_a_link_in_place_of_a_directory_is_refused(tmp_path: Path, target: str) -> None:
+    """A link is not followed, so what lies behind it must not pass for absent."""
+    save_baselines(tmp_path / "elsewhere", propose_baselines([make_baseline(drift=0.1)], (), POLICY))
+    (tmp_path / "baselines").mkdir()
+    (tmp_path / "baselines" / ENVIRONMENT_ID).symlink_to(tmp_path / target)
+    with pytest.raises(FileError, match=f"{ENVIRONMENT_ID}: is a link"):
+        load_baselines(tmp_path / "baselines")
+
+
+def test_a_link_that_leads_nowhere_is_not_an_empty_store(tmp_path: Path) -> None:
+    """`baselines` as a link whose target is not mounted holds more than nothing."""
+    (tmp_path / "baselines").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileError, match="No such file or directory"):
+        load_baselines(tmp_path / "baselines")
 
 
 @pytest.mark.parametrize("case_id", ["../x", "a/../../x", "/etc/passwd", "a", "a/b/c", "a/.hidden", "a/b\n"])

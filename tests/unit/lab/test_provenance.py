@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import gate
 from gate.lab.provenance import load_provenance, make_run_url
 
 ACTIONS = {
@@ -47,7 +48,7 @@ def test_clean_checkout(repository: Path) -> None:
         made.run_url,
     )
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.created)
-    assert re.match(r"\d+\.\d+", made.gate_version)
+    assert made.gate_version == gate.__version__
 
 
 def test_changed_file_is_dirty(repository: Path) -> None:
