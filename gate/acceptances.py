@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.codec import decode, encode, write_atomic
@@ -11,7 +11,7 @@ from gate.errors import FileError, UsageError
 from gate.hostile import decode_text, is_present, load_bytes
 from gate.metrics import SPECS, Family
 from gate.records import Acceptance, Metric
-from gate.yaml_border import MAX_YAML_BYTES, YamlDocument, decode_yaml, load_yaml
+from gate.yaml_border import MAX_YAML_BYTES, decode_yaml, load_yaml
 from gate.yaml_text import render_value
 
 _HEADER = f"""\
@@ -26,31 +26,16 @@ def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
     """Load ``accepted.yml``, expired ones included; a file that does not exist holds none.
 
     Raises:
-        FileError: It cannot be used, or names a day that does not exist.
+        FileError: It cannot be used.
     """
     if not is_present(path):
         return ()
-    file, document = load_yaml(AcceptedFile, path)
-    for index, entry in enumerate(file.accepted):
-        check_day(entry.expires, document, f"accepted[{index}].expires")
+    file, _ = load_yaml(AcceptedFile, path)
     return tuple(map(_make_acceptance, file.accepted))
 
 
 def _make_acceptance(entry: AcceptanceEntry) -> Acceptance:
     return Acceptance(**{**encode(entry), "metric": entry.metric})
-
-
-def check_day(text: str, document: YamlDocument, key: str) -> None:
-    """Check that a text of a document is a day of the calendar.
-
-    Raises:
-        FileError: It is none; with its line and key.
-    """
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        error = FileError(document.source, key, f"{text} is not a day", "Write a date: YYYY-MM-DD.")
-        raise document.locate(error) from None
 
 
 def parse_allowance(text: str, metric: Metric) -> float:
@@ -99,11 +84,7 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
         decode(AcceptanceEntry, encode(acceptance), "the acceptance")
     except FileError as error:
         raise UsageError(f"{error.key}: {error.problem}", error.fix) from None
-    try:
-        expires = date.fromisoformat(acceptance.expires)
-    except ValueError:
-        raise UsageError(f"expires: {acceptance.expires} is not a day", "Write a date: YYYY-MM-DD.") from None
-    if expires < date.fromisoformat(today):
+    if acceptance.expires < today:
         raise UsageError(f"expires: {acceptance.expires} is past", f"Choose a day from {today} on.")
 
 

@@ -12,10 +12,9 @@ from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
-from gate.acceptances import check_day, render_entry
+from gate.acceptances import render_entry
 from gate.codec import encode
 from gate.entries import VERSION, ApprovalFile
-from gate.errors import FileError
 from gate.hostile import check_size, load_bytes
 from gate.records import Acceptance, Approval, Policy, Waiver
 from gate.yaml_border import decode_yaml
@@ -53,21 +52,17 @@ def decode_approval(data: bytes, source: str, commit: str = "") -> Approval:
     """Decode an approval, expired entries included; ``commit`` is whose it must be, or empty.
 
     Raises:
-        FileError: It cannot be used, is for another commit, or names a day that does not exist.
+        FileError: It cannot be used, or is for another commit.
     """
     check_size(data, MAX_APPROVAL_BYTES, source)
     file, document = decode_yaml(ApprovalFile, data, source)
     if commit and file.commit != commit:
         problem = f"is {file.commit[:12]}, another commit than {commit[:12]}"
-        raise document.locate(FileError(source, "commit", problem, _FIX))
+        raise document.refuse("commit", problem, _FIX)
     if len(file.accepted) > MAX_ACCEPTED:
         problem = f"has {len(file.accepted)} entries, more than {MAX_ACCEPTED}"
-        raise document.locate(FileError(source, "accepted", problem, _FIX))
-    for index, entry in enumerate(file.accepted):
-        check_day(entry.expires, document, f"accepted[{index}].expires")
+        raise document.refuse("accepted", problem, _FIX)
     taken = file.first_baselines
-    if taken is not None:
-        check_day(taken.expires, document, "first_baselines.expires")
     return Approval(
         commit=file.commit,
         accepted=tuple(Acceptance(**{**encode(one), "metric": one.metric}) for one in file.accepted),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +71,6 @@ def load_config(path: Path | None) -> Config:
         origins={key: f"{source}:{line}" for key, line in document.lines.items()},
     )
     _check_trials(config)
-    _check_dates(config)
     return config
 
 
@@ -143,17 +141,6 @@ def _check_trials(config: Config) -> None:
         where = config.origins.get("max_trials") or config.origins.get("trials", config.source)
         problem = f"is {config.max_trials}, fewer than the {config.trials} trials that every case gets"
         raise FileError(where, "max_trials", problem, "Raise max_trials, or lower trials.")
-
-
-def _check_dates(config: Config) -> None:
-    for index, quarantine in enumerate(config.quarantine):
-        try:
-            date.fromisoformat(quarantine.expires)
-        except ValueError:
-            key = f"quarantine[{index}].expires"
-            where = config.origins.get(key, config.source)
-            problem = f"{quarantine.expires} is not a day"
-            raise FileError(where, key, problem, "Write a date: YYYY-MM-DD.") from None
 
 
 def make_policy(config: Config, acceptances: tuple[Acceptance, ...], today: str) -> Policy:

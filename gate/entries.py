@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from gate.limits import NotEmpty, Pattern, Range
+from gate.limits import Day, NotEmpty, Pattern, Range
 from gate.protocol import Sampling
 from gate.records import DType, Metric, Mode, Task
 
@@ -28,7 +28,7 @@ Factory = Annotated[
     str, Pattern(regex=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", what="package.module:function")
 ]
 Node = Annotated[str, Pattern(regex=r"[^:]+\.py::.+", what="a pytest node id: path/test_x.py::test_name")]
-Date = Annotated[str, Pattern(regex="[0-9]{4}-[0-9]{2}-[0-9]{2}", what="a date: YYYY-MM-DD")]
+Date = Annotated[str, Day()]
 
 Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
 Login = Annotated[str, Pattern(regex=r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", what="a login of GitHub")]

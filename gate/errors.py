@@ -11,7 +11,9 @@ Anything else that escapes is a bug in compile-gate (exit 1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
+from typing import TypeVar
 
 
 class ExitCode(IntEnum):
@@ -29,7 +31,10 @@ class ExitCode(IntEnum):
 
 
 class GateError(Exception):
-    """Base of all intended errors: ``what`` went wrong and the ``fix``, one line each."""
+    """Base of all intended errors: ``what`` went wrong and the ``fix``, one line each.
+
+    ``others`` went wrong at the same time: all the mistakes of a file are told at once.
+    """
 
     exit_code = ExitCode.BUG
 
@@ -37,9 +42,10 @@ class GateError(Exception):
         super().__init__(what)
         self.what = what
         self.fix = fix
+        self.others: tuple[GateError, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.what}\n{self.fix}"
+        return "\n".join(f"{error.what}\n{error.fix}" for error in (self, *self.others))
 
 
 class UsageError(GateError):
@@ -69,3 +75,15 @@ class InterruptedRunError(GateError):
     """The user stopped the run; completed trials are kept."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+E = TypeVar("E", bound=GateError)
+
+
+def join_errors(errors: Sequence[E]) -> E:
+    """Join errors, at least one, into the first of them, which then tells of the others as well."""
+    flat: list[GateError] = []
+    for error in errors:
+        flat += [error, *error.others]
+    errors[0].others = tuple(flat[1:])
+    return errors[0]

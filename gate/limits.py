@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 
@@ -58,6 +59,26 @@ class Pattern:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Day:
+    """A day of the calendar, as text."""
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return "a day of the calendar: YYYY-MM-DD"
+
+    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
+        """Whether there is such a day."""
+        try:
+            return date.fromisoformat(value).isoformat() == str(value)
+        except ValueError:
+            return False
+
+    def to_schema(self) -> dict[str, object]:
+        """State it in JSON Schema, which leaves the calendar to validators that know ``format``."""
+        return {"format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NotEmpty:
     """A list with at least one item."""
 
@@ -76,4 +97,4 @@ class NotEmpty:
         return {"minItems": 1}
 
 
-Limit = Range | Pattern | NotEmpty
+Limit = Range | Pattern | Day | NotEmpty

@@ -3,6 +3,7 @@
 One decoder per type is built from its type hints and cached. Decoding is strict: no unknown keys, no
 missing ones, ``true`` is not a number, numbers are finite. Errors say where: ``run.json:
 trials[3].samples.compiled_latency[2]: ...``. The bytes come through :mod:`gate.hostile` first.
+A container goes on after an item that does not fit, so that a file's mistakes can be told at once.
 """
 
 from __future__ import annotations
@@ -20,21 +21,13 @@ from typing import Any, TypeVar, cast
 from gate.errors import FileError
 from gate.hostile import MAX_DEPTH, MAX_INTEGER, format_value
 from gate.limits import Limit
+from gate.misfits import Collector, MisfitError, expect, refuse
 
 T = TypeVar("T")
 _Decoder = Callable[[object], Any]
 
+_MAX_NAME_CHARS = 200  # a longer one is no slip of the pen, and comparing takes the square of its length
 _MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
-
-
-class _InvalidError(Exception):
-    """A value that does not fit; containers add where it was as it bubbles up."""
-
-    def __init__(self, problem: str, fix: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
-        self.fix = fix
-        self.path: list[str] = []  # innermost first
 
 
 def decode(record_type: type[T], value: object, source: str, key: str = "") -> T:
@@ -43,14 +36,24 @@ def decode(record_type: type[T], value: object, source: str, key: str = "") -> T
     ``source`` names the file in errors and ``key`` the place of ``value`` in it.
 
     Raises:
-        FileError: With the file, the key path, what is wrong and the fix.
+        FileError: With the file, the key path, what is wrong and the fix, of the first misfit.
     """
     try:
-        decoder: _Decoder = _make_decoder(cast("Hashable", record_type))
-        return cast("T", decoder(value))
-    except _InvalidError as error:
-        path = "".join([key, *reversed(error.path)]).removeprefix(".")
-        raise FileError(source, path, error.problem, error.fix) from None
+        return fit(record_type, value)
+    except MisfitError as error:
+        first = error.misfits[0]
+        path = (key + first.render_path()).removeprefix(".")
+        raise FileError(source, path, first.problem, first.fix) from None
+
+
+def fit(record_type: type[T], value: object) -> T:
+    """Decode as :func:`decode` does, for whoever wants to tell all that is wrong.
+
+    Raises:
+        MisfitError: All that does not fit, up to ``MAX_MISFITS``.
+    """
+    decoder: _Decoder = _make_decoder(cast("Hashable", record_type))
+    return cast("T", decoder(value))
 
 
 def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type
@@ -73,6 +76,8 @@ def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no 
 
 def find_nearest(name: str, known: Iterable[str]) -> str:
     """Find the known name that is most like ``name``; ``""`` when none is."""
+    if len(name) > _MAX_NAME_CHARS:
+        return ""
     names = list(known)
     swapped = [other for other in names if sorted(other) == sorted(name)]
     return next(iter(swapped + difflib.get_close_matches(name, names, n=1, cutoff=0.6)), "")
@@ -103,35 +108,33 @@ def _make_decoder(annotation: Any) -> _Decoder:  # noqa: ANN401 -- an annotation
     return make(typing.get_args(annotation))
 
 
-def _expected(what: str, value: object) -> _InvalidError:
-    return _InvalidError(f"expected {what}, got {format_value(value)}", f"Write {what} there.")
-
-
 def _decode_float(value: object) -> float:
     kind = type(value)
     if kind is float or (kind is int and -MAX_INTEGER <= cast("int", value) <= MAX_INTEGER):
         number = float(cast("float", value))
         if math.isfinite(number):
             return number
-    raise _expected("a finite number", value)
+    raise expect("a finite number", value)
 
 
 def _decode_int(value: object) -> int:
-    if type(value) is int and -MAX_INTEGER <= value <= MAX_INTEGER:
-        return value
-    raise _expected("an integer of at most 64 bits", value)
+    if type(value) is not int:
+        raise expect("a whole number", value)
+    if not -MAX_INTEGER <= value <= MAX_INTEGER:
+        raise expect("a whole number of at most 64 bits", value)
+    return value
 
 
 def _decode_bool(value: object) -> bool:
     if type(value) is bool:
         return value
-    raise _expected("true or false", value)
+    raise expect("true or false", value)
 
 
 def _decode_str(value: object) -> str:
     if type(value) is str and (value.isascii() or _is_encodable(value)):
         return value
-    raise _expected("text", value)
+    raise expect("text", value)
 
 
 def _is_encodable(text: str) -> bool:
@@ -145,7 +148,7 @@ def _is_encodable(text: str) -> bool:
 
 def _decode_none(value: object) -> None:
     if value is not None:
-        raise _expected("null", value)
+        raise expect("null", value)
 
 
 def _decode_floats(value: object) -> tuple[float, ...]:
@@ -158,7 +161,7 @@ def _decode_floats(value: object) -> tuple[float, ...]:
 def _decode_object(value: object, depth: int = 0) -> object:
     """Any plain value; numbers are checked, containers are copied."""
     if depth > MAX_DEPTH:
-        raise _InvalidError(f"is nested deeper than {MAX_DEPTH} levels", "Write a flatter value there.")
+        raise refuse(f"is nested deeper than {MAX_DEPTH} levels", "Write a flatter value there.")
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, float):
@@ -169,7 +172,7 @@ def _decode_object(value: object, depth: int = 0) -> object:
         return list(_make_items_decoder(lambda item: _decode_object(item, depth + 1))(value))
     if isinstance(value, dict):
         return _make_entries_decoder(_decode_str, lambda item: _decode_object(item, depth + 1))(value)
-    raise _expected("a plain value", value)
+    raise expect("a plain value", value)
 
 
 def _make_limited_decoder(arguments: tuple[Any, ...]) -> _Decoder:
@@ -177,12 +180,20 @@ def _make_limited_decoder(arguments: tuple[Any, ...]) -> _Decoder:
     limit: Limit = arguments[1]
 
     def decode_limited(value: object) -> object:
-        decoded = decode_value(value)
+        try:
+            decoded = decode_value(value)
+        except MisfitError as error:
+            # Of another kind altogether: the limit says better what was expected.
+            raise expect(limit.describe(), value) if _is_about_itself(error) else error from None
         if not limit.holds(decoded):
-            raise _expected(limit.describe(), value)
+            raise expect(limit.describe(), value)
         return decoded
 
     return decode_limited
+
+
+def _is_about_itself(error: MisfitError) -> bool:
+    return any(one.says_little and not one.path for one in error.misfits)
 
 
 def _make_tuple_decoder(arguments: tuple[Any, ...]) -> _Decoder:
@@ -192,14 +203,15 @@ def _make_tuple_decoder(arguments: tuple[Any, ...]) -> _Decoder:
 def _make_items_decoder(decode_item: _Decoder) -> _Decoder:
     def decode_items(value: object) -> tuple[Any, ...]:
         if type(value) is not list:
-            raise _expected("a list", value)
+            raise expect("a list", value)
         items: list[Any] = []
-        try:
-            for item in value:
-                items.append(decode_item(item))  # noqa: PERF401 -- its length tells where an item failed
-        except _InvalidError as error:
-            error.path.append(f"[{len(items)}]")
-            raise
+        misfits = Collector()
+        for index, item in enumerate(value):
+            try:
+                items.append(decode_item(item))
+            except MisfitError as error:
+                misfits.add(error, f"[{index}]")
+        misfits.close()
         return tuple(items)
 
     return decode_items
@@ -212,15 +224,15 @@ def _make_mapping_decoder(arguments: tuple[Any, ...]) -> _Decoder:
 def _make_entries_decoder(decode_key: _Decoder, decode_item: _Decoder) -> _Decoder:
     def decode_entries(value: object) -> dict[Any, Any]:
         if type(value) is not dict:
-            raise _expected("a mapping", value)
+            raise expect("a mapping", value)
         items: dict[Any, Any] = {}
-        key: object = None
-        try:
-            for key, item in value.items():
+        misfits = Collector()
+        for key, item in value.items():
+            try:
                 items[decode_key(key)] = decode_item(item)
-        except _InvalidError as error:
-            error.path.append(format_key(key))
-            raise
+            except MisfitError as error:
+                misfits.add(error, format_key(key))
+        misfits.close()
         return items
 
     return decode_entries
@@ -262,10 +274,10 @@ def _make_enum_decoder(enumeration: type[StrEnum]) -> _Decoder:
     return decode_member
 
 
-def _describe_member(value: object, known: list[str]) -> _InvalidError:
+def _describe_member(value: object, known: list[str]) -> MisfitError:
     nearest = find_nearest(value, known) if isinstance(value, str) else ""
     problem = f"expected one of {', '.join(known)}, got {format_value(value)}"
-    return _InvalidError(problem, f"Did you mean {nearest!r}?" if nearest else "Write one of these.")
+    return refuse(problem, f"Did you mean {nearest!r}?" if nearest else "Write one of these.")
 
 
 def _make_record_decoder(record_type: type) -> _Decoder:
@@ -280,32 +292,34 @@ def _make_record_decoder(record_type: type) -> _Decoder:
 
     def decode_record(value: object) -> object:
         if type(value) is not dict:
-            raise _expected("a mapping", value)
+            raise expect("a mapping", value)
         values: dict[str, Any] = {}
-        name: Any = None
-        try:
-            for name, item in value.items():
-                decoder = decoders.get(name)
-                if decoder is None:
-                    raise _describe_unknown(name, decoders)
+        misfits = Collector()
+        meant = set()
+        for name, item in value.items():
+            decoder = decoders.get(name)
+            if decoder is None:
+                meant.add(find_nearest(str(name), decoders))
+                misfits.add(_describe_unknown(name, decoders), format_key(name))
+                continue
+            try:
                 values[name] = decoder(item)
-        except _InvalidError as error:
-            error.path.append(format_key(name))
-            raise
+            except MisfitError as error:
+                misfits.add(error, format_key(name))
         for name in required:
-            if name not in values:
-                raise _InvalidError(f"the key {name!r} is missing", f"Add {name!r} there.")
+            if name not in value and name not in meant:
+                misfits.add(refuse(f"the key {name!r} is missing", f"Add {name!r} there."), "")
+        misfits.close()
         return record_type(**values)
 
     return decode_record
 
 
-def _describe_unknown(name: object, known: Iterable[str]) -> _InvalidError:
-    names = sorted(known)
-    nearest = find_nearest(str(name), names)
-    listed = ", ".join(names[:_MAX_KEYS_NAMED])
+def _describe_unknown(name: object, known: Iterable[str]) -> MisfitError:
+    nearest = find_nearest(str(name), known)
+    listed = ", ".join(sorted(known)[:_MAX_KEYS_NAMED])
     fix = f"Did you mean {nearest!r}?" if nearest else f"Known keys: {listed}."
-    return _InvalidError("unknown key", fix)
+    return refuse("unknown key", fix)
 
 
 _SCALARS: dict[Any, _Decoder] = {

@@ -1,7 +1,8 @@
 """The border where YAML becomes plain values: the core schema of YAML 1.2, and nothing that surprises.
 
 ``no`` and ``on`` are text, ``1e-5`` is a number, a date is text. Anchors, aliases, tags, several
-documents and duplicate keys are refused, which rules out every bomb; errors name the line.
+documents and duplicate keys are refused, which rules out every bomb. Errors name the line, and all
+the mistakes of a file that can be parsed are told at once.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from typing import Any, TypeVar
 import yaml
 
 from gate.entries import VERSION
-from gate.errors import FileError
+from gate.errors import FileError, join_errors
 from gate.hostile import MAX_DEPTH, MAX_INTEGER, check_size, decode_text, format_value, load_bytes
-from gate.plain import decode, format_key
+from gate.misfits import MAX_MISFITS, MisfitError
+from gate.plain import fit, format_key
 
 T = TypeVar("T")
 
@@ -48,11 +50,20 @@ class YamlDocument:
             key = key[: max(key.rfind("."), key.rfind("["), 0)]
         return self.lines.get(key, 0)
 
-    def locate(self, error: FileError) -> FileError:
-        """Add the line to an error that was raised about this document."""
-        line = self.find_line(error.key)
-        where = f"{self.source}:{line}" if line else self.source
-        return FileError(where, error.key, error.problem, error.fix)
+    def refuse(self, key: str, problem: str, fix: str) -> FileError:
+        """Make the error of a key of this document, with its line."""
+        line = self.find_line(key)
+        return FileError(f"{self.source}:{line}" if line else self.source, key, problem, fix)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Mistake:
+    """One thing that is wrong with a document; line 0 is the document as a whole."""
+
+    line: int
+    key: str
+    problem: str
+    fix: str
 
 
 def parse_yaml(data: bytes, source: str) -> YamlDocument:
@@ -61,6 +72,14 @@ def parse_yaml(data: bytes, source: str) -> YamlDocument:
     Raises:
         FileError: With the line: syntax, size, depth, aliases, tags, duplicate keys, NaN.
     """
+    document, mistakes = _parse(data, source)
+    if mistakes:
+        raise _join_mistakes(source, mistakes)
+    return document
+
+
+def _parse(data: bytes, source: str) -> tuple[YamlDocument, list[_Mistake]]:
+    """Parse, and list the values that cannot be taken; what is no YAML at all raises."""
     check_size(data, MAX_YAML_BYTES, source)
     text = decode_text(data, source)
     try:
@@ -68,42 +87,69 @@ def parse_yaml(data: bytes, source: str) -> YamlDocument:
         node = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         raise _describe_syntax(error, source) from None
-    builder = _Builder(source)
+    builder = _Builder()
     value = None if node is None else builder.build(node, "")
-    return YamlDocument(source=source, value=value, lines=builder.lines)
+    return YamlDocument(source=source, value=value, lines=builder.lines), builder.mistakes
 
 
 def load_yaml(file_type: type[T], path: Path) -> tuple[T, YamlDocument]:
     """Load one of our own YAML files, a record with a ``version``.
 
     Raises:
-        FileError: With the line: it does not exist, is not YAML, is newer or does not fit.
+        FileError: With the line: it does not exist, is not YAML, is of another version or does not
+            fit. All that does not fit is told, in the order of the lines.
     """
     return decode_yaml(file_type, load_bytes(path, MAX_YAML_BYTES), str(path))
 
 
 def decode_yaml(file_type: type[T], data: bytes, source: str) -> tuple[T, YamlDocument]:
     """Decode the bytes of one of our own YAML files; raises as :func:`load_yaml`."""
-    document = parse_yaml(data, source)
+    document, mistakes = _parse(data, source)
+    _check_version(document)
     try:
-        _check_version(document.value, source)
-        return decode(file_type, document.value, source), document
-    except FileError as error:
-        raise document.locate(error) from None
+        record = fit(file_type, document.value)
+    except MisfitError as error:
+        raise _join_mistakes(source, [*mistakes, *_locate_misfits(document, error, mistakes)]) from None
+    if mistakes:
+        raise _join_mistakes(source, mistakes)
+    return record, document
 
 
-def _check_version(value: object, source: str) -> None:
+def _check_version(document: YamlDocument) -> None:
+    """Refuse another version at once: all its other keys may mean something else."""
+    source, value = document.source, document.value
     begin = f"Begin the file with 'version: {VERSION}'."
     if value is None:
         raise FileError(source, "", "is empty", begin)
     if not isinstance(value, dict):
-        return  # the decoder says what it is instead
-    if "version" not in value:
-        raise FileError(source, "", "the key 'version' is missing", begin)
-    version = value["version"]
-    if isinstance(version, int) and version > VERSION:
-        problem = f"is {version}, newer than this compile-gate reads ({VERSION})"
-        raise FileError(source, "version", problem, "Install the newest compile-gate.")
+        raise FileError(source, "", f"expected keys and values, got {format_value(value)}", begin)
+    version = value.get("version")
+    if type(version) is int and version != VERSION:
+        problem = f"is {version}; this compile-gate reads version {VERSION}"
+        fix = "Install the newest compile-gate." if version > VERSION else f"Write 'version: {VERSION}'."
+        raise document.refuse("version", problem, fix)
+
+
+def _locate_misfits(document: YamlDocument, error: MisfitError, known: list[_Mistake]) -> Iterator[_Mistake]:
+    """Find the line of each misfit; what the parser refused at the same place is not told twice."""
+    places = {(mistake.line, mistake.key) for mistake in known}
+    for misfit in error.misfits:
+        key = misfit.render_path().removeprefix(".")
+        line = document.find_line(key)
+        if (line, key) not in places:
+            yield _Mistake(line=line, key=key, problem=misfit.problem, fix=misfit.fix)
+
+
+def _join_mistakes(source: str, mistakes: list[_Mistake]) -> FileError:
+    """Join mistakes into one error, in the order of their lines."""
+    told = sorted(mistakes, key=lambda mistake: mistake.line)[:MAX_MISFITS]
+    errors = [
+        FileError(f"{source}:{one.line}" if one.line else source, one.key, one.problem, one.fix)
+        for one in told
+    ]
+    if len(mistakes) >= MAX_MISFITS:
+        errors.append(FileError(source, "", "may hold more mistakes than these", "Fix these first."))
+    return join_errors(errors)
 
 
 def _check_events(text: str, source: str) -> None:
@@ -114,11 +160,11 @@ def _check_events(text: str, source: str) -> None:
         documents += isinstance(event, yaml.DocumentStartEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise _refuse(source, line, "uses an anchor or alias (& or *)", "Write the value out.")
+            fix = "Write the value out; quote text that begins with & or *."
+            raise _refuse(source, line, "uses an anchor or alias (& or *)", fix)
         if getattr(event, "tag", None):
-            raise _refuse(
-                source, line, "uses a tag (!)", "Write a plain value; quote text that begins with !."
-            )
+            fix = "Write a plain value; quote text that begins with !."
+            raise _refuse(source, line, "uses a tag (!)", fix)
         if depth > MAX_DEPTH:
             raise _refuse(source, line, f"is nested deeper than {MAX_DEPTH} levels", "Write it flatter.")
         if documents > 1:
@@ -137,15 +183,15 @@ def _describe_syntax(error: yaml.YAMLError, source: str) -> FileError:
 
 
 class _Builder:
-    """Turns nodes into plain values and notes the line of each."""
+    """Turns nodes into plain values, notes the line of each and what cannot be taken."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self) -> None:
         self.lines: dict[str, int] = {}
+        self.mistakes: list[_Mistake] = []
 
     def build(self, node: yaml.Node, path: str) -> object:
         if isinstance(node, yaml.MappingNode):
-            return dict(self._build_pairs(node, path))
+            return self._build_mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self._build_item(item, f"{path}[{index}]") for index, item in enumerate(node.value)]
         return self._build_scalar(node, path)
@@ -154,20 +200,22 @@ class _Builder:
         self.lines[path] = node.start_mark.line + 1
         return self.build(node, path)
 
-    def _build_pairs(self, node: yaml.MappingNode, path: str) -> Iterator[tuple[str, object]]:
-        seen: set[str] = set()
+    def _build_mapping(self, node: yaml.MappingNode, path: str) -> dict[str, object]:
+        built: dict[str, object] = {}
         for key_node, item in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                raise _refuse(self.source, line, "has a key that is not text", "Write a plain key.")
+                self._note(line, path, "has a key that is not text", "Write a plain key.")
+                continue
             key = str(key_node.value)
-            if key in seen:
-                problem = f"has the key {format_value(key)} twice"
-                raise _refuse(self.source, line, problem, "Remove one of the two.")
-            seen.add(key)
             inner = (path + format_key(key)).removeprefix(".")
+            if key in built:
+                problem = f"is given twice, first in line {self.lines[inner]}"
+                self._note(line, inner, problem, "Remove one of the two.")
+                continue
             self.lines[inner] = line
-            yield key, self.build(item, inner)
+            built[key] = self.build(item, inner)
+        return built
 
     def _build_scalar(self, node: yaml.Node, path: str) -> object:
         text = str(node.value)
@@ -182,9 +230,12 @@ class _Builder:
         number = _parse_number(text)
         if number is None:
             problem = f"expected a finite number of at most 64 bits, got {format_value(text)}"
-            where = f"{self.source}:{node.start_mark.line + 1}"
-            raise FileError(where, path, problem, "Write such a number, or quote it to make it text.")
+            fix = "Write such a number, or quote it to make it text."
+            self._note(node.start_mark.line + 1, path, problem, fix)
         return number
+
+    def _note(self, line: int, path: str, problem: str, fix: str) -> None:
+        self.mistakes.append(_Mistake(line=line, key=path, problem=problem, fix=fix))
 
 
 def _parse_number(text: str) -> int | float | None:

@@ -29,7 +29,8 @@ def run_action(environ: Mapping[str, str]) -> int:
         code = _MODES[inputs.mode](Step(inputs=inputs, environ=environ, event=load_event(environ)))
     except GateError as error:
         code = int(error.exit_code)
-        print(render_annotation("error", f"{error.what}. {error.fix}"), flush=True)
+        for one in (error, *error.others):
+            print(render_annotation("error", f"{one.what}. {one.fix}"), flush=True)
     write_outputs(environ, {"exit-code": code})
     return code
 

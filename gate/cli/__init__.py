@@ -69,7 +69,8 @@ def _run_command(options: Namespace) -> int:
         command = getattr(importlib.import_module(module_name), function_name)
         return int(command(options))
     except GateError as error:
-        print(f"compile-gate: {error.what}\n{error.fix}", file=sys.stderr)
+        for one in (error, *error.others):
+            print(f"compile-gate: {one.what}\n{one.fix}", file=sys.stderr)
         return int(error.exit_code)
     except KeyboardInterrupt:
         print("compile-gate: stopped.", file=sys.stderr)

@@ -12,6 +12,7 @@ from gate.errors import FileError, UsageError
 from gate.records import Acceptance, Metric
 
 TODAY = "2026-03-04"
+DAY = "expected a day of the calendar: YYYY-MM-DD, got"
 FIRST = Acceptance(
     case="bert/*",
     metric=Metric.COMPILED_LATENCY,
@@ -106,11 +107,14 @@ def test_a_file_in_another_style_keeps_its_entries(tmp_path: Path, text: str) ->
     ("acceptance", "what"),
     [
         (replace(FIRST, expires="2026-03-03"), "expires: 2026-03-03 is past"),
-        (replace(FIRST, expires="2026-02-30"), "expires: 2026-02-30 is not a day"),
-        (replace(FIRST, expires="soon"), "expires: expected a date: YYYY-MM-DD, got 'soon'"),
+        (
+            replace(FIRST, expires="2026-02-30"),
+            f"expires: {DAY} '2026-02-30'",
+        ),
+        (replace(FIRST, expires="soon"), f"expires: {DAY} 'soon'"),
         (replace(FIRST, reason=" "), "reason: expected a text that is not empty, got ' '"),
         (replace(FIRST, allowance=-0.1), "allowance: expected a number of at least 0, got -0.1"),
-        (replace(FIRST, allowance=float("nan")), "allowance: expected a finite number, got nan"),
+        (replace(FIRST, allowance=float("nan")), "allowance: expected a number of at least 0, got nan"),
     ],
 )
 def test_an_acceptance_that_says_too_little_is_refused(
@@ -139,8 +143,14 @@ def test_expired_acceptances_are_still_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("expires: 2026-13-01", "accepted.yml:7: accepted[0].expires: 2026-13-01 is not a day"),
-        ("expires: 20260101", "accepted.yml:7: accepted[0].expires: expected text, got 20260101"),
+        (
+            "expires: 2026-13-01",
+            f"accepted.yml:7: accepted[0].expires: {DAY} '2026-13-01'",
+        ),
+        (
+            "expires: 20260101",
+            f"accepted.yml:7: accepted[0].expires: {DAY} 20260101",
+        ),
         ("expirse: 2026-12-01", "accepted.yml:7: accepted[0].expirse: unknown key"),
     ],
 )

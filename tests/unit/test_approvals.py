@@ -94,13 +94,13 @@ def test_whatever_reason_can_be_seen_is_read_back(reason: str) -> None:
     [
         ("", "", "is empty"),
         ("version: 1\n", "", "the key 'commit' is missing"),
-        ("version: 2\n", "version", "newer than this compile-gate reads"),
+        ("version: 2\n", "version", "this compile-gate reads version 1"),
         (f"version: 1\ncommit: {'b' * 40}\n", "commit", "another commit than aaaaaaaaaaaa"),
         ("version: 1\ncommit: main\n", "commit", "a whole commit id"),
         (BEGIN + "accepted: [{}]\n", "accepted[0]", "the key 'case' is missing"),
         (BEGIN + "first_baselines: {reason: x, author: ada}\n", "first_baselines", "'expires' is missing"),
         (BEGIN + "anything: 1\n", "anything", "unknown key"),
-        (BEGIN + "commit: x\n", "", "has the key 'commit' twice"),
+        (BEGIN + "commit: x\n", "commit", "is given twice, first in line 2"),
         (BEGIN + "accepted: &a []\n", "", "an anchor or alias"),
     ],
 )

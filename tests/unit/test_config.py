@@ -129,9 +129,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     ("line", "key", "fix"),
     [
         ("treads: 2", "treads", "Did you mean 'threads'?"),
-        ("threads: two", "threads", "Write an integer of at most 64 bits there."),
+        ("threads: two", "threads", "Write a number of at least 1 and of at most 1024 there."),
         ("threads: 0", "threads", "Write a number of at least 1 and of at most 1024 there."),
-        ("threads: true", "threads", "Write an integer of at most 64 bits there."),
+        ("threads: true", "threads", "Write a number of at least 1 and of at most 1024 there."),
         ("device: tpu", "device", "Write a device: cpu, cuda or cuda:N there."),
         ("select: ''", "select", "Write a text that is not empty there."),
         ("budget_s: -1", "budget_s", "Write a number above 0 there."),
@@ -158,7 +158,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         (
             "quarantine: [{case: a, owner: o, reason: r, expires: 2030-02-30}]",
             "quarantine[0].expires",
-            "Write a date: YYYY-MM-DD.",
+            "Write a day of the calendar: YYYY-MM-DD there.",
         ),
         (
             "models: [{name: A, factory: 'a:b', cases: [{}]}]",

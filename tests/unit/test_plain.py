@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from gate.errors import FileError
 from gate.limits import NotEmpty, Pattern, Range
-from gate.plain import decode, encode, find_nearest, format_key
+from gate.misfits import MAX_MISFITS, MisfitError
+from gate.plain import decode, encode, find_nearest, fit, format_key
 from gate.records import Baseline, Case, DType, GraphBreak, Metric, Run, Trial, Verdict
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -127,16 +128,16 @@ def test_an_error_names_the_whole_key_path() -> None:
 
 
 FINITE = "expected a finite number, got "
-INTEGER = "expected an integer of at most 64 bits, got "
+WHOLE = "expected a whole number, got "
 INFINITE = float("inf")
 
 
 @pytest.mark.parametrize(
     ("keys", "key", "problem"),
     [
-        ({"index": True}, "index", INTEGER + "True"),
-        ({"index": 2**63}, "index", INTEGER + "a huge integer"),
-        ({"index": 1.0}, "index", INTEGER + "1.0"),
+        ({"index": True}, "index", WHOLE + "True"),
+        ({"index": 2**63}, "index", "expected a whole number of at most 64 bits, got a huge integer"),
+        ({"index": 1.0}, "index", WHOLE + "1.0"),
         ({"case_id": 3}, "case_id", "expected text, got 3"),
         ({"case_id": None}, "case_id", "expected text, got null"),
         ({"case_id": "\ud800"}, "case_id", "expected text, got '\\ud800'"),
@@ -155,6 +156,43 @@ def test_a_wrong_value_is_refused(keys: dict[str, object], key: str, problem: st
     """Each kind of misfit is told with its place."""
     error = decode_error(Trial, {"case_id": "a/b", "index": 0, **keys})
     assert (key, problem) == (error.key, error.problem)
+
+
+def test_all_misfits_are_found_in_the_order_of_the_value() -> None:
+    """Containers go on after an item that does not fit; keys that are missing come last."""
+    value = {"index": "x", "samples": {"drift": ["a", 1, "b"], "dirft": []}, "graph_breaks": [{"reason": 1}]}
+    with pytest.raises(MisfitError) as caught:
+        fit(Trial, value)
+    assert [(one.render_path(), one.problem) for one in caught.value.misfits] == [
+        (".index", "expected a whole number, got 'x'"),
+        (".samples.drift[0]", "expected a finite number, got 'a'"),
+        (".samples.drift[2]", "expected a finite number, got 'b'"),
+        (".samples.dirft", f"expected one of {', '.join(Metric)}, got 'dirft'"),
+        (".graph_breaks[0].reason", "expected text, got 1"),
+        (".graph_breaks[0]", "the key 'location' is missing"),
+        ("", "the key 'case_id' is missing"),
+    ]
+
+
+@given(value=HOSTILE)
+@settings(max_examples=200, deadline=None)
+def test_the_first_misfit_is_the_one_that_is_raised(value: object) -> None:
+    """Whoever needs one error only gets the first of all, and there are never many."""
+    try:
+        fit(Sample, value)
+    except MisfitError as error:
+        misfits = error.misfits
+        assert decode_error(Sample, value).problem == misfits[0].problem
+        assert len(misfits) < 2 * MAX_MISFITS
+        return
+    decode(Sample, value, "x")
+
+
+def test_collecting_stops_when_there_is_enough() -> None:
+    """A hostile file of a million mistakes costs no more than one of twenty."""
+    with pytest.raises(MisfitError) as caught:
+        fit(Trial, {"graph_breaks": [7] * 100_000})
+    assert [one.path[0] for one in caught.value.misfits] == [f"[{index}]" for index in range(MAX_MISFITS)]
 
 
 def test_what_is_no_record_or_lacks_a_key_is_refused() -> None:
@@ -241,6 +279,7 @@ def test_the_nearest_name_prefers_swapped_letters() -> None:
     assert find_nearest("modle", ["mode", "model"]) == "model"
     assert find_nearest("modell", ["mode", "model"]) == "model"
     assert find_nearest("xyz", ["mode", "model"]) == ""
+    assert find_nearest("model" * 10_000_000, ["mode", "model"]) == ""  # at once
 
 
 def test_keys_are_formatted_as_they_are_read() -> None:
