@@ -12,7 +12,7 @@ from typing import Annotated
 
 from gate.limits import Day, NotEmpty, Pattern, Range
 from gate.protocol import Sampling
-from gate.records import DType, Metric, Mode, Task
+from gate.records import DEFAULT_BACKEND, DType, Metric, Mode, Task
 
 VERSION = 1
 
@@ -26,6 +26,9 @@ Text = Annotated[str, Pattern(regex=r"[\s\S]*\S[\s\S]*", what="a text that is no
 Device = Annotated[str, Pattern(regex="cpu|cuda(:[0-9]{1,2})?", what="a device: cpu, cuda or cuda:N")]
 Factory = Annotated[
     str, Pattern(regex=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", what="package.module:function")
+]
+Backend = Annotated[
+    str, Pattern(regex="[A-Za-z0-9_][A-Za-z0-9_.-]*", what="the name of a backend of torch.compile")
 ]
 Node = Annotated[str, Pattern(regex=r"[^:]+\.py::.+", what="a pytest node id: path/test_x.py::test_name")]
 Date = Annotated[str, Day()]
@@ -93,6 +96,9 @@ class CaseEntry:
     task: Task | tuple[Task, ...] = Task.INFERENCE
     dtype: DType | tuple[DType, ...] = DType.FLOAT32
     mode: Mode | tuple[Mode, ...] = Mode.DEFAULT
+    fullgraph: bool = False
+    backend: Backend | tuple[Backend, ...] = DEFAULT_BACKEND
+    options: Mapping[str, object] = field(default_factory=dict)
     tags: tuple[Tag, ...] = ()
     expected_s: Seconds = 30.0
 

@@ -24,6 +24,7 @@ class DType(StrEnum):
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
 
 
 class Mode(StrEnum):
@@ -32,6 +33,7 @@ class Mode(StrEnum):
     DEFAULT = "default"
     REDUCE_OVERHEAD = "reduce-overhead"
     MAX_AUTOTUNE = "max-autotune"
+    MAX_AUTOTUNE_NO_CUDAGRAPHS = "max-autotune-no-cudagraphs"
 
 
 class Metric(StrEnum):
@@ -136,6 +138,9 @@ class FailureKind(StrEnum):
     NOT_FINITE = "not_finite"  # NaN or infinity in an output, gradient or measurement
 
 
+DEFAULT_BACKEND = "inductor"  # torch.compile's
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
     """One model x task x dtype x size x mode, the unit that is measured and judged.
@@ -154,6 +159,9 @@ class Case:
     size: str = "smoke"
     mode: Mode = Mode.DEFAULT
     dynamic: bool | None = None
+    fullgraph: bool = False
+    backend: str = DEFAULT_BACKEND
+    options: Mapping[str, object] = field(default_factory=dict)  # of torch.compile
     tags: tuple[str, ...] = ()
     expected_s: float = 30.0  # one trial on the reference machine; only used to estimate time left
     definition: str = ""  # hash of all that defines the workload; a changed definition is stale

@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import importlib.resources
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from importlib.machinery import PathFinder
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 from gate.codec import find_nearest
 from gate.config import Config
 from gate.entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
 from gate.errors import FileError
-from gate.records import Case, DType, Mode, Task
+from gate.records import DEFAULT_BACKEND, Case, DType, Mode, Task
 from gate.selection import select_cases
 from gate.yaml_border import load_yaml
 
@@ -24,6 +26,9 @@ __all__ = ["load_cases", "select_cases"]
 
 _DEFINITION_CHARS = 16  # 64 bits: definitions are compared within one case only
 REFERENCE_PACKAGE = "gate.models"
+# Options in a case's id are readable up to this length and while they are a file name; then a digest.
+_READABLE_OPTIONS = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_DIGEST_CHARS = 8  # told apart within one model only
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +38,16 @@ class _Entry:
     entry: ModelEntry | TestEntry
     file: str
     key: str
+
+
+class _Axes(NamedTuple):
+    """What a case entry may hold a list of."""
+
+    size: str
+    task: Task
+    dtype: DType
+    mode: Mode
+    backend: str
 
 
 def load_cases(config: Config) -> tuple[Case, ...]:
@@ -106,16 +121,18 @@ def _make_cases(entry: _Entry) -> Iterator[Case]:
     source_digest = _compute_source_digest(entry, entry.entry.factory)
     for index, case in enumerate(entry.entry.cases):
         for axes in _expand_axes(case):
-            _check_size(entry, index, axes[0])
+            _check_size(entry, index, axes.size)
+            _check_options(entry, index, case, axes.mode)
             yield _make_model_case(entry.entry, case, axes, source_digest)
 
 
-def _expand_axes(case: CaseEntry) -> Iterator[tuple[str, Task, DType, Mode]]:
+def _expand_axes(case: CaseEntry) -> Iterator[_Axes]:
     sizes = case.size if isinstance(case.size, tuple) else (case.size,)
     tasks = case.task if isinstance(case.task, tuple) else (case.task,)
     dtypes = case.dtype if isinstance(case.dtype, tuple) else (case.dtype,)
     modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
-    return product(sizes, tasks, dtypes, modes)
+    backends = case.backend if isinstance(case.backend, tuple) else (case.backend,)
+    return (_Axes(*values) for values in product(sizes, tasks, dtypes, modes, backends))
 
 
 def _check_size(entry: _Entry, index: int, size: str) -> None:
@@ -124,6 +141,13 @@ def _check_size(entry: _Entry, index: int, size: str) -> None:
         nearest = find_nearest(size, sizes)
         fix = f"Did you mean {nearest!r}?" if nearest else f"Sizes of this model: {', '.join(sizes)}."
         raise FileError(entry.file, f"{entry.key}.cases[{index}].size", f"unknown size {size!r}", fix)
+
+
+def _check_options(entry: _Entry, index: int, case: CaseEntry, mode: Mode) -> None:
+    if case.options and mode is not Mode.DEFAULT:
+        problem = f"cannot be combined with the mode {str(mode)!r}: torch.compile takes one of the two"
+        fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
+        raise FileError(entry.file, f"{entry.key}.cases[{index}].options", problem, fix)
 
 
 def _make_test_case(entry: TestEntry) -> Case:
@@ -140,12 +164,13 @@ def _make_test_case(entry: TestEntry) -> Case:
     )
 
 
-def _make_model_case(
-    entry: ModelEntry, case: CaseEntry, axes: tuple[str, Task, DType, Mode], source_digest: str
-) -> Case:
-    size, task, dtype, mode = axes
+def _make_model_case(entry: ModelEntry, case: CaseEntry, axes: _Axes, source_digest: str) -> Case:
+    size, task, dtype, mode, backend = axes
     arguments = {**entry.arguments, **entry.sizes.get(size, {})}
-    suffix = "-dynamic" if entry.dynamic else ""
+    # Only where it is not the default: what is recorded of other cases keeps its id and its definition.
+    unusual: dict[str, object] = {"fullgraph": True} if case.fullgraph else {}
+    unusual |= {"backend": backend} if backend != DEFAULT_BACKEND else {}
+    unusual |= {"options": dict(case.options)} if case.options else {}
     definition = {
         "factory": entry.factory,
         "arguments": arguments,
@@ -154,9 +179,10 @@ def _make_model_case(
         "mode": mode,
         "dynamic": entry.dynamic,
         "source": source_digest,
+        **unusual,
     }
     return Case(
-        id=f"{entry.name}/{task}-{dtype}-{size}-{mode}{suffix}",
+        id=f"{entry.name}/{task}-{dtype}-{size}-{mode}{_name_rest(entry, case, backend)}",
         model=entry.name,
         factory=entry.factory,
         arguments=arguments,
@@ -165,10 +191,34 @@ def _make_model_case(
         size=size,
         mode=mode,
         dynamic=entry.dynamic,
+        fullgraph=case.fullgraph,
+        backend=backend,
+        options=case.options,
         tags=case.tags,
         expected_s=case.expected_s,
         definition=_compute_digest(definition),
     )
+
+
+def _name_rest(entry: ModelEntry, case: CaseEntry, backend: str) -> str:
+    """The end of a case's id: what is not torch.compile's default, each with a hyphen before it."""
+    parts = ["dynamic"] if entry.dynamic else []
+    parts += ["fullgraph"] if case.fullgraph else []
+    parts += [backend] if backend != DEFAULT_BACKEND else []
+    parts += [_name_options(case.options)] if case.options else []
+    return "".join(f"-{part}" for part in parts)
+
+
+def _name_options(options: Mapping[str, object]) -> str:
+    """Name options: ``max_autotune-true``."""
+    named = "-".join(f"{key}-{_name_value(options[key])}" for key in sorted(options))
+    return (
+        named if _READABLE_OPTIONS.fullmatch(named) else f"options-{_compute_digest(options)[:_DIGEST_CHARS]}"
+    )
+
+
+def _name_value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _compute_digest(definition: Mapping[str, object]) -> str:

@@ -107,7 +107,7 @@ DRIFT_SIGMAS = 3.0
 # Beyond a limit, and worse than the baseline by less than this: it was there before.
 DRIFT_NOTABLE = 0.15
 # Compiled's error over eager's own, both against fp64: three times in half precision.
-DRIFT_LIMIT_BFLOAT16 = 1.58
+DRIFT_LIMIT_HALF = 1.58
 # Twice in float32, where semantic faults show as hundreds of times.
 DRIFT_LIMIT_FLOAT32 = 1.0
 

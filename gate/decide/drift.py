@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from gate.decide.constants import (
-    DRIFT_LIMIT_BFLOAT16,
     DRIFT_LIMIT_FLOAT32,
+    DRIFT_LIMIT_HALF,
     DRIFT_NOTABLE,
     DRIFT_SD_FLOOR,
     DRIFT_SIGMAS,
@@ -69,10 +69,13 @@ def judge_drift_alone(
     )
 
 
+_HALF = frozenset((DType.BFLOAT16, DType.FLOAT16))
+
+
 def get_limit(case: Case, metric: Metric) -> float:
     """Largest drift, in log2 units, that is taken without a stored value to compare with."""
-    if metric is Metric.DRIFT and case.dtype is DType.BFLOAT16:
-        return DRIFT_LIMIT_BFLOAT16
+    if metric is Metric.DRIFT and case.dtype in _HALF:
+        return DRIFT_LIMIT_HALF
     return DRIFT_LIMIT_FLOAT32
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from gate.faults.catalog import Fault, FaultKind
-from gate.records import Case, Metric, Mode, Task, Threshold
+from gate.records import DEFAULT_BACKEND, Case, Metric, Mode, Task, Threshold
 
 FACTORY = "gate.faults.plant:plant"
 
@@ -73,9 +73,11 @@ def is_fitting(fault: Fault, case: Case) -> bool:
     """Whether a fault can be planted into a case and does there what it says.
 
     A test of the user's own has no factory; a training step holds most memory after the forward, where
-    the buffer is gone again; and CUDA graphs, which other modes use, have their own rules for operators.
+    the buffer is gone again; CUDA graphs, which other modes use, have their own rules for operators; and
+    with ``fullgraph``, options or another backend a fault shows in other ways than it is judged by.
     """
-    if not case.factory or case.mode is not Mode.DEFAULT:
+    is_plain = case.mode is Mode.DEFAULT and case.backend == DEFAULT_BACKEND
+    if not case.factory or not is_plain or case.fullgraph or case.options:
         return False
     return fault.kind is not FaultKind.MEMORY or case.task is Task.INFERENCE
 

@@ -19,7 +19,15 @@ from gate.workload import Workload
 
 SEED = 20_240  # any fixed number: weights and inputs are the same in every trial
 
-TORCH_DTYPES = {DType.FLOAT32: torch.float32, DType.BFLOAT16: torch.bfloat16}
+TORCH_DTYPES = {
+    DType.FLOAT32: torch.float32,
+    DType.BFLOAT16: torch.bfloat16,
+    DType.FLOAT16: torch.float16,
+}
+# The modes, the option and the backend that ask for CUDA graphs.
+_CUDAGRAPH_MODES = frozenset((Mode.REDUCE_OVERHEAD, Mode.MAX_AUTOTUNE))
+_CUDAGRAPH_OPTION = "triton.cudagraphs"
+_CUDAGRAPH_BACKEND = "cudagraphs"
 
 Function = Callable[..., Any]
 
@@ -187,9 +195,15 @@ def compile_subject(subject: Subject) -> Function:
 
 
 def compile_function(function: Function, case: Case) -> Function:
-    """Apply ``torch.compile`` with the case's mode and ``dynamic``."""
-    mode = None if case.mode == Mode.DEFAULT else str(case.mode)
-    compiled: Function = torch.compile(function, mode=mode, dynamic=case.dynamic)
+    """Apply ``torch.compile`` as the case says; torch raises what it thinks of backend and options."""
+    compiled: Function = torch.compile(
+        function,
+        fullgraph=case.fullgraph,
+        dynamic=case.dynamic,
+        backend=case.backend,
+        mode=None if case.mode == Mode.DEFAULT else str(case.mode),
+        options=dict(case.options) or None,  # type: ignore[arg-type] # YAML's values; torch checks them
+    )
     return compiled
 
 
@@ -215,8 +229,12 @@ def make_step(subject: Subject, function: Function) -> Callable[[], Any]:
 
 
 def has_cudagraphs(case: Case) -> bool:
-    """Whether the case's mode asks for CUDA graphs, whose outputs the next call overwrites."""
-    return case.mode != Mode.DEFAULT
+    """Whether the case asks for CUDA graphs, whose outputs the next call overwrites."""
+    return (
+        case.mode in _CUDAGRAPH_MODES
+        or case.backend == _CUDAGRAPH_BACKEND
+        or bool(case.options.get(_CUDAGRAPH_OPTION))
+    )
 
 
 def make_compiled_step(subject: Subject, compiled: Function) -> Callable[[], Any]:

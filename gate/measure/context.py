@@ -72,6 +72,7 @@ def prepare(context: Context, workload: Workload | None) -> Prepared:
     for _ in range(EAGER_CALLS):
         returned = eager_step()
     check_finite({f"output{path}": value for path, value in iterate_tensors(returned)}, Side.EAGER)
+    logbook.enter(Stage.COMPILE)  # torch refuses wrong options and backends here, before the first call
     compiled = compile_subject(subject)
     return Prepared(
         subject=subject,

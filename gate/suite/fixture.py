@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gate.records import Case, DType, Task
+from gate.records import Case, Task
 from gate.suite.session import SuiteSession, tolerate_warnings
 from gate.workload import Workload
 
@@ -75,5 +75,5 @@ class CompileBenchmark:
             model=self._node,
             node=self._node,
             task=Task.TRAINING if workload.loss else Task.INFERENCE,
-            dtype=DType.BFLOAT16 if self._machinery.has_bfloat16(workload) else DType.FLOAT32,
+            dtype=self._machinery.find_dtype(workload),
         )

@@ -6,7 +6,7 @@ import importlib
 
 import torch
 
-from gate.measure.build import SEED, seed_everything
+from gate.measure.build import SEED, TORCH_DTYPES, seed_everything
 from gate.measure.cold import measure_again, measure_cold, measure_plain
 from gate.measure.context import Context
 from gate.measure.device import Device, open_device
@@ -16,7 +16,7 @@ from gate.measure.toolchain import load_toolchain
 from gate.measure.turns import Turns
 from gate.measure.warm import measure_warm
 from gate.protocol import WorkerRole
-from gate.records import Case
+from gate.records import Case, DType
 from gate.suite.rows import BlockTimer
 from gate.suite.session import SuiteSession, tolerate_warnings
 from gate.suite.timer import TIMER
@@ -76,12 +76,14 @@ def measure_case(session: SuiteSession, case: Case, workload: Workload | None, t
     context.logbook.leave()
 
 
-def has_bfloat16(workload: Workload) -> bool:
-    """Whether a workload's parameters or inputs are bfloat16."""
+def find_dtype(workload: Workload) -> DType:
+    """Find the lowest floating-point type among a workload's parameters and inputs."""
     forward = workload.forward
     own = list(forward.parameters()) if isinstance(forward, torch.nn.Module) else []
     inputs = [tensor for _, tensor in iterate_tensors((workload.inputs, workload.kwargs))]
-    return any(tensor.dtype == torch.bfloat16 for tensor in (*own, *inputs))
+    found = {tensor.dtype for tensor in (*own, *inputs)}
+    half = (dtype for dtype in (DType.BFLOAT16, DType.FLOAT16) if TORCH_DTYPES[dtype] in found)
+    return next(half, DType.FLOAT32)
 
 
 def _measure(context: Context, workload: Workload | None, timer: BlockTimer, session: SuiteSession) -> None:

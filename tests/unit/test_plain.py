@@ -233,7 +233,7 @@ def test_an_unknown_key_that_is_like_none_lists_the_known_ones() -> None:
 def test_an_unknown_member_names_the_nearest() -> None:
     """The same holds for enumerations."""
     error = decode_error(Case, {"id": "a/b", "model": "a", "dtype": "flaot32"})
-    assert error.problem == "expected one of float32, bfloat16, got 'flaot32'"
+    assert error.problem == "expected one of float32, bfloat16, float16, got 'flaot32'"
     assert error.fix == "Did you mean 'float32'?"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.baseline import load_baselines
 from gate.config import load_config
 from gate.errors import FileError
 from gate.records import Case, DType, Mode, Task
@@ -100,6 +101,11 @@ def test_a_dynamic_model_says_so_in_its_ids(tmp_path: Path) -> None:
         ("cases=[{dtype: bfloat16}]", False),
         ("cases=[{task: training}]", False),
         ("cases=[{mode: max-autotune}]", False),
+        ("cases=[{dtype: float16}]", False),
+        ("cases=[{fullgraph: true}]", False),
+        ("cases=[{backend: aot_eager}]", False),
+        ("cases=[{options: {max_autotune: true}}]", False),
+        ("cases=[{fullgraph: false, backend: inductor, options: {}}]", True),
     ],
 )
 def test_the_definition_follows_what_is_measured(tmp_path: Path, line: str, is_same: bool) -> None:
@@ -118,6 +124,46 @@ def test_a_definition_is_the_same_in_every_release(tmp_path: Path) -> None:
     """Another hash of the same definition would make every stored baseline stale."""
     assert load_definition(tmp_path, make_model("name=m")) == "79d7bf5f1711fc76"
     assert load_definition(tmp_path, TESTS) == "1915016a0ae2b641"
+
+
+def test_recorded_baselines_are_of_todays_definitions() -> None:
+    """The reference cases keep their ids and definitions: their recorded baselines are not stale."""
+    definitions = {case.id: case.definition for case in load_cases(load_config(None))}
+    stored = load_baselines(Path(__file__).parents[2] / "baselines")
+    assert stored
+    assert [] == [one.case_id for one in stored if definitions.get(one.case_id) != one.definition]
+
+
+@pytest.mark.parametrize(
+    ("entry", "rest"),
+    [
+        ("{mode: max-autotune-no-cudagraphs}", "max-autotune-no-cudagraphs"),
+        ("{fullgraph: true, backend: aot_eager}", "default-fullgraph-aot_eager"),
+        (
+            "{options: {triton.cudagraphs: true, max_autotune: false}}",
+            "default-max_autotune-false-triton.cudagraphs-true",
+        ),
+        ("{options: {mode: a/b}}", "default-options-7fefc74a"),
+    ],
+)
+def test_an_unusual_compile_is_named_in_the_id(tmp_path: Path, entry: str, rest: str) -> None:
+    """Two cases of one model that are compiled in other ways have other ids, which are file names."""
+    (case,) = load(tmp_path, make_model(f"cases=[{entry}]"))
+    assert case.id == f"m/inference-float32-smoke-{rest}"
+
+
+def test_a_list_of_backends_is_expanded(tmp_path: Path) -> None:
+    """As lists of sizes and modes are."""
+    cases = load(tmp_path, make_model("cases=[{backend: [eager, inductor]}]"))
+    assert ["eager", "inductor"] == [case.backend for case in cases]
+    assert cases[1].id == "m/inference-float32-smoke-default"
+
+
+def test_options_and_a_mode_exclude_each_other(tmp_path: Path) -> None:
+    """torch.compile refuses both, after minutes; the file says so at once."""
+    text = make_model("cases=[{mode: [default, max-autotune], options: {max_autotune: true}}]")
+    with pytest.raises(FileError, match=r"gate\.yml:4: models\[0\]\.cases\[0\]\.options: .*'max-autotune'"):
+        load(tmp_path, text)
 
 
 def test_the_source_of_a_reference_model_is_part_of_its_definition(

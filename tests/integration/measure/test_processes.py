@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gate.protocol import Stage, WorkerResult
-from gate.records import Case, DType, FailureKind, Metric, Task
+from gate.records import Case, DType, FailureKind, Metric, Mode, Task
 
 Both = tuple[WorkerResult, WorkerResult]
 MeasureOne = Callable[[Case], WorkerResult]
@@ -122,6 +122,48 @@ def test_unsupported_module_is_a_fallback(measure_cold: MeasureOne) -> None:
     """Dynamo leaves nn.LSTM to eager: no graph, one fallback, and the reason is told."""
     cold = measure_cold(make_case(factory="made_up:build_lstm", arguments={}))
     assert (read_one(cold, Metric.UNIQUE_GRAPHS), read_one(cold, Metric.EAGER_FALLBACKS)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kernels"),
+    [
+        pytest.param({"mode": Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS}, True, id="mode"),
+        pytest.param({"backend": "aot_eager"}, False, id="aot_eager"),
+        pytest.param({"backend": "eager"}, False, id="eager"),
+    ],
+)
+def test_other_ways_to_compile(measure_cold: MeasureOne, changes: dict[str, Any], kernels: bool) -> None:
+    """Every mode and backend is measured; a backend that generates no code has graphs and no kernels."""
+    cold = measure_cold(make_case(**changes))
+    assert (cold.failure, read_one(cold, Metric.UNIQUE_GRAPHS)) == (None, 1)
+    assert bool(read_one(cold, Metric.GENERATED_KERNELS)) is kernels
+
+
+def test_float16_with_fullgraph_and_options(measure_both: MeasureBoth) -> None:
+    """The options are torch's; drift in half precision is measured against float64 as ever."""
+    case = make_case(dtype=DType.FLOAT16, fullgraph=True, options={"max_autotune": False})
+    cold, warm = measure_both(case)
+    assert (cold.failure, warm.failure) == (None, None)
+    assert "float16[32, 64]" in warm.workload["outputs"]
+    assert abs(read_one(warm, Metric.DRIFT)) < 1
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        pytest.param(make_case("break", fullgraph=True), "Unsupported: ", id="graph break"),
+        pytest.param(
+            make_case(options={"no_such": 1}), "Unexpected optimization option no_such", id="option"
+        ),
+        pytest.param(make_case(backend="no_such"), "InvalidBackend", id="backend"),
+    ],
+)
+def test_what_torch_refuses_fails_in_the_compile(measure_cold: MeasureOne, case: Case, told: str) -> None:
+    """A graph break under fullgraph, or an option that there is not, fails with torch's own message."""
+    cold = measure_cold(case)
+    assert cold.failure is not None
+    assert (cold.failure.kind, cold.stage) == (FailureKind.ERROR, Stage.COMPILE)
+    assert told in cold.failure.message
 
 
 def test_bfloat16_training_step(measure_both: MeasureBoth) -> None:

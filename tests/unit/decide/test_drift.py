@@ -51,6 +51,8 @@ def test_drift_against_a_baseline(  # noqa: PLR0913, PLR0917 - a table of situat
         (DRIFT, DType.BFLOAT16, 1.57, Status.NEW),
         (DRIFT, DType.BFLOAT16, 1.59, Status.REGRESSED),
         (FLOAT32, DType.BFLOAT16, 1.01, Status.REGRESSED),
+        (DRIFT, DType.FLOAT16, 1.57, Status.NEW),
+        (DRIFT, DType.FLOAT16, 1.59, Status.REGRESSED),
     ],
 )
 def test_limit_without_a_baseline(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures

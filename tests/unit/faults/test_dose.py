@@ -141,6 +141,17 @@ def test_where_memory_fits(case: Case, fitting: bool) -> None:
     assert fitting is is_fitting(find_fault(FaultKind.MEMORY, 0.10), case)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [{"fullgraph": True}, {"backend": "aot_eager"}, {"options": {"max_autotune": True}}],
+    ids=str,
+)
+def test_unusual_compiles_get_no_fault(changes: dict[str, object]) -> None:
+    """There a fault shows in other ways: a graph break, for one, is an error with ``fullgraph``."""
+    case = replace(CASE, **changes)  # type: ignore[arg-type] # a mapping of fields
+    assert not is_fitting(find_fault(FaultKind.GRAPH_BREAK, 0.0), case)
+
+
 def test_slowdown_fits_a_training_step() -> None:
     """It only needs a factory and the default mode."""
     assert is_fitting(find_fault(FaultKind.SLOWDOWN, 0.05), replace(CASE, task=Task.TRAINING))

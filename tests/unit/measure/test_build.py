@@ -10,9 +10,17 @@ import pytest
 import torch
 
 from gate.errors import UsageError
-from gate.measure.build import SEED, build_workload, load_factory, make_step, make_subject
+from gate.measure.build import (
+    SEED,
+    build_workload,
+    compile_function,
+    has_cudagraphs,
+    load_factory,
+    make_step,
+    make_subject,
+)
 from gate.measure.device import CpuDevice
-from gate.records import Case, DType, Task
+from gate.records import Case, DType, Mode, Task
 from gate.workload import Workload
 
 
@@ -102,3 +110,45 @@ def test_function_without_parameters_trains_its_inputs() -> None:
     subject = make_subject(workload, make_case(task=Task.TRAINING), CpuDevice())
     assert [3] == [leaf.numel() for leaf in subject.list_leaves()]
     make_step(subject, subject.function)()
+
+
+@pytest.mark.parametrize(
+    ("changes", "asked"),
+    [
+        pytest.param({}, {"mode": None}, id="default"),
+        pytest.param({"mode": Mode.MAX_AUTOTUNE}, {"mode": "max-autotune"}, id="mode"),
+        pytest.param({"fullgraph": True}, {"fullgraph": True}, id="fullgraph"),
+        pytest.param({"backend": "aot_eager"}, {"backend": "aot_eager"}, id="backend"),
+        pytest.param(
+            {"options": {"epilogue_fusion": True}}, {"options": {"epilogue_fusion": True}}, id="options"
+        ),
+        pytest.param({"dynamic": False}, {"dynamic": False}, id="dynamic"),
+    ],
+)
+def test_compile_gets_what_the_case_says(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    """Whatever a case does not say is torch.compile's own default."""
+    got: list[dict[str, Any]] = []
+    monkeypatch.setattr(torch, "compile", lambda _, **given: got.append(given))
+    compile_function(abs, make_case(**changes))
+    usual = {"fullgraph": False, "dynamic": None, "backend": "inductor", "mode": None, "options": None}
+    assert [{**usual, **asked}] == got
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, False),
+        ({"mode": Mode.REDUCE_OVERHEAD}, True),
+        ({"mode": Mode.MAX_AUTOTUNE}, True),
+        ({"mode": Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS}, False),
+        ({"options": {"triton.cudagraphs": True}}, True),
+        ({"options": {"triton.cudagraphs": False}}, False),
+        ({"backend": "cudagraphs"}, True),
+    ],
+    ids=str,
+)
+def test_cuda_graphs_are_known(changes: dict[str, Any], expected: bool) -> None:
+    """Their outputs are overwritten by the next call, so the calls must be told apart."""
+    assert has_cudagraphs(make_case(**changes)) is expected

@@ -47,6 +47,8 @@ def test_guide_tells_the_defaults_of_a_case() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|.*\| (.+) \|$", GUIDE.read_text(), flags=re.MULTILINE))
     told = {entry.name: rows.get(entry.name) for entry in fields(CaseEntry)}
     defaults = {entry.name: entry.default for entry in fields(CaseEntry)}
-    axes = {name: f"`{defaults[name]}`" for name in ("size", "task", "dtype", "mode")}
-    assert told == {**axes, "tags": "none", "expected_s": f"{defaults['expected_s']:g}"}
+    axes = {name: f"`{defaults[name]}`" for name in ("size", "task", "dtype", "mode", "backend")}
+    others = {"tags": "none", "options": "none", "fullgraph": "`false`"}
+    assert told == {**axes, **others, "expected_s": f"{defaults['expected_s']:g}"}
+    assert not defaults["fullgraph"]
     assert defaults["tags"] == ()

@@ -57,7 +57,7 @@ def test_smoke_selection_covers_both_tasks_and_dtypes(cases: tuple[Case, ...]) -
     """The selection that most people run has training and bfloat16 in it."""
     smoke = select_cases(cases, "tag:smoke")
     assert {case.task for case in smoke} == set(Task)
-    assert {case.dtype for case in smoke} == set(DType)
+    assert {case.dtype for case in smoke} == {DType.FLOAT32, DType.BFLOAT16}
 
 
 def test_smoke_selection_fits_its_time(cases: tuple[Case, ...]) -> None:
@@ -79,11 +79,14 @@ def test_pull_request_selection_is_full_size_and_default_mode(cases: tuple[Case,
 
 
 def test_nightly_selection_is_all_full_sizes_in_every_mode(cases: tuple[Case, ...]) -> None:
-    """The nightly run holds the pull request's cases and every mode of every family."""
+    """The nightly run holds the pull request's cases and every mode of every family.
+
+    But one: without CUDA graphs, the kernels are those of max-autotune.
+    """
     selected = select_cases(cases, "tag:nightly")
     assert {case.id for case in selected} == {case.id for case in cases if case.size == "full"}
     assert {(case.model, case.mode) for case in selected} == {
-        (name, mode) for name in FAMILIES for mode in Mode
+        (name, mode) for name in FAMILIES for mode in set(Mode) - {Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS}
     }
 
 
