@@ -12,7 +12,14 @@ from dataclasses import replace
 
 from gate.decide.constants import CLEAR_CONFIDENCE, MAX_FURTHER_PAIRS, MIN_PAIRS, PAIRS_PER_STRAY
 from gate.decide.pairs import INTERLEAVED, Paired
-from gate.decide.screen import Bar, Reading, compute_log_edge, is_estimated_beyond, mirror_reading
+from gate.decide.screen import (
+    Bar,
+    Reading,
+    compute_log_edge,
+    is_estimated_beyond,
+    mirror_reading,
+    to_fraction,
+)
 from gate.decide.stats import (
     Variance,
     compute_hodges_lehmann,
@@ -84,7 +91,7 @@ def compute_pair_detectable(reading: Reading, bar: Bar) -> float:
     a true change t(.95) standard errors above that does.
     """
     needed = max(compute_log_edge(reading, bar), -compute_t_quantile(bar.alpha, reading.df) * reading.error)
-    return math.expm1(needed + compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error)
+    return to_fraction(needed + compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error)
 
 
 def compute_further_pairs(reading: Reading, bar: Bar) -> int | None:

@@ -23,11 +23,17 @@ PRIOR_DF = 4.0
 MIN_CASES_FOR_PRIOR = 4
 # However alike the cases look, a case of its own temper keeps a say.
 MAX_PRIOR_DF = 20.0
+# However unlike the cases look, what they teach counts as two degrees of freedom: with fewer, a case
+# that has one pair and no spread of its own has an interval that no number holds.
+MIN_PRIOR_DF = 2.0
 
 # --- screening ---
 
 # Two-sided confidence of every interval that is shown.
 INTERVAL_CONFIDENCE = 0.95
+# An interval wider than this factor says that nothing is known, and is shown as wide as this: the
+# logarithm of a bound that two pairs leave may be in the hundreds, which no number holds.
+LARGEST_FACTOR = 1e6
 # A change below this is never suspect, however sure it is.
 SUSPECT_CHANGE = 0.01
 # One-sided p below which a change is suspect: wide, since a suspect is only looked at again.

@@ -16,6 +16,7 @@ from gate.decide.constants import (
     DETECTABLE_FRACTION,
     DETECTABLE_THRESHOLDS,
     INTERVAL_CONFIDENCE,
+    LARGEST_FACTOR,
     SESSION_SD,
     SUSPECT_CHANGE,
     SUSPECT_P,
@@ -136,7 +137,7 @@ def compute_detectable(reading: Reading, bar: Bar) -> float:
         _compute_quantile(1 - SUSPECT_P, reading) * reading.error,
         compute_log_edge(reading, bar) - margin,
     )
-    return math.expm1(noticed + margin)
+    return to_fraction(noticed + margin)
 
 
 def is_too_noisy(detectable: float, threshold: Threshold, baseline: float) -> bool:
@@ -159,11 +160,16 @@ def make_change(reading: Reading, detectable: float) -> Change:
     """The change as fractions with its two-sided interval; + is worse."""
     half = _compute_interval_half(reading)
     return Change(
-        centre=math.expm1(reading.change),
-        low=math.expm1(reading.change - half),
-        high=math.expm1(reading.change + half),
+        centre=to_fraction(reading.change),
+        low=to_fraction(reading.change - half),
+        high=to_fraction(reading.change + half),
         detectable=detectable,
     )
+
+
+def to_fraction(change: float) -> float:
+    """What a log change is as a fraction, LARGEST_FACTOR at most."""
+    return math.expm1(min(change, math.log(LARGEST_FACTOR)))
 
 
 def _compute_interval_half(reading: Reading) -> float:

@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement
 from gate.decide.constants import (
     MAX_PRIOR_DF,
     MIN_CASES_FOR_PRIOR,
+    MIN_PRIOR_DF,
     NOISE_FLOOR,
     PRIOR_DF,
     PRIOR_SD,
@@ -141,9 +142,9 @@ def compute_prior(variances: Sequence[Variance], assumed: Variance = ASSUMED) ->
     excess = compute_variance(logs).value - compute_mean([compute_trigamma(one.df / 2) for one in known])
     if excess <= 0:
         return Variance(value=math.exp(centre), df=MAX_PRIOR_DF)
-    df = 2.0 * compute_inverse_trigamma(excess)
+    df = min(max(2.0 * compute_inverse_trigamma(excess), MIN_PRIOR_DF), MAX_PRIOR_DF)
     value = math.exp(centre + compute_digamma(df / 2) - math.log(df / 2))
-    return Variance(value=value, df=min(df, MAX_PRIOR_DF))
+    return Variance(value=value, df=df)
 
 
 def moderate_variance(own: Variance, prior: Variance) -> Variance:

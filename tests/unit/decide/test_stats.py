@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.constants import MAX_PRIOR_DF, NOISE_FLOOR, PRIOR_DF, PRIOR_SD
+from gate.decide.constants import MAX_PRIOR_DF, MIN_PRIOR_DF, NOISE_FLOOR, PRIOR_DF, PRIOR_SD
 from gate.decide.stats import (
     Variance,
     compute_geometric_median,
@@ -107,3 +107,13 @@ def test_log_arms_do_not_depend_on_the_unit(before: list[float], after: list[flo
     assert second is not None
     assert pytest.approx(first.after - first.before, abs=1e-9) == second.after - second.before
     assert pytest.approx(first.variance.value, abs=1e-9) == second.variance.value
+
+
+def test_prior_of_cases_that_have_nothing_in_common_keeps_two_degrees_of_freedom() -> None:
+    """Eight quiet cases and three whose processes differ threefold: the moment estimate alone says 0.59."""
+    quiet = [Variance(value=6.4e-5 * (1 + 0.3 * step), df=2.0) for step in range(8)]
+    prior = compute_prior([*quiet, *[Variance(value=0.4, df=2.0)] * 3])
+    assert prior.df == MIN_PRIOR_DF
+    # E[ln s2] of 2 degrees of freedom is digamma(1) = -0.57722 below ln sigma2, and digamma(d0 / 2) the same.
+    logs = [math.log(6.4e-5 * (1 + 0.3 * step)) for step in range(8)] + [math.log(0.4)] * 3
+    assert pytest.approx(math.exp(sum(logs) / 11), rel=1e-4) == prior.value
