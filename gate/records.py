@@ -107,6 +107,9 @@ class Reason(StrEnum):
     CONFIRMED = "confirmed"  # REGRESSED or IMPROVED: significant and relevant side by side with the base
     ACQUITTED = "acquitted"  # UNCHANGED: side by side, a relevant change is excluded
     UNSETTLED = "unsettled"  # INCONCLUSIVE: side by side, the pairs of the budget did not settle it
+    UNPAIRED = (
+        "unpaired"  # INCONCLUSIVE: looks worse than what is stored, and no pair with the base came back
+    )
     BASE_FAILED = "base_failed"  # NOT_COMPARABLE: the base could not be measured
 
 

@@ -200,7 +200,7 @@ def _write_expiry(policy: Policy) -> str:
 def _note_unconfirmed(run: Run, comparisons: Sequence[Comparison]) -> list[str]:
     """Times that were convicted against another sitting of the machine only."""
     noisy = [one for one in comparisons if SPECS[one.metric].family is Family.NOISY and one.decides]
-    alone = [one for one in noisy if one.status is Status.REGRESSED and not one.pairs]
+    alone = [one for one in noisy if _is_unconfirmed(one)]
     if not alone:
         return []
     cases = count_noun(len({one.case_id for one in alone}), "case")
@@ -210,6 +210,12 @@ def _note_unconfirmed(run: Run, comparisons: Sequence[Comparison]) -> list[str]:
         else "To confirm, with a REF that is without the change: compile-gate check --base REF"
     )
     return [f"Not confirmed side by side: the times of {cases}. {how}"]
+
+
+def _is_unconfirmed(comparison: Comparison) -> bool:
+    """Whether stored values alone speak of a regression."""
+    is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
+    return is_alone or comparison.reason is Reason.UNPAIRED
 
 
 def _is_unjudged(comparisons: Sequence[Comparison]) -> bool:

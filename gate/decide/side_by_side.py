@@ -33,7 +33,8 @@ def judge_pairs(
 def confirm_screening(screening: Screening, run: Run, policy: Policy) -> Screening:
     """Replace what the screen said of its suspects by what their pairs with the base say.
 
-    Where no pair came back the screen's finding stays, and says that none looked at it.
+    Where no pair came back nothing is convicted: what looks worse is INCONCLUSIVE, and says why no pair
+    looked at it.
     """
     suspects = list_suspects(screening)
     if run.base is None or not suspects:
@@ -83,8 +84,16 @@ def _confirm_row(
         return paired
     if asked and row.status in _WITHOUT_PAIRS:
         because = _describe_absence(run, row.case_id)
-        return replace(row, sentence=f"{row.sentence} {_WITHOUT_PAIRS[row.status]} side by side: {because}.")
+        told = replace(row, sentence=f"{row.sentence} {_WITHOUT_PAIRS[row.status]} side by side: {because}.")
+        return _withhold(told)
     return row
+
+
+def _withhold(row: Comparison) -> Comparison:
+    """Let no stored value convict where a base was asked for: what others merged since moved it as well."""
+    if row.status is not Status.REGRESSED:
+        return row
+    return replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNPAIRED)
 
 
 def _describe_absence(run: Run, case_id: str) -> str:

@@ -38,6 +38,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.ACCEPTED: "worse, as accepted",
     Reason.CONFIRMED: "beyond the threshold side by side with the base, by more than chance explains",
     Reason.ACQUITTED: "side by side with the base, a change that matters is excluded",
+    Reason.UNPAIRED: "worse than what is stored, and no pair with the base came back",
     Reason.UNSETTLED: "side by side with the base, the pairs of the budget did not settle it",
     Reason.BASE_FAILED: "measured only: the base could not be measured",
 }
