@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.arm_cases import load_base_cases
 from gate.codec import save_run
 from gate.config import Config
-from gate.decide import Suspect, find_next_look, list_unsettled
+from gate.decide import Suspect, find_next_look, list_unsettled, order_unsettled
 from gate.lab.arms import ArmSources
 from gate.lab.events import Noted, Observer
 from gate.lab.side_by_side import Duel, Need, count_pairs, describe_base, measure_pairs
@@ -29,24 +29,27 @@ class Limit:
 def settle_pairs(
     duel: Duel, run: Run, policy: Policy, limit: Limit, suspects: Sequence[Suspect] | None = None
 ) -> Run:
-    """Add pairs, look by look, until all is settled, the last look is over or the time is up."""
+    """Add pairs, look by look, until all is settled, the last look is over or the time is up.
+
+    One case after the other, by :func:`gate.decide.order_unsettled`.
+    """
     path = limit.out / RUN_FILE
     stopped: set[str] = set()  # no time, no counterpart or a failure: asked again, they would say it again
     while needs := _list_needs(run, list_unsettled(run, policy, suspects), stopped):
-        before = run
+        wanted = count_pairs(run, needs[0].case_id) + needs[0].more
         run = measure_pairs(duel, run, needs, limit.wall_s, lambda current: save_run(current, path))
-        stopped |= {
-            need.case_id
-            for need in needs
-            if count_pairs(run, need.case_id) < count_pairs(before, need.case_id) + need.more
-        }
+        if count_pairs(run, needs[0].case_id) < wanted:
+            stopped.add(needs[0].case_id)
     run = replace(run, finished=True)
     save_run(run, path)
     return run
 
 
-def _list_needs(run: Run, unsettled: Iterable[Suspect], stopped: Collection[str]) -> list[Need]:
-    return [make_need(run, one) for one in unsettled if one.case_id not in stopped]
+def _list_needs(run: Run, unsettled: Sequence[Suspect], stopped: Collection[str]) -> list[Need]:
+    """List what takes each open case to its next look; all but the most pressing one are for later."""
+    pairs = {one.case_id: count_pairs(run, one.case_id) for one in unsettled if one.case_id not in stopped}
+    needs = [make_need(run, one) for one in order_unsettled(unsettled, pairs)]
+    return [replace(need, later=position > 0) for position, need in enumerate(needs)]
 
 
 def make_need(run: Run, suspect: Suspect) -> Need:

@@ -12,7 +12,7 @@ from gate.decide.estimate import estimate_metric
 from gate.decide.outcome import FailOn, compute_exit_code, list_undecided
 from gate.decide.pairs import Pair, Paired, collect_paired, list_pairs
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
-from gate.decide.suspects import Suspect, find_next_look, list_suspects, list_unsettled
+from gate.decide.suspects import Suspect, find_next_look, list_suspects, list_unsettled, order_unsettled
 from gate.decide.values import collect_values, compute_values
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 
@@ -41,5 +41,6 @@ __all__ = [
     "list_undecided",
     "list_unsettled",
     "measure_coverage",
+    "order_unsettled",
     "screen_run",
 ]

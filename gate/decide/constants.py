@@ -55,6 +55,8 @@ BLIND_THRESHOLDS = 2.0
 # Numbers of pairs at which a case is judged. One pair clears most counters and compile times, three
 # clear most latencies, and 16 settle a change of 5 % where pairs vary by 3 %, the most that was seen.
 LOOKS = (1, 3, 6, 10, 16)
+# A case that is begun is brought to the look that clears most latencies before another is begun.
+SETTLING_PAIRS = 3
 # A live pair of one program with itself varied by 0.6 to 3.1 %, typically 1.2 %. More than typical is
 # assumed: with 1.3 % a machine on which all vary by 3 % had false alarms in 2 % of requests.
 LIVE_PAIR_SD = 0.016

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from gate.decide.constants import BLIND_THRESHOLDS, LOOKS
+from gate.decide.constants import BLIND_THRESHOLDS, LOOKS, SETTLING_PAIRS
 from gate.decide.finding import Question
 from gate.decide.machine import list_shifts
 from gate.decide.paired_case import LEADING, PairRules, compare_paired, make_pair_rules
@@ -32,10 +32,16 @@ _OPEN = frozenset({Status.REGRESSED, Status.INCONCLUSIVE, Status.NEW, Status.NOT
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Suspect:
-    """A case that is worth pairs, and the metrics that they should measure."""
+    """A case that is worth pairs, and the metrics that they should measure.
+
+    ``doubt`` is the largest worsening of them in the screening, in half widths of its interval; 0 where
+    nothing stored is at hand to tell. ``convicted`` says that pairs confirmed a regression of the case.
+    """
 
     case_id: str
     metrics: tuple[Metric, ...]
+    doubt: float = field(default=0.0, compare=False)
+    convicted: bool = field(default=False, compare=False)
 
 
 def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
@@ -57,7 +63,8 @@ def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
         doubtful = screening.rules is not None and _is_latency_doubtful(questions, screening.rules)
         metrics = _list_suspicious(rows.get(one.case.id, {}), doubtful=doubtful)
         if metrics:
-            found.append(Suspect(case_id=one.case.id, metrics=metrics))
+            doubt = _measure_doubt(rows.get(one.case.id, {}), metrics)
+            found.append(Suspect(case_id=one.case.id, metrics=metrics, doubt=doubt))
     return tuple(found)
 
 
@@ -71,16 +78,35 @@ def list_unsettled(
     sides, rules = gather_judged(run, policy, suspects)
     failed = {failure.case_id for failure in run.failures}
     bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
-    wanted = {one.case_id: one.metrics for one in suspects or ()}
+    wanted = {one.case_id: one for one in suspects or ()}
     found = []
     for side in sides:
         case = side.evidence.case
         if case.id in failed or bases.get(case.id) != case.definition:
             continue
-        metrics = _list_open(side, rules, wanted.get(case.id, _DECIDING))
+        asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=_DECIDING))
+        rows = compare_paired(side, rules) if side.paired else ()
+        metrics = _list_open(rows, asked.metrics) if rows else asked.metrics
         if metrics:
-            found.append(Suspect(case_id=case.id, metrics=metrics))
+            convicted = any(row.decides and row.status is Status.REGRESSED for row in rows)
+            found.append(replace(asked, metrics=metrics, convicted=convicted))
     return tuple(found)
+
+
+def order_unsettled(unsettled: Sequence[Suspect], pairs: Mapping[str, int]) -> tuple[Suspect, ...]:
+    """Order the open cases that ``pairs`` names, with the number they have, by who is to get more first.
+
+    What is begun is brought to SETTLING_PAIRS, then what looks worst is begun: where time is short, some
+    cases are settled and not all begun. Then those with the fewest pairs. What is convicted comes last,
+    since no pair of it changes the outcome.
+    """
+
+    def rank(one: Suspect) -> tuple[bool, int, float]:
+        count = pairs[one.case_id]
+        turn = count if count >= SETTLING_PAIRS else -min(count, 1)
+        return one.convicted, turn, -one.doubt
+
+    return tuple(sorted((one for one in unsettled if one.case_id in pairs), key=rank))
 
 
 def find_next_look(pairs: int) -> int:
@@ -136,13 +162,16 @@ def _read_question(question: Question, logs: LogArms, rules: Rules) -> tuple[Rea
     return reading, Bar(alpha=rules.alpha, threshold=question.threshold)
 
 
-def _list_open(side: Side, rules: PairRules, wanted: Sequence[Metric]) -> tuple[Metric, ...]:
+def _measure_doubt(rows: Mapping[Metric, Comparison], metrics: Sequence[Metric]) -> float:
+    changes = (rows[metric].change for metric in metrics if metric in rows)
+    return max((change.centre / (change.high - change.centre) for change in changes if change), default=0.0)
+
+
+def _list_open(rows: Sequence[Comparison], wanted: Sequence[Metric]) -> tuple[Metric, ...]:
     """What the pairs so far have not settled: of what is wanted, and what has to be seen again."""
-    if not side.paired:
-        return tuple(wanted)
     return tuple(
         row.metric
-        for row in compare_paired(side, rules)
+        for row in rows
         if row.reason is Reason.UNSETTLED
         and row.pairs < LOOKS[-1]
         and row.decides

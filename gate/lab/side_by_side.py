@@ -29,11 +29,12 @@ LIGHT_PAIR_SHARE = 0.4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Need:
-    """So many more pairs of a case, for these metrics."""
+    """So many more pairs of a case, for these metrics. ``later`` ones are only counted in what is left."""
 
     case_id: str
     metrics: Collection[Metric]
     more: int
+    later: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +54,7 @@ class PairSlot:
     base_case: Case
     index: int
     metrics: Collection[Metric]
+    later: bool = False
 
 
 def open_duel(lab: Lab, base: Arm) -> Duel:
@@ -71,7 +73,7 @@ def describe_base(duel: Duel, label: str, provenance: Provenance, cases: Sequenc
 
 
 def measure_pairs(duel: Duel, run: Run, needs: Sequence[Need], limit_s: float, save: Save) -> Run:
-    """Add the pairs that are needed, round-robin over the cases.
+    """Add the pairs that are needed now, round-robin over the cases.
 
     A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
     after ``limit_s`` seconds of the run, by what its case took before, measures the latencies alone if
@@ -84,7 +86,7 @@ def measure_pairs(duel: Duel, run: Run, needs: Sequence[Need], limit_s: float, s
     slots = list_pair_slots(run, needs)
     clock = Clock(origin=time.monotonic() - run.wall_s, limit_s=limit_s)
     try:
-        while slots:
+        while slots and not slots[0].later:
             device = duel.lab.bench.settings.device
             slot = fit_slot(run, slots[0], device, clock.limit_s - clock.read_s())
             if slot is None:
@@ -103,24 +105,26 @@ def measure_pairs(duel: Duel, run: Run, needs: Sequence[Need], limit_s: float, s
 
 
 def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
-    """Order the pairs to be measured: a first one of every case before a second of any. Pure."""
+    """Order the pairs: a first one of every case before a second of any, and those for later last. Pure."""
     base = {case.id: case for case in run.base.cases} if run.base else {}
     cases = {case.id: case for case in run.cases}
     failed = {failure.case_id for failure in run.failures}
     open_needs = [
         need for need in needs if need.case_id not in failed and is_paired(cases[need.case_id], base)
     ]
-    return tuple(
+    slots = (
         PairSlot(
             case=cases[need.case_id],
             base_case=base[need.case_id],
             index=count_pairs(run, need.case_id) + step,
             metrics=need.metrics,
+            later=need.later,
         )
         for step in range(1, max((need.more for need in open_needs), default=0) + 1)
         for need in open_needs
         if step <= need.more
     )
+    return tuple(sorted(slots, key=lambda slot: slot.later))
 
 
 def count_pairs(run: Run, case_id: str) -> int:

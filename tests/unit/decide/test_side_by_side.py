@@ -263,7 +263,7 @@ def test_accepted_change_is_accepted_side_by_side(ab: Judge, policy: Policy, fin
 def test_a_case_with_one_pair_is_judged_beside_cases_that_differ_wildly(
     duel: Make, pair_run: Pair, policy: Policy, find: Find
 ) -> None:
-    """Eight quiet cases, three with a process three times as slow, and one pair of another: no bound is lost."""
+    """Eight quiet cases, three with a process three times as slow, one with one pair: no bound is lost."""
     quiet = [duel(case_id=f"quiet/{n}", pairs=3, spread=(0.0, 0.008, -0.008)) for n in range(8)]
     stray = [duel(case_id=f"stray/{n}", pairs=3, spread=(0.0, 1.1, 0.0)) for n in range(3)]
     verdict = decide_side_by_side(pair_run(*quiet, *stray, duel(case_id="one/x", pairs=1)), policy)

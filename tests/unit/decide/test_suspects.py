@@ -19,6 +19,7 @@ from gate.decide import (
     judge_pairs,
     list_suspects,
     list_unsettled,
+    order_unsettled,
     screen_run,
 )
 from gate.records import (
@@ -171,7 +172,41 @@ def test_more_cases_share_the_error_budget(duel: Make, pair_run: Pair, policy: P
     assert find(crowd, LATENCY, CASE).status is Status.INCONCLUSIVE
 
 
+def test_what_looks_worst_goes_first_and_on_to_the_look_that_settles() -> None:
+    """Begun first, then by doubt, then those with the fewest pairs; what is convicted already comes last."""
+    found = {
+        "convicted": (4, Suspect(case_id="convicted", metrics=(COLD,), doubt=9.0, convicted=True)),
+        "many": (6, Suspect(case_id="many", metrics=(LATENCY,), doubt=5.0)),
+        "few": (3, Suspect(case_id="few", metrics=(LATENCY,), doubt=1.0)),
+        "begun": (1, Suspect(case_id="begun", metrics=(LATENCY,), doubt=0.5)),
+        "mild": (0, Suspect(case_id="mild", metrics=(LATENCY,), doubt=1.1)),
+        "worst": (0, Suspect(case_id="worst", metrics=(LATENCY,), doubt=3.0)),
+        "no time": (0, Suspect(case_id="no time", metrics=(LATENCY,), doubt=4.0)),
+    }
+    pairs = {name: count for name, (count, _) in found.items() if name != "no time"}
+    ordered = order_unsettled([one for _, one in found.values()], pairs)
+    assert [one.case_id for one in ordered] == ["begun", "worst", "mild", "few", "many", "convicted"]
+
+
+def test_a_convicted_case_says_so_where_more_of_it_is_open(
+    duel: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """Compiled 30 % slower by six pairs, and a counter that moved in one pair only."""
+    run = pair_run(duel(pairs=6, full=1, head={LATENCY: 0.013, BREAKS: 1.0}))
+    (asked,) = list_unsettled(run, policy)
+    assert (asked.metrics, asked.convicted) == ((BREAKS,), True)
+
+
 # --- screen ---
+
+
+def test_doubt_is_the_change_in_half_widths_of_its_interval(screen: Screen) -> None:
+    """The screen's own interval says how far the worse of both metrics is from no change."""
+    screening = screen(measure(compiled_latency=1.08))
+    (found,) = list_suspects(screening)
+    changes = [one.change for one in screening.comparisons if one.metric in {LATENCY, SPEEDUP}]
+    assert found.doubt == max(one.centre / (one.high - one.centre) for one in changes if one)
+    assert found.doubt > 1
 
 
 def test_unchanged_case_is_no_suspect(screen: Screen) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gate.cli.side_by_side import Limit, settle_pairs
 from gate.decide import Suspect
-from gate.lab.events import Event, TrialSkipped
+from gate.lab.events import Event, PairStarted, TrialSkipped
 from gate.lab.pairs import Sides, make_sides, measure_pair, open_base, plan_pair
 from gate.lab.runner import Lab
 from gate.lab.side_by_side import (
@@ -263,3 +263,24 @@ def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
     assert [count_pairs(settled, case.id) for case in run.cases] == [3, 1]
     assert [(one.case_id, one.index) for one in events if isinstance(one, TrialSkipped)] == [(slow.id, 2)]
     assert settled.finished
+
+
+def test_the_worst_suspect_is_settled_before_another_is_begun(bench: Bench, make_case: MakeCase) -> None:
+    """Two cases that three pairs settle: all three of the one that looks worst come first."""
+    mild, worst = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("mild", "worst"))
+    run = make_run((mild, worst), (mild, worst))
+    events: list[Event] = []
+    lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append)
+    suspects = [
+        Suspect(case_id=mild.id, metrics=(Metric.COMPILED_LATENCY,), doubt=0.5),
+        Suspect(case_id=worst.id, metrics=(Metric.COMPILED_LATENCY,), doubt=2.0),
+    ]
+    policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
+    duel = open_duel(lab, replace(bench.arm, name="base"))
+    settle_pairs(duel, run, policy, Limit(wall_s=600.0, out=bench.settings.out), suspects)
+    started = [one for one in events if isinstance(one, PairStarted)]
+    assert [(one.case_id, one.index) for one in started] == [
+        *((worst.id, index) for index in (1, 2, 3)),
+        *((mild.id, index) for index in (1, 2, 3)),
+    ]
+    assert [one.progress.total for one in started] == [2, 4, 4, 4, 6, 6]
