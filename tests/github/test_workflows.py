@@ -248,12 +248,29 @@ def test_what_fails_the_check_fails_the_status() -> None:
     assert {step["with"]["fail-on"] for step in steps} == {"regression"}
 
 
+def test_dependabot_looks_where_versions_are_pinned() -> None:
+    """Own workflows, the examples and the action's list; each directory has what its kind of update reads."""
+    looked = {
+        (update["package-ecosystem"], directory)
+        for update in yaml.safe_load(DEPENDABOT.read_text())["updates"]
+        for directory in update.get("directories", [update.get("directory")])
+    }
+
+    assert looked == {
+        ("github-actions", "/"),
+        ("github-actions", "/examples/workflows"),
+        ("pip", "/gate/action"),
+    }
+    assert (ROOT / "gate/action/requirements.txt").is_file()
+
+
 @pytest.mark.parametrize(
     ("schema", "paths"),
     [
         ("vendor.github-workflows", WORKFLOWS),
         ("custom.github-workflows-require-timeout", WORKFLOWS),
         ("vendor.github-actions", [ACTION]),
+        ("vendor.dependabot", [DEPENDABOT]),
     ],
 )
 def test_the_schemas_of_github_hold(schema: str, paths: list[Path]) -> None:
@@ -274,6 +291,7 @@ def test_zizmor_finds_nothing() -> None:
         "--no-progress",
         "--format=plain",
         ACTION,
+        DEPENDABOT,
         *WORKFLOWS,
     ]
     done = subprocess.run(
