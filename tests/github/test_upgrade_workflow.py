@@ -74,7 +74,7 @@ def test_a_new_stack_is_compared_and_told(job: Job) -> None:
     assert given["base-python"] == f"{job.temporary}/old/bin/python"
     assert given["head-python"] == f"{job.temporary}/new/bin/python"
     assert Path(given["head-python"]).exists()
-    assert (given["select"], given["fail-on"]) == ("", "never")
+    assert (given["python"], given["select"], given["fail-on"]) == ("python3", "", "never")
     assert is_told(run)
     assert not is_told(run, is_cancelled=True)
 

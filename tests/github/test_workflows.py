@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 import yaml
 from action.expressions import is_due
-from workflow_files import EXAMPLES, ROOT, WORKFLOWS, is_gate, list_jobs, list_steps, load, name_file
+from workflow_files import (
+    EXAMPLES,
+    PERMISSIONS,
+    ROOT,
+    WORKFLOWS,
+    is_gate,
+    list_jobs,
+    list_steps,
+    load,
+    name_file,
+)
 
 ACTION = ROOT / "action.yml"
 DEPENDABOT = ROOT / ".github" / "dependabot.yml"
@@ -20,28 +30,6 @@ SHARED = {"gate.yml", "gate-publish.yml", "gate-refresh.yml", "gate-retarget.yml
 OURS = re.compile(r"uses: \./ # zizmor: ignore\[self-repository\].*")
 THEIRS = f"uses: OWNER/compile-gate@{'0' * 40} # v0.1.0"
 PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
-# What a job may be given, by file and job; anything more must be argued for here too.
-PERMISSIONS = {
-    ("ci", "test"): {"contents": "read"},
-    ("gate", "check"): {"contents": "read"},
-    ("gate-publish", "publish"): {
-        "actions": "read",
-        "contents": "read",
-        "pull-requests": "write",
-        "statuses": "write",
-    },
-    ("gate-refresh", "authorize"): {"actions": "read", "contents": "read", "pull-requests": "write"},
-    ("gate-refresh", "measure"): {"contents": "read"},
-    ("gate-refresh", "propose"): {"actions": "read", "contents": "write", "pull-requests": "write"},
-    ("gate-retarget", "retarget"): {},
-    ("upgrade", "compare"): {"contents": "read"},
-    ("upgrade", "report"): {"actions": "read", "contents": "read", "issues": "write"},
-    ("shards", "plan"): {"contents": "read"},
-    ("shards", "measure"): {"contents": "read"},
-    ("shards", "judge"): {"contents": "read"},
-    ("release", "build"): {"contents": "read"},
-    ("release", "publish"): {"attestations": "write", "contents": "write", "id-token": "write"},
-}
 # Jobs that run code under test: on their own machine, without a token, and nothing trusted after it.
 MEASURING = {("gate", "check"), ("gate-refresh", "measure"), ("upgrade", "compare"), ("shards", "measure")}
 # Jobs that share no GPU with another job: each runner has one of its own.

@@ -12,6 +12,28 @@ ROOT = Path(__file__).resolve().parents[2]
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 EXAMPLES = sorted((ROOT / "examples" / "workflows").glob("*.yml"))
 WORKFLOWS = [*OWN, *EXAMPLES]
+# What a job may be given, by file and job; anything more must be argued for here too.
+PERMISSIONS = {
+    ("ci", "test"): {"contents": "read"},
+    ("gate", "check"): {"contents": "read"},
+    ("gate-publish", "publish"): {
+        "actions": "read",
+        "contents": "read",
+        "pull-requests": "write",
+        "statuses": "write",
+    },
+    ("gate-refresh", "authorize"): {"actions": "read", "contents": "read", "pull-requests": "write"},
+    ("gate-refresh", "measure"): {"contents": "read"},
+    ("gate-refresh", "propose"): {"actions": "read", "contents": "write", "pull-requests": "write"},
+    ("gate-retarget", "retarget"): {},
+    ("upgrade", "compare"): {"contents": "read"},
+    ("upgrade", "report"): {"actions": "read", "contents": "read", "issues": "write"},
+    ("shards", "plan"): {"contents": "read"},
+    ("shards", "measure"): {"contents": "read"},
+    ("shards", "judge"): {"contents": "read"},
+    ("release", "build"): {"contents": "read"},
+    ("release", "publish"): {"attestations": "write", "contents": "write", "id-token": "write"},
+}
 
 
 def name_file(path: Path) -> str:

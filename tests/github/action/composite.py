@@ -85,6 +85,7 @@ def run_composite(action_file: Path, job: Job, given: Mapping[str, str]) -> Acti
 
 def run_job(described: Mapping[str, Any], job: Job, contexts: Mapping[str, Any]) -> ActionRun:
     """Run the steps of a workflow's job; ``contexts`` are those that the workflow gives it."""
+    job.environ |= described.get("env", {})
     return _run_steps(
         described["steps"], job.workspace, job, dict(contexts), dict(described.get("outputs", {}))
     )

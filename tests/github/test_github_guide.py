@@ -1,0 +1,46 @@
+"""docs/github.md: what it says of the workflows is what they are."""
+
+from __future__ import annotations
+
+import re
+
+from workflow_files import EXAMPLES, PERMISSIONS, ROOT, load
+
+GUIDE = (ROOT / "docs" / "github.md").read_text(encoding="utf-8")
+
+
+def test_the_guide_lists_the_rights_of_every_job() -> None:
+    """Its table is that of these tests, but for what only this repository runs."""
+    block = GUIDE.split("## Permissions, with reasons")[1].split("\n## ")[0]
+    told: dict[tuple[str, str], dict[str, str]] = {}
+    jobs: list[tuple[str, str]] = []
+    for who, right, because in re.findall(r"^\|([^|]*)\| (.+) \| (.+) \|$", block, re.MULTILINE)[2:]:
+        if names := re.findall(r"`([\w-]+)(?:\.yml)?`", who):
+            jobs = [(names[0], job) for job in names[1:]]
+        for job in jobs:
+            told.setdefault(job, {}).update([right.strip("`").split(": ")] if right != "none" else [])
+        assert because
+
+    assert told == {key: rights for key, rights in PERMISSIONS.items() if key[0] not in {"ci", "release"}}
+
+
+def test_the_quick_start_names_what_there_is() -> None:
+    """Every example is told, and what is to be replaced is in the workflows that are to be copied."""
+    steps = GUIDE.split("## Quick start")[1].split("\n### ")[0]
+    copied = [path for path in EXAMPLES if f"`{path.name}`" in steps]
+    texts = [path.read_text() for path in copied]
+
+    assert [path.name for path in EXAMPLES if path.name not in GUIDE] == []
+    assert [path.name for path in copied] == [
+        "gate-publish.yml",
+        "gate-refresh.yml",
+        "gate-retarget.yml",
+        "gate.yml",
+    ]
+    assert "OWNER/compile-gate@000" in steps
+    assert "[self-hosted, linux, gpu]" in steps
+    named = [line for text in texts for line in text.splitlines() if "python3" in line]
+    assert len(named) == 2
+    assert all(re.search(r"(python|PYTHON): python3\b", line) for line in named)
+    assert load(ROOT / "examples/workflows/gate.yml")["jobs"]["check"]["name"] in steps
+    assert "environment: refresh-baselines" in (ROOT / "examples/workflows/gate-refresh.yml").read_text()
