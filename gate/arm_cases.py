@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.config import DEFAULT_FILE, EXTRACTED_FILE, Config, load_config
+from gate.config import DEFAULT_FILE, Config, load_config
 from gate.errors import FileError, UsageError
 from gate.records import Case
 from gate.registry import REFERENCE_PACKAGE, load_cases, select_cases
@@ -28,10 +28,10 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     the base has no configuration, or one that cannot be used (invalid, of a newer version, a registry
     missing), the reference models come from the installed gate for both sides and keep head's
     definition, and every other case is absent in the base. Device, threads, sampling and thresholds
-    are head's for both sides. A configuration that was already taken from the base commit
-    (``EXTRACTED_FILE``) defines the same cases for both.
+    are head's for both sides. A configuration that was taken from a commit already
+    defines the same cases for both.
     """
-    if Path(config.source).name == EXTRACTED_FILE:
+    if config.commit:
         return BaseCases(cases=cases)
     path = _find_config(config, directory)
     if path is None:

@@ -17,7 +17,6 @@ from gate.yaml_border import load_yaml
 from gate.yaml_text import render_value
 
 DEFAULT_FILE = "gate.yml"
-EXTRACTED_FILE = ".gate-of-base.yml"  # the base commit's, put beside gate.yml by whoever judges by it
 _COMMENT_COLUMN = 44
 
 
@@ -50,7 +49,8 @@ class Config:
     thresholds: Mapping[Metric, Threshold]  # every metric's, defaults included
     overrides: tuple[Override, ...]
     quarantine: tuple[Quarantine, ...]
-    directory: Path = Path()  # of gate.yml: what its paths are relative to
+    directory: Path = Path()  # of gate.yml: where measured code is imported from
+    commit: str = ""  # that all of this was taken from; empty where it was taken from the working tree
     source: str = field(default=DEFAULT_FILE, compare=False)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
@@ -189,7 +189,7 @@ def _collect_values(config: Config) -> dict[str, object]:
     return {name: plain[name] for name in Config.__dataclass_fields__ if name in plain}
 
 
-_DERIVED = {"baselines", "out", "registry", "overrides", "directory", "source", "origins"}
+_DERIVED = {"baselines", "out", "registry", "overrides", "directory", "commit", "source", "origins"}
 
 
 def _to_text(path: Path, directory: Path) -> str:

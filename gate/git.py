@@ -22,6 +22,11 @@ GIT_LIMIT_S = 10.0  # `git status` of a large tree on a slow disk; longer means 
 # GIT_DIR and the like, which would point git at another repository.
 _KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT")
 _KEPT_PREFIXES = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
+_FIXED = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_REPLACE_OBJECTS": "1",  # a commit is what its id says, whatever `git replace` left here
+}
 _SETTINGS = (
     "core.fsmonitor=false",  # a program that `git status` starts
     f"core.hooksPath={os.devnull}",  # a hook of the user's must not run in a checkout they do not know of
@@ -132,7 +137,7 @@ def _run(directory: Path, arguments: tuple[str, ...], given: bytes, limit_s: flo
     try:
         done = subprocess.run(
             ["git", "-C", str(directory), "--no-optional-locks", *settings, *arguments],
-            env={**_keep_variables(), "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"},
+            env={**_keep_variables(), **_FIXED},
             input=given,
             capture_output=True,
             timeout=limit_s,

@@ -27,6 +27,8 @@ class Revision:
     @property
     def label(self) -> str:
         """Name it for a reader: ``main (1a2b3c4)``."""
+        if self.name == self.commit:
+            return f"commit {self.commit[:SHORT_CHARS]}"
         name = f"merge-base with {self.name}" if self.is_merge_base else self.name
         return f"{name} ({self.commit[:SHORT_CHARS]})"
 

@@ -1,61 +1,36 @@
-"""Configuration, registries and baselines of the base commit, so that a pull request cannot move its own bar.
+"""Which commit a change is held against.
 
-They are read from git's objects and written outside the checkout. Only the configuration goes beside
-``gate.yml``, under another name, because its directory is where measured code is imported from.
+GitHub's payload names the base branch as it was when the pull request was opened, or at some later
+moment; it is not kept up to date, and a change of the base branch or a re-run does not renew it. What
+GitHub checks out is a trial merge of the pull request into the base branch of now. Its first parent is
+therefore the base; the payload's commit is looked at only where something else is checked out.
 """
 
 from __future__ import annotations
 
-import io
-import json
-import os
-import subprocess
-import tarfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from gate.codec import write_atomic
-from gate.config import DEFAULT_FILE, EXTRACTED_FILE, Config, load_config, render_config
-from gate.errors import MachineError, UsageError
-from gate.github.context import find_text
+from gate.action.tree import LIMIT_S
+from gate.errors import UsageError
+from gate.git import ask_git, read_git
+from gate.github.context import find_text, find_value, is_sha
+from gate.revisions import find_top
 
-_GIT_LIMIT_S = 120.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rules:
-    """What a check is judged by. ``sha`` is empty where that is the working tree."""
-
-    config: str  # for --config; empty means the default
-    baselines: str  # for --baselines; empty means what the configuration says
-    sha: str = ""
-    changed: tuple[str, ...] = ()  # files of these that the change under test touches
-    temporary: Path | None = None  # to be removed after the check
+_FETCH_ALL = "Give actions/checkout `fetch-depth: 0`."
+_CHECK_OUT = (
+    "Let actions/checkout take what the event names: without `ref:`, on `pull_request` or `merge_group`."
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Place:
-    """A directory of a repository and a commit: how git's paths and ours are told apart."""
+class BaseCommit:
+    """A commit, and how it was found: a clause for a reader."""
 
-    directory: Path
-    top: Path
     sha: str
-
-    def to_git(self, path: Path) -> str:
-        """Path below the top of the repository, as git writes it."""
-        absolute = Path(os.path.normpath(self.directory / path))
-        if not absolute.is_relative_to(self.top):
-            raise UsageError(
-                f"{path} lies outside the repository: the base commit does not have it",
-                "Move it into the repository, or set `baseline-ref: head`.",
-            )
-        return absolute.relative_to(self.top).as_posix()
-
-
-def find_base_sha(event: Mapping[str, object]) -> str:
-    """Find the commit that the event's change is to be merged into; empty for a push or a dispatch."""
-    return find_text(event, "pull_request.base.sha") or find_text(event, "merge_group.base_sha")
+    origin: str
+    is_merged: bool = True  # what is checked out has all that this commit has
 
 
 def find_head_sha(event: Mapping[str, object]) -> str:
@@ -63,101 +38,80 @@ def find_head_sha(event: Mapping[str, object]) -> str:
     return find_text(event, "pull_request.head.sha") or find_text(event, "merge_group.head_sha")
 
 
-def prepare_rules(config: str, baselines: str, sha: str, temporary: Path) -> Rules:
-    """Write the rules of the commit ``sha`` below ``temporary``; with no ``sha``, the working tree's hold.
+def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None:
+    """Find the commit that the checked-out change is held against; ``None`` for a push or a dispatch.
 
     Raises:
-        UsageError: The commit is not in this clone, or a path of its configuration cannot be had from it.
-        FileError: Its configuration cannot be used.
+        UsageError: It is not in this clone, or what is checked out is not the event's change.
+        MachineError: git cannot be run, or does not answer in time.
     """
-    if not sha:
-        return Rules(config=config, baselines=baselines)
-    directory = Path.cwd()
-    place = _Place(
-        directory=directory, top=Path(_ask_git(directory, "rev-parse", "--show-toplevel")), sha=sha
-    )
-    _check_commit(place)
-    config_path = Path(config or DEFAULT_FILE)
-    names = [place.to_git(config_path)]
-    extract_paths(place, names, temporary)
-    extracted = temporary / names[0]
-    if not extracted.exists():
-        # The base has no configuration yet: the head's is all there is, and that is said.
-        return Rules(config=config, baselines=baselines, changed=tuple(names) if config_path.exists() else ())
-    loaded = load_config(extracted)
-    parts = [_relative(path, extracted.parent) for path in (*loaded.registry, loaded.baselines)]
-    paths = [config_path.parent / part for part in parts]
-    if baselines:
-        paths[-1] = Path(baselines)
-    names += [place.to_git(path) for path in paths]
-    extract_paths(place, names[1:], temporary)
-    stored = temporary / names[-1]
-    stored.mkdir(parents=True, exist_ok=True)
-    registry = tuple(temporary / name for name in names[1:-1])
-    written = directory / config_path.parent / EXTRACTED_FILE
-    write_atomic(written, _render(loaded, registry, stored, extracted.parent))
-    return Rules(
-        config=str(written),
-        baselines=str(stored),
-        sha=sha,
-        changed=_list_changed(place, names),
-        temporary=written,
-    )
+    if not any(isinstance(find_value(event, name), Mapping) for name in ("pull_request", "merge_group")):
+        return None
+    top, head = find_top(directory), find_head_sha(event)
+    if is_sha(find_text(event, "merge_group.base_sha")):
+        return _find_group_base(top, find_text(event, "merge_group.base_sha"), head)
+    parents = list_parents(top)
+    if len(parents) == 2 and parents[1] == head:  # noqa: PLR2004 - a merge of two, as GitHub's trial merge is
+        _check_there(top, parents[0])
+        return BaseCommit(sha=parents[0], origin="what GitHub merged this change into, to try it")
+    return _find_left(top, find_text(event, "pull_request.base.sha"), head)
 
 
-def _render(loaded: Config, registry: tuple[Path, ...], stored: Path, directory: Path) -> str:
-    out = _relative(loaded.out, directory)
-    return render_config(
-        replace(loaded, registry=registry, baselines=stored, out=out, directory=Path(), origins={})
-    )
+def list_parents(top: Path, commit: str = "HEAD") -> tuple[str, ...]:
+    """List a commit's parents as it names them itself: in a shallow clone they need not be there."""
+    text = read_git(top, "cat-file", "commit", commit, limit_s=LIMIT_S)
+    header = text.decode(errors="replace").partition("\n\n")[0]
+    return tuple(line.partition(" ")[2] for line in header.splitlines() if line.startswith("parent "))
 
 
-def _relative(path: Path, directory: Path) -> Path:
-    return path.relative_to(directory) if path.is_relative_to(directory) else path
+def check_commit(top: Path, sha: str) -> None:
+    """Check that the clone has a commit.
+
+    Raises:
+        UsageError: It does not; git's refusal to read the clone at all is told as that.
+    """
+    find_top(top)
+    _check_there(top, sha)
 
 
-def extract_paths(place: _Place, names: Sequence[str], temporary: Path) -> None:
-    """Write files and directories of the commit below ``temporary``; what it does not have is left out."""
-    there = [name for name in names if _ask_git(place.top, "ls-tree", place.sha, "--", name)]
-    if not there:
+def _check_there(top: Path, sha: str) -> None:
+    answer = ask_git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}")
+    if not answer.is_good:
+        raise UsageError(f"the base commit {sha} is not in this clone", _FETCH_ALL)
+
+
+def _find_group_base(top: Path, base: str, head: str) -> BaseCommit:
+    _check_contains(top, head, "the merge group's commit")
+    _check_there(top, base)
+    _check_contains(top, base, "the merge group's base commit")
+    return BaseCommit(sha=base, origin="what the merge queue puts this group on")
+
+
+def _find_left(top: Path, base: str, head: str) -> BaseCommit:
+    """Find where what is checked out, which is no trial merge, left the base that the payload names."""
+    if not (is_sha(base) and is_sha(head)):
+        raise UsageError("the event's pull request names no base and head commit", _CHECK_OUT)
+    _check_contains(top, head, "the pull request's commit")
+    _check_there(top, base)
+    _check_whole(top, f"where this change left the base commit {base[:12]}")
+    answer = ask_git(top, "merge-base", base, "HEAD", limit_s=LIMIT_S)
+    if not answer.is_good:
+        raise UsageError(f"HEAD and the base commit {base[:12]} have no commit in common", _CHECK_OUT)
+    origin = f"where this change left the base commit {base[:12]} that the event names"
+    return BaseCommit(sha=answer.said.splitlines()[0], origin=origin, is_merged=False)
+
+
+def _check_contains(top: Path, commit: str, what: str) -> None:
+    """Check that what is checked out has a commit: else something else would be measured."""
+    found = read_git(top, "rev-parse", "HEAD").decode().strip()
+    if found == commit:
         return
-    command = ["git", "-C", str(place.top), "archive", "--format=tar", place.sha, "--", *there]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=_GIT_LIMIT_S)
-    if done.returncode != 0:
-        raise MachineError(f"git cannot read {place.sha}: {_say(done.stderr)}", "Check the clone.")
-    temporary.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        # The filter refuses links and names that lead elsewhere.
-        archive.extractall(temporary, filter="data")
+    if not ask_git(top, "merge-base", "--is-ancestor", commit, "HEAD", limit_s=LIMIT_S).is_good:
+        _check_whole(top, f"whether HEAD has {what} {commit[:12]}")
+        raise UsageError(f"HEAD, {found[:12]}, does not have {what} {commit[:12]}", _CHECK_OUT)
 
 
-def _check_commit(place: _Place) -> None:
-    found = _run_git(place.top, "cat-file", "-e", f"{place.sha}^{{commit}}")
-    if found.returncode != 0:
-        raise UsageError(
-            f"the base commit {place.sha} is not in this clone",
-            "Give actions/checkout `fetch-depth: 0`, or set `baseline-ref: head`.",
-        )
-
-
-def _list_changed(place: _Place, names: Sequence[str]) -> tuple[str, ...]:
-    listed = _ask_git(place.top, "diff", "--name-only", "-z", f"{place.sha}...HEAD", "--", *names)
-    return tuple(name for name in listed.split("\0") if name)
-
-
-def _ask_git(directory: Path, *arguments: str) -> str:
-    done = _run_git(directory, *arguments)
-    if done.returncode != 0:
-        fix = "Run actions/checkout before this step, with `fetch-depth: 0`."
-        raise UsageError(f"git {arguments[0]} failed: {_say(done.stderr)}", fix)
-    return done.stdout.decode(errors="surrogateescape").strip("\n")
-
-
-def _run_git(directory: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    command = ["git", "-C", str(directory), *arguments]
-    return subprocess.run(command, capture_output=True, check=False, timeout=_GIT_LIMIT_S)
-
-
-def _say(stderr: bytes) -> str:
-    lines = stderr.decode(errors="replace").strip().splitlines()
-    return json.dumps(lines[-1][:200]) if lines else "no message"
+def _check_whole(top: Path, what: str) -> None:
+    """Check that history is there: with a part of it git's answer may be another one."""
+    if ask_git(top, "rev-parse", "--is-shallow-repository").said != "false":
+        raise UsageError(f"this clone is shallow: it does not show {what}", _FETCH_ALL)

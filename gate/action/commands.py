@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gate.action.base import Rules
 from gate.action.inputs import ActionInputs
+from gate.action.rules import Rules
 
 
 def make_check_arguments(inputs: ActionInputs, rules: Rules, base: str = "") -> tuple[str, ...]:
     """Make the arguments of ``check``; ``base`` is the commit that suspects are confirmed against."""
     return (
         "check",
-        *_option("--config", rules.config),
+        *_ruling(rules),
         *_option("--baselines", rules.baselines),
         *_option("--base", base),
         *_measuring(inputs),
@@ -18,11 +18,11 @@ def make_check_arguments(inputs: ActionInputs, rules: Rules, base: str = "") -> 
     )
 
 
-def make_measure_arguments(inputs: ActionInputs, config: str, trials: int = 0) -> tuple[str, ...]:
+def make_measure_arguments(inputs: ActionInputs, rules: Rules, trials: int = 0) -> tuple[str, ...]:
     """Make the arguments of ``measure``; ``trials`` is how many where the workflow does not say."""
     return (
         "measure",
-        *_option("--config", config),
+        *_ruling(rules),
         *_measuring(inputs),
         *(_option("--trials", str(trials)) if trials and not inputs.trials else ()),
     )
@@ -45,7 +45,7 @@ def make_plan_arguments(inputs: ActionInputs, rules: Rules) -> tuple[str, ...]:
     """Make the arguments of ``plan``, whose output is a matrix."""
     return (
         "plan",
-        *_option("--config", rules.config),
+        *_ruling(rules),
         *_option("--select", inputs.select),
         *_option("--shards", inputs.shards),
         "--format=github-matrix",
@@ -54,15 +54,15 @@ def make_plan_arguments(inputs: ActionInputs, rules: Rules) -> tuple[str, ...]:
 
 def make_merge_arguments(rules: Rules, runs: tuple[str, ...], select: str, out: str) -> tuple[str, ...]:
     """Make the arguments of ``merge``: the selection that was divided is what must come back."""
-    return ("merge", *_option("--config", rules.config), f"--select={select}", f"--out={out}", "--", *runs)
+    return ("merge", *_ruling(rules), f"--select={select}", f"--out={out}", "--", *runs)
 
 
 def make_compare_arguments(
     inputs: ActionInputs, rules: Rules, baselines: str, run: str, out: str
 ) -> tuple[str, ...]:
     """Make the arguments of ``compare``, a run against baselines."""
-    config, fail_on = _option("--config", rules.config), _option("--fail-on", inputs.fail_on)
-    return ("compare", *config, *fail_on, f"--out={out}", "--", baselines, run)
+    fail_on = _option("--fail-on", inputs.fail_on)
+    return ("compare", *_ruling(rules), *fail_on, f"--out={out}", "--", baselines, run)
 
 
 def make_publish_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
@@ -112,6 +112,14 @@ def make_propose_arguments(inputs: ActionInputs) -> tuple[str, ...]:
         *_option("--head-ref", inputs.head_ref),
         *_option("--pr-number", inputs.pr_number),
         *_option("--reason", inputs.reason),
+    )
+
+
+def _ruling(rules: Rules) -> tuple[str, ...]:
+    return (
+        *_option("--config", rules.config),
+        *_option("--directory", rules.directory),
+        *_option("--rules-commit", rules.sha),
     )
 
 

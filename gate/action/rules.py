@@ -1,20 +1,45 @@
-"""By whose rules: those of the base commit for as long as a command runs; and whether it is in reach."""
+"""By whose rules: those of the base commit for as long as a command runs, and no longer than untouched.
+
+They are read from git's objects and written outside the checkout, so that a pull request cannot move
+its own bar and nothing that it holds is in the way. Where measured code is imported from stays the
+directory that the configuration would lie in.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-import subprocess
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gate.action.base import Rules, find_base_sha, prepare_rules
+from gate.action.base import BaseCommit, check_commit, find_base
 from gate.action.step import Step
-from gate.github.job import append_summary, render_annotation
+from gate.action.tree import LIMIT_S, Tree, has_path, write_files
+from gate.codec import write_atomic
+from gate.config import DEFAULT_FILE, load_config, render_config
+from gate.errors import MachineError
+from gate.git import read_git
+from gate.revisions import find_top
 
-_SHOWN = 5  # files that a warning names
-_GIT_LIMIT_S = 120.0
+# GitHub runs a pull request's workflows as the pull request has them.
+WORKFLOWS = ".github"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """What a check is judged by. ``sha`` is empty where that is the working tree."""
+
+    config: str  # for --config; empty means the default
+    baselines: str  # for --baselines; empty means what the configuration says
+    sha: str = ""
+    origin: str = ""  # of ``sha``, a clause for a reader; empty where the workflow names the commit
+    directory: str = ""  # for --directory: where measured code is imported from; empty: the configuration's
+    changed: tuple[str, ...] = ()  # files of these that the change under test touches
+    workflows: tuple[str, ...] = field(default=())  # files below ``WORKFLOWS`` that it touches
 
 
 @contextmanager
@@ -23,58 +48,119 @@ def hold_rules(step: Step) -> Iterator[Rules]:
 
     Raises:
         UsageError, FileError: They cannot be had.
+        MachineError: Something wrote to them meanwhile.
     """
-    ref = step.inputs.baseline_ref
-    sha = {"base": find_base_sha(step.event), "head": ""}.get(ref, ref)
     root = Path(step.environ.get("RUNNER_TEMP") or tempfile.gettempdir())
-    place = root / f"compile-gate-base-{secrets.token_hex(4)}"
-    rules = prepare_rules(step.inputs.config, step.inputs.baselines, sha, place)
+    place = root / f"compile-gate-rules-{secrets.token_hex(4)}"
+    base = _choose_commit(step)
     try:
+        rules = prepare_rules(step.inputs.config, step.inputs.baselines, base, place)
+        before = _digest(place)
         yield rules
+        if _digest(place) != before:
+            raise MachineError(
+                f"the rules of the base commit, in {place}, were written to while measuring",
+                "Look at what the change runs; measure on a runner that is made anew for each job.",
+            )
     finally:
-        if rules.temporary is not None:
-            rules.temporary.unlink(missing_ok=True)
+        shutil.rmtree(place, ignore_errors=True)
 
 
-def tell_changed(step: Step, rules: Rules) -> None:
-    """Say that the change touches what it is judged by; it was judged by the base's all the same."""
-    if not rules.changed:
-        return
-    more = f" and {len(rules.changed) - _SHOWN} more" if rules.changed[_SHOWN:] else ""
-    names = ", ".join(rules.changed[:_SHOWN]) + more
-    if rules.sha:
-        text = (
-            f"This change touches what it is judged by ({names}); it was judged by commit {rules.sha[:12]}'s."
-        )
-    else:
-        text = f"The base commit has no configuration yet: this change is judged by its own ({names})."
-    _warn(step, text)
+def _choose_commit(step: Step) -> BaseCommit | None:
+    ref = step.inputs.baseline_ref
+    if ref == "head":
+        return None
+    return find_base(step.event, Path.cwd()) if ref == "base" else BaseCommit(sha=ref, origin="")
 
 
-def find_confirming_commit(step: Step) -> str:
-    """Find the commit to confirm suspects against; where it is out of reach that is said, and no error.
+def prepare_rules(config: str, baselines: str, base: BaseCommit | None, place: Path) -> Rules:
+    """Write the rules of a commit below ``place``; without one, the working tree's hold.
 
-    Empty where the input ``confirm`` or the event asks for none.
+    Raises:
+        UsageError: The commit is not in this clone, or a path of its configuration cannot be had from it.
+        FileError: Its configuration cannot be used.
     """
-    sha = find_base_sha(step.event) if step.inputs.confirm == "true" else ""
-    if not sha:
-        return ""
-    if _succeeds("cat-file", "-e", f"{sha}^{{commit}}") and _succeeds("merge-base", "HEAD", sha):
-        return sha
-    _warn(
-        step,
-        f"Suspects are not confirmed side by side: this clone does not reach the base commit {sha[:12]}."
-        " Give actions/checkout fetch-depth: 0.",
+    if base is None:
+        return Rules(config=config, baselines=baselines)
+    top = find_top(Path.cwd())
+    check_commit(top, base.sha)
+    tree = Tree(top=top, sha=base.sha)
+    path = _find_config(tree, config)
+    if path is None:
+        # The base has no configuration yet: the head's is all there is, and that is said.
+        own = tree.to_git(Path.cwd() / (config or DEFAULT_FILE))
+        changed = (own,) if (top / own).exists() else ()
+        return Rules(
+            config=config,
+            baselines=baselines,
+            changed=changed,
+            workflows=_list_changed(tree, (WORKFLOWS,)),
+        )
+    return _extract(tree, path, baselines, place, base.origin)
+
+
+def _find_config(tree: Tree, config: str) -> Path | None:
+    """Find the configuration in the commit: the one that is named, else the nearest from here upwards."""
+    if config:
+        named = Path.cwd() / config
+        return named if has_path(tree, tree.to_git(named)) else None
+    here = Path.cwd()
+    above = [path for path in (here, *here.parents) if path.is_relative_to(tree.top)]
+    found = (path / DEFAULT_FILE for path in above)
+    return next((path for path in found if has_path(tree, tree.to_git(path))), None)
+
+
+def _extract(tree: Tree, path: Path, baselines: str, place: Path, origin: str) -> Rules:
+    name, files = tree.to_git(path), place / "files"
+    write_files(tree, (name,), files)
+    loaded = load_config(files / name)
+    registry = tuple(_translate(tree, one, path, files / name) for one in loaded.registry)
+    stored = tree.to_git(Path.cwd() / baselines) if baselines else ""
+    stored = stored or _translate(tree, loaded.baselines, path, files / name)
+    write_files(tree, (*registry, stored), files)
+    (files / stored).mkdir(parents=True, exist_ok=True)
+    out = path.parent / _relative(loaded.out, (files / name).parent)
+    kept = replace(
+        loaded,
+        registry=tuple(files / one for one in registry),
+        baselines=files / stored,
+        out=out,
+        directory=Path(),
+        origins={},
     )
-    return ""
+    write_atomic(place / DEFAULT_FILE, render_config(kept))
+    ruling = (name, *registry, stored)
+    return Rules(
+        config=str(place / DEFAULT_FILE),
+        baselines=str(files / stored),
+        sha=tree.sha,
+        origin=origin,
+        directory=str(path.parent),
+        changed=_list_changed(tree, ruling),
+        workflows=_list_changed(tree, (WORKFLOWS,)),
+    )
 
 
-def _succeeds(*arguments: str) -> bool:
-    done = subprocess.run(["git", *arguments], capture_output=True, check=False, timeout=_GIT_LIMIT_S)
-    return done.returncode == 0
+def _translate(tree: Tree, path: Path, config: Path, extracted: Path) -> str:
+    """Write a path of the extracted configuration as git would, had it been read where it belongs."""
+    return tree.to_git(config.parent / _relative(path, extracted.parent))
 
 
-def _warn(step: Step, text: str) -> None:
-    print(render_annotation("warning", text))
-    safe = "".join(char if char.isalnum() or char in " ./_-,();:'" else "?" for char in text)
-    append_summary(step.environ, f"> {safe}\n")
+def _relative(path: Path, directory: Path) -> Path:
+    return path.relative_to(directory) if path.is_relative_to(directory) else path
+
+
+def _list_changed(tree: Tree, names: tuple[str, ...]) -> tuple[str, ...]:
+    """List what the change itself touches: not what the base did since the change left it."""
+    command = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--name-only", "-z")
+    listed = read_git(tree.top, *command, f"{tree.sha}...HEAD", "--", *names, limit_s=LIMIT_S)
+    return tuple(name for name in listed.decode(errors="surrogateescape").split("\0") if name)
+
+
+def _digest(place: Path) -> str:
+    """Compute what all files below ``place`` are; a link that was put there counts by its name."""
+    digest = hashlib.sha256()
+    for path in sorted(place.rglob("*")):
+        content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+        digest.update(repr((str(path.relative_to(place)), path.is_symlink(), content)).encode())
+    return digest.hexdigest()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gate.action.commands import make_measure_arguments, make_plan_arguments
+from gate.action.notices import tell_rules
 from gate.action.results import describe_run
-from gate.action.rules import hold_rules
+from gate.action.rules import Rules, hold_rules
 from gate.action.step import Step, read_command, run_measured
 from gate.action.verdicts import clear_results, load_configured
 from gate.codec import load_run
@@ -15,27 +16,30 @@ from gate.github.job import write_outputs
 def run_plan(step: Step) -> int:
     """Divide the selection over machines by the base commit's registry: the output is a matrix."""
     with hold_rules(step) as rules:
+        tell_rules(rules)
         code, printed = read_command(step, make_plan_arguments(step.inputs, rules))
     if code == ExitCode.PASS:
-        write_outputs(step.environ, {"matrix": printed.strip()})
+        write_outputs(step.environ, {"matrix": printed.strip(), "baseline-sha": rules.sha})
     return code
 
 
 def run_measure(step: Step) -> int:
     """Measure a shard by the base commit's registry, and judge nothing."""
     with hold_rules(step) as rules:
-        return _measure(step, rules.config)
+        tell_rules(rules)
+        write_outputs(step.environ, {"baseline-sha": rules.sha})
+        return _measure(step, rules)
 
 
 def run_refresh(step: Step) -> int:
     """Measure the checked-out commit as often as a baseline wants."""
     trials = load_configured(step.inputs.config).refresh_trials
-    return _measure(step, step.inputs.config, trials)
+    return _measure(step, Rules(config=step.inputs.config, baselines=""), trials)
 
 
-def _measure(step: Step, config: str, trials: int = 0) -> int:
-    path = clear_results(load_configured(config))["run.json"]
-    code = run_measured(step, make_measure_arguments(step.inputs, config, trials))
+def _measure(step: Step, rules: Rules, trials: int = 0) -> int:
+    path = clear_results(load_configured(rules.config))["run.json"]
+    code = run_measured(step, make_measure_arguments(step.inputs, rules, trials))
     if path.exists():
         write_outputs(step.environ, describe_run(load_run(path)) | {"result-path": str(path)})
     return code

@@ -12,8 +12,9 @@ from gate.action.commands import (
     make_merge_arguments,
     make_upgrade_arguments,
 )
+from gate.action.notices import find_confirming_commit, tell_changed, tell_rules
 from gate.action.results import describe_verdict, list_annotations
-from gate.action.rules import find_confirming_commit, hold_rules, tell_changed
+from gate.action.rules import hold_rules
 from gate.action.step import Step, run_measured
 from gate.codec import load_run, load_verdict, write_atomic
 from gate.config import Config, load_config
@@ -31,8 +32,9 @@ _WITHOUT_VERDICT = frozenset({ExitCode.USAGE, ExitCode.MACHINE, ExitCode.INTERRU
 
 def run_check(step: Step) -> int:
     """Measure and judge by the base commit's rules, confirm side by side with it, tell the runner."""
-    base = find_confirming_commit(step)
     with hold_rules(step) as rules:
+        tell_rules(rules)
+        base = find_confirming_commit(step)
         paths = clear_results(load_configured(rules.config))
         code = run_measured(step, make_check_arguments(step.inputs, rules, base))
     tell_changed(step, rules)
@@ -51,6 +53,7 @@ def run_judge(step: Step) -> int:
             "No shard left one; see their logs.",
         )
     with hold_rules(step) as rules:
+        tell_rules(rules)
         config = load_configured(rules.config)
         paths = clear_results(config)
         stored = Path(rules.baselines) if rules.baselines else config.baselines

@@ -19,6 +19,9 @@ SCHEMAS = (
 def add_common(parser: argparse.ArgumentParser) -> None:
     """Add the options that every command has."""
     parser.add_argument("--config", metavar="PATH", help="configuration file (default: gate.yml)")
+    # For whoever takes the configuration from another commit, as the action does: not a person's options.
+    parser.add_argument("--directory", help=argparse.SUPPRESS)
+    parser.add_argument("--rules-commit", default="", help=argparse.SUPPRESS)
     volume = parser.add_mutually_exclusive_group()
     volume.add_argument("-q", "--quiet", action="store_true", help="only the verdict")
     volume.add_argument("-v", "--verbose", action="store_true", help="unchanged comparisons too")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from gate.baseline import load_baselines
 from gate.cli.output import code_verdict, print_verdict, save_reports
 from gate.cli.place import place_lab
-from gate.cli.setup import Request, load_policy, load_request
+from gate.cli.setup import Request, load_policy, load_request, note_rules
 from gate.cli.side_by_side import RUN_FILE, Limit, add_base, note_sources, settle_pairs
 from gate.codec import load_run, save_run
 from gate.config import Config
@@ -59,6 +59,7 @@ def run_check(options: Namespace) -> ExitCode:
             duel = open_duel(lab, sources.base.arm)
             run = add_base(duel, run, sources, config)
             verdict = _confirm(duel, _measure(lab, run, config, resume=options.resume), terms)
+    verdict = note_rules(verdict, config)
     save_reports(verdict, config.out)
     code = code_verdict(verdict, options, terms.policy)
     print_verdict(verdict, code, options)

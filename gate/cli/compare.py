@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gate.baseline import load_baselines, make_baselines
 from gate.cli.output import code_verdict, print_report, print_verdict
-from gate.cli.setup import load_configured, load_policy
+from gate.cli.setup import load_configured, load_policy, note_rules
 from gate.codec import load_run, load_verdict, save_run, save_verdict
 from gate.decide import decide_verdict
 from gate.errors import ExitCode, UsageError
@@ -20,9 +20,10 @@ from gate.report import render
 
 def run_compare(options: Namespace) -> ExitCode:
     """Judge CANDIDATE against BASELINE (a run, or a directory of baselines)."""
-    policy = load_policy(load_configured(options), options.approvals)
+    config = load_configured(options)
+    policy = load_policy(config, options.approvals)
     baselines = _load_left(Path(options.baseline))
-    verdict = decide_verdict(load_run(Path(options.candidate)), baselines, policy)
+    verdict = note_rules(decide_verdict(load_run(Path(options.candidate)), baselines, policy), config)
     save_verdict(verdict, Path(options.out))
     code = code_verdict(verdict, options, policy)
     if options.format == "text":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.acceptances import load_acceptances
 from gate.approvals import approve_policy, load_approval
 from gate.config import Config, apply_options, load_config, make_policy
-from gate.records import Case, Policy
+from gate.records import Case, Policy, Verdict
 from gate.registry import load_cases, select_cases
 
 # Options that stand for a key of gate.yml, under the key's name.
@@ -41,13 +41,26 @@ def load_request(options: Namespace) -> Request:
 
 
 def load_configured(options: Namespace) -> Config:
-    """Read gate.yml and apply the options that stand for its keys."""
+    """Read gate.yml and apply the options that stand for its keys.
+
+    A configuration that was taken from a commit lies elsewhere: it is told which, and where its code is.
+    """
     config = load_config(Path(options.config) if options.config else None)
+    if directory := getattr(options, "directory", None):
+        config = replace(config, directory=Path(directory), commit=options.rules_commit)
     given: dict[str, object] = {key: getattr(options, key, None) for key in _KEYS}
     for key in _PATHS:
         path = getattr(options, key, None)
         given[key] = Path(path) if path else None
     return apply_options(config, **given)
+
+
+def note_rules(verdict: Verdict, config: Config) -> Verdict:
+    """Say in a verdict by which commit's rules it was reached, where that is not the working tree."""
+    if not config.commit:
+        return verdict
+    note = f"Configuration, registry, thresholds and baselines are those of commit {config.commit}."
+    return replace(verdict, notes=(*verdict.notes, note))
 
 
 def load_policy(config: Config, approvals: Sequence[str] = ()) -> Policy:

@@ -1,162 +1,271 @@
-"""What a check is judged by comes from the base commit, whatever the change under test did to it."""
+"""Which commit a change is held against: real merges, clones and payloads, stale ones above all."""
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from action.samples import commit
+from action.samples import commit, git
 
-from gate.action.base import find_base_sha, find_head_sha, prepare_rules
-from gate.config import EXTRACTED_FILE, load_config
-from gate.errors import UsageError
-from gate.records import Metric
+from gate.action.base import BaseCommit, find_base, find_head_sha
+from gate.errors import MachineError, UsageError
 
-CONFIG = """\
-version: 1
-reference_models: false
-registry: [models/cases.yml]
-baselines: perf/baselines
-out: results
-thresholds:
-  compiled_latency: {relative: 0.05}
-"""
+
+@dataclass(kw_only=True)
+class Story:
+    """A repository: main at M0, a topic left it there, main went on to M1, GitHub tries the merge."""
+
+    top: Path
+    stale: str  # M0
+    base: str  # M1
+    head: str
+    merge: str
+
+    def make_event(self, **base: Any) -> dict[str, Any]:
+        """Make the payload: its base is stale unless it is given."""
+        return {
+            "pull_request": {
+                "base": {"ref": "main", "sha": self.stale, **base},
+                "head": {"ref": "topic", "sha": self.head},
+            }
+        }
+
+    def find(self, event: dict[str, Any] | None = None) -> BaseCommit | None:
+        return find_base(event or self.make_event(), self.top)
+
+
+def add(top: Path, name: str) -> str:
+    """Commit a new file and return the commit."""
+    (top / name).write_text(name)
+    return commit(top, name)
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with a directory for the gate, below a directory with a space, entered."""
-    directory = tmp_path / "a repository" / "sub"
-    write(
-        directory,
-        {"gate.yml": CONFIG, "models/cases.yml": "version: 1\n# base\n", "perf/baselines/x.json": "base"},
-    )
-    (directory.parent / "README.md").write_text("hello")
-    monkeypatch.chdir(directory)
-    return directory
+def story(tmp_path: Path) -> Story:
+    """The story, with GitHub's trial merge checked out as actions/checkout leaves it."""
+    top = tmp_path / "work"
+    top.mkdir()
+    stale = add(top, "M0")
+    git(top, "checkout", "--quiet", "-b", "topic")
+    head = add(top, "change")
+    git(top, "checkout", "--quiet", "main")
+    base = add(top, "M1")
+    git(top, "checkout", "--quiet", "--detach")
+    git(top, "merge", "--quiet", "--no-ff", "--message", f"Merge {head} into {base}", "topic")
+    return Story(top=top, stale=stale, base=base, head=head, merge=git(top, "rev-parse", "HEAD"))
 
 
-def write(directory: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (directory / name).parent.mkdir(parents=True, exist_ok=True)
-        (directory / name).write_text(text)
+def clone(story: Story, depth: int) -> Path:
+    """Clone what is checked out, as actions/checkout does with a ``fetch-depth``."""
+    place = story.top.parent / "clone"
+    git(story.top, "branch", "--quiet", "trial", story.merge)
+    command = ["git", "clone", "--quiet", "--branch=trial", f"--depth={depth}", f"file://{story.top}", place]
+    subprocess.run(command, check=True)
+    return place
 
 
-def test_a_change_cannot_move_its_own_bar(checkout: Path, tmp_path: Path) -> None:
-    """Thresholds, registry and baselines are the base's; the files that were touched are named."""
-    base = commit(checkout.parent, "base")
-    write(
-        checkout,
-        {
-            "gate.yml": CONFIG.replace("0.05", "0.90"),
-            "models/cases.yml": "version: 1\n# head\n",
-            "perf/baselines/x.json": "head",
-            "perf/baselines/new.json": "head",
-        },
-    )
-    commit(checkout.parent, "head")
-
-    rules = prepare_rules("", "", base, tmp_path / "rules")
-
-    config = load_config(Path(rules.config))
-    assert config.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
-    assert [path.read_text() for path in config.registry] == ["version: 1\n# base\n"]
-    assert {path.name: path.read_text() for path in Path(rules.baselines).iterdir()} == {"x.json": "base"}
-    assert config.directory.resolve() == checkout  # where measured code is imported from is the head's
-    assert config.out == checkout / "results"
-    assert rules.sha == base
-    assert rules.changed == (
-        "sub/gate.yml",
-        "sub/models/cases.yml",
-        "sub/perf/baselines/new.json",
-        "sub/perf/baselines/x.json",
-    )
+def test_a_stale_payload_does_not_name_the_base(story: Story) -> None:
+    """The base is what GitHub merged onto, the first parent, however old the payload's commit is."""
+    assert story.find() == BaseCommit(sha=story.base, origin="what GitHub merged this change into, to try it")
 
 
-def test_what_the_base_did_meanwhile_is_not_held_against_the_change(checkout: Path, tmp_path: Path) -> None:
-    """Changed is what the change touched since it branched off, not where the two differ."""
-    commit(checkout.parent, "base")
-    write(checkout, {"src.py": "x = 1"})
-    commit(checkout.parent, "head")
+def test_a_changed_base_branch_is_followed(story: Story) -> None:
+    """A payload that still names the branch that the pull request was opened against changes nothing."""
+    git(story.top, "checkout", "--quiet", "--orphan", "release")
+    other = commit(story.top, "release")
+    git(story.top, "checkout", "--quiet", "--detach", story.merge)
 
-    assert prepare_rules("", "", commit(checkout.parent, "again"), tmp_path / "rules").changed == ()
+    found = story.find(story.make_event(ref="release", sha=other))
 
-
-def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(checkout: Path, tmp_path: Path) -> None:
-    """A push or a dispatch changes nothing that is still to be merged."""
-    rules = prepare_rules("my.yml", "b", "", tmp_path / "rules")
-
-    assert (rules.config, rules.baselines, rules.sha, rules.temporary) == ("my.yml", "b", "", None)
-    assert not (checkout / EXTRACTED_FILE).exists()
+    assert found
+    assert found.sha == story.base
 
 
-def test_a_base_without_configuration_says_that_the_heads_holds(checkout: Path, tmp_path: Path) -> None:
-    """The change that introduces the gate has nothing else to go by, and that is told."""
-    (checkout / "gate.yml").unlink()
-    base = commit(checkout.parent, "base")
-    write(checkout, {"gate.yml": CONFIG})
+def test_a_rerun_is_held_against_what_it_was_held_against(story: Story) -> None:
+    """GitHub checks the first run's merge out again: main's later commits do not matter."""
+    git(story.top, "checkout", "--quiet", "main")
+    add(story.top, "M2")
+    git(story.top, "checkout", "--quiet", "--detach", story.merge)
 
-    rules = prepare_rules("", "", base, tmp_path / "rules")
+    found = story.find()
 
-    assert (rules.config, rules.sha, rules.changed) == ("", "", ("sub/gate.yml",))
-
-
-def test_a_base_without_baselines_has_none(checkout: Path, tmp_path: Path) -> None:
-    """Baselines that only the change brings are not used: nothing is compared, and the verdict says so."""
-    (checkout / "perf/baselines/x.json").unlink()
-    base = commit(checkout.parent, "base")
-    write(checkout, {"perf/baselines/mine.json": "head"})
-
-    rules = prepare_rules("", "", base, tmp_path / "rules")
-
-    assert list(Path(rules.baselines).iterdir()) == []
+    assert found
+    assert found.sha == story.base
 
 
-def test_baselines_may_be_named_by_the_workflow(checkout: Path, tmp_path: Path) -> None:
-    """The input goes before the configuration, and means the base's directory of that name."""
-    write(checkout, {"other/y.json": "base"})
-    base = commit(checkout.parent, "base")
+def test_a_commit_that_is_not_even_here_does_not_matter(story: Story) -> None:
+    """Beside a trial merge the payload's base is not looked at."""
+    found = story.find(story.make_event(sha="f" * 40))
 
-    rules = prepare_rules("gate.yml", "other", base, tmp_path / "rules")
-
-    assert [path.name for path in Path(rules.baselines).iterdir()] == ["y.json"]
+    assert found
+    assert found.sha == story.base
 
 
-def test_a_shallow_clone_is_told_what_it_lacks(checkout: Path, tmp_path: Path) -> None:
-    """A base commit that is not there is an error with its fix, never a check against the head."""
-    commit(checkout.parent, "head")
+def test_where_the_head_itself_is_checked_out_its_merge_base_counts(story: Story) -> None:
+    """What main did since is not in what is measured; the reader is told which commit was taken."""
+    git(story.top, "checkout", "--quiet", "topic")
 
-    with pytest.raises(UsageError, match="is not in this clone") as caught:
-        prepare_rules("", "", "f" * 40, tmp_path / "rules")
+    found = story.find(story.make_event(sha=story.base))
+
+    origin = f"where this change left the base commit {story.base[:12]} that the event names"
+    assert found == BaseCommit(sha=story.stale, origin=origin, is_merged=False)
+
+
+def test_a_head_that_merged_main_itself_is_no_trial_merge(story: Story) -> None:
+    """Its second parent is main, not the pull request's head: the merge-base is main's commit."""
+    git(story.top, "checkout", "--quiet", "topic")
+    git(story.top, "merge", "--quiet", "--no-ff", "--message", "update", "main")
+    story.head = git(story.top, "rev-parse", "HEAD")
+
+    found = story.find(story.make_event(sha=story.base))
+
+    assert found
+    assert (found.sha, found.is_merged) == (story.base, False)
+
+
+def test_an_octopus_is_no_trial_merge(story: Story) -> None:
+    """With a third parent nobody knows what the first one is: the payload's merge-base counts."""
+    git(story.top, "checkout", "--quiet", "-b", "third", story.stale)
+    add(story.top, "third")
+    git(story.top, "checkout", "--quiet", "--detach", story.base)
+    git(story.top, "merge", "--quiet", "--message", "octopus", "topic", "third")
+
+    found = story.find()
+
+    assert found
+    assert (found.sha, found.is_merged) == (story.stale, False)
+
+
+def test_a_merge_of_another_head_is_no_trial_merge_of_this_one(story: Story) -> None:
+    """A merge that does not have the pull request's commit at all measures something else: refused."""
+    story.head = "e" * 40
+
+    with pytest.raises(UsageError, match="does not have the pull request's commit eeeeeeeeeeee") as caught:
+        story.find()
+
+    assert "without `ref:`" in caught.value.fix
+
+
+def test_a_base_branch_that_is_checked_out_is_refused(story: Story) -> None:
+    """As on pull_request_target: the base against itself would be green whatever the change does."""
+    git(story.top, "checkout", "--quiet", "main")
+
+    with pytest.raises(UsageError, match="does not have the pull request's commit"):
+        story.find()
+
+
+def test_a_shallow_clone_without_the_first_parent_is_an_error(story: Story) -> None:
+    """Never another commit in its place: the fix is a deeper clone."""
+    story.top = clone(story, depth=1)
+
+    with pytest.raises(UsageError, match=f"the base commit {story.base} is not in this clone") as caught:
+        story.find()
 
     assert "fetch-depth: 0" in caught.value.fix
 
 
-def test_a_path_outside_the_repository_is_refused(checkout: Path, tmp_path: Path) -> None:
-    """The base commit cannot have it, so a change could be judged by anything."""
-    base = commit(checkout.parent, "base")
+def test_a_clone_of_two_commits_is_enough_for_a_trial_merge(story: Story) -> None:
+    """The first parent is there, and nothing else is needed."""
+    story.top = clone(story, depth=2)
 
-    with pytest.raises(UsageError, match="outside the repository"):
-        prepare_rules("", "../../elsewhere", base, tmp_path / "rules")
+    found = story.find()
+
+    assert found
+    assert found.sha == story.base
 
 
-@pytest.mark.usefixtures("checkout")
+def test_a_shallow_clone_of_the_head_is_an_error(story: Story) -> None:
+    """In a part of history git may find another merge-base than in all of it."""
+    git(story.top, "branch", "--force", "trial", "topic")
+    place = story.top.parent / "clone"
+    command = ["git", "clone", "--quiet", "--depth=1", "--branch=topic", f"file://{story.top}", str(place)]
+    subprocess.run(command, check=True)
+    git(place, "fetch", "--quiet", "--depth=1", "origin", "main")
+    story.top = place
+
+    with pytest.raises(UsageError, match="this clone is shallow: it does not show where") as caught:
+        story.find(story.make_event(sha=story.base))
+
+    assert "fetch-depth: 0" in caught.value.fix
+
+
+def test_unrelated_histories_are_an_error(story: Story) -> None:
+    """There is no commit that the change left."""
+    git(story.top, "checkout", "--quiet", "--orphan", "other")
+    story.head = commit(story.top, "unrelated")
+
+    with pytest.raises(UsageError, match="have no commit in common"):
+        story.find()
+
+
+def test_a_merge_groups_base_is_the_queues(story: Story) -> None:
+    """It may hold several changes: the base is what all of them are put on, not the first parent."""
+    git(story.top, "checkout", "--quiet", "-b", "second", story.stale)
+    add(story.top, "second")
+    git(story.top, "checkout", "--quiet", "--detach", story.merge)
+    git(story.top, "merge", "--quiet", "--no-ff", "--message", "second of the group", "second")
+    group = {"base_sha": story.base, "head_sha": git(story.top, "rev-parse", "HEAD")}
+
+    found = story.find({"merge_group": group})
+
+    assert found == BaseCommit(sha=story.base, origin="what the merge queue puts this group on")
+
+
+@pytest.mark.parametrize("which", ["base_sha", "head_sha"])
+def test_a_merge_group_that_is_not_checked_out_is_refused(story: Story, which: str) -> None:
+    """Neither commit may be one that what is checked out does not have."""
+    git(story.top, "checkout", "--quiet", "-b", "later", story.base)
+    other = add(story.top, "later")
+    git(story.top, "checkout", "--quiet", "--detach", story.merge)
+    group = {"base_sha": story.base, "head_sha": story.merge, which: other}
+
+    with pytest.raises(UsageError, match="does not have the merge group's"):
+        story.find({"merge_group": group})
+
+
+@pytest.mark.parametrize("event", [{"ref": "refs/heads/main"}, {"pull_request": None}, {}])
+def test_a_push_or_a_dispatch_has_no_base(tmp_path: Path, event: dict[str, Any]) -> None:
+    """Git is not even asked."""
+    assert find_base(event, tmp_path) is None
+
+
+@pytest.mark.parametrize("pull", [{}, {"base": []}, {"base": {"sha": "b"}, "head": {"sha": "h"}}])
+def test_a_pull_request_without_commits_is_an_error(story: Story, pull: dict[str, Any]) -> None:
+    """It is never taken for a push, which is held against nothing."""
+    with pytest.raises(UsageError, match="names no base and head commit"):
+        story.find({"pull_request": pull})
+
+
 def test_no_repository_is_told(tmp_path: Path) -> None:
-    """Without actions/checkout there is nothing to read the base from."""
-    with pytest.raises(UsageError, match="git rev-parse failed"):
-        prepare_rules("", "", "f" * 40, tmp_path / "rules")
+    """Without actions/checkout, or above its `path:`, there is nothing to read the base from."""
+    event = {"pull_request": {"base": {"sha": "b" * 40}, "head": {"sha": "a" * 40}}}
+
+    with pytest.raises(UsageError, match="is not in a git repository"):
+        find_base(event, tmp_path)
+
+
+def test_a_git_that_does_not_answer_is_the_machines_fault(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 4: nothing is known about the change."""
+    monkeypatch.setenv("PATH", str(story.top))
+
+    with pytest.raises(MachineError, match="git cannot be run"):
+        story.find()
 
 
 @pytest.mark.parametrize(
-    ("event", "base", "head"),
+    ("event", "head"),
     [
-        ({"pull_request": {"base": {"sha": "b"}, "head": {"sha": "h"}}}, "b", "h"),
-        ({"merge_group": {"base_sha": "b", "head_sha": "h"}}, "b", "h"),
-        ({"ref": "refs/heads/main"}, "", ""),
-        ({"pull_request": None}, "", ""),
-        ({"pull_request": {"base": []}}, "", ""),
+        ({"pull_request": {"head": {"sha": "h"}}}, "h"),
+        ({"merge_group": {"head_sha": "h"}}, "h"),
+        ({"ref": "refs/heads/main"}, ""),
+        ({"pull_request": {"head": []}}, ""),
     ],
 )
-def test_base_and_head_are_the_events(event: dict[str, object], base: str, head: str) -> None:
-    """A pull request and a merge group have both; a push has neither."""
-    assert (find_base_sha(event), find_head_sha(event)) == (base, head)
+def test_the_head_is_the_events(event: dict[str, object], head: str) -> None:
+    """A pull request and a merge group have one; a push has none."""
+    assert find_head_sha(event) == head

@@ -10,7 +10,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.action.base import Rules
 from gate.action.commands import (
     make_authorize_arguments,
     make_check_arguments,
@@ -25,6 +24,7 @@ from gate.action.commands import (
 )
 from gate.action.input_table import INPUTS, TRUSTED, ActionMode
 from gate.action.inputs import ActionInputs, parse_inputs
+from gate.action.rules import Rules
 from gate.cli.parser import make_parser
 from gate.errors import UsageError
 
@@ -33,6 +33,7 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 TOKEN = "ghs_must-not-be-seen"
 SHA = "a" * 40
 PARSER = make_parser()
+OWN = Rules(config="", baselines="")  # the working tree's
 
 
 def parse(**given: str) -> ActionInputs:
@@ -193,10 +194,10 @@ def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     make = {
         ActionMode.CHECK: lambda: make_check_arguments(inputs, rules, SHA),
         ActionMode.PLAN: lambda: make_plan_arguments(inputs, rules),
-        ActionMode.MEASURE: lambda: make_measure_arguments(inputs, rules.config),
+        ActionMode.MEASURE: lambda: make_measure_arguments(inputs, rules),
         ActionMode.JUDGE: lambda: make_merge_arguments(rules, (inputs.runs,), inputs.select, "out"),
         ActionMode.UPGRADE: lambda: make_upgrade_arguments(inputs),
-        ActionMode.REFRESH: lambda: make_measure_arguments(inputs, inputs.config, 5),
+        ActionMode.REFRESH: lambda: make_measure_arguments(inputs, rules, 5),
         ActionMode.PUBLISH: lambda: make_publish_arguments(inputs, run_id),
         ActionMode.PUBLISH_UPGRADE: lambda: make_publish_upgrade_arguments(inputs, run_id),
         ActionMode.AUTHORIZE: make_authorize_arguments,
@@ -220,9 +221,12 @@ def test_arguments_of_a_check() -> None:
     """Every input of a check reaches the command, each in one argument."""
     inputs = parse(select="tag:pr,!bert/*", device="cuda:1", trials="3", lock_timeout="60", fail_on="never")
 
-    assert make_check_arguments(inputs, Rules(config="/x/gate.yml", baselines="/x/b c"), SHA) == (
+    rules = Rules(config="/x/gate.yml", baselines="/x/b c", sha=SHA, directory="/w/my models")
+    assert make_check_arguments(inputs, rules, SHA) == (
         "check",
         "--config=/x/gate.yml",
+        "--directory=/w/my models",
+        f"--rules-commit={SHA}",
         "--baselines=/x/b c",
         f"--base={SHA}",
         "--select=tag:pr,!bert/*",
@@ -235,8 +239,8 @@ def test_arguments_of_a_check() -> None:
 
 def test_a_refresh_takes_as_many_trials_as_a_baseline_needs() -> None:
     """Unless the workflow says how many, which may not be doubled."""
-    assert make_measure_arguments(parse(mode="refresh"), "", 10) == ("measure", "--trials=10")
-    assert make_measure_arguments(parse(mode="refresh", trials="4"), "", 10) == (
+    assert make_measure_arguments(parse(mode="refresh"), OWN, 10) == ("measure", "--trials=10")
+    assert make_measure_arguments(parse(mode="refresh", trials="4"), OWN, 10) == (
         "measure",
         "--trials=4",
     )

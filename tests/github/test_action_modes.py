@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from action.composite import parse_command_file
-from action.samples import commit
+from action.samples import commit, git
 from refreshes import CASE, make_run
 
 import gate
@@ -36,8 +36,8 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     (workspace / "gate.yml").write_text("version: 1\n")
     (workspace / "model.py").write_text("x = 1\n")
     monkeypatch.chdir(workspace)
-    event = {"pull_request": {"base": {"sha": commit(workspace, "base")}, "head": {"sha": SHA}}}
-    (tmp_path / "event.json").write_text(json.dumps(event))
+    base, head = commit(workspace, "base"), commit(workspace, "head")
+    write_event(tmp_path / "event.json", base, head)
     return {
         "PATH": os.environ["PATH"],
         "GITHUB_OUTPUT": str(tmp_path / "output"),
@@ -45,6 +45,17 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
         "RUNNER_TEMP": str(tmp_path),
     }
+
+
+def write_event(path: Path, base: str, head: str) -> None:
+    """Write the payload of a pull request."""
+    path.write_text(json.dumps({"pull_request": {"base": {"sha": base}, "head": {"sha": head}}}))
+
+
+def read_event(environ: dict[str, str]) -> tuple[str, str]:
+    """Read base and head of the pull request."""
+    pull = json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]
+    return pull["base"]["sha"], pull["head"]["sha"]
 
 
 @pytest.fixture
@@ -100,10 +111,10 @@ def test_a_regression_is_told_in_every_way(
     code = run_action(environ)
 
     outputs = read_outputs(environ)
-    base = outputs.pop("baseline-sha")
+    base, head = read_event(environ)
     assert code == 10
-    assert len(base) == 40
     assert outputs == {
+        "baseline-sha": base,
         "verdict": "REGRESSION",
         "exit-code": "10",
         "regressions": "1",
@@ -111,7 +122,7 @@ def test_a_regression_is_told_in_every_way(
         "inconclusive": outputs["inconclusive"],
         "cases": "1",
         "environment-id": compute_environment_id(make_run(SHA).environment),
-        "head-sha": SHA,
+        "head-sha": head,
         "result-path": str(Path("out/verdict.json").absolute()),
         "report-path": str(Path("out/report.md").absolute()),
     }
@@ -147,7 +158,9 @@ def test_what_measured_code_prints_is_no_command_to_the_runner(
     for _ in range(2):
         run_action(environ)
         lines = capsys.readouterr().out.splitlines()
-        token = lines[0].removeprefix("::stop-commands::")
+        (first,) = (line for line in lines if line.startswith("::stop-commands::"))
+        token = first.removeprefix("::stop-commands::")
+        assert not any(line.startswith("::") for line in lines[: lines.index(first)])
         assert lines.index("::set-output name=verdict::PASS") < lines.index(f"::{token}::")
         tokens.append(token)
 
@@ -200,10 +213,11 @@ def test_a_change_to_the_rules_is_said_and_does_not_hold(
     run_action(environ)
 
     (argv,) = seen
+    base, _ = read_event(environ)
     assert argv[0] == "check"
-    assert argv[1] == f"--config={Path('.gate-of-base.yml').absolute()}"
-    assert argv[2].startswith(f"--baselines={environ['RUNNER_TEMP']}")
-    assert not Path(".gate-of-base.yml").exists()
+    assert argv[1].startswith(f"--config={environ['RUNNER_TEMP']}/compile-gate-rules-")
+    assert argv[2:4] == [f"--directory={Path.cwd()}", f"--rules-commit={base}"]
+    assert argv[4].startswith(f"--baselines={environ['RUNNER_TEMP']}")
     text = "This change touches what it is judged by (gate.yml); it was judged by commit "
     assert f"::warning title=compile-gate::{text}" in capsys.readouterr().out
     assert f"> {text}" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
@@ -221,10 +235,53 @@ def test_suspects_are_confirmed_against_the_base_commit(
     seen: list[list[str]] = []
     check = make_check(make_run(SHA), make_run("b" * 40), 0)
     command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
-    base = json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]["base"]["sha"]
+    base, _ = read_event(environ)
 
     assert run_action(environ | ({"INPUT_CONFIRM": confirm} if confirm else {})) == 0
     assert list_base_arguments(seen[0]) == ([f"--base={base}"] if expected else [])
+
+
+def test_a_trial_merge_is_judged_by_what_it_was_merged_into(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a stale payload, too, nothing that main did meanwhile is this change's."""
+    seen: list[list[str]] = []
+    check = make_check(make_run(SHA), make_run("b" * 40), 0)
+    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    stale, _ = read_event(environ)
+    git(Path.cwd(), "checkout", "--quiet", "-b", "topic", stale)
+    Path("README.md").write_text("topic")
+    head = commit(Path.cwd(), "topic")
+    git(Path.cwd(), "checkout", "--quiet", "main")
+    Path("gate.yml").write_text("version: 1\nerror_budget: 0.02\n")
+    base = commit(Path.cwd(), "main goes on")
+    git(Path.cwd(), "merge", "--quiet", "--no-ff", "--message", "trial", "topic")
+    write_event(Path(environ["GITHUB_EVENT_PATH"]), stale, head)
+
+    assert run_action(environ) == 0
+
+    assert f"--rules-commit={base}" in seen[0]
+    assert list_base_arguments(seen[0]) == [f"--base={base}"]
+    assert read_outputs(environ)["baseline-sha"] == base
+    printed = capsys.readouterr().out
+    assert f"commit {base}: what GitHub merged this change into, to try it." in printed
+    assert "::warning" not in printed
+
+
+def test_a_changed_workflow_is_said(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GitHub runs a pull request's own workflows, so whoever reads the result must look at them."""
+    command(make_check(make_run(SHA), make_run("b" * 40), 0))
+    Path(".github/workflows").mkdir(parents=True)
+    Path(".github/workflows/gate.yml").write_text("on: pull_request\n")
+    commit(Path.cwd(), "head")
+
+    run_action(environ)
+
+    said = "This change touches .github/workflows/gate.yml: GitHub ran this check as the change has it."
+    assert f"::warning title=compile-gate::{said}" in capsys.readouterr().out
+    assert said in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
 
 
 def test_a_push_has_nothing_to_be_confirmed_against(
@@ -248,21 +305,20 @@ def test_a_base_out_of_reach_is_a_note_and_no_failure(
     seen: list[list[str]] = []
     check = make_check(make_run(SHA), make_run("b" * 40), 0)
     command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
-    for number in range(3):
-        base = commit(Path.cwd(), f"commit {number}")
-    commit(Path.cwd(), "head")
+    base, head = commit(Path.cwd(), "base"), commit(Path.cwd(), "head")
     shallow = Path.cwd().parent / "shallow"
     clone = ["git", "clone", "--quiet", "--depth=1", f"file://{Path.cwd()}", str(shallow)]
     subprocess.run(clone, check=True)
-    Path(environ["GITHUB_EVENT_PATH"]).write_text(json.dumps({"pull_request": {"base": {"sha": base}}}))
+    write_event(Path(environ["GITHUB_EVENT_PATH"]), base, head)
 
     code = run_action({**environ, "INPUT_WORKING_DIRECTORY": str(shallow), "INPUT_BASELINE_REF": "head"})
 
-    said = f"Suspects are not confirmed side by side: this clone does not reach the base commit {base[:12]}."
+    said = f"Suspects are not confirmed side by side: the base commit {base} is not in this clone."
     assert code == 0
     assert list_base_arguments(seen[0]) == []
     assert (
-        f"::warning title=compile-gate::{said} Give actions/checkout fetch-depth" in capsys.readouterr().out
+        f"::warning title=compile-gate::{said} Give actions/checkout `fetch-depth: 0`."
+        in capsys.readouterr().out
     )
     assert said in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
 
@@ -272,12 +328,12 @@ def test_a_base_without_a_common_ancestor_is_out_of_reach(
 ) -> None:
     """The commit is there, and there is no place where the change left it."""
     command(make_check(make_run(SHA), make_run("b" * 40), 0))
-    base = json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]["base"]["sha"]
+    base, _ = read_event(environ)
     subprocess.run(["git", "checkout", "--quiet", "--orphan", "other"], check=True)
-    commit(Path.cwd(), "unrelated")
+    write_event(Path(environ["GITHUB_EVENT_PATH"]), base, commit(Path.cwd(), "unrelated"))
 
     assert run_action({**environ, "INPUT_BASELINE_REF": "head"}) == 0
-    assert f"does not reach the base commit {base[:12]}" in capsys.readouterr().out
+    assert f"HEAD and the base commit {base[:12]} have no commit in common." in capsys.readouterr().out
 
 
 def test_an_upgrade_begins_its_summary_with_the_paragraph(

@@ -62,11 +62,11 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     run = make_run(load_cases(load_config(None)), "b" * 40)
     baselines = make_baselines(run, run.provenance)
     save_baselines(Path("baselines"), propose_baselines(baselines, (), Policy(thresholds={})))
-    event = {"pull_request": {"base": {"sha": commit(workspace, "base")}, "head": {"sha": "a" * 40}}}
-    (tmp_path / "event.json").write_text(json.dumps(event))
+    base = commit(workspace, "base")
     # The change takes a case out of its own registry; the base's holds.
     Path("gate.yml").write_text("".join(line for line in CONFIG.splitlines(True) if "vit" not in line))
-    commit(workspace, "head")
+    event = {"pull_request": {"base": {"sha": base}, "head": {"sha": commit(workspace, "head")}}}
+    (tmp_path / "event.json").write_text(json.dumps(event))
     monkeypatch.setattr(subprocess, "call", lambda argv, env: main(argv[4:]) if env else 1)
     return {
         "PATH": os.environ["PATH"],
@@ -123,7 +123,8 @@ def test_all_shards_make_one_verdict(environ: dict[str, str], entries: list[dict
     code, outputs = run_mode(environ, "judge")
 
     assert (code, outputs["verdict"], outputs["cases"]) == (0, "PASS", "5")
-    assert outputs["head-sha"] == "a" * 40
+    event = json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_text())
+    assert outputs["head-sha"] == event["pull_request"]["head"]["sha"]
     assert Path(outputs["report-path"]).read_text().startswith("## ")
 
 
@@ -208,8 +209,14 @@ def test_a_shard_is_measured_by_the_base_commits_registry(
 
     code, outputs = run_mode(environ, "measure", select=entries[0]["select"])
 
-    config = f"--config={Path('.gate-of-base.yml').absolute()}"
-    assert seen == [["measure", config, f"--select={entries[0]['select']}"]]
+    ((command, config, *others),) = seen
+    assert (command, Path(config).name) == ("measure", "gate.yml")
+    assert config.startswith(f"--config={environ['RUNNER_TEMP']}")
+    assert others == [
+        f"--directory={Path.cwd()}",
+        f"--rules-commit={outputs['baseline-sha']}",
+        f"--select={entries[0]['select']}",
+    ]
     assert code == 12  # a case failed: the others are uploaded all the same
     assert outputs["result-path"] == str(Path("out/run.json").absolute())
 

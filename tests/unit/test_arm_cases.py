@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gate.arm_cases import BaseCases, load_base_cases, load_head_cases
-from gate.config import EXTRACTED_FILE, load_config
+from gate.config import load_config
 from gate.errors import FileError
 from gate.registry import load_cases, select_cases
 
@@ -122,8 +123,11 @@ def test_configuration_under_another_name(tmp_path: Path) -> None:
 
 def test_configuration_taken_from_the_base(tmp_path: Path) -> None:
     """Where head is judged by the base's configuration already, both sides have the same cases."""
-    head = write(tmp_path / "head").rename(tmp_path / "head" / EXTRACTED_FILE)
-    assert list_names(load(head, tmp_path)) == ["elementwise/smoke", "shop/small"]
+    config = replace(load_config(write(tmp_path / "head")), commit="a" * 40)
+
+    cases = select_cases(load_cases(config), config.select)
+
+    assert list_names(load_base_cases(config, cases, tmp_path)) == ["elementwise/smoke", "shop/small"]
 
 
 def test_head_defines_its_own_cases(tmp_path: Path) -> None:

@@ -60,13 +60,14 @@ def make_job(place: Path, event: dict[str, Any] | None = None, workspace_name: s
 def commit(directory: Path, message: str) -> str:
     """Commit everything and return the SHA."""
     if not (directory / ".git").exists():
-        _git(directory, "init", "--quiet", "--initial-branch", "main")
-    _git(directory, "add", "--all")
-    _git(directory, "commit", "--quiet", "--allow-empty", "--message", message)
-    return _git(directory, "rev-parse", "HEAD")
+        git(directory, "init", "--quiet", "--initial-branch", "main")
+    git(directory, "add", "--all")
+    git(directory, "commit", "--quiet", "--allow-empty", "--message", message)
+    return git(directory, "rev-parse", "HEAD")
 
 
-def _git(directory: Path, *arguments: str) -> str:
+def git(directory: Path, *arguments: str) -> str:
+    """Run git as somebody and return what it said."""
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
     done = subprocess.run(
         ["git", "-C", str(directory), *identity, *arguments], check=True, capture_output=True, text=True

@@ -1,0 +1,69 @@
+"""What a reader of the log and of the summary is told besides the verdict: the base commit, what it rules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gate.action.base import find_base
+from gate.action.rules import Rules
+from gate.action.step import Step
+from gate.errors import UsageError
+from gate.github.job import append_summary, render_annotation
+
+_SHOWN = 5  # files that a warning names
+
+
+def tell_rules(rules: Rules) -> None:
+    """Say in the log which commit's rules hold, and how that commit was found."""
+    if rules.sha:
+        found = f": {rules.origin}" if rules.origin else ""
+        print(f"Configuration and baselines are those of commit {rules.sha}{found}.", flush=True)
+
+
+def tell_changed(step: Step, rules: Rules) -> None:
+    """Say that the change touches what it is judged by; it was judged by the base's all the same."""
+    if rules.changed and rules.sha:
+        warn(
+            step,
+            f"This change touches what it is judged by ({_name(rules.changed)});"
+            f" it was judged by commit {rules.sha[:12]}'s.",
+        )
+    elif rules.changed:
+        warn(
+            step,
+            "The base commit has no configuration yet: this change is judged by its own"
+            f" ({_name(rules.changed)}).",
+        )
+    if rules.workflows:
+        warn(
+            step,
+            f"This change touches {_name(rules.workflows)}: GitHub ran this check as the change has it."
+            " Review that before you trust the result.",
+        )
+
+
+def find_confirming_commit(step: Step) -> str:
+    """Find the commit to confirm suspects against; where it is out of reach that is said, and no error.
+
+    Empty where the input ``confirm`` or the event asks for none.
+    """
+    if step.inputs.confirm != "true":
+        return ""
+    try:
+        base = find_base(step.event, Path.cwd())
+    except UsageError as error:
+        warn(step, f"Suspects are not confirmed side by side: {error.what}. {error.fix}")
+        return ""
+    return base.sha if base else ""
+
+
+def warn(step: Step, text: str) -> None:
+    """Warn on the run's page and in the summary."""
+    print(render_annotation("warning", text), flush=True)
+    safe = "".join(char if char.isalnum() or char in " ./_-,();:'" else "?" for char in text)
+    append_summary(step.environ, f"> {safe}\n")
+
+
+def _name(files: tuple[str, ...]) -> str:
+    more = f" and {len(files) - _SHOWN} more" if files[_SHOWN:] else ""
+    return ", ".join(files[:_SHOWN]) + more
