@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import NoReturn
@@ -21,6 +23,12 @@ MAX_JSON_BYTES = 128 * 1024 * 1024
 MAX_DEPTH = 32
 # What every JSON reader can hold exactly; also keeps int-to-text conversion cheap.
 MAX_INTEGER = 2**63 - 1
+
+# An empty list takes 3 bytes as JSON and 64 in memory, so a few megabytes of them would become hundreds.
+# Our files have one in 100 bytes and more; small ones may be as they like.
+_BYTES_A_CONTAINER = 32
+_FREE_CONTAINERS = 10_000
+_CHUNK_BYTES = 256 * 1024
 
 _SHOWN_CHARS = 60  # of a foreign value in a message: enough to recognise it, and still one line
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
@@ -39,6 +47,8 @@ def format_value(value: object) -> str:
         return f"a list of {len(value)}"
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_INTEGER:
         return "a huge integer"
+    if isinstance(value, str):
+        value = value[: _SHOWN_CHARS + 1]  # before its repr, which may be ten times as long
     text = "null" if value is None else repr(value)
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."
 
@@ -121,8 +131,7 @@ def parse_json(data: bytes, source: str) -> object:
     """
     check_size(data, MAX_JSON_BYTES, source)
     text = decode_text(data, source)
-    if compute_depth(data) > MAX_DEPTH:
-        raise FileError(source, "", f"is nested deeper than {MAX_DEPTH} levels", _ORIGIN_FIX)
+    _check_shape(data, source)
     try:
         return json.loads(text, object_pairs_hook=_build_object, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
@@ -136,12 +145,40 @@ def parse_json(data: bytes, source: str) -> object:
 _ORIGIN_FIX = "compile-gate writes no such file: check its origin, or record it again."
 
 
-def compute_depth(data: bytes) -> int:
-    """Compute how deep brackets nest outside of strings, without recursion."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """How deep lists and mappings nest in a JSON text, and how many there are."""
+
+    depth: int
+    containers: int
+
+
+def measure_shape(data: bytes) -> Iterator[Shape]:
+    """Measure the shape by the brackets outside of strings, chunk by chunk; the last one is of the whole.
+
+    It takes neither recursion nor much memory, and whoever has seen enough can stop.
+    """
     # Without escapes, quotes open and close by turns: every other piece lies outside of strings.
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    brackets = b"".join(unescaped.translate(None, delete=_NOT_STRUCTURE).split(b'"')[::2])
-    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+    deepest = depth = containers = quotes = 0
+    for start in range(0, len(unescaped), _CHUNK_BYTES):
+        structure = unescaped[start : start + _CHUNK_BYTES].translate(None, delete=_NOT_STRUCTURE)
+        pieces = structure.split(b'"')
+        brackets = b"".join(pieces[quotes % 2 :: 2])
+        quotes += len(pieces) - 1
+        containers += brackets.count(b"[") + brackets.count(b"{")
+        depths = list(accumulate(map(_STEP.__getitem__, brackets), initial=depth))
+        deepest, depth = max(deepest, *depths), depths[-1]
+        yield Shape(depth=deepest, containers=containers)
+
+
+def _check_shape(data: bytes, source: str) -> None:
+    for shape in measure_shape(data):
+        if shape.depth > MAX_DEPTH:
+            raise FileError(source, "", f"is nested deeper than {MAX_DEPTH} levels", _ORIGIN_FIX)
+        if shape.containers > _FREE_CONTAINERS + len(data) // _BYTES_A_CONTAINER:
+            problem = "holds more lists and mappings than any file of ours of its size"
+            raise FileError(source, "", problem, _ORIGIN_FIX)
 
 
 def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:

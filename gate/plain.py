@@ -26,7 +26,8 @@ from gate.misfits import Collector, MisfitError, expect, refuse
 T = TypeVar("T")
 _Decoder = Callable[[object], Any]
 
-_MAX_NAME_CHARS = 200  # a longer one is no slip of the pen, and comparing takes the square of its length
+_MAX_NAME_CHARS = 100  # of a word that could be a slip of the pen; comparing takes their square
+_MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
 _MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
 
 
@@ -75,7 +76,7 @@ def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no 
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str:
-    """Find the known name that is most like ``name``; ``""`` when none is."""
+    """Find the known name that is most like ``name``; ``""`` when none is, or it is too long to be meant."""
     if len(name) > _MAX_NAME_CHARS:
         return ""
     names = list(known)
@@ -86,7 +87,8 @@ def find_nearest(name: str, known: Iterable[str]) -> str:
 def format_key(key: object) -> str:
     """Format one key as a piece of a key path: ``.name``, or ``['odd name']``."""
     text = str(key)
-    return f".{text}" if text.isidentifier() else f"[{format_value(key)}]"
+    is_plain = len(text) <= _MAX_KEY_CHARS and text.isidentifier()
+    return f".{text}" if is_plain else f"[{format_value(key)}]"
 
 
 @cache

@@ -109,7 +109,21 @@ _HUGE = b'{"schema": "compile-gate/verdict/1", "trials": ' + b"9" * 4301 + b"}"
 _TWICE = b'{"schema": "compile-gate/verdict/1", "trials": 1, "trials": 2}'
 _KEYS = b'{"schema": "compile-gate/verdict/1", ' + b", ".join(b'"k%d": 0' % i for i in range(200_000)) + b"}"
 
+_START = b'{"schema": "compile-gate/verdict/1", '
+_LETTERS = bytes(range(97, 123)) * (4 * MIB // 26 - 8)  # what a comparison of words takes longest for
+
+# A few kilobytes each that take much time or memory of whoever is careless with them.
+COSTLY: dict[str, Callable[[], bytes]] = {
+    "key of 4 MB": lambda: make_with(_START + b'"' + _LETTERS + b'": 1}'),
+    "word of 4 MB": lambda: make_with(_START + b'"outcome": "' + _LETTERS + b'"}'),
+    "1,000,000 empty lists": lambda: make_with(_START + b'"notes": [' + b"[]," * 1_000_000 + b"[]]}"),
+    "500,000 small mappings": lambda: make_with(_START + b'"notes": [' + b'{"a":1},' * 500_000 + b"1]}"),
+    "800,000 words": lambda: make_with(_START + b'"notes": [' + b'"ab",' * 800_000 + b"1]}"),
+    "a million numbers": lambda: make_with(_START + b'"notes": [' + b"1.5," * 1_000_000 + b"1]}"),
+    "two million quotes": lambda: make_with(_START + b'"notes": [' + b'"",' * 1_300_000 + b'""]}'),
+}
 ARCHIVES: dict[str, Callable[[], bytes]] = {
+    **COSTLY,
     "empty": lambda: b"",
     "text": lambda: b"not a zip",
     "only an end": lambda: b"PK\x05\x06" + b"\0" * 18,

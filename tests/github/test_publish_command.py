@@ -14,6 +14,7 @@ import pytest
 from deliveries import make_workflow_run
 from fake.faults import Fault
 from fake.server import TOKEN, FakeGitHub
+from hostile_archives import COSTLY
 from records import RUN, SHA, make_archive, make_failing, make_passing, make_regressed, make_verdict
 
 from gate.cli import main
@@ -166,6 +167,18 @@ def test_large_verdict(github: FakeGitHub, job: Path) -> None:
     done = run_publish(github, job)
     assert parse_outputs(done.outputs)["regressions"] == "2503"
     assert 0 < done.rss_bytes < MAX_RSS_BYTES
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_costly_artifact(github: FakeGitHub, job: Path, name: str) -> None:
+    """A small artifact that is made to take long is refused within the bounds of any other."""
+    archive = COSTLY[name]()
+    github.state.add_artifact(RUN.id, "compile-gate", archive)
+    done = run_publish(github, job)
+    assert len(archive) < 64 * 1024
+    assert parse_outputs(done.outputs)["verdict"] == "INCOMPLETE"
+    assert 0 < done.rss_bytes < MAX_RSS_BYTES
+    assert 0 < done.processor_s < MAX_S
 
 
 def test_trouble_is_not_failure(github: FakeGitHub, job: Path) -> None:

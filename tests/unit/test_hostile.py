@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gate import hostile
 from gate.errors import FileError
-from gate.hostile import compute_depth, format_value, load_bytes, parse_json
+from gate.hostile import format_value, load_bytes, measure_shape, parse_json
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,30 @@ def test_no_bytes_raise_anything_but_a_file_error(data: bytes) -> None:
 )
 def test_depth_counts_brackets_outside_of_strings(data: bytes, depth: int) -> None:
     """Escaped quotes and backslashes do not mislead it."""
-    assert depth == compute_depth(data)
+    assert depth == max(shape.depth for shape in measure_shape(data))
+
+
+@given(data=st.text('[]{}",\\a', max_size=80).map(str.encode), chunk=st.integers(1, 9))
+@settings(deadline=None)
+def test_the_shape_is_the_same_in_chunks_of_any_size(data: bytes, chunk: int) -> None:
+    """A string or a nesting that goes on in the next chunk is not lost."""
+    whole = [*measure_shape(data)][-1:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hostile, "_CHUNK_BYTES", chunk)
+        assert [*measure_shape(data)][-1:] == whole
+
+
+def test_more_containers_than_a_file_of_its_size_has_are_refused() -> None:
+    """A small file may be as it likes; megabytes of empty lists would take a hundred times as much."""
+    assert parse_json(b"[" + b"[]," * 9_000 + b"[]]", "x")
+    with pytest.raises(FileError, match="holds more lists and mappings than any file of ours of its size"):
+        parse_json(b"[" + b"[]," * 12_000 + b"[]]", "x")
+
+
+def test_what_is_deep_or_dense_is_found_before_the_whole_is_read() -> None:
+    """A hundred megabytes of brackets are told by the first of them."""
+    shapes = measure_shape(b"[" * 20_000_000)
+    assert next(shapes).depth > hostile.MAX_DEPTH
 
 
 def test_reading_refuses_what_is_no_regular_file(tmp_path: Path) -> None:

@@ -237,6 +237,21 @@ def test_an_unknown_member_names_the_nearest() -> None:
     assert error.fix == "Did you mean 'float32'?"
 
 
+@pytest.mark.parametrize("keys", [{"k" * 4_000_000: 1}, {"dtype": "float32" * 600_000}])
+def test_a_word_of_megabytes_is_cut_and_compared_with_nothing(keys: dict[str, object]) -> None:
+    """Looking for the nearest known word takes the square of its length; and nobody meant that one."""
+    error = decode_error(Case, {"id": "a/b", "model": "a", **keys})
+    assert len(str(error)) < 1000
+    assert "Did you mean" not in error.fix
+
+
+def test_words_of_a_hundred_characters_are_still_compared() -> None:
+    """A slip of the pen in a long name is found; one character more is not looked at."""
+    known = ["x" * 99 + "y"]
+    assert find_nearest("x" * 100, known) == known[0]
+    assert find_nearest("x" * 101, known) == ""
+
+
 def test_any_plain_value_has_a_depth_limit() -> None:
     """Arguments may be any plain value, but not a bottomless one."""
     value: object = 1
