@@ -1,8 +1,10 @@
 """The files we write and read again: run, verdict, baseline and others, each with its schema version.
 
-A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``. An older version
-is migrated step by step, a newer one is refused with the version to install, and anything else is
-refused as foreign. This module is also where the rest of the gate finds the codec's parts.
+A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``, or ``.../1.2`` with a
+minor version. An older version is migrated step by step. One of a newer minor version is read without
+the keys that this version does not know, so that two versions can work together; one of a newer version
+is refused with the version to install, and anything else as foreign. This module is also where the rest
+of the gate finds the codec's parts.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from gate.hostile import MAX_JSON_BYTES, format_value, load_bytes, parse_json
 from gate.plain import decode, encode, find_nearest
 from gate.records import Baseline, Pairing, Run, Verdict
 from gate.selftest import SelftestReport
+from gate.unknown_keys import drop_unknown_keys
 
 __all__ = [
     "BASELINE",
@@ -31,6 +34,7 @@ __all__ = [
     "SELFTEST",
     "VERDICT",
     "FileKind",
+    "NewerFileError",
     "decode",
     "decode_file",
     "describe_write_error",
@@ -52,22 +56,33 @@ __all__ = [
 T = TypeVar("T")
 Step = Callable[[dict[str, Any]], dict[str, Any]]
 
-_SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})")
+_SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?")
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileKind:
-    """One kind of versioned file. ``migrations[n]`` turns the plain content of version n into n + 1."""
+    """One kind of versioned file. ``migrations[n]`` turns the plain content of version n into n + 1.
+
+    A release that adds a key with a default raises ``minor``: readers of this version may do without it.
+    One that takes a key away, changes what one means or adds a member to an enumeration raises
+    ``version``, and starts again at minor 0.
+    """
 
     name: str
     version: int
+    minor: int = 0
     migrations: Mapping[int, Step] = field(default_factory=dict)
 
     @property
     def schema(self) -> str:
-        """The identity that the file carries, e.g. ``compile-gate/run/1``."""
-        return f"compile-gate/{self.name}/{self.version}"
+        """The identity that the file carries, e.g. ``compile-gate/run/1`` or ``compile-gate/run/1.2``."""
+        minor = f".{self.minor}" if self.minor else ""
+        return f"compile-gate/{self.name}/{self.version}{minor}"
+
+
+class NewerFileError(FileError):
+    """A newer compile-gate wrote the file, and this one cannot read it."""
 
 
 RUN = FileKind(name="run", version=1)
@@ -116,22 +131,36 @@ def _decode_content(kind: FileKind, record_type: type[T], plain: object, source:
     if not isinstance(plain, dict) or "schema" not in plain:
         raise FileError(source, "", f"is not a compile-gate {kind.name} file", f"Name a {kind.name} file.")
     content = {key: item for key, item in plain.items() if key != "schema"}
-    for version in range(_read_version(kind, plain, source), kind.version):
-        content = kind.migrations[version](content)
+    version, minor = _read_version(kind, plain, source)
+    if version > kind.version:
+        raise _describe_newer(kind, plain, source)
+    if version == kind.version and minor > kind.minor:
+        return _decode_newer(kind, record_type, plain, source)
+    for step in range(version, kind.version):
+        content = kind.migrations[step](content)
     return decode(record_type, content, source)
 
 
-def _read_version(kind: FileKind, plain: Mapping[str, object], source: str) -> int:
+def _decode_newer(kind: FileKind, record_type: type[T], plain: dict[str, Any], source: str) -> T:
+    """Decode what this version knows of a newer minor version's file."""
+    try:
+        return decode(record_type, drop_unknown_keys(record_type, plain), source)
+    except FileError:
+        raise _describe_newer(kind, plain, source) from None
+
+
+def _read_version(kind: FileKind, plain: Mapping[str, object], source: str) -> tuple[int, int]:
     schema = plain["schema"]
     match = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
     if match is None or match[1] != kind.name:
         problem = f"expected {kind.schema!r}, got {format_value(schema)}"
         raise FileError(source, "schema", problem, f"Name a compile-gate {kind.name} file.")
-    version = int(match[2])
-    if version > kind.version:
-        problem = f"is {schema!r}, newer than this compile-gate reads ({kind.schema!r})"
-        raise FileError(source, "schema", problem, f"Install {_name_release(plain)}.")
-    return version
+    return int(match[2]), int(match[3] or 0)
+
+
+def _describe_newer(kind: FileKind, plain: Mapping[str, object], source: str) -> NewerFileError:
+    problem = f"is {plain['schema']!r}, newer than this compile-gate reads ({kind.schema!r})"
+    return NewerFileError(source, "schema", problem, f"Install {_name_release(plain)}.")
 
 
 def _name_release(plain: Mapping[str, object]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gate.codec import VERDICT, decode_file
+from gate.codec import VERDICT, NewerFileError, decode_file
 from gate.decide.outcome import decide_outcome
 from gate.errors import FileError
 from gate.github.archive import ArchiveError, ArchiveFault, read_member
@@ -37,12 +37,22 @@ class Refusal(StrEnum):
     NO_MEMBER = f"the artifact does not hold exactly one regular file {MEMBER}"
     NOT_A_VERDICT = "the artifact's verdict is not one that this compile-gate reads"
     INCONSISTENT = "the artifact's verdict contradicts itself"
+    NEWER = "the verdict was written by a newer compile-gate than the workflow that publishes it uses"
 
 
 _REFUSALS: Mapping[ArchiveFault, Refusal] = {
     ArchiveFault.NOT_AN_ARCHIVE: Refusal.NOT_AN_ARCHIVE,
     ArchiveFault.NO_MEMBER: Refusal.NO_MEMBER,
     ArchiveFault.TOO_LARGE: Refusal.TOO_LARGE,
+}
+
+
+# What to do about it where that is not to look at the run.
+NEXT_STEPS: Mapping[Refusal, str] = {
+    Refusal.NEWER: (
+        "The check itself counts. To see verdicts here again, merge the new version of compile-gate into"
+        " `gate-publish.yml` on the default branch first."
+    ),
 }
 
 
@@ -124,6 +134,8 @@ def parse_verdict(content: bytes) -> Verdict:
     """
     try:
         verdict = decode_file(VERDICT, Verdict, content, MEMBER)
+    except NewerFileError:
+        raise RefusedError(Refusal.NEWER) from None
     except FileError:
         raise RefusedError(Refusal.NOT_A_VERDICT) from None
     _check_consistency(verdict)

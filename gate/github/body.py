@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from gate.decide.coverage import Coverage
-from gate.github.artifact import Refusal
+from gate.github.artifact import NEXT_STEPS, Refusal
 from gate.github.events import WorkflowRun
 from gate.records import Outcome, Status, Verdict
 from gate.report.markdown import OUTCOME_SIGNS, escape_text, render_markdown
@@ -139,13 +139,16 @@ def _render_counts(finding: Finding) -> str:
     return f"## {sign} {text}\n\nThe report is too long for a comment.\n\n{_render_origin(finding.run)}\n"
 
 
+_LOOK = "See the run's log, fix what stopped it and run it again."
+
+
 def _render_refusal(finding: Finding) -> str:
     refusal = finding.refusal or Refusal.NO_ARTIFACT
     ended = f" The run ended with: {finding.run.conclusion}." if finding.run.conclusion else ""
     return (
         f"## {OUTCOME_SIGNS[Outcome.INCOMPLETE]} INCOMPLETE: there is no verdict\n\n"
         f"{_capitalize(refusal.value)}.{escape_text(ended)} Nothing is known about this commit.\n\n"
-        f"**Next**\n\n- See the run's log, fix what stopped it and run it again.\n\n"
+        f"**Next**\n\n- {NEXT_STEPS.get(refusal, _LOOK)}\n\n"
         f"{_render_origin(finding.run)}\n"
     )
 

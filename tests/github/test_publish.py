@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from deliveries import make_workflow_run
 from fake.clock import FakeClock
 from fake.faults import NO_RIGHT, SECONDARY, Fault, html
 from fake.server import TOKEN, FakeGitHub
-from hostile_archives import ARCHIVES
+from hostile_archives import ARCHIVES, make_edited, put
 from records import (
     CASES,
     RUN,
@@ -195,6 +196,37 @@ def test_hostile_artifact(github: FakeGitHub, context: Context) -> None:
     body = github.state.list_comments(7)[0]["body"]
     assert "not one that this compile-gate reads" in body
     assert "script" not in body + published.summary + "".join(published.lines)
+
+
+NEWER = put("schema", "compile-gate/verdict/1.5")
+
+
+def test_verdict_of_a_newer_minor_version(github: FakeGitHub, context: Context) -> None:
+    """It is told without what is new in it, which is foreign text like any other."""
+
+    def add_news(plain: dict[str, Any]) -> None:
+        NEWER(plain)
+        plain["script"] = "<script>@octocat</script>"
+        plain["comparisons"][0]["note"] = "![x](https://evil.example)"
+
+    github.state.add_artifact(RUN.id, "compile-gate", make_edited(add_news))
+    published = publish(context, Settings(run_id=RUN.id, comment=CommentWhen.ALWAYS))
+    body = github.state.list_comments(7)[0]["body"]
+    assert published.outputs["verdict"] == "PASS"
+    assert not any(mark in body + published.summary for mark in ("script", "octocat", "evil"))
+
+
+@pytest.mark.parametrize("schema", ["compile-gate/verdict/2", "compile-gate/verdict/2.1"])
+def test_verdict_of_a_newer_version(github: FakeGitHub, context: Context, schema: str) -> None:
+    """The publisher is older than the gate: the comment says which of the two to change, and what counts."""
+    github.state.add_artifact(RUN.id, "compile-gate", make_edited(put("schema", schema)))
+    published = publish(context, Settings(run_id=RUN.id))
+    body = github.state.list_comments(7)[0]["body"]
+    assert "a newer compile-gate than the workflow that publishes it uses" in body
+    assert "- The check itself counts. To see verdicts here again, merge the new version" in body
+    assert "See the run's log" not in body
+    assert github.state.statuses[SHA][0]["state"] == "error"
+    assert "newer compile-gate" in published.lines[0]
 
 
 def test_superseded(github: FakeGitHub, context: Context) -> None:
