@@ -216,19 +216,19 @@ def _compute_phases(trials: Sequence[Trial]) -> dict[str, float]:
 
 
 def check_refresh(run: Run, min_trials: int = MIN_TRIALS) -> None:
-    """Refuse to record from a run in which a planned case failed or has too few trials.
+    """Refuse to record from a run in which a planned case failed, has too few trials or compiled nothing.
 
     Raises:
         UsageError: Names the cases; leaving them out of the selection records the others.
     """
     failed = {failure.case_id: failure.stage for failure in run.failures}
     counts = {case.id: sum(trial.case_id == case.id for trial in run.trials) for case in run.cases}
+    eager = {trial.case_id for trial in run.trials if 0.0 in trial.samples.get(Metric.UNIQUE_GRAPHS, ())}
+    few = {case_id: count for case_id, count in counts.items() if count < min_trials}
     unfit = {
-        case_id: f"{case_id} (failed in {failed[case_id]})"
-        if case_id in failed
-        else f"{case_id} ({count} of {min_trials} trials)"
-        for case_id, count in counts.items()
-        if case_id in failed or count < min_trials
+        **{case_id: f"{case_id} (nothing was compiled)" for case_id in eager},
+        **{case_id: f"{case_id} ({count} of {min_trials} trials)" for case_id, count in few.items()},
+        **{case_id: f"{case_id} (failed in {stage})" for case_id, stage in failed.items()},
     }
     if unfit:
         select = ",".join(f"!{case_id}" for case_id in unfit)

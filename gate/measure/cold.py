@@ -10,7 +10,13 @@ import torch
 
 from gate.measure import canary, graph, identity
 from gate.measure.context import Context, Prepared, prepare, use_gradients
-from gate.measure.first_call import FirstCall, check_cold, compute_compile_time, time_first_call
+from gate.measure.first_call import (
+    FirstCall,
+    check_cold,
+    check_compiled,
+    compute_compile_time,
+    time_first_call,
+)
 from gate.measure.nvml import DeviceState
 from gate.measure.rounds import (
     Rounds,
@@ -39,6 +45,7 @@ def measure_cold(context: Context, workload: Workload | None, time_blocks: TimeB
 
     Raises:
         CacheStateError: The caches held the case's graphs.
+        UsageError: Nothing was compiled.
         NotFiniteError: An output is NaN or infinite. What the model or the compiler raises passes through.
     """
     with use_gradients(context.case):
@@ -64,6 +71,7 @@ def measure_again(context: Context, workload: Workload | None, time_blocks: Time
         before = _observe_machine(context)
         context.logbook.enter(Stage.COMPILE)
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+        check_compiled(graph.observe_graphs(context.directory))
         context.logbook.record(identity=identity.read_identity(graph.find_cache()))
         rounds = measure_rounds(context, prepared, time_blocks)
         _record_latencies(context, rounds)
@@ -72,12 +80,18 @@ def measure_again(context: Context, workload: Workload | None, time_blocks: Time
 
 
 def measure_plain(context: Context, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
-    """Measure warm latencies only, in a process that may have compiled other cases before."""
+    """Measure warm latencies only, in a process that may have compiled other cases before.
+
+    Raises:
+        UsageError: Nothing was compiled.
+    """
     torch.compiler.reset()
+    graph.start_observation()
     with use_gradients(context.case):
         prepared = prepare(context, workload)
         context.logbook.enter(Stage.COMPILE)
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+        check_compiled(graph.observe_graphs(context.directory))
         return measure_rounds(context, prepared, time_blocks)
 
 
@@ -116,6 +130,7 @@ def _compile_first(context: Context, prepared: Prepared) -> FirstCall:
     first = time_first_call(prepared.compiled_step, context.device)
     report = graph.observe_graphs(context.directory)
     check_cold(report.cache)
+    check_compiled(report)
     phases_s = {**report.phases_s, "cpu_self": first.cpu_self_s, "cpu_children": first.cpu_children_s}
     context.logbook.record(graph_breaks=report.graph_breaks, phases_s=phases_s)
     _add_counts(context, {Metric.GRAPH_BREAKS: report.counts.get(Metric.GRAPH_BREAKS)})

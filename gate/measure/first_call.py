@@ -1,4 +1,4 @@
-"""The first compiled call: wall time, processor time, memory, and whether it found the caches empty."""
+"""The first compiled call: wall time, processor time, memory, and whether it compiled anything anew."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gate.errors import UsageError
 from gate.measure.device import Device
-from gate.measure.graph import CacheUse
+from gate.measure.graph import CacheUse, GraphReport
+from gate.records import Metric
+
+_NAMED_FRAMES = 2  # frames left to eager that a message names
 
 
 class CacheStateError(Exception):
@@ -58,6 +62,23 @@ def check_cold(cache: CacheUse) -> None:
     """
     if cache.hits and not cache.misses:
         raise CacheStateError(f"the compile cache was not empty: {cache.hits} graphs were found in it")
+
+
+def check_compiled(report: GraphReport) -> None:
+    """Check that a compiled call compiled: else it is eager's, and no figure of it is a compiled one.
+
+    A graph is what counts. One without kernels is fine: library calls and some backends need none.
+
+    Raises:
+        UsageError: There is no graph; Dynamo's reasons are in the message where it gives any.
+    """
+    if report.counts.get(Metric.UNIQUE_GRAPHS) != 0:  # what torch does not tell is no finding
+        return
+    why = (
+        "; ".join(report.skipped[:_NAMED_FRAMES]) or "it makes no tensors, or Dynamo is disabled or skips it"
+    )
+    fix = "Compile something, or leave the case out; docs/adding-a-model.md tells what Dynamo skips."
+    raise UsageError(f"nothing was compiled, 0 graphs: {why}", fix)
 
 
 def _start_peak(device: Device) -> bool:

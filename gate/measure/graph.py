@@ -158,12 +158,11 @@ def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - se
         )
     graphs, frames = counters["stats"]["unique_graphs"], counters["frames"]
     # A frame that Dynamo gave up on runs eagerly: something it does not support, or too many recompiles.
-    # What never becomes a frame (a function that is skipped by name) shows as no graph at all.
     skipped = frames["total"] - frames["ok"]
     return {
         Metric.UNIQUE_GRAPHS: graphs,
         Metric.CAPTURED_OPS: counters["stats"]["calls_captured"],
-        Metric.EAGER_FALLBACKS: skipped if graphs else max(1, skipped),
+        Metric.EAGER_FALLBACKS: skipped,
         Metric.CUDAGRAPH_SKIPS: counters["inductor"]["cudagraph_skips"],
     }
 

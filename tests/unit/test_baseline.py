@@ -155,6 +155,13 @@ def test_a_refresh_needs_every_case_well_measured() -> None:
     assert "!mlp/inference-float32-smoke-default,!vit/inference-float32-smoke-default" in caught.value.fix
 
 
+def test_a_refresh_records_nothing_that_was_not_compiled() -> None:
+    """A run that an older compile-gate measured may hold such a case."""
+    trials = [make_trial(index, unique_graphs=float(index > 0)) for index in range(3)]
+    with pytest.raises(UsageError, match="smoke-default \\(nothing was compiled\\)"):
+        check_refresh(make_run(*trials))
+
+
 def test_a_refresh_with_three_trials_a_case_is_fit() -> None:
     """Three is the least, unless the caller says another number."""
     check_refresh(make_run(*map(make_trial, range(3))))

@@ -54,6 +54,15 @@ def build(fault=""):
 
 def build_lstm():
     return Workload(forward=nn.LSTM(16, 16), inputs=(torch.randn(4, 2, 16),))
+
+
+def build_text():
+    return Workload(forward=lambda: "text", inputs=())
+
+
+def build_disabled():
+    torch._dynamo.config.disable = True
+    return Workload(forward=torch.sin, inputs=(torch.randn(64),))
 """
 
 

@@ -118,10 +118,21 @@ def test_recompiles_are_counted_with_reasons(measure_cold: MeasureOne) -> None:
     assert any("calls" in reason for reason in cold.recompile_reasons)
 
 
-def test_unsupported_module_is_a_fallback(measure_cold: MeasureOne) -> None:
-    """Dynamo leaves nn.LSTM to eager: no graph, one fallback, and the reason is told."""
-    cold = measure_cold(make_case(factory="made_up:build_lstm", arguments={}))
-    assert (read_one(cold, Metric.UNIQUE_GRAPHS), read_one(cold, Metric.EAGER_FALLBACKS)) == (0, 1)
+@pytest.mark.parametrize(
+    ("factory", "backend"),
+    [
+        pytest.param("build_lstm", "inductor", id="a module that Dynamo skips"),
+        pytest.param("build_text", "inductor", id="no tensors at all"),
+        pytest.param("build_disabled", "eager", id="Dynamo disabled"),
+    ],
+)
+def test_nothing_compiled_is_a_failure(measure_cold: MeasureOne, factory: str, backend: str) -> None:
+    """A case that ran eagerly on both sides fails in the compile; no figure of it is kept."""
+    cold = measure_cold(make_case(factory=f"made_up:{factory}", arguments={}, backend=backend))
+    assert cold.failure is not None
+    assert cold.stage == Stage.COMPILE
+    assert cold.failure.message.startswith("nothing was compiled, 0 graphs: ")
+    assert {} == cold.samples
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gate.measure.first_call import CacheStateError, check_cold, compute_compile_time
-from gate.measure.graph import CacheUse
+from gate.errors import UsageError
+from gate.measure.first_call import CacheStateError, check_cold, check_compiled, compute_compile_time
+from gate.measure.graph import CacheUse, GraphReport
+from gate.records import Metric
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,34 @@ def test_full_cache_is_no_cold_compile() -> None:
 def test_compiled_graphs_are_a_cold_compile(cache: CacheUse) -> None:
     """Equal layers hit the cache that the first of them filled; without graphs nothing is hit."""
     check_cold(cache)
+
+
+def make_report(*skipped: str, **counts: int) -> GraphReport:
+    """Return a report with some counts."""
+    known = {Metric(name): value for name, value in counts.items()}
+    return GraphReport(counts=known, cache=CacheUse(), skipped=skipped)
+
+
+@pytest.mark.parametrize(
+    ("skipped", "told"),
+    [
+        ((), "nothing was compiled, 0 graphs: it makes no tensors, or Dynamo is disabled or skips it"),
+        (("left to eager at m.py:3: a", "b", "c"), "0 graphs: left to eager at m.py:3: a; b\n"),
+    ],
+)
+def test_an_eager_call_is_no_compiled_one(skipped: tuple[str, ...], told: str) -> None:
+    """Without a graph there is nothing to measure; Dynamo's own reasons are told where it has some."""
+    with pytest.raises(UsageError, match=told):
+        check_compiled(make_report(*skipped, unique_graphs=0))
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        make_report(unique_graphs=1, generated_kernels=0),
+        pytest.param(make_report(), id="a torch that does not tell"),
+    ],
+)
+def test_a_graph_is_a_compile(report: GraphReport) -> None:
+    """Library calls need no kernels of their own; what torch does not tell is not held against the case."""
+    check_compiled(report)

@@ -36,13 +36,13 @@ def test_location_is_the_users_innermost_line() -> None:
     assert graph.find_location(stack, "/p") == "b.py:2"
 
 
-def test_nothing_compiled_is_a_fallback() -> None:
-    """A case that never became a graph ran eagerly: at least one fallback, no graph, no recompile."""
+def test_nothing_compiled_is_all_zero() -> None:
+    """Before anything is compiled there is no graph, no frame and no recompile."""
     graph.start_observation()
     report = graph.observe_graphs("")
     expected = {
         Metric.UNIQUE_GRAPHS: 0,
-        Metric.EAGER_FALLBACKS: 1,
+        Metric.EAGER_FALLBACKS: 0,
         Metric.RECOMPILES: 0,
         Metric.GRAPH_BREAKS: 0,
         Metric.CAPTURED_OPS: 0,
