@@ -144,6 +144,20 @@ class FailureKind(StrEnum):
 DEFAULT_BACKEND = "inductor"  # torch.compile's
 
 
+class Cause(StrEnum):
+    """What an explanation is about."""
+
+    GRAPH_BREAK = "graph_break"
+    RECOMPILE = "recompile"
+    SAME_CODE = "same_code"  # the same code was generated
+    CHANGED_CODE = "changed_code"
+    WORKLOAD = "workload"  # the measured model itself
+    EAGER = "eager"
+    COMPILE_PHASE = "compile_phase"
+    CACHE = "cache"
+    MACHINE = "machine"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
     """One model x task x dtype x size x mode, the unit that is measured and judged.
@@ -458,15 +472,16 @@ class Comparison:
     change: Change | None = None
     threshold: Threshold | None = None
     pairs: int = 0  # side-by-side pairs that decided; 0: a stored baseline did
+    more_pairs: int | None = None  # that would settle it, if it stays so; 0: none likely, None: not known
     quarantined: bool = False  # it would decide, but for a quarantine in force
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """One piece of evidence for why a case moved."""
+    """One piece of evidence for why a case changed."""
 
     case_id: str
-    kind: str  # graph_break, recompile, identity, eager, machine, workload, compile_phase, cache
+    kind: str  # one of Cause; another compile-gate may have more
     sentence: str
 
 

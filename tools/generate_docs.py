@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gate.cli.parser import COMMANDS, EPILOG
 from gate.metrics import SPECS, Family, MetricSpec, Role
+from gate.units import MICRO
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 MIB = 1024 * 1024
@@ -29,7 +30,8 @@ def describe_threshold(spec: MetricSpec) -> str:
         if spec.unit == "bytes":
             parts.append(f"{absolute / MIB:g} MiB")
         else:
-            parts.append(f"{absolute * 1e6:g} us" if absolute < 1e-3 else f"{absolute:g} s")  # noqa: PLR2004
+            micro = f"{absolute * 1e6:g} {MICRO}s"
+            parts.append(micro if absolute < 1e-3 else f"{absolute:g} s")  # noqa: PLR2004 - a millisecond
     if spec.side_by_side != spec.threshold:
         parts[0] += f" ({spec.side_by_side.relative * 100:g} % side by side)"
     return " and ".join(parts)

@@ -1,23 +1,19 @@
-"""What a verdict says to its reader besides the comparisons: headline, next steps and notes."""
+"""What a verdict says to its reader besides the comparisons: next steps and notes."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
 from gate.again import write_ab, write_check
 from gate.decide.accept import is_waived, list_exceeded, list_expired
 from gate.decide.constants import ACCEPTANCE_DAYS, OLD_BASELINE_DAYS
-from gate.decide.coverage import measure_coverage
 from gate.decide.drift import get_limit
 from gate.decide.machine import is_machine_steady
-from gate.decide.wording import format_allowance, format_change
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
 from gate.records import (
     Baseline,
-    Case,
     Change,
     Comparison,
     Environment,
@@ -30,40 +26,15 @@ from gate.records import (
     Run,
     Status,
 )
+from gate.units import render_allowance
+from gate.words import count_noun, describe_change, name_metric
 
 REFRESH = "compile-gate baseline refresh"
-# So many commands or cases are spelled out.
-_MAX_NAMED = 3
+# So many commands, or differences, are spelled out.
+_MAX_ACCEPTED = 6
 _MAX_LISTED = 6
 # A suggested allowance is this many times the change that was seen, so that noise does not undo it.
 _ALLOWANCE_MARGIN = 1.25
-
-
-def write_headline(outcome: Outcome, comparisons: Sequence[Comparison], cases: Sequence[Case]) -> str:
-    """One sentence: what came out, in numbers, and the worst of it."""
-    deciding = [one for one in comparisons if one.decides]
-    counts = Counter(one.status for one in deciding)
-    coverage = measure_coverage(deciding)
-    regressed = [one for one in deciding if one.status is Status.REGRESSED]
-    if outcome is Outcome.INCOMPLETE:
-        broken = {one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}}
-        also = f"; {_name_regressions(regressed)}" if regressed else ""
-        return f"{count_noun(len(broken), 'case')} of {len(cases)} could not be measured in full{also}."
-    if outcome is Outcome.REGRESSION:
-        return f"{_name_regressions(regressed)}."
-    if outcome is Outcome.INCONCLUSIVE:
-        undecided = counts[Status.INCONCLUSIVE]
-        of = f"{undecided} of {count_noun(coverage.judged, 'comparison')}"
-        return f"Nothing surely regressed, but {of} could not be settled."
-    if outcome is Outcome.NOTHING_COMPARED:
-        return f"{count_noun(len(cases), 'case')} measured, nothing judged: no baseline applies."
-    improved = counts[Status.IMPROVED]
-    also = f", {improved} improved" if improved else ""
-    many = count_noun(coverage.comparisons, "comparison")
-    if coverage.is_whole:
-        return f"Nothing regressed: {many} of {count_noun(coverage.cases, 'case')} judged{also}."
-    part = f"{coverage.judged} of {many}, in {coverage.judged_cases} of {count_noun(coverage.cases, 'case')}"
-    return f"Nothing regressed in what was judged: {part}{also}."
 
 
 def list_next_steps(
@@ -76,21 +47,20 @@ def list_next_steps(
     unsettled = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and one.pairs]
     steps = []
     if broken:
-        steps.append(f"See the log of the failed cases, fix and run: {write_check(broken)}")
-    steps += [suggest_acceptance(one, policy) for one in deciding if one.status is Status.REGRESSED][
-        :_MAX_NAMED
-    ]
+        steps.append(f"Read the log of each failed case, fix it and run: {write_check(broken)}")
+    steps += list_acceptances(deciding, policy)
     if undecided:
-        steps.append(f"Settle the undecided cases side by side with the branch's base: {write_ab(undecided)}")
-        steps.append(f"Or measure them again: {write_check(undecided)} --trials 3")
+        beside = "Settle what could not be told, side by side with where the branch began"
+        steps.append(f"{beside}: {write_ab(undecided)}")
+        steps.append(f"Or measure it again with more trials: {write_check(undecided)} --trials 3")
     if unsettled:
-        steps.append(f"Quiet the machine and compare the unsettled cases again: {write_ab(unsettled, base)}")
+        steps.append(f"Settle what could not be told, on a quiet machine: {write_ab(unsettled, base)}")
     if any(one.reason is Reason.FEW_TRIALS for one in deciding):
         steps.append(f"Record more baseline trials: {REFRESH} --trials 5")
     elif _is_unjudged(deciding) or outcome is Outcome.NOTHING_COMPARED:
-        steps.append(f"Record baselines of this machine from a known good commit: {REFRESH}")
+        steps.append(f"Record baselines on this machine, at a commit that is known to be good: {REFRESH}")
     elif outcome is Outcome.PASS and any(one.status is Status.IMPROVED for one in deciding):
-        steps.append(f"Keep the improvement: {REFRESH}")
+        steps.append(f"Make the improvement the new baseline: {REFRESH}")
     return tuple(steps)
 
 
@@ -116,20 +86,16 @@ def note_difference(other: Environment | None, environment: Environment) -> tupl
     if not lines:
         return ()
     more = f" and {len(lines) - _MAX_LISTED} more" if len(lines) > _MAX_LISTED else ""
-    return (f"The nearest baselines are of another host: {'; '.join(lines[:_MAX_LISTED])}{more}.",)
+    return (f"The nearest baselines are of another machine: {'; '.join(lines[:_MAX_LISTED])}{more}.",)
 
 
 def note_machine(machine: MachineShift, judged: bool) -> tuple[str, ...]:
     """A note on the machine as a whole, where it moved."""
     if not judged or is_machine_steady(machine):
         return ()
-    moves = f"canaries {100 * machine.canary:+.1f} %, eager over the suite {100 * machine.suite:+.1f} %"
-    return (f"The machine differs from when the baselines were recorded (+ is slower): {moves}.",)
-
-
-def count_noun(number: int, noun: str) -> str:
-    """A number with its noun in the right form."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    programs, eager = (describe_change(Metric.EAGER_LATENCY, one) for one in (machine.canary, machine.suite))
+    told = f"fixed test programs {programs}, eager over all cases {eager}"
+    return (f"The machine changed since the baselines were recorded: {told}.",)
 
 
 def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[str]:
@@ -144,42 +110,51 @@ def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[str]
 def note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[str]:
     """A note for each regression that is larger than somebody accepted."""
     return [
-        f"{found.case_id} {found.metric}: {known.author or 'somebody'} accepted up to"
-        f" {format_allowance(known.metric, known.allowance)} until {known.expires}, and this is more."
+        f"{found.case_id} {name_metric(found.metric)}: {known.author or 'somebody'} accepted up to"
+        f" {render_allowance(known.metric, known.allowance)} until {known.expires}, and this is more."
         for known, found in list_exceeded(comparisons, policy)
     ]
 
 
 def _note_waiver(comparisons: Sequence[Comparison], policy: Policy) -> list[str]:
-    """Who takes it that there was no baseline, where there was none."""
+    """Who accepts that there was no baseline, where there was none."""
     waiver = policy.waiver
     if waiver is None or not _is_unjudged(comparisons):
         return []
     if not is_waived(policy):
-        return [f"{waiver.author} took the lack of baselines, which expired on {waiver.expires}."]
+        return [f"{waiver.author} accepted that there are no baselines; that expired on {waiver.expires}."]
     reason = waiver.reason.rstrip(".")
-    return [f"{waiver.author} takes the lack of baselines until {waiver.expires}: {reason}."]
+    return [f"{waiver.author} accepts that there are no baselines until {waiver.expires}: {reason}."]
 
 
-def suggest_acceptance(comparison: Comparison, policy: Policy) -> str:
-    """What to do about a regression: fix it, or take responsibility for it."""
+def list_acceptances(deciding: Iterable[Comparison], policy: Policy) -> list[str]:
+    """What to do about each regressed case: fix it, or accept its changes until a date."""
+    cases: dict[str, list[Comparison]] = {}
+    for one in deciding:
+        if one.status is Status.REGRESSED:
+            cases.setdefault(one.case_id, []).append(one)
+    steps = [step for case_id, rows in cases.items() for step in _suggest_acceptance(case_id, rows, policy)]
+    rest = len(steps) - _MAX_ACCEPTED
+    more = [f"And {count_noun(rest, 'more command')} like these."] if rest > 0 else []
+    return steps[:_MAX_ACCEPTED] + more
+
+
+def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy) -> list[str]:
+    """The advice once a case, a command a metric."""
+    commands = [command for one in rows if (command := _write_acceptance(one, policy))]
+    if not commands:
+        return [f"Fix {case_id}."]
+    changes = "the change" if len(commands) == 1 else "each change"
+    return [f"Fix {case_id}, or accept {changes} until a date: {commands[0]}", *commands[1:]]
+
+
+def _write_acceptance(comparison: Comparison, policy: Policy) -> str:
     if comparison.change is None:
-        return f"Fix {comparison.case_id}, or take its {comparison.metric} as it is: {REFRESH}"
+        return ""
     allowance = _write_allowance(comparison.metric, comparison.change)
     return (
-        f"Fix {comparison.case_id}, or take responsibility: compile-gate baseline accept"
-        f" '{comparison.case_id}' {comparison.metric} --allow {allowance} --reason '...' --expires"
-        f" {_write_expiry(policy)}"
-    )
-
-
-def _name_regressions(regressed: Sequence[Comparison]) -> str:
-    cases = {one.case_id for one in regressed}
-    worst = max(regressed, key=lambda one: (one.change.centre if one.change else 0.0, one.case_id))
-    size = f" ({format_change(worst.metric, worst.change)})" if worst.change else ""
-    many = count_noun(len(regressed), "regression")
-    return f"{many} in {count_noun(len(cases), 'case')}: {worst.case_id} {worst.metric}{size}" + (
-        " and more" if len(regressed) > 1 else ""
+        f"compile-gate baseline accept '{comparison.case_id}' {comparison.metric}"
+        f" --allow {allowance} --reason '...' --expires {_write_expiry(policy)}"
     )
 
 
@@ -204,12 +179,8 @@ def _note_unconfirmed(run: Run, comparisons: Sequence[Comparison]) -> list[str]:
     if not alone:
         return []
     cases = count_noun(len({one.case_id for one in alone}), "case")
-    how = (
-        "They have no pairs to go by."
-        if run.base
-        else "To confirm, with a REF that is without the change: compile-gate check --base REF"
-    )
-    return [f"Not confirmed side by side: the times of {cases}. {how}"]
+    how = "" if run.base else " To do that: compile-gate check --base main"
+    return [f"Not measured side by side with the base: the times of {cases}.{how}"]
 
 
 def _is_unconfirmed(comparison: Comparison) -> bool:
@@ -231,18 +202,19 @@ def _note_unjudged(comparisons: Sequence[Comparison]) -> list[str]:
     for reason, text in _UNJUDGED.items():
         rows = [one for one in unjudged if one.reason is reason]
         if rows:
-            metrics = ", ".join(metric for metric in SPECS if any(one.metric is metric for one in rows))
+            found = {one.metric for one in rows}
+            metrics = ", ".join(name_metric(metric) for metric in SPECS if metric in found)
             cases = count_noun(len({one.case_id for one in rows}), "case")
-            notes.append(f"Measured, not judged, in {cases}: {metrics}. {text} Record them: {REFRESH}")
+            notes.append(f"Not judged in {cases}: {metrics}. {text}")
     return notes
 
 
 _UNJUDGED = {
-    Reason.NO_BASELINE: "Nothing is stored for them.",
-    Reason.OTHER_ENVIRONMENT: "Their baselines were recorded on other hosts.",
-    Reason.OTHER_STACK: "Their baselines were recorded with another software stack.",
-    Reason.STALE_DEFINITION: "The case's definition has changed since its baseline.",
-    Reason.NOT_RECORDED: "Their baselines were recorded without them.",
+    Reason.NO_BASELINE: "No baseline is stored.",
+    Reason.OTHER_ENVIRONMENT: "The baselines were recorded on other machines.",
+    Reason.OTHER_STACK: "The baselines were recorded with other software.",
+    Reason.STALE_DEFINITION: "The case is defined differently than when its baseline was recorded.",
+    Reason.NOT_RECORDED: "The baselines do not have these metrics.",
 }
 
 
@@ -250,8 +222,8 @@ def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[str]:
     """Drift beyond its limit that the baseline has as well."""
     cases = {case.id: case for case in run.cases}
     return [
-        f"{one.case_id}: {one.metric} {one.candidate.centre:.2f} is beyond its limit of"
-        f" {get_limit(cases[one.case_id], one.metric):.2f}, as its baseline is: only its change counts."
+        f"{one.case_id}: {name_metric(one.metric)} {one.candidate.centre:.2f} is above its limit of"
+        f" {get_limit(cases[one.case_id], one.metric):.2f}, and so is the baseline's: only the change counts."
         for one in comparisons
         if one.metric in {Metric.DRIFT, Metric.DRIFT_FLOAT32}
         and one.status is not Status.REGRESSED
@@ -268,7 +240,7 @@ def _note_age(used: Sequence[Baseline], policy: Policy) -> list[str]:
     if not old:
         return []
     many = count_noun(len(old), "baseline")
-    return [f"{many} older than {OLD_BASELINE_DAYS} days, the oldest {max(old)}: {REFRESH}"]
+    return [f"{many} older than {OLD_BASELINE_DAYS} days, the oldest {max(old)}. Record new ones: {REFRESH}"]
 
 
 def _parse_day(text: str) -> date | None:

@@ -1,4 +1,4 @@
-"""Why a case moved: evidence beside the numbers."""
+"""Why a case changed: evidence beside the numbers, each told only where it is true of that case."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from gate.decide.evidence import Evidence, match_metric
 from gate.decide.machine import Shifts, list_shifts
 from gate.decide.proxies import PROCESSOR_TIMES, is_code_changed
 from gate.decide.values import collect_phases
-from gate.decide.wording import format_percent, format_value
-from gate.metrics import SPECS
-from gate.records import Comparison, Explanation, Metric, Status, Trial
+from gate.metrics import SPECS, Family
+from gate.records import Cause, Comparison, Explanation, Metric, Status, Trial
+from gate.units import render_seconds
+from gate.words import count_noun, describe_change
 
 # Longer texts are Dynamo's own, many lines of hints; the first words name the fault.
 _MAX_TEXT = 200
@@ -34,13 +35,14 @@ _COMPILERS = "cpu_children"
 _NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change beyond a threshold of 10 %
 _QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
 _RATES = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})
+SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
 _MOVED = frozenset({Status.REGRESSED, Status.IMPROVED, Status.INCONCLUSIVE, Status.ACCEPTED})
 
 
 def explain_case(
     evidence: Evidence, comparisons: Sequence[Comparison], shifts: Shifts
 ) -> tuple[Explanation, ...]:
-    """Evidence on one case; empty unless something that decides has moved or failed."""
+    """Evidence on one case; empty unless something that decides has changed or failed."""
     deciding = [one for one in comparisons if one.decides and one.status not in _QUIET]
     if not deciding:
         return ()
@@ -48,7 +50,7 @@ def explain_case(
     found = [
         *_explain_breaks(evidence),
         *_explain_recompiles(evidence, moved),
-        *_explain_code(evidence),
+        *_explain_code(evidence, comparisons, moved),
         *_explain_workload(evidence),
         *_explain_eager(comparisons, moved),
         *_explain_phases(evidence, moved),
@@ -60,7 +62,7 @@ def explain_case(
     )
 
 
-Found = tuple[str, str]  # kind and sentence
+Found = tuple[Cause, str]
 
 
 def _explain_breaks(evidence: Evidence) -> list[Found]:
@@ -73,28 +75,29 @@ def _explain_breaks(evidence: Evidence) -> list[Found]:
         f"New graph break{f' at {one.location}' if one.location else ''}: {_shorten(one.reason)}"
         for one in new
     ]
-    return [("graph_break", sentence) for sentence in _name_some(sentences)]
+    return [(Cause.GRAPH_BREAK, sentence) for sentence in _name_some(sentences)]
 
 
 def _explain_recompiles(evidence: Evidence, moved: set[Metric]) -> list[Found]:
     if not moved & {Metric.RECOMPILES, Metric.UNIQUE_GRAPHS}:
         return []
     reasons = dict.fromkeys(reason for trial in evidence.trials for reason in trial.recompile_reasons)
-    return [
-        ("recompile", f"Recompiled because {text}") for text in _name_some([_shorten(r) for r in reasons])
-    ]
+    sentences = [f"Recompiled because {_shorten(reason)}" for reason in reasons]
+    return [(Cause.RECOMPILE, sentence) for sentence in _name_some(sentences)]
 
 
-def _explain_code(evidence: Evidence) -> list[Found]:
-    changed = is_code_changed(evidence)
-    if changed is None:
+def _explain_code(evidence: Evidence, comparisons: Iterable[Comparison], moved: set[Metric]) -> list[Found]:
+    """That the generated code changed; or, of a warm time, that nothing about the compiled program did."""
+    if is_code_changed(evidence):
+        return [(Cause.CHANGED_CODE, f"The generated code changed{_compare_kernels(evidence)}.")]
+    traced = any(_is_counter(one.metric) and one.change and one.change.centre for one in comparisons)
+    if is_code_changed(evidence) is None or traced or not moved & _RATES:
         return []
-    if not changed:
-        sentence = (
-            "Same generated code: the compiled program is the same, so look at the machine or at host code"
-        )
-        return [("identity", f"{sentence} outside the graph.")]
-    return [("identity", f"The generated code changed{_compare_kernels(evidence)}.")]
+    return [(Cause.SAME_CODE, SAME_CODE)]
+
+
+def _is_counter(metric: Metric) -> bool:
+    return SPECS[metric].family is Family.EXACT
 
 
 def _compare_kernels(evidence: Evidence) -> str:
@@ -124,7 +127,7 @@ def _explain_workload(evidence: Evidence) -> list[Found]:
         for key in baseline.workload
         if key in after and after[key] != baseline.workload[key]
     ]
-    return [("workload", f"The measured model changed: {_join_some(changes)}.")] if changes else []
+    return [(Cause.WORKLOAD, f"The model itself changed: {_join_some(changes)}.")] if changes else []
 
 
 def _explain_eager(comparisons: Sequence[Comparison], moved: set[Metric]) -> list[Found]:
@@ -133,8 +136,16 @@ def _explain_eager(comparisons: Sequence[Comparison], moved: set[Metric]) -> lis
     eager, compiled = changes.get(Metric.EAGER_LATENCY), changes.get(Metric.COMPILED_LATENCY)
     if not moved & _RATES or eager is None or compiled is None:
         return []
-    moves = f"Eager moved by {format_percent(eager.centre)}, compiled by {format_percent(compiled.centre)}."
-    return [("eager", moves)]
+    return [(Cause.EAGER, describe_arms(eager.centre, compiled.centre))]
+
+
+def describe_arms(eager: float, compiled: float) -> str:
+    """How both latencies changed, as fractions."""
+    metric = Metric.COMPILED_LATENCY
+    return (
+        f"Eager latency changed by {describe_change(metric, eager)},"
+        f" compiled latency by {describe_change(metric, compiled)}."
+    )
 
 
 def _explain_phases(evidence: Evidence, moved: set[Metric]) -> list[Found]:
@@ -146,8 +157,8 @@ def _explain_phases(evidence: Evidence, moved: set[Metric]) -> list[Found]:
     if baseline is None or not baseline.phases_s:
         largest = sorted(_own_phases(after).items(), key=lambda item: item[1], reverse=True)
         told = [f"{name} {_seconds(own_s)}" for name, own_s in largest[:_MAX_NAMED]]
-        return [("compile_phase", f"Longest phases of the compile: {', '.join(told)}.")] if told else []
-    return [("compile_phase", sentence) for sentence in _compare_phases(baseline.phases_s, after)]
+        return [(Cause.COMPILE_PHASE, f"Longest phases of the compile: {', '.join(told)}.")] if told else []
+    return [(Cause.COMPILE_PHASE, sentence) for sentence in _compare_phases(baseline.phases_s, after)]
 
 
 def _own_phases(phases_s: Mapping[str, float]) -> dict[str, float]:
@@ -171,17 +182,17 @@ def _compare_phases(before: Mapping[str, float], after: Mapping[str, float]) -> 
         for name, change in largest[:_MAX_NAMED]
         if abs(change) > notable_s
     ]
-    sentences = [f"Phases of the compile that moved: {', '.join(told)}."] if told else []
+    sentences = [f"Phases of the compile that changed: {', '.join(told)}."] if told else []
     compilers_s = after.get(_COMPILERS, 0.0) - before.get(_COMPILERS, 0.0)
     if abs(compilers_s) > notable_s:
-        sentences.append(f"Processor time of compilers that it started: {_signed_seconds(compilers_s)}.")
+        sentences.append(f"Processor time of the compilers it started: {_signed_seconds(compilers_s)}.")
     if sentences:
         return sentences
-    return [f"No phase of the compile moved by more than {100 * _NOTABLE_PHASE:.0f} % of it."]
+    return [f"No phase of the compile changed by more than {100 * _NOTABLE_PHASE:.0f} % of the whole."]
 
 
 def _seconds(seconds: float) -> str:
-    return format_value(Metric.COLD_COMPILE_TIME, seconds)
+    return render_seconds(seconds)
 
 
 def _signed_seconds(seconds: float) -> str:
@@ -191,8 +202,8 @@ def _signed_seconds(seconds: float) -> str:
 def _explain_cache(comparisons: Sequence[Comparison]) -> list[Found]:
     for one in comparisons:
         if one.metric is Metric.CACHE_MISSES and one.change and one.change.centre > 0 and one.candidate:
-            count = format_value(one.metric, one.candidate.centre)
-            return [("cache", f"The second process missed the full compile cache {count} times.")]
+            many = count_noun(round(one.candidate.centre), "time")
+            return [(Cause.CACHE, f"The second process missed the full compile cache {many}.")]
     return []
 
 
@@ -200,15 +211,17 @@ def _explain_machine(evidence: Evidence, shifts: Shifts) -> list[Found]:
     found = []
     if list_shifts(shifts, evidence.case.id):
         parts = (
-            ("canaries over the run", shifts.canary),
-            ("eager over the suite", shifts.suite),
-            ("canaries of this case's trials", shifts.cases.get(evidence.case.id)),
+            ("fixed test programs over the run", shifts.canary),
+            ("eager over all cases", shifts.suite),
+            ("fixed test programs beside this case", shifts.cases.get(evidence.case.id)),
         )
-        moves = [f"{name} {format_percent(math.expm1(shift))}" for name, shift in parts if shift is not None]
-        found.append(
-            ("machine", f"The machine differs from the baseline's: {', '.join(moves)} (+ is slower).")
-        )
-    return found + [("machine", sentence) for sentence in _describe_disturbances(evidence.trials)]
+        changes = [
+            f"{name} {describe_change(Metric.EAGER_LATENCY, math.expm1(shift))}"
+            for name, shift in parts
+            if shift is not None
+        ]
+        found.append((Cause.MACHINE, f"The machine changed since the baseline: {', '.join(changes)}."))
+    return found + [(Cause.MACHINE, sentence) for sentence in _describe_disturbances(evidence.trials)]
 
 
 def _describe_disturbances(trials: Iterable[Trial]) -> list[str]:

@@ -60,7 +60,7 @@ def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
         sentence = describe_failure(evidence.failures[0])
     elif not evidence.trials:
         status, reason = Status.MISSING, Reason.NOT_RUN
-        sentence = "Planned, but no trial of it came back."
+        sentence = "Missing: it was planned and no trial of it came back."
     else:
         return ()
     return (
@@ -182,4 +182,5 @@ def _make_comparison(
         change=finding.change,
         threshold=threshold,
         pairs=finding.pairs,
+        more_pairs=finding.more_pairs,
     )

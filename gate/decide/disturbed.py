@@ -47,7 +47,7 @@ def note_disturbed(run: Run) -> tuple[str, ...]:
     """Notes on what was measured on an unfit host, and what disturbed it: trials alone, and pairs."""
     screened = [trial for trial in run.trials if _is_screened(trial)]
     paired = [pair.head for pairs in list_pairs(run).values() for pair in pairs]
-    return (*_note_unfit(screened, "trials", ""), *_note_unfit(paired, "pairs", ", both arms alike"))
+    return (*_note_unfit(screened, "trials", ""), *_note_unfit(paired, "pairs", ", base and head alike"))
 
 
 def _note_unfit(trials: Sequence[Trial], noun: str, remark: str) -> list[str]:
@@ -56,7 +56,7 @@ def _note_unfit(trials: Sequence[Trial], noun: str, remark: str) -> list[str]:
         return []
     phrases = dict.fromkeys(phrase for trial in disturbed for phrase in trial.conditions.disturbances)
     told = _name_some(tuple(phrases))
-    return [f"{len(disturbed)} of {len(trials)} {noun} were measured on an unfit host{remark}: {told}."]
+    return [f"The machine was disturbed during {len(disturbed)} of {len(trials)} {noun}{remark}: {told}."]
 
 
 def _list_disturbances(run: Run) -> Mapping[str, tuple[str, ...]]:

@@ -80,7 +80,7 @@ def get_limit(case: Case, metric: Metric) -> float:
 
 
 def _describe_limit(case: Case, metric: Metric) -> str:
-    return f"the limit is {get_limit(case, metric):.2f}"
+    return f"at most {get_limit(case, metric):.2f}"
 
 
 def _compute_error(before: Sequence[float], after: Sequence[float]) -> float:

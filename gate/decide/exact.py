@@ -42,7 +42,7 @@ def temper_memory_ratio(ratio: Finding, peak: Finding | None) -> Finding:
     if peak is None or ratio.status not in {Status.REGRESSED, Status.INCONCLUSIVE}:
         return ratio
     if peak.status in {Status.UNCHANGED, Status.IMPROVED}:
-        remark = "compiled peak memory itself is within its threshold"
+        remark = "compiled peak memory itself is within its limit"
         return replace(ratio, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, remark=remark)
     if peak.status is Status.INCONCLUSIVE:
         return replace(ratio, status=Status.INCONCLUSIVE, reason=Reason.SUSPECT)

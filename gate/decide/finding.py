@@ -38,3 +38,4 @@ class Finding:
     change: Change | None = None
     remark: str = ""
     pairs: int = 0  # side-by-side pairs behind it; 0: a stored baseline
+    more_pairs: int | None = None  # that would settle it, if it stays so; 0: none likely, None: not known

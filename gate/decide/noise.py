@@ -14,9 +14,9 @@ from gate.decide.modes import find_modes
 from gate.decide.screen import compute_edge, is_too_noisy
 from gate.decide.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
 from gate.decide.stats import Variance, compute_variance, pool_variances
-from gate.decide.wording import format_value
 from gate.metrics import SPECS, Family, Role
 from gate.records import CaseFailure, Metric, Status, Threshold
+from gate.units import render_value
 
 # Blocks are split in more than this share of the trials before the case is called two-moded for it:
 # in one trial it was the minute, not the program.
@@ -111,7 +111,7 @@ def _examine_quiet(series: Series) -> list[Instability]:
     finding = _judge_quiet(series.question)
     if finding is not None and finding.status is not Status.INCONCLUSIVE:
         return []
-    low, high = (format_value(series.metric, bound(series.values)) for bound in (min, max))
+    low, high = (render_value(series.metric, bound(series.values)) for bound in (min, max))
     sentence = f"{len(series.values)} trials of one program range from {low} to {high}."
     return [_make_instability(series, Flaw.UNREPEATABLE, sentence)]
 

@@ -23,6 +23,7 @@ from gate.decide.screen import (
     screen_change,
 )
 from gate.records import Estimate, Metric, Reason, Status
+from gate.units import render_percent
 
 
 def judge_noisy(reading: Reading, bar: Bar, controls: Controls) -> Finding:
@@ -77,7 +78,7 @@ _NOT_A_CHANGE = frozenset({Reason.FEW_TRIALS, Reason.NOISE_TOO_HIGH})
 
 
 def _acquit(speedup: Finding) -> Finding:
-    remark = "compiled latency itself did not move beyond its threshold"
+    remark = "compiled latency itself is within its limit"
     return replace(speedup, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, remark=remark)
 
 
@@ -151,5 +152,5 @@ def _is_idle_suspicion(doubt: Doubt | None, reading: Reading, bar: Bar) -> bool:
 
 
 def _describe_shifts(controls: Controls) -> str:
-    percents = ", ".join(f"{100 * math.expm1(shift):+.1f} %" for shift in controls.shifts)
-    return f"canaries or eager over the suite moved by {percents}"
+    percents = " and ".join(render_percent(math.expm1(shift)) for shift in controls.shifts)
+    return f"what does not depend on the compiled code changed by {percents}"

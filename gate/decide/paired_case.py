@@ -31,9 +31,9 @@ from gate.decide.proxies import compute_calls_change, compute_processor_change, 
 from gate.decide.screen import Bar, Reading, is_beyond, is_significant, make_change
 from gate.decide.sides import Side
 from gate.decide.stats import Variance, compute_prior, compute_variance
-from gate.decide.wording import format_percent
 from gate.metrics import SPECS, Family, Role
 from gate.records import Comparison, Metric, Policy, Reason, Status
+from gate.units import render_percent
 
 # The noisy metrics that can fail a verdict by themselves; the speedup only follows compiled latency.
 LEADING = tuple(
@@ -113,8 +113,7 @@ def _demand_repeat(question: Question, finding: Finding) -> Finding:
     moved = finding.status in {Status.REGRESSED, Status.IMPROVED}
     if not moved or pairs >= MIN_PAIRS:
         return replace(finding, pairs=pairs)
-    remark = "seen in one pair, and not yet again"
-    return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, remark=remark, pairs=pairs)
+    return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, pairs=pairs, more_pairs=1)
 
 
 def _judge_reading(reading: Reading, bar: Bar, controls: Controls) -> Finding:
@@ -129,8 +128,9 @@ def _judge_reading(reading: Reading, bar: Bar, controls: Controls) -> Finding:
         baseline=before,
         candidate=after,
         change=make_change(reading, compute_pair_detectable(reading, bar)),
-        remark=_describe_pairs(reading, bar, (status, reason), controls),
+        remark=_describe_eager(reading, controls.eager) if status is Status.REGRESSED else "",
         pairs=reading.trials,
+        more_pairs=(compute_further_pairs(reading, bar) or 0) if reason is Reason.UNSETTLED else None,
     )
 
 
@@ -164,20 +164,11 @@ def _temper(findings: dict[Metric, Finding], controls: Controls) -> dict[Metric,
 _TEMPERED = {Reason.SUSPECT: Reason.UNSETTLED, Reason.BELOW_THRESHOLD: Reason.ACQUITTED}
 
 
-def _describe_pairs(reading: Reading, bar: Bar, found: tuple[Status, Reason], controls: Controls) -> str:
-    status, reason = found
-    if reason is Reason.UNSETTLED:
-        further = compute_further_pairs(reading, bar)
-        if further is None:
-            return "so near its threshold, no likely number of pairs settles it"
-        return f"if it stays so, {further} more {'pair settles' if further == 1 else 'pairs settle'} it"
-    if status is Status.REGRESSED and reading.metric is Metric.COMPILED_LATENCY and controls.eager:
-        return _describe_eager(reading, controls.eager)
-    return ""
-
-
-def _describe_eager(latency: Reading, eager: Reading) -> str:
-    """Whether eager moved too: side by side that is no machine, but something both share."""
+def _describe_eager(latency: Reading, eager: Reading | None) -> str:
+    """Whether eager changed too: side by side that is no machine, but something both share."""
+    if eager is None or latency.metric is not Metric.COMPILED_LATENCY:
+        return ""
+    change = render_percent(math.expm1(eager.change))
     if is_significant(eager) and eager.change >= SHARED_SHARE * latency.change:
-        return f"eager moved too, by {format_percent(math.expm1(eager.change))}: what both share got slower"
-    return f"eager moved by {format_percent(math.expm1(eager.change))}"
+        return f"eager slowed down too, by {change}: the cause is in what both share"
+    return f"eager changed by {change}"

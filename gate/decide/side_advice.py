@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gate.again import write_ab
-from gate.decide.advice import REFRESH, count_noun, note_exceeded, note_expired, suggest_acceptance
+from gate.decide.advice import REFRESH, list_acceptances, note_exceeded, note_expired
 from gate.decide.disturbed import note_disturbed
 from gate.decide.pairs import BASE_ARM, list_pairs
 from gate.metrics import SPECS
 from gate.records import BaseArm, Comparison, Metric, Outcome, Policy, Reason, Run, Status, Verdict
+from gate.words import count_noun, name_metric
 
-# So many commands are spelled out.
+# So many metrics are spelled out.
 _MAX_NAMED = 3
 
 
@@ -19,24 +20,26 @@ def write_pair_headline(verdict: Verdict, base: BaseArm | None) -> str:
     """The headline, saying what head was held against."""
     label = base.label if base else "the base"
     if verdict.outcome is Outcome.NOTHING_COMPARED:
-        return f"{count_noun(len(verdict.cases), 'case')} measured, none could be held against {label}."
-    return f"Against {label}: {verdict.headline[:1].lower()}{verdict.headline[1:]}"
+        cases = count_noun(len(verdict.cases), "case")
+        return f"{cases} measured, none judged: nothing of {label} to compare with."
+    return f"{verdict.headline.rstrip('.')}, against {label}."
 
 
 def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[str, ...]:
     """Commands to run next, the most pressing first."""
     deciding = [one for one in verdict.comparisons if one.decides]
     broken = _list_cases(deciding, {Status.FAILED, Status.MISSING})
-    regressed = [one for one in deciding if one.status is Status.REGRESSED]
     open_cases = _list_cases(deciding, {Status.INCONCLUSIVE})
     steps = []
     if broken:
-        steps.append(f"See the log of the failed cases, fix and run: {write_ab(broken, verdict.base)}")
-    steps += [suggest_acceptance(one, policy) for one in regressed][:_MAX_NAMED]
+        steps.append(f"Read the log of each failed case, fix it and run: {write_ab(broken, verdict.base)}")
+    steps += list_acceptances(deciding, policy)
     if open_cases:
-        steps.append(f"Quiet the machine and compare the rest again: {write_ab(open_cases, verdict.base)}")
+        steps.append(
+            f"Settle what could not be told, on a quiet machine: {write_ab(open_cases, verdict.base)}"
+        )
     if any(one.reason is Reason.BASE_FAILED for one in deciding):
-        steps.append("See the log of the base's cases: what could not be measured there was not judged.")
+        steps.append("Read the log of the base's cases: what failed there was not judged.")
     return tuple(steps)
 
 
@@ -73,18 +76,18 @@ def note_pairs(run: Run) -> tuple[str, ...]:
     live = sum(pair.is_live for pair in pairs)
     turns = f", {len(pairs) - live} of them one process after the other" if live < len(pairs) else ""
     many = f"{count_noun(len(pairs), 'pair')} of {count_noun(cases, 'case')}{turns}"
-    return (f"Held against {run.base.label} side by side on this machine: {many}.",)
+    return (f"Measured side by side with {run.base.label} on this machine: {many}.",)
 
 
 def note_acquitted(convicted: Sequence[Comparison]) -> tuple[str, ...]:
     """What got worse since the baselines were recorded, though not by the change that has a base."""
     if not convicted:
         return ()
-    named = ", ".join(f"{one.case_id} {one.metric}" for one in convicted[:_MAX_NAMED])
+    named = ", ".join(f"{one.case_id} {name_metric(one.metric)}" for one in convicted[:_MAX_NAMED])
     more = f" and {len(convicted) - _MAX_NAMED} more" if len(convicted) > _MAX_NAMED else ""
     sentence = (
-        f"Worse than the stored baselines, and no worse than the base: {named}{more}. The machine moved, or"
-        f" what was merged since they were recorded did it; if it stays so: {REFRESH}"
+        f"Worse than the stored baseline, but not than the base: {named}{more}. The machine changed, or an"
+        f" earlier commit did it. If it stays so, record new baselines: {REFRESH}"
     )
     return (sentence,)
 
@@ -107,9 +110,9 @@ def _note_unjudged(rows: Sequence[Comparison], label: str) -> list[str]:
     for reason, text in _UNJUDGED.items():
         found = [one for one in unjudged if one.reason is reason]
         if found:
-            metrics = ", ".join(metric for metric in SPECS if _has_metric(found, metric))
+            metrics = ", ".join(name_metric(metric) for metric in SPECS if _has_metric(found, metric))
             cases = count_noun(len({one.case_id for one in found}), "case")
-            notes.append(f"Measured, not judged, in {cases}: {metrics}. {label} {text}.")
+            notes.append(f"Not judged in {cases}: {metrics}. {label} {text}.")
     return notes
 
 
@@ -120,6 +123,6 @@ def _has_metric(rows: Iterable[Comparison], metric: Metric) -> bool:
 _UNJUDGED = {
     Reason.NO_BASELINE: "does not have them",
     Reason.BASE_FAILED: "could not be measured on them",
-    Reason.STALE_DEFINITION: "defines these cases otherwise",
+    Reason.STALE_DEFINITION: "defines these cases differently",
     Reason.NOT_RECORDED: "did not measure these metrics",
 }

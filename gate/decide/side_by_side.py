@@ -13,12 +13,8 @@ from gate.decide.suspects import Suspect, gather_judged, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.records import Comparison, Metric, Policy, Reason, Run, Status, Verdict
 
-# What the sentence of a suspect says where no pair came back.
-_WITHOUT_PAIRS = {
-    Status.REGRESSED: "Not confirmed",
-    Status.INCONCLUSIVE: "Not confirmed",
-    Status.UNCHANGED: "Not looked at",
-}
+# A suspect's sentence says so where no pair came back.
+_TOLD_WITHOUT_PAIRS = frozenset({Status.REGRESSED, Status.INCONCLUSIVE, Status.UNCHANGED})
 _ACQUITTED = frozenset({Status.UNCHANGED, Status.IMPROVED})
 
 
@@ -82,9 +78,9 @@ def _confirm_row(
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
     if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row)):
         return paired
-    if asked and row.status in _WITHOUT_PAIRS:
+    if asked and row.status in _TOLD_WITHOUT_PAIRS:
         because = _describe_absence(run, row.case_id)
-        told = replace(row, sentence=f"{row.sentence} {_WITHOUT_PAIRS[row.status]} side by side: {because}.")
+        told = replace(row, sentence=f"{row.sentence} Not measured again side by side: {because}.")
         return _withhold(told)
     return row
 
@@ -103,7 +99,7 @@ def _describe_absence(run: Run, case_id: str) -> str:
     if case_id not in bases:
         return "the base does not have this case"
     if bases[case_id] != heads[case_id]:
-        return "the base defines this case otherwise"
+        return "the base defines this case differently"
     if any(one.case_id == case_id and one.arm == BASE_ARM for one in run.failures):
         return "the base could not be measured"
     return "no pair came back"

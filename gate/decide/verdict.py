@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gate.decide.accept import apply_acceptances
-from gate.decide.advice import list_next_steps, list_notes, note_difference, note_machine, write_headline
+from gate.decide.advice import list_next_steps, list_notes, note_difference, note_machine
 from gate.decide.attribute import explain_case
 from gate.decide.compare import compare_case
 from gate.decide.coverage import is_judged
 from gate.decide.disturbed import doubt_disturbed, note_disturbed, set_aside_disturbed
 from gate.decide.evidence import Evidence, gather_evidence, match_metric
 from gate.decide.finding import Question
+from gate.decide.headline import write_headline
 from gate.decide.machine import Shifts, make_machine_shift
 from gate.decide.outcome import decide_outcome
 from gate.decide.quarantine import apply_quarantine, note_quarantine

@@ -1,62 +1,62 @@
-"""The one sentence of a comparison: the values, how they moved, and what follows from it."""
+"""The one sentence of a comparison: the values, how they changed, and what follows from it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from gate.decide.finding import Finding
-from gate.metrics import SPECS, Family
-from gate.records import CaseFailure, Change, Metric, Reason, Threshold
-
-_MIB = 1024.0 * 1024.0
-_MS = 1e-3
+from gate.metrics import SPECS
+from gate.records import CaseFailure, Estimate, Metric, Reason, Status, Threshold
+from gate.units import render_threshold, render_value
+from gate.words import count_noun, describe_change
 
 REASONS: Mapping[Reason, str] = {
     Reason.EXACT_EQUAL: "the same in every trial",
-    Reason.EXACT_CHANGED: "the same in no trial of both sides",
-    Reason.COUNTER_UNSTABLE: "the count differs between trials of one program, so it says nothing",
-    Reason.WITHIN_NOISE: "nothing worse than noise",
-    Reason.BELOW_THRESHOLD: "too little to matter",
-    Reason.BEYOND_BAR: "beyond the threshold by more than chance, noise and the machine explain",
-    Reason.LIMIT_EXCEEDED: "compiled is further from fp64 than its limit allows",
-    Reason.SUSPECT: "looks changed, but not surely",
-    Reason.NOISE_TOO_HIGH: "the trials vary so much that even a large change could hide",
-    Reason.MACHINE_SHIFT: "the machine itself changed, and the change does not stand with and without it",
-    Reason.SHARED_SHIFT: "eager in the same processes moved along, so it may be the machine",
+    Reason.EXACT_CHANGED: "the counts of both sides do not overlap",
+    Reason.COUNTER_UNSTABLE: "the count differs between trials of the same code",
+    Reason.WITHIN_NOISE: "no change that noise does not explain",
+    Reason.BELOW_THRESHOLD: "too small a change to matter",
+    Reason.BEYOND_BAR: "beyond{limit}, and too large to be noise",
+    Reason.LIMIT_EXCEEDED: "the compiled result is further from float64 than is allowed",
+    Reason.SUSPECT: "it looks changed, but noise could explain it",
+    Reason.NOISE_TOO_HIGH: "the trials differ so much that even a large change could hide",
+    Reason.MACHINE_SHIFT: "the machine itself is slower or faster than when the baseline was recorded",
+    Reason.SHARED_SHIFT: "eager slowed down in the same processes, so it may be the machine",
     Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
     Reason.EAGER_FASTER: "only because eager got faster",
-    Reason.DISTURBED: "the host was not fit while it was measured",
-    Reason.FEW_TRIALS: "too few baseline trials to know the noise",
-    Reason.NO_BASELINE: "nothing is stored for this case",
-    Reason.OTHER_ENVIRONMENT: "measured only: its baselines were recorded on other hosts",
-    Reason.OTHER_STACK: "measured only: its baselines were recorded with another software stack",
-    Reason.STALE_DEFINITION: "not comparable: the case's definition has changed since its baseline",
-    Reason.NOT_RECORDED: "not comparable: the baseline does not have it",
-    Reason.NOT_MEASURED: "the baseline has it and this run does not",
-    Reason.NOT_RUN: "planned, but no trial came back",
-    Reason.CASE_FAILED: "could not be measured",
-    Reason.ACCEPTED: "worse, as accepted",
-    Reason.CONFIRMED: "beyond the threshold side by side with the base, by more than chance explains",
-    Reason.ACQUITTED: "side by side with the base, a change that matters is excluded",
-    Reason.UNPAIRED: "worse than what is stored, and no pair with the base came back",
-    Reason.UNSETTLED: "side by side with the base, the pairs of the budget did not settle it",
-    Reason.BASE_FAILED: "measured only: the base could not be measured",
+    Reason.DISTURBED: "other work disturbed the machine while it was measured",
+    Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
+    Reason.NO_BASELINE: "no baseline is stored for this case",
+    Reason.OTHER_ENVIRONMENT: "the baselines were recorded on other machines",
+    Reason.OTHER_STACK: "the baselines were recorded with other software{codegen}",
+    Reason.STALE_DEFINITION: "the case is defined differently than when its baseline was recorded",
+    Reason.NOT_RECORDED: "the baseline does not have this metric",
+    Reason.NOT_MEASURED: "the baseline has this metric and this run does not",
+    Reason.NOT_RUN: "it was planned and no trial of it came back",
+    Reason.CASE_FAILED: "the case could not be measured",
+    Reason.ACCEPTED: "worse by no more than was accepted",
+    Reason.CONFIRMED: "beyond{limit}{beside}, and too large to be noise",
+    Reason.ACQUITTED: "no change beyond{limit}{beside}",
+    Reason.UNPAIRED: "worse than its baseline, and not measured side by side with the base",
+    Reason.UNSETTLED: "not clear{beside}",
+    Reason.BASE_FAILED: "the base could not be measured",
 }
-
-
-_BEYOND = frozenset({Reason.BEYOND_BAR, Reason.CONFIRMED})
+_OPENINGS: Mapping[Status, str] = {
+    Status.INCONCLUSIVE: "could not tell: ",
+    Status.NEW: "not judged: ",
+    Status.NOT_COMPARABLE: "not judged: ",
+    Status.MISSING: "missing: ",
+}
+_BOTH = 2
 
 
 def describe_finding(metric: Metric, finding: Finding, threshold: Threshold | None) -> str:
     """One sentence: values and change, then the reason, then the remark."""
-    move = _describe_values(metric, finding)
-    because = REASONS[finding.reason]
-    if finding.reason in _BEYOND and threshold is not None:
-        because = because.replace("the threshold", describe_threshold(metric, threshold), 1)
-    if finding.reason is Reason.UNSETTLED and finding.change and SPECS[metric].family is Family.NOISY:
-        because += f", where {100 * finding.change.detectable:.1f} % would have been seen"
-    remark = f" ({finding.remark})" if finding.remark else ""
-    return f"{move}{because}{remark}."
+    remarks = [part for part in (_describe_need(finding), finding.remark) if part]
+    remark = f" ({'; '.join(remarks)})" if remarks else ""
+    because = _describe_reason(metric, finding, threshold)
+    told = f"{_describe_values(metric, finding)}{_OPENINGS.get(finding.status, '')}{because}{remark}."
+    return f"{told[0].upper()}{told[1:]}"
 
 
 def describe_failure(failure: CaseFailure) -> str:
@@ -64,65 +64,49 @@ def describe_failure(failure: CaseFailure) -> str:
     return f"Trial {failure.trial} failed at {failure.stage} ({failure.kind.value}): {failure.message}"
 
 
-def describe_threshold(metric: Metric, threshold: Threshold) -> str:
-    """The threshold in words: ``the threshold of 5 % and 20 us``."""
-    parts = []
-    if threshold.relative:
-        parts.append(f"{100 * threshold.relative:.3g} %")
-    if threshold.absolute:
-        parts.append(format_value(metric, threshold.absolute))
-    return f"the threshold of {' and '.join(parts)}" if parts else "no change at all"
+def _describe_reason(metric: Metric, finding: Finding, threshold: Threshold | None) -> str:
+    before, after = finding.baseline, finding.candidate
+    if finding.reason is Reason.EXACT_CHANGED and before and after:
+        arm = "base" if finding.pairs else "baseline"
+        return f"{_describe_counts(before, f'{arm} trial')}, {_describe_counts(after, 'new one')}"
+    return REASONS[finding.reason].format(
+        limit=_describe_limit(metric, threshold),
+        beside=f" in {count_noun(finding.pairs, 'pair')} side by side with the base" if finding.pairs else "",
+        codegen=", another instruction set or another number of threads"
+        if SPECS[metric].same_codegen
+        else "",
+    )
 
 
-def format_value(metric: Metric, value: float) -> str:
-    """A value with a sensible unit and three digits."""
-    unit = SPECS[metric].unit
-    if unit == "s":
-        return _format_seconds(value)
-    if unit == "bytes":
-        return f"{value / _MIB:.4g} MiB"
-    if unit == "ratio":
-        return f"{value:.3g}x"
-    return f"{value:,.0f}" if unit == "count" else f"{value:.3g}"
+def _describe_counts(estimate: Estimate, noun: str) -> str:
+    """What a counter was: ``0 in all 5 baseline trials``; an exact estimate's interval is its range."""
+    low, high = (f"{value:,.0f}" for value in (estimate.low, estimate.high))
+    if estimate.n == 1:
+        return f"{low} in the {noun}"
+    if low != high:
+        return f"{low} to {high} in {estimate.n} {noun}s"
+    return f"{low} in {'both' if estimate.n == _BOTH else f'all {estimate.n}'} {noun}s"
 
 
-def format_change(metric: Metric, change: Change) -> str:
-    """A change in words: ``31 % worse (26 % to 36 %)``, counts and log2 units as they are."""
-    family = SPECS[metric].family
-    if family is Family.EXACT:
-        return f"{change.centre:+.0f}"
-    if family is Family.LOG2:
-        return f"{change.centre:+.2f}"
-    word = "worse" if change.centre > 0 else "better"
-    interval = f"{100 * change.low:+.1f} % to {100 * change.high:+.1f} %"
-    return f"{abs(100 * change.centre):.1f} % {word} (interval {interval}, + is worse)"
+def _describe_need(finding: Finding) -> str:
+    """How many pairs would settle what pairs have not."""
+    if finding.reason is not Reason.UNSETTLED or finding.more_pairs is None:
+        return ""
+    if not finding.more_pairs:
+        return "too close to its limit for more pairs to help"
+    return f"needs {count_noun(finding.more_pairs, 'more pair')}"
 
 
-def format_allowance(metric: Metric, allowance: float) -> str:
-    """An allowance in words: ``33 %``, counts and log2 units as they are."""
-    if SPECS[metric].family in {Family.EXACT, Family.LOG2}:
-        return f"{allowance:g}"
-    return f"{100 * allowance:g} %"
-
-
-def format_percent(fraction: float) -> str:
-    """A signed fraction in percent with one digit."""
-    return f"{round(100 * fraction, 1) + 0.0:+.1f} %"  # + 0.0 makes minus zero a plain one
-
-
-def _format_seconds(seconds: float) -> str:
-    if abs(seconds) >= 1:
-        return f"{seconds:.3g} s"
-    if abs(seconds) >= _MS:
-        return f"{1e3 * seconds:.3g} ms"
-    return f"{1e6 * seconds:.3g} us"
+def _describe_limit(metric: Metric, threshold: Threshold | None) -> str:
+    told = threshold is not None and (threshold.relative or threshold.absolute)
+    return f" the limit of {render_threshold(metric, threshold)}" if threshold and told else " the limit"
 
 
 def _describe_values(metric: Metric, finding: Finding) -> str:
-    after = format_value(metric, finding.candidate.centre) if finding.candidate else ""
-    before = format_value(metric, finding.baseline.centre) if finding.baseline else ""
+    after = render_value(metric, finding.candidate.centre) if finding.candidate else ""
+    before = render_value(metric, finding.baseline.centre) if finding.baseline else ""
     if not (before and after):
-        return f"{after or before}: " if after or before else ""
+        return f"{after or before}, " if after or before else ""
     if finding.change is None or finding.reason is Reason.EXACT_EQUAL:
         return f"{before} -> {after}: "
-    return f"{before} -> {after}, {format_change(metric, finding.change)}: "
+    return f"{before} -> {after}, {describe_change(metric, finding.change.centre)}: "

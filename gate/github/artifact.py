@@ -168,7 +168,14 @@ def _list_numbers(verdict: Verdict) -> tuple[float, ...]:
 
 def _is_bounded(comparison: Comparison) -> bool:
     parts = (comparison.baseline, comparison.candidate, comparison.change, comparison.threshold)
-    return all(abs(number) <= _LARGEST for part in parts for number in _list_parts(part))
+    counts = (
+        comparison.pairs,
+        comparison.more_pairs or 0,
+        *(part.n for part in parts if isinstance(part, Estimate)),
+    )
+    return all(0 <= number <= _LARGEST for number in counts) and all(
+        abs(number) <= _LARGEST for part in parts for number in _list_parts(part)
+    )
 
 
 def _list_parts(part: Estimate | Change | Threshold | None) -> tuple[float, ...]:

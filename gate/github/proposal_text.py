@@ -10,7 +10,7 @@ from gate.baseline import Proposal, ProposalKind, Setback
 from gate.metrics import SPECS, Role
 from gate.records import Baseline, Metric
 from gate.report.markdown import escape_code, escape_text
-from gate.report.units import render_value
+from gate.units import render_value
 
 MAX_ROWS = 60  # of each table: enough to read, and the rest is in the files
 MAX_BODY_BYTES = 60_000  # GitHub takes 65,536 characters

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from gate.decide.advice import list_next_steps, list_notes, note_machine, write_headline
+from gate.decide.advice import list_next_steps, list_notes, note_machine
+from gate.decide.attribute import SAME_CODE, describe_arms
 from gate.decide.coverage import is_judged
 from gate.decide.finding import Finding
+from gate.decide.headline import write_headline
 from gate.decide.outcome import decide_outcome
 from gate.decide.wording import describe_finding
 from gate.fingerprint import compute_environment_id
@@ -22,6 +24,7 @@ from gate.records import (
     Baseline,
     Case,
     CaseFailure,
+    Cause,
     Comparison,
     Environment,
     Explanation,
@@ -33,21 +36,18 @@ from gate.records import (
     Status,
     Verdict,
 )
-from gate.report.units import render_percent
 
-# Explanations by kind, without the words of whoever measured.
-_EXPLANATIONS: Mapping[str, str] = {
-    "graph_break": "There are new graph breaks; their places are in the run's summary.",
-    "recompile": "It recompiled; the reasons are in the run's summary.",
-    "workload": "The measured model itself changed.",
-    "compile_phase": "The longest phases of the compile are in the run's summary.",
-    "cache": "The second process missed the compile cache.",
-    "machine": "The machine differs from when the baselines were recorded.",
+# Explanations without the words of whoever measured. Eager's is written from the numbers.
+EXPLANATIONS: Mapping[str, str] = {
+    Cause.GRAPH_BREAK: "There are new graph breaks; their places are in the run's summary.",
+    Cause.RECOMPILE: "It recompiled; the reasons are in the run's summary.",
+    Cause.SAME_CODE: SAME_CODE,
+    Cause.CHANGED_CODE: "The generated code changed; the kernels are in the run's summary.",
+    Cause.WORKLOAD: "The model itself changed.",
+    Cause.COMPILE_PHASE: "What each phase of the compile took is in the run's summary.",
+    Cause.CACHE: "The second process missed the compile cache.",
+    Cause.MACHINE: "The machine is not as it was when the baselines were recorded.",
 }
-_IDENTITIES = (
-    ("Same generated code", "The generated code is the same: look at the machine, or outside the graph."),
-    ("The generated code changed", "The generated code changed; the kernels are in the run's summary."),
-)
 _FAILURES: Mapping[FailureKind, str] = {
     FailureKind.ERROR: "an exception; see the run's log",
     FailureKind.CRASH: "the process died; see the run's log",
@@ -135,6 +135,8 @@ def _rewrite(comparison: Comparison) -> Comparison:
         baseline=comparison.baseline,
         candidate=comparison.candidate,
         change=comparison.change,
+        pairs=comparison.pairs,
+        more_pairs=comparison.more_pairs,
     )
     sentence = describe_finding(comparison.metric, finding, comparison.threshold)
     return replace(comparison, sentence=sentence)
@@ -164,15 +166,13 @@ def _rewrite_explanations(
 
 
 def _explain(explanation: Explanation, changes: Mapping[tuple[str, Metric], float]) -> str:
-    if explanation.kind == "identity":
-        return next((text for start, text in _IDENTITIES if explanation.sentence.startswith(start)), "")
-    if explanation.kind != "eager":
-        return _EXPLANATIONS.get(explanation.kind, "")
+    if explanation.kind != Cause.EAGER:
+        return EXPLANATIONS.get(explanation.kind, "")
     eager = changes.get((explanation.case_id, Metric.EAGER_LATENCY))
     compiled = changes.get((explanation.case_id, Metric.COMPILED_LATENCY))
     if eager is None or compiled is None:
         return ""
-    return f"Eager moved by {render_percent(eager)}, compiled by {render_percent(compiled)} (+ is slower)."
+    return describe_arms(eager, compiled)
 
 
 def _write_headline(verdict: Verdict, comparisons: tuple[Comparison, ...], cases: tuple[Case, ...]) -> str:
@@ -200,4 +200,4 @@ def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[str, ...]:
 def _note_environment(environment: Environment) -> tuple[str, ...]:
     if environment is not _BLANK:
         return ()
-    return ("The machine is none that the base commit has baselines of.",)
+    return ("The default branch has no baselines of this machine.",)

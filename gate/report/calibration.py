@@ -9,7 +9,7 @@ from gate.metrics import SPECS, Family
 from gate.report.clean import clean_line
 from gate.report.footer import describe_hardware, describe_software
 from gate.report.tables import render_table
-from gate.report.units import render_duration, render_number, render_percent, render_threshold, render_value
+from gate.units import render_duration, render_number, render_percent, render_threshold, render_value
 
 UNKNOWN = "-"
 _WORDS = frozenset({"case", "metric", "threshold", "planted"})

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gate.records import Environment, Provenance, Verdict
 from gate.report.clean import clean_line
-from gate.report.units import render_age, render_duration, render_percent
+from gate.units import render_age, render_duration, render_percent
 
 COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
 MAX_NAME = 60  # characters of a device's or a library's name

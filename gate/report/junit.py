@@ -12,8 +12,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from gate.records import CaseFailure, Comparison, Explanation, Metric, Reason, Status, Verdict
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import complete_sentence, find_base, name_metric, render_command
-from gate.report.units import render_change, render_interval, render_threshold, render_value
+from gate.report.rows import WHOLE_CASE, complete_sentence, find_base, is_whole_case, render_command
+from gate.units import render_interval, render_threshold, render_value
+from gate.words import describe_change
 
 LOG_LINES = 60  # a dashboard folds it away
 ELEMENTS: Mapping[Status, str] = {
@@ -103,7 +104,8 @@ def _render_cases(deciding: Sequence[Comparison], verdict: Verdict) -> list[str]
 def _render_case(
     comparison: Comparison, failure: CaseFailure | None, explanations: Sequence[Explanation], again: str
 ) -> str:
-    start = f"<testcase classname={_quote(comparison.case_id)} name={_quote(name_metric(comparison))}"
+    name = WHOLE_CASE if is_whole_case(comparison) else comparison.metric.value
+    start = f"<testcase classname={_quote(comparison.case_id)} name={_quote(name)}"
     element = ELEMENTS.get(comparison.status)
     if element is None:
         return f"{start}/>"
@@ -137,9 +139,9 @@ def _list_numbers(comparison: Comparison) -> list[str]:
     if comparison.change:
         change = comparison.change
         interval = render_interval(metric, change.low, change.high)
-        lines.append(f"worse by {render_change(metric, change.centre)} ({interval})")
+        lines.append(f"change {describe_change(metric, change.centre)}, interval {interval}")
     if comparison.threshold and comparison.change:
-        lines.append(f"threshold {render_threshold(metric, comparison.threshold)}")
+        lines.append(f"limit {render_threshold(metric, comparison.threshold)}")
     return lines
 
 

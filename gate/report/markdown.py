@@ -32,7 +32,7 @@ OUTCOME_SIGNS: Mapping[Outcome, str] = {
     Outcome.NOTHING_COMPARED: "\N{WARNING SIGN}\ufe0f",
 }
 _OPENED = frozenset({Status.REGRESSED, Status.FAILED, Status.MISSING})
-_COLUMNS = ("status", "case", "metric", "baseline", "candidate", "worse by", "interval", "threshold")
+_COLUMNS = ("status", "case", "metric", "baseline", "candidate", "change", "interval", "limit")
 _ALIGNMENT = "| --- | --- | --- | ---: | ---: | ---: | ---: | --- |"
 # Characters that begin or end some markup, as entities: an entity is never markup itself. "@" and
 # "#" also get a zero-width space behind them, because GitHub looks for mentions after decoding.

@@ -31,7 +31,7 @@ from gate.lab.events import (
 from gate.records import Metric, Trial
 from gate.report.clean import clean_line
 from gate.report.terminal import make_console, write_text
-from gate.report.units import render_duration, render_value
+from gate.units import render_duration, render_value
 
 if TYPE_CHECKING:
     from rich.console import Console

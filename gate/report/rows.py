@@ -27,8 +27,9 @@ from gate.records import (
 from gate.report.clean import clean_line, clean_lines
 from gate.report.footer import list_footer
 from gate.report.scope import list_scope
-from gate.report.units import render_change, render_interval, render_threshold, render_value
 from gate.report.view import Block, CaseLine, Cell, Report, Row, Step
+from gate.units import render_change, render_interval, render_threshold, render_value
+from gate.words import describe_change, name_metric, name_status
 
 STATUS_ORDER = (
     Status.REGRESSED,
@@ -55,6 +56,8 @@ SHOWN = frozenset(
 # A metric that does not decide is shown beside rows that do, when it moved: it helps to understand them.
 _SHOWN_BESIDE = frozenset({Status.REGRESSED, Status.IMPROVED})
 _BESIDE_LABELS: Mapping[Status, str] = {Status.REGRESSED: "(worse)", Status.IMPROVED: "(better)"}
+# What stands beside a change whose direction says too much.
+_CHANGE_WORDS: Mapping[Status, str] = {Status.INCONCLUSIVE: "could not tell"}
 # Statuses whose case is worth running again; an improvement is not a thing to chase.
 _REPRODUCED = SHOWN - {Status.IMPROVED}
 
@@ -114,8 +117,10 @@ def count_statuses(verdict: Verdict) -> tuple[tuple[Status, int], ...]:
 
 def render_counts(counts: Sequence[tuple[Status, int]]) -> str:
     """Return the counts as a sentence part: ``2 regressed, 93 unchanged``."""
-    words = (f"{count:,} {status.value.lower().replace('_', ' ')}" for status, count in counts)
-    return ", ".join(words) or "nothing compared"
+    named: dict[str, int] = {}
+    for status, count in counts:
+        named[name_status(status)] = named.get(name_status(status), 0) + count
+    return ", ".join(f"{count:,} {name}" for name, count in named.items()) or "nothing compared"
 
 
 def split_step(step: str) -> Step:
@@ -248,10 +253,10 @@ def _make_row(group: Sequence[Comparison]) -> Row:
     return Row(
         status=first.status,
         label=_label_status(first),
-        metric=name_metric(first) if alone else f"{len(group)} metrics",
+        metric=_name_row(first) if alone else f"{len(group)} metrics",
         baseline=_render_estimate(first.metric, first.baseline) if has_values else "",
         candidate=_render_estimate(first.metric, first.candidate) if has_values else "",
-        change=render_change(first.metric, first.change.centre) if first.change else "",
+        change=_describe_change(first),
         interval=_render_change_interval(first.metric, first.change),
         threshold=render_threshold(first.metric, bar) if bar else "",
         sentence=_drop_values(complete_sentence(first)) if first.change else complete_sentence(first),
@@ -259,15 +264,26 @@ def _make_row(group: Sequence[Comparison]) -> Row:
     )
 
 
-def name_metric(comparison: Comparison) -> str:
-    """Name the metric, or the whole case where the comparison stands for it."""
-    return WHOLE_CASE if comparison.reason in _OF_WHOLE_CASE else comparison.metric.value
+def is_whole_case(comparison: Comparison) -> bool:
+    """Whether the comparison stands for the whole case, and not for a metric."""
+    return comparison.reason in _OF_WHOLE_CASE
 
 
 def _label_status(comparison: Comparison) -> str:
     if comparison.decides:
         return comparison.status.value
     return _BESIDE_LABELS.get(comparison.status, f"({comparison.status.value.lower().replace('_', ' ')})")
+
+
+def _name_row(comparison: Comparison) -> str:
+    return WHOLE_CASE if is_whole_case(comparison) else name_metric(comparison.metric)
+
+
+def _describe_change(comparison: Comparison) -> str:
+    if comparison.change is None:
+        return ""
+    word = _CHANGE_WORDS.get(comparison.status, "")
+    return describe_change(comparison.metric, comparison.change.centre, word)
 
 
 def _render_estimate(metric: Metric, estimate: Estimate | None) -> str:
@@ -287,7 +303,7 @@ def complete_sentence(comparison: Comparison) -> str:
     if comparison.status is not Status.INCONCLUSIVE or change is None or not change.detectable:
         return sentence
     smallest = render_change(comparison.metric, change.detectable)
-    return f"{sentence} The smallest change that could have been seen: {smallest}.".strip()
+    return f"{sentence} A change of {smallest.lstrip('+')} or more would have been seen.".strip()
 
 
 def _drop_values(sentence: str) -> str:

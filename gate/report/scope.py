@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from gate.metrics import SPECS
 from gate.records import Comparison, MachineShift, Status, Verdict
-from gate.report.units import render_percent
+from gate.units import render_percent
+from gate.words import count_noun, name_metric
 
 # Not held against anything: the notes of the verdict say why.
 _UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE, Status.MISSING, Status.FAILED})
@@ -31,11 +32,11 @@ def describe_machine(shift: MachineShift) -> str:
     """Say how much of any change in time is the machine's own."""
     parts = []
     if shift.known:
-        parts.append(f"canaries {render_percent(shift.canary)}")
+        parts.append(f"fixed test programs {render_percent(shift.canary)}")
     if shift.suite:
         parts.append(f"eager over all cases {render_percent(shift.suite)}")
     if not parts:
-        return "its share is unknown: no baseline of this machine was used"
+        return "cannot be separated out: no baseline from this machine"
     return f"{', '.join(parts)} since the baselines (+ is slower)"
 
 
@@ -45,9 +46,6 @@ def _describe_group(group: Sequence[Comparison], *, named: bool) -> str:
         return "nothing"
     metrics = {comparison.metric for comparison in group}
     cases = {comparison.case_id for comparison in group}
-    size = f"{_count(metrics, 'metric')} of {_count(cases, 'case')}"
-    return f"{size}: {', '.join(metric.value for metric in SPECS if metric in metrics)}" if named else size
-
-
-def _count(things: Collection[object], word: str) -> str:
-    return f"{len(things):,} {word}{'' if len(things) == 1 else 's'}"
+    size = f"{count_noun(len(metrics), 'metric')} of {count_noun(len(cases), 'case')}"
+    names = ", ".join(name_metric(metric) for metric in SPECS if metric in metrics)
+    return f"{size}: {names}" if named else size

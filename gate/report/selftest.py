@@ -9,8 +9,8 @@ from gate.faults.catalog import FaultKind
 from gate.report.clean import clean_line
 from gate.report.footer import describe_hardware, describe_software
 from gate.report.tables import render_table
-from gate.report.units import render_change, render_duration, render_percent
 from gate.selftest import Attempt, FaultScore, Result, SelftestReport
+from gate.units import render_change, render_duration, render_percent
 
 UNKNOWN = "-"
 MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest

@@ -19,7 +19,7 @@ from gate.plan import Plan, shard_cases
 from gate.records import Baseline, Case, Metric
 from gate.report.clean import clean_line
 from gate.report.footer import COMMIT_CHARS
-from gate.report.units import render_age, render_duration, render_percent
+from gate.units import render_age, render_duration, render_percent
 
 if TYPE_CHECKING:
     from gate.lab.findings import Check

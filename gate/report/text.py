@@ -48,9 +48,9 @@ _HEADER = Row(
     metric="metric",
     baseline="baseline",
     candidate="candidate",
-    change="worse by",
+    change="change",
     interval="interval",
-    threshold="threshold",
+    threshold="limit",
 )
 _COLUMNS = ("label", "metric", "baseline", "candidate", "change", "interval", "threshold")
 _LABEL_WIDTH = 5  # of "next", "note", "why" and "rerun"
@@ -163,7 +163,7 @@ def _list_details(row: Row, layout: Mapping[str, int]) -> str:
     if "interval" not in layout and row.interval:
         details.append(f"Interval {row.interval}.")
     if "threshold" not in layout and row.threshold and row.threshold not in row.sentence:
-        details.append(f"Threshold {row.threshold}.")
+        details.append(f"Limit {row.threshold}.")
     return " ".join(details)
 
 

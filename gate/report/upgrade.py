@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from gate.metrics import SPECS, Family
 from gate.records import Comparison, Metric, Status, Verdict
 from gate.report.clean import clean_line
-from gate.report.units import render_change, render_percent
+from gate.units import render_change, render_percent
 
 MAX_MODELS = 8  # named in a sentence; a person reads no more, and the tables have the rest
 MAX_ITEMS = 6

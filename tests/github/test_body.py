@@ -38,6 +38,7 @@ from gate.github.trusted import Base
 from gate.records import (
     Case,
     CaseFailure,
+    Cause,
     Explanation,
     FailureKind,
     Metric,
@@ -61,7 +62,10 @@ def make_many(number: int = 400) -> tuple[Verdict, Base]:
 def make_verdicts() -> dict[str, Verdict]:
     """Every kind of verdict that a reader can meet, by name."""
     first, second, third = CASES
-    explained = [("graph_break", "New graph break at evil.py:1"), ("identity", "The generated code changed.")]
+    explained = [
+        ("graph_break", "New graph break at evil.py:1"),
+        ("changed_code", "evil.py was generated anew."),
+    ]
     explanations = tuple(Explanation(case_id=first.id, kind=k, sentence=s) for k, s in explained)
     failure = CaseFailure(
         case_id=second.id, trial=0, kind=FailureKind.KILLED, stage="compile", message="Killed", log_tail="x"
@@ -148,6 +152,18 @@ def test_nothing_of_the_artifact_is_told() -> None:
         body = render_body(make_marker("default", RUN), finding)
         for text in ("whoever measured", "evil", "Mallory", "Killed"):
             assert text not in body
+
+
+@pytest.mark.parametrize("kind", Cause)
+def test_no_kind_of_explanation_vanishes(kind: Cause) -> None:
+    """Whatever was found to explain a change is told in our own words."""
+    told = Explanation(case_id=CASES[0].id, kind=kind, sentence="Text of whoever measured.")
+    eager = make_comparison(CASES[0], Metric.EAGER_LATENCY, Status.UNCHANGED, Reason.WITHIN_NOISE)
+    verdict = make_failing(explanations=(told,))
+    verdict = replace(verdict, comparisons=(*verdict.comparisons, replace(eager, decides=False)))
+    (shown,) = make_finding(verdict).verdict.explanations
+    assert shown.sentence.endswith(".")
+    assert "whoever" not in shown.sentence
 
 
 def test_commands_run_nothing_that_the_artifact_chose() -> None:

@@ -208,7 +208,7 @@ def test_a_pass_is_quiet_and_closes_what_was_open(github: FakeGitHub, context: C
 
     (issue,) = list_issues(github.state).values()
     assert issue["state"] == "closed"
-    assert "PASS: Nothing regressed" in issue["body"]
+    assert "PASS: Nothing got worse" in issue["body"]
     assert "Issue of h200: closed" in published.summary
 
 
@@ -251,7 +251,7 @@ def test_hostile_artifacts(github: FakeGitHub, context: Context, name: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("conclusion", "told"), [("success", "worse by"), ("failure", "there is no verdict")]
+    ("conclusion", "told"), [("success", "(slower)"), ("failure", "there is no verdict")]
 )
 def test_an_earlier_attempts_result_counts_only_where_its_job_succeeded(
     github: FakeGitHub, context: Context, conclusion: str, told: str

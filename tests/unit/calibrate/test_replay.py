@@ -200,7 +200,7 @@ def test_calibration_tells_of_an_unfit_host(draw: Make, policy: Policy, effort: 
     busy = Conditions(disturbances=("2 MiB were swapped",))
     run = replace(run, trials=(replace(run.trials[0], conditions=busy), *run.trials[1:]))
     notes = calibrate_gate(run, policy, effort).notes
-    assert notes[0] == "1 of 4 trials were measured on an unfit host: 2 MiB were swapped."
+    assert notes[0] == "The machine was disturbed during 1 of 4 trials: 2 MiB were swapped."
 
 
 def test_a_replay_without_pairs_says_so(draw: Make, draw_pairs: Make, policy: Policy, effort: Effort) -> None:

@@ -3,7 +3,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gate.records import CodeIdentity, GraphBreak, Metric, Verdict
+import pytest
+
+from gate.decide.attribute import SAME_CODE
+from gate.records import Cause, CodeIdentity, GraphBreak, Metric, Outcome, Verdict
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -49,8 +52,39 @@ def test_same_code_points_away_from_the_compiler(situation: Make, judge: Judge) 
     """Slower with the same generated code."""
     code = CodeIdentity(digest="1")
     one = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=code, code_after=code)
-    (sentence,) = explain(judge(one), "identity")
-    assert sentence.startswith("Same generated code: the compiled program is the same")
+    assert explain(judge(one), Cause.SAME_CODE) == [SAME_CODE]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({**SLOW_BEFORE, BREAKS: (0.0,)}, {**SLOW_AFTER, BREAKS: (2.0,)}),
+        ({BREAKS: (0.0,)}, {BREAKS: (2.0,)}),
+        ({Metric.PEAK_MEMORY: (1e9,)}, {Metric.PEAK_MEMORY: (2e9,)}),
+    ],
+    ids=["slower, and new breaks", "new breaks", "more memory"],
+)
+def test_same_code_is_told_of_warm_times_alone(
+    situation: Make, judge: Judge, before: dict[Metric, Any], after: dict[Metric, Any]
+) -> None:
+    """With a new graph break the program is not the same, whatever its kernels; memory is not time."""
+    code = CodeIdentity(digest="1")
+    verdict = judge(situation(before=before, after=after, code_before=code, code_after=code))
+    assert verdict.outcome is Outcome.REGRESSION
+    assert explain(verdict, Cause.SAME_CODE) == []
+
+
+def test_new_breaks_in_the_same_generated_code_are_told_alone(situation: Make, judge: Judge) -> None:
+    """A break between unchanged kernels: its place is the whole explanation."""
+    code = CodeIdentity(digest="1")
+    one = situation(
+        before={BREAKS: (0.0,)},
+        after={BREAKS: (1.0,)},
+        breaks_after=(GraphBreak(reason="print", location="model.py:3"),),
+        code_before=code,
+        code_after=code,
+    )
+    assert [one.kind for one in judge(one).explanations] == [Cause.GRAPH_BREAK]
 
 
 def test_changed_kernels_are_named(situation: Make, judge: Judge) -> None:
@@ -61,7 +95,7 @@ def test_changed_kernels_are_named(situation: Make, judge: Judge) -> None:
         code_before=CodeIdentity(digest="1", kernels={"add": "a", "mul": "b", "old": "c"}),
         code_after=CodeIdentity(digest="2", kernels={"add": "a", "mul": "x", "new": "d"}),
     )
-    assert explain(judge(one), "identity") == [
+    assert explain(judge(one), Cause.CHANGED_CODE) == [
         "The generated code changed; of 3 kernels: 1 changed (mul), 1 added (new), 1 removed (old)."
     ]
 
@@ -74,13 +108,15 @@ def test_changed_model_is_told(situation: Make, judge: Judge) -> None:
         workload_before={"parameters": "100", "outputs": "1x10"},
         workload_after={"parameters": "200", "outputs": "1x10"},
     )
-    assert explain(judge(one), "workload") == ["The measured model changed: parameters 100 -> 200."]
+    assert explain(judge(one), "workload") == ["The model itself changed: parameters 100 -> 200."]
 
 
 def test_both_arms_are_told(situation: Make, judge: Judge) -> None:
     """Which of the two moved."""
     verdict = judge(situation(before=SLOW_BEFORE, after=SLOW_AFTER))
-    assert explain(verdict, "eager") == ["Eager moved by +0.0 %, compiled by +30.0 %."]
+    assert explain(verdict, "eager") == [
+        "Eager latency changed by 0.0 %, compiled latency by +30.0 % (slower)."
+    ]
 
 
 def test_longest_phases_of_a_slow_compile_are_told(situation: Make, judge: Judge) -> None:
@@ -92,7 +128,7 @@ def test_longest_phases_of_a_slow_compile_are_told(situation: Make, judge: Judge
         phases_s={"dynamo": 20.0, "aot_autograd": 18.0, "inductor": 15.0, "cpu_self": 19.0},
     )
     assert explain(judge(one), "compile_phase") == [
-        "Longest phases of the compile: inductor 15 s, aot_autograd 3 s, dynamo 2 s."
+        "Longest phases of the compile: inductor 15.0 s, aot_autograd 3.00 s, dynamo 2.00 s."
     ]
 
 
@@ -109,7 +145,7 @@ def test_phases_of_a_training_step_are_told(situation: Make, judge: Judge) -> No
     one = situation(before={metric: (10.0,) * 5}, after={metric: (20.0,) * 3}, phases_s=phases_s)
     # 17 s + 28 s less 41 s; 20 s less 17 s.
     assert explain(judge(one), "compile_phase") == [
-        "Longest phases of the compile: code_generation 39 s, aot_autograd 4 s, dynamo 3 s."
+        "Longest phases of the compile: code_generation 39.0 s, aot_autograd 4.00 s, dynamo 3.00 s."
     ]
 
 
@@ -122,10 +158,11 @@ def test_phases_that_moved_are_told(situation: Make, judge: Judge) -> None:
         phases_before_s={"dynamo": 10.0, "aot_autograd": 8.0, "inductor": 6.0, "cpu_children": 4.0},
         phases_s={"dynamo": 20.0, "aot_autograd": 17.9, "inductor": 14.5, "cpu_children": 3.5},
     )
+    changed = "inductor by +8.50 s to 14.5 s, aot_autograd by +1.40 s to 3.40 s"
     # Own times: dynamo 2 -> 2.1, aot_autograd 2 -> 3.4, inductor 6 -> 14.5; 2 % of 10 s is 0.2 s.
     assert explain(judge(one), "compile_phase") == [
-        "Phases of the compile that moved: inductor by +8.5 s to 14.5 s, aot_autograd by +1.4 s to 3.4 s.",
-        "Processor time of compilers that it started: -500 ms.",
+        f"Phases of the compile that changed: {changed}.",
+        "Processor time of the compilers it started: -500 ms.",
     ]
 
 
@@ -139,7 +176,9 @@ def test_phases_that_stood_still_are_told(situation: Make, judge: Judge) -> None
         phases_before_s=phases_s,
         phases_s={**phases_s, "dynamo": 10.1},
     )
-    assert explain(judge(one), "compile_phase") == ["No phase of the compile moved by more than 2 % of it."]
+    assert explain(judge(one), "compile_phase") == [
+        "No phase of the compile changed by more than 2 % of the whole."
+    ]
 
 
 def test_cache_misses_are_told(situation: Make, judge: Judge) -> None:
@@ -159,5 +198,5 @@ def test_machine_is_told_where_it_moved(situation: Make, judge: Judge) -> None:
         throttled=("thermal",),
     )
     first, second = explain(judge(one), "machine")
-    assert "canaries over the run +20.0 %" in first
+    assert "fixed test programs over the run +20.0 % (slower)" in first
     assert second == "The device lowered its clocks: thermal."

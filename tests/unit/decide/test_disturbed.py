@@ -58,9 +58,9 @@ def test_a_regression_on_an_unfit_host_is_inconclusive(host: Environment, find: 
     verdict = judge(host, [make_trial(1, 20.0, disturbed=True)])
     found = find(verdict, Metric.COLD_COMPILE_TIME)
     assert (found.status, found.reason) == (Status.INCONCLUSIVE, Reason.DISTURBED)
-    assert found.sentence.endswith(f"But the host was not fit while it was measured: {BUSY}.")
+    assert found.sentence.endswith(f"But other work disturbed the machine while it was measured: {BUSY}.")
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert verdict.notes[-1] == f"1 of 1 trials were measured on an unfit host: {BUSY}."
+    assert verdict.notes[-1] == f"The machine was disturbed during 1 of 1 trials: {BUSY}."
     assert list_undecided(verdict) == (CASE.id,)
 
 
@@ -92,7 +92,7 @@ def test_calm_trials_are_left_as_they_are(host: Environment) -> None:
     trials = (make_trial(1, 10.0, disturbed=False),)
     run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=trials)
     assert set_aside_disturbed(run) is run
-    assert not any("unfit" in note for note in judge(host, trials).notes)
+    assert not any("disturbed" in note for note in judge(host, trials).notes)
 
 
 @pytest.mark.parametrize("changes", [{"pairing": Pairing.LIVE}, {"arm": "base"}])
@@ -112,4 +112,6 @@ def test_disturbed_pairs_are_noted(host: Environment) -> None:
         for arm in ("base", "head")
     ]
     run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=tuple(pairs))
-    assert note_disturbed(run) == (f"1 of 2 pairs were measured on an unfit host, both arms alike: {BUSY}.",)
+    assert note_disturbed(run) == (
+        f"The machine was disturbed during 1 of 2 pairs, base and head alike: {BUSY}.",
+    )

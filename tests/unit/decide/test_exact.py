@@ -47,7 +47,24 @@ def test_counter_change_is_told_in_counts(situation: Make, judge: Judge, find: F
     found = find(judge(situation(before={BREAKS: (1.0,)}, after={BREAKS: (3.0,)})), BREAKS)
     assert found.change is not None
     assert found.change.centre == 2.0
-    assert found.sentence.startswith("1 -> 3, +2: ")
+    assert found.sentence == "1 -> 3, +2 (more): 1 in the baseline trial, 3 in the new one."
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (((0.0,) * 5, (1.0,) * 3), "0 in all 5 baseline trials, 1 in all 3 new ones."),
+        (((0.0, 1.0, 0.0), (2.0, 2.0)), "0 to 1 in 3 baseline trials, 2 in both new ones."),
+        (((4.0,) * 2, (3.0,)), "4 in both baseline trials, 3 in the new one."),
+    ],
+)
+def test_counts_of_both_sides_are_told(
+    situation: Make, judge: Judge, find: Find, values: tuple[Sequence[float], ...], told: str
+) -> None:
+    """Each side's count stands with the number of trials that had it."""
+    before, after = values
+    found = find(judge(situation(before={BREAKS: before}, after={BREAKS: after})), BREAKS)
+    assert found.sentence.endswith(f": {told}")
 
 
 def test_explaining_counter_never_regresses(situation: Make, judge: Judge, find: Find) -> None:

@@ -279,10 +279,8 @@ def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm
     assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.ACQUITTED)
     assert find(verdict, SPEEDUP).status is Status.UNCHANGED
     assert verdict.outcome is Outcome.PASS
-    assert f"Held against {MAIN} side by side on this machine: 6 pairs of 1 case." in verdict.notes
-    told = (
-        f"Worse than the stored baselines, and no worse than the base: {CASE} warm_speedup, {CASE} compiled"
-    )
+    assert f"Measured side by side with {MAIN} on this machine: 6 pairs of 1 case." in verdict.notes
+    told = f"Worse than the stored baseline, but not than the base: {CASE} warm speedup, {CASE} compiled"
     assert any(note.startswith(told) and "baseline refresh" in note for note in verdict.notes)
 
 
@@ -291,8 +289,8 @@ def test_pairs_convict_what_was_suspect(confirm: Confirm, find: Find) -> None:
     verdict = confirm(measure(compiled_latency=1.08), head={LATENCY: 0.0108})
     assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.CONFIRMED)
     assert (find(verdict, LATENCY).pairs, find(verdict, COLD).pairs) == (6, 0)
-    assert not any("no worse than the base" in note for note in verdict.notes)
-    assert not any("Not confirmed" in note for note in verdict.notes)
+    assert not any("but not than the base" in note for note in verdict.notes)
+    assert not any("Not measured side by side" in note for note in verdict.notes)
 
 
 def test_pairs_stand_in_for_a_missing_baseline(confirm: Confirm, find: Find) -> None:
@@ -308,7 +306,7 @@ def test_pairs_stand_in_for_a_missing_baseline(confirm: Confirm, find: Find) -> 
         ({"pairs": 0, "failures": (fail("base"),)}, "the base could not be measured"),
         ({"pairs": 0, "base_definition": ""}, "the base does not have this case"),
         ({"pairs": 0}, "no pair came back"),
-        ({"base_definition": "d0"}, "the base defines this case otherwise"),
+        ({"base_definition": "d0"}, "the base defines this case differently"),
     ],
     ids=["base failed", "unknown to the base", "no time for pairs", "defined otherwise"],
 )
@@ -320,8 +318,8 @@ def test_without_pairs_nothing_is_convicted(
     found = find(verdict, LATENCY)
     assert state(found) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert found.sentence.endswith(f"Not confirmed side by side: {because}.")
-    assert any(note.startswith("Not confirmed side by side: the times of 1 case.") for note in verdict.notes)
+    assert found.sentence.endswith(f"Not measured again side by side: {because}.")
+    assert "Not measured side by side with the base: the times of 1 case." in verdict.notes
 
 
 def test_what_could_hide_a_change_says_that_no_pair_looked(
@@ -332,7 +330,7 @@ def test_what_could_hide_a_change_says_that_no_pair_looked(
     baselines = (replace(stored, trials={**stored.trials, **wide}),)
     row = find(confirm(measure(), baselines=baselines, pairs=0), LATENCY)
     assert row.status is Status.UNCHANGED
-    assert row.sentence.endswith("Not looked at side by side: no pair came back.")
+    assert row.sentence.endswith("Not measured again side by side: no pair came back.")
 
 
 def test_check_without_a_base_says_that_it_is_not_confirmed(
@@ -343,7 +341,7 @@ def test_check_without_a_base_says_that_it_is_not_confirmed(
     notes = [note for note in decide_verdict(run, (stored,), policy).notes if "side by side" in note]
     assert notes == [
         (
-            "Not confirmed side by side: the times of 1 case."
-            " To confirm, with a REF that is without the change: compile-gate check --base REF"
+            "Not measured side by side with the base: the times of 1 case."
+            " To do that: compile-gate check --base main"
         )
     ]

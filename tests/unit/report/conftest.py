@@ -1,4 +1,4 @@
-"""Verdicts by hand, one a situation that a report must tell well."""
+"""Verdicts by hand, one a situation that a report must tell well; their words are the decision's own."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from dataclasses import replace
 
 import pytest
 
+from gate.decide.advice import list_next_steps
+from gate.decide.attribute import describe_arms
+from gate.decide.finding import Finding
+from gate.decide.headline import write_headline
+from gate.decide.outcome import decide_outcome
+from gate.decide.wording import describe_failure, describe_finding
 from gate.metrics import SPECS, Family, Role
 from gate.records import (
     Case,
     CaseFailure,
+    Cause,
     Change,
     Comparison,
     Estimate,
@@ -18,7 +25,7 @@ from gate.records import (
     FailureKind,
     MachineShift,
     Metric,
-    Outcome,
+    Policy,
     Provenance,
     Reason,
     Status,
@@ -57,18 +64,32 @@ HOST = {
 }
 
 
-def estimate(value: float, n: int = 1) -> Estimate:
-    return Estimate(centre=value, low=value * 0.99, high=value * 1.01, noise=0.01, n=n)
+def estimate(value: float, n: int = 1, spread: float = 0.01) -> Estimate:
+    return Estimate(centre=value, low=value * (1 - spread), high=value * (1 + spread), noise=spread, n=n)
+
+
+def word(comparison: Comparison) -> Comparison:
+    """The comparison with the sentence that the decision writes of it."""
+    finding = Finding(
+        status=comparison.status,
+        reason=comparison.reason,
+        baseline=comparison.baseline,
+        candidate=comparison.candidate,
+        change=comparison.change,
+        pairs=comparison.pairs,
+        more_pairs=comparison.more_pairs,
+    )
+    return replace(comparison, sentence=describe_finding(comparison.metric, finding, comparison.threshold))
 
 
 def unchanged(case_id: str, metric: Metric, value: float) -> Comparison:
     exact = SPECS[metric].family is Family.EXACT
-    return Comparison(
+    row = Comparison(
         case_id=case_id,
         metric=metric,
         status=Status.UNCHANGED,
         reason=Reason.EXACT_EQUAL if exact else Reason.WITHIN_NOISE,
-        sentence="The same in every trial." if exact else "No sign of a change.",
+        sentence="",
         decides=SPECS[metric].role is Role.DECIDES,
         baseline=estimate(value, 5),
         candidate=estimate(value),
@@ -77,22 +98,23 @@ def unchanged(case_id: str, metric: Metric, value: float) -> Comparison:
         else Change(centre=-0.004, low=-0.021, high=0.013, detectable=0.06),
         threshold=SPECS[metric].threshold,
     )
+    return word(row)
 
 
 def healthy(case_id: str) -> tuple[Comparison, ...]:
     return tuple(unchanged(case_id, metric, value) for metric, value in HEALTHY.items())
 
 
-def moved(base: Comparison, value: float, change: Change, sentence: str) -> Comparison:
+def moved(base: Comparison, value: float, change: Change) -> Comparison:
     exact = SPECS[base.metric].family is Family.EXACT
-    return replace(
+    row = replace(
         base,
         status=Status.REGRESSED if change.centre > 0 else Status.IMPROVED,
         reason=Reason.EXACT_CHANGED if exact else Reason.BEYOND_BAR,
-        sentence=sentence,
-        candidate=estimate(value, 3),
+        candidate=estimate(value, 3, spread=0.0 if exact else 0.01),
         change=change,
     )
+    return word(row)
 
 
 def swap(comparisons: tuple[Comparison, ...], *others: Comparison) -> tuple[Comparison, ...]:
@@ -100,16 +122,20 @@ def swap(comparisons: tuple[Comparison, ...], *others: Comparison) -> tuple[Comp
     return tuple(by_key.get((one.case_id, one.metric), one) for one in comparisons)
 
 
-def verdict(outcome: Outcome, headline: str, *groups: tuple[Comparison, ...]) -> Verdict:
+def verdict(*groups: tuple[Comparison, ...]) -> Verdict:
     comparisons = tuple(one for group in groups for one in group)
+    outcome = decide_outcome(comparisons)
+    cases = tuple(
+        Case(id=name, model=name.split("/")[0]) for name in dict.fromkeys(one.case_id for one in comparisons)
+    )
     return Verdict(
         outcome=outcome,
-        headline=headline,
-        cases=tuple(Case(id=name, model=name.split("/")[0]) for name in (BERT, RESNET, LSTM)),
+        headline=write_headline(outcome, comparisons, cases),
+        cases=cases,
         comparisons=comparisons,
         failures=(),
         explanations=(),
-        next_steps=(),
+        next_steps=list_next_steps(outcome, comparisons, Policy(thresholds={}, today="2026-03-20")),
         notes=(),
         machine=MachineShift(canary=0.004, suite=0.012, known=True),
         environment=ENVIRONMENT,
@@ -133,38 +159,21 @@ def verdict(outcome: Outcome, headline: str, *groups: tuple[Comparison, ...]) ->
 
 
 def make_pass() -> Verdict:
-    headline = "Nothing regressed: 30 comparisons in 3 cases."
-    return verdict(Outcome.PASS, headline, healthy(BERT), healthy(RESNET), healthy(LSTM))
+    return verdict(healthy(BERT), healthy(RESNET), healthy(LSTM))
 
 
 def make_regressed_bert() -> tuple[Comparison, ...]:
     bert = {one.metric: one for one in healthy(BERT)}
     slower = moved(
-        bert[Metric.COMPILED_LATENCY],
-        0.0158,
-        Change(centre=0.306, low=0.271, high=0.342, detectable=0.07),
-        "12.1 ms -> 15.8 ms, 30.6 % worse (interval +27.1 % to +34.2 %, + is worse): beyond the threshold of"
-        " 5 % and 20 us by more than chance, noise and the machine explain.",
+        bert[Metric.COMPILED_LATENCY], 0.0158, Change(centre=0.306, low=0.271, high=0.342, detectable=0.07)
     )
     speedup = moved(
-        bert[Metric.WARM_SPEEDUP],
-        1.09,
-        Change(centre=0.303, low=0.262, high=0.345, detectable=0.07),
-        "Compiling gains less than it did.",
+        bert[Metric.WARM_SPEEDUP], 1.09, Change(centre=0.303, low=0.262, high=0.345, detectable=0.07)
     )
-    broken = moved(
-        bert[Metric.GRAPH_BREAKS],
-        1,
-        Change(centre=1.0, low=1.0, high=1.0, detectable=1.0),
-        "One more in every trial.",
-    )
+    broken = moved(bert[Metric.GRAPH_BREAKS], 1, Change(centre=1.0, low=1.0, high=1.0, detectable=1.0))
+    compiling = unchanged(BERT, Metric.COMPILE_PEAK_MEMORY, 1210 * MIB)
     advisory = replace(
-        moved(
-            unchanged(BERT, Metric.COMPILE_PEAK_MEMORY, 1210 * MIB),
-            1390 * MIB,
-            Change(centre=0.149, low=0.12, high=0.178, detectable=0.05),
-            "More memory while compiling.",
-        ),
+        moved(compiling, 1390 * MIB, Change(centre=0.149, low=0.12, high=0.178, detectable=0.05)),
         decides=False,
     )
     return (*swap(healthy(BERT), slower, speedup, broken), advisory)
@@ -172,57 +181,31 @@ def make_regressed_bert() -> tuple[Comparison, ...]:
 
 def make_regressed_resnet() -> tuple[Comparison, ...]:
     resnet = {one.metric: one for one in healthy(RESNET)}
-    drift = moved(
-        resnet[Metric.DRIFT],
-        1.45,
-        Change(centre=1.47, low=1.44, high=1.5, detectable=0.1),
-        "The compiled result is further from fp64 than before.",
-    )
+    drift = moved(resnet[Metric.DRIFT], 1.45, Change(centre=1.47, low=1.44, high=1.5, detectable=0.1))
     suspect = replace(
         resnet[Metric.COLD_COMPILE_TIME],
         status=Status.INCONCLUSIVE,
         reason=Reason.UNCORROBORATED,
-        sentence="The clock says longer, Python calls say the same work.",
         candidate=estimate(12.6),
         change=Change(centre=0.121, low=-0.03, high=0.29, detectable=0.18),
     )
-    return swap(healthy(RESNET), drift, suspect)
+    return swap(healthy(RESNET), drift, word(suspect))
 
 
 def make_regression() -> Verdict:
-    found = verdict(
-        Outcome.REGRESSION,
-        "4 regressions in 2 of 3 cases, worst: bert graph_breaks 0 -> 1.",
-        make_regressed_bert(),
-        make_regressed_resnet(),
-        healthy(LSTM),
-    )
-    accept = (
-        f"Fix it, or take responsibility: compile-gate baseline accept '{BERT}' compiled_latency"
-        " --allow 38% --reason '...' --expires 2026-04-19"
-    )
-    return replace(
-        found,
-        explanations=(
-            Explanation(
-                case_id=BERT,
-                kind="graph_break",
-                sentence="New graph break at encoder.py:41: call to print().",
-            ),
-            Explanation(case_id=BERT, kind="identity", sentence="Generated code differs in 4 of 23 kernels."),
-            Explanation(
-                case_id=BERT,
-                kind="eager",
-                sentence="Eager moved by +0.2 %: the change is the compiled code's.",
-            ),
-            Explanation(
-                case_id=RESNET,
-                kind="workload",
-                sentence="Outputs are now float32 computed from bfloat16 weights.",
-            ),
+    found = verdict(make_regressed_bert(), make_regressed_resnet(), healthy(LSTM))
+    causes = (
+        (BERT, Cause.GRAPH_BREAK, "New graph break at encoder.py:41: call to print()."),
+        (
+            BERT,
+            Cause.CHANGED_CODE,
+            "The generated code changed; of 23 kernels: 2 changed (gelu, softmax), 1 added (copy).",
         ),
-        next_steps=("Look at the generated code that changed.", accept),
+        (BERT, Cause.EAGER, describe_arms(0.002, 0.306)),
+        (RESNET, Cause.WORKLOAD, "The model itself changed: outputs bfloat16 -> float32."),
     )
+    explanations = tuple(Explanation(case_id=name, kind=kind, sentence=text) for name, kind, text in causes)
+    return replace(found, explanations=explanations)
 
 
 def make_inconclusive() -> Verdict:
@@ -231,20 +214,11 @@ def make_inconclusive() -> Verdict:
         bert[Metric.COMPILED_LATENCY],
         status=Status.INCONCLUSIVE,
         reason=Reason.SUSPECT,
-        sentence="Looks slower, not settled after 3 trials.",
         candidate=estimate(0.0129, 3),
         change=Change(centre=0.066, low=-0.011, high=0.149, detectable=0.091),
     )
-    found = verdict(
-        Outcome.INCONCLUSIVE,
-        "1 comparison of 30 is suspicious and not settled.",
-        swap(healthy(BERT), suspect),
-        healthy(RESNET),
-        healthy(LSTM),
-    )
-    steps = ("Measure more: `compile-gate check --select bert/inference-float32-smoke-default --trials 5`.",)
-    shift = MachineShift(canary=0.052, suite=0.047, known=True)
-    return replace(found, next_steps=steps, machine=shift)
+    found = verdict(swap(healthy(BERT), word(suspect)), healthy(RESNET), healthy(LSTM))
+    return replace(found, machine=MachineShift(canary=0.052, suite=0.047, known=True))
 
 
 def _lost(case_id: str, status: Status, reason: Reason, sentence: str) -> tuple[Comparison, ...]:
@@ -271,22 +245,20 @@ def make_incomplete() -> Verdict:
     hang = CaseFailure(
         case_id=RESNET, trial=1, kind=FailureKind.HANG, stage="rounds", message="no result after 300 s"
     )
+    lost = "Missing: it was planned and no trial of it came back."
     found = verdict(
-        Outcome.INCOMPLETE,
-        "3 of 3 cases could not be measured.",
-        _lost(BERT, Status.FAILED, Reason.CASE_FAILED, "Failed: worker died on signal 11 (SIGSEGV)."),
-        _lost(RESNET, Status.FAILED, Reason.CASE_FAILED, "Failed: no result after 300 s."),
-        _lost(LSTM, Status.MISSING, Reason.NOT_RUN, "Planned, but no trial came back."),
+        *(
+            _lost(one.case_id, Status.FAILED, Reason.CASE_FAILED, describe_failure(one))
+            for one in (crash, hang)
+        ),
+        _lost(LSTM, Status.MISSING, Reason.NOT_RUN, lost),
     )
-    steps = ("Read the log of the first: `out/logs/`.", "Continue with `compile-gate check --resume`.")
-    return replace(found, failures=(crash, hang), next_steps=steps, trials=0)
+    return replace(found, failures=(crash, hang), trials=0)
 
 
 def _measured(case_id: str, status: Status, reason: Reason, metrics: set[Metric]) -> tuple[Comparison, ...]:
     return tuple(
-        replace(
-            one, status=status, reason=reason, sentence="Measured, not judged.", baseline=None, change=None
-        )
+        word(replace(one, status=status, reason=reason, baseline=None, change=None))
         if one.metric in metrics
         else one
         for one in healthy(case_id)
@@ -295,62 +267,40 @@ def _measured(case_id: str, status: Status, reason: Reason, metrics: set[Metric]
 
 def make_nothing_compared() -> Verdict:
     found = verdict(
-        Outcome.NOTHING_COMPARED,
-        "Measured 3 cases; no baseline applies to any.",
-        *(_measured(name, Status.NEW, Reason.NO_BASELINE, set(Metric)) for name in (BERT, RESNET, LSTM)),
+        *(_measured(name, Status.NEW, Reason.NO_BASELINE, set(Metric)) for name in (BERT, RESNET, LSTM))
     )
-    return replace(
-        found,
-        baseline_provenance=(),
-        baseline_environments=(),
-        machine=MachineShift(),
-        next_steps=("Record baselines on this machine: `compile-gate baseline refresh --trials 5`.",),
-    )
+    return replace(found, baseline_provenance=(), baseline_environments=(), machine=MachineShift())
 
 
 def make_accepted() -> Verdict:
     base = {one.metric: one for one in healthy(BERT)}[Metric.PEAK_MEMORY]
-    change = Change(centre=0.064, low=0.064, high=0.064, detectable=0.03)
-    more = moved(
-        base, 439 * MIB, change, "Accepted up to +8 % until 2026-06-01 by the maintainers: a larger cache."
+    more = moved(base, 439 * MIB, Change(centre=0.064, low=0.064, high=0.064, detectable=0.03))
+    by = "Accepted by the maintainers until 2026-06-01: a larger cache."
+    accepted = replace(more, status=Status.ACCEPTED, reason=Reason.ACCEPTED, sentence=f"{more.sentence} {by}")
+    found = verdict(swap(healthy(BERT), accepted), healthy(RESNET), healthy(LSTM))
+    expired = (
+        "The acceptance of lstm/* cold_compile_time expired on 2026-03-01 and no longer counts: a new pass"
     )
-    accepted = replace(more, status=Status.ACCEPTED, reason=Reason.ACCEPTED)
-    found = verdict(
-        Outcome.PASS,
-        "Nothing regressed; 1 accepted change.",
-        swap(healthy(BERT), accepted),
-        healthy(RESNET),
-        healthy(LSTM),
-    )
-    return replace(found, notes=("The acceptance of lstm/* cold_compile_time expired on 2026-03-01.",))
+    return replace(found, notes=(expired,))
 
 
 def make_improved() -> Verdict:
     base = {one.metric: one for one in healthy(LSTM)}
     change = Change(centre=-0.182, low=-0.2, high=-0.163, detectable=0.06)
-    faster = moved(base[Metric.COMPILED_LATENCY], 0.0099, change, "Faster, beyond the noise between trials.")
-    found = verdict(
-        Outcome.PASS,
-        "Nothing regressed; 1 improvement.",
-        healthy(BERT),
-        healthy(RESNET),
-        swap(healthy(LSTM), faster),
+    faster = moved(base[Metric.COMPILED_LATENCY], 0.0099, change)
+    found = verdict(healthy(BERT), healthy(RESNET), swap(healthy(LSTM), faster))
+    changed = "The generated code changed; of 23 kernels: 1 changed (gates)."
+    return replace(
+        found, explanations=(Explanation(case_id=LSTM, kind=Cause.CHANGED_CODE, sentence=changed),)
     )
-    why = Explanation(case_id=LSTM, kind="identity", sentence="Generated code differs in 9 of 23 kernels.")
-    return replace(found, explanations=(why,))
 
 
 def make_other_machine() -> Verdict:
     names = (BERT, RESNET, LSTM)
     found = verdict(
-        Outcome.PASS,
-        "Nothing regressed in what could be judged here; times were only measured.",
-        *(_measured(name, Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT, HOST) for name in names),
+        *(_measured(name, Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT, HOST) for name in names)
     )
-    steps = (
-        "To judge times too, record this machine's baselines: `compile-gate baseline refresh --trials 5`.",
-    )
-    return replace(found, machine=MachineShift(), next_steps=steps)
+    return replace(found, machine=MachineShift())
 
 
 def make_many_rows() -> Verdict:
@@ -360,12 +310,9 @@ def make_many_rows() -> Verdict:
         base = {one.metric: one for one in healthy(name)}[Metric.COMPILED_LATENCY]
         centre = 0.10 + index / 400
         change = Change(centre=centre, low=centre - 0.03, high=centre + 0.03, detectable=0.06)
-        groups.append(
-            swap(healthy(name), moved(base, 0.0121 * (1 + centre), change, "Slower in every trial."))
-        )
-    found = verdict(Outcome.REGRESSION, "120 regressions in 120 of 120 cases.", *groups)
-    cases = tuple(Case(id=name, model=name.split("/")[0]) for name in names)
-    return replace(found, cases=cases, machine=MachineShift(canary=0.31, suite=0.29, known=True), trials=120)
+        groups.append(swap(healthy(name), moved(base, 0.0121 * (1 + centre), change)))
+    found = verdict(*groups)
+    return replace(found, machine=MachineShift(canary=0.31, suite=0.29, known=True), trials=120)
 
 
 SITUATIONS: Mapping[str, Callable[[], Verdict]] = {

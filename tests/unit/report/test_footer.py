@@ -74,13 +74,13 @@ def test_the_machine_share() -> None:
     """Known shares are signed; an unknown one is said to be unknown."""
     known = MachineShift(canary=0.052, suite=-0.011, known=True)
 
-    assert describe_machine(known).startswith("canaries +5.2 %, eager over all cases -1.1 % since")
-    assert describe_machine(MachineShift()).startswith("its share is unknown")
+    assert describe_machine(known).startswith("fixed test programs +5.2 %, eager over all cases -1.1 % since")
+    assert describe_machine(MachineShift()).startswith("cannot be separated out")
 
 
 def test_judged_and_only_measured(verdicts: Mapping[str, Verdict]) -> None:
     """On another machine the report tells which metrics were judged and which only measured."""
     scope = dict(list_scope(verdicts["other_machine"]))
 
-    assert scope["judged"].startswith("6 metrics of 3 cases: peak_memory, memory_ratio, drift")
+    assert scope["judged"].startswith("6 metrics of 3 cases: peak memory, memory ratio, drift")
     assert scope["measured"] == "4 metrics of 3 cases, not judged"

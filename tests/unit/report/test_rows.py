@@ -45,7 +45,7 @@ def compare(
         metric=metric,
         status=status,
         reason=Reason.BEYOND_BAR,
-        sentence="2 s -> 2.4 s, 20 % worse: because.",
+        sentence="2 s -> 2.4 s, +20.0 % (slower): because.",
         decides=decides,
         baseline=TWO,
         candidate=TWO,
@@ -90,7 +90,7 @@ def test_unchanged_and_unjudged_are_counted_not_listed(empty: Verdict) -> None:
     report = make_report(hold(empty, *quiet))
 
     assert report.blocks == ()
-    assert render_counts(report.counts) == "1 new, 1 not comparable, 1 unchanged"
+    assert render_counts(report.counts) == "2 not judged, 1 unchanged"
 
 
 def test_everything_lists_unchanged_too(empty: Verdict) -> None:
@@ -117,8 +117,8 @@ def test_what_does_not_decide_stands_beside_what_does(empty: Verdict) -> None:
     rows = make_report(hold(empty, advisory, real)).blocks[0].rows
 
     assert [(r.label, r.metric) for r in rows] == [
-        ("REGRESSED", "compiled_latency"),
-        ("(worse)", "eager_latency"),
+        ("REGRESSED", "compiled latency"),
+        ("(worse)", "eager latency"),
     ]
 
 
@@ -132,14 +132,14 @@ def test_the_sentence_does_not_repeat_the_columns(empty: Verdict) -> None:
         row.candidate,
         row.change,
         row.interval,
-    ) == ("2.00 s", "2.00 s", "+20.0 %", "+10.0 to +30.0 %")
+    ) == ("2.00 s", "2.00 s", "+20.0 % (slower)", "+10.0 to +30.0 %")
 
 
 def test_an_undecided_comparison_says_what_could_have_been_seen() -> None:
     """INCONCLUSIVE without the smallest detectable change would say nothing."""
     undecided = compare("a", Metric.COMPILED_LATENCY, Status.INCONCLUSIVE)
 
-    assert complete_sentence(undecided).endswith("The smallest change that could have been seen: +8.0 %.")
+    assert complete_sentence(undecided).endswith("A change of 8.0 % or more would have been seen.")
 
 
 def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) -> None:

@@ -43,11 +43,13 @@ def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
     report = render_text(verdicts["inconclusive"], detail=Detail.VERDICT)
 
     expected = (
-        "INCONCLUSIVE  1 comparison of 30 is suspicious and not settled.\n"
+        "INCONCLUSIVE  Could not tell for 1 of 30 comparisons; none is surely worse.\n"
         "1 inconclusive, 29 unchanged\n"
         "\n"
-        "next   Measure more:\n"
-        "         compile-gate check --select bert/inference-float32-smoke-default --trials 5\n"
+        "next   Settle what could not be told, side by side with where the branch began:\n"
+        "         compile-gate ab --select bert/inference-float32-smoke-default\n"
+        "next   Or measure it again with more trials:\n"
+        "         compile-gate check --select bert/inference-float32-smoke-default --trials 3\n"
     )
     assert expected == render_text(verdicts["inconclusive"], width=80, detail=Detail.VERDICT)
     assert "measured" not in report
@@ -131,9 +133,9 @@ def make_verdict(case_id: str, sentence: str, note: str) -> Verdict:
     )
 
 
-def test_a_narrow_report_keeps_interval_and_threshold(verdicts: Mapping[str, Verdict]) -> None:
+def test_a_narrow_report_keeps_interval_and_limit(verdicts: Mapping[str, Verdict]) -> None:
     """What has no column at 80 columns is in the sentence, once."""
     report = " ".join(render_text(verdicts["regression"], width=80).split())
 
-    assert "Compiling gains less than it did. Interval +26.2 to +34.5 %. Threshold 5 %." in report
-    assert report.count("5 % and 20 us") == 1
+    assert "Beyond the limit of 5 %, and too large to be noise. Interval +26.2 to +34.5 %." in report
+    assert report.count("5 % and 20 \N{MICRO SIGN}s") == 1

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gate import units
 from gate.metrics import SPECS
 from gate.records import Metric, Threshold
-from gate.report import units
 
 FINITE = st.floats(min_value=-1e15, max_value=1e15, allow_nan=False)
 MIB = 1024.0 * 1024.0
 SCALE = {"B": 1.0, "KiB": 1024.0, "MiB": MIB, "GiB": 1024 * MIB, "TiB": MIB * MIB}
-SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+SECONDS = {"\N{MICRO SIGN}s": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
         (11.24, "11.2 s"),
         (9.996e-4, "1.00 ms"),
         (0.9996, "1.00 s"),
-        (4.1234e-5, "41.2 us"),
+        (4.1234e-5, "41.2 \N{MICRO SIGN}s"),
         (1234.5, "1,234 s"),
         (-0.0012, "-1.20 ms"),
         (math.inf, "not finite"),
@@ -111,7 +111,7 @@ def test_age(created: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("metric", "threshold", "expected"),
     [
-        (Metric.COMPILED_LATENCY, Threshold(relative=0.05, absolute=20e-6), "5 % and 20 us"),
+        (Metric.COMPILED_LATENCY, Threshold(relative=0.05, absolute=20e-6), "5 % and 20 \N{MICRO SIGN}s"),
         (Metric.PEAK_MEMORY, Threshold(relative=0.03, absolute=2 * MIB), "3 % and 2 MiB"),
         (Metric.DRIFT, Threshold(relative=0.0, absolute=0.58), "+0.58 (1.5x)"),
         (Metric.GRAPH_BREAKS, Threshold(relative=0.0, absolute=0.0), "any change"),

@@ -21,6 +21,7 @@ MINUTE_S = 60
 HOUR_S = 3600
 DAY_S = 86400
 NOT_FINITE = "not finite"
+MICRO = "\N{MICRO SIGN}"
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _MAX_LOG2 = 60.0  # beyond it a factor is only digits; the log2 value says enough
 
@@ -41,7 +42,7 @@ def render_number(value: float, digits: int = DIGITS) -> str:
 
 
 def render_seconds(value: float) -> str:
-    """Return a time in s, ms or us: ``12.3 ms``."""
+    """Return a time in s, ms or microseconds: ``12.3 ms``."""
     if not math.isfinite(value):
         return NOT_FINITE
     rounded = abs(float(f"{value:.{DIGITS}g}"))
@@ -49,7 +50,7 @@ def render_seconds(value: float) -> str:
         return f"{render_number(value)} s"
     if rounded >= 1e-3:  # noqa: PLR2004 - the definition of a millisecond
         return f"{render_number(value * 1e3)} ms"
-    return f"{render_number(value * 1e6)} us"
+    return f"{render_number(value * 1e6)} {MICRO}s"
 
 
 def render_bytes(value: float) -> str:
@@ -85,7 +86,12 @@ def render_log2(value: float) -> str:
     text = _drop_negative_zero(f"{value:+.2f}")
     if abs(value) > _MAX_LOG2:
         return text
-    return f"{text} ({render_number(2.0 ** float(text), FACTOR_DIGITS)}x)"
+    return f"{text} ({render_factor(float(text))})"
+
+
+def render_factor(value: float) -> str:
+    """Return what a log2 ratio means: ``2.2x``."""
+    return f"{render_number(2.0 ** max(min(value, _MAX_LOG2), -_MAX_LOG2), FACTOR_DIGITS)}x"
 
 
 def render_percent(fraction: float, *, signed: bool = True) -> str:
@@ -152,7 +158,7 @@ def render_interval(metric: Metric, low: float, high: float) -> str:
 
 
 def render_threshold(metric: Metric, threshold: Threshold) -> str:
-    """Return what a change must exceed: ``5 % and 20 us``, or ``any change`` where nothing is tolerated."""
+    """Return what a change must exceed: ``5 % and 500 ms``, or ``any change`` where nothing is tolerated."""
     spec = SPECS[metric]
     parts = []
     if threshold.relative:
@@ -161,6 +167,13 @@ def render_threshold(metric: Metric, threshold: Threshold) -> str:
         text = render_log2(threshold.absolute) if spec.family is Family.LOG2 else ""
         parts.append(text or _drop_zeros(render_value(metric, threshold.absolute)))
     return " and ".join(parts) or "any change"
+
+
+def render_allowance(metric: Metric, allowance: float) -> str:
+    """Return how much worse a metric may be: ``33 %``; counts and log2 units as they are."""
+    if SPECS[metric].family in {Family.EXACT, Family.LOG2}:
+        return f"{allowance:g}"
+    return f"{100 * allowance:g} %"
 
 
 def _render_percent_number(fraction: float, *, signed: bool) -> str:

@@ -1,0 +1,93 @@
+"""The one sentence that a verdict begins with: short, without brackets, the worst of it and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gate.decide.coverage import measure_coverage
+from gate.records import Case, Comparison, Metric, Outcome, Status
+from gate.words import count_noun, mention_change, name_direction
+
+_BROKEN = frozenset({Status.FAILED, Status.MISSING})
+_WORSE = "worse"
+
+
+def write_headline(outcome: Outcome, comparisons: Sequence[Comparison], cases: Sequence[Case]) -> str:
+    """One sentence: what came out, in numbers, and the worst of it."""
+    deciding = [one for one in comparisons if one.decides]
+    regressed = [one for one in deciding if one.status is Status.REGRESSED]
+    if outcome is Outcome.INCOMPLETE:
+        return _write_incomplete(deciding, regressed, len(cases))
+    if outcome is Outcome.REGRESSION:
+        return f"{_name_regressions(regressed)}."
+    if outcome is Outcome.INCONCLUSIVE:
+        return _write_inconclusive(deciding)
+    if outcome is Outcome.NOTHING_COMPARED:
+        return f"{count_noun(len(cases), 'case')} measured, none judged: no baseline applies."
+    return _write_pass(deciding)
+
+
+def _write_incomplete(deciding: Sequence[Comparison], regressed: Sequence[Comparison], cases: int) -> str:
+    lost = [one.case_id for one in deciding if one.status in _BROKEN]
+    broken = f"{len(set(lost))} of {count_noun(cases, 'case')} could not be measured"
+    return f"{broken}; {_count_regressed(regressed)}." if regressed else f"{broken}."
+
+
+def _write_inconclusive(deciding: Sequence[Comparison]) -> str:
+    judged = measure_coverage(deciding).judged
+    undecided = sum(one.status is Status.INCONCLUSIVE for one in deciding)
+    return f"Could not tell for {undecided} of {count_noun(judged, 'comparison')}; none is surely worse."
+
+
+def _write_pass(deciding: Sequence[Comparison]) -> str:
+    """What was judged, and how much of all: neither may hide the other."""
+    coverage = measure_coverage(deciding)
+    improved = sum(one.status is Status.IMPROVED for one in deciding)
+    also = f", {improved} better" if improved else ""
+    many, cases = count_noun(coverage.comparisons, "comparison"), count_noun(coverage.cases, "case")
+    if coverage.is_whole:
+        return f"Nothing got worse: {many} in {cases} judged{also}."
+    part = f"{coverage.judged:,} of {many}, in {coverage.judged_cases} of {cases}"
+    return f"Nothing got worse in what was judged: {part}{also}."
+
+
+def _name_regressions(regressed: Sequence[Comparison]) -> str:
+    """How many got slower, larger or worse, where, and by how much at most."""
+    leading = _list_leading(regressed)
+    worst = leading[0]
+    cases, metrics = {one.case_id for one in regressed}, {one.metric for one in leading}
+    if len(cases) > 1 and len(metrics) == 1:
+        return _count_regressed(regressed)
+    many = count_noun(len(regressed), "metric") if len(cases) == 1 else count_noun(len(cases), "case")
+    place = f" in {worst.case_id}" if len(cases) == 1 else f", most {worst.case_id}"
+    return f"{many} {_find_word(regressed)}{place}{_mention([worst])}"
+
+
+def _count_regressed(regressed: Sequence[Comparison]) -> str:
+    """How many cases got slower, larger or worse, without their names."""
+    leading = _list_leading(regressed)
+    alike = [one for one in leading if one.metric is leading[0].metric]
+    many = count_noun(len({one.case_id for one in regressed}), "case")
+    return f"{many} {_find_word(regressed)}{_mention(alike if len(alike) == len(leading) else leading[:1])}"
+
+
+def _list_leading(regressed: Sequence[Comparison]) -> list[Comparison]:
+    """The worst first, without the speedups that only follow compiled latency."""
+    leading = [one for one in regressed if one.metric is not Metric.WARM_SPEEDUP] or list(regressed)
+    return sorted(leading, key=lambda one: one.change.centre if one.change else 0.0, reverse=True)
+
+
+def _mention(rows: Sequence[Comparison]) -> str:
+    changes = [one.change.centre for one in rows if one.change]
+    return f": {mention_change(rows[0].metric, changes)}" if changes else ""
+
+
+def _find_word(regressed: Sequence[Comparison]) -> str:
+    """The one direction of all of these, if they have one."""
+    words = {name_direction(one.metric, one.change.centre) for one in regressed if one.change}
+    only = words.pop() if len(words) == 1 else _WORSE
+    return only if only in _PREDICATES else _WORSE
+
+
+# What a case or a metric can be said to be, not what it has.
+_PREDICATES = frozenset({"slower", "larger", "less exact"})
