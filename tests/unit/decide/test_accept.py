@@ -60,7 +60,7 @@ def test_a_regression_beyond_its_acceptance_is_told(situation: Make, judge: Judg
     one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
     verdict = judge(one, acceptances=(accept(1.0),))
     assert verdict.outcome is Outcome.REGRESSION
-    assert f"{CASE} graph_breaks: ada accepted up to 1 until 2026-03-01, and this is more." in verdict.notes
+    assert f"{CASE} graph breaks: ada accepted up to 1 until 2026-03-01, and this is more." in verdict.notes
 
 
 @pytest.mark.parametrize("acceptance", [accept(2.0), accept(1.0, "2026-02-28")])
@@ -75,8 +75,8 @@ def test_what_is_covered_or_expired_is_not_called_exceeded(
 @pytest.mark.parametrize(
     ("expires", "note"),
     [
-        (TODAY, "ada takes the lack of baselines until 2026-03-01: the first change with a gate."),
-        ("2026-02-28", "ada took the lack of baselines, which expired on 2026-02-28."),
+        (TODAY, "ada accepts that there are no baselines until 2026-03-01: the first change with a gate."),
+        ("2026-02-28", "ada accepted that there are no baselines; that expired on 2026-02-28."),
     ],
 )
 def test_a_lack_of_baselines_that_somebody_takes_is_told_and_changes_no_outcome(

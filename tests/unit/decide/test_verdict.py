@@ -63,7 +63,7 @@ def test_regression_in_a_partly_failed_case_is_listed(situation: Make, judge: Ju
     assert verdict.outcome is Outcome.INCOMPLETE
     assert find(verdict, LATENCY).status is Status.FAILED
     assert find(verdict, BREAKS).status is Status.REGRESSED
-    assert "; 1 metric worse in " in verdict.headline
+    assert "; 1 case worse: graph breaks" in verdict.headline
 
 
 def test_planned_case_without_a_trial_is_missing(situation: Make, judge: Judge, find: Find) -> None:
@@ -212,7 +212,7 @@ def test_a_pass_over_part_of_the_plan_says_which_part(situation: Make, judge: Ju
     )
     assert verdict.outcome is Outcome.PASS
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=4, judged=1, cases=3, judged_cases=1)
-    told = "Nothing regressed in what was judged: 1 of 4 comparisons, in 1 of 3 cases."
+    told = "Nothing got worse in what was judged: 1 of 4 comparisons, in 1 of 3 cases."
     assert verdict.headline == told
 
 
@@ -220,7 +220,7 @@ def test_what_does_not_decide_counts_neither_way(situation: Make, judge: Judge) 
     """An eager latency without a baseline leaves a PASS whole."""
     verdict = judge(situation(before=SAME, after={**SAME, EAGER: FIVE}))
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=1, judged=1, cases=1, judged_cases=1)
-    assert verdict.headline == "Nothing regressed: 1 comparison of 1 case judged."
+    assert verdict.headline == "Nothing got worse: 1 comparison in 1 case judged."
 
 
 def test_undecided_cases_are_those_that_trials_can_settle(situation: Make, judge: Judge) -> None:
