@@ -81,6 +81,8 @@ def list_needs(job: dict[str, Any]) -> list[str]:
 def test_it_is_skipped_for_no_result_of_the_jobs_before(path: Path, job: dict[str, Any]) -> None:
     """However those ended, and also where the run was cancelled meanwhile: the job runs, and so can fail."""
     needs = list_needs(job)
+    # Any other condition is false for some event.
+    assert job.get("if") == ("${{ always() }}" if needs else None)
     for results in itertools.product(RESULTS, repeat=len(needs)):
         for is_cancelled in (False, True) if needs else (False,):
             status = {
