@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gate.accepted_entries import AcceptanceEntry, AcceptedFile, ApprovedEntry
 from gate.codec import decode, encode, write_atomic
-from gate.entries import VERSION, AcceptanceEntry, AcceptedFile
+from gate.contradictions import FRACTIONS, check_allowance
 from gate.errors import FileError, UsageError
 from gate.hostile import decode_text, is_present, load_bytes
-from gate.metrics import SPECS, Family
+from gate.key_types import VERSION
+from gate.limits import Amount, read_amount, render_percent
+from gate.metrics import SPECS
 from gate.records import Acceptance, Metric
 from gate.yaml_border import MAX_YAML_BYTES, decode_yaml, load_yaml
 from gate.yaml_text import render_value
@@ -19,7 +22,7 @@ _HEADER = f"""\
 version: {VERSION}
 accepted:
 """
-_FRACTIONS = {Family.NOISY, Family.NEARLY_EXACT}
+_MOST_ALLOWED = 10.0  # eleven times the baseline: to accept that is not to judge the metric at all
 
 
 def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
@@ -31,32 +34,41 @@ def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
     if not is_present(path):
         return ()
     file, _ = load_yaml(AcceptedFile, path)
-    return tuple(map(_make_acceptance, file.accepted))
+    return tuple(map(make_acceptance, file.accepted))
 
 
-def _make_acceptance(entry: AcceptanceEntry) -> Acceptance:
-    return Acceptance(**{**encode(entry), "metric": entry.metric})
+def make_acceptance(entry: AcceptanceEntry | ApprovedEntry) -> Acceptance:
+    """Make the record of an entry: a percentage becomes a fraction."""
+    allowance = read_amount(entry.allowance)
+    return Acceptance(**{**encode(entry), "metric": entry.metric, "allowance": allowance})
 
 
 def parse_allowance(text: str, metric: Metric) -> float:
     """Parse ``8%`` or ``0.08``; for counters and drift a plain number in the metric's unit.
 
     Raises:
-        UsageError: It is not such a number, or a bare one that must have been meant as percent.
+        UsageError: It is not such a number, a bare one that must have been meant as percent, or so large
+            that nothing would be left to fail.
     """
-    is_fraction = SPECS[metric].family in _FRACTIONS
-    number = text.strip().removesuffix("%")
-    is_percent = number != text.strip()
+    is_fraction = SPECS[metric].family in FRACTIONS
     fix = "Write it as 8%." if is_fraction else f"Write a plain number: the unit is {SPECS[metric].unit}."
-    try:
-        allowance = float(number) / (100 if is_percent else 1)
-    except ValueError:
-        raise UsageError(f"--allow: {text!r} is not a number", fix) from None
-    if not 0 <= allowance < float("inf") or is_percent > is_fraction:
-        raise UsageError(f"--allow: {text!r} does not fit {metric}", fix)
-    if is_fraction and not is_percent and allowance >= 1:
-        raise UsageError(f"--allow: {text!r} would allow {allowance:.0%}", "Write percent with its sign: 8%.")
+    written = _read_written(text.strip())
+    if written is None:
+        raise UsageError(f"--allow: expected {Amount().describe()}, got {text!r}", fix)
+    for misfit in check_allowance(metric, written):
+        raise UsageError(f"--allow: {misfit.problem}", misfit.fix)
+    allowance = read_amount(written)
+    if is_fraction and allowance > _MOST_ALLOWED:
+        fix = "Record new baselines, or put the case into quarantine in gate.yml."
+        raise UsageError(f"--allow: {text} is more than {_MOST_ALLOWED:.0%}", fix)
     return allowance
+
+
+def _read_written(text: str) -> float | str | None:
+    try:
+        return Amount().read(float(text))
+    except ValueError:
+        return Amount().read(text)
 
 
 def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> None:
@@ -81,7 +93,7 @@ def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> None
 
 def _check_acceptance(acceptance: Acceptance, today: str) -> None:
     try:
-        decode(AcceptanceEntry, encode(acceptance), "the acceptance")
+        decode(AcceptanceEntry, _encode(acceptance), "the acceptance")
     except FileError as error:
         raise UsageError(f"{error.key}: {error.problem}", error.fix) from None
     if acceptance.expires < today:
@@ -96,10 +108,18 @@ def _append_text(path: Path, expected: tuple[Acceptance, ...]) -> str:
         file, _ = decode_yaml(AcceptedFile, text.encode(), str(path))
     except FileError:
         return ""
-    return text if tuple(map(_make_acceptance, file.accepted)) == expected else ""
+    return text if tuple(map(make_acceptance, file.accepted)) == expected else ""
 
 
 def render_entry(acceptance: Acceptance) -> str:
     """Render an item of a list of acceptances."""
-    lines = [f"{key}: {render_value(value)}\n" for key, value in encode(acceptance).items()]
+    lines = [f"{key}: {render_value(value)}\n" for key, value in _encode(acceptance).items()]
     return "  - " + "    ".join(lines)
+
+
+def _encode(acceptance: Acceptance) -> dict[str, object]:
+    """Encode an acceptance as an entry holds it: fractions as percent, as nobody can misread them."""
+    plain: dict[str, object] = encode(acceptance)
+    if SPECS[acceptance.metric].family in FRACTIONS:
+        plain["allowance"] = render_percent(acceptance.allowance) or acceptance.allowance
+    return plain

@@ -12,11 +12,12 @@ from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
-from gate.acceptances import render_entry
+from gate.acceptances import make_acceptance, render_entry
+from gate.accepted_entries import ApprovalFile
 from gate.codec import encode
-from gate.entries import VERSION, ApprovalFile
 from gate.hostile import check_size, load_bytes
-from gate.records import Acceptance, Approval, Policy, Waiver
+from gate.key_types import VERSION
+from gate.records import Approval, Policy, Waiver
 from gate.yaml_border import decode_yaml
 from gate.yaml_text import render_value
 
@@ -65,7 +66,7 @@ def decode_approval(data: bytes, source: str, commit: str = "") -> Approval:
     taken = file.first_baselines
     return Approval(
         commit=file.commit,
-        accepted=tuple(Acceptance(**{**encode(one), "metric": one.metric}) for one in file.accepted),
+        accepted=tuple(map(make_acceptance, file.accepted)),
         first_baselines=None if taken is None else Waiver(**encode(taken)),
     )
 

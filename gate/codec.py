@@ -22,7 +22,7 @@ from gate.calibration import Calibration
 from gate.disk import describe_write_error, write_atomic
 from gate.errors import FileError
 from gate.hostile import MAX_JSON_BYTES, format_value, load_bytes, parse_json
-from gate.plain import decode, encode, find_nearest
+from gate.plain import decode, encode
 from gate.records import Baseline, Pairing, Run, Verdict
 from gate.selftest import SelftestReport
 from gate.unknown_keys import drop_unknown_keys
@@ -40,7 +40,6 @@ __all__ = [
     "describe_write_error",
     "encode",
     "encode_file",
-    "find_nearest",
     "load_calibration",
     "load_run",
     "load_selftest",

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gate.codec import decode, encode
-from gate.entries import VERSION, GateFile, ModelEntry, QuarantineEntry, TestEntry
-from gate.errors import FileError, UsageError
-from gate.metrics import SPECS
+from gate.codec import encode
+from gate.entries import GateFile, QuarantineEntry
+from gate.entry import read_docs
+from gate.errors import UsageError, join_errors
+from gate.key_types import MAX_COUNT, VERSION
+from gate.limits import render_percent
+from gate.metrics import SPECS, Family
+from gate.misfits import Misfit, MisfitError
+from gate.model_entries import ModelEntry, TestEntry
+from gate.plain import fit
 from gate.protocol import Sampling
 from gate.records import Acceptance, Metric, Override, Policy, Quarantine, Threshold
 from gate.yaml_border import load_yaml
@@ -65,13 +72,11 @@ def load_config(path: Path | None) -> Config:
         return make_config(GateFile(version=VERSION))
     source = path or Path(DEFAULT_FILE)
     file, document = load_yaml(GateFile, source)
-    config = replace(
+    return replace(
         make_config(file, source.parent),
         source=str(source),
         origins={key: f"{source}:{line}" for key, line in document.lines.items()},
     )
-    _check_trials(config)
-    return config
 
 
 def make_config(file: GateFile, directory: Path = Path()) -> Config:
@@ -80,15 +85,7 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
     for metric, entry in file.thresholds.items():
         parts = {name: value for name, value in encode(entry).items() if value is not None}
         thresholds[metric] = replace(thresholds[metric], **parts)
-    overrides = tuple(
-        Override(
-            case=entry.case,
-            metric=entry.metric,
-            threshold=Threshold(relative=entry.relative, absolute=entry.absolute),
-            reason=entry.reason,
-        )
-        for entry in file.overrides
-    )
+    overrides = tuple(Override(**{**encode(entry), "metric": entry.metric}) for entry in file.overrides)
     derived: dict[str, Any] = {
         "baselines": directory / file.baselines,
         "out": directory / file.out,
@@ -116,31 +113,31 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
     """
     given = {name: value for name, value in options.items() if value is not None}
     try:
-        file = decode(GateFile, {"version": VERSION, **encode_options(given)}, "the options")
-    except FileError as error:
-        option = "--" + error.key.replace("_", "-")
-        raise UsageError(f"{option}: {error.problem}", error.fix) from None
+        # As many trials at most as there can be: to ask for more than max_trials is no mistake here.
+        file = fit(GateFile, {"version": VERSION, "max_trials": MAX_COUNT, **encode_options(given)})
+    except MisfitError as error:
+        raise join_errors([_refuse_option(misfit) for misfit in error.misfits]) from None
     checked = make_config(file)
-    origins = {**config.origins, **{name: "--" + name.replace("_", "-") for name in given}}
+    origins = {**config.origins, **{name: name_option(name) for name in given}}
     changed = replace(config, **{name: getattr(checked, name) for name in given}, origins=origins)
-    return _raise_max_trials(changed)
+    return replace(changed, max_trials=max(changed.trials, changed.max_trials))
+
+
+def _refuse_option(misfit: Misfit) -> UsageError:
+    key = misfit.render_path().removeprefix(".")
+    option, example = name_option(key), shlex.quote(read_docs(GateFile)[key].example)
+    problem = misfit.problem.replace("expected", "must be", 1)
+    return UsageError(f"{option} {problem}", f"Write, for example, `{option} {example}`.")
+
+
+def name_option(key: str) -> str:
+    """Name the option that stands for a key: ``--lock-timeout`` for ``lock_timeout_s``."""
+    return "--" + key.removesuffix("_s").replace("_", "-")
 
 
 def encode_options(given: Mapping[str, object]) -> dict[str, object]:
     """Encode option values as ``gate.yml`` would hold them."""
     return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
-
-
-def _raise_max_trials(config: Config) -> Config:
-    """Asking for more trials than the most that suspects get is not an error on the command line."""
-    return replace(config, max_trials=max(config.trials, config.max_trials))
-
-
-def _check_trials(config: Config) -> None:
-    if config.max_trials < config.trials:
-        where = config.origins.get("max_trials") or config.origins.get("trials", config.source)
-        problem = f"is {config.max_trials}, fewer than the {config.trials} trials that every case gets"
-        raise FileError(where, "max_trials", problem, "Raise max_trials, or lower trials.")
 
 
 def make_policy(config: Config, acceptances: tuple[Acceptance, ...], today: str) -> Policy:
@@ -182,14 +179,45 @@ def _collect_values(config: Config) -> dict[str, object]:
     plain["baselines"] = _to_text(config.baselines, config.directory)
     plain["out"] = _to_text(config.out, config.directory)
     plain["registry"] = [_to_text(path, config.directory) for path in config.registry]
+    plain["error_budget"] = _to_share(config.error_budget)
+    plain["thresholds"] = {
+        metric.value: _render_parts(threshold, SPECS[metric].family)
+        for metric, threshold in config.thresholds.items()
+        if SPECS[metric].family is not Family.EXACT
+    }
     plain["overrides"] = [
-        {"case": item.case, "metric": item.metric.value, **encode(item.threshold), "reason": item.reason}
+        {"case": item.case, "metric": item.metric.value, **_render_parts(item), "reason": item.reason}
         for item in config.overrides
     ]
     return {name: plain[name] for name in Config.__dataclass_fields__ if name in plain}
 
 
-_DERIVED = {"baselines", "out", "registry", "overrides", "directory", "commit", "source", "origins"}
+_DERIVED = {
+    "baselines",
+    "out",
+    "registry",
+    "error_budget",
+    "thresholds",
+    "overrides",
+    "directory",
+    "commit",
+    "source",
+    "origins",
+}
+
+
+def _render_parts(parts: Threshold | Override, family: Family | None = None) -> dict[str, object]:
+    """Render the parts that there are, and that the family looks at, as gate.yml would hold them."""
+    rendered: dict[str, object] = {}
+    if parts.relative is not None and family is not Family.LOG2:
+        rendered["relative"] = _to_share(parts.relative)
+    if parts.absolute is not None:
+        rendered["absolute"] = parts.absolute
+    return rendered
+
+
+def _to_share(fraction: float) -> str | float:
+    return render_percent(fraction) or fraction
 
 
 def _to_text(path: Path, directory: Path) -> str:

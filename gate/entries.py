@@ -1,218 +1,300 @@
-"""The shapes of the YAML files that people write: gate.yml, registry files and accepted.yml.
+"""The shape of gate.yml.
 
-Read strictly by the codec; their JSON Schemas are generated from here. What they become is in
-:mod:`gate.config`, :mod:`gate.registry` and :mod:`gate.acceptances`.
+Read strictly by the codec; its JSON Schema and docs/configuration.md are generated from here. What it
+becomes is in :mod:`gate.config`. The texts below the keys are described in :mod:`gate.entry`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
 
-from gate.limits import Day, NotEmpty, Pattern, Range
+from gate.contradictions import (
+    DEFAULT_MAX_TRIALS,
+    DEFAULT_TRIALS,
+    check_gate_file,
+    check_override,
+    check_quarantine,
+    check_threshold,
+)
+from gate.entry import Entry
+from gate.key_types import (
+    Count,
+    Date,
+    Device,
+    ErrorBudget,
+    NotNegative,
+    Seconds,
+    Share,
+    Text,
+    Threads,
+    Version,
+)
+from gate.model_entries import ModelEntry, TestEntry
 from gate.protocol import Sampling
-from gate.records import DEFAULT_BACKEND, DType, Metric, Mode, Task
-
-VERSION = 1
-
-Version = Annotated[int, Range(minimum=VERSION, maximum=VERSION)]
-Seconds = Annotated[float, Range(above=0)]
-Count = Annotated[int, Range(minimum=1, maximum=10_000)]
-NotNegative = Annotated[float, Range(minimum=0)]
-Name = Annotated[str, Pattern(regex="[a-z0-9_]+", what="a name of a-z, 0-9 and _")]
-Tag = Annotated[str, Pattern(regex="[A-Za-z0-9_.-]+", what="a tag of letters, digits, _, . and -")]
-Text = Annotated[str, Pattern(regex=r"[\s\S]*\S[\s\S]*", what="a text that is not empty")]
-Device = Annotated[str, Pattern(regex="cpu|cuda(:[0-9]{1,2})?", what="a device: cpu, cuda or cuda:N")]
-Factory = Annotated[
-    str, Pattern(regex=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", what="package.module:function")
-]
-Backend = Annotated[
-    str, Pattern(regex="[A-Za-z0-9_][A-Za-z0-9_.-]*", what="the name of a backend of torch.compile")
-]
-Node = Annotated[str, Pattern(regex=r"[^:]+\.py::.+", what="a pytest node id: path/test_x.py::test_name")]
-Date = Annotated[str, Day()]
-
-Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
-Login = Annotated[str, Pattern(regex=r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", what="a login of GitHub")]
-CaseId = Annotated[str, Pattern(regex=r"((?![*?\[])[!-~]){1,300}", what="a case id, and no pattern")]
-# Neither controls nor what turns a line around or hides in it.
-_UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-Line = Annotated[
-    str, Pattern(regex=rf"(?=.*\S)[^{_UNSEEN}]{{1,300}}", what="one line of 1 to 300 visible characters")
-]
+from gate.records import Metric
 
 _SAMPLING = Sampling()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SamplingEntry:
-    """How much a trial samples; see :class:`gate.protocol.Sampling`."""
+class SamplingEntry(Entry):
+    """How much a trial samples.
+
+    The defaults suit most machines. Runs that sampled differently are not joined.
+    """
 
     super_blocks: Count = _SAMPLING.super_blocks
+    """How often a trial times eager and compiled in turn: each super-block is two timed blocks of either.
+    More of them steady the value of a trial; the noise between trials stays as it is.
+
+    Example: 30
+    """
     block_s: Seconds = _SAMPLING.block_s
+    """A timed block lasts at least this many seconds, so that the clock itself adds less than 0.1 %.
+
+    Example: 0.02
+    """
     max_block_calls: Count = _SAMPLING.max_block_calls
+    """A timed block has at most so many calls, however short they are.
+
+    Example: 5000
+    """
     warmup_s: NotNegative = _SAMPLING.warmup_s
+    """Seconds of calls before the first timed one, for caches, clocks and allocators to settle.
+
+    Example: 1
+    """
     min_warmup_calls: Count = _SAMPLING.min_warmup_calls
+    """At least so many calls before the first timed one, however long they take.
+
+    Example: 10
+    """
     max_rounds_s: Seconds = _SAMPLING.max_rounds_s
+    """Seconds after which a trial stops timing: slow models get fewer super-blocks, at least 3.
+
+    Example: 60
+    """
     drift_seeds: Count = _SAMPLING.drift_seeds
+    """With how many seeds numerical drift is measured: one seed's error may be luck.
+
+    Example: 4
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ThresholdEntry:
-    """A threshold that replaces the parts it names of a metric's default."""
+class ThresholdEntry(Entry):
+    """The smallest change of a metric that counts: it must exceed both parts.
 
-    relative: NotNegative | None = None
+    A part that is left out keeps its default.
+    """
+
+    relative: Share | None = None
+    """The part in proportion to the baseline. What is smaller is not worth a person's time.
+
+    Example: 8%
+    """
     absolute: NotNegative | None = None
+    """The part in the metric's unit: seconds, bytes, calls, or log2 units for drift. It keeps a large
+    percentage of almost nothing from counting.
+
+    Example: 0.00005
+    """
+
+    find_contradictions = staticmethod(check_threshold)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class OverrideEntry:
-    """A threshold for some cases and one metric, and why."""
+class OverrideEntry(Entry):
+    """Another threshold for some cases and one metric.
+
+    A part that is left out is as for the other cases. Of several overrides that fit, the last counts.
+    """
 
     case: Text
+    """The cases: a case id, or a pattern with `*`. It must match at least one.
+
+    Example: "bert/*"
+    """
     metric: Metric
+    """The one metric whose threshold is another for these cases.
+
+    Example: compiled_latency
+    """
     reason: Text
-    relative: NotNegative = 0.0
-    absolute: NotNegative = 0.0
+    """Why these cases need another threshold, for whoever reads this later.
+
+    Example: "its loop depends on the data: two speeds"
+    """
+    relative: Share | None = None
+    """The part of the threshold in proportion to the baseline.
+
+    Example: 12%
+    """
+    absolute: NotNegative | None = None
+    """The part of the threshold in the metric's unit.
+
+    Example: 0.0001
+    """
+
+    find_contradictions = staticmethod(check_override)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class QuarantineEntry:
-    """An unstable case, or one metric of it, that does not decide until a date."""
+class QuarantineEntry(Entry):
+    """An unstable case, or one metric of it: still measured, still shown, not deciding until a date."""
 
     case: Text
+    """The cases: a case id, or a pattern with `*`. It must match at least one.
+
+    Example: "bert/*"
+    """
     metric: Metric | None = None
+    """The one metric that does not decide. Left out, the whole case does not, its failures included.
+
+    Example: compiled_latency
+    """
     owner: Text
+    """Who looks after it: a quarantine that is nobody's is never lifted.
+
+    Example: compiler-team
+    """
     reason: Text
+    """Why it cannot decide; `compile-gate calibrate` names cases that are unstable on your machine.
+
+    Example: "two speeds, see #12"
+    """
     expires: Date
+    """The last day of the quarantine. From the next day on the case decides again.
+
+    Example: 2027-03-31
+    """
+
+    find_contradictions = staticmethod(check_quarantine)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CaseEntry:
-    """One case of a model, or one for each combination where a key holds a list."""
-
-    size: Name | tuple[Name, ...] = "smoke"
-    task: Task | tuple[Task, ...] = Task.INFERENCE
-    dtype: DType | tuple[DType, ...] = DType.FLOAT32
-    mode: Mode | tuple[Mode, ...] = Mode.DEFAULT
-    fullgraph: bool = False
-    backend: Backend | tuple[Backend, ...] = DEFAULT_BACKEND
-    options: Mapping[str, object] = field(default_factory=dict)
-    tags: tuple[Tag, ...] = ()
-    expected_s: Seconds = 30.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelEntry:
-    """A model: who builds it, with which arguments, and the cases to make of it."""
-
-    name: Name
-    factory: Factory
-    arguments: Mapping[str, object] = field(default_factory=dict)
-    sizes: Mapping[Name, Mapping[str, object]] = field(default_factory=dict)
-    dynamic: bool | None = None
-    cases: Annotated[tuple[CaseEntry, ...], NotEmpty(what="a list of at least one case")]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TestEntry:
-    """A user's own test that calls ``compile_benchmark``."""
-
-    __test__ = False  # pytest must not collect it
-
-    name: Name
-    node: Node
-    task: Task = Task.INFERENCE
-    dtype: DType = DType.FLOAT32
-    tags: tuple[Tag, ...] = ()
-    expected_s: Seconds = 30.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RegistryFile:
-    """A registry file."""
+class GateFile(Entry):
+    """``gate.yml``. Every key but `version` can be left out; paths are relative to the file's directory."""
 
     version: Version
-    models: tuple[ModelEntry, ...] = ()
-    tests: tuple[TestEntry, ...] = ()
+    """The version of this file's format. A compile-gate that reads another one says so.
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GateFile:
-    """``gate.yml``. Paths are relative to its directory."""
-
-    version: Version
+    Example: 1
+    """
     device: Device = "cpu"
-    # Not "all cores": a thread count that differs between hosts makes their times incomparable.
-    threads: Annotated[int, Range(minimum=1, maximum=1024)] = 2
+    """What to measure on. Baselines of one device are never compared with another's.
+
+    Example: cuda:1
+    """
+    threads: Threads = 2
+    """Threads of torch within one operation. Not all cores: a number that differs between machines makes
+    their times incomparable, so it is the same everywhere unless you say otherwise.
+
+    Example: 4
+    """
     select: Text = "tag:smoke"
+    """The cases to measure: case ids, model names, patterns with `*` and `tag:NAME`, joined by commas; a `!`
+    before one removes. `--select` replaces it.
+
+    Example: tag:smoke,!bert
+    """
     baselines: Text = "baselines"
+    """The directory of stored baselines and `accepted.yml`, to be committed. `--baselines` replaces it.
+
+    Example: perf/baselines
+    """
     out: Text = "out"
+    """The directory for results: reports, raw samples, logs. Leave it out of git. `--out` replaces it.
+
+    Example: build/compile-gate
+    """
     reference_models: bool = True
+    """Whether the models that come with compile-gate are measured beside your own.
+
+    Example: false
+    """
     registry: tuple[Text, ...] = ()
+    """Files with further models and tests.
+
+    Example: [perf/models.yml]
+    """
     models: tuple[ModelEntry, ...] = ()
+    """Your models.
+
+    Example: [{name: mixer, factory: "mixer.bench:build", cases: [{}]}]
+    """
     tests: tuple[TestEntry, ...] = ()
+    """Your own tests that use the `compile_benchmark` fixture.
+
+    Example: [{name: smoothing, node: "tests/perf/test_smoothing.py::test_smoothing"}]
+    """
     sampling: SamplingEntry = field(default_factory=SamplingEntry)
-    trials: Count = 1
-    max_trials: Count = 3
+    """How much a trial samples. A part that is left out keeps its default.
+
+    Example: {super_blocks: 30, drift_seeds: 4}
+    """
+    trials: Count = DEFAULT_TRIALS
+    """Trials of every case before anything is judged, each in fresh processes with empty caches. One is
+    enough where suspects get more; `--trials` replaces it.
+
+    Example: 2
+    """
+    max_trials: Count = DEFAULT_MAX_TRIALS
+    """The most trials of a case that looks changed and is not settled, while `budget_s` lasts. More settle
+    more, and take longer.
+
+    Example: 5
+    """
     refresh_trials: Count = 5
-    budget_s: Seconds = 330.0  # the smoke selection within six minutes, with the priming before it
-    pair_budget_s: Seconds = 330.0  # as much again, for what `check --base` confirms side by side
+    """Trials of every case when baselines are recorded. The noise between trials is learned from them; from
+    fewer than 3 it cannot be.
+
+    Example: 8
+    """
+    budget_s: Seconds = 330.0
+    """Seconds of measuring after which no further trial is added to a case that is not settled. The default
+    keeps the smoke selection within six minutes on two cores, with the preparation before it.
+
+    Example: 900
+    """
+    pair_budget_s: Seconds = 330.0
+    """Seconds on top for what `check --base` measures side by side with the base. What is not settled by then
+    is INCONCLUSIVE.
+
+    Example: 1200
+    """
     trial_timeout_s: Seconds = 300.0
+    """Seconds after which a process that measures is taken for hung and ended; its case has then failed.
+
+    Example: 900
+    """
     lock_timeout_s: NotNegative = 60.0
-    error_budget: Annotated[float, Range(above=0, maximum=0.5)] = 0.01
+    """Seconds to wait for a device that another compile-gate is measuring on; `--lock-timeout` replaces it.
+
+    Example: 600
+    """
+    error_budget: ErrorBudget = 0.01
+    """The probability of any false alarm in a whole verdict, however many cases it has. With less, only
+    larger changes are regressions.
+
+    Example: 0.5%
+    """
     thresholds: Mapping[Metric, ThresholdEntry] = field(default_factory=dict)
+    """The smallest change that counts, by metric, for all cases. The README lists the defaults; counters have
+    none: any change of theirs counts.
+
+    Example: {compiled_latency: {relative: 8%}, peak_memory: {relative: 5%, absolute: 8388608}}
+    """
     overrides: tuple[OverrideEntry, ...] = ()
+    """Other thresholds for some cases.
+
+    Example: [{case: "bert/*", metric: compiled_latency, relative: 12%, reason: "two speeds, see #12"}]
+    """
     quarantine: tuple[QuarantineEntry, ...] = ()
+    """Unstable cases that are measured and shown and do not decide until a date.
 
+    Example: [{case: "bert/*", owner: compiler-team, reason: "crashes, see #12", expires: 2027-03-31}]
+    """
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AcceptanceEntry:
-    """A known change that somebody took responsibility for, until a date."""
-
-    case: Text
-    metric: Metric
-    allowance: NotNegative
-    reason: Text
-    author: str = ""
-    expires: Date
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AcceptedFile:
-    """``baselines/accepted.yml``."""
-
-    version: Version
-    accepted: tuple[AcceptanceEntry, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ApprovedEntry:
-    """A regression of one case that is accepted for one commit."""
-
-    case: CaseId
-    metric: Metric
-    allowance: NotNegative
-    reason: Line
-    author: Login
-    expires: Date
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WaiverEntry:
-    """There was no baseline to compare with, and somebody takes that."""
-
-    reason: Line
-    author: Login
-    expires: Date
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ApprovalFile:
-    """``approvals/<commit>.yml`` on the branch of approvals."""
-
-    version: Version
-    commit: Sha
-    accepted: tuple[ApprovedEntry, ...] = ()
-    first_baselines: WaiverEntry | None = None
+    find_contradictions = staticmethod(check_gate_file)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gate.hostile import format_value
 
+_MAX_NAME_CHARS = 100  # of a word that could be a slip of the pen; comparing takes their square
+_MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
 MAX_MISFITS = 20  # collected of one value: more fill a screen, and fixing these may fix the others
 
 
@@ -31,15 +35,39 @@ class MisfitError(Exception):
         self.misfits = misfits
 
 
-def refuse(problem: str, fix: str) -> MisfitError:
+def refuse(problem: str, fix: str, *, says_little: bool = False) -> MisfitError:
     """Make the error of one value."""
-    return MisfitError([Misfit(problem=problem, fix=fix)])
+    return MisfitError([Misfit(problem=problem, fix=fix, says_little=says_little)])
 
 
-def expect(what: str, value: object) -> MisfitError:
+def expect(what: str, value: object, fix: str = "") -> MisfitError:
     """Make the error of a value that is not ``what`` was expected."""
     problem = f"expected {what}, got {format_value(value)}"
-    return MisfitError([Misfit(problem=problem, fix=f"Write {what} there.", says_little=True)])
+    return refuse(problem, fix or f"Write {what} there.", says_little=not fix)
+
+
+def expect_member(value: object, known: Sequence[str]) -> MisfitError:
+    """Make the error of a value that is none of the known ones."""
+    nearest = find_nearest(value, known) if isinstance(value, str) else ""
+    problem = f"expected one of {', '.join(known)}, got {format_value(value)}"
+    return refuse(problem, f"Did you mean {nearest!r}?" if nearest else "Write one of these.")
+
+
+def expect_key(name: object, known: Iterable[str]) -> MisfitError:
+    """Make the error of a key that is none of the known ones."""
+    names = sorted(known)
+    nearest = find_nearest(str(name), names)
+    listed = ", ".join(names[:_MAX_KEYS_NAMED])
+    return refuse("unknown key", f"Did you mean {nearest!r}?" if nearest else f"Known keys: {listed}.")
+
+
+def find_nearest(name: str, known: Iterable[str]) -> str:
+    """Find the known name that is most like ``name``; ``""`` when none is, or it is too long to be meant."""
+    if len(name) > _MAX_NAME_CHARS:
+        return ""
+    names = list(known)
+    swapped = [other for other in names if sorted(other) == sorted(name)]
+    return next(iter(swapped + difflib.get_close_matches(name, names, n=1, cutoff=0.6)), "")
 
 
 class Collector:

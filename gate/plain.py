@@ -9,26 +9,24 @@ A container goes on after an item that does not fit, so that a file's mistakes c
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from enum import EnumMeta, StrEnum
 from functools import cache
 from typing import Any, TypeVar, cast
 
+from gate.entry import Entry, advise_key
 from gate.errors import FileError
 from gate.hostile import MAX_DEPTH, MAX_INTEGER, format_value
-from gate.limits import Limit
-from gate.misfits import Collector, MisfitError, expect, refuse
+from gate.limits import Limit, Notation
+from gate.misfits import Collector, MisfitError, expect, expect_key, expect_member, find_nearest, refuse
 
 T = TypeVar("T")
 _Decoder = Callable[[object], Any]
 
-_MAX_NAME_CHARS = 100  # of a word that could be a slip of the pen; comparing takes their square
 _MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
-_MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
 
 
 def decode(record_type: type[T], value: object, source: str, key: str = "") -> T:
@@ -73,15 +71,6 @@ def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no 
     if dataclasses.is_dataclass(kind):
         return {name: encode(getattr(record, name)) for name in _list_field_names(kind)}
     raise TypeError(f"cannot encode {kind.__name__}")
-
-
-def find_nearest(name: str, known: Iterable[str]) -> str:
-    """Find the known name that is most like ``name``; ``""`` when none is, or it is too long to be meant."""
-    if len(name) > _MAX_NAME_CHARS:
-        return ""
-    names = list(known)
-    swapped = [other for other in names if sorted(other) == sorted(name)]
-    return next(iter(swapped + difflib.get_close_matches(name, names, n=1, cutoff=0.6)), "")
 
 
 def format_key(key: object) -> str:
@@ -177,25 +166,36 @@ def _decode_object(value: object, depth: int = 0) -> object:
     raise expect("a plain value", value)
 
 
-def _make_limited_decoder(arguments: tuple[Any, ...]) -> _Decoder:
-    decode_value: _Decoder = _make_decoder(arguments[0])
-    limit: Limit = arguments[1]
+def _make_annotated_decoder(arguments: tuple[Any, ...]) -> _Decoder:
+    rule: Limit | Notation = arguments[1]
+    if isinstance(rule, Notation):
+        return _make_notation_decoder(rule)
+    return _make_limited_decoder(_make_decoder(arguments[0]), rule)
 
+
+def _make_notation_decoder(notation: Notation) -> _Decoder:
+    def decode_notation(value: object) -> object:
+        decoded = notation.read(value)
+        if decoded is None:
+            raise expect(notation.describe(), value, notation.advise(value))
+        return decoded
+
+    return decode_notation
+
+
+def _make_limited_decoder(decode_value: _Decoder, limit: Limit) -> _Decoder:
     def decode_limited(value: object) -> object:
         try:
             decoded = decode_value(value)
         except MisfitError as error:
             # Of another kind altogether: the limit says better what was expected.
-            raise expect(limit.describe(), value) if _is_about_itself(error) else error from None
+            is_other = any(one.says_little and not one.path for one in error.misfits)
+            raise expect(limit.describe(), value) if is_other else error from None
         if not limit.holds(decoded):
             raise expect(limit.describe(), value)
         return decoded
 
     return decode_limited
-
-
-def _is_about_itself(error: MisfitError) -> bool:
-    return any(one.says_little and not one.path for one in error.misfits)
 
 
 def _make_tuple_decoder(arguments: tuple[Any, ...]) -> _Decoder:
@@ -231,7 +231,8 @@ def _make_entries_decoder(decode_key: _Decoder, decode_item: _Decoder) -> _Decod
         misfits = Collector()
         for key, item in value.items():
             try:
-                items[decode_key(key)] = decode_item(item)
+                decoded_key = decode_key(key)
+                items[decoded_key] = decode_item(item)
             except MisfitError as error:
                 misfits.add(error, format_key(key))
         misfits.close()
@@ -270,16 +271,10 @@ def _make_enum_decoder(enumeration: type[StrEnum]) -> _Decoder:
     def decode_member(value: object) -> object:
         member = members.get(value) if type(value) is str else None
         if member is None:
-            raise _describe_member(value, list(members))
+            raise expect_member(value, list(members))
         return member
 
     return decode_member
-
-
-def _describe_member(value: object, known: list[str]) -> MisfitError:
-    nearest = find_nearest(value, known) if isinstance(value, str) else ""
-    problem = f"expected one of {', '.join(known)}, got {format_value(value)}"
-    return refuse(problem, f"Did you mean {nearest!r}?" if nearest else "Write one of these.")
 
 
 def _make_record_decoder(record_type: type) -> _Decoder:
@@ -297,31 +292,41 @@ def _make_record_decoder(record_type: type) -> _Decoder:
             raise expect("a mapping", value)
         values: dict[str, Any] = {}
         misfits = Collector()
-        meant = set()
         for name, item in value.items():
             decoder = decoders.get(name)
-            if decoder is None:
-                meant.add(find_nearest(str(name), decoders))
-                misfits.add(_describe_unknown(name, decoders), format_key(name))
-                continue
             try:
+                if decoder is None:
+                    raise expect_key(name, decoders)
                 values[name] = decoder(item)
             except MisfitError as error:
-                misfits.add(error, format_key(name))
-        for name in required:
-            if name not in value and name not in meant:
-                misfits.add(refuse(f"the key {name!r} is missing", f"Add {name!r} there."), "")
+                misfits.add(_advise(error, record_type, name), format_key(name))
+        for name in _list_missing(required, value, decoders):
+            missing = refuse(f"the key {name!r} is missing", f"Add {name!r} there.", says_little=True)
+            misfits.add(_advise(missing, record_type, name), "")
+        if issubclass(record_type, Entry):
+            wrong = decoders.keys() & value.keys() - values.keys()
+            misfits.misfits += record_type.find_contradictions(values, wrong)
         misfits.close()
         return record_type(**values)
 
     return decode_record
 
 
-def _describe_unknown(name: object, known: Iterable[str]) -> MisfitError:
-    nearest = find_nearest(str(name), known)
-    listed = ", ".join(sorted(known)[:_MAX_KEYS_NAMED])
-    fix = f"Did you mean {nearest!r}?" if nearest else f"Known keys: {listed}."
-    return refuse("unknown key", fix)
+def _list_missing(
+    required: Iterable[str], value: Mapping[str, object], known: Collection[str]
+) -> Iterator[str]:
+    """List the keys that are missing, less those that an unknown key is a slip of the pen of."""
+    meant = {find_nearest(str(key), known) for key in value if key not in known}
+    return (name for name in required if name not in value and name not in meant)
+
+
+def _advise(error: MisfitError, record_type: type, name: str) -> MisfitError:
+    """Let the example of the key stand for advice that says little; only what people write has one."""
+    if issubclass(record_type, Entry) and (advice := advise_key(record_type, name)):
+        for misfit in error.misfits:
+            misfit.fix = advice if misfit.says_little else misfit.fix
+            misfit.says_little = False
+    return error
 
 
 _SCALARS: dict[Any, _Decoder] = {
@@ -334,7 +339,7 @@ _SCALARS: dict[Any, _Decoder] = {
 }
 _decode_floats_slowly = _make_items_decoder(_decode_float)
 _MAKERS: dict[Any, Callable[[tuple[Any, ...]], _Decoder]] = {
-    typing.Annotated: _make_limited_decoder,
+    typing.Annotated: _make_annotated_decoder,
     tuple: _make_tuple_decoder,
     Mapping: _make_mapping_decoder,
     types.UnionType: _make_union_decoder,

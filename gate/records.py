@@ -411,12 +411,13 @@ class Threshold:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Override:
-    """A threshold for some cases and one metric, with the reason it exists."""
+    """Other parts of a threshold for some cases and one metric, with the reason they exist."""
 
     case: str  # case id or glob
     metric: Metric
-    threshold: Threshold
     reason: str
+    relative: float | None = None  # None: as for the other cases
+    absolute: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

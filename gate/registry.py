@@ -14,10 +14,10 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from gate.codec import find_nearest
 from gate.config import Config
-from gate.entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
 from gate.errors import FileError
+from gate.misfits import find_nearest
+from gate.model_entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
 from gate.records import DEFAULT_BACKEND, Case, DType, Mode, Task
 from gate.selection import select_cases
 from gate.yaml_border import load_yaml
@@ -119,10 +119,8 @@ def _make_cases(entry: _Entry) -> Iterator[Case]:
         yield _make_test_case(entry.entry)
         return
     source_digest = _compute_source_digest(entry, entry.entry.factory)
-    for index, case in enumerate(entry.entry.cases):
+    for case in entry.entry.cases:
         for axes in _expand_axes(case):
-            _check_size(entry, index, axes.size)
-            _check_options(entry, index, case, axes.mode)
             yield _make_model_case(entry.entry, case, axes, source_digest)
 
 
@@ -133,21 +131,6 @@ def _expand_axes(case: CaseEntry) -> Iterator[_Axes]:
     modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
     backends = case.backend if isinstance(case.backend, tuple) else (case.backend,)
     return (_Axes(*values) for values in product(sizes, tasks, dtypes, modes, backends))
-
-
-def _check_size(entry: _Entry, index: int, size: str) -> None:
-    sizes = entry.entry.sizes if isinstance(entry.entry, ModelEntry) else {}
-    if sizes and size not in sizes:
-        nearest = find_nearest(size, sizes)
-        fix = f"Did you mean {nearest!r}?" if nearest else f"Sizes of this model: {', '.join(sizes)}."
-        raise FileError(entry.file, f"{entry.key}.cases[{index}].size", f"unknown size {size!r}", fix)
-
-
-def _check_options(entry: _Entry, index: int, case: CaseEntry, mode: Mode) -> None:
-    if case.options and mode is not Mode.DEFAULT:
-        problem = f"cannot be combined with the mode {str(mode)!r}: torch.compile takes one of the two"
-        fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
-        raise FileError(entry.file, f"{entry.key}.cases[{index}].options", problem, fix)
 
 
 def _make_test_case(entry: TestEntry) -> Case:

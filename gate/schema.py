@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib.resources
+import inspect
 import json
 import sys
 import types
@@ -18,12 +19,18 @@ from enum import EnumMeta, StrEnum
 from pathlib import Path
 from typing import Any, cast
 
+from gate.accepted_entries import AcceptedFile, ApprovalFile
 from gate.calibration import Calibration
 from gate.codec import BASELINE, CALIBRATION, RUN, SELFTEST, VERDICT, FileKind, encode, write_atomic
-from gate.entries import AcceptedFile, ApprovalFile, GateFile, RegistryFile
+from gate.entries import GateFile
+from gate.entry import Entry, read_docs
 from gate.errors import UsageError
+from gate.key_types import VERSION
+from gate.limits import Notation
+from gate.model_entries import RegistryFile
 from gate.records import Baseline, Run, Verdict
 from gate.selftest import SelftestReport
+from gate.yaml_border import parse_yaml
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ROOTS: Mapping[str, tuple[type, FileKind | None]] = {
@@ -36,6 +43,12 @@ _ROOTS: Mapping[str, tuple[type, FileKind | None]] = {
     "baseline": (Baseline, BASELINE),
     "calibration": (Calibration, CALIBRATION),
     "selftest": (SelftestReport, SELFTEST),
+}
+_TITLES = {
+    "config": "gate.yml",
+    "registry": "a registry file",
+    "accepted": "accepted.yml",
+    "approval": "an approval of one commit",
 }
 _SCALARS: Mapping[Any, dict[str, object]] = {
     str: {"type": "string"},
@@ -72,7 +85,14 @@ def make_schema(name: str) -> dict[str, object]:
         properties = cast("dict[str, object]", root["properties"])
         root["properties"] = {"schema": {"const": kind.schema}, **properties}
         root["required"] = ["schema", *cast("list[str]", root["required"])]
-    return {"$schema": _DIALECT, "title": f"compile-gate {name}", **root, "$defs": definitions}
+    file = kind.schema if kind is not None else f"compile-gate/{name}/{VERSION}"
+    return {
+        "$schema": _DIALECT,
+        "$id": f"urn:{file.replace('/', ':')}",
+        "title": f"compile-gate: {_TITLES.get(name, f'{name}.json')}",
+        **root,
+        "$defs": definitions,
+    }
 
 
 def _describe_type(annotation: Any, definitions: dict[str, dict[str, object]]) -> dict[str, object]:  # noqa: ANN401 -- an annotation can be anything
@@ -80,7 +100,9 @@ def _describe_type(annotation: Any, definitions: dict[str, dict[str, object]]) -
         return dict(_SCALARS[annotation])
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        return {**_describe_type(arguments[0], definitions), **arguments[1].to_schema()}
+        rule = arguments[1]
+        base = {} if isinstance(rule, Notation) else _describe_type(arguments[0], definitions)
+        return {**base, **rule.to_schema()}
     if origin is tuple:
         return {"type": "array", "items": _describe_type(arguments[0], definitions)}
     if origin is Mapping:
@@ -120,18 +142,34 @@ def _describe_record(record_type: type, definitions: dict[str, dict[str, object]
     required: list[str] = []
     for field in dataclasses.fields(record_type):
         described = _describe_type(hints[field.name], definitions)
+        described |= _describe_key(record_type, field.name)
         if field.default is not dataclasses.MISSING:
             described["default"] = encode(field.default)
         elif field.default_factory is dataclasses.MISSING:
             required.append(field.name)
         properties[field.name] = described
     return {
-        "description": (record_type.__doc__ or "").partition("\n")[0].replace("``", "`"),
+        "description": describe_record(record_type),
         "type": "object",
         "properties": properties,
         "required": required,
         "additionalProperties": False,
     }
+
+
+def describe_record(record_type: type) -> str:
+    """Describe a record on one line: all that is said of one that people write, of others the summary."""
+    text = inspect.getdoc(record_type) or ""
+    told = text if issubclass(record_type, Entry) else text.partition("\n")[0]
+    return " ".join(told.split()).replace("``", "`")
+
+
+def _describe_key(record_type: type, name: str) -> dict[str, object]:
+    """Describe a key for an editor: what it is for, and an example."""
+    if not issubclass(record_type, Entry):
+        return {}
+    doc = read_docs(record_type)[name]
+    return {"description": doc.text, "examples": [parse_yaml(doc.example.encode(), name).value]}
 
 
 def save_schemas(directory: Path) -> None:

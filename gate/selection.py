@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from gate.codec import find_nearest
 from gate.errors import UsageError
+from gate.misfits import find_nearest
 from gate.records import Case
 
 _TAG = "tag:"

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 import yaml
 
-from gate.entries import VERSION
 from gate.errors import FileError, join_errors
 from gate.hostile import MAX_DEPTH, MAX_INTEGER, check_size, decode_text, format_value, load_bytes
+from gate.key_types import VERSION
 from gate.misfits import MAX_MISFITS, MisfitError
 from gate.plain import fit, format_key
 

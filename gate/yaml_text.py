@@ -6,7 +6,7 @@ import json
 import re
 
 # Plain in YAML, and text to every YAML reader once the words below are left out.
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*|[0-9]+(\.[0-9]+)?%")
 _PLAIN_WITH_COLON = re.compile(r"[A-Za-z_][A-Za-z0-9_./:-]*[A-Za-z0-9_]")
 _WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 # Characters that JSON may write as they are and YAML may not, or would fold.

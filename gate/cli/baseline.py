@@ -18,10 +18,10 @@ from gate.baseline import (
 )
 from gate.cli.check import measure_request
 from gate.cli.setup import ACCEPTED_FILE, load_configured, load_policy, load_request
-from gate.codec import find_nearest
 from gate.decide.disturbed import note_disturbed
 from gate.errors import ExitCode, UsageError
 from gate.lab.provenance import load_provenance
+from gate.misfits import find_nearest
 from gate.records import Acceptance, Metric
 from gate.registry import load_cases, select_cases
 

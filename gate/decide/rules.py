@@ -42,20 +42,20 @@ def make_rules(
 
 
 def find_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
-    """The threshold in force: the last override that fits, else the policy's, else the metric's own."""
+    """The threshold in force: the policy's or the metric's own, under the last override that fits."""
     own = policy.thresholds.get(metric, SPECS[metric].threshold)
-    return _find_override(policy, case_id, metric) or own
+    return _override(own, policy, case_id, metric)
 
 
 def find_pair_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
-    """The threshold of pairs: the last override that fits, else the policy's, else the metric's own.
+    """The threshold of pairs: the policy's or the metric's own, under the last override that fits.
 
     A policy names every metric, so one that names a metric's default has said nothing about pairs.
     """
     spec = SPECS[metric]
     stated = policy.thresholds.get(metric, spec.threshold)
     own = spec.side_by_side if stated == spec.threshold else stated
-    return _find_override(policy, case_id, metric) or own
+    return _override(own, policy, case_id, metric)
 
 
 def list_questions(
@@ -79,11 +79,15 @@ def list_questions(
     return questions
 
 
-def _find_override(policy: Policy, case_id: str, metric: Metric) -> Threshold | None:
+def _override(own: Threshold, policy: Policy, case_id: str, metric: Metric) -> Threshold:
+    """Lay the last override that fits over a threshold: a part that it leaves out stays."""
     for override in reversed(policy.overrides):
         if override.metric is metric and fnmatchcase(case_id, override.case):
-            return override.threshold
-    return None
+            return Threshold(
+                relative=own.relative if override.relative is None else override.relative,
+                absolute=own.absolute if override.absolute is None else override.absolute,
+            )
+    return own
 
 
 def _takes_budget(question: Question) -> bool:

@@ -60,7 +60,7 @@ version: 1
 accepted:
   - case: "bert/*"
     metric: compiled_latency
-    allowance: 0.08
+    allowance: 8%
     reason: "the \\"new\\" attention: #123"
     author: "A. Person"
     expires: "2026-06-30"
@@ -113,8 +113,14 @@ def test_a_file_in_another_style_keeps_its_entries(tmp_path: Path, text: str) ->
         ),
         (replace(FIRST, expires="soon"), f"expires: {DAY} 'soon'"),
         (replace(FIRST, reason=" "), "reason: expected a text that is not empty, got ' '"),
-        (replace(FIRST, allowance=-0.1), "allowance: expected a number of at least 0, got -0.1"),
-        (replace(FIRST, allowance=float("nan")), "allowance: expected a number of at least 0, got nan"),
+        (
+            replace(FIRST, allowance=-0.1),
+            "allowance: expected a percentage such as 8%, or a number of at least 0, got -0.1",
+        ),
+        (
+            replace(FIRST, allowance=float("nan")),
+            "allowance: expected a percentage such as 8%, or a number of at least 0, got nan",
+        ),
     ],
 )
 def test_an_acceptance_that_says_too_little_is_refused(
@@ -186,7 +192,7 @@ def test_an_allowance_is_a_percentage_or_a_number(text: str, metric: Metric, all
 @pytest.mark.parametrize(
     ("text", "metric", "fix"),
     [
-        ("8", Metric.COMPILED_LATENCY, "Write percent with its sign: 8%."),
+        ("8", Metric.COMPILED_LATENCY, "Write 8% or 0.08."),
         ("-8%", Metric.COMPILED_LATENCY, "Write it as 8%."),
         ("inf", Metric.COMPILED_LATENCY, "Write it as 8%."),
         ("nan%", Metric.COMPILED_LATENCY, "Write it as 8%."),

@@ -53,7 +53,7 @@ commit: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 accepted:
   - case: bert/inference-float32-smoke-default
     metric: compiled_latency
-    allowance: 0.33
+    allowance: 33%
     reason: "the \\"new\\" attention: #123"
     author: ada
     expires: "2026-11-15"

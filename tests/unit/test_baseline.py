@@ -34,7 +34,6 @@ from gate.records import (
     Policy,
     Provenance,
     Run,
-    Threshold,
     Trial,
 )
 from tests.hosts import CPU_HOST
@@ -360,8 +359,7 @@ def test_a_proposal_tells_what_moves_the_wrong_way(
 
 def test_an_override_widens_what_may_move() -> None:
     """The policy's threshold for this case holds for a refresh as for a verdict."""
-    threshold = Threshold(relative=0.2, absolute=0.0)
-    override = Override(case="mlp/*", metric=Metric.COMPILED_LATENCY, threshold=threshold, reason="noisy")
+    override = Override(case="mlp/*", metric=Metric.COMPILED_LATENCY, relative=0.2, reason="noisy")
     policy = Policy(thresholds={}, overrides=(override,))
     new, old = make_baseline(compiled_latency=0.119), make_baseline(compiled_latency=0.1)
     assert propose_baselines([new], [old], policy)[0].setbacks == ()

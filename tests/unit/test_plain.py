@@ -264,8 +264,8 @@ def test_any_plain_value_has_a_depth_limit() -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ({"threads": 0}, "expected a number of at least 1 and of at most 8, got 0"),
-        ({"threads": 9}, "expected a number of at least 1 and of at most 8, got 9"),
+        ({"threads": 0}, "expected a number from 1 to 8, got 0"),
+        ({"threads": 9}, "expected a number from 1 to 8, got 9"),
         ({"share": 0}, "expected a number above 0, got 0"),
         ({"name": "A"}, "expected a name of a-z, got 'A'"),
         ({"name": "a\n"}, "expected a name of a-z, got 'a\\n'"),

@@ -221,7 +221,7 @@ def test_an_error_in_a_registry_file_names_that_file(tmp_path: Path) -> None:
         ),
         (
             MLP.replace("size: smoke,", "size: smok,"),
-            "gate.yml:4: models[0].cases[1].size: unknown size 'smok'",
+            "gate.yml:10: models[0].cases[1].size: unknown size 'smok'",
         ),
         (
             MLP + "overrides:\n  - {case: 'mpl/*', metric: drift, absolute: 1, reason: r}\n",

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate import yaml_border
-from gate.entries import RegistryFile
 from gate.errors import FileError
+from gate.model_entries import RegistryFile
 from gate.yaml_border import decode_yaml, parse_yaml
 from gate.yaml_text import render_value
 
@@ -110,7 +110,7 @@ def test_lines_are_found_by_key_path() -> None:
     ("text", "what", "fix"),
     [
         ("", "x.yml: is empty", "Begin the file with 'version: 1'."),
-        ("models: []", "x.yml: the key 'version' is missing", "Add 'version' there."),
+        ("models: []", "x.yml: the key 'version' is missing", "Write, for example, `version: 1`."),
         (
             "models: []\nversion: 2",
             "x.yml:2: version: is 2; this compile-gate reads version 1",

@@ -251,7 +251,7 @@ def test_threshold_of_the_policy_holds_for_pairs(ab: Judge, policy: Policy, find
     """8 % is below a threshold of 10 %, stated for all or for this case."""
     ten = Threshold(relative=0.10, absolute=0.0)
     stated = replace(policy, thresholds={**policy.thresholds, LATENCY: ten})
-    override = Override(case="mlp/*", metric=LATENCY, threshold=ten, reason="noisy")
+    override = Override(case="mlp/*", metric=LATENCY, relative=0.10, reason="noisy")
     for rules in (stated, replace(policy, overrides=(override,))):
         verdict = ab(rules, pairs=16, head={LATENCY: 0.0108})
         assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.ACQUITTED)

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from gate.decide import Coverage, FailOn, compute_exit_code, list_undecided, measure_coverage
+from gate.decide.rules import find_pair_threshold, find_threshold
 from gate.errors import ExitCode
+from gate.metrics import SPECS
 from gate.records import (
     Acceptance,
     CaseFailure,
@@ -19,6 +21,7 @@ from gate.records import (
     Metric,
     Outcome,
     Override,
+    Policy,
     Reason,
     Status,
     Threshold,
@@ -245,12 +248,38 @@ def test_regression_of_one_trial_is_measured_again(situation: Make, judge: Judge
 def test_override_widens_one_threshold(situation: Make, judge: Judge, find: Find) -> None:
     """A glob override of 50 % lets 30 % pass, and the comparison shows the threshold in force."""
     one = situation(before={LATENCY: FIVE}, after={LATENCY: (0.013,) * 3})
-    wide = Threshold(relative=0.5, absolute=0.0)
-    override = Override(case="mlp/*", metric=LATENCY, threshold=wide, reason="noisy")
+    override = Override(case="mlp/*", metric=LATENCY, relative=0.5, reason="noisy")
     assert judge(one).outcome is Outcome.REGRESSION
     verdict = judge(one, overrides=(override,))
     assert verdict.outcome is Outcome.PASS
-    assert find(verdict, LATENCY).threshold == wide
+    assert find(verdict, LATENCY).threshold == Threshold(relative=0.5, absolute=20e-6)
+
+
+@pytest.mark.parametrize(
+    ("parts", "threshold"),
+    [
+        ({"relative": 0.12}, Threshold(relative=0.12, absolute=0.5)),
+        ({"absolute": 2.0}, Threshold(relative=0.2, absolute=2.0)),
+        ({"relative": 0.0, "absolute": 0.0}, Threshold(relative=0.0, absolute=0.0)),
+    ],
+)
+def test_an_override_leaves_the_part_that_it_does_not_name(
+    parts: dict[str, float], threshold: Threshold
+) -> None:
+    """What holds for the other cases stays, be it the policy's (20 %) or the metric's own (0.5 s)."""
+    cold = Metric.COLD_COMPILE_TIME
+    earlier = Override(case="*", metric=cold, relative=0.9, absolute=9.0, reason="an earlier one")
+    override = Override(case="mlp/*", metric=cold, reason="noisy", **parts)
+    policy = Policy(thresholds={cold: Threshold(relative=0.2, absolute=0.5)}, overrides=(earlier, override))
+    assert find_threshold(policy, "mlp/a", cold) == threshold
+
+
+def test_an_override_leaves_the_other_part_of_what_holds_for_pairs() -> None:
+    """Side by side it lies over 3 %, not over the 5 % against stored baselines."""
+    override = Override(case="mlp/*", metric=LATENCY, absolute=1e-3, reason="short")
+    policy = Policy(thresholds={LATENCY: SPECS[LATENCY].threshold}, overrides=(override,))
+    assert find_pair_threshold(policy, "mlp/a", LATENCY) == Threshold(relative=0.03, absolute=1e-3)
+    assert find_threshold(policy, "mlp/a", LATENCY) == Threshold(relative=0.05, absolute=1e-3)
 
 
 def accept(allowance: float, expires: str, metric: Metric = BREAKS) -> Acceptance:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.config import load_config
-from gate.entries import CaseEntry
+from gate.model_entries import CaseEntry
 from gate.registry import load_cases, select_cases
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,0 +1,134 @@
+"""What does not fit together in the files that people write, though each key by itself is right.
+
+A check gets the values of an entry's keys that are right by themselves, and the names of those that
+are not. Keys that were not written are in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from gate.hostile import format_value
+from gate.metrics import SPECS, Family, Role
+from gate.misfits import Misfit, find_nearest
+from gate.records import Metric, Mode
+
+Values = Mapping[str, Any]
+
+FRACTIONS = {Family.NOISY, Family.NEARLY_EXACT}  # changes of these are fractions of the baseline
+DEFAULT_TRIALS = 1  # a suspect gets more
+DEFAULT_MAX_TRIALS = 3  # what settles most, in the default budget
+_PARTS = ("relative", "absolute")
+
+
+def check_threshold(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+    """A threshold of neither part leaves everything as it is."""
+    if not _list_parts(values) and not wrong:
+        yield _refuse_nothing()
+
+
+def check_override(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+    """An override must say something that its metric listens to."""
+    if not _list_parts(values) and not set(wrong) & set(_PARTS):
+        yield _refuse_nothing()
+    elif "metric" in values:
+        yield from _check_parts(values["metric"], _list_parts(values), [])
+
+
+def _list_parts(values: Values) -> dict[str, float]:
+    return {part: values[part] for part in _PARTS if values.get(part) is not None}
+
+
+def _refuse_nothing() -> Misfit:
+    fix = "Write one part or both: `relative: 8%`, and `absolute` in the metric's unit."
+    return Misfit(problem="names neither `relative` nor `absolute`, and so changes nothing", fix=fix)
+
+
+def _check_parts(metric: Metric, parts: Mapping[str, float], path: list[str]) -> Iterator[Misfit]:
+    """Refuse parts that the metric's family does not look at: they would do nothing, unnoticed."""
+    family = SPECS[metric].family
+    if parts and family is Family.EXACT:
+        problem = f"{metric} has no threshold: any change of this counter counts"
+        fix = "Remove it; accept a known change with `compile-gate baseline accept`, or use `quarantine`."
+        yield Misfit(problem=problem, fix=fix, path=path)
+    if parts.get("relative") and family is Family.LOG2:
+        problem = f"{metric} has no relative part: its changes are differences of log2 units"
+        fix = f"Write `absolute` alone; the default is {SPECS[metric].threshold.absolute:g}."
+        yield Misfit(problem=problem, fix=fix, path=[".relative", *path])
+
+
+def check_gate_file(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+    """Thresholds must fit their metrics, and a case cannot get more trials than the most."""
+    for metric, entry in values.get("thresholds", {}).items():
+        parts = {part: getattr(entry, part) for part in _PARTS}
+        yield from _check_parts(metric, _list_parts(parts), [f".{metric}", ".thresholds"])
+    trials, most = values.get("trials", DEFAULT_TRIALS), values.get("max_trials", DEFAULT_MAX_TRIALS)
+    if trials > most and "max_trials" not in wrong:
+        problem = f"every case gets {trials} trials, and max_trials is only {most}"
+        fix = f"Write `max_trials: {trials}` or more, or fewer trials."
+        yield Misfit(problem=problem, fix=fix, path=[".max_trials" if "max_trials" in values else ".trials"])
+
+
+def check_quarantine(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+    """What never decides needs no quarantine."""
+    del wrong
+    yield from _check_decides(values, "There is nothing to keep from deciding: remove the entry.")
+
+
+def _check_decides(values: Values, fix: str) -> Iterator[Misfit]:
+    metric = values.get("metric")
+    if metric is not None and SPECS[metric].role is not Role.DECIDES:
+        yield Misfit(problem=f"{metric} never decides", fix=fix, path=[".metric"])
+
+
+def check_acceptance(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+    """An allowance is in the metric's unit, and the metric must be one that can fail."""
+    del wrong
+    yield from _check_decides(values, "It cannot fail a check: remove the entry.")
+    if "metric" in values and "allowance" in values:
+        yield from check_allowance(values["metric"], values["allowance"])
+
+
+def check_allowance(metric: Metric, written: float | str) -> Iterator[Misfit]:
+    """A percentage for what is compared by ratio, a plain number for counters and drift."""
+    spec = SPECS[metric]
+    if spec.family not in FRACTIONS and isinstance(written, str):
+        problem = f"{written} does not fit {metric}, which is not compared by ratio"
+        yield _refuse_allowance(problem, f"Write a plain number: the unit is {spec.unit}.")
+    if spec.family in FRACTIONS and not isinstance(written, str) and written >= 1:
+        problem = f"{format_value(written)} would allow {written:.0%}"
+        yield _refuse_allowance(problem, f"Write {written:g}% or {written / 100:g}.")
+
+
+def _refuse_allowance(problem: str, fix: str) -> Misfit:
+    return Misfit(problem=problem, fix=fix, path=[".allowance"])
+
+
+def check_model(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+    """Cases must be of the model's sizes, and torch takes options or a mode."""
+    del wrong
+    for index, case in enumerate(values.get("cases", ())):
+        path = [f"[{index}]", ".cases"]
+        sizes = case.size if isinstance(case.size, tuple) else (case.size,)
+        yield from _check_sizes(sizes, values.get("sizes", {}), path)
+        modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
+        yield from _check_options(case.options, modes, path)
+
+
+def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]) -> Iterator[Misfit]:
+    for size in sizes:
+        if known and size not in known:
+            nearest = find_nearest(size, known)
+            fix = f"Did you mean {nearest!r}?" if nearest else f"Sizes of this model: {', '.join(known)}."
+            yield Misfit(problem=f"unknown size {size!r}", fix=fix, path=[".size", *path])
+
+
+def _check_options(
+    options: Mapping[str, object], modes: tuple[Mode, ...], path: list[str]
+) -> Iterator[Misfit]:
+    unusual = [str(mode) for mode in modes if mode is not Mode.DEFAULT]
+    if options and unusual:
+        problem = f"cannot be combined with the mode {unusual[0]!r}: torch.compile takes one of the two"
+        fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
+        yield Misfit(problem=problem, fix=fix, path=[".options", *path])
