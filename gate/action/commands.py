@@ -71,6 +71,7 @@ def make_publish_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]
         "publish",
         *_option("--config", inputs.config),
         *_option("--run-id", run_id),
+        *_option("--workflow", inputs.workflow),
         *_option("--artifact-name", inputs.artifact_name),
         *_option("--comment", inputs.comment),
         *_option("--comment-key", inputs.comment_key),

@@ -171,6 +171,13 @@ INPUTS = (
         modes=_READING,
     ),
     Input(
+        name="workflow",
+        default=".github/workflows/gate.yml",
+        pattern=r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml",
+        expected="a workflow's file: .github/workflows/NAME.yml",
+        modes=_PUBLISH,
+    ),
+    Input(
         name="conclusion",
         default="",
         pattern="|".join(_CONCLUSIONS),

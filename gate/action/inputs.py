@@ -39,6 +39,7 @@ class ActionInputs:
     lock_timeout: str
     artifact_name: str
     run_id: str
+    workflow: str
     conclusion: str
     comment: str
     comment_key: str

@@ -34,6 +34,12 @@ def add_publish(parser: argparse.ArgumentParser) -> None:
         "--run-id", type=int, required=True, metavar="N", help="the finished run whose verdict is told"
     )
     parser.add_argument(
+        "--workflow",
+        default=".github/workflows/gate.yml",
+        metavar="FILE",
+        help="the workflow that the run must be of (default: .github/workflows/gate.yml)",
+    )
+    parser.add_argument(
         "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
     )
     parser.add_argument(

@@ -7,6 +7,7 @@ import re
 from argparse import Namespace
 from pathlib import Path
 
+from gate.cli.checkout import find_checkout, to_repository_path
 from gate.cli.publish import make_client
 from gate.cli.setup import load_configured, load_policy
 from gate.codec import RUN, decode_file
@@ -41,16 +42,15 @@ def _make_request(options: Namespace, context: JobContext, baselines: Path) -> R
         raise UsageError("--head-sha is not a whole commit id", "Pass authorize-command's output head-sha.")
     if not _BRANCH.fullmatch(options.head_ref):
         raise UsageError("--head-ref is not a branch", "Pass authorize-command's output head-ref.")
-    directory = Path(os.path.normpath(Path.cwd() / baselines))
-    workspace = context.workspace.resolve()
-    if not directory.is_relative_to(workspace) or directory == workspace:
+    directory = to_repository_path(baselines, find_checkout(Path.cwd(), context.workspace))
+    if not directory:
         fix = "Name a directory of the repository in gate.yml."
         raise UsageError(f"the baselines, {baselines}, lie outside the repository", fix)
     author = find_text(context.event, "comment.user.login") or find_text(context.event, "sender.login")
     return RefreshRequest(
         head_sha=options.head_sha,
         head_ref=options.head_ref,
-        directory=directory.relative_to(workspace).as_posix(),
+        directory=directory,
         reason=" ".join(options.reason.split()),
         author=author,
         pr_number=options.pr_number or 0,

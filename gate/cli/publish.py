@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from gate.baseline import load_baselines
+from gate.cli.checkout import find_checkout, to_repository_path
 from gate.cli.setup import load_policy
 from gate.config import load_config
 from gate.decide.outcome import FailOn
@@ -18,6 +19,7 @@ from gate.github.events import check_repository, load_event
 from gate.github.job import append_summary, write_outputs
 from gate.github.log import write_annotations
 from gate.github.publish import CommentWhen, Context, Publication, Settings, publish
+from gate.github.rules import WORKFLOWS
 from gate.github.trusted import Base
 from gate.registry import load_cases
 
@@ -49,6 +51,7 @@ def tell_publication(context: Context, publication: Publication, *, quiet: bool)
 def _make_settings(options: argparse.Namespace) -> Settings:
     return Settings(
         run_id=options.run_id,
+        workflow=options.workflow,
         artifact_name=options.artifact_name,
         comment=CommentWhen(options.comment),
         comment_key=options.comment_key,
@@ -93,27 +96,21 @@ def make_client(environ: Mapping[str, str], patience: Patience | None = None) ->
     return GitHubClient(api_url=api_url, token=token, patience=patience), token
 
 
-def load_base(path: Path | None, root: Path = Path()) -> Base:
+def load_base(path: Path | None, workspace: Path = Path()) -> Base:
     """Load what the checked-out base commit says: registry, baselines, thresholds, acceptances.
 
-    ``root`` is the top of the checkout.
+    ``workspace`` is the job's directory, in which the repository was cloned.
 
     Raises:
         FileError: One of its files cannot be used.
     """
     config = load_config(path)
+    source = Path(config.source)
+    top = find_checkout(source.parent, workspace)
+    rules = (to_repository_path(rule, top) for rule in (source, *config.registry, config.baselines))
     return Base(
         cases=load_cases(config),
         baselines=load_baselines(config.baselines),
         policy=load_policy(config),
-        rules=tuple(_list_rules((Path(config.source), *config.registry, config.baselines), root)),
+        rules=(*(rule for rule in rules if rule), WORKFLOWS),
     )
-
-
-def _list_rules(paths: Iterable[Path], root: Path) -> Iterator[str]:
-    """List what lies in the repository, as git writes it."""
-    top = root.resolve()
-    for path in paths:
-        absolute = path.resolve()
-        if absolute != top and absolute.is_relative_to(top):
-            yield absolute.relative_to(top).as_posix()

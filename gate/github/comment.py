@@ -9,7 +9,7 @@ race within milliseconds an older text can come last; the workflows' concurrency
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from gate.github.body import Marker, parse_marker
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError, MissingError, UncertainWriteError
+from gate.github.forged import check_marker
 
 DEFAULT_AUTHOR = "github-actions[bot]"  # whom a workflow's own token writes as
 _INSTALLATION = "ghs_"  # begins the tokens that have no user: a workflow's own and an app's
@@ -166,7 +167,11 @@ class CommentBoard:
         parsed = (
             _parse_comment(value, wish.marker.key) for value in listed if _get_login(value) == self._author
         )
-        return [comment for comment in parsed if comment is not None]
+        return [self._distrust(comment, wish) for comment in parsed if comment is not None]
+
+    def _distrust(self, comment: Comment, wish: Wish) -> Comment:
+        marker = check_marker(self._client, wish.repository, comment.marker, wish.marker)
+        return replace(comment, marker=marker)
 
 
 def _parse_comment(value: Mapping[str, Any], key: str) -> Comment | None:

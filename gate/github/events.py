@@ -46,6 +46,7 @@ class WorkflowRun:
     repository: int  # id
     started: str  # ISO 8601, UTC: when this attempt began
     url: str
+    path: str = ""  # of the workflow's file: ".github/workflows/gate.yml"; "" where GitHub does not tell
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +106,7 @@ def resolve_target(client: GitHubClient, repository: str, run_id: int, event: Ev
         GitHubError: The API does not tell.
     """
     attempt = _find_attempt(run_id, event)
-    run = parse_run(client.get(f"/repos/{repository}/actions/runs/{run_id}"))
+    run = load_run(client, repository, run_id)
     if attempt and run.attempt > attempt:
         return Target(run=run, note="a newer attempt of the run has begun", is_outrun=True)
     if event.name in PULL_REQUEST_EVENTS:
@@ -116,6 +117,33 @@ def resolve_target(client: GitHubClient, repository: str, run_id: int, event: Ev
     if run.event not in PULL_REQUEST_EVENTS:
         return Target(run=run, note=f"the run was started by {run.event}, not by a pull request")
     return _choose_pull(run, _find_pulls(client, repository, run))
+
+
+def load_run(client: GitHubClient, repository: str, run_id: int) -> WorkflowRun:
+    """Load a run.
+
+    Raises:
+        GitHubError: The API does not tell, or tells of another run.
+    """
+    run = parse_run(client.get(f"/repos/{repository}/actions/runs/{run_id}"))
+    if run.id != run_id:
+        raise UnreachableError(f"GitHub's answer is about another run than {run_id}", "Try again later.")
+    return run
+
+
+def check_workflow(run: WorkflowRun, repository: str, expected: str) -> None:
+    """Check that a run is of the workflow file ``expected``.
+
+    A change may bring a workflow of its own under the name that starts this job.
+
+    Raises:
+        UsageError: It is of another.
+    """
+    if run.path not in {expected, f"{repository}/{expected}", ""}:
+        raise UsageError(
+            f"run {run.id} is of another workflow file than {expected}: nothing of it is told",
+            "Where your gate lies in another file, name that in the input workflow.",
+        )
 
 
 def has_moved(client: GitHubClient, repository: str, target: Target) -> bool:
@@ -191,6 +219,7 @@ def parse_run(value: object) -> WorkflowRun:
         repository=_get_int(_get(value, "repository"), "id"),
         started=started,
         url=_get_text(value, "html_url"),
+        path=_find_text(value, "path").partition("@")[0],  # a reusable one's goes on with its ref
     )
 
 

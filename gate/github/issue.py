@@ -8,7 +8,7 @@ and stays closed until a person opens it again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from gate.github.body import Marker, parse_marker
 from gate.github.client import GitHubClient
 from gate.github.errors import UncertainWriteError
+from gate.github.forged import check_marker
 
 # Of the author's issues, those touched last; ours is touched by every run. Ten requests.
 MAX_LISTED = 1000
@@ -140,7 +141,11 @@ class IssueBoard:
         parsed = (
             _parse_issue(value, wish.marker.key) for value in listed if _get_login(value) == self._author
         )
-        return [issue for issue in parsed if issue is not None]
+        return [self._distrust(issue, wish) for issue in parsed if issue is not None]
+
+    def _distrust(self, issue: Issue, wish: IssueWish) -> Issue:
+        marker = check_marker(self._client, wish.repository, issue.marker, wish.marker)
+        return replace(issue, marker=marker)
 
 
 def _make_fields(wish: IssueWish) -> dict[str, str]:

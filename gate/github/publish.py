@@ -19,7 +19,7 @@ from gate.github.body import Finding, describe_outcome, make_marker, render_body
 from gate.github.client import GitHubClient
 from gate.github.comment import Action, CommentBoard, Wish, Written
 from gate.github.errors import GitHubError
-from gate.github.events import Event, Target, WorkflowRun, has_moved, resolve_target
+from gate.github.events import Event, Target, WorkflowRun, check_workflow, has_moved, resolve_target
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
 from gate.github.rules import describe_touched
 from gate.github.status import CommitStatus, State, set_status
@@ -30,6 +30,9 @@ from gate.report.rows import count_statuses
 
 # Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them.
 _SILENT = frozenset({"action_required", "skipped", "stale"})
+
+
+WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdicts are told
 
 
 class CommentWhen(StrEnum):
@@ -46,6 +49,7 @@ class Settings:
     """What to publish and how; as the action's inputs of the same names. ``status`` "" sets none."""
 
     run_id: int
+    workflow: str = WORKFLOW
     artifact_name: str = "compile-gate"
     comment: CommentWhen = CommentWhen.ON_CHANGE
     comment_key: str = "default"
@@ -101,32 +105,55 @@ def publish(context: Context, settings: Settings) -> Publication:
         target = resolve_target(context.client, context.repository, settings.run_id, context.event)
         if target.is_outrun or target.run.conclusion in _SILENT or _is_superseded(target):
             return _make_silence(target)
+        check_workflow(target.run, context.repository, settings.workflow)
         finding = _make_finding(context, settings, target, _find_remark(context, target, troubles))
     except GitHubError as error:
         return make_failure(f"The verdict could not be fetched: {error.what}. {error.fix}")
-    number = target.pull.number if target.pull else ""
-    outputs = describe_finding(finding) | {"pr-number": number, "status-state": ""}
-    if settings.status:
-        status = _make_status(finding, settings)
-        is_set = troubles.attempt(
-            "The commit status was not set",
-            lambda: set_status(context.client, context.repository, target.run.head_sha, status),
-        )
-        outputs["status-state"] = status.state.value if is_set else ""
-    written: list[Written] = []
-    if target.pull is not None and settings.comment is not CommentWhen.NEVER:
-        troubles.attempt(
-            "The comment was not written",
-            lambda: written.append(_write_comment(context, settings, target, finding)),
-        )
-    outputs["comment-url"] = written[0].url if written else ""
-    notes = _list_notes(target, settings, written)
+    notes = list[str]()
+    outputs = describe_finding(finding) | {
+        "pr-number": target.pull.number if target.pull else "",
+        "status-state": _tell_status(context, settings, finding, troubles, notes),
+        "comment-url": _tell_comment(context, settings, (target, finding), troubles, notes),
+    }
     return Publication(
         outputs=outputs,
         summary=render_summary(finding, notes, troubles.lines),
         lines=tuple(list_annotations(finding, settings.fail_on, troubles.lines)),
         troubles=tuple(troubles.lines),
     )
+
+
+def _tell_status(
+    context: Context, settings: Settings, finding: Finding, troubles: Troubles, notes: list[str]
+) -> str:
+    """Set the commit status and return its state; empty where it was not set."""
+    if not settings.status:
+        return ""
+    status, was_set = _make_status(finding, settings), list[bool]()
+    troubles.attempt(
+        "The commit status was not set",
+        lambda: was_set.append(set_status(context.client, context.repository, finding.run.head_sha, status)),
+    )
+    if was_set == [False]:
+        notes.append("Commit status: left alone: it tells of a newer run.")
+    return status.state.value if any(was_set) else ""
+
+
+def _tell_comment(
+    context: Context, settings: Settings, told: tuple[Target, Finding], troubles: Troubles, notes: list[str]
+) -> str:
+    """Write the comment and return its page; empty where there is none."""
+    target, finding = told
+    if target.pull is None or settings.comment is CommentWhen.NEVER:
+        notes.append("No comment, as the settings ask." if target.pull else f"No comment: {target.note}.")
+        return ""
+    number, written = target.pull.number, list[Written]()
+    troubles.attempt(
+        "The comment was not written",
+        lambda: written.append(_write_comment(context, settings, target, finding)),
+    )
+    notes += [f"Comment on pull request {number}: {one.action.value}." for one in written]
+    return written[0].url if written else ""
 
 
 def _is_superseded(target: Target) -> bool:
@@ -203,7 +230,13 @@ def _make_status(finding: Finding, settings: Settings) -> CommitStatus:
     elif state is State.SUCCESS and finding.run.conclusion not in {"success", ""}:
         # The measuring job knows better than its artifact: something after the verdict failed there.
         state, description = State.FAILURE, f"{description}; but the run ended: {finding.run.conclusion}"
-    return CommitStatus(context=settings.status, state=state, description=description, url=finding.run.url)
+    return CommitStatus(
+        context=settings.status,
+        state=state,
+        description=description,
+        url=finding.run.url,
+        run_id=finding.run.id,
+    )
 
 
 def describe_finding(finding: Finding) -> dict[str, object]:
@@ -220,14 +253,6 @@ def describe_finding(finding: Finding) -> dict[str, object]:
         "environment-id": compute_environment_id(verdict.environment) if verdict and known else "",
         "head-sha": finding.run.head_sha,
     }
-
-
-def _list_notes(target: Target, settings: Settings, written: list[Written]) -> list[str]:
-    if target.pull is None:
-        return [f"No comment: {target.note}."]
-    if settings.comment is CommentWhen.NEVER:
-        return ["No comment, as the settings ask."]
-    return [f"Comment on pull request {target.pull.number}: {one.action.value}." for one in written]
 
 
 def render_summary(finding: Finding, notes: list[str], troubles: list[str]) -> str:

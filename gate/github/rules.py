@@ -1,4 +1,4 @@
-"""Whether a pull request touches what it is judged by: configuration, registry or baselines."""
+"""Whether a pull request touches what it is judged by: configuration, registry, baselines, workflows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from gate.github.client import GitHubClient
 
+WORKFLOWS = ".github"  # what runs the gate is as much of a rule as what it judges by
 MAX_FILES = 300  # three requests; a change of more files is looked at in another way
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from gate.github.client import GitHubClient
 from gate.github.errors import UncertainWriteError
 
+_RUN = re.compile(r"/actions/runs/([0-9]{1,18})(?:/|$)")
 MAX_DESCRIPTION = 140  # GitHub's limit, in characters
 
 
@@ -22,20 +24,26 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommitStatus:
-    """One status of one commit; ``context`` tells it from others'."""
+    """One status of one commit; ``context`` tells it from others', and ``url`` is the page of a run."""
 
     context: str
     state: State
     description: str
     url: str
+    run_id: int
 
 
-def set_status(client: GitHubClient, repository: str, sha: str, status: CommitStatus) -> None:
-    """Set a commit's status; one whose fate is unknown is looked for before it is sent again.
+def set_status(client: GitHubClient, repository: str, sha: str, status: CommitStatus) -> bool:
+    """Set a commit's status, unless it tells of a newer run; return whether it was set.
+
+    A commit has several runs where a pull request was closed and opened again, and the older one may
+    be told last. One whose fate is unknown is looked for before it is sent again.
 
     Raises:
         GitHubError: GitHub refuses or does not answer.
     """
+    if _find_run(_find_newest(client, repository, sha, status.context)) > status.run_id:
+        return False
     body = {
         "context": status.context,
         "state": status.state.value,
@@ -46,10 +54,20 @@ def set_status(client: GitHubClient, repository: str, sha: str, status: CommitSt
     try:
         client.post(path, body)
     except UncertainWriteError:
-        listed = client.paginate(f"/repos/{repository}/commits/{sha}/statuses")
-        newest = next((found for found in listed if found.get("context") == status.context), {})
-        if not _says(newest, body):
+        if not _says(_find_newest(client, repository, sha, status.context), body):
             client.post(path, body)
+    return True
+
+
+def _find_newest(client: GitHubClient, repository: str, sha: str, context: str) -> dict[str, Any]:
+    """Find the status in force, which GitHub lists first; empty where there is none."""
+    listed = client.paginate(f"/repos/{repository}/commits/{sha}/statuses")
+    return next((found for found in listed if found.get("context") == context), {})
+
+
+def _find_run(found: dict[str, Any]) -> int:
+    match = _RUN.search(str(found.get("target_url")))
+    return int(match[1]) if match else 0
 
 
 def _says(found: dict[str, Any], body: dict[str, str]) -> bool:

@@ -15,7 +15,7 @@ from gate.errors import UsageError
 from gate.github.artifact import RefusedError, fetch_verdict
 from gate.github.body import Finding, make_marker, render_body
 from gate.github.errors import GitHubError
-from gate.github.events import PULL_REQUEST_EVENTS, WorkflowRun, parse_run
+from gate.github.events import PULL_REQUEST_EVENTS, WorkflowRun, load_run
 from gate.github.issue import IssueBoard, IssueWish, WrittenIssue
 from gate.github.publish import (
     CommentWhen,
@@ -82,7 +82,7 @@ def publish_upgrade(context: Context, settings: UpgradeSettings) -> Publication:
 
 
 def _find_run(context: Context, settings: UpgradeSettings) -> WorkflowRun:
-    run = parse_run(context.client.get(f"/repos/{context.repository}/actions/runs/{settings.run_id}"))
+    run = load_run(context.client, context.repository, settings.run_id)
     if run.event in PULL_REQUEST_EVENTS or run.head_repository != run.repository:
         raise UsageError(
             f"run {run.id} measured a pull request", "Publish runs of a schedule or a dispatch as upgrades."

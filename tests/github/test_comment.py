@@ -23,6 +23,8 @@ APP = "our-app[bot]"
 @pytest.fixture(autouse=True)
 def _pull(github: FakeGitHub) -> None:
     github.state.add_pull(7, SHA)
+    for run_id in range(99, 111):
+        github.state.add_run(run_id, SHA)["run_attempt"] = 2
 
 
 def make_wish(run_id: int = 100, attempt: int = 1, text: str = "text", **more: object) -> Wish:
@@ -73,6 +75,22 @@ def test_newer_run(github: FakeGitHub, client: GitHubClient, newer: Wish) -> Non
     made = github.state.add_comment(7, newer.body, DEFAULT_AUTHOR)
     assert write(client, make_wish(100)) == Written(action=Action.NEWER, url=made["html_url"])
     assert github.list_writes() == []
+
+
+FORGED = (
+    Marker(key="default", run_id=int("9" * 19), attempt=1, head_sha=SHA),
+    Marker(key="default", run_id=110, attempt=999, head_sha=SHA),
+    Marker(key="default", run_id=110, attempt=1, head_sha="f" * 40),
+)
+
+
+@pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_marker_of_a_run_that_is_none(github: FakeGitHub, client: GitHubClient, forged: Marker) -> None:
+    """A first line that a stranger chose, under our name, does not keep verdicts from being told for ever."""
+    github.state.add_comment(7, f"{render_marker(forged)}\nnews", DEFAULT_AUTHOR)
+    assert write(client, make_wish(100)).action is Action.UPDATED
+    assert list_bodies(github) == [make_wish(100).body]
 
 
 def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:

@@ -21,6 +21,12 @@ APP = "our-app[bot]"
 Told = list[tuple[str, str, str | None]]
 
 
+@pytest.fixture(autouse=True)
+def _runs(github: FakeGitHub) -> None:
+    for run_id in range(99, 105):
+        github.state.add_run(run_id, SHA)
+
+
 def make_wish(run_id: int = 100, key: str = "h200", **more: object) -> IssueWish:
     marker = Marker(key=key, run_id=run_id, attempt=1, head_sha=SHA)
     body = f"{render_marker(marker)}\ntext of run {run_id}"
@@ -105,6 +111,14 @@ def test_newer_run(github: FakeGitHub, client: GitHubClient) -> None:
     assert write(client, make_wish(100)).action is IssueAction.NEWER
     assert write(client, make_wish(100, is_wanted=False)).action is IssueAction.NEWER
     assert github.list_writes() == []
+
+
+def test_marker_of_a_run_that_is_none(github: FakeGitHub, client: GitHubClient) -> None:
+    """A first line that a stranger chose, under our name, does not keep upgrades from being told for ever."""
+    add_issue(github.state, {"body": make_wish(9_999_999_999).body}, DEFAULT_AUTHOR)
+
+    assert write(client, make_wish(100)).action is IssueAction.UPDATED
+    assert list_told(github)[0][0] == "text of run 100"
 
 
 def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:

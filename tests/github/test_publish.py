@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -24,10 +25,12 @@ from records import (
 )
 
 from gate.decide.outcome import FailOn
+from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.comment import DEFAULT_AUTHOR
 from gate.github.events import Event
 from gate.github.publish import CommentWhen, Context, Publication, Settings, publish
+from gate.github.rules import WORKFLOWS
 from gate.records import Metric, Reason, Status, Verdict
 
 REPOSITORY = "octo-org/models"
@@ -75,7 +78,7 @@ def test_regression(github: FakeGitHub, context: Context, clock: FakeClock) -> N
     assert "## " in published.summary
     assert "Comment on pull request 7: created." in published.summary
     assert published.lines[0].startswith("::error title=compile-gate::REGRESSION: 1 regressed")
-    assert context.client.request_count <= 10
+    assert context.client.request_count <= 11
     assert clock.slept == [1.0]
 
 
@@ -142,6 +145,63 @@ def test_state(
     published = publish_verdict(github, context, verdict, fail_on=fail_on)
     assert github.state.statuses[SHA][0]["state"] == state
     assert published.outputs["status-state"] == state
+
+
+def test_status_of_a_newer_run(github: FakeGitHub, context: Context) -> None:
+    """A pull request that was closed and opened again has two runs: the newer one's status holds."""
+    url = "https://github.com/octo-org/models/actions/runs/101"
+    newer = {"state": "success", "context": "compile-gate/report", "target_url": url}
+    github.state.add_status(SHA, newer)
+    published = publish_verdict(github, context, make_failing())
+    assert [status["state"] for status in github.state.statuses[SHA]] == ["success"]
+    assert published.outputs["status-state"] == ""
+    assert "Commit status: left alone: it tells of a newer run." in published.summary
+    assert published.troubles == ()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"target_url": "https://github.com/octo-org/models/actions/runs/99"},
+        {"target_url": "https://evil.example/actions/runs/101x9"},
+        {"target_url": None},
+        {"target_url": "https://github.com/octo-org/models/actions/runs/101", "context": "another"},
+    ],
+)
+def test_status_of_no_newer_run(github: FakeGitHub, context: Context, fields: dict[str, str | None]) -> None:
+    """An older run's status, one without a run and one of another context are no reason to be silent."""
+    github.state.add_status(SHA, {"state": "success", "context": "compile-gate/report"} | fields)
+    publish_verdict(github, context, make_failing())
+    assert github.state.statuses[SHA][0]["state"] == "failure"
+
+
+@pytest.mark.parametrize(
+    "path", [".github/workflows/other.yml", "octo-org/models/.github/workflows/x.yml@main"]
+)
+def test_run_of_another_workflow(github: FakeGitHub, context: Context, path: str) -> None:
+    """A change that brings a workflow of the gate's name gets nothing told in the repository's name."""
+    github.state.runs[RUN.id]["path"] = path
+    github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
+    with pytest.raises(UsageError, match="is of another workflow file than"):
+        publish(context, Settings(run_id=RUN.id, comment=CommentWhen.ALWAYS))
+    assert github.list_writes() == []
+
+
+@pytest.mark.parametrize("path", ["{}", "octo-org/models/{}@refs/heads/main", "{}@main"])
+def test_run_of_the_named_workflow(github: FakeGitHub, context: Context, path: str) -> None:
+    """The gate may lie in another file, and GitHub may tell it with its repository and ref."""
+    github.state.runs[RUN.id]["path"] = path.format(".github/workflows/perf.yml")
+    publish_verdict(github, context, make_failing(), workflow=".github/workflows/perf.yml")
+    assert len(github.state.list_comments(7)) == 1
+
+
+def test_answer_about_another_run(github: FakeGitHub, context: Context) -> None:
+    """What GitHub answers about some other run is not taken for this one's."""
+    other = json.dumps(github.state.runs[RUN.id] | {"id": 4711}).encode()
+    github.fail("GET", r"/actions/runs/100$", Fault(status=200, body=other))
+    published = publish_verdict(github, context, make_failing())
+    assert "about another run than 100" in published.troubles[0]
+    assert github.list_writes() == []
 
 
 def test_no_status(github: FakeGitHub, context: Context) -> None:
@@ -291,6 +351,7 @@ TOUCHED = [
     ([], ""),
     (["src/model.py", "gate.yml.bak", "baselines2/x"], ""),
     (["gate.yml"], "gate.yml (1 file)"),
+    ([".github/workflows/gate.yml", "gate.yml"], ".github (1 file), gate.yml (1 file)"),
     (["baselines/a/b.json", "gate.yml", "baselines/a/c.json"], "baselines (2 files), gate.yml (1 file)"),
 ]
 
@@ -300,7 +361,7 @@ TOUCHED = [
 def test_touched_rules(github: FakeGitHub, context: Context, files: list[str], named: str) -> None:
     """A change of what it is judged by is flagged in the comment, by our names for it only."""
     github.state.files[7] = files
-    base = replace(context.base, rules=("gate.yml", "baselines"))
+    base = replace(context.base, rules=("gate.yml", "baselines", WORKFLOWS))
     publish_verdict(github, replace(context, base=base), make_failing())
     body = github.state.list_comments(7)[0]["body"]
     assert ("touches what changes are judged by" in body) is bool(named)
@@ -373,7 +434,7 @@ def test_faults(
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-@pytest.mark.parametrize(("comments", "requests"), [(0, 10), (30, 10), (31, 10), (150, 12)])
+@pytest.mark.parametrize(("comments", "requests"), [(0, 11), (30, 11), (31, 11), (150, 13)])
 def test_request_count(github: FakeGitHub, context: Context, comments: int, requests: int) -> None:
     """Publishing takes few requests, and none for each comment."""
     for index in range(comments):

@@ -99,6 +99,7 @@ class State:
         """Add a completed, failed run (which is what a regression leaves behind)."""
         run: dict[str, Any] = make_example(self.host, "workflow-run")
         run |= {"id": run_id, "head_sha": head_sha, "head_branch": branch, "event": event, "run_attempt": 1}
+        run |= {"path": ".github/workflows/gate.yml", "name": "gate"}
         run |= {"status": "completed", "conclusion": "failure", "pull_requests": []}
         run |= {"created_at": "2026-11-01T11:00:00Z", "run_started_at": "2026-11-01T11:00:00Z"}
         run["html_url"] = f"https://github.com/{OWNER}/{REPO}/actions/runs/{run_id}"
