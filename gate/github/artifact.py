@@ -155,15 +155,27 @@ def _check_consistency(verdict: Verdict) -> None:
         and decide_outcome(verdict.comparisons) is verdict.outcome
         and all(map(_is_bounded, verdict.comparisons))
         and all(abs(number) <= _LARGEST for number in _list_numbers(verdict))
+        and all(number >= 0 for number in _list_amounts(verdict))
     )
     if not sound:
         raise RefusedError(Refusal.INCONSISTENT)
 
 
 def _list_numbers(verdict: Verdict) -> tuple[float, ...]:
-    machine = verdict.machine
+    return (*_list_amounts(verdict), verdict.machine.canary, verdict.machine.suite)
+
+
+def _list_amounts(verdict: Verdict) -> tuple[float, ...]:
+    """List what there cannot be less than none of."""
     times = (verdict.wall_s, verdict.toolchain_s, verdict.overhead_s)
-    return (*times, verdict.trials, machine.canary, machine.suite, *(one.trial for one in verdict.failures))
+    estimates = [part for one in verdict.comparisons for part in (one.baseline, one.candidate) if part]
+    return (
+        *times,
+        verdict.trials,
+        *(one.trial for one in verdict.failures),
+        *(one.pairs for one in verdict.comparisons),
+        *(amount for estimate in estimates for amount in (estimate.noise, estimate.n)),
+    )
 
 
 def _is_bounded(comparison: Comparison) -> bool:

@@ -51,17 +51,18 @@ def parse(archive: bytes) -> Verdict:
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_corpus(name: str) -> None:
-    """Every archive of the corpus is refused, within a second and 100 MiB."""
+    """Every archive of the corpus is refused, within 5 seconds of the processor and 100 MiB."""
     archive = ARCHIVES[name]()
     assert len(archive) <= MAX_ARCHIVE_BYTES
-    tracemalloc.start()
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(RefusedError):
         parse(archive)
-    elapsed_s = time.perf_counter() - started
+    assert time.process_time() - started < 5.0  # it takes about one
+    tracemalloc.start()  # which makes it many times slower
+    with pytest.raises(RefusedError):
+        parse(archive)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert elapsed_s < 10.0  # it is far below a second where nobody else uses the machine
     assert peak < 100 * MIB
 
 
