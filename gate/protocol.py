@@ -109,7 +109,7 @@ class WorkerFailure:
 
     kind: FailureKind
     message: str  # "ValueError: ...": one line
-    traceback: str = ""
+    traceback: str = ""  # of the measured code: the gate's own frames are in the log
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

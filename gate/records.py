@@ -309,6 +309,7 @@ class CaseFailure:
     message: str
     log_tail: str = ""
     arm: str = "head"
+    log: str = ""  # the whole log's path, from where the run was started if it lies below
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

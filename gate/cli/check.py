@@ -141,6 +141,7 @@ def run_measure(options: Namespace) -> ExitCode:
     )
     for failure in run.failures:
         print(f"FAILED {failure.case_id} ({failure.kind} at {failure.stage}): {failure.message}")
+        print(f"    log: {failure.log}")
     return ExitCode.INCOMPLETE if measured < len(run.cases) else ExitCode.PASS
 
 

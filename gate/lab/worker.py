@@ -113,6 +113,7 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> WorkerRe
         stage=stage,
         message="",
         log_tail=log_tail,
+        log=_name_log(job.log),
     )
     if left.result and left.result.failure:
         told = left.result.failure
@@ -134,6 +135,11 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> WorkerRe
 def clean_message(message: str) -> str:
     """Make one printable line of a message that a worker sent."""
     return " ".join(clean_log_tail(message.encode(errors="replace")).split())
+
+
+def _name_log(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _accept(result: WorkerResult, status: int) -> WorkerResult:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from gate.codec import encode, write_atomic
 from gate.errors import GateError
+from gate.measure.frames import format_error
 from gate.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.records import FailureKind, Metric
 
@@ -85,8 +85,10 @@ class Logbook:
         """Record why the case could not be measured; the stage stays where it happened."""
         kind = FailureKind.NOT_FINITE if isinstance(error, NotFiniteError) else FailureKind.ERROR
         message = describe_error(error)
-        told = "".join(traceback.format_exception(error))
-        self.result = replace(self.result, failure=WorkerFailure(kind=kind, message=message, traceback=told))
+        self.result = replace(
+            self.result,
+            failure=WorkerFailure(kind=kind, message=message, traceback=format_error(error)),
+        )
         self.save()
 
     def save(self) -> None:

@@ -117,6 +117,7 @@ def _prime(request: WorkerRequest, path: str) -> None:
     except Exception as error:  # noqa: BLE001 - all of it is what the primer is asked about
         if type(error).__name__ == "StaleToolchainError":  # its module imports torch
             _prime_anew(request, path, str(error))
+        traceback.print_exc()  # with every frame: what is shown leaves the gate's own out
         logbook.fail(error)
 
 

@@ -126,6 +126,7 @@ def _list_details(
         lines.append(
             f"{failure.kind.value} in stage {clean_line(failure.stage)}: {clean_line(failure.message)}"
         )
+        lines += [f"log: {clean_line(failure.log)}"] if failure.log else []
     lines += [f"why: {clean_line(explanation.sentence)}" for explanation in explanations]
     lines.append(f"run again: {again}")
     return lines + list(clean_lines(failure.log_tail, LOG_LINES) if failure else ())

@@ -119,6 +119,7 @@ def _render_block(block: Block, *, opened: bool) -> str:
         f"- {escape_code(row.metric)}: {escape_text(row.sentence)}" for row in block.rows if row.sentence
     ]
     lines += [f"- {escape_text(failure)}" for failure in block.failures[:MAX_ITEMS]]
+    lines += [f"- log: {escape_code(log)}" for log in block.logs[:MAX_ITEMS]]
     lines += [f"- why: {escape_text(cause)}" for cause in block.causes]
     lines += [f"- run again: {escape_code(block.command)}"] if block.command else []
     log = [_render_log(block.log_tail)] if block.log_tail else []

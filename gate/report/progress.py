@@ -98,7 +98,8 @@ def _render_came(event: TrialFinished | CaseFailed) -> str:
         failure = event.failure
         where = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
         message = clean_line(failure.message, MAX_MESSAGE)
-        said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {where}: {message}"
+        log = f"; log: {clean_line(failure.log)}" if failure.log else ""
+        said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {where}: {message}{log}"
     return f"{_render_count(event.progress)} {said}{_render_left(event.progress)}"
 
 

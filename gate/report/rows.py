@@ -222,6 +222,7 @@ def _make_block(
         rows=tuple(_drop_repetition(row) if failures else row for row in _make_rows(comparisons)),
         failures=tuple(map(_describe_failure, failures)),
         log_tail=clean_lines(failures[0].log_tail, LOG_LINES) if failures else (),
+        logs=tuple(clean_line(failure.log, MAX_SENTENCE) for failure in failures if failure.log),
         causes=tuple(causes),
     )
 

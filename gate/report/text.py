@@ -141,7 +141,9 @@ def _make_block(block: Block, layout: Mapping[str, int]) -> Iterator[RenderableT
     for failure in block.failures:
         yield _indent(Text(failure, style="red"), 2 * INDENT)
     for line in block.log_tail:
-        yield _indent(Text(f"| {line}", style=_DIM, no_wrap=True, overflow="ellipsis"), 2 * INDENT)
+        yield Text(f"{' ' * 2 * INDENT}| {line}", style=_DIM, no_wrap=True)
+    for log in block.logs:
+        yield Text(f"{' ' * INDENT}log    {log}", style=_DIM, no_wrap=True)
     for cause in block.causes:
         yield _make_item("why", cause)
     if block.command:

@@ -32,6 +32,7 @@ class Block:
     rows: tuple[Row, ...]
     failures: tuple[str, ...]
     log_tail: tuple[str, ...]
+    logs: tuple[str, ...]  # paths, one of each failed process
     causes: tuple[str, ...]
     command: str = ""
 

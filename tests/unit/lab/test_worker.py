@@ -102,6 +102,19 @@ def test_traceback_is_the_log_tail_of_an_error(bench: Bench, make_case: MakeCase
     failure = run_worker(make_job(bench, WorkerRole.COLD, make_case("error"), 1))
     assert isinstance(failure, CaseFailure)
     assert failure.log_tail == "Traceback\n  line 3"
+    assert failure.log == str(
+        bench.settings.out / "logs" / "actor/inference-float32-smoke-default/1-cold.log"
+    )
+
+
+def test_log_below_the_current_directory_is_named_from_there(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader can open the path where the run was started."""
+    monkeypatch.chdir(bench.settings.out.parent)
+    failure = run_worker(make_job(bench, WorkerRole.COLD, make_case("error"), 1))
+    assert isinstance(failure, CaseFailure)
+    assert failure.log == "out/logs/actor/inference-float32-smoke-default/1-cold.log"
 
 
 @pytest.mark.parametrize(

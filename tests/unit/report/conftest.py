@@ -233,6 +233,10 @@ def _lost(case_id: str, status: Status, reason: Reason, sentence: str) -> tuple[
     return (whole,)
 
 
+FAULT = "Fatal Python error: Segmentation fault"
+LONG_PATH = f"/srv/builds/{'deep/' * 20}model.py"  # wider than any terminal: it must not be cut
+
+
 def make_incomplete() -> Verdict:
     crash = CaseFailure(
         case_id=BERT,
@@ -240,7 +244,8 @@ def make_incomplete() -> Verdict:
         kind=FailureKind.CRASH,
         stage="compile",
         message="worker died on signal 11 (SIGSEGV)",
-        log_tail='Fatal Python error: Segmentation fault\n\n  File "model.py", line 12\n\x1b[31mred\x1b[0m\n',
+        log_tail=f'{FAULT}\n\n  File "{LONG_PATH}", line 12\n\x1b[31mred\x1b[0m\n',
+        log=f"out/logs/{BERT}/1-cold.log",
     )
     hang = CaseFailure(
         case_id=RESNET, trial=1, kind=FailureKind.HANG, stage="rounds", message="no result after 300 s"

@@ -48,6 +48,10 @@ FAILURE = CaseFailure(case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="r
             CaseFailed(failure=FAILURE, progress=HALF),
             "[ 3/24] bert/x trial 1 FAILED: hang in stage rounds: no result; about 5 min 12 s left",
         ),
+        (
+            CaseFailed(failure=replace(FAILURE, log="out/logs/bert/x/1-cold.log"), progress=LAST),
+            "[24/24] bert/x trial 1 FAILED: hang in stage rounds: no result; log: out/logs/bert/x/1-cold.log",
+        ),
         (TrialStarted(case_id="a", index=1, progress=HALF), ""),
         (TrialSkipped(case_id="a", index=2, expected_s=31.0), "no time left for trial 2 of a (about 31 s)"),
         (
