@@ -8,6 +8,7 @@ where a run works, and must not thereby reach the next run.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -83,11 +84,19 @@ def store_products(cache: ToolchainCache, notes: Mapping[str, str]) -> None:
         content = json.dumps({"files": files, "notes": dict(notes)}, indent=1, sort_keys=True)
         (pending / _MANIFEST).write_text(content, encoding="utf-8")
         drop_entry(cache)
-        if not cache.entry.exists():  # else another run was faster, and its entry is as good
-            pending.rename(cache.entry)
+        _place_entry(pending, cache.entry)
     finally:
         shutil.rmtree(pending, ignore_errors=True)
     _trim_entries(cache.root, cache.entry)
+
+
+def _place_entry(pending: Path, entry: Path) -> None:
+    try:
+        pending.rename(entry)
+    except OSError as error:
+        if error.errno not in {errno.EEXIST, errno.ENOTEMPTY}:
+            raise
+        # Another run was faster, by however little: its entry is as good.
 
 
 def list_products(cache: ToolchainCache) -> dict[str, Path]:

@@ -170,6 +170,20 @@ def test_a_write_that_fails_leaves_no_half_entry(tmp_path: Path, monkeypatch: py
     assert list(cache.root.iterdir()) == []
 
 
+def test_entry_of_a_faster_run_stays(
+    stored: ToolchainCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that stores at the very moment when another has stored gives way."""
+    cache = open_cache(tmp_path, "slower")
+    fill(cache)
+    monkeypatch.setattr(toolchain_cache, "drop_entry", lambda _: None)  # the other stores just after
+    store_products(cache, {"isas": "of the slower run"})
+    kept = restore_products(open_cache(tmp_path, "reader"))
+    assert kept is not None
+    assert kept.notes == NOTES
+    assert [stored.key] == [path.name for path in stored.root.iterdir()]
+
+
 def test_runs_at_once_see_a_whole_entry_or_none(stored: ToolchainCache, tmp_path: Path) -> None:
     """While runs store and drop an entry, readers get all its files or none of them."""
     wrong: list[object] = []
