@@ -50,6 +50,5 @@ Login = Annotated[str, Pattern(regex=r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", what="a 
 CaseId = Annotated[str, Pattern(regex=r"((?![*?\[])[!-~]){1,300}", what="a case id, and no pattern")]
 # Neither controls nor what turns a line around or hides in it.
 _UNSEEN = r"\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-Line = Annotated[
-    str, Pattern(regex=rf"(?=.*\S)[^{_UNSEEN}]{{1,300}}", what="one line of 1 to 300 visible characters")
-]
+LINE = Pattern(regex=rf"(?=.*\S)[^{_UNSEEN}]{{1,300}}", what="one line of 1 to 300 visible characters")
+Line = Annotated[str, LINE]

@@ -9,9 +9,29 @@ COMMENTS = ("always", "on-change", "on-failure", "never")
 FAIL_ON = ("new", "inconclusive", "regression", "never")
 
 
+COMMENT_COMMANDS = ("refresh-baselines", "accept-regression")
+
+
 def add_authorize(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``authorize``."""
-    del parser  # all that it needs is in the event
+    parser.add_argument(
+        "--command",
+        dest="asked",
+        choices=COMMENT_COMMANDS,
+        default=COMMENT_COMMANDS[0],
+        help=f"what a comment asks for (default: {COMMENT_COMMANDS[0]}); all else is in the event",
+    )
+
+
+def add_accept_regression(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``accept-regression``."""
+    parser.add_argument("--head-sha", required=True, metavar="SHA", help="the commit that was authorised")
+    parser.add_argument(
+        "--workflow", default="gate.yml", metavar="FILE", help="the workflow that runs the gate"
+    )
+    parser.add_argument(
+        "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
+    )
 
 
 def add_propose(parser: argparse.ArgumentParser) -> None:

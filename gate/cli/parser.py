@@ -24,7 +24,13 @@ from gate.cli.arguments import (
     add_schema,
     add_selftest,
 )
-from gate.cli.github_arguments import add_authorize, add_propose, add_publish, add_publish_upgrade
+from gate.cli.github_arguments import (
+    add_accept_regression,
+    add_authorize,
+    add_propose,
+    add_publish,
+    add_publish_upgrade,
+)
 from gate.errors import ExitCode
 
 EPILOG = """\
@@ -156,10 +162,18 @@ COMMANDS = (
     ),
     Command(
         name="authorize",
-        summary="in a workflow: decide whether the refresh that a comment asks for may go on",
+        summary="in a workflow: decide whether what a comment asks for may go on",
         example="compile-gate authorize",
         run="gate.cli.authorize:run_authorize",
         add_arguments=add_authorize,
+        holds_token=True,
+    ),
+    Command(
+        name="accept-regression",
+        summary="in a workflow: accept what regressed for one commit, and start its check again",
+        example='compile-gate accept-regression --head-sha "$SHA"',
+        run="gate.cli.accept_regression:run_accept_regression",
+        add_arguments=add_accept_regression,
         holds_token=True,
     ),
     Command(

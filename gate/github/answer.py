@@ -68,8 +68,13 @@ class Answerer:
         """React, and say why in one comment: ``what`` and ``fix`` are sentences of ours."""
         self.react(Reaction.REFUSED)
         if self._command is not None:
+            self.comment(f"`{self._command.name}` is refused: {what}. {fix}")
+
+    def comment(self, text: str) -> None:
+        """Write one comment: ``text`` is Markdown of ours."""
+        if self._command is not None:
             path = f"{self._context.path}/issues/{self._command.number}/comments"
-            body = render_refusal(self._context, self._command, what, fix)
+            body = render_answer(self._context, self._command, text)
             self._attempt(lambda: self._client.post(path, {"body": body}))
 
     def _attempt(self, do: Callable[[], Any]) -> None:
@@ -79,13 +84,12 @@ class Answerer:
             self._tell(f"The comment could not be answered: {error.what}. {error.fix}")
 
 
-def render_refusal(context: JobContext, command: CommentCommand, what: str, fix: str) -> str:
-    """Render the comment that says why a command is refused."""
+def render_answer(context: JobContext, command: CommentCommand, text: str) -> str:
+    """Render the comment that answers a command, and names it."""
     page = f"{context.server_url}/{context.repository}/issues/{command.number}"
     asked = f"[this comment]({page}#issuecomment-{command.comment_id})" if command.comment_id else "a comment"
     return (
-        f"`{command.name}` is refused: {what}. {fix}\n\n"
-        f"<sub>In answer to {asked}; [the run]({context.run_url}). Written by compile-gate.</sub>\n"
+        f"{text}\n\n<sub>In answer to {asked}; [the run]({context.run_url}). Written by compile-gate.</sub>\n"
     )
 
 

@@ -62,12 +62,18 @@ def parse_words(words: tuple[str, ...]) -> RefreshWords:
     """
     found: dict[str, str] = {}
     for position, word in enumerate(words, start=1):
-        select = _SELECT.fullmatch(word)
-        key, value = ("select", select[1]) if select else ("sha", word if is_commit(word) else "")
+        select = parse_select(word)
+        key, value = ("select", select) if select else ("sha", word if is_commit(word) else "")
         if not value or key in found:
             raise CommandRefusedError(f"word {position} after the command cannot be read", USAGE)
         found[key] = value
     return RefreshWords(**found)
+
+
+def parse_select(word: str) -> str:
+    """Parse the word ``select=...`` of a command; empty where it is none."""
+    match = _SELECT.fullmatch(word)
+    return match[1] if match else ""
 
 
 def authorize_refresh(
@@ -117,7 +123,7 @@ def _authorize_dispatch(client: GitHubClient, context: JobContext) -> Authorizat
     if not ref.startswith(_BRANCH) or not is_sha(context.sha):
         raise UsageError("a refresh is for a branch", "Choose a branch when you start the workflow.")
     asked = find_text(context.event, "inputs.select").strip()
-    if asked and not _SELECT.fullmatch(f"select={asked}"):
+    if asked and not parse_select(f"select={asked}"):
         raise UsageError("the input select is not a selection", "Write it as in tag:smoke,bert/*.")
     return Authorization(
         head_sha=context.sha,

@@ -82,19 +82,27 @@ class GitData:
         Raises:
             UnreachableError: It is larger than ``limit_bytes``, or not what GitHub says it is.
         """
-        blob = self._client.get(f"{self._path}/blobs/{sha}")
+        return _decode_content(self._client.get(f"{self._path}/blobs/{sha}"), sha, limit_bytes)
+
+    def load_file(self, path: str, ref: str, limit_bytes: int) -> bytes | None:
+        """Load a file at a branch or a commit; None where there is none.
+
+        Raises:
+            UnreachableError: It is larger than ``limit_bytes``, or not what GitHub says it is.
+        """
+        place = f"{self._path.removesuffix('/git')}/contents/{quote_branch(path)}"
         try:
-            content = base64.b64decode(find_text(blob, "content"))
-        except (binascii.Error, ValueError):
-            content = b""
-        if len(content) > limit_bytes or compute_blob_sha(content) != sha:
-            raise UnreachableError(f"GitHub's blob {sha[:12]} cannot be used", "Look at the stored baseline.")
-        return content
+            file = self._client.get(place, {"ref": ref})
+        except MissingError:
+            return None
+        if find_text(file, "type") != "file":
+            return None
+        return _decode_content(file, find_text(file, "sha"), limit_bytes)
 
     def write_tree(self, base_tree: str, directory: str, files: Mapping[str, str]) -> str:
         """Write a tree: ``base_tree`` with ``files`` (path from the top -> text) put in; return its id.
 
-        Blobs are made by GitHub from the entries' texts.
+        An empty ``base_tree`` is a tree without files. Blobs are made by GitHub from the entries' texts.
 
         Raises:
             UsageError: A path does not lie below ``directory``: nothing was written.
@@ -107,12 +115,14 @@ class GitData:
                 {"path": path, "mode": _FILE, "type": "blob", "content": files[path]}
                 for path in paths[start : start + _FILES_A_TREE]
             ]
-            tree = _need(self._post("trees", {"base_tree": tree, "tree": entries}), "sha")
+            base = {"base_tree": tree} if tree else {}
+            tree = _need(self._post("trees", {**base, "tree": entries}), "sha")
         return tree
 
     def write_commit(self, tree: str, parent: str, message: str) -> str:
-        """Write a commit and return its id; no branch points to it yet."""
-        return _need(self._post("commits", {"message": message, "tree": tree, "parents": [parent]}), "sha")
+        """Write a commit and return its id; no branch points to it yet. An empty ``parent`` is none."""
+        parents = [parent] if parent else []
+        return _need(self._post("commits", {"message": message, "tree": tree, "parents": parents}), "sha")
 
     def _post(self, kind: str, body: object) -> Any:  # noqa: ANN401 -- JSON
         """Post an object, twice if need be: a second copy of a tree or a commit harms nobody."""
@@ -142,6 +152,39 @@ class GitData:
             if self.find_branch(branch) != sha:
                 raise _explain_branch(branch, error) from error
 
+    def advance_branch(self, branch: str, old: str, new: str) -> bool:
+        """Point a branch from ``old``, empty where it is to be made, to its child ``new``.
+
+        False where the branch has moved on meanwhile: what it points to now is left alone.
+
+        Raises:
+            GitHubError: The rules of the repository, or the token's rights, forbid it.
+        """
+        try:
+            if old:
+                self._client.patch(
+                    f"{self._path}/refs/heads/{quote_branch(branch)}", {"sha": new, "force": False}
+                )
+            else:
+                self._client.post(f"{self._path}/refs", {"ref": f"refs/heads/{branch}", "sha": new})
+        except (UncertainWriteError, RejectedError) as error:
+            found = self.find_branch(branch)
+            if found == old and isinstance(error, RejectedError):
+                raise _explain_branch(branch, error) from error
+            return found == new
+        return True
+
+
+def _decode_content(value: object, sha: str, limit_bytes: int) -> bytes:
+    """Decode a blob or a file of the API, whose id must be that of its content."""
+    try:
+        content = base64.b64decode(find_text(value, "content"))
+    except (binascii.Error, ValueError):
+        content = b""
+    if len(content) > limit_bytes or compute_blob_sha(content) != sha:
+        raise UnreachableError(f"GitHub's blob {sha[:12]} cannot be used", "Look at the stored file.")
+    return content
+
 
 def compute_blob_sha(content: bytes) -> str:
     """Compute the id that git gives to a file's content."""
@@ -158,7 +201,9 @@ def _check_path(path: str, directory: str) -> None:
     parts = PurePosixPath(path).parts
     below = PurePosixPath(path).is_relative_to(directory) and path != directory
     if not directory or not below or ".." in parts or path.startswith("/"):
-        raise UsageError(f"{path!r} does not lie below {directory!r}", "Only baselines are proposed.")
+        raise UsageError(
+            f"{path!r} does not lie below {directory!r}", f"Only files of {directory!r} are written."
+        )
 
 
 def _explain_branch(branch: str, error: GitHubError) -> GitHubError:

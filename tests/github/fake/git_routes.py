@@ -152,6 +152,20 @@ def get_blob(state: State, query: Query) -> tuple[Any, ...]:
     return 200, blob | {"sha": sha, "size": len(done.stdout), "encoding": "base64", "content": content}
 
 
+@route("GET", f"{_REPO}/contents/{{path+}}")
+def get_contents(state: State, query: Query) -> tuple[Any, ...]:
+    git: BareRepository = state.git  # type: ignore[attr-defined]
+    path, ref = query.path["path"], query.query.get("ref", "main")
+    commit = git.find_ref(f"heads/{ref}") or (ref if git.has(ref, "commit") else "")
+    sha = git.try_run("rev-parse", "--verify", "--quiet", f"{commit}:{path}").stdout.decode().strip()
+    if not commit or not git.has(sha, "blob"):
+        return not_found()
+    content = git.try_run("cat-file", "blob", sha).stdout
+    file: dict[str, Any] = make_example(state.host, "content-file-response-if-content-is-a-file")
+    file |= {"name": path.rpartition("/")[2], "path": path, "sha": sha, "size": len(content)}
+    return 200, file | {"type": "file", "encoding": "base64", "content": base64.encodebytes(content).decode()}
+
+
 @route("POST", f"{_REPO}/git/trees")
 def add_tree(state: State, query: Query) -> tuple[Any, ...]:
     base = query.body.get("base_tree", "")

@@ -68,6 +68,30 @@ def get_run(state: State, query: Query) -> tuple[Any, ...]:
     return (200, run) if run else not_found()
 
 
+@route("GET", f"{_REPO}/actions/workflows/{{workflow_id}}/runs")
+def list_runs(state: State, query: Query) -> tuple[Any, ...]:
+    path = f".github/workflows/{query.path['workflow_id']}"
+    if path not in state.workflows:
+        return not_found()
+    wanted = {key: query.query[key] for key in ("event", "head_sha") if key in query.query}
+    found = [run for run in state.runs.values() if run["path"] == path]
+    newest_first = sorted(found, key=lambda run: -run["id"])
+    return 200, {"workflow_runs": [r for r in newest_first if wanted.items() <= r.items()]}
+
+
+@route("POST", f"{_REPO}/actions/runs/{{run_id}}/rerun-failed-jobs")
+def rerun_failed_jobs(state: State, query: Query) -> tuple[Any, ...]:
+    run = state.runs.get(int(query.path["run_id"]))
+    if run is None:
+        return not_found()
+    if run["status"] != "completed" or run["conclusion"] != "failure":
+        return 403, {"message": "This workflow run cannot be retried", "documentation_url": "https://docs"}
+    now = state.make_time()
+    run |= {"status": "queued", "conclusion": None, "run_attempt": run["run_attempt"] + 1}
+    run |= {"run_started_at": now, "updated_at": now}
+    return 201, {}
+
+
 @route("GET", f"{_REPO}/actions/runs/{{run_id}}/artifacts")
 def list_artifacts(state: State, query: Query) -> tuple[Any, ...]:
     run_id = int(query.path["run_id"])
@@ -116,6 +140,11 @@ def list_files(state: State, query: Query) -> tuple[Any, ...]:
     example = make_example(state.host, "diff-entry-items")
     names = state.files.get(int(query.path["pull_number"]), [])
     return 200, [example | {"filename": name} for name in names]
+
+
+@route("GET", f"{_REPO}/issues/{{issue_number}}/events")
+def list_events(state: State, query: Query) -> tuple[Any, ...]:
+    return 200, state.events.get(int(query.path["issue_number"]), [])
 
 
 @route("GET", f"{_REPO}/issues/{{issue_number}}/comments")

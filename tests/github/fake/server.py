@@ -167,7 +167,14 @@ def _fill(template: str, parameters: Mapping[str, str]) -> str:
 
 
 def _paginate(value: Any, query: Mapping[str, str], url: str) -> tuple[Any, dict[str, str]]:
-    key = next((k for k in ("artifacts",) if isinstance(value, dict) and isinstance(value.get(k), list)), "")
+    key = next(
+        (
+            k
+            for k in ("artifacts", "workflow_runs")
+            if isinstance(value, dict) and isinstance(value.get(k), list)
+        ),
+        "",
+    )
     items = value[key] if key else value
     if not isinstance(items, list):
         return value, {}

@@ -29,7 +29,9 @@ class State:
         self.user: str | None = None  # login that GET /user tells; None: the token is an installation's
         self.pulls: dict[int, dict[str, Any]] = {}
         self.files: dict[int, list[str]] = {}  # names of the files that a pull request changes
+        self.workflows = {".github/workflows/gate.yml"}
         self.runs: dict[int, dict[str, Any]] = {}
+        self.events: dict[int, list[dict[str, Any]]] = {}  # of an issue or a pull request
         self.artifacts: dict[int, dict[str, Any]] = {}
         self.archives: dict[int, bytes] = {}
         self.comments: dict[int, dict[str, Any]] = {}
@@ -101,6 +103,7 @@ class State:
         run |= {"id": run_id, "head_sha": head_sha, "head_branch": branch, "event": event, "run_attempt": 1}
         run |= {"path": ".github/workflows/gate.yml", "name": "gate"}
         run |= {"status": "completed", "conclusion": "failure", "pull_requests": []}
+        run |= {"path": ".github/workflows/gate.yml"}
         run |= {"created_at": "2026-11-01T11:00:00Z", "run_started_at": "2026-11-01T11:00:00Z"}
         run["html_url"] = f"https://github.com/{OWNER}/{REPO}/actions/runs/{run_id}"
         run["repository"] |= {"id": REPO_ID, "full_name": f"{OWNER}/{REPO}", "name": REPO}
@@ -110,6 +113,12 @@ class State:
         run["repository"]["owner"] = run["repository"]["owner"] | {"login": OWNER}
         self.runs[run_id] = run
         return run
+
+    def add_event(self, number: int, name: str, created: str) -> None:
+        """Add what happened to a pull request, as GitHub's list of its events tells it."""
+        event: dict[str, Any] = make_example(self.host, "issue-event-for-issue-items")
+        event |= {"id": next(self.ids), "event": name, "created_at": created}
+        self.events.setdefault(number, []).append(event)
 
     def add_artifact(self, run_id: int, name: str, archive: bytes) -> dict[str, Any]:
         artifact: dict[str, Any] = make_example(self.host, "artifact-paginated")["artifacts"][0]

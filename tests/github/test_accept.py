@@ -1,0 +1,310 @@
+"""``/accept-regression``: what its words mean, who may, and what becomes an approval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fake import git_routes  # noqa: F401 - adds the route of the permission API
+from fake.faults import NO_RIGHT, Fault
+from fake.server import FakeGitHub
+from hypothesis import given
+from hypothesis import strategies as st
+from records import CASES, make_comparison, make_failing, make_regressed, make_unchanged, make_verdict
+from refreshes import make_context
+
+from gate.errors import UsageError
+from gate.github.accept import (
+    AcceptRequest,
+    AcceptWords,
+    authorize_acceptance,
+    find_acceptance,
+    parse_accept_words,
+)
+from gate.github.approve import Terms, make_approval
+from gate.github.client import GitHubClient
+from gate.github.command import CommandRefusedError
+from gate.github.errors import GitHubError
+from gate.records import Acceptance, Approval, Metric, Reason, Status, Verdict, Waiver
+
+HEAD = "a" * 40
+COMMAND = '/accept-regression reason="the new attention"'
+LATENCY = Metric.COMPILED_LATENCY
+
+
+def parse(text: str) -> AcceptWords:
+    return parse_accept_words(tuple(text.split()))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('reason="the new attention"', AcceptWords(reason="the new attention")),
+        ("reason=“the new attention”", AcceptWords(reason="the new attention")),  # as a phone writes it
+        ("reason=the new attention", AcceptWords(reason="the new attention")),  # up to the line's end
+        ("reason=it's worth it", AcceptWords(reason="it's worth it")),
+        (
+            'select=bert/*,!tag:slow metric=compiled_latency abcdef1 reason="x = y"',
+            AcceptWords(reason="x = y", select="bert/*,!tag:slow", metric=LATENCY, sha="abcdef1"),
+        ),
+        ('reason="x" abcdef1 select=bert', AcceptWords(reason="x", select="bert", sha="abcdef1")),
+    ],
+)
+def test_the_words_may_come_in_any_order(text: str, expected: AcceptWords) -> None:
+    """A selection as in a refresh, a metric, a commit, and a reason with spaces in it."""
+    assert parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "its reason is missing"),
+        ('reason=""', "its reason is missing"),
+        ('reason=" "', "its reason is missing"),
+        (f'reason="{"x" * 301}"', "its reason is missing, or is not one line of 1 to 300"),
+        ("reason=\u202ex", "its reason is missing, or is not one line of 1 to 300 visible"),
+        ('reason="a" reason="b"', "word 2 after the command cannot be read"),
+        ('reason="a b"c', "word 1 after"),
+        ('reason="a', "word 1 after"),
+        ('bert/* reason="x"', "word 1 after"),
+        ('metric=latency reason="x"', "word 1 after"),
+        ('select=a select=b reason="x"', "word 2 after"),
+        ('select=$(id) reason="x"', "word 1 after"),
+        ('reason="two words" @octo-org/all', "word 3 after"),
+    ],
+)
+def test_words_that_mean_nothing_are_refused(text: str, words: str) -> None:
+    """A mistyped metric must not accept everything; the sentence holds nothing of the comment."""
+    with pytest.raises(CommandRefusedError, match=words) as caught:
+        parse(text)
+    assert "Write: /accept-regression" in caught.value.fix
+    assert "octo-org" not in caught.value.what
+
+
+@given(st.text(max_size=200), st.sampled_from(("", "reason=", 'select=a reason="')))
+def test_any_words_are_safe_or_refused(text: str, begin: str) -> None:
+    """Whatever is written: one bounded line for a reason, and no option, shell code or path."""
+    try:
+        words = parse(begin + text)
+    except CommandRefusedError:
+        return
+    assert words.reason.isprintable()
+    assert 0 < len(words.reason) <= 300
+    assert not words.select.startswith("-")
+
+
+def make_event(body: str = COMMAND, **changes: Any) -> dict[str, Any]:
+    """The event of a comment on pull request 7; its own word for who this is must not count."""
+    user = {"login": "octocat", "type": "User"}
+    comment = {"id": 1, "body": body, "user": user, "author_association": "OWNER"}
+    issue = {"number": 7, "pull_request": {"url": "https://x"}}
+    return {"action": "created", "issue": issue, "comment": comment} | changes
+
+
+def authorize(client: GitHubClient, github: FakeGitHub, event: dict[str, Any]) -> AcceptRequest | None:
+    context = make_context(github, "issue_comment", event)
+    return authorize_acceptance(client, context, find_acceptance(context))
+
+
+@pytest.fixture
+def ready(github: FakeGitHub) -> FakeGitHub:
+    """Pull request 7 from a fork, and somebody who may write here."""
+    github.state.add_pull(7, HEAD, owner="mallory")
+    github.state.permissions = {"octocat": "write"}  # type: ignore[attr-defined]
+    return github
+
+
+def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
+    client: GitHubClient, ready: FakeGitHub
+) -> None:
+    """Nothing of the fork is run for it; the author and the commit are GitHub's word."""
+    assert authorize(client, ready, make_event()) == AcceptRequest(
+        author="octocat", head_sha=HEAD, pr_number=7, words=AcceptWords(reason="the new attention")
+    )
+    assert ready.list_writes() == []
+
+
+@pytest.mark.parametrize("permission", ["read", "none", None])
+def test_who_may_not_write_may_not_accept(
+    client: GitHubClient, ready: FakeGitHub, permission: str | None
+) -> None:
+    """Whatever the event says of them, and though the pull request may be their own."""
+    ready.state.permissions = {"octocat": permission} if permission else {}  # type: ignore[attr-defined]
+    with pytest.raises(CommandRefusedError, match="the right to write"):
+        authorize(client, ready, make_event())
+
+
+def test_a_permission_that_cannot_be_asked_for_is_none(client: GitHubClient, ready: FakeGitHub) -> None:
+    """A 403 from the permission API ends everything."""
+    ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
+    with pytest.raises(GitHubError):
+        authorize(client, ready, make_event())
+
+
+def test_a_closed_pull_request_has_nothing_to_accept(client: GitHubClient, ready: FakeGitHub) -> None:
+    """Its check decides nothing any more."""
+    ready.state.pulls[7]["state"] = "closed"
+    with pytest.raises(CommandRefusedError, match="is closed"):
+        authorize(client, ready, make_event())
+
+
+@pytest.mark.parametrize(("sha", "is_head"), [(HEAD[:7], True), (HEAD, True), ("b" * 7, False)])
+def test_a_commit_in_the_comment_must_be_the_head(
+    client: GitHubClient, ready: FakeGitHub, sha: str, is_head: bool
+) -> None:
+    """Who looked at a commit can name it, and a push meanwhile is then not accepted."""
+    event = make_event(f"{COMMAND} {sha}")
+    if is_head:
+        assert authorize(client, ready, event) is not None
+    else:
+        with pytest.raises(CommandRefusedError, match="is not the head"):
+            authorize(client, ready, event)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [make_event(action="edited"), make_event("/accept-regressions x"), make_event("/refresh-baselines")],
+)
+def test_what_is_no_new_command_accepts_nothing(
+    client: GitHubClient, ready: FakeGitHub, event: dict[str, Any]
+) -> None:
+    """Edited comments and other commands: nobody is even looked up."""
+    assert authorize(client, ready, event) is None
+    assert ready.requests == []
+
+
+def test_only_a_comment_can_accept(github: FakeGitHub) -> None:
+    """A workflow that starts it by anything else is wrong, and is told."""
+    with pytest.raises(UsageError, match="cannot be accepted by the event 'workflow_dispatch'"):
+        find_acceptance(make_context(github, "workflow_dispatch", {}))
+
+
+TERMS = Terms(cases=CASES, workflow="gate.yml", artifact_name="compile-gate", today="2026-11-01")
+
+
+def approve(verdict: Verdict, text: str = 'reason="worth it"', terms: Terms = TERMS) -> Approval:
+    request = AcceptRequest(author="ada", head_sha=HEAD, pr_number=7, words=parse(text))
+    return make_approval(verdict, request, terms)[0]
+
+
+def make_entry(metric: Metric = LATENCY, allowance: float = 0.33, case: int = 0) -> Acceptance:
+    return Acceptance(
+        case=CASES[case].id,
+        metric=metric,
+        allowance=allowance,
+        reason="worth it",
+        author="ada",
+        expires="2026-11-15",
+    )
+
+
+WAIVER = Waiver(reason="worth it", author="ada", expires="2026-11-15")
+BREAKS = make_comparison(CASES[1], Metric.GRAPH_BREAKS, Status.REGRESSED, Reason.EXACT_CHANGED, (1.0, 3.0))
+BREAKS = replace(BREAKS, change=replace(BREAKS.change, centre=2.0, low=2.0, high=2.0))  # type: ignore[type-var]
+TWO = make_verdict(*make_regressed(CASES[0]), BREAKS, *make_unchanged(CASES[2]))
+NEW = [make_comparison(case, LATENCY, Status.NEW, Reason.NO_BASELINE) for case in CASES]
+
+
+def test_what_regressed_and_decides_is_accepted_and_nothing_else() -> None:
+    """+30.6 % with an interval up to +32.6 % is 33 %; two breaks more are 2; unchanged rows are left."""
+    expected = (make_entry(), make_entry(Metric.GRAPH_BREAKS, 2.0, case=1))
+    assert approve(TWO) == Approval(commit=HEAD, accepted=expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('select=bert reason="worth it"', (make_entry(),)),
+        ('select=resnet50/* reason="worth it"', (make_entry(Metric.GRAPH_BREAKS, 2.0, case=1),)),
+        ('metric=compiled_latency reason="worth it"', (make_entry(),)),
+    ],
+)
+def test_only_what_the_comment_names_is_accepted(text: str, expected: tuple[Acceptance, ...]) -> None:
+    """By case, by glob, by metric."""
+    assert approve(TWO, text).accepted == expected
+
+
+def test_what_does_not_decide_is_not_accepted() -> None:
+    """A control that moved, and a case in quarantine, fail nothing."""
+    control = replace(make_regressed(CASES[1])[0], decides=False)
+    verdict = make_verdict(*make_regressed(CASES[0]), control)
+    assert approve(verdict).accepted == (make_entry(),)
+
+
+def test_a_case_that_the_default_branch_does_not_know_is_not_accepted() -> None:
+    """An id from the artifact becomes text of a file only where the registry has it."""
+    terms = replace(TERMS, cases=CASES[1:])
+    assert approve(TWO, terms=terms).accepted == (make_entry(Metric.GRAPH_BREAKS, 2.0, case=1),)
+    with pytest.raises(CommandRefusedError, match="registry does not have"):
+        approve(make_failing(), terms=terms)
+
+
+def test_an_interval_that_the_artifact_makes_up_widens_nothing() -> None:
+    """A measured change of 6 % with an upper end of a million is accepted up to 12 %."""
+    slower, other = make_regressed(CASES[0])
+    lie = replace(slower, change=replace(slower.change, centre=0.06, high=1e6))  # type: ignore[type-var]
+    assert approve(make_verdict(lie, other)).accepted == (make_entry(allowance=0.12),)
+
+
+def test_a_lack_of_baselines_is_taken_where_nothing_could_be_compared() -> None:
+    """The first pull request: no acceptance, and somebody who takes it."""
+    assert approve(make_verdict(*NEW)) == Approval(commit=HEAD, first_baselines=WAIVER)
+
+
+def test_a_limit_that_needs_no_baseline_is_accepted_with_their_lack() -> None:
+    """Drift beyond its limit, once accepted, compares nothing: both are taken at once."""
+    drift = make_comparison(CASES[0], Metric.DRIFT, Status.REGRESSED, Reason.LIMIT_EXCEEDED)
+    beyond = replace(
+        drift,
+        baseline=None,
+        change=replace(drift.change, centre=0.5, low=0.4, high=0.611),  # type: ignore[type-var]
+    )
+    approval = approve(make_verdict(beyond, *NEW[1:]))
+    assert approval == Approval(
+        commit=HEAD, accepted=(make_entry(Metric.DRIFT, 0.62),), first_baselines=WAIVER
+    )
+
+
+def test_a_pass_that_wants_more_baselines_can_be_taken() -> None:
+    """With `fail-on: new` a PASS over part of the plan fails: that lack is taken too."""
+    verdict = make_verdict(*make_unchanged(CASES[0]), *NEW[1:])
+    assert approve(verdict) == Approval(commit=HEAD, first_baselines=WAIVER)
+
+
+def test_a_regression_beside_new_cases_takes_no_lack_of_baselines() -> None:
+    """The default does not fail for those; where it does, a second comment can take them."""
+    verdict = make_verdict(*make_regressed(CASES[0]), *NEW[1:])
+    assert approve(verdict).first_baselines is None
+
+
+CRASHED = make_comparison(CASES[2], LATENCY, Status.FAILED, Reason.CASE_FAILED)
+
+
+def test_a_regression_beside_a_crash_can_be_accepted_and_the_crash_cannot() -> None:
+    """The approval covers the regression; INCOMPLETE stays."""
+    verdict = make_verdict(*make_regressed(CASES[0]), CRASHED)
+    assert approve(verdict) == Approval(commit=HEAD, accepted=(make_entry(),))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text", "words"),
+    [
+        (make_verdict(CRASHED), 'reason="x"', "not all cases could be measured"),
+        (make_verdict(*make_unchanged(CASES[0])), 'reason="x"', "nothing regressed"),
+        (
+            make_verdict(make_comparison(CASES[0], LATENCY, Status.INCONCLUSIVE, Reason.SUSPECT)),
+            'reason="x"',
+            "nothing surely regressed",
+        ),
+        (TWO, 'select=unet reason="x"', "no regression is among what the command names"),
+        (TWO, 'metric=drift reason="x"', "no regression is among what the command names"),
+        (make_verdict(*NEW), 'metric=drift reason="x"', "no regression is among what the command names"),
+        (TWO, 'select=bort reason="x"', "the selection names no case of the default branch"),
+    ],
+)
+def test_where_nothing_can_be_accepted_that_is_said(verdict: Verdict, text: str, words: str) -> None:
+    """A crash, a pass, an open question, another case: refused, with the next step."""
+    with pytest.raises(CommandRefusedError, match=words) as caught:
+        approve(verdict, text)
+    assert caught.value.fix

@@ -1,0 +1,209 @@
+"""Where approvals are kept: on a branch of its own, through the Git data API, whoever else writes."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake.faults import NO_RIGHT, Fault
+from fake.git_routes import BareRepository
+from fake.server import FakeGitHub
+
+from gate.approvals import BRANCH, MAX_ACCEPTED, name_approval, render_approval
+from gate.errors import FileError
+from gate.github.approval_branch import MAX_TRIES, find_approval, store_approval
+from gate.github.client import GitHubClient
+from gate.github.command import CommandRefusedError
+from gate.github.errors import DeniedError, GitHubError, RejectedError
+from gate.github.git_data import GitData
+from gate.records import Acceptance, Approval, Metric, Waiver
+
+COMMIT = "a" * 40
+FILE = name_approval(COMMIT)
+ENTRY = Acceptance(
+    case="bert/inference-float32-smoke-default",
+    metric=Metric.COMPILED_LATENCY,
+    allowance=0.33,
+    reason="worth it",
+    author="ada",
+    expires="2026-11-15",
+)
+APPROVAL = Approval(commit=COMMIT, accepted=(ENTRY,))
+OTHER = Approval(commit="b" * 40, first_baselines=Waiver(reason="new", author="bob", expires="2026-11-15"))
+REFS = "/repos/octo-org/models/git/refs"
+
+
+@pytest.fixture
+def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+    """The repository behind the fake GitHub."""
+    repository = BareRepository.create(tmp_path / "bare.git")
+    repository.commit({"gate.yml": "version: 1\n"}, branch="main")
+    github.state.git = repository  # type: ignore[attr-defined]
+    return repository
+
+
+@pytest.fixture
+def data(client: GitHubClient, git: BareRepository) -> GitData:
+    """The Git data API of that repository."""
+    assert git.find_ref("heads/main")
+    return GitData(client, "/repos/octo-org/models")
+
+
+def list_files(git: BareRepository) -> list[str]:
+    return git.run("ls-tree", "-r", "--name-only", BRANCH).splitlines()
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_the_first_approval_makes_a_branch_that_holds_nothing_else(
+    data: GitData, git: BareRepository, tmp_path: Path
+) -> None:
+    """No history and no file of the default branch; a clone of the repository has it."""
+    commit = store_approval(data, APPROVAL, "Accept")
+
+    assert git.find_ref(f"heads/{BRANCH}") == commit
+    assert list_files(git) == [FILE]
+    assert git.run("rev-list", "--count", BRANCH) == "1"
+    assert find_approval(data, COMMIT) == APPROVAL
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", "--no-local", str(git.path), str(clone)], check=True)
+    fsck = ["git", "-C", str(clone), "fsck", "--full", "--strict"]
+    assert subprocess.run(fsck, check=True, capture_output=True, text=True).stdout == ""
+
+
+def test_each_commit_has_a_file_of_its_own(data: GitData, git: BareRepository) -> None:
+    """The second is a child of the first, which stays as it is."""
+    first = store_approval(data, APPROVAL, "Accept")
+    second = store_approval(data, OTHER, "Accept too")
+
+    assert git.run("rev-parse", f"{BRANCH}^") == first
+    assert git.run("log", "-1", "--format=%s", second) == "Accept too"
+    assert list_files(git) == [FILE, name_approval(OTHER.commit)]
+    assert (find_approval(data, COMMIT), find_approval(data, OTHER.commit)) == (APPROVAL, OTHER)
+
+
+def test_what_was_accepted_of_a_commit_before_stays(data: GitData) -> None:
+    """A second comment adds to the first; the same case and metric again are as the newer one says."""
+    store_approval(data, APPROVAL, "Accept")
+    more = replace(ENTRY, metric=Metric.GRAPH_BREAKS, allowance=2.0)
+    again = replace(ENTRY, author="bob", allowance=0.4)
+    store_approval(data, Approval(commit=COMMIT, accepted=(more, again)), "Accept more")
+
+    assert find_approval(data, COMMIT) == Approval(commit=COMMIT, accepted=(again, more))
+
+
+def test_the_same_again_writes_no_commit(data: GitData, git: BareRepository) -> None:
+    """A job that is run again changes nothing."""
+    first = store_approval(data, APPROVAL, "Accept")
+    assert store_approval(data, APPROVAL, "Accept") == first
+    assert git.run("rev-list", "--count", BRANCH) == "1"
+
+
+def test_nothing_is_found_where_nothing_was_approved(data: GitData) -> None:
+    """Neither without the branch nor without the file."""
+    assert find_approval(data, COMMIT) is None
+    store_approval(data, OTHER, "Accept")
+    assert find_approval(data, COMMIT) is None
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_two_comments_at_once_both_count(
+    data: GitData, github: FakeGitHub, git: BareRepository, is_first: bool
+) -> None:
+    """Between reading and writing somebody else's approval comes in: it stays, and ours is put on top."""
+    if not is_first:
+        git.commit({"approvals/README": "x"}, branch=BRANCH)
+    others = iter([render_approval(OTHER)])
+
+    def interfere() -> None:
+        for text in others:
+            git.commit({name_approval(OTHER.commit): text}, branch=BRANCH)
+
+    github.call_before("POST" if is_first else "PATCH", r"/git/refs", interfere)
+    store_approval(data, APPROVAL, "Accept")
+
+    assert (find_approval(data, COMMIT), find_approval(data, OTHER.commit)) == (APPROVAL, OTHER)
+
+
+def test_a_branch_that_never_rests_is_given_up(
+    data: GitData, github: FakeGitHub, git: BareRepository
+) -> None:
+    """After as many tries it is an error that says so; what others wrote stays."""
+    git.commit({"approvals/README": "x"}, branch=BRANCH)
+    count = iter(range(100))
+    github.call_before(
+        "PATCH", r"/git/refs", lambda: git.commit({f"approvals/{next(count)}": "x"}, branch=BRANCH)
+    )
+    with pytest.raises(RejectedError, match=f"moved on {MAX_TRIES} times"):
+        store_approval(data, APPROVAL, "Accept")
+    assert FILE not in list_files(git)
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_a_lost_answer_neither_loses_nor_doubles(
+    data: GitData, github: FakeGitHub, git: BareRepository, method: str
+) -> None:
+    """The branch was moved and the connection broke."""
+    if method == "PATCH":
+        git.commit({"approvals/README": "x"}, branch=BRANCH)
+    github.fail(method, r"/git/refs", Fault(truncate=True))
+    commit = store_approval(data, APPROVAL, "Accept")
+    assert git.find_ref(f"heads/{BRANCH}") == commit
+    assert find_approval(data, COMMIT) == APPROVAL
+
+
+@pytest.mark.parametrize("exists", [True, False])
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (Fault(status=422, times=9), RejectedError),
+        (Fault(status=403, message=NO_RIGHT, times=9), DeniedError),
+    ],
+)
+def test_a_rule_that_forbids_it_is_told(
+    data: GitData,
+    github: FakeGitHub,
+    git: BareRepository,
+    exists: bool,
+    fault: Fault,
+    error: type[GitHubError],
+) -> None:
+    """A protected branch, or a token that may not write: an error, not five tries."""
+    if exists:
+        git.commit({"approvals/README": "x"}, branch=BRANCH)
+    github.fail("PATCH" if exists else "POST", r"/git/refs", replace(fault))
+    with pytest.raises(error):
+        store_approval(data, APPROVAL, "Accept")
+    assert sum("/git/refs" in write for write in github.list_writes()) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", "version: 1\n", render_approval(OTHER), render_approval(APPROVAL).replace("ada", "a b")]
+)
+def test_a_broken_file_is_neither_used_nor_written_over(
+    data: GitData, git: BareRepository, text: str
+) -> None:
+    """Empty, cut short, another commit's under this name, or with somebody who is none."""
+    git.commit({FILE: text}, branch=BRANCH)
+    with pytest.raises(FileError):
+        find_approval(data, COMMIT)
+    with pytest.raises(CommandRefusedError, match="is not written over") as caught:
+        store_approval(data, APPROVAL, "Accept")
+    assert FILE in caught.value.fix
+    assert git.read(f"{BRANCH}:{FILE}") == text + ("" if text.endswith("\n") else "\n")
+
+
+def test_a_file_beyond_all_bounds_is_refused(data: GitData, git: BareRepository) -> None:
+    """Whoever can push there can make it as large as they like."""
+    git.commit({FILE: "#" * 600_000}, branch=BRANCH)
+    with pytest.raises(GitHubError, match="cannot be used"):
+        find_approval(data, COMMIT)
+
+
+def test_a_commit_takes_no_more_than_a_person_reads(data: GitData) -> None:
+    """The entries of several comments together are bounded."""
+    entries = tuple(replace(ENTRY, case=f"model{index}/x") for index in range(MAX_ACCEPTED))
+    store_approval(data, Approval(commit=COMMIT, accepted=entries), "Accept")
+    with pytest.raises(CommandRefusedError, match="more than 200"):
+        store_approval(data, APPROVAL, "Accept")

@@ -1,0 +1,312 @@
+"""From a comment to an approval that is stored, a check that runs again, and an answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake.faults import NO_RIGHT, Fault
+from fake.git_routes import BareRepository
+from fake.server import TOKEN, FakeGitHub
+from fake.state import REPO_ID
+from hostile_archives import ARCHIVES, INJECTED
+from records import CASES, make_archive, make_comparison, make_failing, make_regressed, make_verdict
+from runner_log import list_commands
+
+from gate.approvals import BRANCH, decode_approval, name_approval, render_approval
+from gate.cli import main
+from gate.github.approval_text import MAX_ROWS
+from gate.github.client import SystemClock
+from gate.records import Approval, Case, Metric, Reason, Status, Verdict
+
+HEAD = "a" * 40
+COMMAND = '/accept-regression reason="the new attention"'
+RUN_ID = 100
+MODELS = "".join(
+    f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{size: smoke}}]}}\n" for case in CASES
+)
+CONFIG = f"version: 1\nreference_models: false\nmodels:\n{MODELS}"
+
+
+@pytest.fixture
+def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+    """The repository, pull request 7 of a fork whose gate failed, and two people."""
+    repository = BareRepository.create(tmp_path / "bare.git")
+    repository.commit({"gate.yml": CONFIG}, branch="main")
+    github.state.git = repository  # type: ignore[attr-defined]
+    github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
+    github.state.add_pull(7, HEAD, owner="mallory")
+    github.state.add_run(RUN_ID, HEAD, owner="mallory")
+    return repository
+
+
+class Asked:
+    """What came of a comment: exit code, what was printed, what was answered."""
+
+    def __init__(self, code: int, log: str, summary: str, answers: list[str]) -> None:
+        self.code, self.log, self.summary, self.answers = code, log, summary, answers
+
+
+@pytest.fixture
+def ask(
+    github: FakeGitHub,
+    git: BareRepository,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Any:
+    """Let somebody comment, and run the command that holds the token that writes."""
+    assert git.find_ref("heads/main")
+    (tmp_path / "gate.yml").write_text(CONFIG)
+    # Writes are a second apart, by the clock.
+    monkeypatch.setattr(SystemClock, "sleep", lambda _clock, _seconds: None)
+
+    def run(body: str = COMMAND, author: str = "ada", head_sha: str = HEAD, *options: str) -> Asked:
+        comment = github.state.add_comment(7, body, author)
+        user = {"login": author, "type": "User"}
+        event = {
+            "action": "created",
+            "repository": {"id": REPO_ID},
+            "issue": {"number": 7, "pull_request": {"url": "https://x"}},
+            "comment": {"id": comment["id"], "body": body, "user": user, "author_association": "OWNER"},
+        }
+        (tmp_path / "event.json").write_text(json.dumps(event))
+        (tmp_path / "summary.md").write_text("")
+        environ = {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_EVENT_NAME": "issue_comment",
+            "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+            "GITHUB_REPOSITORY": "octo-org/models",
+            "GITHUB_RUN_ID": "77",
+            "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+            "GITHUB_TOKEN": TOKEN,
+            "no_proxy": "*",
+        }
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        code = main(["accept-regression", "--head-sha", head_sha, *options])
+        told = capfd.readouterr()
+        answers = [one["body"] for one in github.state.list_comments(7)[1:]]
+        log = told.out + told.err
+        assert TOKEN not in log + "".join(answers)
+        return Asked(code, log, (tmp_path / "summary.md").read_text(), answers)
+
+    return run
+
+
+def leave(github: FakeGitHub, verdict: Verdict) -> None:
+    """Leave the artifact that the gate's run leaves."""
+    github.state.add_artifact(RUN_ID, "compile-gate", make_archive(verdict))
+
+
+def load(git: BareRepository) -> Approval:
+    return decode_approval(git.read(f"{BRANCH}:{name_approval(HEAD)}").encode(), "approval", HEAD)
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_a_writers_comment_becomes_an_approval_and_the_check_runs_again(
+    ask: Any, github: FakeGitHub, git: BareRepository
+) -> None:
+    """Stored for the head, with the author that GitHub names; the run is at its second attempt; answered."""
+    leave(github, make_failing())
+
+    asked = ask()
+
+    assert asked.code == 0, asked.log
+    (entry,) = load(git).accepted
+    assert (entry.case, entry.metric, entry.allowance) == (CASES[0].id, Metric.COMPILED_LATENCY, 0.33)
+    assert (entry.author, entry.reason) == ("ada", "the new attention")
+    assert github.state.runs[RUN_ID]["run_attempt"] == 2
+    assert list(github.state.reactions.values()) == [["eyes", "rocket"]]
+    (answer,) = asked.answers
+    assert f"Accepted for commit {HEAD[:12]} alone, until " in answer
+    assert f"| `{CASES[0].id}` | compiled latency | +30.6 % | 33 % |" in answer
+    assert "Now [the check](https://github.com/octo-org/models/actions/runs/100) runs again" in answer
+    assert asked.summary.startswith("Accepted for commit")
+    message = git.run("log", "-1", "--format=%B", BRANCH)
+    assert message == f"Accept 1 regression of {HEAD[:12]}\n\nBy ada, on pull request 7."
+    writes = [write for write in github.list_writes() if "/issues/" not in write]
+    assert [write.rpartition("/")[2] for write in writes] == ["trees", "commits", "refs", "rerun-failed-jobs"]
+
+
+def test_neither_reason_nor_author_is_repeated_in_the_repositorys_name(ask: Any, github: FakeGitHub) -> None:
+    """Whoever gave the reason wrote it in the comment above; nobody is mentioned."""
+    leave(github, make_failing())
+
+    asked = ask('/accept-regression reason="@octo-org/all ![x](https://evil.example) ##[add-mask]a"')
+
+    assert asked.code == 0
+    for text in (*asked.answers, asked.summary):
+        assert "evil" not in text
+        assert "@" not in text
+    assert {found.name for found in list_commands(asked.log)} == {"stop-commands"}
+
+
+@pytest.mark.parametrize("author", ["eve", "stranger"])
+def test_who_may_not_write_changes_nothing(ask: Any, github: FakeGitHub, author: str) -> None:
+    """The job that writes looks again, whatever the job before it said."""
+    leave(github, make_failing())
+
+    asked = ask(COMMAND, author)
+
+    assert asked.code == 2
+    assert "`/accept-regression` is refused: this needs the right to write" in asked.answers[0]
+    assert github.state.runs[RUN_ID]["run_attempt"] == 1
+    assert not any("/git/" in write for write in github.list_writes())
+
+
+def test_a_push_after_the_comment_is_not_accepted(ask: Any, github: FakeGitHub) -> None:
+    """The commit that was authorised must still be the head."""
+    leave(github, make_failing())
+
+    asked = ask(COMMAND, "ada", "b" * 40)
+
+    assert asked.code == 2
+    assert "somebody pushed" in asked.answers[0]
+    assert not any("/git/" in write for write in github.list_writes())
+
+
+@pytest.mark.parametrize("name", sorted(ARCHIVES)[::6])  # all of them: test_artifact.py
+def test_a_hostile_artifact_accepts_nothing(ask: Any, github: FakeGitHub, name: str) -> None:
+    """What publishing refuses: a fixed sentence, and nothing is written."""
+    github.state.add_artifact(RUN_ID, "compile-gate", ARCHIVES[name]())
+
+    asked = ask()
+
+    assert asked.code == 2
+    assert asked.answers[0].startswith("`/accept-regression` is refused: the artifact")
+    assert github.state.runs[RUN_ID]["run_attempt"] == 1
+    assert not any("/git/" in write for write in github.list_writes())
+
+
+@pytest.mark.parametrize("text", sorted(set(INJECTED))[::12])
+def test_no_text_of_the_artifact_is_stored_or_told(
+    ask: Any, github: FakeGitHub, git: BareRepository, text: str
+) -> None:
+    """Sentences, headlines and ids of a well-formed verdict: only what the registry knows is left."""
+    slower, other = make_regressed(CASES[0])
+    strange = Case(id=text, model="x")
+    evil = replace(
+        make_comparison(strange, Metric.COMPILED_LATENCY, Status.REGRESSED, Reason.BEYOND_BAR), sentence=text
+    )
+    verdict = make_verdict(
+        replace(slower, sentence=text), other, evil, cases=(*CASES, strange), headline=text, notes=(text,)
+    )
+    leave(github, verdict)
+
+    asked = ask()
+
+    if asked.code == 0:
+        assert [entry.case for entry in load(git).accepted] == [CASES[0].id]
+        assert "1 regression is not covered by it: the check stays red." in asked.answers[0]
+    for told in (*asked.answers, asked.summary, asked.log):
+        assert text not in told
+
+
+def test_what_stays_red_is_said(ask: Any, github: FakeGitHub) -> None:
+    """A crash beside it is not accepted, and the answer says what that means."""
+    crashed = make_comparison(CASES[1], Metric.COMPILED_LATENCY, Status.FAILED, Reason.CASE_FAILED)
+    leave(github, make_verdict(*make_regressed(CASES[0]), crashed))
+
+    assert "that cannot be accepted, and the check stays red until they are" in ask().answers[0]
+
+
+def test_a_first_change_without_baselines_is_taken(ask: Any, github: FakeGitHub, git: BareRepository) -> None:
+    """Nothing could be compared, and somebody takes it for this commit."""
+    new = [make_comparison(case, Metric.COMPILED_LATENCY, Status.NEW, Reason.NO_BASELINE) for case in CASES]
+    leave(github, make_verdict(*new))
+
+    asked = ask()
+
+    approval = load(git)
+    assert (approval.accepted, approval.first_baselines is not None) == ((), True)
+    assert "the lack of baselines." in asked.answers[0]
+    assert "Nothing was compared; the check says so, and is green." in asked.answers[0]
+
+
+def test_a_run_that_cannot_be_started_again_is_told(
+    ask: Any, github: FakeGitHub, git: BareRepository
+) -> None:
+    """The approval holds; whoever may can start the check by hand, and the job warns."""
+    leave(github, make_failing())
+    github.fail("POST", r"/rerun-failed-jobs$", Fault(status=403, message=NO_RIGHT, times=9))
+
+    asked = ask()
+
+    assert asked.code == 0
+    assert load(git).accepted
+    assert "It could not be started again: re-run the failed jobs of" in asked.answers[0]
+    (warning,) = (one for one in list_commands(asked.log) if one.name == "warning")
+    assert warning.data.startswith("Stored, but the check was not started again")
+
+
+def test_what_cannot_be_stored_starts_nothing(ask: Any, github: FakeGitHub) -> None:
+    """A rule that forbids the branch: an error, told to whoever asked."""
+    leave(github, make_failing())
+    github.fail("POST", r"/git/refs$", Fault(status=422, times=9))
+
+    asked = ask()
+
+    assert asked.code == 4
+    assert f"the branch {BRANCH} cannot be made" in asked.log
+    assert github.state.runs[RUN_ID]["run_attempt"] == 1
+    assert list(github.state.reactions.values()) == [["eyes", "confused"]]
+
+
+def test_a_second_comment_adds_to_the_first(ask: Any, github: FakeGitHub, git: BareRepository) -> None:
+    """One case first; the rest once the check is red again."""
+    worse = (*make_regressed(CASES[0]), *make_regressed(CASES[1]))
+    leave(github, make_verdict(*worse))
+    assert ask('/accept-regression select=bert reason="worth it"').code == 0
+    github.state.runs[RUN_ID] |= {"status": "completed", "conclusion": "failure"}
+    leave(github, make_verdict(*worse))
+
+    assert ask('/accept-regression select=resnet50 reason="that too"').code == 0
+
+    assert [(one.case, one.reason) for one in load(git).accepted] == [
+        (CASES[0].id, "worth it"),
+        (CASES[1].id, "that too"),
+    ]
+
+
+def test_while_the_check_runs_nothing_is_accepted(ask: Any, github: FakeGitHub) -> None:
+    """Its result is not there to be looked at."""
+    leave(github, make_failing())
+    github.state.runs[RUN_ID] |= {"status": "in_progress", "conclusion": None}
+
+    asked = ask()
+
+    assert asked.code == 2
+    assert "the gate still runs" in asked.answers[0]
+
+
+def test_a_long_list_is_cut(ask: Any, github: FakeGitHub, git: BareRepository, tmp_path: Path) -> None:
+    """The answer shows as many rows as a reader reads, and counts the rest; all are stored."""
+    names = [f"model{index}" for index in range(MAX_ROWS + 5)]
+    models = "".join(f"  - {{name: {name}, factory: 'b:m', cases: [{{size: smoke}}]}}\n" for name in names)
+    (tmp_path / "gate.yml").write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")
+    cases = tuple(Case(id=f"{name}/inference-float32-smoke-default", model=name) for name in names)
+    rows = [make_regressed(case)[0] for case in cases]
+    leave(github, make_verdict(*rows, cases=cases))
+
+    asked = ask()
+
+    assert asked.code == 0, asked.log
+    assert "| *and 5 more* | | | |" in asked.answers[0]
+    assert len(load(git).accepted) == MAX_ROWS + 5
+
+
+def test_a_broken_approval_in_place_is_told(ask: Any, github: FakeGitHub, git: BareRepository) -> None:
+    """Somebody edited the branch by hand: it is not written over, and the answer names the file."""
+    git.commit({name_approval(HEAD): render_approval(Approval(commit="b" * 40))}, branch=BRANCH)
+    leave(github, make_failing())
+
+    asked = ask()
+
+    assert asked.code == 2
+    assert f"Remove approvals/{HEAD}.yml from the branch" in asked.answers[0]

@@ -1,0 +1,163 @@
+"""Which run of the gate a comment is about, and starting it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fake.faults import NO_RIGHT, Fault
+from fake.server import FakeGitHub
+from refreshes import make_context
+
+from gate.github.client import GitHubClient
+from gate.github.command import CommandRefusedError
+from gate.github.context import JobContext
+from gate.github.errors import DeniedError, GitHubError
+from gate.github.events import WorkflowRun
+from gate.github.gate_run import find_failed_run, rerun_failed_jobs
+
+HEAD = "a" * 40
+CREATED = "2026-11-01T11:00:00Z"  # of every run that the fake GitHub makes
+RERUN = "POST /repos/octo-org/models/actions/runs/100/rerun-failed-jobs"
+
+
+@pytest.fixture
+def context(github: FakeGitHub) -> JobContext:
+    """Pull request 7 of a fork, whose gate has run once and failed."""
+    github.state.add_pull(7, HEAD, owner="mallory")
+    github.state.add_run(100, HEAD, owner="mallory")
+    return make_context(github, "issue_comment", {})
+
+
+def find(client: GitHubClient, context: JobContext, workflow: str = "gate.yml") -> WorkflowRun:
+    return find_failed_run(client, context, workflow, HEAD, 7)
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_the_newest_run_for_the_head_is_found(
+    client: GitHubClient, github: FakeGitHub, context: JobContext
+) -> None:
+    """Closed and opened again, a pull request has two; other commits', events' and files' do not count."""
+    github.state.add_run(101, HEAD, owner="mallory")
+    github.state.add_run(102, "b" * 40)
+    github.state.add_run(103, HEAD, event="merge_group")
+    github.state.add_run(104, HEAD)["path"] = ".github/workflows/ci.yml"
+
+    assert find(client, context).id == 101
+
+
+CASES: list[tuple[dict[str, Any], str]] = [
+    ({"status": "queued", "conclusion": None}, "still runs"),
+    ({"status": "in_progress", "conclusion": None}, "still runs"),
+    ({"conclusion": "success"}, "ended with success"),
+    ({"conclusion": "cancelled"}, "ended with cancelled"),
+    ({"head_sha": "b" * 40}, "has not run for aaaaaaaaaaaa"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), CASES)
+def test_only_a_run_that_ended_and_failed_will_do(
+    client: GitHubClient, github: FakeGitHub, context: JobContext, changes: dict[str, Any], words: str
+) -> None:
+    """An older failed one must not stand in for the newest, which may say something else."""
+    github.state.runs[100] |= changes
+    if "head_sha" not in changes:
+        github.state.add_run(99, HEAD)
+
+    with pytest.raises(CommandRefusedError, match=words):
+        find(client, context)
+
+
+def test_a_workflow_that_is_not_there_is_told(client: GitHubClient, context: JobContext) -> None:
+    """The input is wrong, and the message says which."""
+    with pytest.raises(CommandRefusedError, match="no workflow of the name") as caught:
+        find(client, context, "gait.yml")
+    assert "`workflow:`" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "created", "is_refused"),
+    [
+        ("base_ref_changed", "2026-11-01T11:30:00Z", True),
+        ("automatic_base_change_succeeded", "2026-11-01T11:30:00Z", True),
+        ("base_ref_changed", "2026-11-01T10:30:00Z", False),
+        ("renamed", "2026-11-01T11:30:00Z", False),
+    ],
+)
+def test_a_run_for_another_base_is_not_started_again(
+    client: GitHubClient,
+    github: FakeGitHub,
+    context: JobContext,
+    name: str,
+    created: str,
+    is_refused: bool,
+) -> None:
+    """It would be green for a change that was never measured against the base that it is merged into."""
+    github.state.add_event(7, name, created)
+
+    if is_refused:
+        with pytest.raises(CommandRefusedError, match="another base branch"):
+            find(client, context)
+    else:
+        assert find(client, context).id == 100
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_the_failed_jobs_start_again(client: GitHubClient, github: FakeGitHub, context: JobContext) -> None:
+    """One request, and the run is at its second attempt."""
+    rerun_failed_jobs(client, context, find(client, context))
+
+    assert github.list_writes() == [RERUN]
+    assert (github.state.runs[100]["run_attempt"], github.state.runs[100]["status"]) == (2, "queued")
+
+
+def test_a_lost_answer_starts_them_once(
+    client: GitHubClient, github: FakeGitHub, context: JobContext
+) -> None:
+    """It had begun when the connection broke: it is not asked for again."""
+    run = find(client, context)
+    github.fail("POST", r"/rerun-failed-jobs$", Fault(truncate=True))
+
+    rerun_failed_jobs(client, context, run)
+
+    assert github.list_writes() == [RERUN]
+
+
+def test_a_lost_request_is_sent_again(client: GitHubClient, github: FakeGitHub, context: JobContext) -> None:
+    """It had not begun."""
+    run = find(client, context)
+    github.fail("POST", r"/rerun-failed-jobs$", Fault(status=502))
+
+    rerun_failed_jobs(client, context, run)
+
+    assert github.list_writes() == [RERUN, RERUN]
+    assert github.state.runs[100]["run_attempt"] == 2
+
+
+def test_a_run_that_somebody_started_meanwhile_is_fine(
+    client: GitHubClient, github: FakeGitHub, context: JobContext
+) -> None:
+    """GitHub refuses a second start; what was wanted has happened."""
+    run = find(client, context)
+    github.state.runs[100] |= {"status": "queued", "conclusion": None, "run_attempt": 2}
+
+    rerun_failed_jobs(client, context, run)
+
+
+def test_a_refusal_is_an_error(client: GitHubClient, github: FakeGitHub, context: JobContext) -> None:
+    """A token without the right, or a run of 31 days ago."""
+    run = find(client, context)
+    github.fail("POST", r"/rerun-failed-jobs$", Fault(status=403, message=NO_RIGHT))
+
+    with pytest.raises(DeniedError):
+        rerun_failed_jobs(client, context, run)
+
+
+def test_a_question_that_is_not_answered_goes_nowhere(
+    client: GitHubClient, github: FakeGitHub, context: JobContext
+) -> None:
+    """Whether the base was changed cannot be asked: nothing is accepted."""
+    github.fail("GET", r"/events$", Fault(status=403, message=NO_RIGHT))
+
+    with pytest.raises(GitHubError):
+        find(client, context)
