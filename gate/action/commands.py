@@ -13,6 +13,7 @@ def make_check_arguments(inputs: ActionInputs, rules: Rules, base: str = "") -> 
         *_ruling(rules),
         *_option("--baselines", rules.baselines),
         *_option("--base", base),
+        *_approvals(rules),
         *_measuring(inputs),
         *_option("--fail-on", inputs.fail_on),
     )
@@ -62,7 +63,8 @@ def make_compare_arguments(
 ) -> tuple[str, ...]:
     """Make the arguments of ``compare``, a run against baselines."""
     fail_on = _option("--fail-on", inputs.fail_on)
-    return ("compare", *_ruling(rules), *fail_on, f"--out={out}", "--", baselines, run)
+    ruling = (*_ruling(rules), *_approvals(rules))
+    return ("compare", *ruling, *fail_on, f"--out={out}", "--", baselines, run)
 
 
 def make_publish_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
@@ -96,9 +98,20 @@ def make_publish_upgrade_arguments(inputs: ActionInputs, run_id: str) -> tuple[s
     )
 
 
-def make_authorize_arguments() -> tuple[str, ...]:
-    """Make the arguments of ``authorize``: all that it needs is in the event."""
-    return ("authorize",)
+def make_authorize_arguments(inputs: ActionInputs) -> tuple[str, ...]:
+    """Make the arguments of ``authorize``: all else that it needs is in the event."""
+    return ("authorize", *_option("--command", inputs.command))
+
+
+def make_accept_arguments(inputs: ActionInputs) -> tuple[str, ...]:
+    """Make the arguments of ``accept-regression``: what the comment says is in the event."""
+    return (
+        "accept-regression",
+        *_option("--config", inputs.config),
+        *_option("--workflow", inputs.workflow),
+        *_option("--artifact-name", inputs.artifact_name),
+        *_option("--head-sha", inputs.head_sha),
+    )
 
 
 def make_propose_arguments(inputs: ActionInputs) -> tuple[str, ...]:
@@ -122,6 +135,10 @@ def _ruling(rules: Rules) -> tuple[str, ...]:
         *_option("--directory", rules.directory),
         *_option("--rules-commit", rules.sha),
     )
+
+
+def _approvals(rules: Rules) -> tuple[str, ...]:
+    return tuple(f"--approvals={file}" for file in rules.approvals.files)
 
 
 def _measuring(inputs: ActionInputs) -> tuple[str, ...]:

@@ -21,12 +21,17 @@ class ActionMode(StrEnum):
     PUBLISH = "publish"
     PUBLISH_UPGRADE = "publish-upgrade"
     AUTHORIZE = "authorize-command"
+    ACCEPT = "accept-regression"
     PROPOSE = "propose-baselines"
 
 
 MEASURING = frozenset((ActionMode.CHECK, ActionMode.MEASURE, ActionMode.UPGRADE, ActionMode.REFRESH))
+JUDGING = frozenset((ActionMode.CHECK, ActionMode.JUDGE))  # by rules that hold acceptances
 TRUSTED = frozenset(
-    (ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE, ActionMode.AUTHORIZE, ActionMode.PROPOSE)
+    (
+        *(ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE),
+        *(ActionMode.AUTHORIZE, ActionMode.ACCEPT, ActionMode.PROPOSE),
+    )
 )
 # Characters of text that goes into a command's argument: no control characters, so no second line.
 _LINE = r"[^\x00-\x1f\x7f]*"
@@ -73,10 +78,13 @@ _JUDGE = frozenset((ActionMode.JUDGE,))
 _UPGRADE = frozenset((ActionMode.UPGRADE,))
 _PUBLISH = frozenset((ActionMode.PUBLISH,))
 _PUBLISH_UPGRADE = frozenset((ActionMode.PUBLISH_UPGRADE,))
+_AUTHORIZE = frozenset((ActionMode.AUTHORIZE,))
+_ACCEPT = frozenset((ActionMode.ACCEPT,))
 _PROPOSE = frozenset((ActionMode.PROPOSE,))
-_READING = _PUBLISH | _PUBLISH_UPGRADE | _PROPOSE
+_READING = _PUBLISH | _PUBLISH_UPGRADE | _ACCEPT | _PROPOSE
 _RULED = _CHECK | _PLAN | _JUDGE | frozenset((ActionMode.MEASURE,))  # by the base commit's rules
 _CONCLUSIONS = ("success", "failure", "cancelled", "skipped")
+_COMMANDS = ("refresh-baselines", "accept-regression")
 
 INPUTS = (
     Input(name="mode", default="check", pattern="|".join(ActionMode), expected=_join(tuple(ActionMode))),
@@ -168,7 +176,7 @@ INPUTS = (
         default="",
         pattern="[1-9][0-9]{0,18}",
         expected="a run's number",
-        modes=_READING,
+        modes=_READING - _ACCEPT,
     ),
     Input(
         name="workflow",
@@ -214,11 +222,25 @@ INPUTS = (
         modes=_PUBLISH,
     ),
     Input(
+        name="command",
+        default="refresh-baselines",
+        pattern="|".join(_COMMANDS),
+        expected=_join(_COMMANDS),
+        modes=_AUTHORIZE,
+    ),
+    Input(
+        name="workflow",
+        default="gate.yml",
+        pattern=r"[A-Za-z0-9_.-]{1,100}\.ya?ml",
+        expected="the name of a workflow's file",
+        modes=_ACCEPT,
+    ),
+    Input(
         name="head-sha",
         default="",
         pattern=_SHA,
         expected="a commit's 40 hexadecimal digits",
-        modes=_PROPOSE,
+        modes=_ACCEPT | _PROPOSE,
     ),
     Input(name="head-ref", default="", pattern=_BRANCH, expected="a branch's name", modes=_PROPOSE),
     Input(

@@ -45,6 +45,8 @@ class ActionInputs:
     comment_key: str
     comment_author: str
     status: str
+    command: str
+    workflow: str
     head_sha: str
     head_ref: str
     pr_number: str
@@ -66,7 +68,10 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     _check_token(inputs)
     for mode, names, fix in _NEEDED:
         if inputs.mode is mode and not all(getattr(inputs, name.replace("-", "_")) for name in names):
-            raise UsageError(f"inputs {' and '.join(names)}: the mode {mode} needs both", fix)
+            what = f"input {names[0]}: the mode {mode} needs it"
+            if names[1:]:
+                what = f"inputs {' and '.join(names)}: the mode {mode} needs both"
+            raise UsageError(what, fix)
     return inputs
 
 
@@ -75,6 +80,11 @@ _NEEDED = (
         ActionMode.PROPOSE,
         ("head-sha", "head-ref"),
         "Pass on the outputs of the job that ran the mode authorize-command.",
+    ),
+    (
+        ActionMode.ACCEPT,
+        ("head-sha",),
+        "Pass on the output of the job that ran the mode authorize-command.",
     ),
     (
         ActionMode.UPGRADE,

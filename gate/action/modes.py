@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from os import chdir
 
 from gate.action.commands import (
+    make_accept_arguments,
     make_authorize_arguments,
     make_propose_arguments,
     make_publish_arguments,
@@ -59,7 +60,11 @@ def _publish_upgrade(step: Step) -> int:
 
 
 def _authorize(step: Step) -> int:
-    return run_command(step, make_authorize_arguments())
+    return run_command(step, make_authorize_arguments(step.inputs))
+
+
+def _accept(step: Step) -> int:
+    return run_command(step, make_accept_arguments(step.inputs))
 
 
 def _propose(step: Step) -> int:
@@ -76,5 +81,6 @@ _MODES: Mapping[ActionMode, Callable[[Step], int]] = {
     ActionMode.PUBLISH: _publish,
     ActionMode.PUBLISH_UPGRADE: _publish_upgrade,
     ActionMode.AUTHORIZE: _authorize,
+    ActionMode.ACCEPT: _accept,
     ActionMode.PROPOSE: _propose,
 }

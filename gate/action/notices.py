@@ -20,6 +20,14 @@ def tell_rules(rules: Rules) -> None:
         print(f"Configuration and baselines are those of commit {rules.sha}{found}.", flush=True)
 
 
+def tell_approvals(step: Step, rules: Rules) -> None:
+    """Say what was approved for the commit that is judged, and what of it does not count."""
+    for note in rules.approvals.notes:
+        print(note, flush=True)
+    for warning in rules.approvals.warnings:
+        warn(step, warning)
+
+
 def tell_changed(step: Step, rules: Rules) -> None:
     """Say that the change touches what it is judged by; it was judged by the base's all the same."""
     if rules.changed and rules.sha:

@@ -16,7 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from gate.action.approvals import Approvals, collect_approvals
 from gate.action.base import BaseCommit, check_commit, find_base
+from gate.action.input_table import JUDGING
 from gate.action.step import Step
 from gate.action.tree import LIMIT_S, Tree, has_path, write_files
 from gate.codec import write_atomic
@@ -40,6 +42,7 @@ class Rules:
     directory: str = ""  # for --directory: where measured code is imported from; empty: the configuration's
     changed: tuple[str, ...] = ()  # files of these that the change under test touches
     workflows: tuple[str, ...] = field(default=())  # files below ``WORKFLOWS`` that it touches
+    approvals: Approvals = field(default_factory=Approvals)  # of what is judged
 
 
 @contextmanager
@@ -55,6 +58,8 @@ def hold_rules(step: Step) -> Iterator[Rules]:
     base = _choose_commit(step)
     try:
         rules = prepare_rules(step.inputs.config, step.inputs.baselines, base, place)
+        if step.inputs.mode in JUDGING:
+            rules = replace(rules, approvals=collect_approvals(step.event, step.environ, place))
         before = _digest(place)
         yield rules
         if _digest(place) != before:

@@ -12,7 +12,7 @@ from gate.action.commands import (
     make_merge_arguments,
     make_upgrade_arguments,
 )
-from gate.action.notices import find_confirming_commit, tell_changed, tell_rules
+from gate.action.notices import find_confirming_commit, tell_approvals, tell_changed, tell_rules
 from gate.action.results import describe_verdict, list_annotations
 from gate.action.rules import hold_rules
 from gate.action.step import Step, run_measured
@@ -34,6 +34,7 @@ def run_check(step: Step) -> int:
     """Measure and judge by the base commit's rules, confirm side by side with it, tell the runner."""
     with hold_rules(step) as rules:
         tell_rules(rules)
+        tell_approvals(step, rules)
         base = find_confirming_commit(step)
         paths = clear_results(load_configured(rules.config))
         code = run_measured(step, make_check_arguments(step.inputs, rules, base))
@@ -54,6 +55,7 @@ def run_judge(step: Step) -> int:
         )
     with hold_rules(step) as rules:
         tell_rules(rules)
+        tell_approvals(step, rules)
         config = load_configured(rules.config)
         paths = clear_results(config)
         stored = Path(rules.baselines) if rules.baselines else config.baselines

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.action.commands import (
+    make_accept_arguments,
     make_authorize_arguments,
     make_check_arguments,
     make_compare_arguments,
@@ -200,7 +201,8 @@ def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
         ActionMode.REFRESH: lambda: make_measure_arguments(inputs, rules, 5),
         ActionMode.PUBLISH: lambda: make_publish_arguments(inputs, run_id),
         ActionMode.PUBLISH_UPGRADE: lambda: make_publish_upgrade_arguments(inputs, run_id),
-        ActionMode.AUTHORIZE: make_authorize_arguments,
+        ActionMode.AUTHORIZE: lambda: make_authorize_arguments(inputs),
+        ActionMode.ACCEPT: lambda: make_accept_arguments(inputs),
         ActionMode.PROPOSE: lambda: make_propose_arguments(inputs),
     }
     return make[inputs.mode]()

@@ -1,0 +1,168 @@
+"""What was approved for the commit under test: read from the branch of approvals in this clone, no token.
+
+Whoever can push to that branch can approve, so the clone's ``origin`` must be the repository itself. A
+file that cannot be used is told and does not count. It is all read before any measured code runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from gate.action.base import find_head_sha, list_parents
+from gate.action.tree import LIMIT_S
+from gate.approvals import (
+    BRANCH,
+    DIRECTORY,
+    MAX_APPROVAL_BYTES,
+    decode_approval,
+    name_approval,
+    render_approval,
+)
+from gate.errors import FileError, UsageError
+from gate.git import ask_git, read_git
+from gate.github.context import find_text, is_sha
+from gate.records import Approval
+from gate.revisions import find_top
+
+REF = f"refs/remotes/origin/{BRANCH}"
+_MERGE_PARENTS = 2
+# An object that stands in for another would be read in its place: a clone that is kept may hold some.
+_AS_IT_IS = "--no-replace-objects"
+# Approvals that a squashed commit is held against, newest first: a queue merges what was approved lately.
+_MAX_SQUASHED = 50
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Approvals:
+    """What counts: the files for ``--approvals``.
+
+    ``notes`` say what was found, ``warnings`` what was found and does not count.
+    """
+
+    files: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def collect_approvals(event: Mapping[str, object], environ: Mapping[str, str], place: Path) -> Approvals:
+    """Write the approvals of what is checked out below ``place``, and say which there are.
+
+    A pull request's commit has its own. A merge group has those of the pull requests in it: the second
+    parents of its merges, and what was squashed into one of its commits and is in this clone.
+    """
+    head = find_head_sha(event)
+    if not is_sha(head):
+        return Approvals()
+    top = find_top(Path.cwd())
+    if not ask_git(top, "rev-parse", "--verify", "--quiet", f"{REF}^{{commit}}").is_good:
+        return Approvals(notes=(f"Nothing is approved: this clone has no branch {BRANCH}.",))
+    base = find_text(event, "merge_group.base_sha")
+    commits = _list_group(top, base, head) if is_sha(base) else _list_own(top, head)
+    if not commits:
+        text = f"No approval counts: what is checked out is neither {head[:12]} nor a merge of it."
+        return Approvals(warnings=(text,))
+    if not _is_own(top, environ):
+        return Approvals(warnings=("No approval counts: `origin` of this clone is another repository.",))
+    return _join(_read_one(top, commit, place, is_grouped=is_sha(base)) for commit in commits)
+
+
+def _list_own(top: Path, head: str) -> tuple[str, ...]:
+    """List the pull request's head, where it is what is checked out, or what the merge there adds."""
+    here = read_git(top, _AS_IT_IS, "rev-parse", "HEAD").decode().strip()
+    parents = list_parents(top)
+    is_merge = len(parents) == _MERGE_PARENTS and parents[1] == head
+    return (head,) if here == head or is_merge else ()
+
+
+def _list_group(top: Path, base: str, head: str) -> tuple[str, ...]:
+    """List what each commit of a merge group adds; one of its own where that cannot be told."""
+    here = read_git(top, _AS_IT_IS, "rev-parse", "HEAD").decode().strip()
+    if here != head:
+        return ()
+    listed = read_git(top, _AS_IT_IS, "rev-list", "--first-parent", f"{base}..{head}", limit_s=LIMIT_S)
+    return tuple(_find_added(top, commit) for commit in listed.decode().split())
+
+
+def _find_added(top: Path, commit: str) -> str:
+    parents = list_parents(top, commit)
+    if len(parents) == _MERGE_PARENTS:
+        return parents[1]
+    squashed = (one for one in _list_approved(top) if _is_squashed(top, one, commit, parents[0]))
+    return next(squashed, commit) if parents else commit
+
+
+def _list_approved(top: Path) -> tuple[str, ...]:
+    """List the commits that were approved last, the newest first."""
+    command = ("log", f"--max-count={_MAX_SQUASHED}", "--format=", "--name-only", REF, "--", DIRECTORY)
+    names = read_git(top, _AS_IT_IS, *command, limit_s=LIMIT_S).decode(errors="replace").splitlines()
+    commits = (PurePosixPath(name).stem for name in names)
+    return tuple(dict.fromkeys(commit for commit in commits if is_sha(commit)))
+
+
+def _is_squashed(top: Path, approved: str, commit: str, parent: str) -> bool:
+    """Whether merging the approved commit into ``parent`` gives just the files of ``commit``."""
+    merged = ask_git(top, _AS_IT_IS, "merge-tree", "--write-tree", parent, approved, limit_s=LIMIT_S)
+    tree = ask_git(top, _AS_IT_IS, "rev-parse", f"{commit}^{{tree}}")
+    before = ask_git(top, _AS_IT_IS, "rev-parse", f"{parent}^{{tree}}")
+    return merged.is_good and tree.is_good and merged.said == tree.said != before.said
+
+
+def _is_own(top: Path, environ: Mapping[str, str]) -> bool:
+    """Whether ``origin`` is the repository of this workflow: a fork's branch approves nothing here."""
+    url = ask_git(top, "config", "--get", "remote.origin.url").said.removesuffix(".git").lower()
+    server, name = environ.get("GITHUB_SERVER_URL", "").lower(), environ.get("GITHUB_REPOSITORY", "").lower()
+    # https://github.com/owner/name, or by a key git@github.com:owner/name; either with a user or without
+    scheme, mark, rest = url.rpartition("://")
+    place = rest.rpartition("@")[2] if mark else url.rpartition("@")[2].replace(":", "/", 1)
+    is_here = f"{scheme}{mark}{place}" == f"{server}/{name}"
+    return bool(name) and (is_here or (not mark and place == f"{urlsplit(server).hostname}/{name}"))
+
+
+def _read_one(top: Path, commit: str, place: Path, *, is_grouped: bool) -> Approvals:
+    """Read the approval of one commit; in a group what lacks one takes nothing, and that is passed on."""
+    name = name_approval(commit)
+    if not ask_git(top, _AS_IT_IS, "cat-file", "-e", f"{REF}:{name}").is_good:
+        files = (_write(Approval(commit=commit), place),) if is_grouped else ()
+        return Approvals(files=files, notes=(f"Nothing is approved for commit {commit[:12]}.",))
+    try:
+        approval = decode_approval(_read_blob(top, name), name, commit)
+    except UsageError as error:
+        text = f"The approval of commit {commit[:12]} does not count: {error.what}. {error.fix}"
+        return Approvals(warnings=(text,))
+    return Approvals(files=(_write(approval, place),), notes=(_describe(approval),))
+
+
+def _read_blob(top: Path, name: str) -> bytes:
+    """Read a file of the branch, unless it is larger than any approval."""
+    size = read_git(top, _AS_IT_IS, "cat-file", "-s", f"{REF}:{name}")
+    if int(size) > MAX_APPROVAL_BYTES:
+        fix = f"Remove it from the branch {BRANCH}, and comment again."
+        raise FileError(name, "", f"has {int(size):,} bytes, more than any approval", fix)
+    return read_git(top, _AS_IT_IS, "cat-file", "blob", f"{REF}:{name}")
+
+
+def _write(approval: Approval, place: Path) -> str:
+    path = place / name_approval(approval.commit)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render_approval(approval), encoding="utf-8")
+    return str(path)
+
+
+def _describe(approval: Approval) -> str:
+    authors = dict.fromkeys(entry.author for entry in approval.accepted)
+    waiver = approval.first_baselines
+    what = [f"{len(approval.accepted)} of what regressed, by {', '.join(authors)}"] if authors else []
+    what += [f"the lack of baselines, by {waiver.author}"] if waiver else []
+    return f"Approved for commit {approval.commit[:12]}: {'; '.join(what) or 'nothing'}."
+
+
+def _join(found: Iterator[Approvals]) -> Approvals:
+    parts = tuple(found)
+    return Approvals(
+        files=tuple(file for part in parts for file in part.files),
+        notes=tuple(note for part in parts for note in part.notes),
+        warnings=tuple(warning for part in parts for warning in part.warnings),
+    )

@@ -1,0 +1,383 @@
+"""Which approvals a check finds in its clone: real git, as actions/checkout fetches it, and no token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from action.checkout import check_out, make_clone
+from action.samples import git
+from fake.git_routes import BareRepository
+
+from gate.action.approvals import REF, Approvals, collect_approvals
+from gate.action.commands import make_check_arguments, make_compare_arguments
+from gate.action.inputs import parse_inputs
+from gate.action.notices import tell_approvals
+from gate.action.rules import Rules, hold_rules
+from gate.action.step import Step
+from gate.approvals import BRANCH, approve_policy, load_approval, name_approval, render_approval
+from gate.cli.parser import make_parser
+from gate.records import Acceptance, Approval, Metric, Policy, Waiver
+
+ENTRY = Acceptance(
+    case="bert/inference-float32-smoke-default",
+    metric=Metric.COMPILED_LATENCY,
+    allowance=0.33,
+    reason="worth it",
+    author="ada",
+    expires="2999-01-01",
+)
+WAIVER = Waiver(reason="new", author="bob", expires="2999-01-01")
+
+
+class Place:
+    """A repository that is served under GitHub's address of it, and a runner's clone of it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.git = BareRepository.create(root / "octo-org" / "models")
+        # As on GitHub, where a commit may be fetched by its id.
+        self.git.run("config", "uploadpack.allowAnySHA1InWant", "true")
+        self.url = f"file://{root}/octo-org/models"
+        self.environ = {"GITHUB_SERVER_URL": f"file://{root}", "GITHUB_REPOSITORY": "octo-org/models"}
+        self.clone = make_clone(root / "clone", self.url)
+        self.base = self.git.commit({"model.py": "x = 1\n"}, branch="main")
+
+    def push(self, text: str, branch: str = "topic", start: str = "main") -> str:
+        """Push a commit to a branch, which begins at ``start``."""
+        if not self.git.find_ref(f"heads/{branch}"):
+            self.git.run("branch", branch, start)
+        return self.git.commit({f"{branch}.py": text}, branch=branch)
+
+    def merge(self, first: str, second: str) -> str:
+        """Make a trial merge, as GitHub does: on no branch."""
+        tree = self.git.run("merge-tree", "--write-tree", first, second)
+        return self.git.run("commit-tree", tree, "-p", first, "-p", second, "-m", "Merge")
+
+    def squash(self, first: str, second: str) -> str:
+        """Squash a commit onto another, as a merge queue may."""
+        tree = self.git.run("merge-tree", "--write-tree", first, second)
+        return self.git.run("commit-tree", tree, "-p", first, "-m", "A change (#7)")
+
+    def approve(self, approval: Approval, text: str = "", name: str = "") -> None:
+        """Put an approval, or any text, on the branch of approvals."""
+        name = name or name_approval(approval.commit)
+        self.git.commit({name: text or render_approval(approval)}, branch=BRANCH)
+
+    def collect(self, event: dict[str, object]) -> Approvals:
+        return collect_approvals(event, self.environ, self.root / "rules")
+
+    def check(self, head: str, checked_out: str = "") -> Approvals:
+        """Check the pull request's head out, in its trial merge, and collect."""
+        check_out(self.clone, checked_out or self.merge(self.base, head))
+        return self.collect(make_pull(head))
+
+
+def make_pull(head: str) -> dict[str, object]:
+    # GitHub's word for the base may be stale; it does not matter here.
+    return {"pull_request": {"head": {"sha": head}, "base": {"sha": "b" * 40}}}
+
+
+def accept(commit: str) -> Approval:
+    return Approval(commit=commit, accepted=(ENTRY,))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """The clone is entered."""
+    made = Place(tmp_path)
+    monkeypatch.chdir(made.clone)
+    return made
+
+
+def load_all(found: Approvals) -> list[Approval]:
+    return [load_approval(Path(file)) for file in found.files]
+
+
+def test_the_approval_of_the_head_is_found_in_its_trial_merge(place: Place) -> None:
+    """A clone with all branches has it, for a fork's pull request too: no token is needed."""
+    head = place.push("x = 2")
+    place.approve(accept(head))
+
+    found = place.check(head)
+
+    assert load_all(found) == [accept(head)]
+    assert found.notes == (f"Approved for commit {head[:12]}: 1 of what regressed, by ada.",)
+    assert found.warnings == ()
+
+
+def test_the_head_itself_may_be_checked_out(place: Place) -> None:
+    """With ``ref: github.event.pull_request.head.sha``."""
+    head = place.push("x = 2")
+    place.approve(Approval(commit=head, first_baselines=WAIVER))
+
+    found = place.check(head, checked_out=head)
+
+    assert found.notes == (f"Approved for commit {head[:12]}: the lack of baselines, by bob.",)
+
+
+def test_without_the_branch_nothing_is_approved_and_that_is_said(place: Place) -> None:
+    """As in most repositories; no warning."""
+    found = place.check(place.push("x = 2"))
+    assert found == Approvals(notes=(f"Nothing is approved: this clone has no branch {BRANCH}.",))
+
+
+def test_a_push_is_another_commit(place: Place) -> None:
+    """What was approved was the commit before."""
+    old = place.push("x = 2")
+    place.approve(accept(old))
+    new = place.push("x = 3")
+
+    found = place.check(new)
+
+    assert (found.files, found.notes) == ((), (f"Nothing is approved for commit {new[:12]}.",))
+
+
+def test_a_reverted_approval_is_gone(place: Place) -> None:
+    """The tip of the branch counts, and not its history."""
+    head = place.push("x = 2")
+    place.approve(accept(head))
+    place.check(head)
+    place.git.run("branch", "--force", BRANCH, place.git.commit({"README": "x"}, branch="empty"))
+
+    assert place.check(head).files == ()
+
+
+def test_a_branch_that_is_removed_is_pruned_from_a_kept_clone(place: Place) -> None:
+    """A self-hosted runner fetches into the clone of the job before."""
+    head = place.push("x = 2")
+    place.approve(accept(head))
+    place.check(head)
+    place.git.run("update-ref", "-d", f"refs/heads/{BRANCH}")
+
+    assert place.check(head).files == ()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_forged_ref_in_a_kept_clone_does_not_survive_the_fetch(place: Place, is_there: bool) -> None:
+    """An earlier job's code wrote an approval into .git: the fetch overwrites or prunes it."""
+    head = place.push("x = 2")
+    other = place.push("x = 1", branch="other")
+    if is_there:
+        place.approve(accept(other))
+    place.check(other)
+    blob = place.clone / "forged.yml"
+    blob.write_text(render_approval(accept(head)))
+    git(
+        place.clone,
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"100644,{git(place.clone, 'hash-object', '-w', str(blob))},{name_approval(head)}",
+    )
+    forged = git(place.clone, "commit-tree", git(place.clone, "write-tree"), "-m", "Forged")
+    git(place.clone, "update-ref", REF, forged)
+    assert place.collect(make_pull(head)) != Approvals()
+
+    assert place.check(head).files == ()
+
+
+def test_a_replaced_object_in_a_kept_clone_is_not_read(place: Place) -> None:
+    """Fetching does not remove refs/replace: what such a ref puts in an object's place is not read."""
+    head = place.push("x = 2")
+    place.approve(Approval(commit=head))
+    place.check(head)
+    forged = place.clone / "forged.yml"
+    forged.write_text(render_approval(accept(head)))
+    real = git(place.clone, "rev-parse", f"{REF}:{name_approval(head)}")
+    git(place.clone, "replace", real, git(place.clone, "hash-object", "-w", str(forged)))
+    assert "worth it" in git(place.clone, "show", f"{REF}:{name_approval(head)}")
+
+    assert load_all(place.check(head)) == [Approval(commit=head)]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/mallory/models",
+        "https://github.com/octo-org/models-too",
+        "https://evil.example/octo-org/models",
+        "git@github.com:mallory/models.git",
+        "git@evil.example:octo-org/models.git",
+        "/srv/octo-org/models",
+    ],
+)
+def test_a_forks_branch_approves_nothing(place: Place, url: str) -> None:
+    """A workflow that clones the fork, by ``repository:``, has the fork's branches."""
+    head = place.push("x = 2")
+    place.approve(accept(head))
+    place.check(head)
+    git(place.clone, "remote", "set-url", "origin", url)
+    place.environ["GITHUB_SERVER_URL"] = "https://github.com"
+
+    found = place.collect(make_pull(head))
+
+    assert found == Approvals(warnings=("No approval counts: `origin` of this clone is another repository.",))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/octo-org/models",
+        "https://github.com/Octo-Org/Models.git",
+        "https://x-access-token:secret@github.com/octo-org/models",
+        "git@github.com:octo-org/models.git",
+        "org-123@github.com:octo-org/models.git",
+    ],
+)
+def test_the_repository_has_several_addresses(place: Place, url: str) -> None:
+    """As actions/checkout writes it, with and without a key; names are the same in any case."""
+    head = place.push("x = 2")
+    place.approve(accept(head))
+    place.check(head)
+    git(place.clone, "remote", "set-url", "origin", url)
+    place.environ["GITHUB_SERVER_URL"] = "https://github.com"
+
+    assert load_all(place.collect(make_pull(head))) == [accept(head)]
+
+
+def test_another_commit_than_the_events_is_not_covered(place: Place) -> None:
+    """A branch's name in ``ref:`` is, in a re-run, whatever was pushed since."""
+    old = place.push("x = 2")
+    place.approve(accept(old))
+    new = place.push("x = 3")
+
+    found = place.check(old, checked_out=new)
+
+    text = f"No approval counts: what is checked out is neither {old[:12]} nor a merge of it."
+    assert found == Approvals(warnings=(text,))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("version: 1\n", "the key 'commit' is missing"),
+        (render_approval(accept("c" * 40)), "another commit than"),
+        ("#" * 600_000, "more than any approval"),
+        ("\x00", "is not YAML"),
+        (render_approval(accept("c" * 40)).replace("0.33", "-1"), ""),
+    ],
+)
+def test_a_broken_file_is_told_and_does_not_count(place: Place, text: str, words: str) -> None:
+    """Whoever can push there can write anything."""
+    head = place.push("x = 2")
+    place.approve(accept(head), text)
+
+    found = place.check(head)
+
+    assert (found.files, found.notes) == ((), ())
+    (warning,) = found.warnings
+    assert warning.startswith(f"The approval of commit {head[:12]} does not count: ")
+    assert words in warning
+
+
+def test_a_directory_in_the_files_place_is_told(place: Place) -> None:
+    """No crash, and no approval."""
+    head = place.push("x = 2")
+    place.approve(accept(head), "x", f"{name_approval(head)}/x")
+
+    assert "does not count" in place.check(head).warnings[0]
+
+
+def test_events_without_a_change_have_no_approvals(place: Place) -> None:
+    """A push or a dispatch judges what is merged already."""
+    head = place.push("x = 2")
+    place.approve(accept(head))
+    check_out(place.clone, head)
+
+    assert place.collect({"ref": "refs/heads/topic"}) == Approvals()
+
+
+# --- merge queues ---
+
+
+def collect_group(place: Place, head: str) -> Approvals:
+    place.git.run("branch", "--force", "gh-readonly-queue/main/pr-7", head)
+    check_out(place.clone, head, is_on_branch=True)
+    return place.collect({"merge_group": {"head_sha": head, "base_sha": place.base}})
+
+
+def test_a_merge_group_has_the_approvals_of_the_pull_requests_in_it(place: Place) -> None:
+    """Two pull requests, of which one was approved: the second parents of the group's merges."""
+    one, two = place.push("x = 2"), place.push("y = 2", branch="other")
+    place.approve(accept(one))
+    head = place.merge(place.merge(place.base, one), two)
+
+    assert load_all(collect_group(place, head)) == [Approval(commit=two), accept(one)]
+
+
+def test_what_was_squashed_into_a_group_is_found_by_its_files(place: Place) -> None:
+    """A squashed commit has no parent in the pull request; what it changes is the same."""
+    one, two = place.push("x = 2"), place.push("y = 2", branch="other")
+    place.approve(accept(two))
+    place.approve(accept(one))
+    head = place.squash(place.squash(place.base, one), two)
+
+    assert load_all(collect_group(place, head)) == [accept(two), accept(one)]
+
+
+def test_a_squashed_commit_with_other_files_is_not_covered(place: Place) -> None:
+    """What was pushed after the approval is in the group, and was not approved."""
+    old = place.push("x = 2")
+    place.approve(accept(old))
+    head = place.squash(place.base, place.push("x = 3"))
+
+    found = collect_group(place, head)
+
+    assert load_all(found) == [Approval(commit=head)]
+    assert found.notes == (f"Nothing is approved for commit {head[:12]}.",)
+
+
+def test_a_lack_of_baselines_is_taken_for_a_group_only_if_it_was_for_each(place: Place) -> None:
+    """The second pull request of the group was never approved."""
+    one, two = place.push("x = 2"), place.push("y = 2", branch="other")
+    place.approve(Approval(commit=one, first_baselines=WAIVER))
+    first = place.merge(place.base, one)
+    policy = Policy(thresholds={})
+
+    assert approve_policy(policy, load_all(collect_group(place, first))).waiver == WAIVER
+    both = load_all(collect_group(place, place.merge(first, two)))
+    assert approve_policy(policy, both).waiver is None
+
+
+# --- what the check does with them ---
+
+
+def test_the_check_is_given_what_was_approved(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """The files are there while the rules are held, and are options of the command; the log says whose."""
+    head = place.push("x = 2")
+    place.approve(accept(head))
+    place.check(head)
+    temporary = place.root / "temp"
+    environ = place.environ | {"RUNNER_TEMP": str(temporary), "INPUT_BASELINE_REF": "head"}
+    step = Step(inputs=parse_inputs(environ), environ=environ, event=make_pull(head))
+
+    with hold_rules(step) as rules:
+        arguments = make_check_arguments(step.inputs, rules)
+        (file,) = make_parser().parse_args(arguments).approvals
+        assert load_approval(Path(file), head) == accept(head)
+        tell_approvals(step, rules)
+
+    assert not Path(file).exists()
+    assert capsys.readouterr().out == f"Approved for commit {head[:12]}: 1 of what regressed, by ada.\n"
+
+
+def test_the_judgement_of_shards_is_given_them_too() -> None:
+    """In front of the paths that it compares."""
+    rules = Rules(config="", baselines="", approvals=Approvals(files=("/a.yml", "/b.yml")))
+    inputs = parse_inputs({"INPUT_MODE": "judge"})
+
+    arguments = make_compare_arguments(inputs, rules, "-b", "run.json", "verdict.json")
+
+    assert make_parser().parse_args(arguments).approvals == ["/a.yml", "/b.yml"]
+
+
+def test_what_does_not_count_is_a_warning(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the run's page, and no error: the check goes on without it."""
+    rules = Rules(config="", baselines="", approvals=Approvals(warnings=("No approval counts: x.",)))
+    environ = place.environ
+    step = Step(inputs=parse_inputs(environ), environ=environ, event={})
+
+    tell_approvals(step, rules)
+
+    assert capsys.readouterr().out == "::warning title=compile-gate::No approval counts: x.\n"
