@@ -32,6 +32,7 @@ def test_the_quick_start_names_what_there_is() -> None:
 
     assert [path.name for path in EXAMPLES if path.name not in GUIDE] == []
     assert [path.name for path in copied] == [
+        "gate-accept.yml",
         "gate-publish.yml",
         "gate-refresh.yml",
         "gate-retarget.yml",

@@ -16,6 +16,7 @@ from test_publish import FOR_GOOD, PLACES, make_faults
 from test_publish_command import MAX_RSS_BYTES, MAX_S
 
 from gate.errors import UsageError
+from gate.github.accept import authorize_acceptance, find_acceptance
 from gate.github.authorize import authorize_refresh, find_refresh
 from gate.github.client import GitHubClient
 
@@ -32,9 +33,9 @@ TOLD = {
 }
 
 
-def parse_matrix() -> dict[tuple[str, str], bool]:
-    """Parse the table of the document: role and situation -> whether a refresh goes on."""
-    block = TEXT.split("## Who may refresh")[1].split("\n## ")[0]
+def parse_matrix(heading: str) -> dict[tuple[str, str], bool]:
+    """Parse a table of the document: role and situation -> whether the command goes on."""
+    block = TEXT.split(heading)[1].split("\n## ")[0]
     rows = [line.strip("| \n").split(" | ") for line in block.splitlines() if line.startswith("|")]
     situations = [cell.strip() for cell in rows[0][1:]]
     return {
@@ -44,27 +45,49 @@ def parse_matrix() -> dict[tuple[str, str], bool]:
     }
 
 
-MATRIX = parse_matrix()
+MATRIX = parse_matrix("## Who may refresh")
+ACCEPTING = parse_matrix("## Who may accept")
 SITUATIONS = ("a branch's pull request", "a fork's", "a closed one", "an issue", "started by hand")
 
 
-def make_event(situation: str) -> tuple[str, dict[str, Any]]:
-    """Make the event that asks for a refresh in a situation."""
+def make_event(situation: str, body: str = "/refresh-baselines") -> tuple[str, dict[str, Any]]:
+    """Make the event that gives a command in a situation."""
     user = {"login": "octocat", "type": "User"}
     if situation == "started by hand":
         return "workflow_dispatch", {"ref": "refs/heads/topic", "sender": user}
     issue = {"number": 7} | ({} if situation == "an issue" else {"pull_request": {"url": "https://x"}})
-    comment = {"body": "/refresh-baselines", "user": user, "author_association": "OWNER"}
+    comment = {"body": body, "user": user, "author_association": "OWNER"}
     return "issue_comment", {"action": "created", "issue": issue, "comment": comment}
+
+
+def set_stage(github: FakeGitHub, role: str, situation: str) -> None:
+    """Make pull request 7, and give somebody a role."""
+    github.state.add_pull(7, HEAD, owner="mallory" if situation == "a fork's" else "octo-org")
+    github.state.pulls[7]["state"] = "closed" if situation == "a closed one" else "open"
+    permissions = {"octocat": TOLD[role]} if role in TOLD else {}
+    github.state.permissions = permissions  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("role", "situation"), ACCEPTING)
+def test_who_may_accept(github: FakeGitHub, client: GitHubClient, role: str, situation: str) -> None:
+    """Each cell of the table is what happens."""
+    set_stage(github, role, situation)
+    name, event = make_event(situation, '/accept-regression reason="worth it"')
+
+    try:
+        context = make_context(github, name, event, sha=HEAD)
+        request = authorize_acceptance(client, context, find_acceptance(context))
+    except UsageError:
+        request = None
+
+    assert (request is not None) is ACCEPTING[role, situation]
+    assert github.list_writes() == []
 
 
 @pytest.mark.parametrize(("role", "situation"), MATRIX)
 def test_who_may_refresh(github: FakeGitHub, client: GitHubClient, role: str, situation: str) -> None:
     """Each cell of the table is what happens, whatever the event says of its author."""
-    github.state.add_pull(7, HEAD, owner="mallory" if situation == "a fork's" else "octo-org")
-    github.state.pulls[7]["state"] = "closed" if situation == "a closed one" else "open"
-    permissions = {"octocat": TOLD[role]} if role in TOLD else {}
-    github.state.permissions = permissions  # type: ignore[attr-defined]
+    set_stage(github, role, situation)
     name, event = make_event(situation)
 
     try:
@@ -79,7 +102,9 @@ def test_who_may_refresh(github: FakeGitHub, client: GitHubClient, role: str, si
 
 def test_the_table_has_every_role_and_situation() -> None:
     """GitHub's five roles, nobody's, and somebody whom the repository does not know."""
-    assert {role for role, _ in MATRIX} == {*TOLD, "no collaborator"}
+    assert {role for role, _ in MATRIX} == {role for role, _ in ACCEPTING} == {*TOLD, "no collaborator"}
+    assert {situation for _, situation in ACCEPTING} == set(SITUATIONS[:-1])
+    assert len(ACCEPTING) == 7 * 4
     assert {situation for _, situation in MATRIX} == set(SITUATIONS)
     assert len(MATRIX) == 7 * 5
 

@@ -25,7 +25,14 @@ from workflow_files import (
 
 ACTION = ROOT / "action.yml"
 DEPENDABOT = ROOT / ".github" / "dependabot.yml"
-SHARED = {"gate.yml", "gate-publish.yml", "gate-refresh.yml", "gate-retarget.yml", "upgrade.yml"}
+SHARED = {
+    "gate.yml",
+    "gate-accept.yml",
+    "gate-publish.yml",
+    "gate-refresh.yml",
+    "gate-retarget.yml",
+    "upgrade.yml",
+}
 # How an example differs from the workflow of the same name here: where the action comes from.
 OURS = re.compile(r"uses: \./ # zizmor: ignore\[self-repository\].*")
 THEIRS = f"uses: OWNER/compile-gate@{'0' * 40} # v0.1.0"

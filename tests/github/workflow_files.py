@@ -16,6 +16,8 @@ WORKFLOWS = [*OWN, *EXAMPLES]
 PERMISSIONS = {
     ("ci", "test"): {"contents": "read"},
     ("gate", "check"): {"contents": "read"},
+    ("gate-accept", "authorize"): {"contents": "read", "pull-requests": "write"},
+    ("gate-accept", "accept"): {"actions": "write", "contents": "write", "pull-requests": "write"},
     ("gate-publish", "publish"): {
         "actions": "read",
         "contents": "read",
