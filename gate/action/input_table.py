@@ -183,7 +183,7 @@ INPUTS = (
         default=".github/workflows/gate.yml",
         pattern=r"\.github/workflows/[A-Za-z0-9_.-]{1,200}\.ya?ml",
         expected="a workflow's file: .github/workflows/NAME.yml",
-        modes=_PUBLISH,
+        modes=_PUBLISH | _ACCEPT,
     ),
     Input(
         name="conclusion",
@@ -227,13 +227,6 @@ INPUTS = (
         pattern="|".join(_COMMANDS),
         expected=_join(_COMMANDS),
         modes=_AUTHORIZE,
-    ),
-    Input(
-        name="workflow",
-        default="gate.yml",
-        pattern=r"[A-Za-z0-9_.-]{1,100}\.ya?ml",
-        expected="the name of a workflow's file",
-        modes=_ACCEPT,
     ),
     Input(
         name="head-sha",

@@ -46,7 +46,6 @@ class ActionInputs:
     comment_author: str
     status: str
     command: str
-    workflow: str
     head_sha: str
     head_ref: str
     pr_number: str

@@ -27,7 +27,10 @@ def add_accept_regression(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``accept-regression``."""
     parser.add_argument("--head-sha", required=True, metavar="SHA", help="the commit that was authorised")
     parser.add_argument(
-        "--workflow", default="gate.yml", metavar="FILE", help="the workflow that runs the gate"
+        "--workflow",
+        default=".github/workflows/gate.yml",
+        metavar="FILE",
+        help="the workflow that runs the gate (default: .github/workflows/gate.yml)",
     )
     parser.add_argument(
         "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"

@@ -32,7 +32,7 @@ class Terms:
     """What the default branch says, where the gate's run left its verdict, and the ISO date of today."""
 
     cases: tuple[Case, ...]
-    workflow: str  # the file that runs the gate
+    workflow: str  # the path of the file that runs the gate
     artifact_name: str
     today: str
 

@@ -15,20 +15,23 @@ _RETARGETED = frozenset(("base_ref_changed", "automatic_base_change_succeeded"))
 def find_failed_run(
     client: GitHubClient, context: JobContext, workflow: str, head_sha: str, pr_number: int
 ) -> WorkflowRun:
-    """Find the newest run of the file ``workflow`` for the head of a pull request, which must have failed.
+    """Find the newest run for the head of a pull request, which must have failed.
+
+    ``workflow`` is the path of the file that runs the gate.
 
     Raises:
         CommandRefusedError: There is none, it has not ended or not failed, or it was for another base.
         GitHubError: GitHub could not be asked.
     """
-    path = f"{context.path}/actions/workflows/{quote_part(workflow)}/runs"
+    name = workflow.rpartition("/")[2]  # GitHub takes the file's name for its workflow
+    path = f"{context.path}/actions/workflows/{quote_part(name)}/runs"
     query = {"event": "pull_request", "head_sha": head_sha}
     try:
         found = [run for run in client.paginate(path, query, key="workflow_runs") if _is_of(run, head_sha)]
     except MissingError:
         raise CommandRefusedError(
             "the repository has no workflow of the name that this one is told",
-            "Set `workflow:` of the mode accept-regression to the file that runs the gate.",
+            "Where your gate lies in another file, name that in the input workflow.",
         ) from None
     if not found:
         raise CommandRefusedError(f"the gate has not run for {head_sha[:12]}", "Wait until it has ended.")

@@ -180,7 +180,9 @@ def test_only_a_comment_can_accept(github: FakeGitHub) -> None:
         find_acceptance(make_context(github, "workflow_dispatch", {}))
 
 
-TERMS = Terms(cases=CASES, workflow="gate.yml", artifact_name="compile-gate", today="2026-11-01")
+TERMS = Terms(
+    cases=CASES, workflow=".github/workflows/gate.yml", artifact_name="compile-gate", today="2026-11-01"
+)
 
 
 def approve(verdict: Verdict, text: str = 'reason="worth it"', terms: Terms = TERMS) -> Approval:

@@ -29,7 +29,9 @@ def context(github: FakeGitHub) -> JobContext:
     return make_context(github, "issue_comment", {})
 
 
-def find(client: GitHubClient, context: JobContext, workflow: str = "gate.yml") -> WorkflowRun:
+def find(
+    client: GitHubClient, context: JobContext, workflow: str = ".github/workflows/gate.yml"
+) -> WorkflowRun:
     return find_failed_run(client, context, workflow, HEAD, 7)
 
 
@@ -71,8 +73,8 @@ def test_only_a_run_that_ended_and_failed_will_do(
 def test_a_workflow_that_is_not_there_is_told(client: GitHubClient, context: JobContext) -> None:
     """The input is wrong, and the message says which."""
     with pytest.raises(CommandRefusedError, match="no workflow of the name") as caught:
-        find(client, context, "gait.yml")
-    assert "`workflow:`" in caught.value.fix
+        find(client, context, ".github/workflows/gait.yml")
+    assert "the input workflow" in caught.value.fix
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,6 @@ class State:
         run |= {"id": run_id, "head_sha": head_sha, "head_branch": branch, "event": event, "run_attempt": 1}
         run |= {"path": ".github/workflows/gate.yml", "name": "gate"}
         run |= {"status": "completed", "conclusion": "failure", "pull_requests": []}
-        run |= {"path": ".github/workflows/gate.yml"}
         run |= {"created_at": "2026-11-01T11:00:00Z", "run_started_at": "2026-11-01T11:00:00Z"}
         run["html_url"] = f"https://github.com/{OWNER}/{REPO}/actions/runs/{run_id}"
         run["repository"] |= {"id": REPO_ID, "full_name": f"{OWNER}/{REPO}", "name": REPO}
