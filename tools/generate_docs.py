@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gate.cli.parser import COMMANDS, EPILOG
+from gate.cli.parser import list_commands, render_exit_codes
 from gate.metrics import SPECS, Family, MetricSpec, Role
 from gate.units import MICRO
 
@@ -50,7 +50,7 @@ def render_metric_table() -> str:
 def render_command_table() -> str:
     """Return the README's table of commands."""
     rows = ["| command | does | example |", "|---|---|---|"]
-    rows += [f"| `{command.name}` | {command.summary} | `{command.example}` |" for command in COMMANDS]
+    rows += [f"| `{command.name}` | {command.summary} | `{command.example}` |" for command in list_commands()]
     return "\n".join(rows)
 
 
@@ -66,7 +66,7 @@ def render_readme(text: str) -> str:
     """Return the README with every generated section made anew."""
     text = replace_section(text, "metrics", render_metric_table())
     text = replace_section(text, "commands", render_command_table())
-    return replace_section(text, "exit codes", "```text\n" + EPILOG.rstrip() + "\n```")
+    return replace_section(text, "exit codes", "```text\n" + render_exit_codes().rstrip() + "\n```")
 
 
 def main(arguments: list[str]) -> int:

@@ -16,12 +16,11 @@ from gate.action.notices import find_confirming_commit, tell_approvals, tell_cha
 from gate.action.results import describe_verdict, list_annotations
 from gate.action.rules import hold_rules
 from gate.action.step import Step, run_measured
-from gate.codec import load_run, load_verdict, write_atomic
+from gate.codec import load_run, load_verdict
 from gate.config import Config, load_config
 from gate.errors import ExitCode, FileError, UsageError
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.records import Verdict
-from gate.report import render
 from gate.report.markdown import escape_code
 from gate.report.upgrade import render_upgrade
 
@@ -60,15 +59,13 @@ def run_judge(step: Step) -> int:
         paths = clear_results(config)
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
-        merged, told = str(paths["run.json"]), str(paths["verdict.json"])
+        merged, out = str(paths["run.json"]), str(config.out)
         select = step.inputs.select or config.select
-        code = run_measured(step, make_merge_arguments(rules, runs, select, merged))
+        code = run_measured(step, make_merge_arguments(rules, runs, select, out))
         if code == ExitCode.PASS:
-            compared = make_compare_arguments(step.inputs, rules, str(stored), merged, told)
+            compared = make_compare_arguments(step.inputs, rules, str(stored), merged, out)
             code = run_measured(step, compared)
     tell_changed(step, rules)
-    if paths["verdict.json"].exists():
-        write_atomic(paths["report.md"], render(load_verdict(paths["verdict.json"]), "markdown"))
     return tell_verdict(step, paths, code, {"baseline-sha": rules.sha})
 
 

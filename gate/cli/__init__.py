@@ -14,7 +14,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gate.cli.parser import COMMANDS, make_parser
+from gate.cli.commands import COMMANDS
+from gate.cli.parser import make_parser
 from gate.cli.streams import hold_streams
 from gate.errors import ExitCode, GateError, UsageError
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from gate.arm_cases import load_head_cases
 from gate.cli.output import code_verdict, print_verdict, save_reports
 from gate.cli.place import place_lab
-from gate.cli.setup import Request, load_policy, load_request
-from gate.cli.side_by_side import RUN_FILE, Limit, add_base, note_sources, settle_pairs
-from gate.codec import load_run, save_run
+from gate.cli.read import read_previous
+from gate.cli.setup import RUN_FILE, Request, load_policy, load_request
+from gate.cli.side_by_side import Limit, add_base, note_sources, settle_pairs
+from gate.codec import save_run
 from gate.config import Config
 from gate.decide import decide_side_by_side
 from gate.errors import ExitCode
@@ -45,10 +46,12 @@ def run_ab(options: Namespace) -> ExitCode:
     request = load_request(options)
     policy = load_policy(request.config)
     codes = []
-    for factor in list_factors(options, request.config):
+    factors = list_factors(options, request.config)
+    begun = read_previous(options, [factor.out for factor in factors])
+    for factor in factors:
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
-        verdict = _compare_arms(options, request, policy, factor)
+        verdict = _compare_arms(options, request, policy, factor, begun.get(factor.out))
         save_reports(verdict, factor.out)
         codes.append(code_verdict(verdict, options))
         print_verdict(verdict, codes[-1], options)
@@ -84,7 +87,9 @@ def list_factors(options: Namespace, config: Config) -> tuple[Factor, ...]:
     )
 
 
-def _compare_arms(options: Namespace, request: Request, policy: Policy, factor: Factor) -> Verdict:
+def _compare_arms(
+    options: Namespace, request: Request, policy: Policy, factor: Factor, previous: Run | None
+) -> Verdict:
     config = replace(request.config, out=factor.out)
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
@@ -96,15 +101,14 @@ def _compare_arms(options: Namespace, request: Request, policy: Policy, factor: 
         request = replace(request, config=config, cases=cases)
         lab = stack.enter_context(open_lab(*place_lab(config, sources.head.arm), observe))
         duel = open_duel(lab, sources.base.arm)
-        run = _begin_run(duel, sources, request, resume=options.resume)
+        run = _begin_run(duel, sources, request, previous)
         run = _measure_unpaired(lab, run, config)
         run = settle_pairs(duel, run, policy, Limit(wall_s=60 * options.minutes, out=config.out))
     return decide_side_by_side(run, policy)
 
 
-def _begin_run(duel: Duel, sources: ArmSources, request: Request, *, resume: bool) -> Run:
+def _begin_run(duel: Duel, sources: ArmSources, request: Request, previous: Run | None) -> Run:
     config = request.config
-    previous = load_run(config.out / RUN_FILE) if resume else None
     run = make_run(duel.lab, request.cases, config.select, 0)
     run = add_base(duel, replace(run, provenance=sources.head.provenance), sources, config)
     return carry_over(run, previous) if previous else run

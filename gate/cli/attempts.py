@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.cli.side_by_side import RUN_FILE, Limit, make_need, settle_pairs
+from gate.cli.setup import RUN_FILE
+from gate.cli.side_by_side import Limit, make_need, settle_pairs
 from gate.codec import save_run
 from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
 from gate.decide.pairs import BASE_ARM

@@ -26,13 +26,8 @@ from gate.records import Acceptance, Metric
 from gate.registry import load_cases, select_cases
 
 
-def run_baseline(options: Namespace) -> ExitCode:
-    """Run the chosen action."""
-    actions = {"refresh": _refresh, "show": _show, "accept": _accept}
-    return actions[options.action](options)
-
-
-def _refresh(options: Namespace) -> ExitCode:
+def run_refresh(options: Namespace) -> ExitCode:
+    """Measure and record; a metric that got worse needs a reason."""
     request = load_request(options)
     config = request.config
     # Read what is stored before minutes are spent: a damaged baseline shows at once.
@@ -56,7 +51,8 @@ def _describe(proposal: Proposal) -> str:
     return f"{proposal.kind:9} {proposal.path}{worse}"
 
 
-def _show(options: Namespace) -> ExitCode:
+def run_show(options: Namespace) -> ExitCode:
+    """List what is stored; nothing is exit 3."""
     from gate.report.tables import render_baselines  # noqa: PLC0415 - rich is slow to import
 
     config = load_configured(options)
@@ -69,7 +65,8 @@ def _show(options: Namespace) -> ExitCode:
     return ExitCode.PASS if baselines else ExitCode.NOTHING_COMPARED
 
 
-def _accept(options: Namespace) -> ExitCode:
+def run_accept(options: Namespace) -> ExitCode:
+    """Write an acceptance."""
     config = load_configured(options)
     select_cases(load_cases(config), options.case)  # an acceptance that matches nothing is a mistake
     metric = _parse_metric(options.metric)

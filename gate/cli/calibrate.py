@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from dataclasses import replace
-from pathlib import Path
 
 from gate.calibration import Effort
 from gate.cli.place import place_lab
-from gate.cli.setup import Request, load_policy, load_request
-from gate.cli.side_by_side import RUN_FILE
-from gate.codec import load_run, save_calibration, save_run
+from gate.cli.read import read_previous, read_run
+from gate.cli.setup import RUN_FILE, Request, load_policy, load_request
+from gate.codec import save_calibration, save_run
 from gate.config import Config
 from gate.decide.calibrate import calibrate_gate
 from gate.errors import ExitCode
@@ -35,7 +34,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     # --trials says how often to measure here; what a check spends is the configuration's.
     request = load_request(Namespace(**{**vars(options), "trials": None}))
     config = request.config
-    recorded = [load_run(Path(name)) for name in options.run_files or ()]
+    recorded = [read_run(name) for name in options.run_files or ()]
     run = pool_runs(recorded) if recorded else _measure(options, request)
     calibration = calibrate_gate(run, load_policy(config), _make_effort(config, options.requests))
     path = config.out / CALIBRATION_FILE
@@ -59,7 +58,7 @@ def _measure(options: Namespace, request: Request) -> Run:
     config = request.config
     trials = options.trials or config.refresh_trials + config.max_trials
     path = config.out / RUN_FILE
-    previous = load_run(path) if options.resume else None
+    previous = read_previous(options, [config.out]).get(config.out)
     with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
         planned = make_run(lab, request.cases, config.select, trials)
         run = run_plan(lab, planned, lambda current: save_run(current, path), previous)

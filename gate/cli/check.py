@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from gate.baseline import load_baselines
 from gate.cli.output import code_verdict, print_verdict, save_reports
 from gate.cli.place import place_lab
-from gate.cli.setup import Request, load_policy, load_request, note_rules
-from gate.cli.side_by_side import RUN_FILE, Limit, add_base, note_sources, settle_pairs
-from gate.codec import load_run, save_run
+from gate.cli.read import read_previous
+from gate.cli.setup import RUN_FILE, Request, load_policy, load_request, note_rules
+from gate.cli.side_by_side import Limit, add_base, note_sources, settle_pairs
+from gate.codec import save_run
 from gate.config import Config
 from gate.decide import (
     conclude_verdict,
@@ -46,6 +47,7 @@ def run_check(options: Namespace) -> ExitCode:
     """Measure the selection, judge it against the stored baselines, confirm what is suspicious, report."""
     request = load_request(options)
     config = request.config
+    previous = read_previous(options, [config.out]).get(config.out)
     policy = load_policy(config, options.approvals)
     terms = Terms(config=config, baselines=load_baselines(config.baselines), policy=policy)
     with ExitStack() as stack:
@@ -54,11 +56,11 @@ def run_check(options: Namespace) -> ExitCode:
         lab = stack.enter_context(open_lab(*place_lab(config), observe))
         run = make_run(lab, request.cases, config.select, config.trials)
         if sources is None:
-            verdict = _settle(lab, _measure(lab, run, config, resume=options.resume), terms)
+            verdict = _settle(lab, _measure(lab, run, config, previous), terms)
         else:
             duel = open_duel(lab, sources.base.arm)
             run = add_base(duel, run, sources, config)
-            verdict = _confirm(duel, _measure(lab, run, config, resume=options.resume), terms)
+            verdict = _confirm(duel, _measure(lab, run, config, previous), terms)
     verdict = note_rules(verdict, config)
     save_reports(verdict, config.out)
     code = code_verdict(verdict, options, terms.policy)
@@ -148,12 +150,12 @@ def run_measure(options: Namespace) -> ExitCode:
 def measure_request(options: Namespace, request: Request, trials: int) -> Run:
     """Open the lab and measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
     config = request.config
+    previous = read_previous(options, [config.out]).get(config.out)
     with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
         run = make_run(lab, request.cases, config.select, trials)
-        return _measure(lab, run, config, resume=options.resume)
+        return _measure(lab, run, config, previous)
 
 
-def _measure(lab: Lab, run: Run, config: Config, *, resume: bool) -> Run:
+def _measure(lab: Lab, run: Run, config: Config, previous: Run | None) -> Run:
     path = config.out / RUN_FILE
-    previous = load_run(path) if resume else None
     return run_plan(lab, run, lambda current: save_run(current, path), previous)

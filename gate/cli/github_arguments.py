@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 
+from gate.cli.options import FAIL_ON, add_baselines, add_config, add_quiet
+
 COMMENTS = ("always", "on-change", "on-failure", "never")
-FAIL_ON = ("new", "inconclusive", "regression", "never")
-
-
 COMMENT_COMMANDS = ("refresh-baselines", "accept-regression")
 
 
@@ -25,6 +24,7 @@ def add_authorize(parser: argparse.ArgumentParser) -> None:
 
 def add_accept_regression(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``accept-regression``."""
+    add_config(parser)
     parser.add_argument("--head-sha", required=True, metavar="SHA", help="the commit that was authorised")
     parser.add_argument(
         "--workflow",
@@ -39,7 +39,8 @@ def add_accept_regression(parser: argparse.ArgumentParser) -> None:
 
 def add_propose(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``propose``."""
-    parser.add_argument("--baselines", metavar="DIR", help="directory of baselines (default: baselines)")
+    add_config(parser)
+    add_baselines(parser)
     parser.add_argument(
         "--run", dest="run_file", metavar="FILE", help="the run.json to record (default: of the artifact)"
     )
@@ -53,6 +54,8 @@ def add_propose(parser: argparse.ArgumentParser) -> None:
 
 def add_publish(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``publish``."""
+    add_config(parser)
+    add_quiet(parser)
     parser.add_argument(
         "--run-id", type=int, required=True, metavar="N", help="the finished run whose verdict is told"
     )
@@ -88,6 +91,8 @@ def add_publish(parser: argparse.ArgumentParser) -> None:
 
 def add_publish_upgrade(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``publish-upgrade``."""
+    add_config(parser)
+    add_quiet(parser)
     parser.add_argument("--run-id", type=int, required=True, metavar="N", help="the run that measured")
     parser.add_argument(
         "--conclusion",

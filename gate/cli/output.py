@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ REPORT_FILES = {"report.md": "markdown", "junit.xml": "junit"}
 
 
 def save_reports(verdict: Verdict, out: Path) -> None:
-    """Write ``verdict.json``, ``report.md`` and ``junit.xml``."""
+    """Write ``verdict.json``, ``report.md`` and ``junit.xml`` into a directory."""
     save_verdict(verdict, out / VERDICT_FILE)
     for name, report_format in REPORT_FILES.items():
         write_atomic(out / name, render(verdict, report_format))
@@ -31,18 +32,23 @@ def code_verdict(verdict: Verdict, options: Namespace, policy: Policy | None = N
 
 
 def print_verdict(verdict: Verdict, code: ExitCode, options: Namespace) -> None:
-    """Print the report, and what the exit code means where that is not plain."""
+    """Print the report, and what the exit code means where that is not plain.
+
+    Where a program reads the report, the notice is on standard error.
+    """
     print_report(verdict, options)
     waived = code is not code_verdict(verdict, options)
     if notice := render_exit_notice(verdict.outcome, code, is_waived=waived):
-        print(notice)
+        print(notice, file=sys.stdout if options.format == "text" else sys.stderr)
 
 
 def print_report(verdict: Verdict, options: Namespace) -> None:
-    """Print the report to the terminal; with ``--quiet`` the headline, the counts and what to do next."""
+    """Print the report as ``--format`` asks; ``--quiet`` leaves the text's verdict and what to do next."""
     from gate.report.text import Detail, print_text, render_text  # noqa: PLC0415 - rich is slow to import
 
-    if options.quiet:
+    if options.format != "text":
+        print(render(verdict, options.format), end="")
+    elif options.quiet:
         print(render_text(verdict, detail=Detail.VERDICT), end="")
     else:
         print_text(verdict, verbose=options.verbose)

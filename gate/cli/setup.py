@@ -15,9 +15,10 @@ from gate.records import Case, Policy, Verdict
 from gate.registry import load_cases, select_cases
 
 # Options that stand for a key of gate.yml, under the key's name.
-_KEYS = ("select", "device", "trials", "lock_timeout_s")
+_KEYS = ("select", "device", "trials", "budget_s", "pair_budget_s", "lock_timeout_s")
 _PATHS = ("baselines", "out")
 ACCEPTED_FILE = "accepted.yml"
+RUN_FILE = "run.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

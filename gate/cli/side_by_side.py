@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.arm_cases import load_base_cases
+from gate.cli.setup import RUN_FILE
 from gate.codec import save_run
 from gate.config import Config
 from gate.decide import Suspect, find_next_look, list_unsettled, order_unsettled
@@ -14,8 +15,6 @@ from gate.lab.arms import ArmSources
 from gate.lab.events import Noted, Observer
 from gate.lab.side_by_side import Duel, Need, count_pairs, describe_base, measure_pairs
 from gate.records import Policy, Run
-
-RUN_FILE = "run.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -35,7 +35,7 @@ _NOISE_COLUMNS: Mapping[Metric, str] = {
 _RIGHT = frozenset({"trials", "expected", *_NOISE_COLUMNS.values()})
 
 
-def render_models(cases: Sequence[Case], table_format: str = "table") -> str:
+def render_models(cases: Sequence[Case], table_format: str = "text") -> str:
     """Return the cases with their tags, expected time and origin."""
     if table_format == JSON:
         return _render_json([encode(case) for case in cases])
@@ -46,7 +46,7 @@ def render_models(cases: Sequence[Case], table_format: str = "table") -> str:
     return f"{render_table(('case', 'tags', 'expected', 'made by'), rows)}\n\n{_count(cases, 'case')}"
 
 
-def render_plan(plan: Plan, shards: int = 1, table_format: str = "table") -> str:
+def render_plan(plan: Plan, shards: int = 1, table_format: str = "text") -> str:
     """Return what would run, on how many machines, with the expected time of each.
 
     Raises:
@@ -68,7 +68,7 @@ def render_plan(plan: Plan, shards: int = 1, table_format: str = "table") -> str
     return f"{table}\n\n{'; '.join(lines)}"
 
 
-def render_baselines(baselines: Sequence[Baseline], now: str, table_format: str = "table") -> str:
+def render_baselines(baselines: Sequence[Baseline], now: str, table_format: str = "text") -> str:
     """Return the stored baselines by environment: age at ``now`` (ISO 8601), origin, trials and noise.
 
     Noise is the standard deviation of the logarithm between trials: about a fraction of the value.
@@ -83,7 +83,7 @@ def render_baselines(baselines: Sequence[Baseline], now: str, table_format: str 
     return "\n\n".join(_render_environment(name, group, now) for name, group in by_environment.items())
 
 
-def render_doctor(checks: Sequence[Check], table_format: str = "table") -> str:
+def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
     """Return what was found about the machine, worst first, each with its fix."""
     if table_format == JSON:
         return _render_json([encode(check) for check in checks])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
@@ -29,11 +30,14 @@ def find_style(stream: TextIO | None = None) -> Style:
 
 
 def make_console(stream: TextIO) -> Console:
-    """Make a rich console that reads no markup; 100 columns where the stream is no terminal."""
+    """Make a rich console that reads no markup.
+
+    Where the stream is no terminal it has as many columns as COLUMNS says, or 100.
+    """
     from rich.console import Console  # noqa: PLC0415 - 0.1 s that only printing needs
 
     console = Console(file=stream, markup=False, emoji=False, highlight=False)
-    if not console.is_terminal:
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdecimal():
         console.width = WIDTH
     return console
 

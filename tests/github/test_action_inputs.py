@@ -196,7 +196,7 @@ def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
         ActionMode.CHECK: lambda: make_check_arguments(inputs, rules, SHA),
         ActionMode.PLAN: lambda: make_plan_arguments(inputs, rules),
         ActionMode.MEASURE: lambda: make_measure_arguments(inputs, rules),
-        ActionMode.JUDGE: lambda: make_merge_arguments(rules, (inputs.runs,), inputs.select, "out"),
+        ActionMode.JUDGE: lambda: make_merge_arguments(rules, ("a",), inputs.select or "a", "out"),
         ActionMode.UPGRADE: lambda: make_upgrade_arguments(inputs),
         ActionMode.REFRESH: lambda: make_measure_arguments(inputs, rules, 5),
         ActionMode.PUBLISH: lambda: make_publish_arguments(inputs, run_id),
@@ -211,11 +211,11 @@ def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
 def test_arguments_of_a_judgement() -> None:
     """What was merged is compared with the base's baselines, whatever their paths begin with."""
     arguments = make_compare_arguments(
-        parse(mode="judge", fail_on="never"), Rules(config="c.yml", baselines=""), "-b", "r.json", "v.json"
+        parse(mode="judge", fail_on="never"), Rules(config="c.yml", baselines=""), "-b", "r.json", "out"
     )
 
     options = PARSER.parse_args(arguments)
-    assert (options.baseline, options.candidate, options.out) == ("-b", "r.json", "v.json")
+    assert (options.baseline, options.candidate, options.out) == ("-b", "r.json", "out")
     assert (options.config, options.fail_on) == ("c.yml", "never")
 
 

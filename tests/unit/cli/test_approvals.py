@@ -75,7 +75,7 @@ def compare(place: Path, run: Run, *approvals: Approval, left: str = "before.jso
         path = place / f"approval{index}.yml"
         path.write_text(render_approval(approval), encoding="utf-8")
         options.append(f"--approvals={path}")
-    return main(["compare", left, "after.json", *options])
+    return main(["compare", left, "after.json", "--out", "out", *options])
 
 
 def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +85,7 @@ def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.Captu
 
     assert compare(place, make_run(2.0), accept(2.0)) == 0
 
-    verdict = load_verdict(place / "verdict.json")
+    verdict = load_verdict(place / "out" / "verdict.json")
     (row,) = verdict.comparisons
     assert (verdict.outcome, row.status) == (Outcome.PASS, Status.ACCEPTED)
     assert row.sentence.endswith("Accepted by ada until 2999-01-01: the new decoder.")
@@ -104,7 +104,7 @@ def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.Captu
 def test_what_is_not_covered_stays_a_regression(place: Path, approval: Approval, note: str) -> None:
     """More than was accepted, past the last day, a lack of baselines that somebody takes: exit code 10."""
     assert compare(place, make_run(2.0), approval) == 10
-    verdict = load_verdict(place / "verdict.json")
+    verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.REGRESSION
     assert note in " ".join(verdict.notes)
 
@@ -125,7 +125,7 @@ def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFix
         compare(place, make_run(0.0), Approval(commit=COMMIT, first_baselines=WAIVER), left="baselines") == 0
     )
 
-    verdict = load_verdict(place / "verdict.json")
+    verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     taken = "ada accepts that there are no baselines until 2999-01-01: the first change with a gate."
     assert taken in verdict.notes

@@ -107,12 +107,14 @@ def test_gate_that_is_blind_fails(run_selftest: RunSelftest, capsys: pytest.Capt
 
 
 def test_time_that_is_up(run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]) -> None:
-    """With no time at all only the base is measured, and the report says what was not tried."""
-    code, report = run_selftest("--minutes", "0")
+    """With no time to speak of only the base is measured: the report says what was not tried, exit 12."""
+    code, report = run_selftest("--minutes", "0.0001")
     assert report is not None
-    assert (ExitCode.PASS, [FaultKind.NOTHING]) == (code, [one.kind for one in report.attempts])
+    assert (ExitCode.INCOMPLETE, [FaultKind.NOTHING]) == (code, [one.kind for one in report.attempts])
     assert "compiled slower 10 %" in report.untried
-    assert "Not tried: vanished factory" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "Not tried: vanished factory" in told
+    assert "not tried for want of time; raise --minutes" in told
 
 
 def test_case_that_cannot_be_measured(

@@ -13,7 +13,7 @@ from gate.errors import ExitCode
 from gate.records import Outcome
 from tests.unit.cli.conftest import RunGate
 
-COMPARE = ("compare", "old.json", "slow.json", "--out", "verdict.json")
+COMPARE = ("compare", "old.json", "slow.json", "--out", "out")
 
 
 def open_closed_pipe() -> int:
@@ -28,7 +28,7 @@ def test_a_reader_that_went_away_changes_no_verdict(run_gate: RunGate, report_fo
     """`compare ... | head -0` of a regression is exit 10, in every format, and the verdict is written."""
     done = run_gate(*COMPARE, "--format", report_format, capture_output=False, stdout=open_closed_pipe())
     assert done.returncode == ExitCode.REGRESSION
-    assert load_verdict(Path("verdict.json")).outcome is Outcome.REGRESSION
+    assert load_verdict(Path("out/verdict.json")).outcome is Outcome.REGRESSION
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -48,7 +48,7 @@ def test_closed_descriptors_change_nothing(run_gate: RunGate, closed: str, tmp_p
     script.write_text(f'exec "$@" {closed}\n', encoding="utf-8")
     done = run_gate(*COMPARE, starter=("bash", str(script)))
     assert (done.returncode, done.stderr) == (ExitCode.REGRESSION, "")
-    assert load_verdict(Path("verdict.json")).outcome is Outcome.REGRESSION
+    assert load_verdict(Path("out/verdict.json")).outcome is Outcome.REGRESSION
 
 
 @pytest.mark.parametrize("arguments", [COMPARE, ("plan",), ("--help",), ("check", "--help")])
@@ -79,6 +79,7 @@ def test_a_stream_that_lacks_a_character_gets_an_escape(run_gate: RunGate, repor
     """An emoji on an ASCII stream is no traceback and changes no verdict."""
     ascii_only = {"PYTHONIOENCODING": "ascii"}
     done = run_gate(*COMPARE, "--format", report_format, environment=ascii_only)
-    assert (done.returncode, done.stderr) == (ExitCode.REGRESSION, "")
-    assert "graph_breaks" in done.stdout
+    assert done.returncode == ExitCode.REGRESSION
+    assert "Traceback" not in done.stderr
+    assert "REGRESSION" in done.stdout
     assert done.stdout.isascii()

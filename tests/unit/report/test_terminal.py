@@ -26,6 +26,15 @@ def test_a_file_gets_a_fixed_width_and_no_colour() -> None:
     assert Style(width=WIDTH, colour=False) == find_style(io.StringIO())
 
 
+def test_columns_are_believed_for_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who exports COLUMNS wants that width in a pipe, as from pytest; what is no number is not one."""
+    monkeypatch.setenv("COLUMNS", "140")
+    assert find_style(io.StringIO()).width == 140
+
+    monkeypatch.setenv("COLUMNS", "wide")
+    assert find_style(io.StringIO()).width == WIDTH
+
+
 def test_a_terminal_gets_its_width_and_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     """COLUMNS is believed up to the width that an eye can follow."""
     monkeypatch.setenv("COLUMNS", "120")

@@ -1,0 +1,246 @@
+"""All commands as a table: one row a command; imports nothing heavy."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gate.cli import arguments, github_arguments
+from gate.errors import ExitCode
+
+# What each exit code means, whatever the command.
+EXIT_CODES: Mapping[ExitCode, tuple[str, str]] = {
+    ExitCode.PASS: ("PASS", "measured and compared, nothing regressed"),
+    ExitCode.BUG: ("-", "a bug in compile-gate"),
+    ExitCode.USAGE: ("-", "usage or configuration"),
+    ExitCode.NOTHING_COMPARED: ("NOTHING_COMPARED", "no baseline applies: measured, not judged"),
+    ExitCode.MACHINE: ("-", "the machine: no device, no compiler, held lock, full disk"),
+    ExitCode.REGRESSION: ("REGRESSION", "at least one regression"),
+    ExitCode.INCONCLUSIVE: ("INCONCLUSIVE", "suspicious, not settled within the budget"),
+    ExitCode.INCOMPLETE: ("INCOMPLETE", "a planned case crashed, hung or is missing"),
+    ExitCode.INTERRUPTED: ("-", "stopped by Ctrl-C or SIGTERM; what was measured is kept"),
+}
+# Any command can end with these.
+COMMON_CODES = (ExitCode.BUG, ExitCode.USAGE, ExitCode.INTERRUPTED)
+_VERDICT = (
+    *(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
+    *(ExitCode.REGRESSION, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Command:
+    """One command: how it is called, what it says of itself and the function that does it.
+
+    ``success`` is what exit 0 means, ``codes`` are the others that it can end with besides
+    :data:`COMMON_CODES`. A command with ``actions`` is their parent only.
+    """
+
+    name: str  # with the parent's before it: "baseline show"
+    summary: str
+    example: str
+    success: str = ""
+    codes: tuple[ExitCode, ...] = ()
+    run: str = ""  # "module:function", imported when the command is chosen
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
+    actions: tuple[Command, ...] = ()
+    holds_token: bool = False  # what it prints is made harmless: see gate.github.log
+
+
+_BASELINE = (
+    Command(
+        name="baseline refresh",
+        summary="measure and record this environment's baselines",
+        example="compile-gate baseline refresh --trials 5",
+        success="every selected case was measured and its baseline written",
+        codes=(ExitCode.MACHINE,),
+        run="gate.cli.baseline:run_refresh",
+        add_arguments=arguments.add_refresh,
+    ),
+    Command(
+        name="baseline show",
+        summary="list the stored baselines with age and origin",
+        example="compile-gate baseline show --select 'bert/*'",
+        success="there are some, and they were listed",
+        codes=(ExitCode.NOTHING_COMPARED,),
+        run="gate.cli.baseline:run_show",
+        add_arguments=arguments.add_show,
+    ),
+    Command(
+        name="baseline accept",
+        summary="accept a known change until a date",
+        example="compile-gate baseline accept bert/x drift --allow 0.5 --reason '...' --expires 2027-03-31",
+        success="the acceptance was written",
+        codes=(ExitCode.MACHINE,),
+        run="gate.cli.baseline:run_accept",
+        add_arguments=arguments.add_accept,
+    ),
+)
+
+COMMANDS = (
+    Command(
+        name="check",
+        summary="measure, judge against the stored baselines, report: the main job",
+        example="compile-gate check --select tag:smoke",
+        success="PASS: every planned case was measured, and nothing that has a baseline regressed",
+        codes=_VERDICT,
+        run="gate.cli.check:run_check",
+        add_arguments=arguments.add_check,
+    ),
+    Command(
+        name="ab",
+        summary="measure two commits, directories or interpreters side by side",
+        example="compile-gate ab main --select 'bert/*'",
+        success="PASS: every planned case was measured, and nothing that the base has regressed",
+        codes=_VERDICT,
+        run="gate.cli.ab:run_ab",
+        add_arguments=arguments.add_ab,
+    ),
+    Command(
+        name="measure",
+        summary="measure only; writes out/run.json",
+        example="compile-gate measure --select 'bert/*' --trials 3",
+        success="every planned case was measured; nothing was judged",
+        codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
+        run="gate.cli.check:run_measure",
+        add_arguments=arguments.add_measure,
+    ),
+    Command(
+        name="compare",
+        summary="judge one stored run against another, or against baselines",
+        example="compile-gate compare old/run.json new/run.json",
+        success="PASS: the run is whole, and nothing that has a baseline regressed",
+        codes=_VERDICT,
+        run="gate.cli.compare:run_compare",
+        add_arguments=arguments.add_compare,
+    ),
+    Command(
+        name="baseline",
+        summary="record, show or accept baselines",
+        example="compile-gate baseline refresh --trials 5",
+        actions=_BASELINE,
+    ),
+    Command(
+        name="calibrate",
+        summary="measure unchanged code often: noise, unstable cases, what the gate can see here",
+        example="compile-gate calibrate --select 'bert/*' --trials 12",
+        success="every planned case was measured, and often enough to say something",
+        codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
+        run="gate.cli.calibrate:run_calibrate",
+        add_arguments=arguments.add_calibrate,
+    ),
+    Command(
+        name="selftest",
+        summary="plant known faults into your models and count which ones the gate catches",
+        example="compile-gate selftest --select 'bert/*' --minutes 30",
+        success="every fault was tried, and all that must be caught were",
+        codes=(ExitCode.MACHINE, ExitCode.REGRESSION, ExitCode.INCOMPLETE),
+        run="gate.cli.selftest:run_selftest",
+        add_arguments=arguments.add_selftest,
+    ),
+    Command(
+        name="report",
+        summary="render a verdict again",
+        example="compile-gate report out/verdict.json --format markdown",
+        success="the verdict was rendered, whatever it says",
+        codes=(ExitCode.MACHINE,),
+        run="gate.cli.compare:run_report",
+        add_arguments=arguments.add_report,
+    ),
+    Command(
+        name="models",
+        summary="list the cases of the registry",
+        example="compile-gate models --select tag:smoke",
+        success="gate.yml and its registries can be read, and the cases were listed",
+        run="gate.cli.show:run_models",
+        add_arguments=arguments.add_models,
+    ),
+    Command(
+        name="plan",
+        summary="show what would run, with expected minutes",
+        example="compile-gate plan --shards 4 --format github-matrix",
+        success="there is at least one case to run",
+        run="gate.cli.show:run_plan",
+        add_arguments=arguments.add_plan,
+    ),
+    Command(
+        name="merge",
+        summary="join the runs of shards",
+        example="compile-gate merge shard-*/run.json --select tag:pr --out out",
+        success="the runs fit together and were joined, whatever failed in them",
+        codes=(ExitCode.MACHINE,),
+        run="gate.cli.compare:run_merge",
+        add_arguments=arguments.add_merge,
+    ),
+    Command(
+        name="publish",
+        summary="in a workflow: post a finished run's verdict on its pull request",
+        example="compile-gate publish --run-id 1234567890",
+        success="what there is was told; what could not be told is a warning",
+        run="gate.cli.publish:run_publish",
+        add_arguments=github_arguments.add_publish,
+        holds_token=True,
+    ),
+    Command(
+        name="publish-upgrade",
+        summary="in a workflow: tell in one issue how an upgrade of the stack went",
+        example='compile-gate publish-upgrade --run-id "$GITHUB_RUN_ID" --key h200',
+        success="what there is was told; what could not be told is a warning",
+        run="gate.cli.publish_upgrade:run_publish_upgrade",
+        add_arguments=github_arguments.add_publish_upgrade,
+        holds_token=True,
+    ),
+    Command(
+        name="authorize",
+        summary="in a workflow: decide whether what a comment asks for may go on",
+        example="compile-gate authorize",
+        success="it was decided: the output `authorized` says how",
+        run="gate.cli.authorize:run_authorize",
+        add_arguments=github_arguments.add_authorize,
+        holds_token=True,
+    ),
+    Command(
+        name="accept-regression",
+        summary="in a workflow: accept what regressed for one commit, and start its check again",
+        example='compile-gate accept-regression --head-sha "$SHA"',
+        success="what regressed was accepted, and the check started again",
+        run="gate.cli.accept_regression:run_accept_regression",
+        add_arguments=github_arguments.add_accept_regression,
+        holds_token=True,
+    ),
+    Command(
+        name="propose",
+        summary="in a workflow: open a pull request with refreshed baselines",
+        example='compile-gate propose --run out/run.json --head-sha "$SHA" --head-ref main',
+        success="the baselines were proposed, or nothing changed",
+        run="gate.cli.propose:run_propose",
+        add_arguments=github_arguments.add_propose,
+        holds_token=True,
+    ),
+    Command(
+        name="doctor",
+        summary="say whether this machine is fit to judge",
+        example="compile-gate doctor --device cuda",
+        success="it is",
+        codes=(ExitCode.MACHINE,),
+        run="gate.cli.show:run_doctor",
+        add_arguments=arguments.add_doctor,
+    ),
+    Command(
+        name="schema",
+        summary="print the JSON Schema of a file",
+        example="compile-gate schema run",
+        success="it was printed",
+        run="gate.cli.show:run_schema",
+        add_arguments=arguments.add_schema,
+    ),
+    Command(
+        name="config",
+        summary="print the configuration in force and where each value comes from",
+        example="compile-gate config",
+        success="gate.yml can be read, and the configuration was printed",
+        run="gate.cli.show:run_config",
+        add_arguments=arguments.add_config_command,
+    ),
+)

@@ -1,0 +1,172 @@
+"""Options that several commands have, and how their values are read; imports nothing heavy."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Sequence
+
+REPORT_FORMATS = ("text", "markdown", "json", "junit")
+LIST_FORMATS = ("text", "json")
+FAIL_ON = ("new", "inconclusive", "regression", "never")
+
+
+class JoinTerms(argparse.Action):
+    """Given twice, a list grows: ``--select a --select b`` is ``--select a,b``."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        """Join what was given before and now by a comma."""
+        del parser, option_string
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, f"{before},{values}" if before else values)
+
+
+def parse_text(text: str) -> str:
+    """Refuse an empty value: what ``--base "$BASE"`` is where the variable is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty (is a variable unset?)")
+    return text
+
+
+def parse_directory(text: str) -> str:
+    """Parse the name of a directory to write to; a file's name is what an older option wanted."""
+    if text.endswith((".json", ".md", ".xml")):
+        raise argparse.ArgumentTypeError(f"names a directory, and {text!r} looks like a file")
+    return parse_text(text)
+
+
+def parse_minutes(text: str) -> float:
+    """Parse minutes, more than none and not for ever."""
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = math.nan
+    if not 0 < minutes < math.inf:
+        raise argparse.ArgumentTypeError(f"must be minutes above 0, not {text!r}")
+    return minutes
+
+
+def parse_count(text: str) -> int:
+    """Parse a number of things, 0 included."""
+    if not text.isdecimal() or len(text) > 6:  # noqa: PLR2004 - a million is a slip of the finger
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 999999")
+    return int(text)
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names gate.yml."""
+    parser.add_argument(
+        "--config",
+        type=parse_text,
+        metavar="FILE",
+        help="configuration file (default: gate.yml, here or in a directory above)",
+    )
+    # For whoever takes the configuration from another commit, as the action does: not a person's options.
+    parser.add_argument("--directory", help=argparse.SUPPRESS)
+    parser.add_argument("--rules-commit", default="", help=argparse.SUPPRESS)
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add the option of commands that tell how far they are."""
+    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+
+
+def add_volume(parser: argparse.ArgumentParser) -> None:
+    """Add the options of commands that print a report."""
+    volume = parser.add_mutually_exclusive_group()
+    volume.add_argument("-q", "--quiet", action="store_true", help="no progress; print only the verdict")
+    volume.add_argument("-v", "--verbose", action="store_true", help="print unchanged comparisons too")
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names cases."""
+    parser.add_argument(
+        "--select",
+        action=JoinTerms,
+        type=parse_text,
+        metavar="CASES",
+        help="case ids, globs and tag:NAME, joined by commas; a leading ! removes; may be repeated",
+    )
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the device."""
+    parser.add_argument("--device", type=parse_text, metavar="D", help="cpu, cuda or cuda:N")
+
+
+def add_lab(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every command that measures."""
+    add_selection(parser)
+    add_device(parser)
+    add_out(parser, "results go there (default: out)")
+    parser.add_argument(
+        "--lock-timeout",
+        type=float,
+        metavar="SECONDS",
+        dest="lock_timeout_s",
+        help="how long to wait for another run that holds the device",
+    )
+
+
+def add_trials(parser: argparse.ArgumentParser) -> None:
+    """Add the option of every command that measures a plan of trials."""
+    parser.add_argument(
+        "--trials", type=int, metavar="N", help="trials of each case, each in fresh processes"
+    )
+
+
+def add_resume(parser: argparse.ArgumentParser) -> None:
+    """Add the option that goes on with what was interrupted."""
+    parser.add_argument("--resume", action="store_true", help="continue the run that is in the out directory")
+
+
+def add_out(parser: argparse.ArgumentParser, text: str, *, required: bool = False) -> None:
+    """Add the option that names the directory to write to."""
+    parser.add_argument("--out", type=parse_directory, metavar="DIR", help=text, required=required)
+
+
+def add_baselines(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the baselines."""
+    parser.add_argument(
+        "--baselines", type=parse_text, metavar="DIR", help="directory of baselines (default: baselines)"
+    )
+
+
+def add_report_format(parser: argparse.ArgumentParser) -> None:
+    """Add the option that chooses how a verdict is printed."""
+    parser.add_argument("--format", choices=REPORT_FORMATS, default="text", help="how to print the verdict")
+
+
+def add_list_format(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Add the option that chooses how a list is printed."""
+    parser.add_argument("--format", choices=(*LIST_FORMATS, *more), default="text", help="how to print it")
+
+
+def add_fail_on(parser: argparse.ArgumentParser) -> None:
+    """Add the option that chooses which outcomes fail."""
+    parser.add_argument(
+        "--fail-on",
+        choices=FAIL_ON,
+        default="inconclusive",
+        help="lowest outcome with a non-zero exit (default: inconclusive); `new` fails a PASS too in which"
+        " something has no baseline (exit 3), `regression` lets INCONCLUSIVE pass and says so",
+    )
+
+
+def add_approvals(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names approvals."""
+    parser.add_argument(
+        "--approvals",
+        action="append",
+        type=parse_text,
+        default=[],
+        metavar="FILE",
+        help="what was accepted for the commit that is judged, as /accept-regression writes it;"
+        " may be repeated",
+    )

@@ -1,0 +1,183 @@
+"""What options do, and which values they refuse."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gate import __version__
+from gate.cli import main
+from gate.cli.parser import make_parser
+from gate.cli.setup import load_configured
+from gate.codec import load_run, load_verdict
+from gate.errors import ExitCode
+
+pytestmark = pytest.mark.usefixtures("project")
+Capture = pytest.CaptureFixture[str]
+
+
+def list_files() -> list[str]:
+    """The files of the current directory."""
+    return sorted(str(path) for path in Path().rglob("*"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["check", option, ""] for option in ("--base", "--config", "--select", "--baselines", "--out")),
+        *(["check", option, ""] for option in ("--device", "--approvals")),
+        *(["ab", ""], ["ab", "main", ""], ["ab", "--base-python", ""], ["ab", "--head-python", ""]),
+        *(["compare", "", "slow.json"], ["compare", "old.json", ""], ["report", ""]),
+        *(["merge", "", "--out", "out"], ["merge", "old.json", "--out", ""], ["calibrate", "--run", ""]),
+        *(["plan", "--select", ""], ["selftest", "--faults", ""], ["baseline", "show", "--baselines", ""]),
+    ],
+    ids=" ".join,
+)
+def test_an_empty_value_is_a_variable_that_was_not_set(arguments: list[str], capsys: Capture) -> None:
+    """`--base "$BASE"` without BASE is exit 2, two lines with the option's name, and nothing is done."""
+    before = list_files()
+    assert main(arguments) == ExitCode.USAGE
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert "must not be empty" in told[0]
+    assert list_files() == before
+
+
+@pytest.mark.parametrize("times", [["--select", "a/*", "--select", "!b,tag:c"], ["--select", "a/*,!b,tag:c"]])
+def test_a_repeated_selection_grows(times: list[str]) -> None:
+    """Given twice, --select means both; nothing is dropped in silence."""
+    assert make_parser().parse_args(["plan", *times]).select == "a/*,!b,tag:c"
+
+
+def test_repeated_files_and_faults_grow() -> None:
+    """So do --run, --approvals and --faults."""
+    parser = make_parser()
+    assert parser.parse_args(["calibrate", "--run", "a", "b", "--run", "c"]).run_files == ["a", "b", "c"]
+    assert parser.parse_args(["check", "--approvals", "a", "--approvals", "b"]).approvals == ["a", "b"]
+    assert parser.parse_args(["selftest", "--faults", "a", "--faults", "b"]).faults == "a,b"
+
+
+def test_budgets_stand_for_keys() -> None:
+    """--budget and --pair-budget are budget_s and pair_budget_s, and config shows where they were set."""
+    options = make_parser().parse_args(["check", "--budget", "20", "--pair-budget", "30.5"])
+    config = load_configured(options)
+    assert (config.budget_s, config.pair_budget_s) == (20.0, 30.5)
+    assert config.origins["pair_budget_s"] == "--pair-budget"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--lock-timeout", "nan"), ("--lock-timeout", "-1"), ("--budget", "0"), ("--pair-budget", "inf")],
+)
+def test_an_error_names_the_option_and_not_a_key(option: str, value: str, capsys: Capture) -> None:
+    """Whoever wrote --lock-timeout never saw lock_timeout_s."""
+    assert main(["check", option, value]) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert f"{option} must be" in told
+    assert "_s" not in told
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_version(option: str, capsys: Capture) -> None:
+    """Both spellings."""
+    assert main([option]) == ExitCode.PASS
+    assert capsys.readouterr().out == f"compile-gate {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["config"], ["config", "--dump"]])
+def test_config_needs_no_option(arguments: list[str], capsys: Capture) -> None:
+    """There is one thing that it can do."""
+    assert main(arguments) == ExitCode.PASS
+    assert "trials: 1 " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["models"], ["plan"], ["doctor"], ["baseline", "show"]])
+def test_lists_come_as_text_or_json(arguments: list[str], capsys: Capture) -> None:
+    """The formats are called alike everywhere."""
+    main([*arguments, "--format", "json"])
+    json.loads(capsys.readouterr().out)
+    assert main([*arguments, "--format", "text"]) != ExitCode.USAGE
+    assert main([*arguments, "--format", "table"]) == ExitCode.USAGE
+
+
+def test_compare_writes_nothing_unless_told(project: Path) -> None:
+    """A file that is called verdict.json is somebody's; with --out the three reports are in a directory."""
+    (project / "verdict.json").write_text("precious", encoding="utf-8")
+    before = list_files()
+    assert main(["compare", "old.json", "slow.json"]) == ExitCode.REGRESSION
+    assert list_files() == before
+    assert (project / "verdict.json").read_text(encoding="utf-8") == "precious"
+    assert main(["compare", "old.json", "slow.json", "--out", "told"]) == ExitCode.REGRESSION
+    assert set(list_files()) - set(before) == {
+        *("told", "told/verdict.json", "told/report.md", "told/junit.xml")
+    }
+
+
+def test_merge_says_where_it_writes(capsys: Capture) -> None:
+    """There is no default to write over."""
+    assert main(["merge", "old.json", "--out", "joined"]) == ExitCode.PASS
+    assert load_run(Path("joined/run.json")) == load_run(Path("old.json"))
+    assert "Wrote joined/run.json" in capsys.readouterr().out
+
+
+@pytest.fixture
+def feed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Put a file on standard input."""
+
+    def put(path: Path) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+
+    return put
+
+
+def test_standard_input_stands_for_a_file(feed: Callable[[Path], None], capsys: Capture) -> None:
+    """`-` is a run of compare, either of the two, or report's verdict."""
+    feed(Path("old.json"))
+    assert main(["compare", "-", "slow.json", "--out", "told"]) == ExitCode.REGRESSION
+    feed(Path("slow.json"))
+    assert main(["compare", "old.json", "-", "--format", "json"]) == ExitCode.REGRESSION
+    capsys.readouterr()
+    feed(Path("told/verdict.json"))
+    assert main(["report", "-", "--format", "json"]) == ExitCode.PASS
+    Path("again.json").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert load_verdict(Path("again.json")) == load_verdict(Path("told/verdict.json"))
+
+
+@pytest.mark.parametrize(
+    "arguments", [["compare", "-", "-"], ["report", "-"], ["merge", "-", "--out", "out"]]
+)
+def test_standard_input_that_holds_nothing_of_ours_is_refused(
+    arguments: list[str], feed: Callable[[Path], None], capsys: Capture
+) -> None:
+    """Two runs on one input, or something else on it, is exit 2 and two lines."""
+    feed(Path("gate.yml"))
+    assert main(arguments) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 2
+    assert "standard input" in told
+
+
+@pytest.mark.parametrize("report_format", ["markdown", "json", "junit"])
+def test_a_hidden_outcome_is_told_beside_what_a_program_reads(report_format: str, capsys: Capture) -> None:
+    """Exit 0 on a regression is said on standard error, and the report stays what it is."""
+    arguments = ["compare", "old.json", "slow.json", "--fail-on", "never", "--format", report_format]
+    assert main(arguments) == ExitCode.PASS
+    told = capsys.readouterr()
+    assert "!! REGRESSION, BUT EXIT 0" in told.err
+    assert "!!" not in told.out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check"], ["measure"], ["ab"], ["calibrate"], ["baseline", "refresh"]]
+)
+def test_nothing_to_resume_is_told_at_once(arguments: list[str], capsys: Capture) -> None:
+    """Before the lock is waited for and the compiler primed: exit 2, and nothing is written."""
+    before = list_files()
+    assert main([*arguments, "--resume"]) == ExitCode.USAGE
+    told = capsys.readouterr().err
+    assert "out/run.json does not exist, so there is no run to continue" in told
+    assert list_files() == before
