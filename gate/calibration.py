@@ -50,7 +50,7 @@ class MetricNoise:
     trials: int
     centre: float  # in the metric's unit
     within: float  # noise of one block within a trial; 0 where a trial has one sample
-    between: float  # noise between trials
+    between: float  # noise between trials; 0 where there is one trial only
     floor: float  # smallest change that the screen notices, were the threshold nothing at all
     detectable: float  # the same with the threshold in force
     threshold: Threshold

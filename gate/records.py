@@ -437,12 +437,15 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """A metric's value in one arm, in the metric's unit."""
+    """A metric's value in one arm, in the metric's unit.
+
+    Interval and noise are None where nothing is known of them: one trial alone tells neither.
+    """
 
     centre: float
-    low: float
-    high: float
-    noise: float  # standard deviation between trials, of log values where the metric is a ratio scale
+    low: float | None
+    high: float | None
+    noise: float | None  # standard deviation between trials, of log values on a ratio scale
     n: int  # trials
 
 

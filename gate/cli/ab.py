@@ -52,8 +52,8 @@ def run_ab(options: Namespace) -> ExitCode:
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
         verdict = _compare_arms(options, request, policy, factor, begun.get(factor.out))
-        save_reports(verdict, factor.out)
         codes.append(code_verdict(verdict, options))
+        save_reports(verdict, factor.out, codes[-1])
         print_verdict(verdict, codes[-1], options)
     return min(codes, key=_STRENGTH.index)
 

@@ -62,8 +62,8 @@ def run_check(options: Namespace) -> ExitCode:
             run = add_base(duel, run, sources, config)
             verdict = _confirm(duel, _measure(lab, run, config, previous), terms)
     verdict = note_rules(verdict, config)
-    save_reports(verdict, config.out)
     code = code_verdict(verdict, options, terms.policy)
+    save_reports(verdict, config.out, code)
     print_verdict(verdict, code, options)
     return code
 

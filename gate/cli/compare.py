@@ -26,9 +26,9 @@ def run_compare(options: Namespace) -> ExitCode:
     policy = load_policy(config, options.approvals)
     baselines = _load_left(options.baseline)
     verdict = note_rules(decide_verdict(read_run(options.candidate), baselines, policy), config)
-    if options.out:
-        save_reports(verdict, Path(options.out))
     code = code_verdict(verdict, options, policy)
+    if options.out:
+        save_reports(verdict, Path(options.out), code)
     print_verdict(verdict, code, options)
     return code
 

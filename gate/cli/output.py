@@ -17,11 +17,20 @@ VERDICT_FILE = "verdict.json"
 REPORT_FILES = {"report.md": "markdown", "junit.xml": "junit"}
 
 
-def save_reports(verdict: Verdict, out: Path) -> None:
+def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
     """Write ``verdict.json``, ``report.md`` and ``junit.xml`` into a directory."""
     save_verdict(verdict, out / VERDICT_FILE)
     for name, report_format in REPORT_FILES.items():
-        write_atomic(out / name, render(verdict, report_format))
+        write_atomic(out / name, render_report(verdict, report_format, code))
+
+
+def render_report(verdict: Verdict, report_format: str, code: ExitCode | None) -> str:
+    """Return the report; as JUnit it is red where the command that judged ends with another code than 0."""
+    if report_format != "junit" or code is None:
+        return render(verdict, report_format)
+    from gate.report.junit import render_junit  # noqa: PLC0415 - only when asked for
+
+    return render_junit(verdict, fails=code is not ExitCode.PASS)
 
 
 def code_verdict(verdict: Verdict, options: Namespace, policy: Policy | None = None) -> ExitCode:
@@ -36,18 +45,21 @@ def print_verdict(verdict: Verdict, code: ExitCode, options: Namespace) -> None:
 
     Where a program reads the report, the notice is on standard error.
     """
-    print_report(verdict, options)
+    print_report(verdict, options, code)
     waived = code is not code_verdict(verdict, options)
     if notice := render_exit_notice(verdict.outcome, code, is_waived=waived):
         print(notice, file=sys.stdout if options.format == "text" else sys.stderr)
 
 
-def print_report(verdict: Verdict, options: Namespace) -> None:
-    """Print the report as ``--format`` asks; ``--quiet`` leaves the text's verdict and what to do next."""
+def print_report(verdict: Verdict, options: Namespace, code: ExitCode | None = None) -> None:
+    """Print the report as ``--format`` asks; ``--quiet`` leaves the text's verdict and what to do next.
+
+    ``code`` is that of the command that judged, where this is it.
+    """
     from gate.report.text import Detail, print_text, render_text  # noqa: PLC0415 - rich is slow to import
 
     if options.format != "text":
-        print(render(verdict, options.format), end="")
+        print(render_report(verdict, options.format, code), end="")
     elif options.quiet:
         print(render_text(verdict, detail=Detail.VERDICT), end="")
     else:

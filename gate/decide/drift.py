@@ -61,8 +61,8 @@ def judge_drift_alone(
         candidate=candidate,
         change=Change(
             centre=candidate.centre - limit,
-            low=candidate.low - limit,
-            high=candidate.high - limit,
+            low=(candidate.centre if candidate.low is None else candidate.low) - limit,
+            high=(candidate.centre if candidate.high is None else candidate.high) - limit,
             detectable=0.0,
         ),
         remark=_describe_limit(case, metric),

@@ -23,7 +23,7 @@ def estimate_metric(metric: Metric, values: Sequence[float], noise: Variance | N
 
     Noisy metrics: geometric mean and t interval on the logarithms; drift: the same without
     logarithms; the rest: median and range. ``noise`` is the variance between trials to believe
-    instead of these values' own; without any, a single value's interval is a point.
+    instead of these values' own; without any, a single value has no interval.
     """
     family = SPECS[metric].family
     if family is Family.LOG2:
@@ -32,6 +32,8 @@ def estimate_metric(metric: Metric, values: Sequence[float], noise: Variance | N
         logs = compute_logs(values)
         return estimate_log_mean(compute_mean(logs), noise or compute_variance(logs), len(logs))
     low, high = min(values), max(values)
+    if len(values) == 1:
+        return Estimate(centre=low, low=None, high=None, noise=None, n=1)
     if low == high:
         return Estimate(centre=low, low=low, high=high, noise=0.0, n=len(values))
     scaled = compute_logs(values) if family is not Family.EXACT and low > 0 else values
@@ -47,6 +49,8 @@ def estimate_metric(metric: Metric, values: Sequence[float], noise: Variance | N
 def estimate_log_mean(mean: float, variance: Variance, n: int) -> Estimate:
     """Geometric mean with its interval, from the mean of ``n`` logarithms and their variance."""
     half = compute_half_width(variance, n)
+    if half is None:
+        return Estimate(centre=math.exp(mean), low=None, high=None, noise=None, n=n)
     return Estimate(
         centre=math.exp(mean),
         low=math.exp(mean - half),
@@ -56,14 +60,16 @@ def estimate_log_mean(mean: float, variance: Variance, n: int) -> Estimate:
     )
 
 
-def compute_half_width(variance: Variance, n: int) -> float:
-    """Half of the t interval for the mean of ``n`` values; 0 where the variance is unknown."""
+def compute_half_width(variance: Variance, n: int) -> float | None:
+    """Half of the t interval for the mean of ``n`` values; None where the variance is unknown."""
     if variance.df <= 0:
-        return 0.0
+        return None
     tail = (1.0 - INTERVAL_CONFIDENCE) / 2.0
     return -compute_t_quantile(tail, variance.df) * math.sqrt(variance.value / n)
 
 
 def _estimate_mean(mean: float, variance: Variance, n: int) -> Estimate:
     half = compute_half_width(variance, n)
+    if half is None:
+        return Estimate(centre=mean, low=None, high=None, noise=None, n=n)
     return Estimate(centre=mean, low=mean - half, high=mean + half, noise=math.sqrt(variance.value), n=n)

@@ -37,7 +37,7 @@ def measure_noise(series: Series, effort: Effort) -> MetricNoise:
         trials=len(series.values),
         centre=estimate.centre,
         within=math.sqrt(_pool_within(series.blocks).value),
-        between=estimate.noise,
+        between=estimate.noise or 0.0,
         floor=floor,
         detectable=detectable,
         threshold=series.threshold,

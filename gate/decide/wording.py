@@ -80,9 +80,9 @@ def _describe_reason(metric: Metric, finding: Finding, threshold: Threshold | No
 
 def _describe_counts(estimate: Estimate, noun: str) -> str:
     """What a counter was: ``0 in all 5 baseline trials``; an exact estimate's interval is its range."""
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.centre:,.0f} in the {noun}"
     low, high = (f"{value:,.0f}" for value in (estimate.low, estimate.high))
-    if estimate.n == 1:
-        return f"{low} in the {noun}"
     if low != high:
         return f"{low} to {high} in {estimate.n} {noun}s"
     return f"{low} in {'both' if estimate.n == _BOTH else f'all {estimate.n}'} {noun}s"

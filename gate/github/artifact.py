@@ -174,7 +174,7 @@ def _list_amounts(verdict: Verdict) -> tuple[float, ...]:
         verdict.trials,
         *(one.trial for one in verdict.failures),
         *(one.pairs for one in verdict.comparisons),
-        *(amount for estimate in estimates for amount in (estimate.noise, estimate.n)),
+        *(amount for estimate in estimates for amount in (estimate.noise or 0.0, estimate.n)),
     )
 
 
@@ -195,7 +195,7 @@ def _list_parts(part: Estimate | Change | Threshold | None) -> tuple[float, ...]
         case None:
             return ()
         case Estimate():
-            return (part.centre, part.low, part.high)
+            return tuple(value for value in (part.centre, part.low, part.high) if value is not None)
         case Change():
             return (part.centre, part.low, part.high, part.detectable)
         case Threshold():

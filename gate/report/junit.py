@@ -1,7 +1,8 @@
 """The report for test dashboards: one testcase a deciding comparison, its case as the classname.
 
-A regression is a ``failure``, a failed or missing case an ``error``; what was not judged or not
-settled is ``skipped`` with a message that says so, because JUnit has no word for it.
+A regression is a ``failure``, a failed or missing case an ``error``; what was not judged is ``skipped``
+with a message that says so. Who reads nothing but this file must not see green where the command fails:
+then what is not settled is an ``error`` too, and where nothing else is red the verdict itself is one.
 """
 
 from __future__ import annotations
@@ -10,10 +11,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from gate.records import CaseFailure, Comparison, Explanation, Metric, Reason, Status, Verdict
+from gate.records import CaseFailure, Comparison, Explanation, Metric, Outcome, Reason, Status, Verdict
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import WHOLE_CASE, complete_sentence, find_base, is_whole_case, render_command
-from gate.units import render_interval, render_threshold, render_value
+from gate.report.rows import (
+    WHOLE_CASE,
+    complete_sentence,
+    find_base,
+    is_whole_case,
+    render_change_interval,
+    render_command,
+)
+from gate.units import render_threshold, render_value
 from gate.words import describe_change
 
 LOG_LINES = 60  # a dashboard folds it away
@@ -21,38 +29,57 @@ ELEMENTS: Mapping[Status, str] = {
     Status.REGRESSED: "failure",
     Status.FAILED: "error",
     Status.MISSING: "error",
-    Status.INCONCLUSIVE: "skipped",
+    Status.INCONCLUSIVE: "error",
     Status.NEW: "skipped",
     Status.NOT_COMPARABLE: "skipped",
 }
-_PREFIXES: Mapping[Status, str] = {
-    Status.INCONCLUSIVE: "INCONCLUSIVE, neither passed nor failed: ",
-    Status.NEW: "only measured, not judged: ",
-    Status.NOT_COMPARABLE: "only measured, not judged: ",
-}
+# Where INCONCLUSIVE is let through (`--fail-on regression`), it is neither passed nor failed.
+LENIENT_ELEMENTS: Mapping[Status, str] = {**ELEMENTS, Status.INCONCLUSIVE: "skipped"}
+_RED = frozenset({"failure", "error"})
+# Whose machine it was is in no verdict; the schemas ask for a name, and for this one where there is none.
+_HOST = 'hostname="localhost"'
+# A comparison takes no time of its own; what the run took is the suite's.
+_NO_TIME = 'time="0.000"'
 
 
-def render_junit(verdict: Verdict) -> str:
-    """Return the report as JUnit XML."""
+def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
+    """Return the report as JUnit XML.
+
+    ``fails`` is whether the command's exit code is not 0; left out, every outcome but PASS fails.
+    """
+    failing = verdict.outcome is not Outcome.PASS if fails is None else fails
+    elements = ELEMENTS if failing else LENIENT_ELEMENTS
     deciding = _add_failures([one for one in verdict.comparisons if one.decides], verdict.failures)
-    elements = [ELEMENTS.get(one.status, "") for one in deciding]
+    cases = _render_cases(deciding, verdict, elements)
+    found = [elements.get(one.status, "") for one in deciding]
+    if failing and _RED.isdisjoint(found):
+        cases.append(_render_verdict(verdict))
+        found.append("error")
     totals = (
-        f'tests="{len(deciding)}" failures="{elements.count("failure")}"'
-        f' errors="{elements.count("error")}" time="{max(verdict.wall_s, 0.0):.3f}"'
+        f'tests="{len(cases)}" failures="{found.count("failure")}"'
+        f' errors="{found.count("error")}" time="{max(verdict.wall_s, 0.0):.3f}"'
     )
-    skipped = f'skipped="{elements.count("skipped")}"'
+    skipped = f'skipped="{found.count("skipped")}"'
     stamp = clean_line(verdict.provenance.created)[:19]
     timestamp = f" timestamp={quoteattr(stamp)}" if stamp else ""
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<testsuites name="compile-gate" {totals}>',
-        f'<testsuite name="compile-gate" {totals} {skipped}{timestamp}>',
+        f'<testsuite name="compile-gate" {_HOST} {totals} {skipped}{timestamp}>',
         *_render_properties(verdict),
-        *_render_cases(deciding, verdict),
+        *cases,
         "</testsuite>",
         "</testsuites>",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _render_verdict(verdict: Verdict) -> str:
+    """The testcase of a verdict that fails though no comparison is red: nothing was compared, say."""
+    message, kind = _quote(verdict.headline), _quote(verdict.outcome.value.lower())
+    body = escape("\n".join(clean_line(step) for step in verdict.next_steps))
+    start = f'<testcase classname="compile-gate" name="verdict" {_NO_TIME}>'
+    return f"{start}<error message={message} type={kind}>{body}</error></testcase>"
 
 
 def _add_failures(deciding: Sequence[Comparison], failures: Sequence[CaseFailure]) -> list[Comparison]:
@@ -85,7 +112,9 @@ def _render_properties(verdict: Verdict) -> list[str]:
     return ["<properties>", *lines, "</properties>"]
 
 
-def _render_cases(deciding: Sequence[Comparison], verdict: Verdict) -> list[str]:
+def _render_cases(
+    deciding: Sequence[Comparison], verdict: Verdict, elements: Mapping[Status, str]
+) -> list[str]:
     failures = {failure.case_id: failure for failure in reversed(verdict.failures)}
     explanations: dict[str, list[Explanation]] = defaultdict(list)
     for explanation in verdict.explanations:
@@ -93,27 +122,27 @@ def _render_cases(deciding: Sequence[Comparison], verdict: Verdict) -> list[str]
     return [
         _render_case(
             one,
-            failures.get(one.case_id),
-            explanations.get(one.case_id, ()),
-            render_command(one.case_id, find_base([one], verdict)),
+            elements.get(one.status, ""),
+            _list_details(
+                one,
+                failures.get(one.case_id) if one.status is Status.FAILED else None,
+                explanations.get(one.case_id, ()),
+                render_command(one.case_id, find_base([one], verdict)),
+            ),
         )
         for one in deciding
     ]
 
 
-def _render_case(
-    comparison: Comparison, failure: CaseFailure | None, explanations: Sequence[Explanation], again: str
-) -> str:
+def _render_case(comparison: Comparison, element: str, details: Sequence[str]) -> str:
     name = WHOLE_CASE if is_whole_case(comparison) else comparison.metric.value
-    start = f"<testcase classname={_quote(comparison.case_id)} name={_quote(name)}"
-    element = ELEMENTS.get(comparison.status)
-    if element is None:
+    start = f"<testcase classname={_quote(comparison.case_id)} name={_quote(name)} {_NO_TIME}"
+    if not element:
         return f"{start}/>"
-    message = _quote(_PREFIXES.get(comparison.status, "") + complete_sentence(comparison))
+    message = _quote(complete_sentence(comparison))
     if element == "skipped":
         return f"{start}><skipped message={message}/></testcase>"
-    told = failure if comparison.status is Status.FAILED else None
-    body = escape("\n".join(_list_details(comparison, told, explanations, again)))
+    body = escape("\n".join(details))
     kind = _quote(comparison.reason.value)
     return f"{start}><{element} message={message} type={kind}>{body}</{element}></testcase>"
 
@@ -139,8 +168,9 @@ def _list_numbers(comparison: Comparison) -> list[str]:
         lines.append(f"{render_value(metric, before)} -> {render_value(metric, after)}")
     if comparison.change:
         change = comparison.change
-        interval = render_interval(metric, change.low, change.high)
-        lines.append(f"change {describe_change(metric, change.centre)}, interval {interval}")
+        interval = render_change_interval(metric, change)
+        told = f"change {describe_change(metric, change.centre)}"
+        lines.append(f"{told}, interval {interval}" if interval else told)
     if comparison.threshold and comparison.change:
         lines.append(f"limit {render_threshold(metric, comparison.threshold)}")
     return lines

@@ -258,7 +258,7 @@ def _make_row(group: Sequence[Comparison]) -> Row:
         baseline=_render_estimate(first.metric, first.baseline) if has_values else "",
         candidate=_render_estimate(first.metric, first.candidate) if has_values else "",
         change=_describe_change(first),
-        interval=_render_change_interval(first.metric, first.change),
+        interval=render_change_interval(first.metric, first.change),
         threshold=render_threshold(first.metric, bar) if bar else "",
         sentence=_drop_values(complete_sentence(first)) if first.change else complete_sentence(first),
         decides=first.decides,
@@ -291,7 +291,8 @@ def _render_estimate(metric: Metric, estimate: Estimate | None) -> str:
     return render_value(metric, estimate.centre) if estimate else ABSENT
 
 
-def _render_change_interval(metric: Metric, change: Change | None) -> str:
+def render_change_interval(metric: Metric, change: Change | None) -> str:
+    """Return the interval of a change; empty where it has none or is exact."""
     if change is None or change.low == change.high:
         return ""
     return render_interval(metric, change.low, change.high)

@@ -21,10 +21,17 @@ def test_noisy_estimate_by_hand() -> None:
     assert pytest.approx(2.0 * math.exp(-half)) == estimate.low
 
 
-def test_single_value_is_a_point_unless_the_noise_is_known() -> None:
-    """One trial has no interval of its own; a known noise gives it one."""
-    point = estimate_metric(Metric.COMPILED_LATENCY, [2.0])
-    assert Estimate(centre=2.0, low=2.0, high=2.0, noise=0.0, n=1) == point
+@pytest.mark.parametrize(
+    "metric", [Metric.COMPILED_LATENCY, Metric.DRIFT, Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY]
+)
+def test_single_value_has_no_interval(metric: Metric) -> None:
+    """One trial tells a value; how far another would be from it, it does not tell."""
+    expected = Estimate(centre=pytest.approx(2.0), low=None, high=None, noise=None, n=1)
+    assert expected == estimate_metric(metric, [2.0])
+
+
+def test_single_value_has_the_interval_of_a_known_noise() -> None:
+    """What is believed of the noise gives one trial an interval: t(4 df) = 2.776 wide."""
     known = estimate_metric(Metric.COMPILED_LATENCY, [2.0], Variance(value=1e-4, df=4.0))
     assert pytest.approx(2.0 * math.exp(2.776445 * 0.01), rel=1e-6) == known.high
 
@@ -55,5 +62,7 @@ def test_interval_covers_the_truth_as_often_as_it_says() -> None:
         estimate = estimate_metric(
             Metric.COMPILED_LATENCY, [0.01 * math.exp(rng.gauss(0, 0.03)) for _ in range(5)]
         )
+        assert estimate.low is not None
+        assert estimate.high is not None
         held += estimate.low <= 0.01 <= estimate.high
     assert pytest.approx(0.95, abs=0.015) == held / 2000

@@ -6,19 +6,20 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.records import CaseFailure, Comparison, FailureKind, Metric, Reason, Status, Verdict
+from gate.records import CaseFailure, Comparison, FailureKind, Metric, Outcome, Reason, Status, Verdict
 from gate.report.junit import render_junit
 
 # What the schemas of Jenkins, GitLab and pytest's own xunit2 have in common.
 ATTRIBUTES = {
     "testsuites": {"name", "tests", "failures", "errors", "time"},
-    "testsuite": {"name", "tests", "failures", "errors", "skipped", "time", "timestamp"},
+    "testsuite": {"name", "tests", "failures", "errors", "skipped", "time", "timestamp", "hostname"},
     "properties": set(),
     "property": {"name", "value"},
-    "testcase": {"classname", "name"},
+    "testcase": {"classname", "name", "time"},
     "failure": {"message", "type"},
     "error": {"message", "type"},
     "skipped": {"message"},
@@ -63,8 +64,8 @@ def test_every_situation_is_valid(situation: tuple[str, Verdict]) -> None:
     assert parse_junit(render_junit(situation[1])).tag == "testsuites"
 
 
-def test_regressions_fail_and_inconclusive_is_skipped(verdicts: Mapping[str, Verdict]) -> None:
-    """A regression is a failure of its metric; what is not settled is skipped and says so."""
+def test_regressions_fail_and_inconclusive_is_an_error(verdicts: Mapping[str, Verdict]) -> None:
+    """A regression is a failure of its metric; what is not settled is no success either."""
     root = parse_junit(render_junit(verdicts["regression"]))
     bert, resnet = "bert/inference-float32-smoke-default", "resnet50/inference-float32-smoke-default"
 
@@ -73,12 +74,42 @@ def test_regressions_fail_and_inconclusive_is_skipped(verdicts: Mapping[str, Ver
         (bert, "warm_speedup"): "failure",
         (bert, "graph_breaks"): "failure",
         (resnet, "drift"): "failure",
-        (resnet, "cold_compile_time"): "skipped",
+        (resnet, "cold_compile_time"): "error",
     }
     assert expected == find_elements(root)
-    message = root.find("testsuite/testcase/skipped[@message]")
-    assert message is not None
-    assert message.get("message", "").startswith("INCONCLUSIVE, neither passed nor failed: ")
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_inconclusive_is_red_where_the_command_fails(verdicts: Mapping[str, Verdict], fails: bool) -> None:
+    """Who reads this file only must not see green beside exit code 11, nor red beside 0."""
+    root = parse_junit(render_junit(verdicts["inconclusive"], fails=fails))
+    assert {"error" if fails else "skipped"} == set(find_elements(root).values())
+    assert "could not tell" in root[0].find("testcase/*").get("message")
+
+
+@pytest.mark.parametrize("fails", [None, True, False])
+def test_red_is_what_the_exit_code_is(situation: tuple[str, Verdict], fails: bool | None) -> None:
+    """There is an error or a failure in every report of a command that fails, whatever the outcome."""
+    root = parse_junit(render_junit(situation[1], fails=fails))
+    failing = situation[1].outcome is not Outcome.PASS if fails is None else fails
+    assert not failing or {"error", "failure"} & set(find_elements(root).values())
+
+
+def test_verdict_that_compared_nothing_is_an_error_of_its_own(verdicts: Mapping[str, Verdict]) -> None:
+    """Every metric is skipped, and yet the command ends with 3: the headline and the next step are told."""
+    root = parse_junit(render_junit(verdicts["nothing_compared"]))
+    (told,) = root.iter("error")
+    assert told.get("message") == verdicts["nothing_compared"].headline
+    assert "baseline refresh" in (told.text or "")
+    root = parse_junit(render_junit(verdicts["nothing_compared"], fails=False))
+    assert {"skipped"} == set(find_elements(root).values())
+
+
+def test_every_testcase_has_a_time_and_the_suite_a_host(situation: tuple[str, Verdict]) -> None:
+    """Parsers that ask for both find them."""
+    root = parse_junit(render_junit(situation[1]))
+    assert all(float(case.get("time", "nan")) >= 0 for case in root.iter("testcase"))
+    assert ["localhost"] == [suite.get("hostname") for suite in root.iter("testsuite")]
 
 
 def test_crashes_and_missing_cases_are_errors(verdicts: Mapping[str, Verdict]) -> None:
@@ -95,6 +126,7 @@ def test_unjudged_is_skipped_not_passed(verdicts: Mapping[str, Verdict]) -> None
 
     assert len(elements) == 12
     assert {"skipped"} == set(elements.values())
+    assert "only measured" not in render_junit(verdicts["other_machine"])
 
 
 def test_metrics_that_do_not_decide_are_no_testcases(verdicts: Mapping[str, Verdict]) -> None:
