@@ -1,0 +1,195 @@
+"""The whole way of a regression that is meant, through the shipped action: red, a comment, green, red again.
+
+Jobs are separate, as on GitHub: outputs, artifacts and the repository's branches are all that goes from one
+to the next. The check judges what a machine measured, in the clone that its runner keeps, and holds no token.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from action.checkout import check_out, make_clone
+from action.composite import ActionRun, run_composite
+from action.samples import ACTION, make_bare_python, make_job
+from fake.git_routes import BareRepository
+from fake.server import TOKEN, FakeGitHub
+from fake.state import REPO_ID
+from records import make_zip
+from refreshes import CASE, ENVIRONMENT
+from test_action_chain import Jobs, pass_outputs
+
+from gate.approvals import BRANCH, name_approval
+from gate.baseline import make_baselines, propose_baselines
+from gate.codec import load_verdict, save_run
+from gate.config import load_config
+from gate.records import Metric, Policy, Provenance, Run, Status, Trial
+from gate.registry import load_cases
+
+RUN_ID = 77
+CONFIG = """\
+version: 1
+reference_models: false
+select: bert
+models:
+  - {name: bert, factory: 'bench:bert', cases: [{size: smoke}]}
+"""
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
+    return make_bare_python(tmp_path_factory.mktemp("bare python"))
+
+
+class Stage:
+    """A repository under GitHub's address of it, pull request 7, and the runner that checks it."""
+
+    def __init__(self, github: FakeGitHub, python: Path, root: Path) -> None:
+        self.github, self.python, self.root = github, python, root
+        self.git = BareRepository.create(root / "octo-org" / "models")
+        self.git.run("config", "uploadpack.allowAnySHA1InWant", "true")  # as on GitHub
+        (root / "gate.yml").write_text(CONFIG)
+        self.cases = load_cases(load_config(root / "gate.yml"))
+        assert [case.id for case in self.cases] == [CASE]
+        github.state.git = self.git  # type: ignore[attr-defined]
+        github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
+        self.clone = make_clone(root / "runner" / "work", f"file://{root}/octo-org/models")
+        self.jobs = Jobs(github, self.git, python, root / "jobs")
+        self.count = 0
+
+    def begin(self, *, has_baselines: bool) -> str:
+        """Fill the default branch, and return the head of a pull request from a fork."""
+        files = {"gate.yml": CONFIG}
+        if has_baselines:
+            run = self.make_run("b" * 40, 0.0)
+            proposals = propose_baselines(make_baselines(run, run.provenance), (), Policy(thresholds={}))
+            files |= {f"baselines/{one.path}": one.text for one in proposals}
+        self.git.commit(files, branch="main")
+        self.git.run("branch", "topic", "main")
+        head = self.push("x = 1\n")
+        self.github.state.add_pull(7, head, owner="mallory")
+        self.github.state.add_run(RUN_ID, head, owner="mallory")
+        return head
+
+    def push(self, text: str) -> str:
+        return self.git.commit({"model.py": text}, branch="topic")
+
+    def make_run(self, sha: str, graph_breaks: float) -> Run:
+        trials = tuple(
+            Trial(case_id=CASE, index=index, samples={Metric.GRAPH_BREAKS: (graph_breaks,)})
+            for index in range(3)
+        )
+        provenance = Provenance(commit=sha, created="2026-11-01T10:00:00Z")
+        planned = {"trials": trials, "trials_planned": 3, "finished": True}
+        return Run(cases=self.cases, environment=ENVIRONMENT, provenance=provenance, **planned)  # type: ignore[arg-type] # the test's
+
+    def check(self, head: str, graph_breaks: float) -> ActionRun:
+        """Run the check's job on the trial merge, as GitHub does, and leave its artifact and its end."""
+        self.count += 1
+        base = self.git.find_ref("heads/main")
+        tree = self.git.run("merge-tree", "--write-tree", base, head)
+        merge = self.git.run("commit-tree", tree, "-p", base, "-p", head, "-m", "Merge")
+        check_out(self.clone, merge)
+        shutil.rmtree(self.clone / "shards", ignore_errors=True)
+        save_run(self.make_run(merge, graph_breaks), self.clone / "shards" / "1" / "run.json")
+        event = {"pull_request": {"head": {"sha": head}, "base": {"sha": "f" * 40}}}
+        job = make_job(self.root / f"check {self.count}", event)
+        job.workspace = self.clone
+        job.environ |= {"GITHUB_SERVER_URL": f"file://{self.root}", "GITHUB_EVENT_NAME": "pull_request"}
+        done = run_composite(ACTION, job, {"mode": "judge", "python": str(self.python)})
+        assert done.outputs["result-path"], done.log
+        content = Path(done.outputs["result-path"]).read_bytes()
+        self.github.state.add_artifact(RUN_ID, "compile-gate", make_zip({"verdict.json": content}))
+        conclusion = "success" if done.succeeded else "failure"
+        self.github.state.runs[RUN_ID] |= {"status": "completed", "conclusion": conclusion, "head_sha": head}
+        assert TOKEN not in done.log
+        return done
+
+    def comment(self, author: str, body: str) -> tuple[ActionRun, ActionRun | None]:
+        """Let somebody comment: the job that authorises, and where it does, the job that accepts."""
+        comment = self.github.state.add_comment(7, body, author)
+        event: dict[str, Any] = {
+            "action": "created",
+            "issue": {"number": 7, "pull_request": {}},
+            "comment": {"id": comment["id"], "body": body, "user": {"login": author, "type": "User"}},
+            "repository": {"id": REPO_ID},
+        }
+        given = {"mode": "authorize-command", "command": "accept-regression"}
+        authorized = self.jobs.run("issue_comment", event, given)
+        if authorized.outputs["authorized"] != "true":
+            return authorized, None
+        passed = pass_outputs("gate-accept.yml", "accept", authorized.outputs)
+        return authorized, self.jobs.run("issue_comment", event, {"mode": "accept-regression", **passed})
+
+
+@pytest.fixture
+def stage(github: FakeGitHub, bare_python: Path, tmp_path: Path) -> Stage:
+    """Everything that the chain needs; the token must be in nothing that any job said."""
+    return Stage(github, bare_python, tmp_path)
+
+
+def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitHub) -> None:
+    """REGRESSION, a writer's comment, ACCEPTED by name and green; more of it, or a push, is red again."""
+    head = stage.begin(has_baselines=True)
+
+    red = stage.check(head, 2.0)
+    assert (red.steps[0].code, red.outputs["verdict"]) == (10, "REGRESSION")
+    assert f"Nothing is approved: this clone has no branch {BRANCH}." in red.log
+
+    authorized, accepted = stage.comment("ada", '/accept-regression reason="the new decoder"')
+    assert accepted is not None
+    assert (authorized.succeeded, accepted.succeeded) == (True, True), authorized.log + accepted.log
+    assert github.state.runs[RUN_ID]["run_attempt"] == 2
+    assert stage.git.run("ls-tree", "-r", "--name-only", BRANCH) == name_approval(head)
+
+    green = stage.check(head, 2.0)
+    assert (green.steps[0].code, green.outputs["verdict"]) == (0, "PASS"), green.log
+    (row,) = load_verdict(Path(green.outputs["result-path"])).comparisons
+    assert row.status is Status.ACCEPTED
+    assert "Accepted by ada until" in row.sentence
+    assert row.sentence.endswith(": the new decoder.")
+    assert f"Approved for commit {head[:12]}: 1 of what regressed, by ada." in green.log
+    assert "ACCEPTED" in green.summary
+
+    worse = stage.check(head, 3.0)
+    assert (worse.steps[0].code, worse.outputs["verdict"]) == (10, "REGRESSION")
+    assert "and this is more" in worse.summary
+
+    pushed = stage.check(stage.push("x = 2\n"), 2.0)
+    assert (pushed.steps[0].code, pushed.outputs["verdict"]) == (10, "REGRESSION")
+    assert "Nothing is approved for commit" in pushed.log
+    assert not any(TOKEN in text for text in stage.jobs.logs)
+
+
+def test_a_first_change_without_baselines_can_be_merged(stage: Stage) -> None:
+    """NOTHING_COMPARED stays that, is said aloud with who takes it, and this commit's check is green."""
+    head = stage.begin(has_baselines=False)
+    red = stage.check(head, 2.0)
+    assert (red.steps[0].code, red.outputs["verdict"]) == (3, "NOTHING_COMPARED")
+
+    _, accepted = stage.comment("ada", '/accept-regression reason="baselines come next"')
+    assert accepted is not None
+    assert accepted.succeeded, accepted.log
+
+    green = stage.check(head, 2.0)
+    assert (green.steps[0].code, green.outputs["verdict"]) == (0, "NOTHING_COMPARED"), green.log
+    assert "NOTHING_COMPARED, BUT EXIT 0: an approval takes it" in green.log
+    assert "ada accepts that there are no baselines until" in green.summary
+    assert stage.check(stage.push("x = 2\n"), 2.0).steps[0].code == 3
+
+
+def test_an_approval_in_the_change_itself_counts_nothing(stage: Stage) -> None:
+    """A pull request that brings the file, on its own branch or as a branch of its fork, approves nothing."""
+    head = stage.begin(has_baselines=True)
+    text = json.dumps({"version": 1, "commit": head})
+    own = stage.git.commit(
+        {name_approval(head): text, f"{BRANCH}/{name_approval(head)}": text}, branch="topic"
+    )
+
+    red = stage.check(own, 2.0)
+
+    assert (red.steps[0].code, red.outputs["verdict"]) == (10, "REGRESSION")
