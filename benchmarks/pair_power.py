@@ -1,18 +1,21 @@
 """Simulates pull requests through the real screen and the real pairs: false alarms, catches, cost.
 
     python benchmarks/pair_power.py [--requests 1000] [--faulty 300] [--cases 20] [--seed 1]
-        [--kinds check ab] [--live-sd 0.006 0.031]
+        [--kinds check ab] [--live-sd 0.006 0.031] [--trial-sd 0.1 0.1]
+        [--compile-sd 0.196 0.103 0.74] [--slower cold_compile_time] [--faults 0.2 0.3 0.5]
 
 Each request has 20 cases with compiled and eager latency, both compile times and a counter. ``check``
 screens one trial a case against five stored ones of another sitting and runs suspects in pairs;
-``ab`` runs every case in pairs. A faulty request has one case whose compiled latency is slower.
+``ab`` runs every case in pairs. A faulty request has one case whose compiled latency is slower, or
+another metric that ``--slower`` names.
 
 Noise, all of natural logarithms. A case's times vary between runs by 0.5 to 3 %, of whose variance 25 %
 is common to a sitting, 40 % is of the case in a sitting and 35 % of one process; eager shares nine
 tenths of what is of the sitting. Compile times vary by 1.5 to 3 % between processes besides. One
 sitting in fifty is slower by 3 to 10 % as a whole. Canaries vary by 1 %. A live pair varies by 0.6 to
 3.1 %, drawn anew for each case, one pair in fifty strays by 4 to 15 %, and compile times of a pair vary
-by 2 to 4 %.
+by 2 to 4 %. ``--compile-sd`` gives pairs of compile times the noise that was measured on a shared
+two-core machine instead: of the clock, of the processor time of a cold compile, and how both move together.
 """
 
 from __future__ import annotations
@@ -60,6 +63,7 @@ SHARE_COMMON, SHARE_CASE, SHARE_PROCESS = 0.25, 0.40, 0.35
 BETWEEN_SD, COMPILE_SD, LIVE_SD, COMPILE_PAIR_SD = (0.005, 0.03), (0.015, 0.03), (0.006, 0.031), (0.02, 0.04)
 BAD_SITTING, STRAY_PAIR = 0.02, 0.02
 CANARY_SD = 0.01
+PROCESSOR_S = 10.0  # of a cold compile
 LATENCY_PAIR_COST = 0.4  # of a trial, for each arm
 FAULTS = (0.02, 0.03, 0.05, 0.10)
 Z = 1.96
@@ -102,6 +106,8 @@ class Request:
     cases: tuple[Case, ...]
     tempers: Mapping[str, Temper]
     slower: Mapping[str, float]
+    metric: Metric = Metric.COMPILED_LATENCY  # which is slower
+    compile_sd: tuple[float, float, float] | None = None  # of the clock, of the processor, their correlation
 
 
 @dataclass
@@ -126,20 +132,22 @@ def make_request(rng: random.Random, options: argparse.Namespace, fault: float) 
     return Request(
         rng=rng,
         cases=plan,
-        tempers={case.id: draw_temper(rng, options.live_sd) for case in plan},
+        tempers={case.id: draw_temper(rng, options) for case in plan},
         slower=slower,
+        metric=Metric(options.slower),
+        compile_sd=tuple(options.compile_sd) if options.compile_sd else None,
     )
 
 
-def draw_temper(rng: random.Random, live_sd: tuple[float, float]) -> Temper:
+def draw_temper(rng: random.Random, options: argparse.Namespace) -> Temper:
     """Draw how noisy a case is."""
-    between = rng.uniform(*BETWEEN_SD)
-    low, high = map(math.log, live_sd)
+    between = rng.uniform(*(options.trial_sd or BETWEEN_SD))
+    low, high = map(math.log, options.live_sd)
     return Temper(
         common=between * math.sqrt(SHARE_COMMON),
         own=between * math.sqrt(SHARE_CASE),
         process=between * math.sqrt(SHARE_PROCESS),
-        compile_sd=rng.uniform(*COMPILE_SD),
+        compile_sd=rng.uniform(*(options.trial_sd or COMPILE_SD)),
         live_sd=math.exp(rng.uniform(low, high)),
         compile_pair_sd=rng.uniform(*COMPILE_PAIR_SD),
     )
@@ -157,10 +165,11 @@ def draw_sitting(request: Request, trials: int, *, is_head: bool) -> Iterator[Tr
         canary = temper.common * common + bad
         for index in range(trials):
             moves = {
-                Metric.COMPILED_LATENCY: sitting + slower + rng.gauss(0, temper.process),
+                Metric.COMPILED_LATENCY: sitting + rng.gauss(0, temper.process),
                 Metric.EAGER_LATENCY: 0.9 * sitting + rng.gauss(0, temper.process),
                 **{metric: sitting + rng.gauss(0, temper.compile_sd) for metric in COMPILES},
             }
+            moves[request.metric] += slower
             loop_s = math.exp(canary + rng.gauss(0, CANARY_SD))
             yield make_trial(case.id, index, moves, Conditions(canaries_s={"loop": loop_s}))
 
@@ -178,11 +187,23 @@ def draw_pair(request: Request, case_id: str, index: int, *, full: bool) -> tupl
     rng, temper = request.rng, request.tempers[case_id]
     stray = rng.choice((-1, 1)) * rng.uniform(0.04, 0.15) if rng.random() < STRAY_PAIR else 0.0
     moves = {metric: stray + rng.gauss(0, temper.live_sd) for metric in LATENCIES}
-    moves[Metric.COMPILED_LATENCY] += request.slower.get(case_id, 0.0)
-    if full:
+    slower = request.slower.get(case_id, 0.0)
+    processor = 0.0
+    if full and request.compile_sd:
+        clock_sd, processor_sd, together = request.compile_sd
+        shared, apart = rng.gauss(0, 1), math.sqrt(1 - together**2)
+        processor = processor_sd * shared + (slower if request.metric is COMPILES[0] else 0.0)
+        clock = clock_sd * (together * shared + apart * rng.gauss(0, 1))
+        moves |= {COMPILES[0]: clock, COMPILES[1]: rng.gauss(0, clock_sd)}
+    elif full:
         moves |= {metric: rng.gauss(0, temper.compile_pair_sd) for metric in COMPILES}
+    if request.metric in moves:
+        moves[request.metric] += slower
     still = dict.fromkeys(moves, 0.0)
     base, head = (make_trial(case_id, index, one, Conditions()) for one in (still, moves))
+    if full and request.compile_sd:
+        base = replace(base, phases_s={"cpu_self": PROCESSOR_S})
+        head = replace(head, phases_s={"cpu_self": PROCESSOR_S * math.exp(processor)})
     return (
         replace(base, arm="base", pairing=Pairing.LIVE),
         replace(head, pairing=Pairing.LIVE),
@@ -268,7 +289,7 @@ def count_requests(options: argparse.Namespace, kind: str, fault: float, request
     for _ in range(requests):
         request = make_request(rng, options, fault)
         rows = [row for row in JUDGES[kind](request, tally) if row.decides]
-        faulty = [row for row in rows if row.case_id in request.slower and row.metric is LATENCIES[0]]
+        faulty = [row for row in rows if row.case_id in request.slower and row.metric is request.metric]
         others = [row for row in rows if row not in faulty and row.case_id not in request.slower]
         tally.alarms += any(row.status is Status.REGRESSED for row in others)
         tally.inconclusive += any(row.status is Status.INCONCLUSIVE for row in others)
@@ -320,12 +341,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", nargs="+", choices=JUDGES, default=list(JUDGES))
     parser.add_argument("--live-sd", nargs=2, type=float, default=LIVE_SD, help="range between cases")
+    parser.add_argument("--trial-sd", nargs=2, type=float, help="range between cases, of all times")
+    parser.add_argument("--compile-sd", nargs=3, type=float, help="clock, processor, correlation")
+    parser.add_argument("--slower", choices=[LATENCIES[0], COMPILES[0]], default=LATENCIES[0])
+    parser.add_argument("--faults", nargs="*", type=float, default=FAULTS)
     options = parser.parse_args()
     started = time.perf_counter()
     print(HEAD)
     print("|" + " --- |" * (HEAD.count("|") - 1))
     for kind in options.kinds:
-        for fault in (0.0, *FAULTS):
+        for fault in (0.0, *options.faults):
             requests = options.faulty if fault else options.requests
             tally = count_requests(options, kind, fault, requests)
             print(describe_tally(kind, fault, tally, options.cases), flush=True)

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from dataclasses import replace
 
 from gate.decide.constants import CLEAR_CONFIDENCE, MAX_FURTHER_PAIRS, MIN_PAIRS, PAIRS_PER_STRAY
-from gate.decide.pairs import INTERLEAVED, Paired
+from gate.decide.pairs import Paired
 from gate.decide.screen import (
     Bar,
     Reading,
@@ -75,10 +75,9 @@ def is_confirmed(reading: Reading, bar: Bar) -> bool:
 def is_excluded(reading: Reading, bar: Bar) -> bool:
     """Whether a worsening that matters is excluded with CLEAR_CONFIDENCE.
 
-    What is timed block by block has a threshold of little more than the noise that is assumed, so
-    there one pair excludes nothing.
+    One pair says nothing of its own noise, so it excludes nothing.
     """
-    if reading.metric in INTERLEAVED and reading.trials < MIN_PAIRS:
+    if reading.trials < MIN_PAIRS:
         return False
     upper = reading.change + compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error
     return upper < compute_log_edge(reading, bar)

@@ -98,6 +98,11 @@ def is_corroborated(metric: Metric, controls: Controls) -> bool:
     if metric is Metric.COLD_COMPILE_TIME and controls.processor is not None:
         busier = controls.processor > math.log1p(CORROBORATING_PROCESSOR)
         return busier or has_more_calls(controls)
+    return has_witness(controls)
+
+
+def has_witness(controls: Controls) -> bool:
+    """Whether a compile did other work that can be counted, or nobody counted."""
     return controls.calls is None or controls.traces or has_more_calls(controls)
 
 

@@ -11,22 +11,27 @@ from gate.decide.confirm import (
     compute_further_pairs,
     compute_pair_detectable,
     decide_pairs,
+    is_confirmed,
     read_pairs,
 )
 from gate.decide.constants import (
+    COMPILE_PAIR_SD,
     LIVE_PAIR_SD,
     LOOKS,
     MIN_DF_FOR_PAIR_PRIOR,
     MIN_PAIRS,
     PAIR_PRIOR_DF,
     PAIRS_FOR_PRIOR,
+    PROCESSOR_PAIR_SD,
+    SETTLING_PAIRS,
     SHARED_SHARE,
     TURNS_PAIR_SD,
 )
-from gate.decide.controls import COMPILE_TIMES, Controls, Doubt, find_doubt
+from gate.decide.controls import COMPILE_TIMES, Controls, Doubt, find_doubt, has_witness
 from gate.decide.exact import temper_memory_ratio
 from gate.decide.finding import Finding, Question
 from gate.decide.noisy import estimate_arms, temper_speedup
+from gate.decide.pairs import Paired
 from gate.decide.proxies import compute_calls_change, compute_processor_change, has_traces
 from gate.decide.screen import Bar, Reading, is_beyond, is_significant, make_change
 from gate.decide.sides import Side
@@ -53,17 +58,19 @@ class PairRules:
 
     alpha: float  # one-sided, of each leading metric at each look
     priors: Mapping[tuple[Metric, bool], Variance]  # of a metric in live pairs, and in others
+    processor: Variance  # of processor times of cold compiles
 
 
 def make_pair_rules(sides: Sequence[Side], policy: Policy, tests: int) -> PairRules:
     """Divide the error budget over so many metrics and all looks, and learn the noise of pairs."""
     known: dict[tuple[Metric, bool], list[Variance]] = {}
     for paired in (one for side in sides for one in side.paired.values()):
-        first = compute_variance(paired.changes[:PAIRS_FOR_PRIOR])
-        known.setdefault((paired.metric, paired.is_live), []).append(first)
+        known.setdefault((paired.metric, paired.is_live), []).append(_measure_first(paired))
+    processors = [_measure_first(side.processor) for side in sides if side.processor]
     return PairRules(
         alpha=policy.error_budget / (max(tests, 1) * _CONFIRMING_LOOKS),
-        priors={key: _make_prior(variances, is_live=key[1]) for key, variances in known.items()},
+        priors={key: _make_prior(found, _assume_sd(*key)) for key, found in known.items()},
+        processor=_make_prior(processors, PROCESSOR_PAIR_SD),
     )
 
 
@@ -85,12 +92,26 @@ def compare_paired(side: Side, rules: PairRules) -> tuple[Comparison, ...]:
         metric: _judge_metric(question, readings.get(metric), rules, controls)
         for metric, question in side.questions.items()
     }
+    cold = readings.get(Metric.COLD_COMPILE_TIME)
+    if cold is not None and side.processor is not None:
+        processor = read_pairs(side.processor, rules.processor)
+        bar = Bar(alpha=rules.alpha, threshold=side.questions[cold.metric].threshold)
+        findings[cold.metric] = _judge_cold(cold, processor, bar, has_witness=has_witness(controls))
     return list_comparisons(side.evidence, side.questions, _temper(findings, controls))
 
 
-def _make_prior(variances: Sequence[Variance], *, is_live: bool) -> Variance:
-    sd = LIVE_PAIR_SD if is_live else TURNS_PAIR_SD
-    assumed = Variance(value=sd**2, df=PAIR_PRIOR_DF)
+def _measure_first(paired: Paired) -> Variance:
+    return compute_variance(paired.changes[:PAIRS_FOR_PRIOR])
+
+
+def _assume_sd(metric: Metric, is_live: bool) -> float:
+    if metric in COMPILE_TIMES:
+        return COMPILE_PAIR_SD
+    return LIVE_PAIR_SD if is_live else TURNS_PAIR_SD
+
+
+def _make_prior(variances: Sequence[Variance], assumed_sd: float) -> Variance:
+    assumed = Variance(value=assumed_sd**2, df=PAIR_PRIOR_DF)
     if sum(one.df for one in variances) < MIN_DF_FOR_PAIR_PRIOR:
         return assumed
     learned = compute_prior(variances, assumed)
@@ -131,6 +152,31 @@ def _judge_reading(reading: Reading, bar: Bar, controls: Controls) -> Finding:
         remark=_describe_eager(reading, controls.eager) if status is Status.REGRESSED else "",
         pairs=reading.trials,
         more_pairs=(compute_further_pairs(reading, bar) or 0) if reason is Reason.UNSETTLED else None,
+    )
+
+
+def _judge_cold(clock: Reading, processor: Reading, bar: Bar, *, has_witness: bool) -> Finding:
+    """Judge a cold compile by its processor time; what the clock alone convicts waited, and nobody knows why.
+
+    Where nothing that can be counted has moved, an estimate below the threshold clears it. The clock's
+    values are shown: they are what a user waits for, and vary twice as much.
+    """
+    status, reason = decide_pairs(processor, bar)
+    is_small = processor.change <= math.log1p(bar.threshold.relative) and processor.trials >= SETTLING_PAIRS
+    if status is Status.INCONCLUSIVE and is_small and not has_witness:
+        status, reason = Status.UNCHANGED, Reason.ACQUITTED
+    if status is Status.UNCHANGED and is_confirmed(clock, bar):
+        status, reason = Status.INCONCLUSIVE, Reason.UNCORROBORATED
+    before, after = estimate_arms(clock)
+    return Finding(
+        status=status,
+        reason=reason,
+        baseline=before,
+        candidate=after,
+        change=make_change(clock, compute_pair_detectable(processor, bar)),
+        remark=f"judged by processor time, {render_percent(math.expm1(processor.change))}",
+        pairs=processor.trials,
+        more_pairs=(compute_further_pairs(processor, bar) or 0) if reason is Reason.UNSETTLED else None,
     )
 
 

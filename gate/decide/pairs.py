@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gate.decide.evidence import CANDIDATE_ARM
+from gate.decide.proxies import sum_processor_s
 from gate.decide.values import compute_speedup, compute_values
 from gate.metrics import SPECS, Family
 from gate.records import Metric, Pairing, Run, Trial
@@ -80,6 +81,20 @@ def collect_paired(pairs: Iterable[Pair]) -> Mapping[Metric, Paired]:
         )
         for metric, one in collected.items()
     }
+
+
+def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
+    """Processor seconds of cold compiles, of the pairs that know both arms'; ``None`` without any."""
+    times = [(sum_processor_s(pair.base.phases_s), sum_processor_s(pair.head.phases_s)) for pair in pairs]
+    known = [(base, head) for base, head in times if base > 0 and head > 0]
+    if not known:
+        return None
+    return Paired(
+        metric=Metric.COLD_COMPILE_TIME,
+        changes=tuple(math.log(head / base) for base, head in known),
+        base=tuple(base for base, _ in known),
+        is_live=False,
+    )
 
 
 def compute_pair_changes(pair: Pair) -> Mapping[Metric, float]:

@@ -37,14 +37,15 @@ def compute_calls_change(questions: Mapping[Metric, Question]) -> float | None:
 def compute_processor_change(evidence: Evidence) -> float | None:
     """Log change of a cold compile's processor time, + is more; ``None`` where either side lacks it."""
     known = (one.baseline.phases_s for one in evidence.stored if one.same_host and one.same_definition)
-    before = next((_sum_processor_s(phases_s) for phases_s in known if _OWN in phases_s), 0.0)
-    after = [_sum_processor_s(trial.phases_s) for trial in evidence.trials if _OWN in trial.phases_s]
+    before = next((sum_processor_s(phases_s) for phases_s in known if _OWN in phases_s), 0.0)
+    after = [sum_processor_s(trial.phases_s) for trial in evidence.trials if _OWN in trial.phases_s]
     if before <= 0 or not after or min(after) <= 0:
         return None
     return math.log(compute_median(after) / before)
 
 
-def _sum_processor_s(phases_s: Mapping[str, float]) -> float:
+def sum_processor_s(phases_s: Mapping[str, float]) -> float:
+    """Processor seconds of a cold compile, its compilers' included; 0 where they are unknown."""
     return sum(phases_s.get(name, 0.0) for name in PROCESSOR_TIMES)
 
 

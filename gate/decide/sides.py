@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gate.decide.evidence import CANDIDATE_ARM, Evidence, Stored, group_cases
 from gate.decide.finding import Question
-from gate.decide.pairs import Pair, Paired, collect_paired, list_pairs
+from gate.decide.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
 from gate.decide.rules import find_pair_threshold, list_questions
 from gate.decide.values import collect_phases, collect_values
 from gate.records import (
@@ -32,6 +32,7 @@ class Side:
     evidence: Evidence
     questions: Mapping[Metric, Question]
     paired: Mapping[Metric, Paired]
+    processor: Paired | None  # of cold compiles
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +75,12 @@ def _make_side(case: Case, material: _Material, policy: Policy) -> Side:
         absence=Reason.BASE_FAILED if case.id in material.bases else Reason.NO_BASELINE,
     )
     questions = list_questions(evidence, policy, find_pair_threshold)
-    return Side(evidence=evidence, questions=questions, paired=collect_paired(pairs))
+    return Side(
+        evidence=evidence,
+        questions=questions,
+        paired=collect_paired(pairs),
+        processor=collect_processor(pairs),
+    )
 
 
 def _list_stored(case: Case, material: _Material, trials: Sequence[Trial]) -> tuple[Stored, ...]:

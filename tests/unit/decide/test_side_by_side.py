@@ -55,6 +55,24 @@ def ab(duel: Make, pair_run: Pair, policy: Policy) -> Judge:
     return judge
 
 
+@pytest.fixture
+def ab_busy(duel: Make, pair_run: Pair, policy: Policy) -> Judge:
+    """The verdict of six pairs whose cold compile takes other times and makes other calls in head."""
+
+    def judge(clock: float, processor: float, calls: float) -> Verdict:
+        run = pair_run(duel(head={COLD: 10.0 * clock, CALLS: 4e6 * calls}))
+        spent_s = {"base": 1.0, "head": processor}
+        trials = tuple(
+            replace(
+                one, phases_s={"cpu_self": 2.0 * spent_s[one.arm], "cpu_children": 6.0 * spent_s[one.arm]}
+            )
+            for one in run.trials
+        )
+        return decide_side_by_side(replace(run, trials=trials), policy)
+
+    return judge
+
+
 def fail(arm: str) -> CaseFailure:
     return CaseFailure(
         case_id=CASE, trial=1, kind=FailureKind.ERROR, stage="build", message="ImportError: x", arm=arm
@@ -166,17 +184,40 @@ def test_case_that_head_lacks_is_told(pair_run: Callable[..., Run], duel: Callab
 
 
 def test_longer_compile_needs_a_trace(ab: Judge, find: Find) -> None:
-    """A compile 20 % longer: open with the same Python calls, convicted with 5 % more of them."""
-    idle = ab(head={COLD: 12.0})
-    busy = ab(head={COLD: 12.0, CALLS: 4.1e6})
+    """A compile half as long again: open with the same Python calls, convicted with 2.5 % more of them."""
+    idle = ab(head={COLD: 15.0})
+    busy = ab(head={COLD: 15.0, CALLS: 4.1e6})
     assert state(find(idle, COLD)) == (Status.INCONCLUSIVE, Reason.UNCORROBORATED)
     assert state(find(busy, COLD)) == (Status.REGRESSED, Reason.CONFIRMED)
 
 
 def test_compile_far_longer_needs_no_trace(ab: Judge, find: Find) -> None:
-    """60 % longer is beyond three thresholds."""
-    verdict = ab(head={COLD: 16.0})
+    """Three times as long is surely beyond three thresholds."""
+    verdict = ab(head={COLD: 30.0})
     assert state(find(verdict, COLD)) == (Status.REGRESSED, Reason.CONFIRMED)
+
+
+@pytest.mark.parametrize(
+    ("factors", "expected"),
+    [
+        pytest.param((1.0, 1.3, 1.0), (Status.REGRESSED, Reason.CONFIRMED), id="works more"),
+        pytest.param((2.0, 1.0, 1.0), (Status.INCONCLUSIVE, Reason.UNCORROBORATED), id="waits"),
+        pytest.param((1.0, 0.7, 1.0), (Status.IMPROVED, Reason.CONFIRMED), id="works less"),
+        pytest.param((1.0, 1.05, 1.0), (Status.UNCHANGED, Reason.ACQUITTED), id="nothing else moved"),
+        pytest.param((1.0, 1.05, 1.025), (Status.INCONCLUSIVE, Reason.UNSETTLED), id="more calls"),
+    ],
+)
+def test_processor_time_judges_a_cold_compile(
+    ab_busy: Judge, find: Find, factors: tuple[float, float, float], expected: tuple[Status, Reason]
+) -> None:
+    """By clock, processor time and Python calls: 30 % more work is convicted, whatever the clock says of it.
+
+    5 % more is cleared, unless Python calls rose too; what took longer and worked no more is open.
+    """
+    row = find(ab_busy(*factors), COLD)
+    assert state(row) == expected
+    told = f"judged by processor time, {100 * (factors[1] - 1):+.1f} %"
+    assert told in row.sentence or factors[1] == 1.0
 
 
 def test_new_graph_break_must_be_seen_again(ab: Judge, find: Find) -> None:
