@@ -20,7 +20,8 @@ GIT_LIMIT_S = 10.0  # `git status` of a large tree on a slow disk; longer means 
 
 # Of the caller's variables only those that say where git's settings are. A hook that calls us sets
 # GIT_DIR and the like, which would point git at another repository.
-_KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT")
+GIT_SETTINGS = "GIT_CONFIG_GLOBAL"  # names the file with the user's settings
+_KEPT = (GIT_SETTINGS, "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT")
 _KEPT_PREFIXES = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 _FIXED = {
     "LC_ALL": "C",
@@ -93,7 +94,7 @@ def describe_refusal(directory: Path, answer: GitAnswer, command: str) -> GateEr
             f"Run `git config --global --add safe.directory {place}`.",
         )
     if "not a git repository" in reason:
-        fix = "Run in a checkout; in CI, after actions/checkout, and below its `path:` if it has one."
+        fix = "Run in a checkout; after actions/checkout, and below its `path:` if it has one."
         return UsageError(f"{place} is not in a git repository", fix)
     return UsageError(f"git {command} failed in {place}: {reason or 'no reason given'}", "Check the clone.")
 
@@ -109,7 +110,7 @@ def trust_checkout(environ: Mapping[str, str], directory: Path, file: Path) -> d
         return dict(environ)
     sections = [f"[include]\n\tpath = {_quote(path)}\n" for path in _list_global_files(environ)]
     file.write_text("".join([*sections, f"[safe]\n\tdirectory = {_quote(str(top))}\n"]), encoding="utf-8")
-    return {**environ, "GIT_CONFIG_GLOBAL": str(file)}
+    return {**environ, GIT_SETTINGS: str(file)}
 
 
 def find_checkout(directory: Path) -> Path | None:
@@ -119,7 +120,7 @@ def find_checkout(directory: Path) -> Path | None:
 
 
 def _list_global_files(environ: Mapping[str, str]) -> tuple[str, ...]:
-    if named := environ.get("GIT_CONFIG_GLOBAL"):
+    if named := environ.get(GIT_SETTINGS):
         return (named,)
     home = environ.get("HOME", "")
     settings = environ.get("XDG_CONFIG_HOME") or (f"{home}/.config" if home else "")

@@ -8,6 +8,7 @@ therefore the base; the payload's commit is looked at only where something else 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from gate.action.tree import LIMIT_S
 from gate.errors import UsageError
 from gate.git import ask_git, read_git
 from gate.github.context import find_text, find_value, is_sha
-from gate.revisions import find_top
 
 _FETCH_ALL = "Give actions/checkout `fetch-depth: 0`."
 _CHECK_OUT = (
@@ -47,7 +47,7 @@ def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None
     """
     if not any(isinstance(find_value(event, name), Mapping) for name in ("pull_request", "merge_group")):
         return None
-    top, head = find_top(directory), find_head_sha(event)
+    top, head = load_top(directory), find_head_sha(event)
     if is_sha(find_text(event, "merge_group.base_sha")):
         return _find_group_base(top, find_text(event, "merge_group.base_sha"), head)
     parents = list_parents(top)
@@ -55,6 +55,16 @@ def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None
         _check_there(top, parents[0])
         return BaseCommit(sha=parents[0], origin="what GitHub merged this change into, to try it")
     return _find_left(top, find_text(event, "pull_request.base.sha"), head)
+
+
+def load_top(directory: Path) -> Path:
+    """Load the top of the checkout that ``directory`` lies in.
+
+    Raises:
+        UsageError: It lies in none, or git does not read it; the reason is git's own.
+        MachineError: git cannot be run, or does not answer in time.
+    """
+    return Path(os.fsdecode(read_git(directory, "rev-parse", "--show-toplevel").rstrip(b"\n")))
 
 
 def list_parents(top: Path, commit: str = "HEAD") -> tuple[str, ...]:
@@ -70,8 +80,7 @@ def check_commit(top: Path, sha: str) -> None:
     Raises:
         UsageError: It does not; git's refusal to read the clone at all is told as that.
     """
-    find_top(top)
-    _check_there(top, sha)
+    _check_there(load_top(top), sha)
 
 
 def _check_there(top: Path, sha: str) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from os import chdir
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 from gate.action.commands import (
     make_accept_arguments,
@@ -14,10 +19,12 @@ from gate.action.commands import (
 )
 from gate.action.input_table import ActionMode
 from gate.action.inputs import parse_inputs
+from gate.action.notices import tell_failure
 from gate.action.runs import run_measure, run_plan, run_refresh
-from gate.action.step import Step, run_command
+from gate.action.step import Step, run_command, stop_commands
 from gate.action.verdicts import run_check, run_judge, run_upgrade
-from gate.errors import GateError, UsageError
+from gate.errors import ExitCode, GateError, UsageError
+from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.context import find_value, load_event
 from gate.github.job import render_annotation, write_outputs
 
@@ -25,20 +32,53 @@ from gate.github.job import render_annotation, write_outputs
 def run_action(environ: Mapping[str, str]) -> int:
     """Do what the inputs ask for and return the exit code; trouble is an annotation of two sentences."""
     try:
-        inputs = parse_inputs(environ)
-        _enter(inputs.working_directory)
-        code = _MODES[inputs.mode](Step(inputs=inputs, environ=environ, event=load_event(environ)))
+        code = _run_mode(environ)
     except GateError as error:
         code = int(error.exit_code)
         for one in (error, *error.others):
             print(render_annotation("error", f"{one.what}. {one.fix}"), flush=True)
+    except KeyboardInterrupt:
+        code = int(ExitCode.INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 - the one place where a bug of the action becomes exit code 1
+        code = int(ExitCode.BUG)
+        _tell_bug(error)
     write_outputs(environ, {"exit-code": code})
     return code
 
 
+def _run_mode(environ: Mapping[str, str]) -> int:
+    inputs = parse_inputs(environ)
+    _enter(inputs.working_directory)
+    with _trust_workspace(environ) as trusting:
+        return _MODES[inputs.mode](Step(inputs=inputs, environ=trusting, event=load_event(environ)))
+
+
+@contextmanager
+def _trust_workspace(environ: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """Let git trust the checkout for as long as the step runs: in a container it is another user's."""
+    before = os.environ.get(GIT_SETTINGS)
+    with tempfile.TemporaryDirectory(prefix="compile-gate-", dir=environ.get("RUNNER_TEMP") or None) as place:
+        trusting = trust_checkout(environ, Path.cwd(), Path(place) / "gitconfig")
+        os.environ |= {name: value for name, value in trusting.items() if name == GIT_SETTINGS}
+        try:
+            yield trusting
+        finally:
+            os.environ.pop(GIT_SETTINGS, None)
+            os.environ |= {GIT_SETTINGS: before} if before else {}
+
+
+def _tell_bug(error: Exception) -> None:
+    """Show the traceback, in which a file of the change may be quoted, and say what it was in one line."""
+    with stop_commands():
+        traceback.print_exception(error, file=sys.stdout)
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    fix = "This is a bug in compile-gate: please report it with the traceback in the log."
+    print(render_annotation("error", f"{what}. {fix}"), flush=True)
+
+
 def _enter(directory: str) -> None:
     try:
-        chdir(directory)
+        os.chdir(directory)
     except OSError as error:
         what = f"input working-directory: {directory!r} cannot be entered: {error.strerror}"
         raise UsageError(what, "Check the path, and that actions/checkout runs before this step.") from None
@@ -49,26 +89,26 @@ def _publish(step: Step) -> int:
     if not found:
         fix = "Start this workflow by workflow_run, or set `run-id:`."
         raise UsageError("input run-id: this event tells of no run to publish", fix)
-    return run_command(step, make_publish_arguments(step.inputs, found))
+    return tell_failure(run_command(step, make_publish_arguments(step.inputs, found)))
 
 
 def _publish_upgrade(step: Step) -> int:
     found = step.inputs.run_id or step.environ.get("GITHUB_RUN_ID", "")
     if not found:
         raise UsageError("input run-id: there is no run to publish", "Run this in a job, or set `run-id:`.")
-    return run_command(step, make_publish_upgrade_arguments(step.inputs, found))
+    return tell_failure(run_command(step, make_publish_upgrade_arguments(step.inputs, found)))
 
 
 def _authorize(step: Step) -> int:
-    return run_command(step, make_authorize_arguments(step.inputs))
+    return tell_failure(run_command(step, make_authorize_arguments(step.inputs)))
 
 
 def _accept(step: Step) -> int:
-    return run_command(step, make_accept_arguments(step.inputs))
+    return tell_failure(run_command(step, make_accept_arguments(step.inputs)))
 
 
 def _propose(step: Step) -> int:
-    return run_command(step, make_propose_arguments(step.inputs))
+    return tell_failure(run_command(step, make_propose_arguments(step.inputs)))
 
 
 _MODES: Mapping[ActionMode, Callable[[Step], int]] = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from gate.action.base import find_base
+from gate.action.child import Ended
 from gate.action.rules import Rules
 from gate.action.step import Step
-from gate.errors import UsageError
+from gate.errors import ExitCode, UsageError
 from gate.github.job import append_summary, render_annotation
 
 _SHOWN = 5  # files that a warning names
@@ -48,6 +49,15 @@ def tell_changed(step: Step, rules: Rules) -> None:
             f"This change touches {_name(rules.workflows)}: GitHub ran this check as the change has it."
             " Review that before you trust the result.",
         )
+
+
+def tell_failure(ended: Ended) -> int:
+    """Say on the run's page why a command failed, in its own words, and return its exit code."""
+    if ended.code == ExitCode.PASS:
+        return ended.code
+    for text in ended.complaints or (f"compile-gate ended with exit code {ended.code}; see the log.",):
+        print(render_annotation("error", text), flush=True)
+    return ended.code
 
 
 def find_confirming_commit(step: Step) -> str:

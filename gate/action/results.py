@@ -1,14 +1,44 @@
-"""What the runner is told about a result: outputs and annotations; pure."""
+"""What a command leaves, and what the runner is told about it: outputs and annotations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from gate.action.rules import Rules, load_configured
 from gate.errors import ExitCode
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
 from gate.records import Comparison, Metric, Outcome, Run, Status, Verdict
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Results:
+    """The files that a command leaves, and the directory that measured code is imported from."""
+
+    verdict: Path
+    report: Path
+    run: Path
+    code: Path
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Places:
+    """What a line of measured code is told relative to, and the top of the checkout, as GitHub tells it."""
+
+    code: Path
+    top: Path
+
+
+def clear_results(rules: Rules) -> Results:
+    """Name the files that a command will leave, and remove an earlier run's."""
+    config = load_configured(rules.config)
+    out = config.out.absolute()
+    files = {"verdict": out / "verdict.json", "report": out / "report.md", "run": out / "run.json"}
+    for path in files.values():
+        path.unlink(missing_ok=True)
+    return Results(**files, code=Path(rules.directory or config.directory).absolute())
 
 
 def describe_verdict(verdict: Verdict) -> dict[str, object]:
@@ -36,7 +66,7 @@ def describe_run(run: Run) -> dict[str, object]:
     }
 
 
-def list_annotations(verdict: Verdict, run: Run | None, root: Path, code: int) -> Iterator[str]:
+def list_annotations(verdict: Verdict, run: Run | None, places: Places, code: int) -> Iterator[str]:
     """List what to show on the run's page: the headline, then regressions, on their line where it is known.
 
     A verdict that does not fail the step is a warning: GitHub would show an error in a green job.
@@ -48,25 +78,21 @@ def list_annotations(verdict: Verdict, run: Run | None, root: Path, code: int) -
     level = "error" if code == ExitCode.REGRESSION else "warning"
     for item in shown:
         title = f"compile-gate: {item.case_id} {item.metric}"
-        yield render_annotation(level, item.sentence, title, _find_place(item, run, root))
+        yield render_annotation(level, item.sentence, title, _find_place(item, run, places))
     if len(regressed) > len(shown):
         yield render_annotation(
             level, f"{len(regressed) - len(shown)} more regressions are in the job summary."
         )
 
 
-def _find_place(item: Comparison, run: Run | None, root: Path) -> str:
-    """Find the user's line of a graph break, where it lies in the checkout."""
+def _find_place(item: Comparison, run: Run | None, places: Places) -> str:
+    """Find the user's line of a graph break, from the top of the checkout that it lies in."""
     if item.metric is not Metric.GRAPH_BREAKS or run is None:
         return ""
     breaks = (found for trial in run.trials if trial.case_id == item.case_id for found in trial.graph_breaks)
     for found in breaks:
         file, _, line = found.location.rpartition(":")
-        if (
-            file
-            and line.isdecimal()
-            and (path := (root / file)).is_file()
-            and path.resolve().is_relative_to(root)
-        ):
-            return f"{path.resolve().relative_to(root)}:{line}"
+        path = (places.code / file).resolve()
+        if file and line.isdecimal() and path.is_file() and path.is_relative_to(places.top.resolve()):
+            return f"{path.relative_to(places.top.resolve()).as_posix()}:{line}"
     return ""

@@ -17,15 +17,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.action.approvals import Approvals, collect_approvals
-from gate.action.base import BaseCommit, check_commit, find_base
+from gate.action.base import BaseCommit, check_commit, find_base, load_top
 from gate.action.input_table import JUDGING
 from gate.action.step import Step
 from gate.action.tree import LIMIT_S, Tree, has_path, write_files
 from gate.codec import write_atomic
-from gate.config import DEFAULT_FILE, load_config, render_config
+from gate.config import DEFAULT_FILE, Config, load_config, render_config
 from gate.errors import MachineError
 from gate.git import read_git
-from gate.revisions import find_top
 
 # GitHub runs a pull request's workflows as the pull request has them.
 WORKFLOWS = ".github"
@@ -71,6 +70,11 @@ def hold_rules(step: Step) -> Iterator[Rules]:
         shutil.rmtree(place, ignore_errors=True)
 
 
+def load_configured(config: str) -> Config:
+    """Load the configuration of that name; empty means the default."""
+    return load_config(Path(config) if config else None)
+
+
 def _choose_commit(step: Step) -> BaseCommit | None:
     ref = step.inputs.baseline_ref
     if ref == "head":
@@ -87,7 +91,7 @@ def prepare_rules(config: str, baselines: str, base: BaseCommit | None, place: P
     """
     if base is None:
         return Rules(config=config, baselines=baselines)
-    top = find_top(Path.cwd())
+    top = load_top(Path.cwd())
     check_commit(top, base.sha)
     tree = Tree(top=top, sha=base.sha)
     path = _find_config(tree, config)

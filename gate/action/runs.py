@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from gate.action.commands import make_measure_arguments, make_plan_arguments
-from gate.action.notices import tell_rules
-from gate.action.results import describe_run
-from gate.action.rules import Rules, hold_rules
+from gate.action.notices import tell_failure, tell_rules
+from gate.action.results import clear_results, describe_run
+from gate.action.rules import Rules, hold_rules, load_configured
 from gate.action.step import Step, read_command, run_measured
-from gate.action.verdicts import clear_results, load_configured
 from gate.codec import load_run
 from gate.errors import ExitCode
 from gate.github.job import write_outputs
@@ -17,10 +16,10 @@ def run_plan(step: Step) -> int:
     """Divide the selection over machines by the base commit's registry: the output is a matrix."""
     with hold_rules(step) as rules:
         tell_rules(rules)
-        code, printed = read_command(step, make_plan_arguments(step.inputs, rules))
-    if code == ExitCode.PASS:
+        ended, printed = read_command(step, make_plan_arguments(step.inputs, rules))
+    if ended.code == ExitCode.PASS:
         write_outputs(step.environ, {"matrix": printed.strip(), "baseline-sha": rules.sha})
-    return code
+    return tell_failure(ended)
 
 
 def run_measure(step: Step) -> int:
@@ -38,8 +37,8 @@ def run_refresh(step: Step) -> int:
 
 
 def _measure(step: Step, rules: Rules, trials: int = 0) -> int:
-    path = clear_results(load_configured(rules.config))["run.json"]
-    code = run_measured(step, make_measure_arguments(step.inputs, rules, trials))
+    path = clear_results(rules).run
+    ended = run_measured(step, make_measure_arguments(step.inputs, rules, trials))
     if path.exists():
         write_outputs(step.environ, describe_run(load_run(path)) | {"result-path": str(path)})
-    return code
+    return tell_failure(ended)

@@ -4,6 +4,8 @@ set -euo pipefail
 if ! command -v -- "$INPUT_PYTHON" >/dev/null; then
   echo "::error title=compile-gate::input python: there is no interpreter \"${INPUT_PYTHON//[^A-Za-z0-9_.\/ -]/?}\" here." \
     "Name the one that has torch, or add actions/setup-python before this step."
+  [[ -z "${GITHUB_OUTPUT:-}" ]] || echo "exit-code=2" >>"$GITHUB_OUTPUT"
   exit 2
 fi
-exec "$INPUT_PYTHON" "$GITHUB_ACTION_PATH/gate/action/start.py"
+# -I, -S: neither a variable nor a file of the workspace decides what the interpreter imports.
+exec "$INPUT_PYTHON" -I -S "$GITHUB_ACTION_PATH/gate/action/start.py"

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import secrets
-import subprocess
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from gate.action.child import Ended, run_child
 from gate.action.input_table import TRUSTED
 from gate.action.inputs import ActionInputs
-
-# What a step talks to its runner with, and what its job could be asked for: none of it reaches code
-# under test. A name of these files in the environment would let that code set outputs, paths and
-# variables of later steps.
-_HIDDEN_PREFIXES = ("INPUT_", "ACTIONS_")
-_HIDDEN = frozenset(
-    (
-        *("GITHUB_TOKEN", "GH_TOKEN", "GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE"),
-        "GITHUB_STEP_SUMMARY",
-    )
-)
+from gate.action.isolation import drop_hidden, make_command
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """One run of the action."""
+    """One run of the action. ``environ`` has all that the runner gave it, the process has not."""
 
     inputs: ActionInputs
     environ: Mapping[str, str]
@@ -34,40 +24,37 @@ class Step:
 
 def make_child_environment(environ: Mapping[str, str], inputs: ActionInputs) -> dict[str, str]:
     """Make the environment of the command: without any way to the runner, but for what holds a token."""
+    if inputs.mode not in TRUSTED:
+        return drop_hidden(environ)
     kept = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
-    if inputs.mode in TRUSTED:
-        return kept | {"GITHUB_TOKEN": inputs.token}
-    return {
-        name: value
-        for name, value in kept.items()
-        if name not in _HIDDEN and not name.startswith(_HIDDEN_PREFIXES)
-    }
+    return kept | {"GITHUB_TOKEN": inputs.token}
 
 
-def run_command(step: Step, arguments: tuple[str, ...]) -> int:
-    """Run ``compile-gate`` with the arguments and return its exit code."""
-    environment = make_child_environment(step.environ, step.inputs)
-    return subprocess.call(_make_command(arguments), env=environment)
+def run_command(step: Step, arguments: tuple[str, ...]) -> Ended:
+    """Run ``compile-gate`` with the arguments."""
+    return run_child(make_command("gate", *arguments), make_child_environment(step.environ, step.inputs))
 
 
-def run_measured(step: Step, arguments: tuple[str, ...]) -> int:
+def run_measured(step: Step, arguments: tuple[str, ...]) -> Ended:
     """Run a command that measures; nothing that it prints can be taken for a command to the runner."""
+    with stop_commands():
+        return run_command(step, arguments)
+
+
+def read_command(step: Step, arguments: tuple[str, ...]) -> tuple[Ended, str]:
+    """Run a command that measures nothing, and return how it ended and what it printed."""
+    environment = make_child_environment(step.environ, step.inputs)
+    with stop_commands():
+        ended = run_child(make_command("gate", *arguments), environment, keep_output=True)
+    return ended, ended.output.decode(errors="replace")
+
+
+@contextmanager
+def stop_commands() -> Iterator[None]:
+    """Let the runner take nothing that is printed meanwhile for a command to it."""
     token = secrets.token_hex(16)
     print(f"::stop-commands::{token}", flush=True)
     try:
-        return run_command(step, arguments)
+        yield
     finally:
         print(f"::{token}::", flush=True)
-
-
-def read_command(step: Step, arguments: tuple[str, ...]) -> tuple[int, str]:
-    """Run a command that measures nothing, and return its exit code and what it printed."""
-    environment = make_child_environment(step.environ, step.inputs)
-    command = _make_command(arguments)
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-    return done.returncode, done.stdout
-
-
-def _make_command(arguments: tuple[str, ...]) -> list[str]:
-    # -P: see start.py; a repository may hold a directory `gate` of its own.
-    return [sys.executable, "-P", "-m", "gate", *arguments]

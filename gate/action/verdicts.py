@@ -6,25 +6,25 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gate.action.base import find_head_sha
+from gate.action.child import Ended
 from gate.action.commands import (
     make_check_arguments,
     make_compare_arguments,
     make_merge_arguments,
     make_upgrade_arguments,
 )
-from gate.action.notices import find_confirming_commit, tell_approvals, tell_changed, tell_rules
-from gate.action.results import describe_verdict, list_annotations
-from gate.action.rules import hold_rules
+from gate.action.notices import find_confirming_commit, tell_approvals, tell_changed, tell_failure, tell_rules
+from gate.action.results import Places, Results, clear_results, describe_verdict, list_annotations
+from gate.action.rules import Rules, hold_rules, load_configured
 from gate.action.step import Step, run_measured
 from gate.codec import load_run, load_verdict
-from gate.config import Config, load_config
 from gate.errors import ExitCode, FileError, UsageError
-from gate.github.job import append_summary, render_annotation, write_outputs
+from gate.git import find_checkout
+from gate.github.job import append_summary, write_outputs
 from gate.records import Verdict
 from gate.report.markdown import escape_code
 from gate.report.upgrade import render_upgrade
 
-_FILES = ("verdict.json", "report.md", "run.json")
 # What a command may end with that leaves no verdict.
 _WITHOUT_VERDICT = frozenset({ExitCode.USAGE, ExitCode.MACHINE, ExitCode.INTERRUPTED, ExitCode.BUG})
 
@@ -35,10 +35,10 @@ def run_check(step: Step) -> int:
         tell_rules(rules)
         tell_approvals(step, rules)
         base = find_confirming_commit(step)
-        paths = clear_results(load_configured(rules.config))
-        code = run_measured(step, make_check_arguments(step.inputs, rules, base))
+        results = clear_results(rules)
+        ended = run_measured(step, make_check_arguments(step.inputs, rules, base))
     tell_changed(step, rules)
-    return tell_verdict(step, paths, code, {"baseline-sha": rules.sha})
+    return tell_verdict(step, results, ended, {"baseline-sha": rules.sha})
 
 
 def run_judge(step: Step) -> int:
@@ -55,44 +55,30 @@ def run_judge(step: Step) -> int:
     with hold_rules(step) as rules:
         tell_rules(rules)
         tell_approvals(step, rules)
-        config = load_configured(rules.config)
-        paths = clear_results(config)
+        results, config = clear_results(rules), load_configured(rules.config)
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
-        merged, out = str(paths["run.json"]), str(config.out)
+        merged, out = str(results.run), str(config.out)
         select = step.inputs.select or config.select
-        code = run_measured(step, make_merge_arguments(rules, runs, select, out))
-        if code == ExitCode.PASS:
+        ended = run_measured(step, make_merge_arguments(rules, runs, select, out))
+        if ended.code == ExitCode.PASS:
             compared = make_compare_arguments(step.inputs, rules, str(stored), merged, out)
-            code = run_measured(step, compared)
+            ended = run_measured(step, compared)
     tell_changed(step, rules)
-    return tell_verdict(step, paths, code, {"baseline-sha": rules.sha})
+    return tell_verdict(step, results, ended, {"baseline-sha": rules.sha})
 
 
 def run_upgrade(step: Step) -> int:
     """Hold one stack against another with the code fixed, tell the runner."""
-    paths = clear_results(load_configured(step.inputs.config))
-    code = run_measured(step, make_upgrade_arguments(step.inputs))
-    return tell_verdict(step, paths, code, {}, lambda verdict: render_upgrade(verdict, escape_code))
-
-
-def load_configured(config: str) -> Config:
-    """Load the configuration of that name; empty means the default."""
-    return load_config(Path(config) if config else None)
-
-
-def clear_results(config: Config) -> Mapping[str, Path]:
-    """Name the files that a command will leave, and remove an earlier run's."""
-    paths = {name: config.out.absolute() / name for name in _FILES}
-    for path in paths.values():
-        path.unlink(missing_ok=True)
-    return paths
+    results = clear_results(Rules(config=step.inputs.config, baselines=""))
+    ended = run_measured(step, make_upgrade_arguments(step.inputs))
+    return tell_verdict(step, results, ended, {}, lambda verdict: render_upgrade(verdict, escape_code))
 
 
 def tell_verdict(
     step: Step,
-    paths: Mapping[str, Path],
-    code: int,
+    results: Results,
+    ended: Ended,
     outputs: Mapping[str, object],
     preface: Callable[[Verdict], str] | None = None,
 ) -> int:
@@ -103,19 +89,19 @@ def tell_verdict(
     Raises:
         FileError: The command ended as if it had left one.
     """
-    if not paths["verdict.json"].exists():
-        if code not in _WITHOUT_VERDICT:
-            raise FileError(str(paths["verdict.json"]), "", "was not written", "See the log above.")
-        print(render_annotation("error", f"compile-gate ended with exit code {code}; see the log."))
-        return code
-    verdict = load_verdict(paths["verdict.json"])
+    if not results.verdict.exists():
+        if ended.code not in _WITHOUT_VERDICT:
+            raise FileError(str(results.verdict), "", "was not written", "See the log above.")
+        return tell_failure(ended)
+    verdict = load_verdict(results.verdict)
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
     described = {**describe_verdict(verdict), **outputs} | {"head-sha": head_sha}
-    described |= {"result-path": str(paths["verdict.json"]), "report-path": str(paths["report.md"])}
+    described |= {"result-path": str(results.verdict), "report-path": str(results.report)}
     write_outputs(step.environ, described)
     first = f"{preface(verdict)}\n\n" if preface else ""
-    append_summary(step.environ, first + paths["report.md"].read_text(encoding="utf-8"))
-    run = load_run(paths["run.json"]) if paths["run.json"].exists() else None
-    for annotation in list_annotations(verdict, run, Path.cwd(), code):
+    append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))
+    run = load_run(results.run) if results.run.exists() else None
+    places = Places(code=results.code, top=find_checkout(Path.cwd()) or Path.cwd())
+    for annotation in list_annotations(verdict, run, places, ended.code):
         print(annotation)
-    return code
+    return ended.code

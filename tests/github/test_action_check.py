@@ -77,6 +77,7 @@ def test_a_change_that_drifts_and_moves_its_own_bar_is_red(job: Job) -> None:
     assert worse[Metric.DRIFT] is Reason.LIMIT_EXCEEDED
     assert "::warning title=compile-gate::This change touches what it is judged by (gate.yml)" in run.log
     assert "REGRESSION" in run.summary
+    assert f"thresholds and baselines are those of commit {base}." in run.summary
     _check_what_was_seen(job)
 
 
@@ -86,3 +87,4 @@ def _check_what_was_seen(job: Job) -> None:
     hidden = [name for name in seen if name.startswith(("INPUT_", "ACTIONS_", "GH_")) or "TOKEN" in name]
     assert hidden == []
     assert not {"GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"} & set(seen)
+    assert not {"GITHUB_EVENT_PATH", "RUNNER_TEMP"} & set(seen)

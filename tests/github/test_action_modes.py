@@ -14,18 +14,23 @@ import pytest
 from action.composite import parse_command_file
 from action.samples import commit, git
 from refreshes import CASE, make_run
+from runner_log import list_commands
 
 import gate
+from gate.action import modes, step
+from gate.action.child import Ended
+from gate.action.input_table import ActionMode
 from gate.action.inputs import parse_inputs
 from gate.action.modes import run_action
 from gate.action.step import make_child_environment
 from gate.codec import save_run, save_verdict
+from gate.config import load_config
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
 from gate.records import GraphBreak, Metric, Run, Trial
 
 SHA = "a" * 40
-Command = Callable[[list[str], dict[str, str]], int]
+Command = Callable[[list[str], dict[str, str]], int | str]
 
 
 @pytest.fixture
@@ -60,14 +65,16 @@ def read_event(environ: dict[str, str]) -> tuple[str, str]:
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], None]:
-    """Set what runs instead of ``python -P -m gate``."""
+    """Set what runs instead of ``gate``; a text that it gives is why it failed, with exit code 2."""
 
     def set_command(stand_in: Command) -> None:
-        def call(argv: list[str], env: dict[str, str]) -> int:
-            assert argv[1:4] == ["-P", "-m", "gate"]
-            return stand_in(argv[4:], env)
+        def run(argv: list[str], environment: dict[str, str], **_: object) -> Ended:
+            assert argv[1:3] == ["-I", "-S"]
+            assert argv[4] == "gate"
+            came = stand_in(argv[5:], environment)
+            return Ended(code=2, complaints=(came,)) if isinstance(came, str) else Ended(code=came)
 
-        monkeypatch.setattr(subprocess, "call", call)
+        monkeypatch.setattr(step, "run_child", run)
 
     return set_command
 
@@ -75,8 +82,9 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], None]:
 def make_check(run: Run, baseline: Run, code: int) -> Command:
     """Make a command that leaves what ``check`` leaves."""
 
-    def check(_: list[str], __: dict[str, str]) -> int:
-        out = Path("out")
+    def check(argv: list[str], _: dict[str, str]) -> int:
+        config = next((one.partition("=")[2] for one in argv if one.startswith("--config=")), "")
+        out = load_config(Path(config) if config else None).out
         verdict = gate.compare(run, baseline)
         save_run(run, out / "run.json")
         save_verdict(verdict, out / "verdict.json")
@@ -189,6 +197,73 @@ def test_an_earlier_runs_verdict_is_not_taken_for_this_ones(
 
     assert run_action(environ) == 4
     assert read_outputs(environ) == {"exit-code": "4"}
+
+
+def test_an_error_of_the_command_is_the_annotation(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever looks at the run's page reads what is wrong and the fix, and need not look for a log."""
+    command(lambda _, __: "no tag matches 'tag:pr'. Did you mean 'tag:gpu'?")
+
+    assert run_action({**environ, "INPUT_SELECT": "tag:pr"}) == 2
+    printed = capsys.readouterr().out
+    assert "::error title=compile-gate::no tag matches 'tag:pr'. Did you mean 'tag:gpu'?\n" in printed
+    assert "see the log" not in printed
+
+
+@pytest.mark.parametrize("mode", ["plan", "measure", "refresh"])
+def test_modes_without_a_verdict_say_why_they_failed(
+    environ: dict[str, str],
+    command: Callable[[Command], None],
+    capsys: pytest.CaptureFixture[str],
+    mode: str,
+) -> None:
+    """There is no report that would say it."""
+    command(lambda _, __: "no such case: bart. Did you mean bert?")
+
+    assert run_action({**environ, "INPUT_MODE": mode}) == 2
+    assert "::error title=compile-gate::no such case: bart. Did you mean bert?\n" in capsys.readouterr().out
+    assert read_outputs(environ)["exit-code"] == "2"
+
+
+def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The traceback, which may quote the change, is no command to the runner; the output is there."""
+
+    def fail(_: object) -> int:
+        raise TypeError("unexpected\n::set-output name=verdict::PASS")
+
+    monkeypatch.setitem(modes._MODES, ActionMode.CHECK, fail)  # type: ignore[arg-type]
+
+    assert run_action(environ) == 1
+    printed = capsys.readouterr().out
+    found = list_commands(printed)
+    assert [one.name for one in found] == ["stop-commands", "error"]
+    assert "Traceback" in printed
+    assert "TypeError: unexpected. This is a bug in compile-gate" in found[-1].data
+    assert read_outputs(environ) == {"exit-code": "1"}
+
+
+def test_a_line_is_told_from_the_top_of_the_repository(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GitHub shows an annotation there, wherever the configuration and the working directory are."""
+    top = Path.cwd()
+    Path("perf").mkdir()
+    for name in ("gate.yml", "model.py"):
+        (top / name).rename(top / "perf" / name)
+    base = commit(top, "base")
+    write_event(Path(environ["GITHUB_EVENT_PATH"]), base, commit(top, "head"))
+    command(make_check(make_broken_run("model.py:1"), make_run("b" * 40), 10))
+
+    run_action({**environ, "INPUT_CONFIG": "perf/gate.yml"})
+    from_above = capsys.readouterr().out
+    command(make_check(make_broken_run(f"{top}/perf/model.py:1"), make_run("b" * 40), 10))
+    run_action({**environ, "INPUT_WORKING_DIRECTORY": "perf"})
+
+    assert ",file=perf/model.py,line=1::" in from_above
+    assert ",file=perf/model.py,line=1::" in capsys.readouterr().out
 
 
 def test_a_check_that_ends_well_and_leaves_nothing_is_no_pass(
@@ -385,7 +460,7 @@ def test_code_under_test_has_no_way_to_the_runner(environ: dict[str, str], mode:
 
     kept = make_child_environment({**environ, **hidden, "GITHUB_SHA": SHA}, inputs)
 
-    assert sorted(kept) == ["GITHUB_EVENT_PATH", "GITHUB_SHA", "PATH", "RUNNER_TEMP"]
+    assert sorted(kept) == ["GITHUB_SHA", "PATH"]
 
 
 def test_what_writes_gets_the_token_and_nothing_measured(environ: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from action.composite import Job, run_composite
-from action.samples import ACTION, ROOT, commit, make_bare_python, make_job
+from action.samples import ACTION, ROOT, commit, find_early_patch, make_bare_python, make_job
 
 CONFIG = """\
 version: 1
@@ -62,13 +62,15 @@ def test_an_old_interpreter_is_told(job: Job, tmp_path: Path) -> None:
     old = tmp_path / "python3.9"
     pretend = "import runpy, sys; sys.version_info = (3, 9, 1); sys.argv = sys.argv[1:]"
     code = f"{pretend}; runpy.run_path(sys.argv[0], run_name='__main__')"
-    old.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$@"\n')
+    # Without the options that come before the file.
+    old.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{code}" "$3"\n')
     old.chmod(0o755)
 
     run = run_composite(ACTION, job, {"python": str(old)})
 
     assert run.steps[0].code == 2
     assert re.search(r"::error .*needs Python 3\.11 or later; .* is 3\.9\.1\. Name another one", run.log)
+    assert run.outputs["exit-code"] == "2"
 
 
 def test_a_python_without_torch_is_a_matter_of_the_machine(job: Job, bare_python: Path) -> None:
@@ -92,16 +94,24 @@ def test_a_directory_that_is_not_there_is_told(job: Job, bare_python: Path) -> N
     assert "input working-directory: 'nowhere' cannot be entered" in run.log
 
 
-def test_a_repository_cannot_stand_in_for_the_gate(job: Job, bare_python: Path, tmp_path: Path) -> None:
-    """A package, a module and a start-up file of the repository under test are not what runs."""
-    for name in ("gate/__init__.py", "gate.py", "yaml.py", "requests.py", "sitecustomize.py"):
-        (job.workspace / name).parent.mkdir(exist_ok=True)
-        (job.workspace / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+def test_an_early_patch_of_the_oldest_python_will_do(job: Job, tmp_path: Path) -> None:
+    """The whole way to a plan by the base commit's rules, on what a distribution ships."""
+    python = find_early_patch()
+    if not python:
+        pytest.skip("no Python from 3.11.0 to 3.11.3 here")
+    (job.workspace / "gate.yml").write_text(CONFIG)
+    (job.workspace / "tiny.py").write_text("")
+    base = commit(job.workspace, "base")
+    (job.workspace / "gate.yml").unlink()
+    event = {"pull_request": {"base": {"sha": base}, "head": {"sha": commit(job.workspace, "head")}}}
+    Path(job.environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
+    early = make_bare_python(tmp_path / "early python", python=python)
 
-    run = run_composite(ACTION, job, {"mode": "chek", "python": str(bare_python)})
+    run = run_composite(ACTION, job, {"mode": "plan", "shards": "1", "python": str(early)})
 
-    assert "input mode" in run.log
-    assert not (tmp_path / "ran").exists()
+    assert run.succeeded, run.log
+    assert json.loads(run.outputs["matrix"])["include"][0]["cases"] == 1
+    assert run.outputs["baseline-sha"] == base
 
 
 def test_the_action_works_from_a_path_with_spaces(job: Job, bare_python: Path, tmp_path: Path) -> None:
@@ -139,11 +149,11 @@ def test_the_gates_packages_come_last(job: Job, bare_python: Path, tmp_path: Pat
         "print(json.dumps([gate.__file__, sys.path, metadata.version('compile-gate')]))"
     )
     start = (
-        "import json, os, runpy, sys; start = runpy.run_path(sys.argv[1]);"
-        "print(json.dumps(start['prepare_environment'](dict(os.environ))))"
+        "import json, os, sys; sys.path.insert(0, sys.argv[1]); from gate.action import launch;"
+        "print(json.dumps(launch.prepare_environment(dict(os.environ))))"
     )
     given = {**job.environ, "RUNNER_TEMP": str(tmp_path), "PYTHONPATH": "/opt/site"}
-    command = [str(bare_python), "-c", start, str(ROOT / "gate" / "action" / "start.py")]
+    command = [str(bare_python), "-c", start, str(ROOT)]
     prepared = json.loads(subprocess.run(command, env=given, check=True, capture_output=True).stdout)
     command = [str(bare_python), "-P", "-c", probe]
     found, path, version = json.loads(

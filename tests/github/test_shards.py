@@ -5,9 +5,10 @@ The commands are the real ones; only what ``measure`` would measure is made up.
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import subprocess
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from action.composite import parse_command_file
 from action.samples import ROOT, commit
 from refreshes import ENVIRONMENT
 
+from gate.action import step
+from gate.action.child import Ended
 from gate.action.modes import run_action
 from gate.baseline import make_baselines, propose_baselines, save_baselines
 from gate.cli import main
@@ -52,6 +55,14 @@ def make_run(cases: tuple[Case, ...], sha: str, breaks: float = 0.0) -> Run:
     )
 
 
+def run_here(argv: list[str], environment: dict[str, str], *, keep_output: bool = False) -> Ended:
+    """Run the real command in this process."""
+    assert environment
+    with redirect_stdout(io.StringIO()) if keep_output else nullcontext() as output:
+        code = main(argv[5:])
+    return Ended(code=code, output=output.getvalue().encode() if output else b"")
+
+
 @pytest.fixture
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A job of a pull request whose base commit has five cases with baselines."""
@@ -67,7 +78,7 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     Path("gate.yml").write_text("".join(line for line in CONFIG.splitlines(True) if "vit" not in line))
     event = {"pull_request": {"base": {"sha": base}, "head": {"sha": commit(workspace, "head")}}}
     (tmp_path / "event.json").write_text(json.dumps(event))
-    monkeypatch.setattr(subprocess, "call", lambda argv, env: main(argv[4:]) if env else 1)
+    monkeypatch.setattr(step, "run_child", run_here)
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),
@@ -199,13 +210,13 @@ def test_a_shard_is_measured_by_the_base_commits_registry(
     """The command measures the entry's cases as often as the configuration says; its run is the output."""
     seen: list[list[str]] = []
 
-    def measure(argv: list[str], env: dict[str, str]) -> int:
-        assert "GITHUB_OUTPUT" not in env
-        seen.append(argv[4:])
+    def measure(argv: list[str], environment: dict[str, str]) -> Ended:
+        assert "GITHUB_OUTPUT" not in environment
+        seen.append(argv[5:])
         save_run(make_run(load_cases(load_config(None)), "a" * 40), Path("out/run.json"))
-        return 12
+        return Ended(code=12)
 
-    monkeypatch.setattr(subprocess, "call", measure)
+    monkeypatch.setattr(step, "run_child", measure)
 
     code, outputs = run_mode(environ, "measure", select=entries[0]["select"])
 

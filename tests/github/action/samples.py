@@ -6,7 +6,9 @@ import json
 import os
 import re
 import subprocess
-import venv
+import sys
+from collections.abc import Collection
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +25,38 @@ _LEFT_OUT = re.compile(
 _KEPT = ("PATH", "HOME", "LANG")
 
 
-def make_bare_python(place: Path) -> Path:
-    """Make an interpreter that has everything the gate needs, and neither torch nor the gate."""
+def find_early_patch() -> str:
+    """Find an interpreter of an early patch of 3.11, as distributions ship it; empty where there is none."""
+    places = [
+        *os.environ["PATH"].split(os.pathsep),
+        "/usr/bin",
+        "/usr/local/bin",
+        "/opt/python/cp311-cp311/bin",
+    ]
+    roots = (Path.home() / ".pyenv/versions", Path("/opt/hostedtoolcache/Python"))
+    found = [Path(place) / "python3.11" for place in places]
+    found += [path for root in roots for path in root.glob("3.11.*/**/bin/python3.11")]
+    return next((str(path) for path in found if path.is_file() and _is_early(path)), "")
+
+
+def _is_early(python: Path) -> bool:
+    code = "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 11, 4))"
+    return subprocess.run([python, "-I", "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def make_bare_python(place: Path, only: Collection[str] = (), python: str = sys.executable) -> Path:
+    """Make an interpreter that has everything the gate needs, and neither torch nor the gate.
+
+    With ``only`` it has these distributions and nothing else; ``python`` is what it is made of.
+    """
     packages = place / "packages"
-    packages.mkdir()
+    packages.mkdir(parents=True)
+    kept = {path.parts[0] for name in only for path in metadata.files(name) or ()}
     for entry in Path(pytest.__file__).parent.parent.iterdir():
-        if not _LEFT_OUT.fullmatch(entry.name):
+        if entry.name in kept if only else not _LEFT_OUT.fullmatch(entry.name):
             (packages / entry.name).symlink_to(entry)
-    venv.EnvBuilder(with_pip=False, symlinks=True).create(place / "venv")
+    made = [python, "-I", "-m", "venv", "--without-pip", "--symlinks", str(place / "venv")]
+    subprocess.run(made, check=True, capture_output=True)
     (own,) = (place / "venv" / "lib").glob("python*/site-packages")
     (own / "packages.pth").write_text(f"{packages}\n")
     return place / "venv" / "bin" / "python"

@@ -1,0 +1,121 @@
+"""Puts the gate in place and becomes ``gate.action``, in a process that was started without any secret.
+
+The environment that owns torch is not changed. The gate's requirements are *appended* to ``sys.path``
+(``PYTHONPATH`` would go in front of the environment's packages and shadow torch's dependencies), so
+that the environment under test always wins. Only the package ``gate`` goes in front, alone.
+
+Imports nothing that the interpreter may lack.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from gate.action.input_table import TRUSTED, ActionMode
+from gate.action.isolation import PACKAGES_VARIABLE, drop_hidden, is_hidden, isolate, make_command
+from gate.action.packages import TRUSTED as TRUSTED_PACKAGES
+from gate.action.packages import install, list_missing, read_locked
+from gate.errors import ExitCode, GateError, UsageError
+from gate.github.job import render_annotation, write_outputs
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def launch(environ: Mapping[str, str]) -> int:
+    """Put everything in place and become ``gate.action``; return an exit code only where that fails."""
+    try:
+        check_token(environ)
+        become_action(prepare_environment(environ))
+    except GateError as error:
+        return _tell(environ, error.exit_code, f"{error.what}. {error.fix}")
+    except OSError as error:
+        what = f"the gate cannot be put in place: {error}. Free some space if the disk is full."
+        return _tell(environ, ExitCode.MACHINE, what)
+    except Exception as error:  # noqa: BLE001 - a step that fails says why, and has an exit code
+        what = f"{type(error).__name__}: {error}. This is a bug in compile-gate: please report it."
+        return _tell(environ, ExitCode.BUG, what)
+
+
+def check_token(environ: Mapping[str, str]) -> None:
+    """Refuse a token where code under test runs, before anything else has been started.
+
+    Raises:
+        UsageError: There is one.
+    """
+    if environ.get("INPUT_TOKEN", "").strip() and not _is_trusted(environ):
+        mode = environ.get("INPUT_MODE", "").strip()
+        shown = mode if mode in set(ActionMode) else ActionMode.CHECK
+        fix = "Give it to the job that publishes: the code under test must never share a job with a token."
+        raise UsageError(f"input token: the mode {shown} takes no token", fix)
+
+
+def prepare_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Put the gate and what it needs in place and return the environment that finds them.
+
+    Raises:
+        UsageError: A package of the interpreter is too old.
+        MachineError: A package cannot be had.
+    """
+    isolate(environ)
+    # New each time: what an earlier step of this job has measured could have written to an older one.
+    place = Path(tempfile.mkdtemp(prefix="compile-gate-", dir=environ.get("RUNNER_TEMP") or None))
+    wanted = TRUSTED_PACKAGES if _is_trusted(environ) else frozenset(read_locked())
+    if missing := list_missing(wanted):
+        install(missing, place / "packages", environ)
+    paths = (str(copy_package(place / "source")), environ.get("PYTHONPATH", ""))
+    search_path = os.pathsep.join(path for path in paths if path)
+    return {**environ, "PYTHONPATH": search_path, PACKAGES_VARIABLE: str(place / "packages")}
+
+
+def copy_package(directory: Path) -> Path:
+    """Copy the package ``gate`` to where nothing else lies, and return that directory.
+
+    The action's checkout has ``tests`` and ``tools`` beside it, which must not come in front of those
+    of the repository under test. The metadata is what an installation would leave.
+    """
+    shutil.copytree(_PACKAGE, directory / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+    text = (_PACKAGE / "__init__.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
+    version = found[1] if found else "0"
+    metadata = directory / f"compile_gate-{version}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: compile-gate\nVersion: {version}\n")
+    return directory
+
+
+def become_action(environ: Mapping[str, str]) -> NoReturn:
+    """Replace this process by ``gate.action``; what belongs to the step alone goes in an unnamed file."""
+    source = Path(environ["PYTHONPATH"].split(os.pathsep)[0])
+    given = {name: value for name, value in environ.items() if is_hidden(name)}
+    with tempfile.TemporaryFile() as file:
+        file.write(json.dumps(given).encode())
+        file.seek(0)
+        os.set_inheritable(file.fileno(), True)
+        start = source / "gate" / "action" / "start.py"
+        command = make_command("gate.action", str(file.fileno()), start=start)
+        sys.stdout.flush()
+        os.execve(sys.executable, command, drop_hidden(environ))  # noqa: S606 - our own arguments, no shell
+
+
+def read_given(descriptor: str) -> dict[str, str]:
+    """Read what :func:`become_action` handed over, and close it: nothing that is started later has it."""
+    with os.fdopen(int(descriptor), "rb") as file:
+        return dict(json.loads(file.read()))
+
+
+def _is_trusted(environ: Mapping[str, str]) -> bool:
+    return environ.get("INPUT_MODE", "").strip() in TRUSTED
+
+
+def _tell(environ: Mapping[str, str], code: ExitCode, message: str) -> int:
+    print(render_annotation("error", message), flush=True)
+    write_outputs(environ, {"exit-code": int(code)})
+    return int(code)

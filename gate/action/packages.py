@@ -1,0 +1,154 @@
+"""The gate's own packages: from the environment where it has them, else from a locked list.
+
+pip runs in isolation, outside the workspace, and is told nothing but where packages come from: an
+image's constraint, prefix, target or user installation would be in the way, a token is none of its
+business.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from gate.action.isolation import drop_hidden, make_command
+from gate.errors import MachineError, UsageError
+
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+# Where a package that the environment has is older than this, the gate cannot use it; pyproject.toml
+# says the same, and a test compares the two.
+MINIMUM_VERSIONS = {
+    "filelock": "3.13",
+    "jsonschema": "4.20",
+    "packaging": "23.0",
+    "psutil": "5.9",
+    "pytest": "8.0",
+    "pytest-benchmark": "5.0",
+    "pyyaml": "6.0",
+    "requests": "2.31",
+    "rich": "13.0",
+    "urllib3": "2.2",
+}
+# What holds a token measures nothing, and needs no more than this; a test runs it with no more.
+TRUSTED = frozenset(("certifi", "charset-normalizer", "idna", "pyyaml", "requests", "urllib3"))
+# Where packages come from, and how to get there.
+PIP_SETTINGS = frozenset(
+    (
+        *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "cert", "client-cert"),
+        *("proxy", "timeout", "default-timeout", "retries", "cache-dir", "no-cache-dir", "keyring-provider"),
+        "use-feature",
+    )
+)
+_PIP_LEVELS = ("global", "install", ":env:")  # a later one holds
+_BLOCK = re.compile(r"^[A-Za-z0-9].*\n(?:[ \t]+.*\n)*", re.MULTILINE)
+
+
+def read_locked() -> dict[str, str]:
+    """Read the locked list: a package's name -> its lines, as pip reads them."""
+    blocks = _BLOCK.findall(REQUIREMENTS.read_text(encoding="utf-8"))
+    return {block.partition("==")[0]: block for block in blocks}
+
+
+def list_missing(wanted: frozenset[str]) -> list[str]:
+    """List those of the ``wanted`` packages that this interpreter lacks.
+
+    A package that is there is left alone, whatever the lock says, unless the gate cannot use it.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    missing = []
+    for name in sorted(wanted):
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            missing.append(name)
+            continue
+        minimum = MINIMUM_VERSIONS.get(name, "0")
+        if parse_version(version) < parse_version(minimum):
+            what = f"{sys.executable} has {name} {version}, and the gate needs {minimum}"
+            raise UsageError(what, "Upgrade that package where torch is installed.")
+    return missing
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """Parse the leading numbers of a version, for comparison."""
+    leading = re.match(r"[0-9]+(?:\.[0-9]+)*", text)
+    return tuple(int(part) for part in leading[0].split(".")) if leading else ()
+
+
+def install(names: Sequence[str], directory: Path, environ: Mapping[str, str]) -> None:
+    """Install packages of the locked list, by hash and as wheels, into ``directory``.
+
+    Raises:
+        MachineError: pip cannot, or there is none.
+    """
+    directory.mkdir(parents=True)
+    locked, listed = read_locked(), directory / "requirements.txt"
+    listed.write_text("".join(locked[name] for name in names), encoding="utf-8")
+    pip = _find_pip(directory.with_suffix(".pip"), environ)
+    # --no-deps: the list is complete, and what the environment has must not be installed again.
+    options = ("--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:")
+    command = [*pip, "install", *options, "--target", str(directory), "--requirement", str(listed)]
+    settings = _load_pip_settings(pip, directory, environ)
+    if subprocess.run(command, check=False, cwd=directory, env=settings).returncode != 0:
+        raise MachineError(
+            f"pip could not install the gate's own packages ({', '.join(names)})",
+            "pip's message is above; a runner without network needs them in its image.",
+        )
+
+
+def choose_pip_settings(told: str) -> dict[str, str]:
+    """Choose the settings that count from what ``pip config list`` printed, as variables."""
+    found = []
+    for level, key, value in re.findall(r"^(global|install|:env:)\.([a-z-]+)=(.+)$", told, re.MULTILINE):
+        if key in PIP_SETTINGS:
+            found.append((_PIP_LEVELS.index(level), _name_variable(key), str(ast.literal_eval(value))))
+    return {variable: value for _, variable, value in sorted(found)}
+
+
+def _find_pip(directory: Path, environ: Mapping[str, str]) -> list[str]:
+    """Find a pip for this interpreter: its own, or one in an environment made for it in ``directory``."""
+    kept, place, silent = _drop_settings(environ), directory.parent, subprocess.DEVNULL
+    probe = make_command("pip", "--version")
+    if subprocess.run(probe, check=False, cwd=place, env=kept, stdout=silent, stderr=silent).returncode == 0:
+        return [*probe[:-1], "--disable-pip-version-check"]
+    command = make_command("venv", str(directory))
+    if subprocess.run(command, check=False, cwd=place, env=kept).returncode != 0:
+        what = f"{sys.executable} has neither pip nor venv"
+        raise MachineError(what, "Install compile-gate's dependencies where torch is installed.")
+    return [str(directory / "bin" / "python"), *probe[1:-1], "--disable-pip-version-check"]
+
+
+def _load_pip_settings(pip: Sequence[str], place: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Load where packages come from, out of pip's files and variables, as all that pip is told."""
+    asked = {"PIP_CONFIG_FILE", *map(_name_variable, PIP_SETTINGS)}
+    # `pip config` takes a setting "user" for the one file that it is to list.
+    listing = {name: value for name, value in environ.items() if name in asked} | {"PIP_USER": "0"}
+    kept, silent = _drop_settings(environ), subprocess.DEVNULL
+    done = subprocess.run(
+        [*pip, "config", "list"],
+        check=False,
+        cwd=place,
+        env=kept | listing,
+        stdin=silent,
+        stdout=subprocess.PIPE,
+        stderr=silent,
+    )
+    chosen = choose_pip_settings(done.stdout.decode(errors="replace"))
+    return kept | chosen | {"PIP_CONFIG_FILE": os.devnull}
+
+
+def _name_variable(setting: str) -> str:
+    return "PIP_" + setting.upper().replace("-", "_")
+
+
+def _drop_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """Drop what belongs to the step, and what would tell Python or pip to do something else."""
+    kept = drop_hidden(environ)
+    return {name: value for name, value in kept.items() if not name.startswith(("PYTHON", "PIP_"))}

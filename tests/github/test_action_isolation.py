@@ -1,0 +1,264 @@
+"""A hostile workspace beside the shipped action: none of it runs before or beside the gate, or finds its job.
+
+The interpreters are real. Where torch would be imported, a module stands that tells what it can see: that
+is the place of measured code, a process that the gate has started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from action.composite import Job, run_composite
+from action.samples import ACTION, ROOT, commit, make_bare_python, make_job
+from runner_log import list_commands
+
+from gate.action.child import Ended, list_complaints, run_child
+from gate.action.packages import TRUSTED
+
+CONFIG = """\
+version: 1
+device: cpu
+reference_models: false
+models:
+  - name: tiny
+    factory: tiny:make
+    cases:
+      - {task: inference, dtype: float32, size: smoke, tags: [smoke]}
+"""
+# What the action, pip, venv and the interpreter's start import, or look for.
+PLANTED = (
+    *("pip.py", "pip/__init__.py", "pip/__main__.py", "venv.py", "venv/__main__.py", "ensurepip/__init__.py"),
+    *("sitecustomize.py", "usercustomize.py", "site.py", "os.py", "json.py", "subprocess.py", "tempfile.py"),
+    *("gate/__init__.py", "gate/__main__.py", "gate/action/__main__.py", "gate.py"),
+    *(
+        "yaml.py",
+        "yaml/__init__.py",
+        "requests.py",
+        "psutil.py",
+        "filelock.py",
+        "mdurl.py",
+        "rich/__init__.py",
+    ),
+)
+SPY = """\
+import json, os, pathlib
+seen, process = [], os.getpid()
+while process > 1:
+    place = pathlib.Path("/proc", str(process))
+    variables = (place / "environ").read_bytes().decode(errors="replace").split("\\0")
+    seen.append([name.partition("=")[0] for name in variables if name])
+    process = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+pathlib.Path({told!r}).write_text(json.dumps(seen))
+raise ImportError("no torch, but a spy")
+"""
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter that has everything the gate needs, and neither torch nor the gate."""
+    return make_bare_python(tmp_path_factory.mktemp("bare python"))
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """A job of a pull request in a workspace that brings whatever a process could import by mistake."""
+    job = make_job(tmp_path / "a job")
+    (job.workspace / "gate.yml").write_text(CONFIG)
+    base = commit(job.workspace, "base")
+    code = f"open({str(tmp_path / 'ran')!r}, 'a').write(__file__ + chr(10))\n"
+    for root in (job.workspace, job.workspace / "src"):
+        for name in PLANTED:
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(code)
+    event = {"pull_request": {"base": {"sha": base}, "head": {"sha": commit(job.workspace, "head")}}}
+    Path(job.environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
+    job.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "no wheels")}
+    return job
+
+
+def list_ran(tmp_path: Path) -> list[str]:
+    ran = tmp_path / "ran"
+    return ran.read_text().splitlines() if ran.exists() else []
+
+
+@pytest.mark.parametrize("search_path", ["", ".", "src::", "{workspace}:{workspace}/src"])
+def test_nothing_of_the_workspace_runs(job: Job, bare_python: Path, tmp_path: Path, search_path: str) -> None:
+    """Whatever a job's PYTHONPATH says of the workspace: that is for what is measured, not for the gate."""
+    job.environ["PYTHONPATH"] = search_path.format(workspace=job.workspace)
+
+    run = run_composite(ACTION, job, {"mode": "plan", "shards": "1", "python": str(bare_python)})
+
+    assert run.succeeded, run.log
+    assert json.loads(run.outputs["matrix"])["include"][0]["cases"] == 1
+    assert list_ran(tmp_path) == []
+
+
+@pytest.mark.parametrize("only", [(), TRUSTED], ids=["complete", "lacking packages"])
+def test_an_environment_that_points_into_the_workspace_is_no_way_in(
+    job: Job, tmp_path: Path, only: tuple[str, ...]
+) -> None:
+    """As an editable installation does; not even where pip and venv must be asked for packages."""
+    python = make_bare_python(tmp_path / "python", only=only)
+    (own,) = python.parent.parent.glob("lib/python*/site-packages")
+    (own / "editable.pth").write_text(f"{job.workspace}\n{job.workspace}/src\n")
+    job.environ["PYTHONPATH"] = "."
+
+    run = run_composite(ACTION, job, {"mode": "plan", "shards": "1", "python": str(python)})
+
+    assert list_ran(tmp_path) == []
+    assert run.outputs["exit-code"] == ("4" if only else "0")
+    assert ("::error title=compile-gate::pip could not install the gate's own packages (" in run.log) is bool(
+        only
+    )
+
+
+def test_an_environment_in_the_workspace_is_the_interpreters(
+    job: Job, bare_python: Path, tmp_path: Path
+) -> None:
+    """A `.venv` that the workflow has made there is used with all that it has."""
+    environment = job.workspace / ".venv"
+    shutil.copytree(bare_python.parent.parent, environment, symlinks=True)
+    (own,) = environment.glob("lib/python*/site-packages")
+    for entry in (bare_python.parents[2] / "packages").iterdir():
+        (own / entry.name).symlink_to(entry.resolve())
+
+    run = run_composite(ACTION, job, {"mode": "plan", "shards": "1", "python": ".venv/bin/python"})
+
+    assert run.succeeded, run.log
+    assert list_ran(tmp_path) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows environments so")
+def test_what_is_measured_finds_nothing_of_its_job_above_it(job: Job, tmp_path: Path) -> None:
+    """No process that it descends from was started with inputs, command files, the event or a token."""
+    python, told = make_bare_python(tmp_path / "python"), tmp_path / "told.json"
+    (own,) = python.parent.parent.glob("lib/python*/site-packages")
+    (own / "torch.py").write_text(SPY.format(told=str(told)))
+    job.environ["GITHUB_TOKEN"] = "ghs_stray"
+
+    run = run_composite(ACTION, job, {"python": str(python), "device": "cuda:98", "confirm": "false"})
+
+    assert run.outputs["exit-code"] == "4", run.log
+    above = json.loads(told.read_text())
+    assert len(above) >= 3  # itself, the gate, the action
+    names = {name for one in above for name in one}
+    assert not {name for name in names if name.startswith(("INPUT_", "ACTIONS_")) or "TOKEN" in name}
+    assert not names & {"GITHUB_OUTPUT", "GITHUB_ENV", "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY"}
+    assert not {"RUNNER_TEMP", "GITHUB_EVENT_PATH"} & set(above[0])
+    assert "GITHUB_REPOSITORY" in above[0]  # what says where it runs stays
+
+
+def test_a_token_is_refused_before_anything_is_started(job: Job, tmp_path: Path) -> None:
+    """The interpreter lacks packages, and pip is not asked while a token is about."""
+    python = make_bare_python(tmp_path / "python", only=TRUSTED)
+
+    run = run_composite(ACTION, job, {"python": str(python), "token": "ghs_secret"})
+
+    assert run.outputs["exit-code"] == "2"
+    assert "input token: the mode check takes no token" in run.log
+    assert "pip" not in run.log
+    assert list(job.temporary.glob("compile-gate-*")) == []
+    assert "ghs_secret" not in run.log
+
+
+def test_a_checkout_of_the_containers_host_is_read(job: Job, bare_python: Path, tmp_path: Path) -> None:
+    """In a container the workspace belongs to another user; git refuses it to everybody who does not ask."""
+    real = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "git"
+    script.write_text(f'#!/bin/sh\nGIT_TEST_ASSUME_DIFFERENT_OWNER=1 exec "{real}" "$@"\n')
+    script.chmod(0o755)
+    job.environ["PATH"] = f"{script.parent}{os.pathsep}{job.environ['PATH']}"
+    refused = subprocess.run([script, "-C", job.workspace, "status"], check=False, capture_output=True)
+    assert b"dubious ownership" in refused.stderr
+
+    run = run_composite(ACTION, job, {"mode": "plan", "python": str(bare_python)})
+
+    assert run.succeeded, run.log
+    assert run.outputs["baseline-sha"]
+
+
+def test_a_clone_below_the_workspace_is_judged_by_its_own_rules(
+    job: Job, bare_python: Path, tmp_path: Path
+) -> None:
+    """With `path:` of actions/checkout the repository's top is not the workspace."""
+    moved = job.workspace.rename(tmp_path / "clone")
+    job.workspace.mkdir()
+    moved.rename(job.workspace / "repo")
+    base = json.loads(Path(job.environ["GITHUB_EVENT_PATH"]).read_text())["pull_request"]["base"]["sha"]
+    given = {"mode": "plan", "python": str(bare_python)}
+
+    above = run_composite(ACTION, job, given)
+    inside = run_composite(ACTION, job, given | {"working-directory": "repo"})
+
+    assert above.outputs["exit-code"] == "2"
+    assert "is not in a git repository. Run in a checkout; after actions/checkout" in above.log
+    assert (inside.outputs["exit-code"], inside.outputs["baseline-sha"]) == ("0", base)
+
+
+def test_a_wrong_selection_is_told_in_the_annotation(job: Job, bare_python: Path) -> None:
+    """Through the real command: what is wrong and what was meant, where the reader looks first."""
+    given = {"mode": "plan", "select": "tag:smok", "python": str(bare_python)}
+
+    run = run_composite(ACTION, job, given)
+
+    assert run.outputs["exit-code"] == "2"
+    (error,) = (found for found in list_commands(run.log) if found.name == "error")
+    assert "tag:smok" in error.data
+    assert "tag:smoke" in error.data
+
+
+def test_complaints_are_joined_with_their_fix() -> None:
+    """A command tells of each error in two lines, after whatever else it says."""
+    told = """\
+measuring...
+compile-gate: gate.yml: trials: is 0
+Write a number from 1.
+compile-gate: gate.yml:7: no such key.
+Did you mean `select`?
+compile-gate check: unrecognized arguments: --x
+See `compile-gate check --help` for the options.
+"""
+    assert list_complaints(told) == (
+        "gate.yml: trials: is 0. Write a number from 1.",
+        "gate.yml:7: no such key. Did you mean `select`?",
+        "unrecognized arguments: --x. See `compile-gate check --help` for the options.",
+    )
+    assert list_complaints("Traceback\n") == ()
+
+
+def test_a_command_ends_with_its_errors_and_its_output(capfd: pytest.CaptureFixture[str]) -> None:
+    """What it says passes through; the errors, and on request the output, are kept."""
+    code = "import sys; print('out'); print('compile-gate: bad.\\nFix it.', file=sys.stderr); sys.exit(2)"
+
+    ended = run_child([sys.executable, "-c", code], dict(os.environ), keep_output=True)
+
+    assert ended == Ended(code=2, complaints=("bad. Fix it.",), output=b"out\n")
+    assert capfd.readouterr().err == "compile-gate: bad.\nFix it.\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_cancelled_step_lets_the_command_clean_up(number: int) -> None:
+    """The runner asks one process to stop; that passes it on, waits, and ends as the command did."""
+    waits = (
+        "import signal, sys, time\n"
+        f"signal.signal({int(number)}, lambda *_: sys.exit(7))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    code = (
+        "import os, sys; from gate.action.child import run_child;"
+        f"sys.exit(run_child([sys.executable, '-c', {waits!r}], dict(os.environ)).code)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(number)
+        assert process.wait(30) == 7

@@ -1,0 +1,279 @@
+"""Where the gate's own packages come from: the environment's first, else the locked list, never into it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from action.samples import make_bare_python
+
+from gate.action import packages
+from gate.action.packages import (
+    MINIMUM_VERSIONS,
+    REQUIREMENTS,
+    TRUSTED,
+    choose_pip_settings,
+    install,
+    list_missing,
+    parse_version,
+    read_locked,
+)
+from gate.errors import MachineError, UsageError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def have(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the interpreter has: everything in the lock, at its version; a test takes away or ages."""
+    found = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE))
+
+    def version(name: str) -> str:
+        if name not in found:
+            raise metadata.PackageNotFoundError(name)
+        return found[name]
+
+    monkeypatch.setattr(metadata, "version", version)
+    return found
+
+
+def test_the_minimum_versions_are_those_of_the_project() -> None:
+    """pyproject.toml and the start, which cannot read it, say the same; the lock holds all of them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = dict(requirement.split(">=") for requirement in project["dependencies"])
+    locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE))
+
+    assert wanted == MINIMUM_VERSIONS
+    assert all(parse_version(locked[name]) >= parse_version(least) for name, least in wanted.items())
+
+
+def test_everything_in_the_lock_has_hashes() -> None:
+    """Pip installs nothing else of it."""
+    blocks = read_locked()
+
+    assert set(blocks) > set(MINIMUM_VERSIONS) | TRUSTED
+    assert all("--hash=sha256:" in block for block in blocks.values())
+
+
+@pytest.mark.usefixtures("have")
+def test_an_environment_that_has_everything_needs_nothing() -> None:
+    """Then pip is not even asked."""
+    assert list_missing(frozenset(read_locked())) == []
+
+
+def test_only_what_is_missing_is_wanted(have: dict[str, str]) -> None:
+    """A version that is older than the lock's, and new enough, stays: what is measured may need it."""
+    del have["rich"], have["mdurl"]
+    have["requests"] = "2.31.0"
+
+    assert list_missing(frozenset(read_locked())) == ["mdurl", "rich"]
+
+
+def test_what_holds_a_token_needs_little(have: dict[str, str]) -> None:
+    """Of an empty interpreter it wants six packages, and no test runner."""
+    have.clear()
+
+    assert list_missing(TRUSTED) == sorted(TRUSTED)
+    assert len(TRUSTED) == 6
+
+
+def test_a_package_that_is_too_old_is_named(have: dict[str, str]) -> None:
+    """It is not shadowed by a newer one: what is measured may need the old one."""
+    have["pytest"] = "7.4.4"
+
+    with pytest.raises(UsageError, match=r"has pytest 7\.4\.4, and the gate needs 8\.0"):
+        list_missing(frozenset(read_locked()))
+
+
+class Pip:
+    """Stands in for the processes that are started; ``answer`` says how each ends."""
+
+    def __init__(self, answer: Callable[[list[str]], int]) -> None:
+        self.answer = answer
+        self.commands: list[list[str]] = []
+        self.options: list[dict[str, Any]] = []
+
+    def run(self, command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+        self.commands.append(command)
+        self.options.append(options)
+        said = b"global.index-url='https://example.org/simple'\n" if "config" in command else b""
+        return subprocess.CompletedProcess(command, self.answer(command), stdout=said)
+
+
+def test_packages_come_by_hash_beside_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without dependencies, as wheels, in isolation, and from where the machine's settings say."""
+    pip = Pip(lambda _: 0)
+    monkeypatch.setattr(subprocess, "run", pip.run)
+    secret = {"INPUT_TOKEN": "ghs_x", "GITHUB_OUTPUT": "/out", "PYTHONPATH": "src", "PIP_TARGET": "/x"}
+
+    install(["mdurl", "rich"], tmp_path / "packages", {"PATH": "/bin", "HTTPS_PROXY": "p", **secret})
+
+    probe, config, command = pip.commands
+    start = str(Path(packages.__file__).with_name("start.py"))
+    assert probe == [sys.executable, "-I", "-S", start, "pip", "--version"]
+    assert config[-2:] == ["config", "list"]
+    assert command[: len(probe) - 1] == probe[:-1]
+    place = tmp_path / "packages"
+    assert command[command.index("install") :] == [
+        *("install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"),
+        *("--target", str(place), "--requirement", str(place / "requirements.txt")),
+    ]
+    wanted = (place / "requirements.txt").read_text()
+    assert re.findall(r"^([a-z0-9-]+)==", wanted, re.MULTILINE) == ["mdurl", "rich"]
+    assert all(tmp_path in (one["cwd"], one["cwd"].parent) for one in pip.options)
+    assert pip.options[-1]["env"] == {
+        "PATH": "/bin",
+        "HTTPS_PROXY": "p",
+        "PIP_INDEX_URL": "https://example.org/simple",
+        "PIP_CONFIG_FILE": os.devnull,
+    }
+    assert not any("ghs_x" in str(one) for one in pip.options)
+
+
+def test_an_interpreter_without_pip_gets_one_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A throw-away environment beside the packages; its pip installs for the same Python."""
+    pip = Pip(lambda command: 1 if command[-1] == "--version" else 0)
+    monkeypatch.setattr(subprocess, "run", pip.run)
+
+    install(["rich"], tmp_path / "packages", {})
+
+    assert pip.commands[1][4:] == ["venv", str(tmp_path / "packages.pip")]
+    assert pip.commands[-1][0] == str(tmp_path / "packages.pip" / "bin" / "python")
+
+
+@pytest.mark.parametrize(
+    ("fails", "what"), [("install", "pip could not install"), ("--version venv", "has neither pip nor venv")]
+)
+def test_a_failed_installation_is_a_matter_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str, what: str
+) -> None:
+    """Exit code 4, and not a verdict."""
+    pip = Pip(lambda command: int(bool(set(fails.split()) & set(command))))
+    monkeypatch.setattr(subprocess, "run", pip.run)
+
+    with pytest.raises(MachineError, match=what):
+        install(["rich"], tmp_path / "packages", {})
+
+
+def test_only_where_packages_come_from_is_taken_from_pips_settings() -> None:
+    """What a variable says goes before what a file says, and a command's section before the general one."""
+    told = """\
+:env:.constraint='/etc/pip/constraint.txt'
+:env:.find-links='/opt/one /opt/two'
+:env:.user='1'
+global.cert="/etc/it's.pem"
+global.find-links='/opt/none'
+global.index-url='https://general.example/simple'
+global.require-virtualenv='true'
+install.index-url='https://example.org/simple'
+install.prefix='/usr'
+list.format='json'
+"""
+
+    assert choose_pip_settings(told) == {
+        "PIP_CERT": "/etc/it's.pem",
+        "PIP_FIND_LINKS": "/opt/one /opt/two",
+        "PIP_INDEX_URL": "https://example.org/simple",
+    }
+
+
+def make_wheel(place: Path) -> str:
+    """Make a wheel of nothing that is called mdurl, and its line of a locked list."""
+    place.mkdir()
+    name, info = place / "mdurl-9.0-py3-none-any.whl", "mdurl-9.0.dist-info"
+    files = {
+        "mdurl.py": "",
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: mdurl\nVersion: 9.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+    }
+    with zipfile.ZipFile(name, "w") as wheel:
+        for path, text in files.items():
+            wheel.writestr(path, text)
+    digest = hashlib.sha256(name.read_bytes()).hexdigest()
+    return f"mdurl==9.0 --hash=sha256:{digest}\n"
+
+
+@pytest.mark.parametrize("where", ["variables", "file"])
+def test_settings_of_an_image_are_not_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """The real pip, told by an image to do something else with packages, and where to find them."""
+    monkeypatch.setattr(packages, "read_locked", lambda: {"mdurl": line})
+    line = make_wheel(tmp_path / "wheels")
+    (tmp_path / "constraint.txt").write_text("mdurl==0.1\n")
+    settings = {
+        "constraint": str(tmp_path / "constraint.txt"),
+        "prefix": str(tmp_path / "prefix"),
+        "user": "true",
+        "require-virtualenv": "true",
+        "no-index": "true",
+        "find-links": str(tmp_path / "wheels"),
+    }
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONNOUSERSITE": "1"}
+    if where == "variables":
+        environ |= {"PIP_" + name.upper().replace("-", "_"): value for name, value in settings.items()}
+    else:
+        lines = "".join(f"{name} = {value}\n" for name, value in settings.items())
+        (tmp_path / "pip.conf").write_text(f"[global]\n{lines}")
+        environ |= {"PIP_CONFIG_FILE": str(tmp_path / "pip.conf")}
+
+    install(["mdurl"], tmp_path / "packages", environ)
+
+    assert (tmp_path / "packages" / "mdurl.py").is_file()
+    assert not (tmp_path / "prefix").exists()
+
+
+@pytest.mark.parametrize("command", ["publish", "publish-upgrade", "authorize", "propose"])
+def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, command: str) -> None:
+    """Every trusted command starts, as far as GitHub's absence, with the few packages it is given."""
+    python = make_bare_python(tmp_path, only=TRUSTED)
+    work, event = tmp_path / "work", tmp_path / "event.json"
+    work.mkdir()
+    event.write_text(json.dumps({"repository": {"id": 1}}))
+    arguments = {
+        "publish": ["--run-id=1"],
+        "publish-upgrade": ["--run-id=1"],
+        "propose": [f"--head-sha={'a' * 40}", "--head-ref=topic"],
+    }
+    environ = {
+        "PATH": os.environ["PATH"],
+        "GITHUB_REPOSITORY": "octo-org/models",
+        "GITHUB_TOKEN": "ghs_x",
+        "GITHUB_RUN_ID": "1",
+        "GITHUB_WORKSPACE": str(work),
+        "GITHUB_EVENT_PATH": str(event),
+        "GITHUB_EVENT_NAME": "issue_comment",
+        "GITHUB_API_URL": "http://127.0.0.1:9",  # nobody listens
+    }
+    start = Path(packages.__file__).with_name("start.py")
+    whole = [str(python), "-I", "-S", str(start), "gate", command, *arguments.get(command, [])]
+
+    done = subprocess.run(whole, env=environ, cwd=work, capture_output=True, text=True, check=False)
+
+    assert "ModuleNotFoundError" not in done.stderr
+    assert "PackageNotFoundError" not in done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("2.31.0", (2, 31, 0)), ("9.0.0rc1", (9, 0, 0)), ("6.0.post1", (6, 0)), ("x", ())]
+)
+def test_versions_are_compared_by_their_numbers(text: str, expected: tuple[int, ...]) -> None:
+    """Whatever follows the numbers does not count."""
+    assert parse_version(text) == expected

@@ -1,0 +1,53 @@
+"""Nothing is used that only a later patch of the oldest supported Python has.
+
+Syntax and whole new functions are ruff's and mypy's to find: both are told 3.11. They know no patches.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gate
+
+PACKAGE = Path(gate.__file__).parent
+# Came to 3.11 with 3.11.4 and 3.11.8: arguments by the functions that take them, and names.
+ARGUMENTS = {
+    "filter": {"extract", "extractall", "unpack_archive"},
+    "strict": {"getaddresses", "parseaddr"},
+}
+NAMES = {"data_filter", "tar_filter", "fully_trusted_filter", "extraction_filter", "FilterError"}
+
+
+def list_later(source: str) -> list[int]:
+    """List the lines that 3.11.0 could not run."""
+    return list(_find_later(ast.parse(source)))
+
+
+def _find_later(tree: ast.AST) -> Iterator[int]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if any(called in ARGUMENTS.get(one.arg or "", ()) for one in node.keywords):
+                yield node.lineno
+        elif getattr(node, "attr", getattr(node, "id", "")) in NAMES:
+            yield getattr(node, "lineno", 0)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_the_oldest_patch_runs_it(path: Path) -> None:
+    """Debian and Ubuntu ship early patches of 3.11, and do not change them for years."""
+    assert list_later(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "source", ["archive.extractall(place, filter='data')", "tarfile.data_filter", "parseaddr(x, strict=True)"]
+)
+def test_what_is_later_is_found(source: str) -> None:
+    """The look itself works."""
+    assert list_later(source) == [1]
