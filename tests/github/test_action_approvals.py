@@ -367,7 +367,7 @@ def test_the_judgement_of_shards_is_given_them_too() -> None:
     rules = Rules(config="", baselines="", approvals=Approvals(files=("/a.yml", "/b.yml")))
     inputs = parse_inputs({"INPUT_MODE": "judge"})
 
-    arguments = make_compare_arguments(inputs, rules, "-b", "run.json", "verdict.json")
+    arguments = make_compare_arguments(inputs, rules, "-b", "run.json", "out")
 
     assert make_parser().parse_args(arguments).approvals == ["/a.yml", "/b.yml"]
 
