@@ -57,22 +57,27 @@ class GitData:
         Raises:
             UnreachableError: There are more than GitHub lists at once.
         """
-        for part in PurePosixPath(directory).parts:
+        found = self.find_directory(tree, directory)
+        entries = self._load_tree(found, {"recursive": 1}) if found else []
+        files = (item for item in entries if item["type"] == "blob" and item["mode"] == _FILE)
+        return {str(PurePosixPath(directory, str(item["path"]))): str(item["sha"]) for item in files}
+
+    def find_directory(self, tree: str, path: str) -> str:
+        """Find a directory's own tree in a tree; empty where there is none."""
+        for part in PurePosixPath(path).parts:
             entries = self._load_tree(tree, {})
             below = [item for item in entries if item["path"] == part and item["type"] == _DIRECTORY]
             if not below:
-                return {}
+                return ""
             tree = str(below[0]["sha"])
-        entries = self._load_tree(tree, {"recursive": 1})
-        files = (item for item in entries if item["type"] == "blob" and item["mode"] == _FILE)
-        return {str(PurePosixPath(directory, str(item["path"]))): str(item["sha"]) for item in files}
+        return tree
 
     def _load_tree(self, sha: str, params: Mapping[str, object]) -> list[dict[str, Any]]:
         answer = self._client.get(f"{self._path}/trees/{sha}", params)
         entries = find_value(answer, "tree")
         if find_value(answer, "truncated") or not isinstance(entries, list):
             raise UnreachableError(
-                "GitHub does not list all files of the baselines", "Remove old environments."
+                "GitHub does not list all files of a directory", "Remove baselines of old environments."
             )
         return entries
 

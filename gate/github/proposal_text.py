@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from gate.baseline import Proposal, ProposalKind, Setback
-from gate.metrics import SPECS, Role
+from gate.github.proposal_changes import (
+    Growth,
+    Move,
+    Pair,
+    describe_rest,
+    list_growths,
+    list_moves,
+    list_pairs,
+)
+from gate.metrics import SPECS, Family
 from gate.records import Baseline, Metric
 from gate.report.markdown import escape_code, escape_text
-from gate.units import render_value
+from gate.units import render_percent, render_value
 
 MAX_ROWS = 60  # of each table: enough to read, and the rest is in the files
 MAX_BODY_BYTES = 60_000  # GitHub takes 65,536 characters
-_SMALLEST = 0.005  # changes below half a percent are not worth a row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,15 +40,6 @@ class ProposalText:
     def setbacks(self) -> tuple[Setback, ...]:
         """All that would move the wrong way."""
         return tuple(setback for proposal in self.proposals for setback in proposal.setbacks)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Move:
-    case_id: str
-    metric: Metric
-    old: float
-    new: float
-    is_worse: bool
 
 
 def render_title(text: ProposalText) -> str:
@@ -63,18 +61,29 @@ def render_message(text: ProposalText) -> str:
     return "\n".join(lines) + "\n"
 
 
+_ENDING = (
+    "Merging this makes the new values what later changes are judged by. It was made on the tip of the"
+    " branch, and touches only baselines."
+)
+
+
 def render_body(text: ProposalText) -> str:
     """Render the pull request's text."""
     counts = {kind: sum(item.kind is kind for item in text.proposals) for kind in ProposalKind}
     summary = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     asked = f" for #{text.pr_number}" if text.pr_number else ""
     origin = f"measured at {text.head_sha} by [this run]({text.run_url}){asked}"
+    changed = list_pairs(text.proposals, text.old, ProposalKind.CHANGED)
+    redefined = list_pairs(text.proposals, text.old, ProposalKind.REDEFINED)
     sections = [
         f"Baselines of `{text.environment_id}`, {origin}: {summary}.",
         _render_setbacks(text),
-        _render_moves(text),
+        _render_growths(list_growths([*changed, *redefined])),
+        _render_redefined(redefined),
+        _fold(_render_moves(list_moves(changed)), "What moved: {} value"),
+        _fold(_render_rest([*changed, *redefined]), "What else changed: {} case"),
         _render_new(text),
-        "Merging this makes the new values what later changes are judged by. It touches only baselines.",
+        _ENDING,
     ]
     while len("\n\n".join(sections).encode()) > MAX_BODY_BYTES:
         longest = max(range(1, len(sections)), key=lambda index: len(sections[index]))
@@ -114,53 +123,89 @@ def _move(metric: Metric, old: float, new: float) -> str:
     return f"{render_value(metric, old)} -> {'not measured' if old == new else render_value(metric, new)}"
 
 
-def _render_moves(text: ProposalText) -> str:
-    moves = list(_list_moves(text))
-    if not moves:
+def _render_growths(growths: Sequence[Growth]) -> str:
+    if not growths:
         return ""
+    rows = [
+        f"| {escape_code(one.case_id)} | `{one.metric}` | {_render_noise(one.metric, one.old)} |"
+        f" {_render_noise(one.metric, one.new)} |"
+        for one in growths
+    ]
+    title = (
+        f"### {_count(len(rows), 'metric')} {'scatters' if len(rows) == 1 else 'scatter'} more than before"
+    )
+    why = (
+        "Noise that is recorded hides what is smaller: later changes of these metrics pass unseen. Where"
+        " nothing about the model explains it, measure again on a quieter machine."
+    )
+    head = ["| case | metric | stored noise | new noise |", "| --- | --- | ---: | ---: |"]
+    return "\n".join([title, "", why, "", *head, *_cut(rows, "| and {} more, in the files | | | |")])
+
+
+def _render_noise(metric: Metric, noise: float) -> str:
+    if SPECS[metric].family in {Family.EXACT, Family.LOG2}:
+        return f"{noise:.3g} {SPECS[metric].unit}"
+    return render_percent(noise, signed=False)
+
+
+def _render_redefined(pairs: Sequence[Pair]) -> str:
+    if not pairs:
+        return ""
+    names = _cut([escape_code(pair.new.case_id) for pair in pairs], "and {} more")
+    moves = list_moves(pairs)
+    title = (
+        f"### {_count(len(pairs), 'case')} {'is' if len(pairs) == 1 else 'are'} defined anew on this branch"
+    )
+    why = (
+        "The stored values meant something else, so nothing is asked about them. Look whether the change of"
+        f" definition explains what moved: {', '.join(names)}."
+    )
+    rows = _render_moves(moves).lines if moves else ["No median moved."]
+    return "\n".join([title, "", why, "", *rows])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Listing:
+    """Lines of Markdown, and how many things they list."""
+
+    count: int
+    lines: list[str]
+
+
+def _fold(listing: _Listing, summary: str) -> str:
+    if not listing.count:
+        return ""
+    title = summary.format(listing.count) + ("" if listing.count == 1 else "s")
+    return "\n".join(["<details>", f"<summary>{title}</summary>", "", *listing.lines, "", "</details>"])
+
+
+def _render_moves(moves: Sequence[Move]) -> _Listing:
     rows = [
         f"| {escape_code(move.case_id)} | `{move.metric}` | {render_value(move.metric, move.old)} |"
         f" {render_value(move.metric, move.new)} | {'worse' if move.is_worse else 'better'} |"
-        for move in moves[:MAX_ROWS]
+        for move in moves
     ]
-    if len(moves) > MAX_ROWS:
-        rows.append(f"| and {len(moves) - MAX_ROWS} more, in the files | | | | |")
     head = ["| case | metric | stored | new | |", "| --- | --- | ---: | ---: | --- |"]
-    summary = f"<summary>What moved: {_count(len(moves), 'value')}</summary>"
-    return "\n".join(["<details>", summary, "", *head, *rows, "", "</details>"])
+    return _Listing(count=len(rows), lines=[*head, *_cut(rows, "| and {} more, in the files | | | | |")])
 
 
-def _list_moves(text: ProposalText) -> Iterator[_Move]:
-    """List deciding metrics whose median moved, of cases whose definition is what it was."""
-    before = {item.case_id: item for item in text.old}
-    for proposal in text.proposals:
-        if proposal.kind is not ProposalKind.CHANGED:
-            continue
-        case_id = proposal.baseline.case_id
-        old = before[case_id]
-        for metric in Metric:
-            spec = SPECS[metric]
-            values = proposal.baseline.trials.get(metric), old.trials.get(metric)
-            if spec.role is not Role.DECIDES or not values[0] or not values[1]:
-                continue
-            new_value, old_value = median(values[0]), median(values[1])
-            if abs(new_value - old_value) > _SMALLEST * abs(old_value):
-                is_worse = (new_value < old_value) is spec.higher_is_better
-                yield _Move(case_id=case_id, metric=metric, old=old_value, new=new_value, is_worse=is_worse)
+def _render_rest(pairs: Iterable[Pair]) -> _Listing:
+    described = [(pair.new.case_id, describe_rest(pair)) for pair in pairs]
+    rows = [f"- {escape_code(case_id)}: {escape_text(rest)}" for case_id, rest in described if rest]
+    return _Listing(count=len(rows), lines=_cut(rows, "- and {} more, in the files"))
 
 
 def _render_new(text: ProposalText) -> str:
-    lines = []
-    for kind, words in (
-        (ProposalKind.NEW, "recorded for the first time"),
-        (ProposalKind.REDEFINED, "defined anew, so the stored values meant something else"),
-    ):
-        names = [item.baseline.case_id for item in text.proposals if item.kind is kind]
-        if names:
-            shown = ", ".join(escape_code(name) for name in names[:MAX_ROWS])
-            rest = f" and {len(names) - MAX_ROWS} more" if len(names) > MAX_ROWS else ""
-            lines.append(f"{_count(len(names), 'case').capitalize()} {words}: {shown}{rest}.")
-    return "\n\n".join(lines)
+    names = [escape_code(item.baseline.case_id) for item in text.proposals if item.kind is ProposalKind.NEW]
+    if not names:
+        return ""
+    many = _count(len(names), "case").capitalize()
+    return f"{many} recorded for the first time: {', '.join(_cut(names, 'and {} more'))}."
+
+
+def _cut(lines: list[str], rest: str) -> list[str]:
+    """Keep the first lines, and say of how many more there are in the words of ``rest``."""
+    return lines if len(lines) <= MAX_ROWS else [*lines[:MAX_ROWS], rest.format(len(lines) - MAX_ROWS)]
 
 
 def _count(number: int, noun: str) -> str:

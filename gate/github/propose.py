@@ -14,24 +14,27 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 import gate
-from gate.baseline import (
-    MAX_BASELINE_BYTES,
-    check_refresh,
-    make_baselines,
-    propose_baselines,
-)
+from gate.baseline import MAX_BASELINE_BYTES, propose_baselines
 from gate.codec import BASELINE, decode_file
-from gate.errors import FileError, UsageError
+from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext, find_text, find_value
-from gate.github.errors import DeniedError, RejectedError, UncertainWriteError
-from gate.github.git_data import GitData
+from gate.github.errors import (
+    DeniedError,
+    GitHubError,
+    MissingError,
+    RejectedError,
+    UncertainWriteError,
+)
+from gate.github.git_data import GitData, quote_branch
+from gate.github.head_registry import load_cases_at
+from gate.github.measured_run import check_run, record_run
 from gate.github.proposal_text import ProposalText, render_body, render_message, render_title
 from gate.records import Baseline, Policy, Provenance, Run
 
 BRANCH_PREFIX = "compile-gate/baselines/"
-MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
+WORKFLOWS_DIRECTORY = ".github/workflows"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -42,6 +45,7 @@ class RefreshRequest:
     head_sha: str
     head_ref: str
     directory: str  # of the baselines, from the top of the repository
+    config: str = "gate.yml"  # whose registry makes the cases, from the top of the repository
     reason: str = ""
     author: str = ""
     pr_number: int = 0
@@ -69,16 +73,17 @@ def propose_refresh(
     """Commit what a run would store on a branch of its own and ask for it to be merged.
 
     Raises:
-        UsageError: The run is not of the authorised commit, or not fit to be recorded.
-        FileError: The run contradicts itself, or a stored baseline is damaged.
+        UsageError: The run is not of the authorised commit or its registry, or not fit to be recorded; or
+            the branch has moved on.
+        FileError: A stored baseline is damaged.
         GitHubError: GitHub does not do its part; a branch may have been made.
     """
-    check_run(run, request)
     data = GitData(client, context.path)
+    check_tip(data, request)
     head = data.load_tip(request.head_sha)
-    listed = data.list_files(head.tree, request.directory)
-    new = make_baselines(run, _make_provenance(run, context, request))
-    old = _load_stored(data, listed, new, request.directory)
+    check_run(run, request.head_sha, load_cases_at(data, request.head_sha, request.config))
+    new = record_run(run, _make_provenance(run, context, request))
+    old = _load_stored(data, data.list_files(head.tree, request.directory), new, request.directory)
     proposals = tuple(
         proposal for proposal in propose_baselines(new, old, policy) if not _is_stored(proposal.baseline, old)
     )
@@ -95,27 +100,23 @@ def propose_refresh(
     tree = data.write_tree(head.tree, request.directory, files) if files else head.tree
     if tree == head.tree:
         return ProposalOutcome(note="The stored baselines are the same: nothing was committed.")
-    commit = _commit(data, request, tree, render_message(text))
+    commit = _commit(data, context, request, tree, render_message(text))
     return _ask_for_merge(client, context, request, text, commit)
 
 
-def check_run(run: Run, request: RefreshRequest) -> None:
-    """Check that a run is of the authorised commit, holds together and is fit to be recorded.
+def check_tip(data: GitData, request: RefreshRequest) -> None:
+    """Check that the branch still is where it was measured.
+
+    A proposal is made on the measured commit, so merging it would bring that commit back.
 
     Raises:
-        UsageError, FileError: It is not.
+        UsageError: Somebody pushed meanwhile, or the branch is gone.
     """
-    if run.provenance.commit != request.head_sha or run.provenance.dirty:
+    if data.find_branch(request.head_ref) != request.head_sha:
         raise UsageError(
-            "the run did not measure the commit that was authorised, or measured it with changes",
-            "Check out the output head-sha of authorize-command in the job that measures.",
+            f"the branch is not at {request.head_sha[:12]} any more, which was measured: it was pushed to",
+            "Ask for the refresh again: it then measures the branch as it is now.",
         )
-    planned = {case.id for case in run.cases}
-    named = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
-    if len(planned) != len(run.cases) or not 0 < len(planned) <= MAX_CASES or not named <= planned:
-        problem = f"its cases contradict its trials, or are none or more than {MAX_CASES}"
-        raise FileError("run.json", "cases", problem, "Measure again.")
-    check_refresh(run)
 
 
 def _make_provenance(run: Run, context: JobContext, request: RefreshRequest) -> Provenance:
@@ -151,7 +152,7 @@ def _is_stored(baseline: Baseline, old: Iterable[Baseline]) -> bool:
     return any(replace(item, provenance=baseline.provenance) == baseline for item in old)
 
 
-def _commit(data: GitData, request: RefreshRequest, tree: str, message: str) -> str:
+def _commit(data: GitData, context: JobContext, request: RefreshRequest, tree: str, message: str) -> str:
     """Commit on the proposal's branch, unless it holds just that already; return the commit."""
     tip_sha = data.find_branch(request.branch)
     if tip_sha:
@@ -159,8 +160,32 @@ def _commit(data: GitData, request: RefreshRequest, tree: str, message: str) -> 
         if tip.tree == tree and tip.parent == request.head_sha:
             return tip_sha
     commit = data.write_commit(tree, request.head_sha, message)
-    data.point_branch(request.branch, commit, exists=bool(tip_sha))
+    check_tip(data, request)  # again: measuring is long past, and writing takes its time
+    try:
+        data.point_branch(request.branch, commit, exists=bool(tip_sha))
+    except (DeniedError, MissingError, RejectedError) as error:
+        raise _explain_refusal(data, context, request, error) from error
     return commit
+
+
+def _explain_refusal(
+    data: GitData, context: JobContext, request: RefreshRequest, error: GitHubError
+) -> GitHubError:
+    """Tell the one refusal of a branch that no permission of the job could lift from all others."""
+    default = find_text(context.event, "repository.default_branch")
+    tips = (data.find_branch(default) if default else "", request.head_sha)
+    if not all(tips):
+        return error
+    trees = {data.find_directory(data.load_tip(tip).tree, WORKFLOWS_DIRECTORY) for tip in tips}
+    if len(trees) == 1:
+        return error
+    return DeniedError(
+        f"GitHub refuses the branch {request.branch}: {error.what}. Its files in {WORKFLOWS_DIRECTORY}"
+        " are not those of the default branch, and github.token may not write such files",
+        "Merge the change of workflows first and update the branch, or give the mode propose-baselines an"
+        " app's token that may write workflows.",
+        error.status,
+    )
 
 
 def _ask_for_merge(
@@ -171,9 +196,10 @@ def _ask_for_merge(
     try:
         url = _open_pull(client, context, request, fields)
     except DeniedError as error:
+        between = f"{quote_branch(request.head_ref)}...{quote_branch(request.branch)}"
         return replace(
             outcome,
-            url=f"{context.server_url}/{context.repository}/compare/{request.head_ref}...{request.branch}?expand=1",
+            url=f"{context.server_url}/{context.repository}/compare/{between}?expand=1",
             note=f"The branch {request.branch} is there; its pull request is yours to open: {error.what}",
         )
     return replace(outcome, url=url, has_pull_request=True, note=f"Proposed in {url}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from gate.codec import RUN, decode_file
+from gate.codec import RUN, NewerFileError, decode_file
 from gate.errors import FileError
 from gate.github.archive import ArchiveError, read_member
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext, find_text, find_value
+from gate.github.measured_run import RunRefusedError
 from gate.records import Run
 
 MEMBER = "run.json"
@@ -20,7 +21,7 @@ def fetch_run(client: GitHubClient, context: JobContext, run_id: int, name: str)
     """Fetch the ``run.json`` that a workflow run left in the artifact ``name``.
 
     Raises:
-        FileError: There is none, or none that can be used.
+        RunRefusedError: There is none, or none that can be used.
         GitHubError: The API or the storage does not answer.
     """
     path = f"{context.path}/actions/runs/{run_id}/artifacts"
@@ -31,20 +32,34 @@ def fetch_run(client: GitHubClient, context: JobContext, run_id: int, name: str)
     ]
     ids = [number for item in found if isinstance(number := item.get("id"), int)]
     if not ids:
-        raise FileError(
-            f"artifact {name}", "", f"is not there in run {run_id}", "Look at the job that measured."
-        )
+        what = f"there is no artifact {name} in run {run_id}"
+        raise RunRefusedError(what, "Look at the job that measured.")
     archive = client.download(f"{context.path}/actions/artifacts/{max(ids)}/zip", MAX_ARCHIVE_BYTES)
-    return decode_file(RUN, Run, read_run_member(archive, f"artifact {name}"), MEMBER)
+    return parse_run(read_run_member(archive))
 
 
-def read_run_member(archive: bytes, source: str) -> bytes:
+def read_run_member(archive: bytes) -> bytes:
     """Read ``run.json`` from a zip archive within bounds, extracting nothing.
 
     Raises:
-        FileError: It is not there once, is no regular file, or is too large or broken.
+        RunRefusedError: It is not there once, is no regular file, or is too large or broken.
     """
     try:
         return read_member(archive, MEMBER, MAX_RUN_BYTES)
     except ArchiveError as error:
-        raise FileError(source, MEMBER, error.fault.value, _FIX) from None
+        raise RunRefusedError(f"the artifact {error.fault.value}: {MEMBER}", _FIX) from None
+
+
+def parse_run(content: bytes) -> Run:
+    """Parse a ``run.json`` that measured code may have written.
+
+    Raises:
+        RunRefusedError: It is none; what is wrong with it is not told, since it would be its own words.
+    """
+    try:
+        return decode_file(RUN, Run, content, MEMBER)
+    except NewerFileError:
+        what = f"{MEMBER} was written by a newer compile-gate than this job's"
+        raise RunRefusedError(what, "Use one version in all jobs of gate-refresh.yml.") from None
+    except FileError:
+        raise RunRefusedError(f"{MEMBER} is no run that this compile-gate reads", _FIX) from None

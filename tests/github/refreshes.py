@@ -9,13 +9,39 @@ from typing import Any
 from fake.server import TOKEN, FakeGitHub
 from fake.state import REPO_ID
 
+from gate.config import make_config
+from gate.entries import GateFile
 from gate.github.context import JobContext
 from gate.metrics import SPECS
 from gate.records import Case, Metric, Policy, Provenance, Run, Trial
+from gate.registry import load_cases
+from gate.yaml_border import decode_yaml
 from tests.hosts import CPU_HOST
 
 CASE = "bert/inference-float32-smoke-default"
 OTHER = "lstm/training-float32-smoke-default"
+
+
+def make_gate_yml(*models: str, factory: str = "bench:make", task: str = "inference") -> str:
+    """Make a configuration whose registry has one case of each model, and nothing else."""
+    entries = "".join(
+        f"  - {{name: {name}, factory: '{factory}', cases: [{{task: {task}}}]}}\n" for name in models
+    )
+    return f"version: 1\nreference_models: false\nmodels:\n{entries}"
+
+
+GATE_YML = (
+    make_gate_yml("bert") + "  - {name: lstm, factory: 'bench:make', cases: [{task: training}]}\n"
+)  # CASE and OTHER
+
+
+def load_definitions(gate_yml: str) -> dict[str, str]:
+    """Load what the cases of a configuration are defined as."""
+    file, _ = decode_yaml(GateFile, gate_yml.encode(), "gate.yml")
+    return {case.id: case.definition for case in load_cases(make_config(file))}
+
+
+DEFINITIONS = load_definitions(GATE_YML)
 ENVIRONMENT = replace(CPU_HOST, torch="2.13.0")
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
 
@@ -35,7 +61,9 @@ def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CA
         for index in range(3)
     )
     run = {
-        "cases": tuple(Case(id=name, model=name.split("/")[0], definition="d1") for name in cases),
+        "cases": tuple(
+            Case(id=name, model=name.split("/")[0], definition=DEFINITIONS.get(name, "d1")) for name in cases
+        ),
         "environment": ENVIRONMENT,
         "provenance": Provenance(commit=commit, created="2026-11-01T10:00:00Z", author="mallory <b>"),
         "trials": trials,

@@ -20,7 +20,7 @@ from fake.git_routes import BareRepository
 from fake.server import TOKEN, FakeGitHub
 from fake.state import BOT, REPO_ID
 from records import CASES, SHA, make_archive, make_passing, make_regressed, make_verdict, make_zip
-from refreshes import CASE, ENVIRONMENT, make_run
+from refreshes import CASE, ENVIRONMENT, GATE_YML, make_run
 from runner_log import list_commands
 
 from gate.cli import main
@@ -43,7 +43,7 @@ def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
     """The repository: a default branch, a topic branch, pull request 7 from it, and two people."""
     repository = BareRepository.create(tmp_path / "bare.git")
     repository.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
-    head = repository.commit({"gate.yml": "version: 1\n", "model.py": "x = 1\n"}, branch="topic")
+    head = repository.commit({"gate.yml": GATE_YML, "model.py": "x = 1\n"}, branch="topic")
     github.state.git = repository  # type: ignore[attr-defined]
     github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
     github.state.add_pull(7, head, branch="topic")

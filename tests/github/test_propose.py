@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake import git_routes
+from fake.clock import FakeClock
 from fake.faults import Fault
 from fake.git_routes import BareRepository
-from fake.server import FakeGitHub
-from refreshes import CASE, ENVIRONMENT, OTHER, POLICY, make_context, make_run
+from fake.server import TOKEN, FakeGitHub
+from refreshes import (
+    CASE,
+    ENVIRONMENT,
+    GATE_YML,
+    OTHER,
+    POLICY,
+    load_definitions,
+    make_context,
+    make_gate_yml,
+    make_run,
+)
 
 from gate.codec import BASELINE, decode_file
 from gate.errors import FileError, UsageError
 from gate.fingerprint import compute_environment_id
-from gate.github.client import GitHubClient
+from gate.github.client import GitHubClient, Patience
 from gate.github.errors import GitHubError, UnreachableError
 from gate.github.git_data import GitData, compute_blob_sha
 from gate.github.proposal_text import MAX_BODY_BYTES
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
-from gate.records import Baseline, CaseFailure, FailureKind, Provenance, Run, Trial
+from gate.records import Baseline, Case, CaseFailure, FailureKind, Provenance, Run, Trial
 
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 BRANCH = "compile-gate/baselines/pr-7"
@@ -30,7 +42,7 @@ BRANCH = "compile-gate/baselines/pr-7"
 def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
     """The repository behind the fake GitHub, with a branch that a pull request is for."""
     repository = BareRepository.create(tmp_path / "bare.git")
-    repository.commit({"gate.yml": "version: 1\n", "src/model.py": "x = 1\n"}, branch="topic")
+    repository.commit({"gate.yml": GATE_YML, "src/model.py": "x = 1\n"}, branch="topic")
     github.state.git = repository  # type: ignore[attr-defined]
     github.state.permissions = {}  # type: ignore[attr-defined]
     return repository
@@ -224,8 +236,8 @@ def test_a_branch_that_rules_forbid_is_an_error_that_names_it(
     ("changes", "error", "words"),
     [
         ({"provenance": Provenance(commit="c" * 40)}, UsageError, "did not measure the commit"),
-        ({"cases": ()}, FileError, "contradict"),
-        ({"trials": (Trial(case_id="another/case", index=0),)}, FileError, "contradict"),
+        ({"cases": ()}, UsageError, "contradict"),
+        ({"trials": (Trial(case_id="another/case", index=0),)}, UsageError, "contradict"),
         (
             {
                 "failures": (
@@ -257,14 +269,26 @@ def test_a_run_that_is_not_what_was_authorised_writes_nothing(
     assert github.list_writes() == []
 
 
-@pytest.mark.parametrize("case_id", ["../../.github/workflows/x", "a/../../x", "/etc/passwd", "a/b/c", "a"])
-def test_a_case_that_is_no_file_name_is_refused(
+@pytest.mark.parametrize(
+    "case_id",
+    [
+        "../../.github/workflows/x",
+        "a/../../x",
+        "/etc/passwd",
+        "a/b/c",
+        "approved_by_security_team/merge-without-review_see_evil.example",
+    ],
+)
+def test_a_case_that_the_registry_does_not_make_is_refused(
     client: GitHubClient, github: FakeGitHub, git: BareRepository, case_id: str
 ) -> None:
-    """A case id that would lead out of the directory of the baselines is an error, not a path."""
-    with pytest.raises(UsageError, match="is no file name"):
-        propose(client, github, make_run(git.find_ref("heads/topic"), cases=(case_id,)))
+    """Neither a path nor words of a run get anywhere: its cases must be those of the measured commit."""
+    head = git.find_ref("heads/topic")
+    with pytest.raises(UsageError) as caught:
+        propose(client, github, make_run(head, cases=(CASE, case_id)))
 
+    assert caught.value.what == (f"1 of the run's 2 cases is none that the registry of {head[:12]} makes")
+    assert case_id not in str(caught.value)
     assert github.list_writes() == []
 
 
@@ -300,12 +324,20 @@ def test_a_damaged_stored_baseline_is_named(
 
 
 def test_many_files_are_written_in_several_trees(
-    client: GitHubClient, github: FakeGitHub, git: BareRepository, tmp_path: Path
+    github: FakeGitHub, git: BareRepository, tmp_path: Path
 ) -> None:
     """150 baselines are two requests and one commit, and the pull request's text stays within limits."""
-    cases = tuple(f"model{index}/" + "x" * 150 for index in range(150))
+    gate_yml = make_gate_yml(*(f"model{index}_" + "x" * 150 for index in range(150)))
+    head = git.commit({"gate.yml": gate_yml}, branch="topic")
+    definitions = load_definitions(gate_yml)
+    cases = tuple(
+        Case(id=name, model=name.split("/")[0], definition=one) for name, one in definitions.items()
+    )
 
-    propose(client, github, make_run(git.find_ref("heads/topic"), cases=cases))
+    # The stand-in starts a git for each file of a request.
+    patience = Patience(clock=FakeClock(), exchange_s=30.0)
+    client = GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience)
+    propose(client, github, replace(make_run(head, cases=tuple(definitions)), cases=cases))
 
     assert len(check_repository(git, tmp_path / "clone").splitlines()) == 152
     assert github.list_writes().count("POST /repos/octo-org/models/git/trees") == 2

@@ -1,0 +1,102 @@
+"""Whether a run may become baselines: of the authorised commit, of its registry's cases, and complete.
+
+The run is whatever measured code left behind. Every refusal is a sentence of ours: it may name cases of
+the registry, and repeats nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from gate.baseline import MIN_TRIALS, make_baselines
+from gate.errors import UsageError
+from gate.protocol import Stage
+from gate.records import Baseline, Case, Provenance, Run
+
+MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
+_NAMED = 6  # cases named in a refusal; the rest is counted
+_AGAIN = "Measure again, with the same compile-gate as this job's and nothing else in the artifact."
+_STAGES = frozenset(stage.value for stage in Stage)
+
+
+class RunRefusedError(UsageError):
+    """A run that must not become baselines; ``what`` and ``fix`` hold no text of it."""
+
+
+def check_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
+    """Check a run against the authorised commit and the cases that this commit's registry makes.
+
+    Raises:
+        RunRefusedError: It does not fit.
+    """
+    if run.provenance.commit != head_sha or run.provenance.dirty:
+        raise RunRefusedError(
+            "the run did not measure the commit that was authorised, or measured it with changes",
+            "Check out the output head-sha of authorize-command in the job that measures.",
+        )
+    planned = {case.id: case.definition for case in run.cases}
+    named = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
+    if len(planned) != len(run.cases) or not 0 < len(planned) <= MAX_CASES or not named <= planned.keys():
+        problem = f"the run's cases contradict its trials, or are none or more than {MAX_CASES}"
+        raise RunRefusedError(problem, _AGAIN)
+    known = {case.id: case.definition for case in cases}
+    unknown = len(planned.keys() - known.keys())
+    if unknown:
+        many = f"{unknown} of the run's {len(planned)} cases {'is' if unknown == 1 else 'are'}"
+        raise RunRefusedError(f"{many} none that the registry of {head_sha[:12]} makes", _AGAIN)
+    other = [case_id for case_id in known if planned.get(case_id, known[case_id]) != known[case_id]]
+    if other:
+        problem = f"the run defines cases otherwise than the registry of {head_sha[:12]}: {_name(other)}"
+        raise RunRefusedError(problem, _AGAIN)
+    _check_complete(run)
+
+
+def _check_complete(run: Run) -> None:
+    failed = {failure.case_id: failure.stage for failure in run.failures}
+    counts = Counter(trial.case_id for trial in run.trials)
+    unfit = [
+        f"{case.id} (failed in {_name_stage(failed[case.id])})"
+        if case.id in failed
+        else f"{case.id} ({counts[case.id]} of {MIN_TRIALS} trials)"
+        for case in run.cases
+        if case.id in failed or counts[case.id] < MIN_TRIALS
+    ]
+    if unfit:
+        raise RunRefusedError(
+            f"not fit to be recorded: {_name(unfit)}",
+            "Fix them or measure more trials; to record the others, leave these out with select=!CASE.",
+        )
+
+
+def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
+    """Make the baselines of a run that was checked.
+
+    Raises:
+        RunRefusedError: Numbers of it are such as no measurement gives.
+    """
+    refused = RunRefusedError("the run holds numbers that no measurement gives", _AGAIN)
+    try:
+        baselines = make_baselines(run, provenance)
+    except (ArithmeticError, ValueError):
+        raise refused from None
+    if not all(map(math.isfinite, _list_numbers(baselines))):
+        raise refused
+    return baselines
+
+
+def _list_numbers(baselines: Iterable[Baseline]) -> Iterator[float]:
+    for baseline in baselines:
+        for values in (*baseline.trials.values(), *baseline.canaries_s.values()):
+            yield from values
+        yield from baseline.phases_s.values()
+
+
+def _name_stage(stage: str) -> str:
+    return stage if stage in _STAGES else "an unknown stage"
+
+
+def _name(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + rest

@@ -1,0 +1,202 @@
+"""What a proposal says of what it changes: moves, noise, and all that moves no median."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from refreshes import CASE, ENVIRONMENT, OTHER, POLICY
+
+from gate.baseline import ProposalKind, propose_baselines
+from gate.github.proposal_changes import (
+    Growth,
+    Move,
+    Pair,
+    compute_noise,
+    describe_rest,
+    list_growths,
+    list_moves,
+    list_pairs,
+)
+from gate.github.proposal_text import MAX_BODY_BYTES, ProposalText, render_body
+from gate.records import Baseline, CodeIdentity, GraphBreak, Metric, Provenance
+
+LATENCY = Metric.COMPILED_LATENCY
+
+
+def make_baseline(case_id: str = CASE, definition: str = "d", **trials: tuple[float, ...]) -> Baseline:
+    """Make a baseline of these values a metric."""
+    return Baseline(
+        case_id=case_id,
+        definition=definition,
+        environment=ENVIRONMENT,
+        provenance=Provenance(commit="c" * 40),
+        trials={Metric(name): values for name, values in trials.items()},
+    )
+
+
+OLD = make_baseline(compiled_latency=(0.010, 0.0101, 0.0099), graph_breaks=(0.0, 0.0, 0.0))
+
+
+def make_text(*new: Baseline, old: tuple[Baseline, ...] = (OLD,), reason: str = "") -> ProposalText:
+    """Make the words' material as ``propose`` does."""
+    return ProposalText(
+        proposals=propose_baselines(new, old, POLICY),
+        old=old,
+        head_sha="a" * 40,
+        run_url="https://github.com/octo-org/models/actions/runs/77",
+        environment_id="cpu-x",
+        reason=reason,
+    )
+
+
+def pair_up(new: Baseline, old: Baseline = OLD) -> Pair:
+    text = make_text(new, old=(old,))
+    return Pair(proposal=text.proposals[0], old=old)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [((0.020,) * 3, (0.010, 0.020, True)), ((0.005,) * 3, (0.010, 0.005, False)), ((0.01004,) * 3, None)],
+)
+def test_a_median_that_moved_is_a_row(
+    values: tuple[float, ...], expected: tuple[float, float, bool] | None
+) -> None:
+    """Twice as slow, twice as fast, and 0.4 % of nothing that is worth a row."""
+    moves = list_moves([pair_up(replace(OLD, trials={LATENCY: values}))])
+
+    assert moves == (
+        [Move(case_id=CASE, metric=LATENCY, old=expected[0], new=expected[1], is_worse=expected[2])]
+        if expected
+        else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "noise"),
+    [
+        (LATENCY, (1.0, math.e, math.e**2), 1.0),  # logarithms 0, 1, 2
+        (LATENCY, (5.0,), 0.0),
+        (LATENCY, (-1.0, 1.0, 3.0), 2.0),  # no logarithm: 2 over the median, 1
+        (LATENCY, (-1.0, 0.0, 1.0), math.inf),
+        (Metric.DRIFT, (1.0, 2.0, 3.0), 1.0),
+        (Metric.GRAPH_BREAKS, (1.0, 4.0, 2.0), 3.0),
+    ],
+)
+def test_noise_is_in_the_unit_of_its_family(metric: Metric, values: tuple[float, ...], noise: float) -> None:
+    """A fraction for times and memory, log2 for drift, a difference for counters."""
+    assert compute_noise(metric, values) == pytest.approx(noise)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_listed"),
+    [
+        ((0.001, 0.010, 0.100), True),  # ten times as much, and the median stays
+        ((0.0097, 0.010, 0.0103), True),  # 3 % after 1 %
+        ((0.00985, 0.010, 0.01015), False),  # 1.5 % after 1 %
+        ((0.010, 0.010, 0.010), False),
+    ],
+)
+def test_noise_that_doubled_is_listed(values: tuple[float, ...], is_listed: bool) -> None:
+    """It hides later regressions as surely as a median that moved."""
+    growths = list_growths([pair_up(replace(OLD, trials={LATENCY: values}))])
+
+    assert bool(growths) is is_listed
+
+
+def test_noise_below_one_percent_is_nobodys_business() -> None:
+    """A few quiet trials double by chance."""
+    quiet = make_baseline(compiled_latency=(0.01, 0.01, 0.01))
+    new = make_baseline(compiled_latency=(0.01, 0.01005, 0.00995))
+
+    assert list_growths([pair_up(new, quiet)]) == []
+
+
+def test_counters_that_disagree_are_listed() -> None:
+    """A counter is the same in every trial: one more in one of them is news."""
+    new = replace(OLD, trials={**OLD.trials, Metric.GRAPH_BREAKS: (0.0, 0.0, 1.0)})
+
+    assert list_growths([pair_up(new)]) == [
+        Growth(case_id=CASE, metric=Metric.GRAPH_BREAKS, old=0.0, new=1.0)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"trials": {**OLD.trials, LATENCY: (0.01, 0.0101, 0.00991)}}, "values of compiled_latency"),
+        ({"trials": {LATENCY: OLD.trials[LATENCY]}}, "no longer measured: graph_breaks"),
+        ({"trials": {**OLD.trials, Metric.GUARDS: (1.0,) * 3}}, "newly measured: guards"),
+        (
+            {"trials": {name: (*values, values[0]) for name, values in OLD.trials.items()}},
+            "4 trials instead of 3; values of compiled_latency, graph_breaks",
+        ),
+        ({"identity": CodeIdentity(digest="x")}, "generated code"),
+        ({"graph_breaks": (GraphBreak(reason="@octocat", location="a.py:1"),)}, "graph breaks"),
+        ({"workload": {"@octocat": "x"}}, "the workload's own description"),
+        ({"phases_s": {"@octocat": 1.0}}, "compile phases"),
+        ({"canaries_s": {"@octocat": (1.0,)}}, "speed of the machine"),
+        ({}, ""),
+    ],
+)
+def test_what_else_changed_is_named_in_our_words(changes: dict[str, object], said: str) -> None:
+    """Where no median moved, a reader still learns why there is a file to merge."""
+    assert describe_rest(pair_up(replace(OLD, **changes))) == said
+
+
+def test_a_case_that_is_defined_anew_shows_its_values() -> None:
+    """Three times as slow under another definition: not asked about, and not folded away either."""
+    new = make_baseline(definition="d2", compiled_latency=(0.030,) * 3, graph_breaks=(0.0,) * 3)
+
+    body = render_body(make_text(new))
+
+    assert "### 1 case is defined anew on this branch" in body
+    row = f"| `{CASE}` | `compiled_latency` | 10.0 ms | 30.0 ms | worse |"
+    assert row in body.partition("<details>")[0]
+    assert "moved the wrong way" not in body
+
+
+def test_noise_is_shown_with_what_it_hides() -> None:
+    """Trials of 1, 10 and 100 ms over stored ones of about 10 ms: the median is the same."""
+    new = replace(OLD, trials={**OLD.trials, LATENCY: (0.001, 0.010, 0.100)})
+
+    body = render_body(make_text(new))
+
+    assert "### 1 metric scatters more than before" in body
+    # log(10) = 2.303 on either side of the median, three trials: a standard deviation of 230 %.
+    assert f"| `{CASE}` | `compiled_latency` | 1.0 % | 230 % |" in body
+    assert f"- `{CASE}`: values of compiled_latency\n" in body
+
+
+def test_what_is_only_different_is_named_too() -> None:
+    """No median moved and nothing scatters: the generated code is another."""
+    body = render_body(make_text(replace(OLD, identity=CodeIdentity(digest="x"))))
+
+    assert "<summary>What else changed: 1 case</summary>" in body
+    assert f"- `{CASE}`: generated code" in body
+
+
+def test_kinds_are_told_apart() -> None:
+    """A new case has nothing to be paired with; a changed and a redefined one are two lists."""
+    text = make_text(replace(OLD, identity=CodeIdentity(digest="x")), make_baseline(OTHER))
+
+    assert [
+        len(list_pairs(text.proposals, text.old, kind))
+        for kind in (ProposalKind.CHANGED, ProposalKind.REDEFINED)
+    ] == [1, 0]
+    assert "1 case recorded for the first time" in render_body(text).lower()
+
+
+def test_a_thousand_cases_stay_within_githubs_limit() -> None:
+    """Every section is cut, and the longest give way."""
+    olds = tuple(replace(OLD, case_id=f"model{index}/{'x' * 150}") for index in range(1000))
+    news = [
+        replace(old, definition="d2" if index % 2 else "d", trials={LATENCY: (0.001, 0.030, 0.100)})
+        for index, old in enumerate(olds)
+    ]
+
+    body = render_body(make_text(*news, old=olds))
+
+    assert len(body.encode()) <= MAX_BODY_BYTES
+    assert "### 500 metrics moved the wrong way" in body or "Too long" in body
