@@ -55,7 +55,9 @@ def render_annotation(level: str, message: str, title: str = "compile-gate", pla
 
 
 def _escape(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    """Escape what ends a command, and show what would turn or hide the text as a question mark."""
+    shown = "".join(char if char.isprintable() or char in "\r\n" else "?" for char in text)
+    return shown.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _escape_property(text: str) -> str:

@@ -530,3 +530,10 @@ def test_an_annotation_is_one_command() -> None:
     assert render_annotation("error", "50 %\n::warning::x", "a: b, c", "dir/f.py:3") == (
         "::error title=a%3A b%2C c,file=dir/f.py,line=3::50 %25%0A::warning::x"
     )
+
+
+def test_an_annotation_shows_what_would_hide_text() -> None:
+    """Escapes of a terminal, characters that turn the writing, and such that show nothing."""
+    assert render_annotation("error", "a\x1b[31mb\u202ec\u200bd", "\u2066x") == (
+        "::error title=?x::a?[31mb?c?d"
+    )

@@ -1,0 +1,292 @@
+"""Whatever strangers wrote, the runner of a job with a token executes no command but the job's own.
+
+Artifacts, comments, branches and GitHub's own words go through every command that holds a token, as a
+job runs it; what it printed is read by the rules of the runner.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from action.composite import parse_command_file
+from deliveries import make_workflow_run
+from fake.faults import Fault
+from fake.git_routes import BareRepository
+from fake.server import TOKEN, FakeGitHub
+from fake.state import REPO_ID
+from hostile_archives import ARCHIVES, COSTLY, encode_verdict, put
+from records import CASES, RUN, make_zip
+from refreshes import CASE, GATE_YML, make_run
+from runner_log import STOP, list_commands
+from test_log import COMMANDS
+
+from gate.action.modes import run_action
+from gate.cli import main
+from gate.codec import encode
+from gate.github import run_artifact
+from gate.github.client import SystemClock
+from gate.records import CaseFailure, FailureKind
+
+TEXT = "\n".join(COMMANDS)
+OUTPUTS = re.compile(r"[a-z-]+")
+
+
+@pytest.fixture
+def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
+    """A repository with a pull request, and people of whom one may write."""
+    repository = BareRepository.create(tmp_path / "bare.git")
+    repository.commit({"gate.yml": "version: 1\nreference_models: false\n"}, branch="main")
+    head = repository.commit({"gate.yml": GATE_YML}, branch="topic")
+    github.state.git = repository  # type: ignore[attr-defined]
+    github.state.permissions = {"ada": "write", "eve": "read"}  # type: ignore[attr-defined]
+    github.state.add_pull(7, head, branch="topic")
+    github.state.add_run(RUN.id, head)
+    return repository
+
+
+class Job:
+    """Runs commands in this process as steps of a job, and reads what its runner would."""
+
+    def __init__(
+        self, github: FakeGitHub, place: Path, patch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        self._place, self._patch, self._capfd = place, patch, capfd
+        patch.setattr(SystemClock, "sleep", lambda *_: None)
+        place.mkdir()
+        models = "".join(
+            f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{}}]}}\n" for case in CASES
+        )
+        (place / "gate.yml").write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")
+        patch.chdir(place)
+        self._environ = {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_API_URL": github.api_url,
+            "GITHUB_REPOSITORY": "octo-org/models",
+            "GITHUB_RUN_ID": str(RUN.id),
+            "GITHUB_TOKEN": TOKEN,
+            "GITHUB_WORKSPACE": str(place),
+            "no_proxy": "*",
+        }
+
+    def run(self, arguments: list[str], event_name: str = "", event: dict[str, Any] | None = None) -> str:
+        """Run a command, check what its runner executes and stores, and return what it printed."""
+        files = {name: self._place / name for name in ("event", "output", "summary")}
+        files["event"].write_text(json.dumps({"repository": {"id": REPO_ID}, **(event or {})}))
+        for name in ("output", "summary"):
+            files[name].write_text("")
+        more = {
+            "GITHUB_EVENT_NAME": event_name,
+            "GITHUB_EVENT_PATH": str(files["event"]),
+            "GITHUB_OUTPUT": str(files["output"]),
+            "GITHUB_STEP_SUMMARY": str(files["summary"]),
+        }
+        for name, value in (self._environ | more).items():
+            self._patch.setenv(name, value)
+        code = main(arguments)
+        return self.check(code, files["output"].read_text())
+
+    def check(self, code: int, outputs: str = "") -> str:
+        """Check what was printed since the last time."""
+        told = self._capfd.readouterr()
+        assert code in {0, 2, 4}, told.err
+        assert "Traceback" not in told.err
+        check_log(told.out)
+        check_log(told.err)
+        assert all(OUTPUTS.fullmatch(name) for name in parse_command_file(outputs))
+        return told.out + told.err
+
+
+def check_log(log: str) -> None:
+    """Check that a runner finds our annotations in it, also where it does not know of stopping."""
+    for found in list_commands(log.replace(STOP, "x")):
+        assert found.name in {"error", "notice", "warning"}, log
+        assert found.properties.startswith("title=compile-gate"), log
+    assert all(len(line) < 5000 and (line.isprintable() or not line) for line in log.split("\n"))
+
+
+@pytest.fixture
+def job(
+    github: FakeGitHub,
+    git: BareRepository,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Job:
+    assert git.path.exists()
+    return Job(github, tmp_path / "job", monkeypatch, capfd)
+
+
+# --- verdicts ---
+
+
+VERDICT_TEXTS = (
+    *("headline", "notes.0", "next_steps.0", "comparisons.0.sentence", "environment.device_model"),
+    *("environment.torch", "provenance.commit", "provenance.run_url", "baseline_environments.0"),
+)
+VERDICT_TROUBLE = (
+    *("schema", "outcome", "comparisons.0.metric", "comparisons.0.case_id", "cases.0.id", "cases.0.task"),
+    *("trials", "comparisons", "provenance", "environment.settings"),
+)
+
+
+def edit(content: bytes, *places: str, text: str = TEXT) -> bytes:
+    """Put a text at places of a JSON file."""
+    plain = json.loads(content)
+    for place in places:
+        put(place, text)(plain)
+    return json.dumps(plain).encode()
+
+
+VERDICTS: dict[str, Callable[[], bytes]] = {
+    "every text": lambda: edit(encode_verdict(), *VERDICT_TEXTS),
+    **{place: (lambda place=place: edit(encode_verdict(), place)) for place in VERDICT_TROUBLE},  # type: ignore[misc]
+    "key": lambda: encode_verdict().replace(b'"headline"', json.dumps(TEXT).encode()),
+    "no JSON": TEXT.encode,
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_verdicts(job: Job, github: FakeGitHub, git: BareRepository, name: str) -> None:
+    """A verdict that is full of commands, on a pull request and as an upgrade."""
+    content = VERDICTS[name]()
+    github.state.add_artifact(RUN.id, "compile-gate", make_zip({"verdict.json": content}))
+    run = github.state.runs[RUN.id]
+    delivery = {"workflow_run": make_workflow_run(run)["workflow_run"]}
+
+    told = job.run(["publish", "--run-id", "100"], "workflow_run", delivery)
+    run["event"] = "schedule"
+    told += job.run(["publish-upgrade", "--run-id", "100"], "schedule")
+
+    assert "title=compile-gate" in told
+    assert git.find_ref("heads/main")
+
+
+@pytest.mark.parametrize("name", [name for name in ARCHIVES if name not in COSTLY])
+def test_archives(
+    job: Job, github: FakeGitHub, git: BareRepository, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The archives that hurt, given to each command that reads one."""
+    monkeypatch.setattr(run_artifact, "MEMBER", "verdict.json")  # as theirs is called
+    head = git.find_ref("heads/topic")
+    github.state.runs[RUN.id]["event"] = "schedule"
+    github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())
+
+    job.run(["publish", "--run-id", "100"])
+    job.run(["publish-upgrade", "--run-id", "100"])
+    told = job.run(["propose", "--head-sha", head, "--head-ref", "topic"])
+
+    assert "compile-gate: " in told
+    assert len(told) < 3000
+
+
+# --- runs ---
+
+
+RUN_TEXTS = (
+    *("environment.device_model", "environment.torch", "provenance.created", "provenance.author"),
+    *("provenance.run_url", "selection", "trials.0.started", "trials.0.arm"),
+)
+RUN_TROUBLE = (
+    *("schema", "cases.0.id", "cases.0.task", "cases.0.definition", "failures.0.stage", "failures.0.case_id"),
+    *("failures.0.kind", "provenance.commit", "trials.0.case_id", "trials", "trials.0.samples", "wall_s"),
+)
+
+
+def encode_run(head: str) -> bytes:
+    """Encode a run with a failure, whose stage is the measured side's word."""
+    failure = CaseFailure(case_id=CASE, trial=9, kind=FailureKind.ERROR, stage="compile", message=TEXT)
+    plain = {"schema": "compile-gate/run/1", **encode(make_run(head, failures=(failure,)))}
+    return json.dumps(plain).encode()
+
+
+@pytest.mark.parametrize("place", [*RUN_TROUBLE, "every text", "key", "key of samples", "no JSON", "unfit"])
+@pytest.mark.parametrize("text", [TEXT, COMMANDS[0], COMMANDS[2]], ids=["all", "v2", "v1"])
+def test_runs(job: Job, git: BareRepository, tmp_path: Path, place: str, text: str) -> None:
+    """A run whose every word is a command, of either spelling, or all of them as lines."""
+    head = git.find_ref("heads/topic")
+    content = encode_run(head)
+    if place == "every text":
+        content = edit(content, *RUN_TEXTS, text=text).replace(b'"failures": [', b'"failures": [], "x": [')
+        content = json.dumps({key: item for key, item in json.loads(content).items() if key != "x"}).encode()
+    elif place in RUN_TROUBLE:
+        content = edit(content, place, text=text)
+    elif place.startswith("key"):
+        old = b'"compiled_latency"' if place == "key of samples" else b'"selection"'
+        content = content.replace(old, json.dumps(text).encode())
+    elif place == "no JSON":
+        content = text.encode()
+    (tmp_path / "run.json").write_bytes(content)
+
+    told = job.run(
+        ["propose", "--run", str(tmp_path / "run.json"), "--head-sha", head, "--head-ref", "topic"]
+    )
+
+    assert len(told) < 3000
+    assert ("Proposed in" in told) is (place == "every text"), told
+    assert not any(word in told for word in ("add-mask", "set-env", "pwn", "authorized::true"))
+
+
+# --- comments and branches ---
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "@octocat", "select=" + "x" * 600])
+@pytest.mark.parametrize("asked", ["refresh-baselines", "accept-regression"])
+def test_comments(job: Job, github: FakeGitHub, command: str, asked: str) -> None:
+    """Anybody may comment, and the first words are read before it is asked who wrote them."""
+    body, author = f"/{asked} {command} reason={command}\n{TEXT}", "eve"
+    comment = github.state.add_comment(7, body, author)
+    event = {
+        "action": "created",
+        "issue": {"number": 7, "pull_request": {}},
+        "comment": {"id": comment["id"], "body": body, "user": {"login": author, "type": "User"}},
+    }
+
+    told = job.run(["authorize", "--command", asked], "issue_comment", event)
+
+    assert "after the command cannot be read" in told or "right to write" in told or "reason" in told
+    assert not any(word in told for word in ("add-mask", "set-env", "pwn"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_names_that_github_tells(job: Job, github: FakeGitHub, command: str) -> None:
+    """A branch, an event, a login and an error of GitHub's may be called anything."""
+    github.state.pulls[7]["head"]["ref"] = command
+    asked = {"id": 1, "body": "/refresh-baselines", "user": {"login": "ada", "type": "User"}}
+    event = {"action": "created", "issue": {"number": 7, "pull_request": {}}, "comment": asked}
+    job.run(["authorize"], "issue_comment", event)
+    job.run(["authorize"], command, event)
+    job.run(
+        ["authorize"],
+        "issue_comment",
+        {**event, "comment": {**asked, "user": {"login": command, "type": "User"}}},
+    )
+    job.run(["authorize"], "workflow_dispatch", {"ref": command, "inputs": {"select": command}})
+    github.fail(
+        "GET",
+        "/permission$",
+        Fault(status=403, message=command, headers={"X-Accepted-GitHub-Permissions": "a"}),
+    )
+    job.run(["authorize"], "issue_comment", event)
+    github.fail("GET", "/actions/runs/100$", Fault(status=422, message=command))
+    job.run(["publish", "--run-id", "100"])
+    github.violations.clear()  # names as GitHub would not give them
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_inputs_of_the_action(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What an input is refused for is told in an annotation; another command it is not."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("HEAD_REF", "HEAD_SHA", "REASON", "RUN_ID", "WORKING_DIRECTORY", "CONFIG", "STATUS"):
+        environ = {"INPUT_MODE": "propose-baselines", "INPUT_TOKEN": "t", f"INPUT_{name}": command}
+        assert run_action(environ) == 2
+        told = capfd.readouterr()
+        check_log(told.out)
+        check_log(told.err)
+        assert "::error title=compile-gate::" in told.out
