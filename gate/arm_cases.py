@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gate.cases import is_reference
+from gate.choice import choose_cases
 from gate.config import DEFAULT_FILE, Config, load_config
-from gate.errors import FileError, UsageError
+from gate.errors import FileError
 from gate.records import Case
-from gate.registry import REFERENCE_PACKAGE, load_cases, select_cases
+from gate.registry import load_cases
+from gate.selection import find_cases
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +44,8 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
         )
     try:
         # Overrides judge head's cases; one that fits none of the base's is no fault of the base.
-        defined = load_cases(replace(load_config(path), overrides=()))
+        base = replace(load_config(path), overrides=())
+        defined = load_cases(base)
     except FileError as error:
         told = str(error.what).replace(f"{directory}/", "")
         return BaseCases(
@@ -50,7 +54,7 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
                 f"the base's configuration cannot be used ({told}): only the reference models are compared",
             ),
         )
-    wanted = {case.id for case in cases} | _list_selected(defined, config.select)
+    wanted = {case.id for case in (*cases, *_find_selected(config, base, defined))}
     return BaseCases(cases=tuple(case for case in defined if case.id in wanted))
 
 
@@ -66,8 +70,8 @@ def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     path = _find_config(config, directory)
     if path is None:
         return cases
-    defined = load_cases(replace(load_config(path), overrides=()))
-    return select_cases(defined, config.select)
+    head = replace(load_config(path), overrides=())
+    return choose_cases(_select_as(config, head), load_cases(head)).cases
 
 
 def _find_config(config: Config, directory: Path) -> Path | None:
@@ -77,12 +81,15 @@ def _find_config(config: Config, directory: Path) -> Path | None:
 
 
 def _keep_reference_cases(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    return tuple(case for case in cases if case.factory.startswith(f"{REFERENCE_PACKAGE}."))
+    return tuple(case for case in cases if is_reference(case))
 
 
-def _list_selected(defined: tuple[Case, ...], selection: str) -> set[str]:
-    """List what head's selection names among the base's cases; it may name what the base lacks."""
-    try:
-        return {case.id for case in select_cases(defined, selection)}
-    except UsageError:
-        return set()
+def _find_selected(config: Config, base: Config, defined: tuple[Case, ...]) -> tuple[Case, ...]:
+    """Find what head's selection names among the base's cases; it may name what the base lacks."""
+    asked = _select_as(config, base)
+    return find_cases(defined, asked.select) if asked.select else choose_cases(asked, defined).cases
+
+
+def _select_as(config: Config, other: Config) -> Config:
+    """Let another configuration select as ``config`` does; where that says nothing, by the default."""
+    return replace(other, select=config.select if "select" in config.origins else "", origins=config.origins)

@@ -20,7 +20,7 @@ from gate.model_entries import ModelEntry, TestEntry
 from gate.plain import fit
 from gate.protocol import Sampling
 from gate.records import Acceptance, Metric, Override, Policy, Quarantine, Threshold
-from gate.yaml_border import load_yaml
+from gate.yaml_border import find_above, load_yaml
 from gate.yaml_text import render_value
 
 DEFAULT_FILE = "gate.yml"
@@ -37,7 +37,7 @@ class Config:
 
     device: str
     threads: int
-    select: str
+    select: str  # empty: the default, which depends on the cases; see :mod:`gate.choice`
     baselines: Path
     out: Path
     reference_models: bool
@@ -60,6 +60,10 @@ class Config:
     commit: str = ""  # that all of this was taken from; empty where it was taken from the working tree
     source: str = field(default=DEFAULT_FILE, compare=False)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def locate(self, key: str) -> str:
+        """Say where a key or its nearest ancestor was set: ``gate.yml:12``, an option, or the file."""
+        return find_above(key, self.origins) or self.source
 
 
 def load_config(path: Path | None) -> Config:
@@ -87,6 +91,7 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
         thresholds[metric] = replace(thresholds[metric], **parts)
     overrides = tuple(Override(**{**encode(entry), "metric": entry.metric}) for entry in file.overrides)
     derived: dict[str, Any] = {
+        "select": file.select or "",
         "baselines": directory / file.baselines,
         "out": directory / file.out,
         "registry": tuple(directory / name for name in file.registry),
@@ -176,6 +181,7 @@ def _collect_values(config: Config) -> dict[str, object]:
     plain: dict[str, object] = {
         name: encode(getattr(config, name)) for name in Config.__dataclass_fields__ if name not in _DERIVED
     }
+    plain["select"] = config.select or None
     plain["baselines"] = _to_text(config.baselines, config.directory)
     plain["out"] = _to_text(config.out, config.directory)
     plain["registry"] = [_to_text(path, config.directory) for path in config.registry]
@@ -193,6 +199,7 @@ def _collect_values(config: Config) -> dict[str, object]:
 
 
 _DERIVED = {
+    "select",
     "baselines",
     "out",
     "registry",

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from gate.hostile import format_value
+from gate.key_types import REFERENCE_PACKAGE
 from gate.metrics import SPECS, Family, Role
 from gate.misfits import Misfit, find_nearest
 from gate.records import Metric, Mode
@@ -19,6 +20,7 @@ Values = Mapping[str, Any]
 FRACTIONS = {Family.NOISY, Family.NEARLY_EXACT}  # changes of these are fractions of the baseline
 DEFAULT_TRIALS = 1  # a suspect gets more
 DEFAULT_MAX_TRIALS = 3  # what settles most, in the default budget
+DEFAULT_SIZE = "smoke"
 _PARTS = ("relative", "absolute")
 
 
@@ -106,8 +108,13 @@ def _refuse_allowance(problem: str, fix: str) -> Misfit:
 
 
 def check_model(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
-    """Cases must be of the model's sizes, and torch takes options or a mode."""
+    """Cases must be of the model's sizes, torch takes options or a mode, and `gate` is taken."""
     del wrong
+    package = values.get("factory", "").partition(":")[0]
+    if f"{package}.".startswith("gate.") and not package.startswith(f"{REFERENCE_PACKAGE}."):
+        problem = "a factory cannot be imported from the package `gate`: that is compile-gate's own name"
+        fix = "Rename your package, or put the factory, and what it imports, in one of another name."
+        yield Misfit(problem=problem, fix=fix, path=[".factory"])
     for index, case in enumerate(values.get("cases", ())):
         path = [f"[{index}]", ".cases"]
         sizes = case.size if isinstance(case.size, tuple) else (case.size,)
@@ -121,7 +128,8 @@ def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]
         if known and size not in known:
             nearest = find_nearest(size, known)
             fix = f"Did you mean {nearest!r}?" if nearest else f"Sizes of this model: {', '.join(known)}."
-            yield Misfit(problem=f"unknown size {size!r}", fix=fix, path=[".size", *path])
+            told = ", the default" if size == DEFAULT_SIZE else ""
+            yield Misfit(problem=f"unknown size {size!r}{told}", fix=fix, path=[".size", *path])
 
 
 def _check_options(

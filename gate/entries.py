@@ -23,6 +23,7 @@ from gate.key_types import (
     Date,
     Device,
     ErrorBudget,
+    MetricUnits,
     NotNegative,
     Seconds,
     Share,
@@ -94,7 +95,7 @@ class ThresholdEntry(Entry):
 
     Example: 8%
     """
-    absolute: NotNegative | None = None
+    absolute: MetricUnits | None = None
     """The part in the metric's unit: seconds, bytes, calls, or log2 units for drift. It keeps a large
     percentage of almost nothing from counting.
 
@@ -131,7 +132,7 @@ class OverrideEntry(Entry):
 
     Example: 12%
     """
-    absolute: NotNegative | None = None
+    absolute: MetricUnits | None = None
     """The part of the threshold in the metric's unit.
 
     Example: 0.0001
@@ -193,9 +194,10 @@ class GateFile(Entry):
 
     Example: 4
     """
-    select: Text = "tag:smoke"
+    select: Text | None = None
     """The cases to measure: case ids, model names, patterns with `*` and `tag:NAME`, joined by commas; a `!`
-    before one removes. `--select` replaces it.
+    before one removes. Left out, it is `tag:smoke`; where none of your own cases has that tag, all of them
+    are measured as well, and a note says so. `--select` replaces it.
 
     Example: tag:smoke,!bert
     """

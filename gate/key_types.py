@@ -7,6 +7,7 @@ from typing import Annotated
 from gate.limits import Amount, Day, Fraction, Pattern, Range
 
 VERSION = 1
+REFERENCE_PACKAGE = "gate.models"  # of the models that come with compile-gate
 
 Version = Annotated[int, Range(noun="a whole number", minimum=VERSION, maximum=VERSION)]
 Seconds = Annotated[float, Range(above=0)]
@@ -14,6 +15,7 @@ MAX_COUNT = 10_000  # of trials, calls, seeds: more is a slip of the finger
 Count = Annotated[int, Range(noun="a whole number", minimum=1, maximum=MAX_COUNT)]
 Threads = Annotated[int, Range(noun="a whole number", minimum=1, maximum=1024)]
 NotNegative = Annotated[float, Range(minimum=0)]
+MetricUnits = Annotated[float, Range(noun="a number (of seconds, bytes or log2 units)", minimum=0)]
 # Beyond eleven times the baseline a threshold is the absence of one: quarantine says that aloud.
 Share = Annotated[
     float,

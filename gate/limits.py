@@ -27,6 +27,8 @@ class Range:
 
     def describe(self) -> str:
         """Say what is expected."""
+        if self.minimum is not None and self.minimum == self.maximum:
+            return f"the number {self.minimum:g}"
         if self.minimum is not None and self.maximum is not None:
             return f"{self.noun} from {self.minimum:g} to {self.maximum:g}"
         bounds = (

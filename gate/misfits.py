@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from gate.hostile import format_value
 
 _MAX_NAME_CHARS = 100  # of a word that could be a slip of the pen; comparing takes their square
+_MAX_MEMBERS_NAMED = 9  # of an enumeration, in the problem: what is still read on one line
 _MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
 MAX_MISFITS = 20  # collected of one value: more fill a screen, and fixing these may fix the others
 
@@ -49,8 +50,12 @@ def expect(what: str, value: object, fix: str = "") -> MisfitError:
 def expect_member(value: object, known: Sequence[str]) -> MisfitError:
     """Make the error of a value that is none of the known ones."""
     nearest = find_nearest(value, known) if isinstance(value, str) else ""
-    problem = f"expected one of {', '.join(known)}, got {format_value(value)}"
-    return refuse(problem, f"Did you mean {nearest!r}?" if nearest else "Write one of these.")
+    names = ", ".join(known)
+    told = f"one of {names}" if len(known) <= _MAX_MEMBERS_NAMED else f"one of {len(known)} names"
+    problem = f"expected {told}, got {format_value(value)}"
+    if nearest:
+        return refuse(problem, f"Did you mean {nearest!r}?")
+    return refuse(problem, f"Write one of {names}.", says_little=len(known) <= _MAX_MEMBERS_NAMED)
 
 
 def expect_key(name: object, known: Iterable[str]) -> MisfitError:

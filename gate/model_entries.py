@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from gate.contradictions import check_model
+from gate.contradictions import DEFAULT_SIZE, check_model
 from gate.entry import Entry
 from gate.key_types import Backend, Factory, Name, Node, Seconds, Tag, Version
 from gate.limits import NotEmpty
@@ -20,7 +20,7 @@ from gate.records import DEFAULT_BACKEND, DType, Mode, Task
 class CaseEntry(Entry):
     """One case of a model, or one for each combination where keys hold lists."""
 
-    size: Annotated[Name | tuple[Name, ...], NotEmpty(what="one size or more")] = "smoke"
+    size: Annotated[Name | tuple[Name, ...], NotEmpty(what="one size or more")] = DEFAULT_SIZE
     """A name under `sizes`; where the model has no `sizes`, any name. Part of the case's id.
 
     Example: [smoke, full]

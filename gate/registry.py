@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.resources
-import json
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from importlib.machinery import PathFinder
-from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
+from gate.cases import make_cases
 from gate.config import Config
-from gate.errors import FileError
-from gate.misfits import find_nearest
-from gate.model_entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
-from gate.records import DEFAULT_BACKEND, Case, DType, Mode, Task
+from gate.errors import FileError, join_errors
+from gate.misfits import MAX_MISFITS, find_nearest
+from gate.model_entries import ModelEntry, RegistryFile, TestEntry
+from gate.records import Case
 from gate.selection import select_cases
 from gate.yaml_border import load_yaml
 
 __all__ = ["load_cases", "select_cases"]
 
-_DEFINITION_CHARS = 16  # 64 bits: definitions are compared within one case only
-REFERENCE_PACKAGE = "gate.models"
-# Options in a case's id are readable up to this length and while they are a file name; then a digest.
-_READABLE_OPTIONS = re.compile(r"[A-Za-z0-9_.-]{1,60}")
-_DIGEST_CHARS = 8  # told apart within one model only
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Entry:
-    """A model or a test, and where it is written."""
+    """A model or a test, its key in its file, and what finds the file and line of a key."""
 
     entry: ModelEntry | TestEntry
-    file: str
     key: str
+    locate: Callable[[str], str]
+    is_reference: bool = False
 
-
-class _Axes(NamedTuple):
-    """What a case entry may hold a list of."""
-
-    size: str
-    task: Task
-    dtype: DType
-    mode: Mode
-    backend: str
+    def refuse(self, key: str, problem: str, fix: str) -> FileError:
+        """Make the error of a key below this entry."""
+        path = self.key + key
+        return FileError(self.locate(path), path, problem, fix)
 
 
 def load_cases(config: Config) -> tuple[Case, ...]:
@@ -56,174 +41,80 @@ def load_cases(config: Config) -> tuple[Case, ...]:
     Nothing is imported: a factory that does not exist is found by the worker.
 
     Raises:
-        FileError: An unusable file, a duplicate model or case, a glob of gate.yml that matches no case.
+        FileError: Unusable files, duplicate models or cases, a glob of gate.yml that matches no case. All
+            mistakes of one kind are told at once.
     """
     entries = [*_load_registries(config), *_list_own_entries(config)]
-    _check_names(entries)
+    _raise_any([*_find_duplicates(entries)])
     cases: dict[str, Case] = {}
-    for entry in entries:
-        for case in _make_cases(entry):
-            if case.id in cases:
-                problem = f"makes the case {case.id!r} twice"
-                raise FileError(entry.file, entry.key, problem, "Remove one of the two.")
-            cases[case.id] = case
-    _check_globs("overrides", [override.case for override in config.overrides], config, cases)
-    _check_globs("quarantine", [entry.case for entry in config.quarantine], config, cases)
+    _raise_any([error for entry in entries for error in _add_cases(entry, cases)])
+    _raise_any([*_find_idle_globs(config, cases)])
     return tuple(cases.values())
 
 
-def _load_registries(config: Config) -> Iterator[_Entry]:
+def _raise_any(errors: list[FileError]) -> None:
+    if errors:
+        raise join_errors(errors[:MAX_MISFITS])
+
+
+def _load_registries(config: Config) -> list[_Entry]:
     reference = Path(str(importlib.resources.files("gate"))) / "models" / "registry.yml"
+    entries: list[_Entry] = []
+    errors: list[FileError] = []
     for path in ((reference,) if config.reference_models else ()) + config.registry:
-        file, document = load_yaml(RegistryFile, path)
-        for key, entry in _list_entries(file.models, file.tests):
-            yield _Entry(entry=entry, file=f"{path}:{document.find_line(key)}", key=key)
+        try:
+            file, document = load_yaml(RegistryFile, path)
+        except FileError as error:
+            errors.append(error)
+        else:
+            found = _list_entries(file.models, file.tests, document.locate)
+            entries += (replace(entry, is_reference=path == reference) for entry in found)
+    _raise_any(errors)
+    return entries
 
 
 def _list_own_entries(config: Config) -> Iterator[_Entry]:
-    for key, entry in _list_entries(config.models, config.tests):
-        yield _Entry(entry=entry, file=config.origins.get(key, config.source), key=key)
+    return _list_entries(config.models, config.tests, config.locate)
 
 
 def _list_entries(
-    models: tuple[ModelEntry, ...], tests: tuple[TestEntry, ...]
-) -> Iterator[tuple[str, ModelEntry | TestEntry]]:
-    yield from ((f"models[{index}]", model) for index, model in enumerate(models))
-    yield from ((f"tests[{index}]", test) for index, test in enumerate(tests))
+    models: tuple[ModelEntry, ...], tests: tuple[TestEntry, ...], locate: Callable[[str], str]
+) -> Iterator[_Entry]:
+    for index, model in enumerate(models):
+        yield _Entry(entry=model, key=f"models[{index}]", locate=locate)
+    for index, test in enumerate(tests):
+        yield _Entry(entry=test, key=f"tests[{index}]", locate=locate)
 
 
-def _check_names(entries: list[_Entry]) -> None:
-    seen: dict[str, _Entry] = {}
+def _find_duplicates(entries: list[_Entry]) -> Iterator[FileError]:
+    """Find names that are taken: a name is the first part of its cases' ids."""
+    first: dict[str, _Entry] = {}
     for entry in entries:
-        name = entry.entry.name
-        if name in seen:
-            problem = f"the name {name!r} is taken by {seen[name].file}"
-            fix = "Rename one of the two, or leave the reference models out with 'reference_models: false'."
-            raise FileError(entry.file, f"{entry.key}.name", problem, fix)
-        seen[name] = entry
+        other = first.setdefault(entry.entry.name, entry)
+        if other is not entry:
+            problem = f"the name {entry.entry.name!r} is taken by {other.locate(other.key)}"
+            way = ", or leave the reference models out with `reference_models: false`"
+            yield entry.refuse(".name", problem, f"Rename one of the two{way if other.is_reference else ''}.")
 
 
-def _check_globs(name: str, globs: list[str], config: Config, cases: dict[str, Case]) -> None:
-    """Check that every glob of a list in gate.yml matches a case: else it does nothing, unnoticed."""
-    for index, glob in enumerate(globs):
+def _add_cases(entry: _Entry, cases: dict[str, Case]) -> Iterator[FileError]:
+    """Add an entry's cases to those before; yields what is wrong with it."""
+    try:
+        for key, case in make_cases(entry.entry):
+            if case.id in cases:
+                yield entry.refuse(key, f"makes the case {case.id!r} twice", "Remove one of the two.")
+            cases[case.id] = case
+    except LookupError as error:
+        yield entry.refuse(".factory", str(error), "Check the module's name.")
+
+
+def _find_idle_globs(config: Config, cases: dict[str, Case]) -> Iterator[FileError]:
+    """Find globs of gate.yml that match no case: else they would do nothing, unnoticed."""
+    globs = {f"overrides[{index}].case": entry.case for index, entry in enumerate(config.overrides)}
+    globs |= {f"quarantine[{index}].case": entry.case for index, entry in enumerate(config.quarantine)}
+    for key, glob in globs.items():
         if not any(fnmatchcase(case_id, glob) for case_id in cases):
-            key = f"{name}[{index}].case"
-            nearest = find_nearest(glob, cases)
+            is_model = any(case.model == glob for case in cases.values())
+            nearest = f"{glob}/*" if is_model else find_nearest(glob, cases)
             fix = f"Did you mean {nearest!r}?" if nearest else "List the cases with `compile-gate models`."
-            file = config.origins.get(key, config.source)
-            raise FileError(file, key, f"{glob!r} matches no case", fix)
-
-
-def _make_cases(entry: _Entry) -> Iterator[Case]:
-    if isinstance(entry.entry, TestEntry):
-        yield _make_test_case(entry.entry)
-        return
-    source_digest = _compute_source_digest(entry, entry.entry.factory)
-    for case in entry.entry.cases:
-        for axes in _expand_axes(case):
-            yield _make_model_case(entry.entry, case, axes, source_digest)
-
-
-def _expand_axes(case: CaseEntry) -> Iterator[_Axes]:
-    sizes = case.size if isinstance(case.size, tuple) else (case.size,)
-    tasks = case.task if isinstance(case.task, tuple) else (case.task,)
-    dtypes = case.dtype if isinstance(case.dtype, tuple) else (case.dtype,)
-    modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
-    backends = case.backend if isinstance(case.backend, tuple) else (case.backend,)
-    return (_Axes(*values) for values in product(sizes, tasks, dtypes, modes, backends))
-
-
-def _make_test_case(entry: TestEntry) -> Case:
-    definition = {"node": entry.node, "task": entry.task, "dtype": entry.dtype}
-    return Case(
-        id=f"{entry.name}/test",
-        model=entry.name,
-        node=entry.node,
-        task=entry.task,
-        dtype=entry.dtype,
-        tags=entry.tags,
-        expected_s=entry.expected_s,
-        definition=_compute_digest(definition),
-    )
-
-
-def _make_model_case(entry: ModelEntry, case: CaseEntry, axes: _Axes, source_digest: str) -> Case:
-    size, task, dtype, mode, backend = axes
-    arguments = {**entry.arguments, **entry.sizes.get(size, {})}
-    # Only where it is not the default: what is recorded of other cases keeps its id and its definition.
-    unusual: dict[str, object] = {"fullgraph": True} if case.fullgraph else {}
-    unusual |= {"backend": backend} if backend != DEFAULT_BACKEND else {}
-    unusual |= {"options": dict(case.options)} if case.options else {}
-    definition = {
-        "factory": entry.factory,
-        "arguments": arguments,
-        "task": task,
-        "dtype": dtype,
-        "mode": mode,
-        "dynamic": entry.dynamic,
-        "source": source_digest,
-        **unusual,
-    }
-    return Case(
-        id=f"{entry.name}/{task}-{dtype}-{size}-{mode}{_name_rest(entry, case, backend)}",
-        model=entry.name,
-        factory=entry.factory,
-        arguments=arguments,
-        task=task,
-        dtype=dtype,
-        size=size,
-        mode=mode,
-        dynamic=entry.dynamic,
-        fullgraph=case.fullgraph,
-        backend=backend,
-        options=case.options,
-        tags=case.tags,
-        expected_s=case.expected_s,
-        definition=_compute_digest(definition),
-    )
-
-
-def _name_rest(entry: ModelEntry, case: CaseEntry, backend: str) -> str:
-    """The end of a case's id: what is not torch.compile's default, each with a hyphen before it."""
-    parts = ["dynamic"] if entry.dynamic else []
-    parts += ["fullgraph"] if case.fullgraph else []
-    parts += [backend] if backend != DEFAULT_BACKEND else []
-    parts += [_name_options(case.options)] if case.options else []
-    return "".join(f"-{part}" for part in parts)
-
-
-def _name_options(options: Mapping[str, object]) -> str:
-    """Name options: ``max_autotune-true``."""
-    named = "-".join(f"{key}-{_name_value(options[key])}" for key in sorted(options))
-    return (
-        named if _READABLE_OPTIONS.fullmatch(named) else f"options-{_compute_digest(options)[:_DIGEST_CHARS]}"
-    )
-
-
-def _name_value(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _compute_digest(definition: Mapping[str, object]) -> str:
-    canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:_DEFINITION_CHARS]
-
-
-def _compute_source_digest(entry: _Entry, factory: str) -> str:
-    """Hash the source of a reference model's module, found without importing it; ``""`` for others.
-
-    A user's module is not hashed: it may import anything, and its commit is in the provenance.
-    """
-    module = factory.partition(":")[0]
-    if not module.startswith(REFERENCE_PACKAGE + "."):
-        return ""
-    search = [str(importlib.resources.files("gate"))]
-    spec = None
-    for part in module.split(".")[1:]:
-        spec = PathFinder.find_spec(part, search)
-        search = list((spec and spec.submodule_search_locations) or [])
-    if spec is None or spec.origin is None:
-        problem = f"there is no module {module!r} among the reference models"
-        raise FileError(entry.file, f"{entry.key}.factory", problem, "Check the module's name.")
-    source = Path(spec.origin).read_bytes().replace(b"\r\n", b"\n")
-    return hashlib.sha256(source).hexdigest()
+            yield FileError(config.locate(key), key, f"{glob!r} matches no case", fix)

@@ -46,14 +46,23 @@ class YamlDocument:
 
     def find_line(self, key: str) -> int:
         """Find the line of a key path or of its nearest ancestor; 0 when there is none."""
-        while key and key not in self.lines:
-            key = key[: max(key.rfind("."), key.rfind("["), 0)]
-        return self.lines.get(key, 0)
+        return find_above(key, self.lines) or 0
+
+    def locate(self, key: str) -> str:
+        """Say where a key or its nearest ancestor is written: ``gate.yml:12``, or the file."""
+        line = self.find_line(key)
+        return f"{self.source}:{line}" if line else self.source
 
     def refuse(self, key: str, problem: str, fix: str) -> FileError:
         """Make the error of a key of this document, with its line."""
-        line = self.find_line(key)
-        return FileError(f"{self.source}:{line}" if line else self.source, key, problem, fix)
+        return FileError(self.locate(key), key, problem, fix)
+
+
+def find_above(key: str, places: Mapping[str, T]) -> T | None:
+    """Find the place of a key path, or of its nearest ancestor that has one."""
+    while key and key not in places:
+        key = key[: max(key.rfind("."), key.rfind("["), 0)]
+    return places.get(key)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

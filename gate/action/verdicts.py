@@ -17,11 +17,13 @@ from gate.action.notices import find_confirming_commit, tell_approvals, tell_cha
 from gate.action.results import Places, Results, clear_results, describe_verdict, list_annotations
 from gate.action.rules import Rules, hold_rules, load_configured
 from gate.action.step import Step, run_measured
+from gate.choice import choose_cases
 from gate.codec import load_run, load_verdict
 from gate.errors import ExitCode, FileError, UsageError
 from gate.git import find_checkout
 from gate.github.job import append_summary, write_outputs
 from gate.records import Verdict
+from gate.registry import load_cases
 from gate.report.markdown import escape_code
 from gate.report.upgrade import render_upgrade
 
@@ -59,7 +61,7 @@ def run_judge(step: Step) -> int:
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
         merged, out = str(results.run), str(config.out)
-        select = step.inputs.select or config.select
+        select = step.inputs.select or choose_cases(config, load_cases(config)).selection
         ended = run_measured(step, make_merge_arguments(rules, runs, select, out))
         if ended.code == ExitCode.PASS:
             compared = make_compare_arguments(step.inputs, rules, str(stored), merged, out)

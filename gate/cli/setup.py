@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +11,10 @@ from pathlib import Path
 
 from gate.acceptances import load_acceptances
 from gate.approvals import approve_policy, load_approval
+from gate.choice import choose_cases
 from gate.config import Config, apply_options, load_config, make_policy
 from gate.records import Case, Policy, Verdict
-from gate.registry import load_cases, select_cases
+from gate.registry import load_cases
 
 # Options that stand for a key of gate.yml, under the key's name.
 _KEYS = ("select", "device", "trials", "budget_s", "pair_budget_s", "lock_timeout_s")
@@ -38,7 +40,20 @@ def load_request(options: Namespace) -> Request:
     """
     config = load_configured(options)
     registry = load_cases(config)
-    return Request(config=config, registry=registry, cases=select_cases(registry, config.select))
+    choice = choose_cases(config, registry)
+    for note in (choice.note, _note_namesake(config.directory)):
+        if note and not getattr(options, "quiet", False):
+            print(f"note: {note}", file=sys.stderr)
+    return Request(config=replace(config, select=choice.selection), registry=registry, cases=choice.cases)
+
+
+def _note_namesake(directory: Path) -> str:
+    """Note a package of the user's with the name of this one, which hides it from what is measured."""
+    for place in (directory / "gate", directory / "src" / "gate"):
+        initial = place / "__init__.py"
+        if initial.is_file() and "compile-gate" not in initial.read_text(encoding="utf-8", errors="replace"):
+            return f"{place} has the name of compile-gate's own package: nothing can import from it"
+    return ""
 
 
 def load_configured(options: Namespace) -> Config:

@@ -93,17 +93,19 @@ def load_factory(path: str) -> Callable[..., object]:
     """Load ``package.module:function``.
 
     Raises:
-        UsageError: There is no such module or function. What the module itself raises passes through.
+        UsageError: There is no such module or function, or it needs another package `gate` than this.
+            What the module itself raises passes through.
     """
     module_name, _, name = path.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if not f"{module_name}.".startswith(f"{error.name}."):
-            raise  # a module that this one imports
+    except ImportError as error:
+        if f"{error.name}.".startswith("gate."):
+            fix = "If you have a package `gate`, rename it: beside compile-gate it cannot be imported."
+            raise UsageError(f"{error}: `gate` is compile-gate's own package", fix) from error
+        if not isinstance(error, ModuleNotFoundError) or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # of a module that this one imports
         told = f"the factory {path!r} cannot be imported: there is no module {error.name!r}"
-        if error.name != "gate" and module_name.startswith("gate."):
-            told += "; the name gate is compile-gate's own: a package of yours needs another"
         fix = "Modules are imported from the directory of gate.yml, or from what is installed."
         raise UsageError(told, fix) from None
     factory = getattr(module, name, None)

@@ -80,32 +80,34 @@ def make_plain_session(options: SuiteOptions) -> SuiteSession:
     Raises:
         FileError: ``gate.yml`` cannot be used.
     """
-    from gate.config import load_config  # noqa: PLC0415 - a trial needs no configuration, and not its parsers
+    # A trial needs no configuration, and not its parsers.
+    from gate.config import apply_options, load_config  # noqa: PLC0415
 
-    config = load_config(options.config)
+    config = apply_options(load_config(options.config), select=options.select or None)
     return SuiteSession(
         device=options.device or config.device,
         threads=config.threads,
         sampling=config.sampling,
         directory=str(Path.cwd()),
         logbook=Logbook(None, WorkerRole.COLD),
-        list_cases=lambda: list_factory_cases(config, options.select or config.select),
+        list_cases=lambda: list_factory_cases(config),
     )
 
 
-def list_factory_cases(config: Config, selection: str) -> tuple[Case, ...]:
+def list_factory_cases(config: Config) -> tuple[Case, ...]:
     """List the selected registry models.
 
     Raises:
         UsageError: The selection holds none.
     """
-    from gate.registry import load_cases, select_cases  # noqa: PLC0415 - see make_plain_session
+    from gate.choice import choose_cases  # noqa: PLC0415 - see make_plain_session
+    from gate.registry import load_cases  # noqa: PLC0415 - see make_plain_session
 
-    selected = select_cases(load_cases(config), selection)
-    built = tuple(case for case in selected if case.factory)
+    choice = choose_cases(config, load_cases(config))
+    built = tuple(case for case in choice.cases if case.factory)
     if not built:
         fix = "Run your own tests by their path; the suite runs the registry's models."
-        raise UsageError(f"{selection!r} selects tests of your own only", fix)
+        raise UsageError(f"{choice.selection!r} selects tests of your own only", fix)
     return built
 
 

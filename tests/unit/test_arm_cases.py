@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gate.arm_cases import BaseCases, load_base_cases, load_head_cases
+from gate.choice import choose_cases
 from gate.config import load_config
 from gate.errors import FileError
 from gate.registry import load_cases, select_cases
@@ -22,6 +23,51 @@ models:
     cases:
       - {{size: {sizes}}}
 """
+
+
+MODELS = """
+version: 1
+models:
+  - {{name: shop, factory: 'shop:build', cases: [{{}}]}}
+  - {{name: {other}, factory: 'shop:build', cases: [{{tags: {tags}}}]}}
+"""
+
+
+def load_defaults(tmp_path: Path, other: str, tags: str = "[]") -> tuple[list[str], list[str]]:
+    """The own cases of the base and of another head, for a configuration without ``select``."""
+    for name in ("tree", other):
+        (tmp_path / name).mkdir()
+        text = MODELS.format(other=name, tags=tags if name == other else "[]")
+        (tmp_path / name / "gate.yml").write_text(text, encoding="utf-8")
+    config = load_config(tmp_path / "tree" / "gate.yml")
+    choice = choose_cases(config, load_cases(config))
+    settled = replace(config, select=choice.selection)
+    base = load_base_cases(settled, choice.cases, tmp_path / other)
+    head = load_head_cases(settled, choice.cases, tmp_path / other)
+    assert base.notes == ()
+    own = [[case.model for case in cases if case.factory == "shop:build"] for cases in (base.cases, head)]
+    return own[0], own[1]
+
+
+def test_each_side_has_its_own_default_selection(tmp_path: Path) -> None:
+    """Where nothing is selected, a model that only one side has is not left out unseen."""
+    assert load_defaults(tmp_path, "gone") == (["shop", "gone"], ["shop", "gone"])
+
+
+def test_the_default_of_the_other_side_follows_its_tags(tmp_path: Path) -> None:
+    """The base's tagged case is selected, and the one that the tree runs is compared all the same."""
+    assert load_defaults(tmp_path, "gone", "[smoke]") == (["shop", "gone"], ["gone"])
+
+
+def test_a_case_that_only_the_base_has_is_found_beside_one_that_only_head_has(tmp_path: Path) -> None:
+    """A selection of several models names what there is of each."""
+    head, base = write(tmp_path / "head"), write(tmp_path / "base", sizes="[small, gone]")
+    head.write_text(
+        head.read_text(encoding="utf-8").replace('select: "', 'select: "new/*,')
+        + "  - {name: new, factory: 'shop:build', cases: [{}]}\n",
+        encoding="utf-8",
+    )
+    assert "shop/gone" in list_names(load(head, base.parent))
 
 
 def write(directory: Path, layers: int = 2, sizes: str = "[small]") -> Path:

@@ -204,6 +204,41 @@ def test_an_error_in_a_registry_file_names_that_file(tmp_path: Path) -> None:
     assert str(caught.value) == f"{tmp_path}/more.yml:10: models[0].sises: unknown key\nDid you mean 'sizes'?"
 
 
+def test_the_mistakes_of_all_registry_files_are_told_at_once(tmp_path: Path) -> None:
+    """In the order in which the files are named, each in the order of its lines."""
+    (tmp_path / "one.yml").write_text("version: 1\nmodels: x\ntests: y\n", encoding="utf-8")
+    (tmp_path / "two.yml").write_text("version: 3\n", encoding="utf-8")
+    (tmp_path / "good.yml").write_text("version: 1\n" + TESTS, encoding="utf-8")
+    with pytest.raises(FileError) as caught:
+        load(tmp_path, "registry: [one.yml, good.yml, two.yml, none.yml]")
+    assert [error.what for error in (caught.value, *caught.value.others)] == [
+        f"{tmp_path}/one.yml:2: models: expected a list, got 'x'",
+        f"{tmp_path}/one.yml:3: tests: expected a list, got 'y'",
+        f"{tmp_path}/two.yml:1: version: is 3; this compile-gate reads version 1",
+        f"{tmp_path}/none.yml: does not exist",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("other", "fix"),
+    [
+        ("", "Rename one of the two."),
+        ("reference_models: true", "or leave the reference models out with `reference_models: false`."),
+    ],
+)
+def test_a_name_that_is_taken_twice_is_told_with_what_can_be_done(
+    tmp_path: Path, other: str, fix: str
+) -> None:
+    """To leave the reference models out only helps against one of theirs."""
+    path = tmp_path / "gate.yml"
+    name = "bert" if other else "m"
+    text = make_model(f"name={name}") + ("" if other else make_model("name=m").removeprefix("models:\n"))
+    path.write_text(f"version: 1\n{other or 'reference_models: false'}\n{text}", encoding="utf-8")
+    with pytest.raises(FileError) as caught:
+        load_cases(load_config(path))
+    assert caught.value.fix.endswith(fix)
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -217,7 +252,7 @@ def test_an_error_in_a_registry_file_names_that_file(tmp_path: Path) -> None:
         ),
         (
             make_model("cases=[{}, {size: smoke}]"),
-            "gate.yml:4: models[0]: makes the case 'm/inference-float32-smoke-default' twice",
+            "gate.yml:4: models[0].cases[1]: makes the case 'm/inference-float32-smoke-default' twice",
         ),
         (
             MLP.replace("size: smoke,", "size: smok,"),

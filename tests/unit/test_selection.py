@@ -67,9 +67,18 @@ def test_a_selection_names_cases(selection: str, expected: list[str]) -> None:
         ("brt", "no model matches 'brt'", "Did you mean 'bert'?"),
         ("resnet5/*", "no model matches 'resnet5/*'", "Did you mean 'resnet50'?"),
         ("bert/training-smok", "no case matches 'bert/training-smok'", "Did you mean 'bert/training-smoke'?"),
-        ("tag:smoke,tag:nightli", "no tag matches 'tag:nightli'", "Did you mean 'tag:nightly'?"),
+        ("tag:smoke,tag:nightli", "no case has the tag 'nightli'", "Did you mean 'tag:nightly'?"),
         ("!brt,bert", "no model matches 'brt'", "Did you mean 'bert'?"),
-        ("xyz", "no model matches 'xyz'", "List what there is with `compile-gate models`."),
+        (
+            "xyz",
+            "no model matches 'xyz'",
+            "There are bert, mine, resnet50: see `compile-gate models`.",
+        ),
+        (
+            "tag:weekly",
+            "no case has the tag 'weekly'",
+            "There are tag:nightly, tag:pr, tag:smoke: see `compile-gate models`.",
+        ),
         (
             "bert,!tag:smoke,!tag:nightly",
             "the selection 'bert,!tag:smoke,!tag:nightly' leaves no case",

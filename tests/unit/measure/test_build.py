@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -43,6 +44,32 @@ def test_missing_function_is_named(factories: ModuleType) -> None:
     with pytest.raises(UsageError, match="'made_up_models:build' does not exist") as caught:
         load_factory("made_up_models:build")
     assert caught.value.fix == f"Name a function of {factories.__file__}."
+
+
+@pytest.mark.parametrize("source", ["import gate.moe", "from gate.moe import layer", "from gate import moe"])
+def test_a_package_of_the_same_name_is_told_from_a_slip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """A project's own package ``gate`` is hidden by this one: the error says so."""
+    (tmp_path / "gate").mkdir()
+    (tmp_path / "gate" / "moe.py").write_text("layer = 1\n", encoding="utf-8")
+    (tmp_path / "made_up_bench.py").write_text(source + "\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match=r"moe.*`gate` is compile-gate's own package") as caught:
+        load_factory("made_up_bench:build")
+    assert caught.value.fix == (
+        "If you have a package `gate`, rename it: beside compile-gate it cannot be imported."
+    )
+
+
+def test_another_import_that_fails_is_the_modules_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its traceback is what the user needs."""
+    (tmp_path / "made_up_bench.py").write_text("import gateway_that_is_not_there\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="gateway_that_is_not_there"):
+        load_factory("made_up_bench:build")
 
 
 def test_wrong_workload_is_refused(factories: ModuleType) -> None:

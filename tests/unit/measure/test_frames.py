@@ -109,5 +109,5 @@ def test_error_without_a_line_of_the_users_has_no_traceback() -> None:
 
 def test_a_package_named_as_this_one_is_told() -> None:
     """The import name ``gate`` is taken: a user's own package of that name is never found."""
-    with pytest.raises(UsageError, match="the name gate is compile-gate's own"):
+    with pytest.raises(UsageError, match="`gate` is compile-gate's own package"):
         load_factory("gate.moe:build")

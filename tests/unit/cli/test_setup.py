@@ -1,0 +1,65 @@
+"""What a command says of its configuration before it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate.cli import main
+
+OWN = "version: 1\nreference_models: false\nmodels:\n  - {name: m, factory: 'a:b', cases: [{}]}\n"
+
+
+def plan(
+    directory: Path, text: str, capsys: pytest.CaptureFixture[str], *options: str
+) -> tuple[int, list[str]]:
+    """Plan by a gate.yml; the exit code and what is said on stderr."""
+    path = directory / "gate.yml"
+    path.write_text(text, encoding="utf-8")
+    code = main(["plan", "--config", str(path), *options])
+    return code, capsys.readouterr().err.splitlines()
+
+
+def test_all_mistakes_are_printed_each_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two lines each, the first of which begins with the name of the command."""
+    code, lines = plan(tmp_path, "version: 1\ntrials: many\nselct: x\n", capsys)
+    assert code == 2
+    assert lines == [
+        f"compile-gate: {tmp_path}/gate.yml:2: trials: expected a whole number from 1 to 10000, got 'many'",
+        "Write, for example, `trials: 2`; the default is 1.",
+        f"compile-gate: {tmp_path}/gate.yml:3: selct: unknown key",
+        "Did you mean 'select'?",
+    ]
+
+
+def test_another_default_selection_is_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who wrote no tag learns of it, and is not stopped."""
+    code, lines = plan(tmp_path, OWN, capsys)
+    assert code == 0
+    assert lines == [
+        "note: measuring all of your cases (1): none has the tag 'smoke', the default of `select` in gate.yml"
+    ]
+
+
+@pytest.mark.parametrize("place", ["gate", "src/gate"])
+def test_a_package_of_the_same_name_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    """What is in it cannot be imported beside compile-gate."""
+    package = tmp_path / place
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text('"""A mixture of experts."""\n', encoding="utf-8")
+    code, lines = plan(tmp_path, OWN + "select: m\n", capsys)
+    assert code == 0
+    assert lines == [
+        f"note: {package} has the name of compile-gate's own package: nothing can import from it"
+    ]
+
+
+def test_compile_gate_itself_is_no_namesake(capsys: pytest.CaptureFixture[str]) -> None:
+    """This repository gates itself."""
+    assert main(["plan", "--config", str(Path(__file__).parents[3] / "gate.yml")]) == 0
+    assert capsys.readouterr().err == ""
