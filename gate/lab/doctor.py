@@ -46,7 +46,8 @@ class MachineState:
     git: str = ""
     commit: str = ""
     dirty: bool = False
-    holder: int = 0  # process that holds the device's lock
+    holder: str = ""  # who holds the device's lock, in words
+    lock_problem: str = ""  # why it cannot be taken by anybody here
     variables: tuple[str, ...] = ()  # set here, not handed to workers
     preloaded: str = ""  # LD_PRELOAD
     toolchain: ToolchainState = field(default_factory=ToolchainState)
@@ -195,11 +196,14 @@ def _look_at_git(state: MachineState) -> Check:
 
 
 def _look_at_lock(state: MachineState) -> Check:
+    if state.lock_problem:
+        what, _, fix = state.lock_problem.partition("\n")
+        return Check(name="lock", level=Level.FAIL, finding=what, fix=fix)
     if state.holder:
         return Check(
             name="lock",
             level=Level.WARN,
-            finding=f"{state.device} is in use by process {state.holder}",
+            finding=f"{state.device} is in use by {state.holder}",
             fix="Wait for it to end.",
         )
     return Check(name="lock", level=Level.OK, finding=f"{state.device} is free")

@@ -19,7 +19,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LockAwaited:
-    """Another run holds the device; ``holder`` describes it, empty when unknown."""
+    """Another run holds the device; ``holder`` describes it in words."""
 
     device: str
     holder: str

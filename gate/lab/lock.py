@@ -1,22 +1,24 @@
-"""One measuring run a device and host: two at once would measure each other."""
+"""One measuring run a device and host, whoever's it is: two at once would measure each other."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
-from filelock import FileLock, Timeout
 
-from gate.disk import make_private_directory
 from gate.errors import MachineError
 from gate.lab.events import LockAwaited, Observer
+from gate.lab.lock_place import VARIABLE, find_lock_directory, is_current, open_lock_file
 
 _POLL_S = 0.5  # how late a waiter notices that the device is free
+_MAX_BYTES = 200  # of what a holder says of itself; more was not written by one
+_ELSEWHERE = "a run that cannot be seen from here, in another container most likely"
 
 
 @contextmanager
@@ -24,62 +26,110 @@ def hold_device(key: str, limit_s: float, observe: Observer, directory: Path | N
     """Hold the host-wide lock of the device called ``key``; waits up to ``limit_s`` seconds for it.
 
     Raises:
-        MachineError: Another run still holds it after that; its process id is named when known.
+        MachineError: Another run still holds it after that, and is named when it can be; or the lock
+            file is not one.
+        UsageError: ``COMPILE_GATE_LOCKS`` names no directory.
     """
-    place = make_lock_directory() if directory is None else directory
-    lock = FileLock(place / f"{key}.lock", poll_interval=_POLL_S)
+    path = _find_path(key, directory)
+    descriptor = _acquire(path, limit_s, key, observe)
     try:
-        _acquire(lock, limit_s, key, observe)
-    except Timeout:
-        raise MachineError(
-            f"{key} is in use by another run of compile-gate{_format_holder(load_holder(key, place))}",
-            f"Wait for it, end it, or wait longer than {limit_s:g} s with `lock_timeout_s` in gate.yml.",
-        ) from None
-    holder = place / f"{key}.holder"
-    try:
-        holder.write_text(json.dumps({"pid": os.getpid()}), encoding="utf-8")
+        _write(descriptor, json.dumps({"pid": os.getpid(), "space": _find_space()}))
         yield
     finally:
-        holder.unlink(missing_ok=True)
-        lock.release()
+        _write(descriptor, "")
+        os.close(descriptor)  # and with it goes the lock
 
 
-def load_holder(key: str, directory: Path | None = None) -> int:
-    """Tell which process holds the device; 0 when none does or it is not known."""
-    place = make_lock_directory() if directory is None else directory
-    try:
-        pid = json.loads((place / f"{key}.holder").read_text(encoding="utf-8"))["pid"]
-    except (OSError, ValueError, KeyError, TypeError):  # nobody holds it, or is just about to
-        return 0
-    return pid if isinstance(pid, int) and pid > 0 and psutil.pid_exists(pid) else 0
+def find_holder(key: str, directory: Path | None = None) -> str:
+    """Describe who holds the device, in words; empty when nobody does.
+
+    Raises as :func:`hold_device`.
+    """
+    path = _find_path(key, directory)
+    if not path.exists():
+        return ""
+    descriptor = _try_lock(path, fcntl.LOCK_SH)
+    if descriptor is None:
+        return _describe_holder(path)
+    os.close(descriptor)
+    return ""
 
 
 def make_lock_directory() -> Path:
-    """Make the directory of this user's locks: one a host, whatever ``TMPDIR`` says.
+    """Find or make the directory of the host's locks; raises as :func:`hold_device`."""
+    return find_lock_directory(os.environ)
 
-    Raises:
-        MachineError: It cannot be made, or it is somebody else's.
-    """
-    shared = Path("/tmp")  # noqa: S108 - the directory below is ours alone, and checked to be
-    base = shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
-    place = base / f"compile-gate-locks-{os.getuid()}"
-    try:
-        return make_private_directory(place)
-    except OSError as error:
+
+def _find_path(key: str, directory: Path | None) -> Path:
+    return (make_lock_directory() if directory is None else directory) / f"{key}.lock"
+
+
+def _acquire(path: Path, limit_s: float, key: str, observe: Observer) -> int:
+    deadline = time.monotonic() + limit_s
+    descriptor = _try_lock(path)
+    if descriptor is None:
+        observe(LockAwaited(device=key, holder=_describe_holder(path), limit_s=limit_s))
+    while descriptor is None and (left_s := deadline - time.monotonic()) > 0:
+        time.sleep(min(_POLL_S, left_s))
+        descriptor = _try_lock(path)
+    if descriptor is None:
         raise MachineError(
-            f"{place}: cannot be used: {error.strerror}",
-            "Have it removed, or make the temporary directory writable, and run again.",
-        ) from error
+            f"{key} is in use by another run of compile-gate ({_describe_holder(path)})",
+            f"Wait for it, end it, or wait longer than {limit_s:g} s: --lock-timeout, or lock_timeout_s.",
+        )
+    return descriptor
 
 
-def _acquire(lock: FileLock, limit_s: float, key: str, observe: Observer) -> None:
+def _try_lock(path: Path, kind: int = fcntl.LOCK_EX) -> int | None:
+    """Open and lock the file; ``None`` where somebody else holds it."""
+    while True:
+        descriptor = open_lock_file(path)
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except OSError as error:
+            os.close(descriptor)
+            told = f"{path}: cannot be locked: {error.strerror}"
+            raise MachineError(told, f"Name a directory on a local disk in {VARIABLE}.") from error
+        if is_current(descriptor, path):
+            return descriptor
+        os.close(descriptor)  # removed after it was opened: others lock the one that came after it
+
+
+def _describe_holder(path: Path) -> str:
+    """Describe the run that holds the file. What the file says may have been written by anybody."""
+    said = _read_holder(path)
+    if not said or said.get("space") != _find_space():
+        return _ELSEWHERE
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        holder = _format_holder(load_holder(key, Path(lock.lock_file).parent))
-        observe(LockAwaited(device=key, holder=holder.strip(), limit_s=limit_s))
-        lock.acquire(timeout=limit_s)
+        process = psutil.Process(int(said["pid"]))
+        return f"process {process.pid} of {process.username()}"
+    except (psutil.Error, KeyError, TypeError, ValueError, OverflowError):
+        return _ELSEWHERE
 
 
-def _format_holder(pid: int) -> str:
-    return f" (process {pid})" if pid else ""
+def _read_holder(path: Path) -> dict[str, int]:
+    with suppress(OSError, ValueError, MachineError):  # it is just being released or taken
+        descriptor = open_lock_file(path)
+        try:
+            said = json.loads(os.pread(descriptor, _MAX_BYTES, 0))
+        finally:
+            os.close(descriptor)
+        return said if isinstance(said, dict) else {}
+    return {}
+
+
+def _write(descriptor: int, text: str) -> None:
+    with suppress(OSError):  # a full disk: the lock holds, its holder is not named
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, text.encode(), 0)
+
+
+def _find_space() -> int:
+    """Number the process ids' name space: an id means another process in another container."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116 - follows a link that is no path
+    except OSError:
+        return 0

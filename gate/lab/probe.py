@@ -11,10 +11,11 @@ from pathlib import Path
 
 import psutil
 
+from gate.errors import GateError
 from gate.lab.doctor import MachineState
 from gate.lab.gpu import find_gpu, load_gpus
 from gate.lab.host import read_free_bytes
-from gate.lab.lock import load_holder
+from gate.lab.lock import find_holder
 from gate.lab.provenance import load_provenance, run_git
 from gate.lab.scratch import find_scratch_place
 from gate.lab.toolchain_place import find_toolchain_place, load_toolchain_state
@@ -50,6 +51,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
     python = _probe_python(arm.python)
     compiler, compiler_problem = probe_compiler()
     places = (find_scratch_place(), find_existing(settings.out))
+    holder, lock_problem = _probe_lock(gpu.uuid if gpu else settings.device.replace(":", "-"))
     return MachineState(
         device=settings.device,
         threads=settings.threads,
@@ -71,7 +73,8 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         git=run_git(Path(arm.directory), "--version"),
         commit=provenance.commit,
         dirty=provenance.dirty,
-        holder=load_holder(gpu.uuid if gpu else settings.device.replace(":", "-")),
+        holder=holder,
+        lock_problem=lock_problem,
         variables=list_dropped_variables(os.environ),
         preloaded=os.environ.get("LD_PRELOAD", ""),
         toolchain=load_toolchain_state(find_toolchain_place(os.environ, settings.device)),
@@ -88,6 +91,14 @@ def probe_compiler() -> tuple[str, str]:
     told = _run([name, "-x", "c++", "-fsyntax-only", "-"], "#include <vector>\nint main() { return 0; }\n")
     problem = f"{name} cannot compile: {told.splitlines()[0][:200]}" if told else ""
     return f"{Path(name).name} {version}".strip(), problem
+
+
+def _probe_lock(key: str) -> tuple[str, str]:
+    """Find who holds the device's lock, and what is wrong with it: the error and its fix, a line each."""
+    try:
+        return find_holder(key), ""
+    except GateError as error:
+        return "", str(error)
 
 
 def count_cores() -> int:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from gate.disk import make_private_directory
 from gate.errors import MachineError
-from gate.lab import lock
 from gate.lab.process import defer_interrupts
 
 PREFIX = "compile-gate-"
@@ -131,13 +131,31 @@ def _make_owned(place: Path) -> tuple[Path, FileLock]:
 @contextmanager
 def _exclude_others() -> Iterator[None]:
     """Let one process at a time make or remove: a new directory is not owned in its first moment."""
-    mutex = FileLock(lock.make_lock_directory() / "scratch.lock")
+    mutex = FileLock(make_mutex_directory() / "scratch.lock")
     with suppress(Timeout):  # then leftovers are removed twice, which does no harm
         mutex.acquire(timeout=_MUTEX_LIMIT_S)
     try:
         yield
     finally:
         mutex.release()
+
+
+def make_mutex_directory() -> Path:
+    """Make the directory of this user's mutex: one a host, whatever ``TMPDIR`` says.
+
+    Raises:
+        MachineError: It cannot be made, or it is somebody else's.
+    """
+    shared = Path("/tmp")  # noqa: S108 - the directory below is ours alone, and checked to be
+    base = shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+    place = base / f"{PREFIX}locks-{os.getuid()}"
+    try:
+        return make_private_directory(place)
+    except OSError as error:
+        raise MachineError(
+            f"{place}: cannot be used: {error.strerror}",
+            "Have it removed, or make the temporary directory writable, and run again.",
+        ) from error
 
 
 def _resolve_temporary() -> Path:

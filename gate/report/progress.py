@@ -119,9 +119,8 @@ def _render_preparation(event: LockAwaited | PrimeStarted | PrimeFinished) -> st
         case PrimeFinished():
             return f"toolchain primed in {render_duration(event.toolchain_s)}"
         case LockAwaited():
-            holder = f", held by {clean_line(event.holder)}" if event.holder else ""
-            limit = render_duration(event.limit_s)
-            return f"waiting up to {limit} for {clean_line(event.device)}{holder}"
+            used = f"{clean_line(event.device)} is in use by {clean_line(event.holder)}"
+            return f"waiting up to {render_duration(event.limit_s)}: {used}"
 
 
 def summarize_trial(trial: Trial) -> str:

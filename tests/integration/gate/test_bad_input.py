@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
-from gate.lab.lock import make_lock_directory
+from gate.lab.events import ignore_event
+from gate.lab.lock import hold_device
 
 MODEL = """\
 models:
@@ -161,7 +161,7 @@ def test_output_in_the_way_of_a_file(tmp_path: Path, environment: dict[str, str]
 def test_held_lock_is_the_machines_fault(tmp_path: Path) -> None:
     """While another run holds the device, waiting too long is exit 4 and two lines, never a verdict."""
     (tmp_path / "gate.yml").write_text(VALID)
-    with FileLock(make_lock_directory() / "cpu.lock"):
+    with hold_device("cpu", 60.0, ignore_event):
         checked = run_gate(tmp_path, "check", "--lock-timeout", "0.5", "--quiet")
     assert (checked.returncode, len(checked.stderr.splitlines())) == (4, 2), checked.stderr
     assert "in use" in checked.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import UsageError
-from gate.lab import lock as lock_module
+from gate.lab import scratch as scratch_module
 from gate.lab.arms import ArmOptions, open_arms
 from gate.lab.worktree import list_worktrees
 
@@ -22,7 +22,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "temporary"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    monkeypatch.setattr(lock_module, "make_lock_directory", lambda: tmp_path)
+    monkeypatch.setattr(scratch_module, "make_mutex_directory", lambda: tmp_path)
     return directory
 
 

@@ -1,35 +1,45 @@
-"""The host's lock: two runs never measure each other."""
+"""The host's lock: two runs never measure each other, whoever's they are."""
 
 from __future__ import annotations
 
+import fcntl
+import getpass
+import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from gate.errors import MachineError
+from gate.errors import MachineError, UsageError
+from gate.lab import lock_place
 from gate.lab.events import Event, LockAwaited, ignore_event
-from gate.lab.lock import hold_device, load_holder, make_lock_directory
+from gate.lab.lock import find_holder, hold_device, make_lock_directory
+from gate.lab.lock_place import VARIABLE, find_lock_directory, is_current, open_lock_file
 
 HOLDER = """
-import sys, time
+import os, sys
 from pathlib import Path
 from gate.lab.events import ignore_event
 from gate.lab.lock import hold_device
+os.setuid(int(sys.argv[2]))  # after the imports: another user may not read this interpreter
 with hold_device("cpu", 5.0, ignore_event, Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """
+NOBODY = 65534  # a user that is not root
+ONLY_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="acts as another user")
 
 
-@pytest.fixture
-def holder(tmp_path: Path) -> subprocess.Popen[str]:
-    """Another process that holds the lock until its input is closed."""
+def start_holder(directory: Path, user: int | None = None) -> subprocess.Popen[str]:
+    """Start another process, of this user or another, that holds the lock until its input is closed."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path)],
+        [sys.executable, "-c", HOLDER, str(directory), str(os.getuid() if user is None else user)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -39,25 +49,40 @@ def holder(tmp_path: Path) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock."""
+    process = start_holder(tmp_path)
+    yield process
+    release(process)
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Stand-in for /tmp that every user can reach, unlike pytest's; the directory of locks is made in it."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        place = Path(name)
+        place.chmod(0o1777)
+        monkeypatch.setattr(lock_place, "_TEMPORARY", place)
+        yield place
+
+
 def release(holder: subprocess.Popen[str]) -> None:
     """Let the other process end."""
-    holder.communicate()
+    if holder.poll() is None:
+        holder.communicate()
 
 
 def test_held_lock_is_refused_and_names_the_holder(holder: subprocess.Popen[str], tmp_path: Path) -> None:
-    """After the time limit the error names the holding process and how to wait longer; it was announced."""
+    """After the time limit the error names process and user, and how to wait longer; it was announced."""
     events: list[Event] = []
-    try:
-        with (
-            pytest.raises(MachineError) as caught,
-            hold_device("cpu", 0.6, events.append, tmp_path),
-        ):
-            pytest.fail("the lock was held by another process")
-    finally:
-        release(holder)
-    assert f"cpu is in use by another run of compile-gate (process {holder.pid})" == caught.value.what
+    with pytest.raises(MachineError) as caught, hold_device("cpu", 0.6, events.append, tmp_path):
+        pytest.fail("the lock was held by another process")
+    named = f"process {holder.pid} of {getpass.getuser()}"
+    assert f"cpu is in use by another run of compile-gate ({named})" == caught.value.what
+    assert "--lock-timeout" in caught.value.fix
     assert "lock_timeout_s" in caught.value.fix
-    assert [LockAwaited(device="cpu", holder=f"(process {holder.pid})", limit_s=0.6)] == events
+    assert [LockAwaited(device="cpu", holder=named, limit_s=0.6)] == events
 
 
 def test_waits_until_it_is_free(holder: subprocess.Popen[str], tmp_path: Path) -> None:
@@ -65,16 +90,16 @@ def test_waits_until_it_is_free(holder: subprocess.Popen[str], tmp_path: Path) -
     timer = threading.Timer(0.3, release, [holder])
     timer.start()
     with hold_device("cpu", 20.0, ignore_event, tmp_path):
-        assert os.getpid() == load_holder("cpu", tmp_path)
+        assert f"process {os.getpid()} of {getpass.getuser()}" == find_holder("cpu", tmp_path)
     timer.join()
-    assert load_holder("cpu", tmp_path) == 0
+    assert find_holder("cpu", tmp_path) == ""
 
 
 def test_killed_holder_holds_nothing(holder: subprocess.Popen[str], tmp_path: Path) -> None:
     """A run that was killed leaves no lock behind, and is not named as holder."""
     holder.kill()
-    release(holder)
-    assert load_holder("cpu", tmp_path) == 0
+    holder.communicate()
+    assert find_holder("cpu", tmp_path) == ""
     with hold_device("cpu", 0.0, ignore_event, tmp_path):
         pass
 
@@ -82,18 +107,172 @@ def test_killed_holder_holds_nothing(holder: subprocess.Popen[str], tmp_path: Pa
 def test_devices_are_independent(holder: subprocess.Popen[str], tmp_path: Path) -> None:
     """A run on another device does not wait."""
     with hold_device("GPU-1", 0.0, ignore_event, tmp_path):
+        assert find_holder("cpu", tmp_path) == f"process {holder.pid} of {getpass.getuser()}"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *("", "{", "[]", "[" * 500, '{"pid": 1}', '{"pid": 1, "space": 1}', '{"pid": "x", "space": SPACE}'),
+        *('{"pid": -1, "space": SPACE}', '{"pid": 1e99, "space": SPACE}', '{"pid": 4194305, "space": SPACE}'),
+    ],
+)
+def test_holder_that_cannot_be_seen(tmp_path: Path, said: str) -> None:
+    """What the file says may be of another container, or of anybody's making: it names no process then."""
+    space = Path("/proc/self/ns/pid").stat().st_ino
+    with hold_device("cpu", 0.0, ignore_event, tmp_path):
+        (tmp_path / "cpu.lock").write_text(said.replace("SPACE", str(space)))
+        assert find_holder("cpu", tmp_path).startswith("a run that cannot be seen from here")
+
+
+def test_removed_file_locks_nobody_out_and_nobody_in(tmp_path: Path) -> None:
+    """A lock on a file that was removed and made anew is none: the file that is there now counts."""
+    path = tmp_path / "cpu.lock"
+    old = open_lock_file(path)
+    path.unlink()
+    new = open_lock_file(path)
+    assert (is_current(old, path), is_current(new, path)) == (False, True)
+    fcntl.flock(old, fcntl.LOCK_EX)
+    with hold_device("cpu", 0.0, ignore_event, tmp_path):
         pass
-    release(holder)
+    path.unlink()
+    assert not is_current(new, path)
+    os.close(old)
+    os.close(new)
 
 
-def test_damaged_holder_file_is_nobody(tmp_path: Path) -> None:
-    """A holder file that cannot be read names nobody."""
-    for content in ("", "{", "[]", '{"pid": "x"}', '{"pid": -1}'):
-        (tmp_path / "cpu.holder").write_text(content, encoding="utf-8")
-        assert load_holder("cpu", tmp_path) == 0
+def plant_link(path: Path) -> None:
+    """Plant a link to a file of the victim's."""
+    path.symlink_to(path.parent / "victim")
 
 
-def test_directory_is_ours_alone() -> None:
-    """The lock directory belongs to this user and is closed to others."""
-    found = make_lock_directory().lstat()
-    assert (os.getuid(), 0o700) == (found.st_uid, found.st_mode & 0o777)
+def plant_hard_link(path: Path) -> None:
+    """Plant a second name of a file of the victim's."""
+    path.hardlink_to(path.parent / "victim")
+
+
+@pytest.mark.parametrize(
+    ("plant", "told"),
+    [
+        (plant_link, "is a link"),
+        (plant_hard_link, "is no file of its own"),
+        (os.mkfifo, "is no file of its own"),
+        (Path.mkdir, "cannot be opened: Is a directory"),
+    ],
+)
+def test_planted_file_is_told_and_left_alone(
+    tmp_path: Path, plant: Callable[[Path], None], told: str
+) -> None:
+    """A run does not hang on it, write through it or take it for a free device; its owner is named."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    plant(tmp_path / "cpu.lock")
+    owner = re.escape(f"(of {getpass.getuser()}, mode ")
+    with (
+        pytest.raises(MachineError, match=rf"cpu\.lock {owner}\d+\) {told}") as caught,
+        hold_device("cpu", 0.0, ignore_event, tmp_path),
+    ):
+        pytest.fail("there is no lock to be had")
+    assert VARIABLE in caught.value.fix
+    assert victim.read_text() == "precious"
+
+
+def test_existing_file_is_not_asked_to_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels refuse O_CREAT for another user's file in a directory of all: it is only opened."""
+    os.close(open_lock_file(tmp_path / "cpu.lock"))
+    asked: list[int] = []
+    real = os.open
+    monkeypatch.setattr(
+        os, "open", lambda path, flags, *mode: asked.append(flags) or real(path, flags, *mode)
+    )
+    os.close(open_lock_file(tmp_path / "cpu.lock"))
+    assert [0] == [flags & os.O_CREAT for flags in asked]
+
+
+def test_directory_is_of_all_users(shared: Path) -> None:
+    """Everybody may make locks and nobody may remove another's, whatever the umask; nothing else is left."""
+    before = os.umask(0o077)
+    try:
+        place = make_lock_directory()
+        os.close(open_lock_file(place / "cpu.lock"))
+    finally:
+        os.umask(before)
+    assert (shared / "compile-gate-locks", 0o1777) == (place, place.stat().st_mode & 0o7777)
+    assert (place / "cpu.lock").stat().st_mode & 0o777 == 0o666
+    assert [place] == list(shared.iterdir())
+    assert place == make_lock_directory()
+
+
+def test_own_directory_with_other_rights_is_put_right(shared: Path) -> None:
+    """An older one, say: other users would not see the locks in it."""
+    (shared / "compile-gate-locks").mkdir(mode=0o700)
+    assert make_lock_directory().stat().st_mode & 0o7777 == 0o1777
+
+
+@ONLY_ROOT
+@pytest.mark.parametrize(
+    ("mode", "told"), [(0o700, "has the mode 700, not 1777"), (0o777, "has the mode 777, not 1777")]
+)
+def test_another_users_closed_directory_is_told(shared: Path, mode: int, told: str) -> None:
+    """Who made it could keep others out, or let anybody take locks away: not in silence."""
+    place = shared / "compile-gate-locks"
+    place.mkdir()
+    place.chmod(mode)
+    os.chown(place, NOBODY, -1)
+    with pytest.raises(MachineError, match=told) as caught:
+        make_lock_directory()
+    assert "nobody" in caught.value.what
+    assert VARIABLE in caught.value.fix
+
+
+def test_planted_link_for_the_directory_is_told(shared: Path, tmp_path: Path) -> None:
+    """Locks are not made in a directory that somebody else chose."""
+    (shared / "compile-gate-locks").symlink_to(tmp_path)
+    with pytest.raises(MachineError, match="it is not a directory"):
+        make_lock_directory()
+
+
+@ONLY_ROOT
+@pytest.mark.usefixtures("shared")
+def test_two_users_exclude_each_other() -> None:
+    """A lock that one user made and holds is one that the other waits for, and can take afterwards."""
+    place = make_lock_directory()
+    other = start_holder(place, NOBODY)
+    assert (place / "cpu.lock").stat().st_uid == NOBODY
+    try:
+        with pytest.raises(MachineError, match="of nobody"), hold_device("cpu", 0.0, ignore_event, place):
+            pytest.fail("another user holds it")
+    finally:
+        release(other)
+    with hold_device("cpu", 0.0, ignore_event, place):
+        assert json.loads((place / "cpu.lock").read_text())["pid"] == os.getpid()
+
+
+@ONLY_ROOT
+@pytest.mark.usefixtures("shared")
+def test_another_user_can_take_what_root_left() -> None:
+    """The file's rights are for all, not for who ran first."""
+    place = make_lock_directory()
+    with hold_device("cpu", 0.0, ignore_event, place):
+        pass
+    release(start_holder(place, NOBODY))
+    assert (place / "cpu.lock").stat().st_uid == os.getuid()
+
+
+def test_named_directory_is_taken_as_it_is(tmp_path: Path) -> None:
+    """Whoever names one for all runs answers for its rights."""
+    assert tmp_path == find_lock_directory({VARIABLE: str(tmp_path)})
+
+
+@pytest.mark.parametrize(
+    ("value", "told"), [("locks", "is not an absolute path"), ("/no/such/locks", "is no directory")]
+)
+def test_named_directory_must_be_there(value: str, told: str) -> None:
+    """One that is made on the spot would be a container's own: a run that locks nobody out."""
+    with pytest.raises(UsageError, match=f"{VARIABLE}: {value} {told}"):
+        find_lock_directory({VARIABLE: value})
+
+
+def test_unset_and_empty_are_alike(shared: Path) -> None:
+    """A workflow's variable that has no value is no directory."""
+    assert find_lock_directory({VARIABLE: ""}) == find_lock_directory({}) == shared / "compile-gate-locks"

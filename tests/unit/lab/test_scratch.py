@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError
-from gate.lab import lock as lock_module
 from gate.lab import scratch as scratch_module
 from gate.lab.scratch import find_scratch_place, is_abandoned, is_safe_path, is_scratch_name, open_scratch
 
@@ -37,7 +36,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "temporary"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    monkeypatch.setattr(lock_module, "make_lock_directory", lambda: tmp_path)
+    monkeypatch.setattr(scratch_module, "make_mutex_directory", lambda: tmp_path)
     return directory
 
 

@@ -61,10 +61,9 @@ FAILURE = CaseFailure(case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="r
         (PrimeStarted(), "priming the compiler's toolchain, some ten seconds"),
         (PrimeFinished(toolchain_s=9.3), "toolchain primed in 9.3 s"),
         (
-            LockAwaited(device="cpu", holder="pid 7", limit_s=60.0),
-            "waiting up to 1 min 00 s for cpu, held by pid 7",
+            LockAwaited(device="cpu", holder="process 7 of ada", limit_s=60.0),
+            "waiting up to 1 min 00 s: cpu is in use by process 7 of ada",
         ),
-        (LockAwaited(device="cpu", holder="", limit_s=5.0), "waiting up to 5.0 s for cpu"),
         (Noted(sentence="a\x1b[31m b"), "note: a b"),
     ],
 )
