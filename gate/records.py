@@ -503,9 +503,24 @@ class MachineShift:
 class PairBase:
     """What the pairs of a verdict were held against, as far as it can be named again."""
 
+    label: str = ""  # as in ``BaseArm``: for a reader
     commit: str = ""  # empty where no commit tells all of it: a directory, uncommitted changes
     head_commit: str = ""  # empty where head was the working tree
     other_stack: bool = False  # measured with another interpreter than head
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """What a verdict rests on, in numbers. *Disturbed* is what was measured on a host that was not fit."""
+
+    finished: bool = True
+    trials: int = 0  # of head, that ran alone
+    disturbed_trials: int = 0
+    pairs: int = 0
+    paired_cases: int = 0
+    pairs_in_turn: int = 0  # one whole process after the other
+    disturbed_pairs: int = 0
+    cleared: int = 0  # comparisons that are worse than the stored baseline, and not than the base
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -526,6 +541,7 @@ class Verdict:
     baseline_provenance: tuple[Provenance, ...] = ()
     baseline_environments: tuple[str, ...] = ()
     base: PairBase | None = None
+    tally: Tally = field(default_factory=Tally)
     trials: int = 0
     wall_s: float = 0.0
     toolchain_s: float = 0.0

@@ -194,7 +194,7 @@ INPUTS = (
     ),
     Input(
         name="comment",
-        default="on-change",
+        default="",  # the commands' own: a comment always, an issue where something changed
         pattern="|".join(_COMMENT),
         expected=_join(_COMMENT),
         modes=_PUBLISH | _PUBLISH_UPGRADE,

@@ -71,8 +71,8 @@ def add_publish(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--comment",
         choices=COMMENTS,
-        default="on-change",
-        help="when a first comment is written (default: on-change); one that exists is kept up to date",
+        default="always",
+        help="when a first comment is written (default: always); one that exists is kept up to date",
     )
     parser.add_argument(
         "--comment-key", type=parse_key, default="default", metavar="KEY", help="one comment for each key"

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from gate.report.terminal import PLAINLY
+
 if TYPE_CHECKING:
     from typing_extensions import Buffer  # of collections.abc from Python 3.12 on
 
@@ -66,7 +68,7 @@ def hold_streams() -> Iterator[Descriptor | None]:
 def _make_stream(raw: Descriptor, old: TextIO | None, *, line_buffering: bool) -> TextIO:
     encoding = old.encoding if old else "utf-8"
     buffer = io.BufferedWriter(raw)
-    return io.TextIOWrapper(buffer, encoding, "backslashreplace", line_buffering=line_buffering)
+    return io.TextIOWrapper(buffer, encoding, PLAINLY, line_buffering=line_buffering)
 
 
 def _ensure_open(number: int) -> None:

@@ -10,6 +10,7 @@ from gate.decide.accept import is_waived, list_exceeded, list_expired
 from gate.decide.constants import ACCEPTANCE_DAYS, OLD_BASELINE_DAYS
 from gate.decide.drift import get_limit
 from gate.decide.machine import is_machine_steady
+from gate.decide.tally import STOPPED
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -31,7 +32,7 @@ from gate.words import count_noun, describe_change, name_metric
 
 REFRESH = "compile-gate baseline refresh"
 # So many commands, or differences, are spelled out.
-_MAX_ACCEPTED = 6
+_MAX_ACCEPTED = 4
 _MAX_LISTED = 6
 # A suggested allowance is this many times the change that was seen, so that noise does not undo it.
 _ALLOWANCE_MARGIN = 1.25
@@ -45,10 +46,14 @@ def list_next_steps(
     broken = [one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}]
     undecided = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and not one.pairs]
     unsettled = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and one.pairs]
+    alone = [one.case_id for one in deciding if base is None and _is_unconfirmed(one)]
     steps = []
     if broken:
         steps.append(f"Read the log of each failed case, fix it and run: {write_check(broken)}")
     steps += list_acceptances(deciding, policy)
+    if alone:
+        sure = "To be sure of the times, compare side by side with your main branch"
+        steps.append(f"{sure}: {write_check(alone)} --base main")
     if undecided:
         beside = "Settle what could not be told, side by side with where the branch began"
         steps.append(f"{beside}: {write_ab(undecided)}")
@@ -69,9 +74,9 @@ def list_notes(
 ) -> tuple[str, ...]:
     """What a reader must know to trust the verdict no further than it goes."""
     return (
-        *([] if run.finished else ["The run was stopped before its end."]),
+        *([] if run.finished else [STOPPED]),
         *_note_unjudged(comparisons),
-        *_note_unconfirmed(run, comparisons),
+        *_note_unconfirmed(comparisons),
         *_note_waiver(comparisons, policy),
         *note_expired(comparisons, policy),
         *note_exceeded(comparisons, policy),
@@ -172,21 +177,18 @@ def _write_expiry(policy: Policy) -> str:
     return (today + timedelta(days=ACCEPTANCE_DAYS)).isoformat() if today else "YYYY-MM-DD"
 
 
-def _note_unconfirmed(run: Run, comparisons: Sequence[Comparison]) -> list[str]:
+def _note_unconfirmed(comparisons: Iterable[Comparison]) -> list[str]:
     """Times that were convicted against another sitting of the machine only."""
-    noisy = [one for one in comparisons if SPECS[one.metric].family is Family.NOISY and one.decides]
-    alone = [one for one in noisy if _is_unconfirmed(one)]
-    if not alone:
-        return []
-    cases = count_noun(len({one.case_id for one in alone}), "case")
-    how = "" if run.base else " To do that: compile-gate check --base main"
-    return [f"Not measured side by side with the base: the times of {cases}.{how}"]
+    alone = {one.case_id for one in comparisons if _is_unconfirmed(one)}
+    many = count_noun(len(alone), "case")
+    return [f"Not measured side by side with the base: the times of {many}."] if alone else []
 
 
 def _is_unconfirmed(comparison: Comparison) -> bool:
-    """Whether stored values alone speak of a regression."""
+    """Whether stored values alone speak of a slower time."""
     is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
-    return is_alone or comparison.reason is Reason.UNPAIRED
+    noisy = comparison.decides and SPECS[comparison.metric].family is Family.NOISY
+    return noisy and (is_alone or comparison.reason is Reason.UNPAIRED)
 
 
 def _is_unjudged(comparisons: Sequence[Comparison]) -> bool:
@@ -240,7 +242,7 @@ def _note_age(used: Sequence[Baseline], policy: Policy) -> list[str]:
     if not old:
         return []
     many = count_noun(len(old), "baseline")
-    return [f"{many} older than {OLD_BASELINE_DAYS} days, the oldest {max(old)}. Record new ones: {REFRESH}"]
+    return [f"{many} older than {OLD_BASELINE_DAYS} days, the oldest {max(old)}: record new ones."]
 
 
 def _parse_day(text: str) -> date | None:

@@ -45,18 +45,37 @@ def doubt_disturbed(comparisons: Iterable[Comparison], run: Run) -> tuple[Compar
 
 def note_disturbed(run: Run) -> tuple[str, ...]:
     """Notes on what was measured on an unfit host, and what disturbed it: trials alone, and pairs."""
-    screened = [trial for trial in run.trials if _is_screened(trial)]
-    paired = [pair.head for pairs in list_pairs(run).values() for pair in pairs]
-    return (*_note_unfit(screened, "trials", ""), *_note_unfit(paired, "pairs", ", base and head alike"))
+    alone, paired = _list_screened(run), _list_paired(run)
+    return (*_note_trials(alone, "trials"), *_note_trials(paired, "pairs"))
 
 
-def _note_unfit(trials: Sequence[Trial], noun: str, remark: str) -> list[str]:
+def count_disturbed(run: Run) -> tuple[int, int, int]:
+    """Count the disturbed trials that ran alone, all of those, and the disturbed pairs."""
+    alone = _list_screened(run)
+    return sum(map(_is_disturbed, alone)), len(alone), sum(map(_is_disturbed, _list_paired(run)))
+
+
+def describe_disturbed(number: int, total: int, noun: str, by: Sequence[str] = ()) -> tuple[str, ...]:
+    """A note on so many disturbed ones of all trials or pairs, and what disturbed them."""
+    if not number:
+        return ()
+    alike = ", base and head alike" if noun == "pairs" else ""
+    told = f": {_name_some(by)}" if by else ""
+    return (f"The machine was disturbed during {number} of {total} {noun}{alike}{told}.",)
+
+
+def _note_trials(trials: Sequence[Trial], noun: str) -> tuple[str, ...]:
     disturbed = [trial for trial in trials if _is_disturbed(trial)]
-    if not disturbed:
-        return []
     phrases = dict.fromkeys(phrase for trial in disturbed for phrase in trial.conditions.disturbances)
-    told = _name_some(tuple(phrases))
-    return [f"The machine was disturbed during {len(disturbed)} of {len(trials)} {noun}{remark}: {told}."]
+    return describe_disturbed(len(disturbed), len(trials), noun, tuple(phrases))
+
+
+def _list_screened(run: Run) -> list[Trial]:
+    return [trial for trial in run.trials if _is_screened(trial)]
+
+
+def _list_paired(run: Run) -> list[Trial]:
+    return [pair.head for pairs in list_pairs(run).values() for pair in pairs]
 
 
 def _list_disturbances(run: Run) -> Mapping[str, tuple[str, ...]]:
@@ -101,6 +120,6 @@ def _keep_stack_metrics(trial: Trial) -> Trial:
     return replace(trial, samples=kept)
 
 
-def _name_some(phrases: tuple[str, ...]) -> str:
+def _name_some(phrases: Sequence[str]) -> str:
     more = f" and {len(phrases) - _MAX_NAMED} more" if len(phrases) > _MAX_NAMED else ""
     return f"{', '.join(phrases[:_MAX_NAMED])}{more}"

@@ -59,7 +59,7 @@ def _name_regressions(regressed: Sequence[Comparison]) -> str:
     if len(cases) > 1 and len(metrics) == 1:
         return _count_regressed(regressed)
     many = count_noun(len(regressed), "metric") if len(cases) == 1 else count_noun(len(cases), "case")
-    place = f" in {worst.case_id}" if len(cases) == 1 else f", most {worst.case_id}"
+    place = f" in {worst.case_id}" if len(cases) == 1 else f", worst {worst.case_id}"
     return f"{many} {_find_word(regressed)}{place}{_mention([worst])}"
 
 

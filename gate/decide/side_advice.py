@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gate.again import write_ab
-from gate.decide.advice import REFRESH, list_acceptances, note_exceeded, note_expired
+from gate.decide.advice import list_acceptances, note_exceeded, note_expired
 from gate.decide.disturbed import note_disturbed
-from gate.decide.pairs import BASE_ARM, list_pairs
+from gate.decide.pairs import BASE_ARM
+from gate.decide.tally import STOPPED, note_pairs
 from gate.metrics import SPECS
 from gate.records import BaseArm, Comparison, Metric, Outcome, Policy, Reason, Run, Status, Verdict
 from gate.words import count_noun, name_metric
@@ -47,8 +48,8 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[str, ..
     """What a reader must know to trust a verdict by pairs no further than it goes."""
     label = run.base.label if run.base else "the base"
     return (
-        *([] if run.finished else ["The run was stopped before its end."]),
-        *note_pairs(run),
+        *([] if run.finished else [STOPPED]),
+        *note_pairs(verdict.tally, label),
         *note_vanished(run),
         *note_disturbed(run),
         *_note_base_failures(run, label),
@@ -67,18 +68,6 @@ def note_vanished(run: Run) -> tuple[str, ...]:
     return (f"{run.base.label} has {count_noun(len(gone), 'case')} that head lacks: {', '.join(gone)}.",)
 
 
-def note_pairs(run: Run) -> tuple[str, ...]:
-    """What ran side by side with what, and how."""
-    pairs = [pair for found in list_pairs(run).values() for pair in found]
-    if run.base is None or not pairs:
-        return ()
-    cases = len({pair.head.case_id for pair in pairs})
-    live = sum(pair.is_live for pair in pairs)
-    turns = f", {len(pairs) - live} of them one process after the other" if live < len(pairs) else ""
-    many = f"{count_noun(len(pairs), 'pair')} of {count_noun(cases, 'case')}{turns}"
-    return (f"Measured side by side with {run.base.label} on this machine: {many}.",)
-
-
 def note_acquitted(convicted: Sequence[Comparison]) -> tuple[str, ...]:
     """What got worse since the baselines were recorded, though not by the change that has a base."""
     if not convicted:
@@ -87,7 +76,7 @@ def note_acquitted(convicted: Sequence[Comparison]) -> tuple[str, ...]:
     more = f" and {len(convicted) - _MAX_NAMED} more" if len(convicted) > _MAX_NAMED else ""
     sentence = (
         f"Worse than the stored baseline, but not than the base: {named}{more}. The machine changed, or an"
-        f" earlier commit did it. If it stays so, record new baselines: {REFRESH}"
+        " earlier commit did it: if it stays so, record new baselines."
     )
     return (sentence,)
 

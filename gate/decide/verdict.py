@@ -22,7 +22,8 @@ from gate.decide.machine import Shifts, make_machine_shift
 from gate.decide.outcome import decide_outcome
 from gate.decide.quarantine import apply_quarantine, note_quarantine
 from gate.decide.rules import Rules, list_questions, make_rules
-from gate.decide.side_advice import note_acquitted, note_pairs, note_vanished
+from gate.decide.side_advice import note_acquitted, note_vanished
+from gate.decide.tally import measure_tally, note_pairs
 from gate.fingerprint import compute_environment_id, has_same_host
 from gate.metrics import SPECS
 from gate.records import (
@@ -81,7 +82,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     used = _list_used(screening.evidence)
     machine = make_machine_shift(screening.shifts)
     judged = any(is_judged(one) for one in comparisons)
-    base = _name_base(run)
+    base, tally = _name_base(run), measure_tally(run, screening.acquitted)
     return Verdict(
         outcome=outcome,
         headline=write_headline(outcome, comparisons, run.cases),
@@ -92,7 +93,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         next_steps=list_next_steps(outcome, comparisons, policy, base),
         notes=(
             *list_notes(run, comparisons, used, policy),
-            *note_pairs(run),
+            *note_pairs(tally, base.label if base else ""),
             *note_acquitted(screening.acquitted),
             *note_vanished(run),
             *note_difference(_find_other(screening.evidence), run.environment),
@@ -106,6 +107,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         baseline_provenance=_list_provenances(used),
         baseline_environments=tuple(dict.fromkeys(compute_environment_id(one.environment) for one in used)),
         base=base,
+        tally=tally,
         trials=len(run.trials),
         wall_s=run.wall_s,
         toolchain_s=run.toolchain_s,
@@ -120,6 +122,7 @@ def _name_base(run: Run) -> PairBase | None:
     base, head = run.base.environment, run.environment
     provenance = run.base.provenance
     return PairBase(
+        label=run.base.label,
         commit="" if provenance.dirty else provenance.commit,
         head_commit=run.base.head_commit,
         other_stack=not has_same_host(base, head),

@@ -38,7 +38,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.CONFIRMED: "beyond{limit}{beside}, and too large to be noise",
     Reason.ACQUITTED: "no change beyond{limit}{beside}",
     Reason.UNPAIRED: "worse than its baseline, and not measured side by side with the base",
-    Reason.UNSETTLED: "not clear{beside}",
+    Reason.UNSETTLED: "could not tell{beside}",
     Reason.BASE_FAILED: "the base could not be measured",
 }
 _OPENINGS: Mapping[Status, str] = {
@@ -55,7 +55,8 @@ def describe_finding(metric: Metric, finding: Finding, threshold: Threshold | No
     remarks = [part for part in (_describe_need(finding), finding.remark) if part]
     remark = f" ({'; '.join(remarks)})" if remarks else ""
     because = _describe_reason(metric, finding, threshold)
-    told = f"{_describe_values(metric, finding)}{_OPENINGS.get(finding.status, '')}{because}{remark}."
+    opening = "" if finding.reason is Reason.UNSETTLED else _OPENINGS.get(finding.status, "")
+    told = f"{_describe_values(metric, finding)}{opening}{because}{remark}."
     return f"{told[0].upper()}{told[1:]}"
 
 

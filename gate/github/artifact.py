@@ -17,7 +17,7 @@ from gate.github.archive import ArchiveError, ArchiveFault, read_member
 from gate.github.client import GitHubClient
 from gate.github.events import WorkflowRun, parse_time
 from gate.hostile import MAX_INTEGER
-from gate.records import Change, Comparison, Estimate, Status, Threshold, Verdict
+from gate.records import Change, Comparison, Estimate, Status, Tally, Threshold, Verdict
 
 MEMBER = "verdict.json"
 MAX_ARCHIVE_BYTES = 8 * 1024 * 1024  # logs and reports may lie beside the verdict
@@ -154,6 +154,7 @@ def _check_consistency(verdict: Verdict) -> None:
         and len(set(rows)) == len(rows)
         and decide_outcome(verdict.comparisons) is verdict.outcome
         and all(map(_is_bounded, verdict.comparisons))
+        and _is_tally_sound(verdict.tally)
         and all(abs(number) <= _LARGEST for number in _list_numbers(verdict))
         and all(number >= 0 for number in _list_amounts(verdict))
     )
@@ -176,6 +177,12 @@ def _list_amounts(verdict: Verdict) -> tuple[float, ...]:
         *(one.pairs for one in verdict.comparisons),
         *(amount for estimate in estimates for amount in (estimate.noise or 0.0, estimate.n)),
     )
+
+
+def _is_tally_sound(tally: Tally) -> bool:
+    counts = (tally.trials, tally.pairs, tally.paired_cases, tally.pairs_in_turn, tally.cleared)
+    parts = ((tally.disturbed_trials, tally.trials), (tally.disturbed_pairs, tally.pairs))
+    return all(0 <= count <= _LARGEST for count in counts) and all(0 <= part <= of for part, of in parts)
 
 
 def _is_bounded(comparison: Comparison) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from gate.decide.coverage import Coverage
-from gate.github.artifact import NEXT_STEPS, Refusal
+from gate.github.artifact import Refusal
 from gate.github.events import WorkflowRun
-from gate.records import Outcome, Status, Verdict
-from gate.report.markdown import OUTCOME_SIGNS, escape_text, render_markdown
-from gate.report.rows import render_counts
+from gate.github.finding import Finding
+from gate.github.steps import link_commit, link_run, list_comment_steps
+from gate.records import Outcome, Status
+from gate.report.content import render_counts
+from gate.report.markdown import BAD, GOOD, UNSURE, Frame, Layout, escape_text, render_markdown
 
 # GitHub's limit is 65,536 characters, by a count that it does not define: bytes are never fewer.
 MAX_BODY_BYTES = 60_000
@@ -19,7 +20,6 @@ _MARKER = re.compile(
     r"<!-- compile-gate key=(?P<key>[A-Za-z0-9_.-]{1,40}) run=(?P<run>[0-9]{1,19}) "
     r"attempt=(?P<attempt>[0-9]{1,6}) head=(?P<head>[0-9a-f]{40,64}) -->"
 )
-_FAILING = frozenset({Status.REGRESSED, Status.FAILED, Status.MISSING, Status.INCONCLUSIVE})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,29 +35,6 @@ class Marker:
     def order(self) -> tuple[int, int]:
         """Greater is newer."""
         return (self.run_id, self.attempt)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """What came of a run: a trusted verdict, or why there is none.
-
-    ``counts``, ``case_count`` and ``coverage`` are of all comparisons and cases, also of those that are
-    not shown.
-    ``preface`` is a paragraph of Markdown that stands ahead of the report.
-    """
-
-    run: WorkflowRun
-    verdict: Verdict | None = None
-    counts: tuple[tuple[Status, int], ...] = ()
-    case_count: int = 0
-    coverage: Coverage = field(default_factory=Coverage)
-    refusal: Refusal | None = None
-    preface: str = ""
-
-    @property
-    def outcome(self) -> Outcome:
-        """The verdict's outcome; INCOMPLETE without one, since nothing is known."""
-        return self.verdict.outcome if self.verdict else Outcome.INCOMPLETE
 
 
 def make_marker(key: str, run: WorkflowRun) -> Marker:
@@ -87,7 +64,7 @@ def parse_marker(body: str) -> Marker | None:
 
 
 def render_body(marker: Marker, finding: Finding, limit_bytes: int = MAX_BODY_BYTES) -> str:
-    """Render the comment: in full, else the failing cases, else counts and a link."""
+    """Render the comment: in full, else with the top rows that fit, else counts and a link."""
     for text in _list_levels(finding):
         body = f"{render_marker(marker)}\n{text}"
         if len(body.encode()) <= limit_bytes:
@@ -104,7 +81,22 @@ def describe_outcome(finding: Finding) -> str:
     """Describe the outcome in one line of plain text: for a commit status."""
     if finding.verdict is None:
         return f"no result: {finding.refusal.value if finding.refusal else 'unknown'}"
-    return f"{finding.outcome.value}: {render_counts(finding.counts)}"
+    ended = f"; but the run ended with {finding.run.conclusion}" if finding.has_other_trouble else ""
+    return f"{finding.outcome.value}: {render_counts(finding.counts)}{ended}"
+
+
+# Of a comment that is too long the tail goes first, and the rows last.
+_LAYOUTS = (
+    Layout(commands=False),
+    Layout(commands=False, case_lines=0, members=20, blocks=6),
+    Layout(commands=False, case_lines=0, members=10, blocks=2, rows=20),
+    Layout(commands=False, case_lines=0, blocks=0, rows=20, footer=False),
+    Layout(commands=False, case_lines=0, blocks=0, rows=5, footer=False, notes=False),
+    Layout(commands=False, case_lines=0, blocks=0, rows=1, footer=False, notes=False),
+)
+# A pass that has nothing to show is one line, and what limits it.
+_BRIEF = Layout(counts=False, case_lines=0, footer=False)
+_CUT = "*Shortened: the whole report is in the artifact of the run.*"
 
 
 def _list_levels(finding: Finding) -> Iterator[str]:
@@ -112,51 +104,64 @@ def _list_levels(finding: Finding) -> Iterator[str]:
     if verdict is None:
         yield _render_refusal(finding)
         return
-    preface = f"{finding.preface}\n\n" if finding.preface else ""
-    origin = _render_origin(finding.run)
-    yield f"{preface}{render_markdown(verdict).rstrip()}\n\n{origin}\n"
-    yield f"{preface}{render_markdown(_keep_failing(verdict)).rstrip()}\n\n{_CUT}\n\n{origin}\n"
-
-
-_CUT = "*Shortened to the failing cases: the whole report is in the run's summary.*"
-
-
-def _keep_failing(verdict: Verdict) -> Verdict:
-    comparisons = tuple(one for one in verdict.comparisons if one.decides and one.status in _FAILING)
-    failing = {one.case_id for one in comparisons}
-    return replace(
-        verdict,
-        cases=tuple(case for case in verdict.cases if case.id in failing),
-        comparisons=comparisons,
-        explanations=(),
+    origin = _render_origin(finding)
+    steps = list_comment_steps(finding)
+    frame = Frame(
+        heading=_write_heading(finding),
+        sign=_find_sign(finding),
+        counts=finding.counts,
+        preface=finding.preface,
+        steps=steps,
     )
+    is_quiet = finding.outcome is Outcome.PASS and not finding.has_other_trouble and not finding.preface
+    if is_quiet and all(status is Status.UNCHANGED for status, _ in finding.counts):
+        yield f"{render_markdown(verdict, _BRIEF, frame)}\n{origin}\n"
+    for position, layout in enumerate(_LAYOUTS):
+        cut = f"{_CUT}\n\n" if position else ""
+        yield f"{render_markdown(verdict, layout, frame)}\n{cut}{origin}\n"
+
+
+def _write_heading(finding: Finding) -> str:
+    """The first line where it is not the verdict's own: the run failed, and not for its verdict."""
+    if not finding.has_other_trouble:
+        return ""
+    ended = escape_text(finding.run.conclusion)
+    return f"The run ended with {ended}, although its verdict is {finding.outcome.value}"
+
+
+def _find_sign(finding: Finding) -> str:
+    """Red where the check is red; what it lets pass without being a pass is in between."""
+    if finding.is_failing or finding.has_other_trouble:
+        return BAD
+    return GOOD if finding.outcome is Outcome.PASS else UNSURE
 
 
 def _render_counts(finding: Finding) -> str:
     """The last resort: its size does not depend on the verdict's."""
-    sign = OUTCOME_SIGNS[finding.outcome]
+    sign = _find_sign(finding)
     text = escape_text(describe_outcome(finding))
-    return f"## {sign} {text}\n\nThe report is too long for a comment.\n\n{_render_origin(finding.run)}\n"
-
-
-_LOOK = "See the run's log, fix what stopped it and run it again."
+    return f"## {sign} {text}\n\nThe report is too long for a comment.\n\n{_render_origin(finding)}\n"
 
 
 def _render_refusal(finding: Finding) -> str:
     refusal = finding.refusal or Refusal.NO_ARTIFACT
     ended = f" The run ended with: {finding.run.conclusion}." if finding.run.conclusion else ""
+    steps = "\n".join(f"- {step}" for step in list_comment_steps(finding))
     return (
-        f"## {OUTCOME_SIGNS[Outcome.INCOMPLETE]} INCOMPLETE: there is no verdict\n\n"
+        f"## {BAD} INCOMPLETE: there is no verdict\n\n"
         f"{_capitalize(refusal.value)}.{escape_text(ended)} Nothing is known about this commit.\n\n"
-        f"**Next**\n\n- {NEXT_STEPS.get(refusal, _LOOK)}\n\n"
-        f"{_render_origin(finding.run)}\n"
+        f"**Next**\n\n{steps}\n\n{_render_origin(finding)}\n"
     )
 
 
-def _render_origin(run: WorkflowRun) -> str:
+def _render_origin(finding: Finding) -> str:
+    """Which commits, which run, and where all of it is: links of GitHub's own names for them."""
+    run = finding.run
+    against = f" against {link_commit(run, finding.base_sha)}" if finding.base_sha else ""
     again = f", attempt {run.attempt}" if run.attempt > 1 else ""
     return (
-        f"<sub>Commit {run.head_sha[:12]}, [run {run.id}]({run.url}){again}. Written by compile-gate.</sub>"
+        f"<sub>Commit {link_commit(run, run.head_sha)}{against}, {link_run(run)}{again},"
+        f" [report and data]({run.url}#artifacts). Written by compile-gate.</sub>"
     )
 
 

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gate.errors import UsageError
-from gate.github.client import GitHubClient
+from gate.github.client import GitHubClient, quote_part
 from gate.github.context import load_event as load_payload
-from gate.github.errors import UnreachableError
+from gate.github.errors import MissingError, UnreachableError
 
 PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -58,6 +58,7 @@ class PullRequest:
     head_branch: str
     head_repository: int  # id; 0 where the fork is gone
     base_repository: int
+    base_branch: str
     base_sha: str
     is_open: bool
     is_locked: bool
@@ -154,6 +155,19 @@ def has_moved(client: GitHubClient, repository: str, target: Target) -> bool:
     return pull.head_sha != target.run.head_sha or not pull.is_open
 
 
+def is_on_branch(client: GitHubClient, repository: str, branch: str, sha: str) -> bool:
+    """Whether a commit is among the branch's: whoever may push a fork can bring any other one along.
+
+    Raises:
+        GitHubError: GitHub does not tell.
+    """
+    try:
+        found = client.get(f"/repos/{repository}/compare/{quote_part(branch)}...{sha}")
+    except MissingError:
+        return False
+    return _get(found, "status") in {"behind", "identical"}
+
+
 def _find_attempt(run_id: int, event: Event) -> int:
     """Find the attempt that the event is about; 0 where it is about no run."""
     run = event.payload.get("workflow_run") if event.name == "workflow_run" else None
@@ -233,6 +247,7 @@ def parse_pull(value: object) -> PullRequest:
         head_branch=_get_text(head, "ref"),
         head_repository=_get_int(fork, "id") if isinstance(fork, dict) else 0,
         base_repository=_get_int(_get(base, "repo"), "id"),
+        base_branch=_get_text(base, "ref"),
         base_sha=_get_text(base, "sha", _SHA),
         is_open=_get(value, "state") == "open",
         is_locked=_get(value, "locked") is True,

@@ -11,22 +11,31 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gate.decide.coverage import measure_coverage
-from gate.decide.outcome import FailOn, compute_exit_code
-from gate.errors import ExitCode
+from gate.decide.outcome import FailOn
 from gate.fingerprint import compute_environment_id
 from gate.github.artifact import RefusedError, fetch_verdict
-from gate.github.body import Finding, describe_outcome, make_marker, render_body, render_report
+from gate.github.body import describe_outcome, make_marker, render_body, render_report
 from gate.github.client import GitHubClient
 from gate.github.comment import Action, CommentBoard, Wish, Written
+from gate.github.context import is_sha
 from gate.github.errors import GitHubError
-from gate.github.events import Event, Target, WorkflowRun, check_workflow, has_moved, resolve_target
+from gate.github.events import (
+    Event,
+    Target,
+    WorkflowRun,
+    check_workflow,
+    has_moved,
+    is_on_branch,
+    resolve_target,
+)
+from gate.github.finding import Finding
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
 from gate.github.rules import describe_touched
 from gate.github.status import CommitStatus, State, set_status
-from gate.github.trusted import Base, make_trusted_verdict
+from gate.github.trusted import NOTHING_KNOWN, Base, Known, make_trusted_verdict
 from gate.records import Outcome, Status, Verdict
+from gate.report.content import count_statuses
 from gate.report.markdown import escape_text
-from gate.report.rows import count_statuses
 
 # Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them.
 _SILENT = frozenset({"action_required", "skipped", "stale"})
@@ -51,7 +60,7 @@ class Settings:
     run_id: int
     workflow: str = WORKFLOW
     artifact_name: str = "compile-gate"
-    comment: CommentWhen = CommentWhen.ON_CHANGE
+    comment: CommentWhen = CommentWhen.ALWAYS
     comment_key: str = "default"
     status: str = "compile-gate/report"
     fail_on: FailOn = FailOn.REGRESSION
@@ -106,7 +115,7 @@ def publish(context: Context, settings: Settings) -> Publication:
         if target.is_outrun or target.run.conclusion in _SILENT or _is_superseded(target):
             return _make_silence(target)
         check_workflow(target.run, context.repository, settings.workflow)
-        finding = _make_finding(context, settings, target, _find_remark(context, target, troubles))
+        finding = _make_finding(context, settings, target, troubles)
     except GitHubError as error:
         return make_failure(f"The verdict could not be fetched: {error.what}. {error.fix}")
     notes = list[str]()
@@ -118,7 +127,7 @@ def publish(context: Context, settings: Settings) -> Publication:
     return Publication(
         outputs=outputs,
         summary=render_summary(finding, notes, troubles.lines),
-        lines=tuple(list_annotations(finding, settings.fail_on, troubles.lines)),
+        lines=tuple(list_annotations(finding, troubles.lines)),
         troubles=tuple(troubles.lines),
     )
 
@@ -175,19 +184,41 @@ def _find_remark(context: Context, target: Target, troubles: Troubles) -> str:
     return "".join(remarks)
 
 
-def _make_finding(context: Context, settings: Settings, target: Target, remark: str) -> Finding:
+def _make_finding(context: Context, settings: Settings, target: Target, troubles: Troubles) -> Finding:
+    remark = _find_remark(context, target, troubles)
     try:
         verdict = fetch_verdict(context.client, context.repository, target.run, settings.artifact_name)
     except RefusedError as error:
         return Finding(run=target.run, refusal=error.refusal)
-    return make_finding(verdict, context.base, target.run, remark)
+    known = Known(remark=remark, base_sha=_check_base(context, target, verdict, troubles))
+    return make_finding(verdict, context.base, target.run, known, settings.fail_on)
 
 
-def make_finding(verdict: Verdict, base: Base, run: WorkflowRun, remark: str = "") -> Finding:
+def _check_base(context: Context, target: Target, verdict: Verdict, troubles: Troubles) -> str:
+    """What the verdict calls its base commit, if GitHub has it on the base branch; else ``""``."""
+    sha, pull = verdict.base.commit if verdict.base else "", target.pull
+    found: list[bool] = []
+    if pull is not None and is_sha(sha):
+        troubles.attempt(
+            "The base commit could not be looked up",
+            lambda: found.append(is_on_branch(context.client, context.repository, pull.base_branch, sha)),
+        )
+    return sha if any(found) else ""
+
+
+def make_finding(
+    verdict: Verdict,
+    base: Base,
+    run: WorkflowRun,
+    known: Known = NOTHING_KNOWN,
+    fail_on: FailOn = FailOn.REGRESSION,
+) -> Finding:
     """Make what may be told of a verdict that anybody could have written."""
     return Finding(
         run=run,
-        verdict=make_trusted_verdict(verdict, base, run, remark),
+        verdict=make_trusted_verdict(verdict, base, run, known),
+        fail_on=fail_on,
+        base_sha=known.base_sha,
         counts=count_statuses(verdict),
         case_count=len(verdict.cases),
         coverage=measure_coverage(verdict.comparisons),
@@ -203,37 +234,27 @@ def _write_comment(context: Context, settings: Settings, target: Target, finding
         number=target.pull.number,
         marker=marker,
         body=render_body(marker, finding),
-        may_create=is_wanted(finding, settings.comment, settings.fail_on),
+        may_create=is_wanted(finding, settings.comment),
     )
     board = CommentBoard(context.client, context.author)
     return board.write(wish, lambda: has_moved(context.client, context.repository, target))
 
 
-def is_wanted(finding: Finding, when: CommentWhen, fail_on: FailOn) -> bool:
+def is_wanted(finding: Finding, when: CommentWhen) -> bool:
     """Whether this is to be told where nothing has been told yet."""
     if when is CommentWhen.ON_CHANGE:
-        return finding.outcome is not Outcome.PASS
+        return finding.outcome is not Outcome.PASS or finding.has_other_trouble
     if when is CommentWhen.ON_FAILURE:
-        return _is_failing(finding, fail_on)
+        return finding.is_failing or finding.has_other_trouble
     return when is CommentWhen.ALWAYS
 
 
-def _is_failing(finding: Finding, fail_on: FailOn) -> bool:
-    return compute_exit_code(finding.outcome, fail_on, finding.coverage) is not ExitCode.PASS
-
-
 def _make_status(finding: Finding, settings: Settings) -> CommitStatus:
-    description = describe_outcome(finding)
-    state = State.FAILURE if _is_failing(finding, settings.fail_on) else State.SUCCESS
-    if finding.verdict is None:
-        state = State.ERROR
-    elif state is State.SUCCESS and finding.run.conclusion not in {"success", ""}:
-        # The measuring job knows better than its artifact: something after the verdict failed there.
-        state, description = State.FAILURE, f"{description}; but the run ended: {finding.run.conclusion}"
+    state = State.FAILURE if finding.is_failing or finding.has_other_trouble else State.SUCCESS
     return CommitStatus(
         context=settings.status,
-        state=state,
-        description=description,
+        state=state if finding.verdict else State.ERROR,
+        description=describe_outcome(finding),
         url=finding.run.url,
         run_id=finding.run.id,
     )
@@ -262,9 +283,9 @@ def render_summary(finding: Finding, notes: list[str], troubles: list[str]) -> s
     return f"{render_report(finding)}\n**Published**\n\n{listed}\n"
 
 
-def list_annotations(finding: Finding, fail_on: FailOn, troubles: list[str]) -> list[str]:
+def list_annotations(finding: Finding, troubles: list[str]) -> list[str]:
     """The headline, what regressed, and the troubles: as many of each type as GitHub shows."""
-    failed = _is_failing(finding, fail_on)
+    failed = finding.is_failing or finding.has_other_trouble
     level = "error" if failed else "notice" if finding.outcome is Outcome.PASS else "warning"
     lines = [render_annotation(level, describe_outcome(finding))]
     comparisons = finding.verdict.comparisons if finding.verdict else ()

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from gate.decide.advice import list_next_steps, list_notes, note_machine
+from gate.decide.advice import list_notes, note_machine
 from gate.decide.attribute import SAME_CODE, describe_arms
 from gate.decide.coverage import is_judged
 from gate.decide.finding import Finding
 from gate.decide.headline import write_headline
 from gate.decide.outcome import decide_outcome
+from gate.decide.tally import note_tally
 from gate.decide.wording import describe_finding
 from gate.fingerprint import compute_environment_id
 from gate.github.events import WorkflowRun
@@ -36,6 +37,7 @@ from gate.records import (
     Status,
     Verdict,
 )
+from gate.words import count_noun
 
 # Explanations without the words of whoever measured. Eager's is written from the numbers.
 EXPLANATIONS: Mapping[str, str] = {
@@ -87,37 +89,52 @@ class Base:
     rules: tuple[str, ...] = ()
 
 
-def make_trusted_verdict(verdict: Verdict, base: Base, run: WorkflowRun, remark: str = "") -> Verdict:
-    """Make a verdict that holds nothing but what may be shown in the repository's own name.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """What GitHub itself says of a run besides the run: ``base_sha`` is on the base branch, or empty.
 
     ``remark`` is one more note, ahead of the others.
     """
-    known = {case.id: case for case in base.cases}
-    comparisons = tuple(_rewrite(one) for one in verdict.comparisons if one.case_id in known)
-    cases = tuple(known[case.id] for case in verdict.cases if case.id in known)
+
+    base_sha: str = ""
+    remark: str = ""
+
+
+NOTHING_KNOWN = Known()
+
+
+def make_trusted_verdict(
+    verdict: Verdict, base: Base, run: WorkflowRun, known: Known = NOTHING_KNOWN
+) -> Verdict:
+    """Make a verdict that holds nothing but what may be shown in the repository's own name."""
+    ours = {case.id: case for case in base.cases}
+    comparisons = tuple(_rewrite(one) for one in verdict.comparisons if one.case_id in ours)
+    cases = tuple(ours[case.id] for case in verdict.cases if case.id in ours)
     stored = [(compute_environment_id(one.environment), one) for one in base.baselines]
     environments = {name: one.environment for name, one in stored}
     used_ids = tuple(name for name in dict.fromkeys(verdict.baseline_environments) if name in environments)
-    used = [one for name, one in stored if name in used_ids and one.case_id in known]
+    used = [one for name, one in stored if name in used_ids and one.case_id in ours]
     environment = environments.get(compute_environment_id(verdict.environment), _BLANK)
     provenance = Provenance(commit=run.head_sha, created=run.started, run_url=run.url)
+    # Notes on how it ran are made from the tally: this run has no trials.
     shown = Run(cases=cases, environment=environment, provenance=provenance, finished=True)
     judged = any(is_judged(one) for one in comparisons)
-    # Without its commit: whoever pastes a command should run nothing that the artifact chose.
-    against = replace(verdict.base, commit="", head_commit="") if verdict.base else None
+    against = replace(verdict.base, label="", commit=known.base_sha, head_commit="") if verdict.base else None
+    named = f"the base commit {known.base_sha[:12]}" if known.base_sha else "the base"
     return replace(
         verdict,
         headline=_write_headline(verdict, comparisons, cases),
         cases=cases,
         comparisons=comparisons,
-        failures=tuple(_rewrite_failure(one) for one in verdict.failures if one.case_id in known),
-        explanations=_rewrite_explanations(verdict, known, comparisons),
-        next_steps=list_next_steps(verdict.outcome, comparisons, base.policy, against),
+        failures=tuple(_rewrite_failure(one) for one in verdict.failures if one.case_id in ours),
+        explanations=_rewrite_explanations(verdict, ours, comparisons),
+        next_steps=(),  # commands are for who has the machine
         notes=(
-            *((remark,) if remark else ()),
+            *((known.remark,) if known.remark else ()),
             *note_unknown(verdict, cases),
             *_note_environment(environment),
             *list_notes(shown, comparisons, used, base.policy),
+            *note_tally(verdict.tally, named),
             *note_machine(verdict.machine, judged=judged),
         ),
         environment=environment,
@@ -178,7 +195,8 @@ def _explain(explanation: Explanation, changes: Mapping[tuple[str, Metric], floa
 def _write_headline(verdict: Verdict, comparisons: tuple[Comparison, ...], cases: tuple[Case, ...]) -> str:
     if decide_outcome(comparisons) is verdict.outcome:
         return write_headline(verdict.outcome, comparisons, cases)
-    return "What decided it is in cases that the base commit's registry does not have."
+    unknown = len(verdict.cases) - len(cases)
+    return f"The reason is in {count_noun(unknown, 'case')} that the default branch does not have."
 
 
 def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[str, ...]:
@@ -188,16 +206,14 @@ def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[str, ...]:
         return ()
     shown = {case.id for case in cases}
     rows = [one for one in verdict.comparisons if one.decides and one.case_id not in shown]
-    worse = sum(one.status in {Status.REGRESSED, Status.FAILED, Status.MISSING} for one in rows)
-    many = f"{unknown} {'case is' if unknown == 1 else 'cases are'}"
-    sentence = (
-        f"{many} not in the base commit's registry and not shown here; they count all the same"
-        f" ({worse} of their {len(rows)} comparisons regressed or failed): see the run's summary."
-    )
-    return (sentence,)
+    regressed = sum(one.status is Status.REGRESSED for one in rows)
+    lost = sum(one.status in {Status.FAILED, Status.MISSING} for one in rows)
+    one_is = "1 case of this change is" if unknown == 1 else f"{unknown} cases of this change are"
+    counts = f"{regressed} of {count_noun(len(rows), 'comparison')} regressed, {lost} failed"
+    return (f"{one_is} not on the default branch, so only counted here: {counts}.",)
 
 
 def _note_environment(environment: Environment) -> tuple[str, ...]:
     if environment is not _BLANK:
         return ()
-    return ("The default branch has no baselines of this machine.",)
+    return ("The default branch has no baselines from this machine.",)

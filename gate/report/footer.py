@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from gate.records import Environment, Provenance, Verdict
 from gate.report.clean import clean_line
 from gate.units import render_age, render_duration, render_percent
+from gate.words import count_noun
 
 COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
 MAX_NAME = 60  # characters of a device's or a library's name
@@ -20,7 +21,8 @@ def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     lines = (
         ("hardware", describe_hardware(verdict.environment)),
         ("software", describe_software(verdict.environment)),
-        ("commit", describe_commit(verdict.provenance)),
+        ("head", describe_commit(verdict.provenance)),
+        ("base", _describe_base(verdict)),
         ("baselines", _describe_baselines(verdict)),
         ("run", _describe_run(verdict)),
         ("overhead", _describe_overhead(verdict)),
@@ -32,7 +34,11 @@ def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 def describe_hardware(environment: Environment) -> str:
     """Describe the device and the host: ``cpu: AMD EPYC 7B13, 2 cores, 2 threads, avx512``."""
     parts = [environment.device_model] if environment.device_model != environment.cpu else []
-    parts += [environment.cpu, _count(environment.cores, "core"), _count(environment.threads, "thread")]
+    parts += [
+        environment.cpu,
+        count_noun(environment.cores, "core"),
+        count_noun(environment.threads, "thread"),
+    ]
     parts += [environment.isa, environment.clocks]
     return f"{_shorten(environment.device_kind)}: {_join(parts)}" if environment.device_kind else ""
 
@@ -59,8 +65,20 @@ def describe_commit(provenance: Provenance) -> str:
     return f"{_abbreviate(provenance)}{changes}"
 
 
+def _describe_base(verdict: Verdict) -> str:
+    """What head was measured side by side with, and in how many pairs."""
+    base = verdict.base
+    if base is None:
+        return ""
+    beside = f"side by side in {count_noun(verdict.tally.pairs, 'pair')}"
+    return _join([base.label or base.commit[:COMMIT_CHARS], beside])
+
+
 def _describe_baselines(verdict: Verdict) -> str:
     provenances = verdict.baseline_provenance
+    stored = any(one.baseline and not one.pairs for one in verdict.comparisons)
+    if verdict.base and not stored:
+        return "none used: everything was measured side by side"
     if not provenances:
         return "none apply"
     ordered = sorted(provenances, key=lambda provenance: provenance.created)
@@ -93,8 +111,8 @@ def _abbreviate(provenance: Provenance) -> str:
 
 
 def _describe_run(verdict: Verdict) -> str:
-    cases = _count(len(verdict.cases), "case")
-    return f"{_count(verdict.trials, 'trial')} of {cases} in {render_duration(verdict.wall_s)}"
+    cases = count_noun(len(verdict.cases), "case")
+    return f"{count_noun(verdict.trials, 'trial')} of {cases} in {render_duration(verdict.wall_s)}"
 
 
 def _describe_overhead(verdict: Verdict) -> str:
@@ -105,11 +123,7 @@ def _describe_overhead(verdict: Verdict) -> str:
 
 
 def _describe_toolchain(toolchain_s: float) -> str:
-    return f"{render_duration(toolchain_s)} to prime the compiler, charged to no case" if toolchain_s else ""
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
+    return f"{render_duration(toolchain_s)} to warm up the compiler, in no case's time" if toolchain_s else ""
 
 
 def _join(parts: Sequence[str]) -> str:

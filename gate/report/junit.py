@@ -12,15 +12,9 @@ from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from gate.records import CaseFailure, Comparison, Explanation, Metric, Outcome, Reason, Status, Verdict
+from gate.report.blocks import find_base, render_command
 from gate.report.clean import clean_line, clean_lines
-from gate.report.rows import (
-    WHOLE_CASE,
-    complete_sentence,
-    find_base,
-    is_whole_case,
-    render_change_interval,
-    render_command,
-)
+from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, render_change_interval
 from gate.units import render_threshold, render_value
 from gate.words import describe_change
 

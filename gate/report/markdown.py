@@ -9,31 +9,60 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from gate.records import Outcome, Status, Verdict
-from gate.report.rows import MARKS, list_marks, make_report, render_counts
+from gate.report.content import make_report, render_counts
+from gate.report.figures import MARKS, list_marks
 from gate.report.view import Block, CaseLine, Report, Row
+from gate.words import count_noun, name_status
 
 # A comment on GitHub holds 65,536 characters; other text may share it.
 MAX_COMMENT = 60_000
-# Caps that keep a report with many rows to a screen or two.
-MAX_ROWS = 40
-MAX_BLOCKS = 12
-MAX_CASE_LINES = 60
 MAX_OPEN = 3  # cases whose causes are readable without a click
 MAX_ITEMS = 20
 MAX_CHARS = 300  # of one escaped string before it is escaped
 
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """How much of a report is shown: caps that keep one with many rows to a screen or two."""
+
+    rows: int = 40
+    blocks: int = 12
+    members: int = 60  # cases of a group, by name
+    case_lines: int = 60
+    counts: bool = True
+    notes: bool = True
+    footer: bool = True  # how it was measured
+    commands: bool = True  # that measure a case again, for who has the machine
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frame:
+    """What stands instead of a verdict's own words, or beside them; all of it is Markdown already."""
+
+    heading: str = ""  # instead of the outcome; the headline follows below
+    sign: str = ""  # instead of the outcome's own
+    counts: tuple[tuple[Status, int], ...] = ()  # instead of those of what is shown
+    preface: str = ""  # a paragraph below the heading
+    steps: Sequence[str] | None = None  # what to do next
+
+
+FULL = Layout()
+PLAIN = Frame()
+
+GOOD = "\N{WHITE HEAVY CHECK MARK}"
+BAD = "\N{CROSS MARK}"
+UNSURE = "\N{WARNING SIGN}\ufe0f"
 OUTCOME_SIGNS: Mapping[Outcome, str] = {
-    Outcome.PASS: "\N{WHITE HEAVY CHECK MARK}",
-    Outcome.REGRESSION: "\N{CROSS MARK}",
-    Outcome.INCOMPLETE: "\N{CROSS MARK}",
-    Outcome.INCONCLUSIVE: "\N{WARNING SIGN}\ufe0f",
-    Outcome.NOTHING_COMPARED: "\N{WARNING SIGN}\ufe0f",
+    Outcome.PASS: GOOD,
+    Outcome.REGRESSION: BAD,
+    Outcome.INCOMPLETE: BAD,
+    Outcome.INCONCLUSIVE: UNSURE,
+    Outcome.NOTHING_COMPARED: BAD,
 }
 _OPENED = frozenset({Status.REGRESSED, Status.FAILED, Status.MISSING})
-_COLUMNS = ("status", "case", "metric", "baseline", "candidate", "change", "interval", "limit")
-_ALIGNMENT = "| --- | --- | --- | ---: | ---: | ---: | ---: | --- |"
 # Characters that begin or end some markup, as entities: an entity is never markup itself. "@" and
 # "#" also get a zero-width space behind them, because GitHub looks for mentions after decoding.
 _ENTITIES: Mapping[str, str] = {
@@ -65,22 +94,31 @@ def escape_code(text: str, limit: int = MAX_CHARS) -> str:
     return f"<code>{_escape_all(text)}</code>"
 
 
-def render_markdown(verdict: Verdict) -> str:
+def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: Frame = PLAIN) -> str:
     """Return the report as GitHub-flavoured Markdown."""
     report = make_report(verdict)
-    opened = [block.case_id for block in report.blocks if block.status in _OPENED][:MAX_OPEN]
+    own_steps = [_render_step(step.text, step.command) for step in report.next_steps]
     sections = [
-        f"## {OUTCOME_SIGNS[report.outcome]} {report.outcome.value}: {escape_text(report.headline)}",
-        f"**{render_counts(report.counts)}**",
-        _render_changes(report.blocks),
-        *(_render_block(block, opened=block.case_id in opened) for block in report.blocks[:MAX_BLOCKS]),
-        _render_more(len(report.blocks) - MAX_BLOCKS, "case"),
-        _render_list("Next", [_render_step(step.text, step.command) for step in report.next_steps]),
-        _render_list("Notes", [escape_text(note) for note in report.notes]),
-        _render_figures(report),
-        _render_pairs((*report.scope, *report.footer)),
+        *_render_heading(report, frame),
+        frame.preface,
+        f"**{render_counts(frame.counts or report.counts)}**" if layout.counts else "",
+        _render_changes(report, layout),
+        *_render_blocks(report.blocks, layout),
+        _render_list("Next", own_steps if frame.steps is None else frame.steps),
+        _render_list("Notes", [escape_text(note) for note in report.notes]) if layout.notes else "",
+        _render_figures(report, layout),
+        _render_pairs((*report.scope, *report.footer)) if layout.footer else "",
     ]
     return _join_sections([section for section in sections if section])
+
+
+def _render_heading(report: Report, frame: Frame) -> list[str]:
+    """The first line: sign, outcome and one plain sentence; below another heading, that sentence alone."""
+    sentence = escape_text(report.headline)
+    sign = frame.sign or OUTCOME_SIGNS[report.outcome]
+    if frame.heading:
+        return [f"## {sign} {frame.heading}", sentence]
+    return [f"## {sign} {report.outcome.value}: {sentence}"]
 
 
 def _join_sections(sections: list[str]) -> str:
@@ -92,39 +130,86 @@ def _join_sections(sections: list[str]) -> str:
     return "\n\n".join([*sections, *([left_out] if left_out else [])])[:MAX_COMMENT] + "\n"
 
 
-def _render_changes(blocks: Sequence[Block]) -> str:
-    rows = [(block, row) for block in blocks for row in block.rows]
+def _render_changes(report: Report, layout: Layout) -> str:
+    """The table of what changed; the case stands on its first row only."""
+    rows = [
+        (block.title if index == 0 else "", bool(block.members), row)
+        for block in report.blocks
+        for index, row in enumerate(block.rows)
+    ]
     if not rows:
         return ""
-    shown = [_render_row(block, row) for block, row in rows[:MAX_ROWS]]
-    table = "\n".join([_join_cells(_COLUMNS), _ALIGNMENT, *shown])
-    more = _render_more(len(rows) - MAX_ROWS, "row")
+    head = [
+        _join_cells(("case", "metric", report.before, "head", "change")),
+        "| --- | --- | ---: | ---: | --- |",
+    ]
+    shown = [_render_row(title, row, is_group=is_group) for title, is_group, row in rows[: layout.rows]]
+    more = _render_more(len(rows) - layout.rows, "row")
+    table = "\n".join([*head, *shown])
     return f"{table}\n\n{more}" if more else table
 
 
-def _render_row(block: Block, row: Row) -> str:
-    label = f"**{row.label}**" if row.decides and row.status is not Status.UNCHANGED else row.label
-    numbers = (row.baseline, row.candidate, row.change, row.interval, row.threshold)
-    cells = (label, escape_code(block.case_id), escape_code(row.metric), *map(escape_text, numbers))
-    return _join_cells(cells)
+def _render_row(title: str, row: Row, *, is_group: bool) -> str:
+    case = (title if is_group else escape_code(title)) if title else ""
+    told = escape_text(row.change or row.label)
+    is_news = row.decides and row.status in _OPENED
+    change = f"**{told}**" if is_news else told if row.decides else f"{told}, does not decide"
+    return _join_cells((case, row.metric, escape_text(row.before), escape_text(row.after), change))
 
 
 def _join_cells(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _render_block(block: Block, *, opened: bool) -> str:
+def _render_blocks(blocks: Sequence[Block], layout: Layout) -> list[str]:
+    if not layout.blocks:
+        return []
+    opened = [block for block in blocks if block.status in _OPENED and not block.members][:MAX_OPEN]
+    folds = [_render_block(block, layout, opened=block in opened) for block in blocks[: layout.blocks]]
+    return [*folds, _render_more(len(blocks) - layout.blocks, "case")]
+
+
+def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
     """Sentences, causes and the command of one case, folded away below the table or opened."""
-    lines = [
-        f"- {escape_code(row.metric)}: {escape_text(row.sentence)}" for row in block.rows if row.sentence
-    ]
+    lines = [line for row in block.rows if (line := _render_details(row))]
     lines += [f"- {escape_text(failure)}" for failure in block.failures[:MAX_ITEMS]]
     lines += [f"- log: {escape_code(log)}" for log in block.logs[:MAX_ITEMS]]
     lines += [f"- why: {escape_text(cause)}" for cause in block.causes]
-    lines += [f"- run again: {escape_code(block.command)}"] if block.command else []
+    lines += [f"- run again: {escape_code(block.command)}"] if block.command and layout.commands else []
     log = [_render_log(block.log_tail)] if block.log_tail else []
-    title = f"{block.status.value}: <code>{_escape_all(block.case_id[:MAX_CHARS])}</code>"
-    return _fold(title, "\n\n".join(["\n".join(lines), *log]), opened=opened) if lines or log else ""
+    title = block.title if block.members else f"<code>{_escape_all(block.title[:MAX_CHARS])}</code>"
+    parts = ["\n".join(lines), _render_members(block, layout), *log]
+    body = "\n\n".join(part for part in parts if part)
+    return _fold(f"{title}: {_summarize(block)}", body, opened=opened) if body else ""
+
+
+def _render_details(row: Row) -> str:
+    """What the table has no column for: the sentence, the interval, and the limit if that is not in it."""
+    told = [row.sentence] if row.sentence else []
+    told += [f"Interval {row.interval}."] if row.interval else []
+    told += [f"Limit {row.limit}."] if row.limit and row.limit not in row.sentence else []
+    return f"- {row.metric}: {escape_text(' '.join(told))}" if told else ""
+
+
+def _summarize(block: Block) -> str:
+    """The first row in the words of a title."""
+    row = block.rows[0] if block.rows else None
+    told = escape_text(f"{row.metric} {row.change}") if row and row.change else name_status(block.status)
+    others = sum(one.decides for one in block.rows[1:])
+    return f"{told}, and {count_noun(others, 'more metric')}" if others else told
+
+
+def _render_members(block: Block, layout: Layout) -> str:
+    members = block.members
+    if not members:
+        return ""
+    head = [_join_cells(("case", block.before, "head", "change")), "| --- | ---: | ---: | --- |"]
+    rows = [
+        _join_cells((escape_code(one.case_id), *map(escape_text, (one.before, one.after, one.change))))
+        for one in members[: layout.members]
+    ]
+    more = _render_more(len(members) - layout.members, "case")
+    return "\n".join([*head, *rows]) + (f"\n\n{more}" if more else "")
 
 
 def _render_log(lines: Sequence[str]) -> str:
@@ -133,16 +218,16 @@ def _render_log(lines: Sequence[str]) -> str:
     return f"<pre>{_escape_all(text)}</pre>"
 
 
-def _render_figures(report: Report) -> str:
+def _render_figures(report: Report, layout: Layout) -> str:
     lines = [line for line in report.case_lines if any(cell.status for cell in line.cells)]
-    if not lines:
+    if not lines or not layout.case_lines:
         return ""
-    shown = lines[:MAX_CASE_LINES]
+    shown = lines[: layout.case_lines]
     head = [_join_cells(("case", *report.columns)), f"| --- |{' ---: |' * len(report.columns)}"]
     table = "\n".join([*head, *map(_render_case_line, shown)])
     legend = _render_legend(shown)
     more = _render_more(len(lines) - len(shown), "case")
-    return _fold("Measured", "\n\n".join(part for part in (table, legend, more) if part))
+    return _fold("Measured values", "\n\n".join(part for part in (table, legend, more) if part))
 
 
 def _render_case_line(line: CaseLine) -> str:

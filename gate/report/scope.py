@@ -34,7 +34,7 @@ def describe_machine(shift: MachineShift) -> str:
     if shift.known:
         parts.append(f"fixed test programs {render_percent(shift.canary)}")
     if shift.suite:
-        parts.append(f"eager over all cases {render_percent(shift.suite)}")
+        parts.append(f"eager {render_percent(shift.suite)}")
     if not parts:
         return "cannot be separated out: no baseline from this machine"
     return f"{', '.join(parts)} since the baselines (+ is slower)"

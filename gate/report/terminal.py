@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
+
+from gate.units import MICRO
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 WIDTH = 100  # columns where no terminal says otherwise: what CI logs show without a scroll bar
 MAX_WIDTH = 160  # beyond it the eye loses the line
+PLAINLY = "compile-gate"  # error handler of streams whose encoding lacks a character
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +47,17 @@ def make_console(stream: TextIO) -> Console:
 
 
 def write_text(stream: TextIO, text: str) -> None:
-    """Write ``text``; a character that the stream's encoding lacks is written as an escape."""
+    """Write ``text``; a character that the stream's encoding lacks is written by :data:`PLAINLY`."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.write(text.encode(encoding, PLAINLY).decode(encoding))
     stream.flush()
+
+
+def _write_plainly(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Write \N{MICRO SIGN} as u, as in ``us``, and all else as an escape."""
+    if isinstance(error, UnicodeEncodeError) and error.object[error.start] == MICRO:
+        return "u", error.start + 1
+    return codecs.backslashreplace_errors(error)
+
+
+codecs.register_error(PLAINLY, _write_plainly)

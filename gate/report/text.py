@@ -8,17 +8,18 @@ from enum import StrEnum
 from io import StringIO
 from typing import TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from gate.records import Outcome, Status, Verdict
-from gate.report.rows import MARKS, list_marks, make_report, render_counts
+from gate.report.content import make_report, render_counts
+from gate.report.figures import MARKS, list_marks
 from gate.report.terminal import WIDTH, find_style, write_text
-from gate.report.view import Block, CaseLine, Report, Row, Step
+from gate.report.view import ABSENT, Block, CaseLine, Report, Row, Step, name_before
 
-MIN_WIDTH = 80  # the widest row needs it; on a narrower terminal lines wrap
+MIN_WIDTH = 60  # status, metric and change need it; on a narrower terminal lines wrap
 MAX_BLOCKS = 20  # cases shown one by one: more do not fit a mind; the rest is named
 MAX_CASE_LINES = 24  # lines of the table of main figures
 GAP = 2  # columns between two cells
@@ -42,17 +43,13 @@ STATUS_STYLES: Mapping[Status, str] = {
     Status.IMPROVED: "green",
     Status.UNCHANGED: "dim",
 }
-_HEADER = Row(
-    status=Status.UNCHANGED,
-    label="",
-    metric="metric",
-    baseline="baseline",
-    candidate="candidate",
-    change="change",
-    interval="interval",
-    threshold="limit",
-)
-_COLUMNS = ("label", "metric", "baseline", "candidate", "change", "interval", "threshold")
+_COLUMNS = ("label", "metric", "before", "after", "change", "interval")
+_ALL_COLUMNS = (*_COLUMNS, "limit")  # where unchanged rows have no sentence to say it
+_TITLES: Mapping[str, str] = {"label": "", "after": "head"}  # where they are not the column's own name
+# Columns that give way on a narrow terminal, the first to go first: their words go below the row.
+_YIELDING = ("limit", "interval", "before", "after")
+_WORDS = frozenset({"label", "metric", "change", "limit"})  # columns that are set to the left
+MAX_NAMED = 6  # cases of a group that are spelled out
 _LABEL_WIDTH = 5  # of "next", "note", "why" and "rerun"
 _DIM = "dim"
 
@@ -74,7 +71,9 @@ def render_text(
     parts: list[RenderableType] = [_make_headline(report)]
     if detail is not Detail.VERDICT:
         limit = len(report.blocks) if everything else MAX_BLOCKS
-        parts += _make_blocks(report, max(width, MIN_WIDTH), limit)
+        columns = _ALL_COLUMNS if everything else _COLUMNS
+        parts += _make_blocks(report.blocks[:limit], columns, max(width, MIN_WIDTH))
+        parts += _count_left(len(report.blocks) - limit)
         parts += _make_figures(report, max(width, MIN_WIDTH), everything=everything)
         parts += _make_pairs((*report.scope, *report.footer))
         parts += _make_notes(report.notes)
@@ -115,29 +114,35 @@ def _make_headline(report: Report) -> Group:
     return Group(headline, Text(render_counts(report.counts), style=_DIM))
 
 
-def _make_blocks(report: Report, width: int, limit: int) -> Iterator[RenderableType]:
-    shown = report.blocks[:limit]
-    if not shown:
-        return
-    layout = _choose_layout([row for block in shown for row in block.rows], width)
+def _make_blocks(shown: Sequence[Block], columns: Sequence[str], width: int) -> Iterator[RenderableType]:
+    rows = [row for block in shown for row in block.rows]
+    titles = {name: _TITLES.get(name, name) for name in columns} | {"before": name_before(rows)}
+    layout = _choose_layout(rows, titles, width)
     if "change" in layout:
         yield Text()
-        yield _make_grid([_HEADER], layout, header=True)
+        yield _make_grid([(titles[name], _DIM) for name in layout], layout)
     for block in shown:
         yield Text()
-        yield Text(block.case_id, style="bold", no_wrap=True)
+        yield Text(block.title, style="bold", no_wrap=True)
         yield from _make_block(block, layout)
-    if len(report.blocks) > limit:
+
+
+def _count_left(number: int) -> Iterator[RenderableType]:
+    if number > 0:
         yield Text()
-        yield Text(f"and {len(report.blocks) - limit} more cases: show them with -v, or see verdict.json")
+        yield Text(f"and {number} more: show them with -v, or see verdict.json")
 
 
 def _make_block(block: Block, layout: Mapping[str, int]) -> Iterator[RenderableType]:
     for row in block.rows:
-        yield _make_grid([row], layout)
-        details = _list_details(row, layout) if row.status is not Status.UNCHANGED else ""
-        if details:
-            yield _indent(Text(details, style="" if row.decides else _DIM), 2 * INDENT)
+        strong = STATUS_STYLES[row.status] if row.decides else _DIM
+        styles = {"label": strong, "change": strong}
+        plain = "" if row.decides else _DIM
+        yield _make_grid([(getattr(row, name), styles.get(name, plain)) for name in layout], layout)
+        if details := _list_details(row, layout):
+            yield _indent(Text(details, style=plain), 2 * INDENT)
+    if block.members:
+        yield _indent(Text(_name_members(block)), 2 * INDENT)
     for failure in block.failures:
         yield _indent(Text(failure, style="red"), 2 * INDENT)
     for line in block.log_tail:
@@ -150,35 +155,43 @@ def _make_block(block: Block, layout: Mapping[str, int]) -> Iterator[RenderableT
         yield Text(f"{' ' * INDENT}rerun  {block.command}", style=_DIM, no_wrap=True)
 
 
-def _choose_layout(rows: Sequence[Row], width: int) -> Mapping[str, int]:
-    """Columns and their widths: the interval and the threshold go into the sentence if they do not fit."""
-    used = [name for name in _COLUMNS if any(getattr(row, name) for row in rows)]
-    layout = {name: max(len(getattr(row, name)) for row in (_HEADER, *rows)) for name in used}
-    for name in ("threshold", "interval"):
+def _name_members(block: Block) -> str:
+    named = ", ".join(f"{one.case_id} {one.change}".strip() for one in block.members[:MAX_NAMED])
+    rest = len(block.members) - MAX_NAMED
+    return f"{named} and {rest:,} more: -v lists them." if rest > 0 else f"{named}."
+
+
+def _choose_layout(rows: Sequence[Row], titles: Mapping[str, str], width: int) -> Mapping[str, int]:
+    """Columns and their widths: what does not fit goes below the row."""
+    used = [name for name in titles if any(getattr(row, name) for row in rows)]
+    layout = {name: max(len(titles[name]), *(len(getattr(row, name)) for row in rows)) for name in used}
+    for name in _YIELDING:
         if name in layout and INDENT + sum(layout.values()) + GAP * (len(layout) - 1) > width:
             del layout[name]
     return layout
 
 
 def _list_details(row: Row, layout: Mapping[str, int]) -> str:
-    details = [row.sentence] if row.sentence else []
-    if "interval" not in layout and row.interval:
+    """The sentence of what is not unchanged, and whatever has no column."""
+    details = [row.sentence] if row.sentence and row.status is not Status.UNCHANGED else []
+    if row.before and "before" not in layout:
+        details.insert(0, f"{row.before} -> {row.after}.")
+    if row.interval and "interval" not in layout:
         details.append(f"Interval {row.interval}.")
-    if "threshold" not in layout and row.threshold and row.threshold not in row.sentence:
-        details.append(f"Limit {row.threshold}.")
+    if row.limit and "limit" not in layout and row.limit not in row.sentence:
+        details.append(f"Limit {row.limit}.")
     return " ".join(details)
 
 
-def _make_grid(rows: Sequence[Row], layout: Mapping[str, int], *, header: bool = False) -> Padding:
+def _make_grid(cells: Sequence[tuple[str, str]], layout: Mapping[str, int]) -> Padding:
+    """One line of cells, each a text and its style."""
     grid = Table.grid(padding=(0, GAP, 0, 0))
     for name, column_width in layout.items():
-        is_word = name in {"label", "metric", "threshold"}
-        grid.add_column(justify="left" if is_word else "right", min_width=column_width, overflow="fold")
-    for row in rows:
-        style = _DIM if header or not row.decides else ""
-        strong = _DIM if header or not row.decides else STATUS_STYLES[row.status]
-        styles = {"label": strong, "change": strong}
-        grid.add_row(*(Text(getattr(row, name), style=styles.get(name, style)) for name in layout))
+        justify: JustifyMethod = "left" if name in _WORDS else "right"
+        # The change wraps where all else has given way: its words are the news.
+        least = None if name == "change" else column_width
+        grid.add_column(justify=justify, min_width=least, overflow="fold")
+    grid.add_row(*(Text(text, style=style) for text, style in cells))
     return _indent(grid, INDENT)
 
 
@@ -188,7 +201,7 @@ def _make_figures(report: Report, width: int, *, everything: bool) -> Iterator[R
     shown = measured if everything else measured[:MAX_CASE_LINES]
     if not shown:
         return
-    columns = _choose_columns(report.columns, shown, width)
+    columns, left_out = _choose_columns(report.columns, shown, width)
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style=_DIM)
     table.add_column("case", vertical="bottom", no_wrap=True, overflow="ellipsis")
     for column in columns:
@@ -202,20 +215,28 @@ def _make_figures(report: Report, width: int, *, everything: bool) -> Iterator[R
     legend = ", ".join([*more, *(f"{mark} {meaning}" for mark, meaning in list_marks(shown))])
     if legend:
         yield Text(legend, style=_DIM)
+    if left_out:
+        yield Text(f"no room for: {', '.join(left_out)} (a larger COLUMNS shows them)", style=_DIM)
 
 
-def _choose_columns(titles: Sequence[str], lines: Sequence[CaseLine], width: int) -> list[int]:
+def _choose_columns(
+    titles: Sequence[str], lines: Sequence[CaseLine], width: int
+) -> tuple[list[int], list[str]]:
+    """Choose the columns that fit, and name those that do not."""
     used = max(len(line.case_id) for line in lines)
+    filled = [
+        index
+        for index in range(len(titles))
+        if any(line.cells[index].status is not None or line.cells[index].text != ABSENT for line in lines)
+    ]
     chosen: list[int] = []
-    for index, title in enumerate(titles):
-        if all(line.cells[index].status is None and line.cells[index].text == "-" for line in lines):
-            continue
-        words = title.split()
-        used += GAP + 2 + max(len(text) for text in (*words, *(line.cells[index].text for line in lines)))
+    for index in filled:
+        texts = (*titles[index].split(), *(line.cells[index].text for line in lines))
+        used += GAP + 2 + max(map(len, texts))
         if used > width and chosen:
             break
         chosen.append(index)
-    return chosen
+    return chosen, [titles[index] for index in filled if index not in chosen]
 
 
 def _make_cell(line: CaseLine, column: int) -> Text:
@@ -248,10 +269,11 @@ def _make_steps(steps: Sequence[Step], width: int) -> Iterator[RenderableType]:
         yield Text()
     for step in steps:
         line = f"{step.text} {step.command}".strip()
-        if not step.command or len(line) + _LABEL_WIDTH + GAP <= width:
+        if step.text and (not step.command or len(line) + _LABEL_WIDTH + GAP <= width):
             yield _make_item("next", line, indent=0)
         else:
-            yield _make_item("next", step.text, indent=0)
+            if step.text:
+                yield _make_item("next", step.text, indent=0)
             yield Text(f"{' ' * (_LABEL_WIDTH + GAP + INDENT)}{step.command}", no_wrap=True)
 
 

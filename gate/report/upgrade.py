@@ -1,4 +1,4 @@
-"""One paragraph on an upgrade: how much moved, by model, and what got faster, slower, broke, drifted; pure.
+"""A few lines on an upgrade: how much changed, by model, and what got faster, slower, worse; Markdown, pure.
 
 For verdicts of one code side by side on two stacks. A mean is the geometric one of the cases' changes, so
 that twice as fast and twice as slow cancel out.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from gate.metrics import SPECS, Family
 from gate.records import Comparison, Metric, Status, Verdict
 from gate.report.clean import clean_line
-from gate.units import render_change, render_percent
+from gate.units import render_percent
+from gate.words import count_noun, describe_change, mention_change, name_metric
 
 MAX_MODELS = 8  # named in a sentence; a person reads no more, and the tables have the rest
 MAX_ITEMS = 6
@@ -21,12 +22,13 @@ MAX_NAME = 120  # characters of a case's or a model's name
 
 Name = Callable[[str], str]
 
-_TITLES: Mapping[Metric, str] = {
-    Metric.COMPILED_LATENCY: "compiled latency",
-    Metric.COLD_COMPILE_TIME: "cold compile time",
-    Metric.WARM_COMPILE_TIME: "warm compile time",
-    Metric.PEAK_MEMORY: "peak memory",
-}
+_MEANS = (
+    Metric.COMPILED_LATENCY,
+    Metric.COLD_COMPILE_TIME,
+    Metric.WARM_COMPILE_TIME,
+    Metric.PEAK_MEMORY,
+)
+_VISIBLE = 0.005  # a mean below half a percent is not worth a line
 _TIMES = frozenset({Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME})
 _MEMORY = frozenset({Metric.PEAK_MEMORY})
 _DRIFT = frozenset({Metric.DRIFT, Metric.DRIFT_FLOAT32})
@@ -40,15 +42,16 @@ _RELEASE_IN_ID = re.compile(rf"-torch({_RELEASE.pattern})")
 
 
 def render_upgrade(verdict: Verdict, name: Name = clean_line, stacks: tuple[str, str] | None = None) -> str:
-    """Render the paragraph. ``name`` writes the name of a case or a model; ``stacks`` are both releases."""
+    """Render the lines. ``name`` writes the name of a case or a model; ``stacks`` are both releases."""
     deciding = [one for one in verdict.comparisons if one.decides]
-    moves = [part for part in _list_moves(deciding, name) if part]
-    quiet = [] if moves else ["Nothing moved beyond its threshold."]
+    changes = [part for part in _list_changes(deciding, name) if part]
     unsettled = sum(one.status is Status.INCONCLUSIVE for one in deciding)
-    more = [f"Not settled: {_count(unsettled, 'comparison')}."] if unsettled else []
-    means = [part for metric in _TITLES if (part := _render_means(verdict, metric, name))]
-    average = [f"On average (+ is worse): {'; '.join(means)}."] if means else []
-    return " ".join([_render_stacks(verdict, stacks), *average, *moves, *quiet, *more])
+    items = [
+        *(part for metric in _MEANS if (part := _render_means(verdict, metric, name))),
+        *(changes or ["Nothing changed beyond its limit."]),
+        *([f"Could not tell: {count_noun(unsettled, 'comparison')}."] if unsettled else []),
+    ]
+    return "\n".join([_render_stacks(verdict, stacks), "", *(f"- {item}" for item in items)])
 
 
 def find_stacks(verdict: Verdict) -> tuple[str, str]:
@@ -70,7 +73,7 @@ def _render_stacks(verdict: Verdict, stacks: tuple[str, str] | None) -> str:
     base, head = stacks or find_stacks(verdict)
     compared = {one.case_id for one in verdict.comparisons if one.status in _COMPARED and one.change}
     models = {case.model for case in verdict.cases if case.id in compared}
-    size = f"{_count(len(compared), 'case')} of {_count(len(models), 'model')} compared side by side"
+    size = f"{count_noun(len(compared), 'case')} of {count_noun(len(models), 'model')}, measured side by side"
     if not base or not head:
         return f"{size}."
     same = f"torch {base} in both stacks"
@@ -78,20 +81,21 @@ def _render_stacks(verdict: Verdict, stacks: tuple[str, str] | None) -> str:
 
 
 def _render_means(verdict: Verdict, metric: Metric, name: Name) -> str:
-    """Mean change of a metric over all cases, and by model."""
+    """Mean change of a metric over all cases, and by model; nothing where none changed."""
     models = {case.id: case.model for case in verdict.cases}
     by_model: dict[str, list[float]] = {}
     for one in verdict.comparisons:
         counts = one.metric is metric and one.status in _COMPARED and one.case_id in models
         if counts and one.change and -1.0 < one.change.centre < math.inf:
             by_model.setdefault(models[one.case_id], []).append(one.change.centre)
-    if not by_model:
-        return ""
     means = {model: compute_geometric_mean(changes) for model, changes in by_model.items()}
+    if not any(abs(mean) >= _VISIBLE for mean in means.values()):
+        return ""
     total = compute_geometric_mean(change for changes in by_model.values() for change in changes)
     ordered = sorted(means, key=lambda model: (-means[model], model))
     named = [f"{_write(model, name)} {render_percent(means[model])}" for model in _pick_ends(ordered)]
-    return f"{_TITLES[metric]} {render_percent(total)} ({_join(named, len(ordered), 'model')})"
+    told = f"Mean of {name_metric(metric)}: {describe_change(metric, total)}"
+    return f"{told}; {_join(named, len(ordered), 'model')}."
 
 
 def _pick_ends(ordered: Sequence[str]) -> Sequence[str]:
@@ -101,7 +105,7 @@ def _pick_ends(ordered: Sequence[str]) -> Sequence[str]:
     return (*ordered[: MAX_MODELS // 2], *ordered[-MAX_MODELS // 2 :])
 
 
-def _list_moves(deciding: Sequence[Comparison], name: Name) -> tuple[str, ...]:
+def _list_changes(deciding: Sequence[Comparison], name: Name) -> tuple[str, ...]:
     def list_rows(status: Status, metrics: frozenset[Metric]) -> list[Comparison]:
         rows = [one for one in deciding if one.status is status and one.metric in metrics]
         return sorted(rows, key=lambda one: -abs(one.change.centre) if one.change else 0.0)
@@ -114,9 +118,9 @@ def _list_moves(deciding: Sequence[Comparison], name: Name) -> tuple[str, ...]:
         _render_items("Less memory", list_rows(Status.IMPROVED, _MEMORY), name),
         _render_items("More memory", list_rows(Status.REGRESSED, _MEMORY), name),
         _render_cases("Could not be measured", tuple(broken), name),
-        _render_items("Broke", list_rows(Status.REGRESSED, counters), name),
-        _render_items("Fixed", list_rows(Status.IMPROVED, counters), name),
-        _render_items("Drifted", list_rows(Status.REGRESSED, _DRIFT), name),
+        _render_items("Counts that rose", list_rows(Status.REGRESSED, counters), name),
+        _render_items("Counts that fell", list_rows(Status.IMPROVED, counters), name),
+        _render_items("Less exact", list_rows(Status.REGRESSED, _DRIFT), name),
     )
 
 
@@ -128,8 +132,9 @@ def _render_items(title: str, rows: Sequence[Comparison], name: Name) -> str:
 
 
 def _render_item(comparison: Comparison, name: Name) -> str:
-    change = f" {render_change(comparison.metric, comparison.change.centre)}" if comparison.change else ""
-    return f"{_write(comparison.case_id, name)} {comparison.metric.value}{change}"
+    metric, change = comparison.metric, comparison.change
+    told = mention_change(metric, [change.centre]) if change else name_metric(metric)
+    return f"{_write(comparison.case_id, name)} {told}"
 
 
 def _render_cases(title: str, case_ids: Sequence[str], name: Name) -> str:
@@ -143,8 +148,4 @@ def _write(text: str, name: Name) -> str:
 
 def _join(named: Sequence[str], number: int, noun: str) -> str:
     rest = number - len(named)
-    return ", ".join(named) + (f" and {_count(rest, f'more {noun}')}" if rest else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return ", ".join(named) + (f" and {count_noun(rest, f'more {noun}')}" if rest else "")

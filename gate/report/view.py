@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gate.records import Outcome, Status
+
+BASELINE = "baseline"
+BASE = "base"
+ABSENT = "-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,27 +19,44 @@ class Row:
     status: Status
     label: str  # the status, in lower-case brackets where the metric does not decide
     metric: str
-    baseline: str = ""
-    candidate: str = ""
-    change: str = ""
+    against: str = ""  # what ``before`` is of: BASELINE or BASE
+    before: str = ""
+    after: str = ""
+    change: str = ""  # with a word: "+30.6 % (slower)"
     interval: str = ""
-    threshold: str = ""
+    limit: str = ""
     sentence: str = ""
     decides: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Block:
-    """One case with something to say: its rows, why, and how to see it again."""
+class Member:
+    """One case of several that are told as one: its id and its first row's numbers."""
 
     case_id: str
+    before: str = ""
+    after: str = ""
+    change: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Block:
+    """One case with something to say, or several that say the same: rows, why, and how to see it again."""
+
+    title: str  # the case id, or "60 cases"
     status: Status  # the strongest of its rows
     rows: tuple[Row, ...]
     failures: tuple[str, ...]
     log_tail: tuple[str, ...]
     logs: tuple[str, ...]  # paths, one of each failed process
     causes: tuple[str, ...]
+    members: tuple[Member, ...] = ()  # of several cases
     command: str = ""
+
+    @property
+    def before(self) -> str:
+        """As of the whole report."""
+        return name_before(self.rows)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,3 +97,14 @@ class Report:
     notes: tuple[str, ...]
     next_steps: tuple[Step, ...]
     footer: tuple[tuple[str, str], ...]
+
+    @property
+    def before(self) -> str:
+        """What the values before the change are of, for the head of a table."""
+        return name_before(row for block in self.blocks for row in block.rows)
+
+
+def name_before(rows: Iterable[Row]) -> str:
+    """Name the values before the change by what they are of, if that is one thing."""
+    kinds = {row.against for row in rows} - {""}
+    return kinds.pop() if len(kinds) == 1 else "before"

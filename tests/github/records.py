@@ -12,6 +12,7 @@ from gate.decide.outcome import decide_outcome
 from gate.fingerprint import compute_environment_id
 from gate.github.events import WorkflowRun
 from gate.github.trusted import Base
+from gate.metrics import SPECS, Family
 from gate.records import (
     Baseline,
     Case,
@@ -50,6 +51,9 @@ RUN = WorkflowRun(
 )
 
 
+GREEN = replace(RUN, conclusion="success")
+
+
 def make_base(cases: tuple[Case, ...] = CASES) -> Base:
     """A base commit with baselines of three weeks ago."""
     provenance = Provenance(commit="c" * 40, created="2026-10-11T08:00:00+00:00", author="Ada")
@@ -68,8 +72,10 @@ def make_comparison(
     case: Case, metric: Metric, status: Status, reason: Reason, values: tuple[float, float] = (0.01, 0.01)
 ) -> Comparison:
     """A comparison with numbers; the change is of the fraction that the values say."""
+    if SPECS[metric].family is Family.EXACT:
+        return _make_counted(case, metric, status, values)
     before, after = values
-    centre = after / before - 1.0 if before else after
+    centre = after / before - 1.0
     return Comparison(
         case_id=case.id,
         metric=metric,
@@ -84,6 +90,24 @@ def make_comparison(
     )
 
 
+def _make_counted(case: Case, metric: Metric, status: Status, values: tuple[float, float]) -> Comparison:
+    """A counter: whole numbers without noise, and nothing that is tolerated."""
+    before, after = (Estimate(centre=value, low=value, high=value, noise=0.0, n=3) for value in values)
+    moved = after.centre - before.centre
+    return Comparison(
+        case_id=case.id,
+        metric=metric,
+        status=status,
+        reason=Reason.EXACT_CHANGED if moved else Reason.EXACT_EQUAL,
+        sentence="Text of whoever measured.",
+        decides=True,
+        baseline=before,
+        candidate=after,
+        change=Change(centre=moved, low=moved, high=moved, detectable=1.0),
+        threshold=Threshold(relative=0.0, absolute=0.0),
+    )
+
+
 def make_unchanged(case: Case) -> tuple[Comparison, ...]:
     return tuple(
         make_comparison(case, metric, Status.UNCHANGED, Reason.WITHIN_NOISE)
@@ -91,10 +115,8 @@ def make_unchanged(case: Case) -> tuple[Comparison, ...]:
     )
 
 
-def make_regressed(case: Case) -> tuple[Comparison, ...]:
-    slower = make_comparison(
-        case, Metric.COMPILED_LATENCY, Status.REGRESSED, Reason.BEYOND_BAR, (0.0121, 0.0158)
-    )
+def make_regressed(case: Case, values: tuple[float, float] = (0.0121, 0.0158)) -> tuple[Comparison, ...]:
+    slower = make_comparison(case, Metric.COMPILED_LATENCY, Status.REGRESSED, Reason.BEYOND_BAR, values)
     return (slower, make_unchanged(case)[1])
 
 

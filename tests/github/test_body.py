@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from records import (
     CASES,
+    GREEN,
     RUN,
     SHA,
     make_base,
@@ -26,7 +27,6 @@ from gate.github import publish
 from gate.github.artifact import Refusal
 from gate.github.body import (
     MAX_BODY_BYTES,
-    Finding,
     Marker,
     describe_outcome,
     make_marker,
@@ -34,7 +34,10 @@ from gate.github.body import (
     render_body,
     render_marker,
 )
-from gate.github.trusted import Base
+from gate.github.events import WorkflowRun
+from gate.github.finding import Finding
+from gate.github.steps import list_comment_steps
+from gate.github.trusted import NOTHING_KNOWN, Base, Known
 from gate.records import (
     Case,
     CaseFailure,
@@ -42,9 +45,11 @@ from gate.records import (
     Explanation,
     FailureKind,
     Metric,
+    Outcome,
     PairBase,
     Reason,
     Status,
+    Tally,
     Verdict,
 )
 from tests.hosts import CUDA_HOST
@@ -52,10 +57,14 @@ from tests.hosts import CUDA_HOST
 GOLDEN = Path(__file__).parent.parent / "golden" / "comment"
 
 
-def make_many(number: int = 400) -> tuple[Verdict, Base]:
-    """A verdict in which every one of ``number`` cases got worse."""
+def make_many(number: int = 400, growth: float = 1.0) -> tuple[Verdict, Base]:
+    """A verdict in which every one of ``number`` cases got slower, each ``growth`` times the one before."""
     cases = tuple(Case(id=f"model_{index:04}/test", model=f"model_{index:04}") for index in range(number))
-    rows = (row for case in cases for row in make_regressed(case))
+    rows = [
+        row
+        for index, case in enumerate(cases)
+        for row in make_regressed(case, (0.0121, 0.0158 * growth**index))
+    ]
     return make_verdict(*rows, cases=cases), make_base(cases)
 
 
@@ -119,6 +128,10 @@ def make_situations() -> dict[str, Finding]:
     """Every situation that a reader can meet, by name."""
     findings = {name: make_finding(verdict) for name, verdict in make_verdicts().items()}
     findings["many"] = make_finding(*make_many(60))
+    findings["failed_run"] = make_finding(make_passing(), run=RUN)
+    fork = replace(RUN, head_repository=2000, head_owner="contributor")
+    findings["fork"] = make_finding(make_verdicts()["nothing_compared"], run=fork)
+    findings["side_by_side"] = make_finding(make_paired(), known=Known(base_sha="b" * 40, remark=REMARK))
     findings["rejected"] = Finding(run=RUN, refusal=Refusal.NOT_A_VERDICT)
     findings["no_result"] = Finding(
         run=replace(RUN, conclusion="cancelled", attempt=2), refusal=Refusal.NO_ARTIFACT
@@ -126,8 +139,39 @@ def make_situations() -> dict[str, Finding]:
     return findings
 
 
-def make_finding(verdict: Verdict, base: Base | None = None) -> Finding:
-    return publish.make_finding(verdict, base or make_base(), RUN)
+def make_finding(
+    verdict: Verdict,
+    base: Base | None = None,
+    run: WorkflowRun | None = None,
+    known: Known = NOTHING_KNOWN,
+) -> Finding:
+    """A finding of a run that ended as its verdict says."""
+    passes = verdict.outcome in {Outcome.PASS, Outcome.INCONCLUSIVE}
+    return publish.make_finding(verdict, base or make_base(), run or (GREEN if passes else RUN), known)
+
+
+REMARK = "This change touches what changes are judged by: gate.yml (1 file). Look at that first."
+
+
+def make_paired() -> Verdict:
+    """Settled side by side but for one case, on a machine that was busy for a while."""
+    first, second, third = CASES
+    slower = make_comparison(
+        first, Metric.COMPILED_LATENCY, Status.REGRESSED, Reason.CONFIRMED, (0.0121, 0.0158)
+    )
+    broken = make_comparison(first, Metric.GRAPH_BREAKS, Status.REGRESSED, Reason.EXACT_CHANGED, (0, 1))
+    near = make_comparison(
+        second, Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, Reason.UNSETTLED, (0.010, 0.0103)
+    )
+    rows = (slower, broken, replace(near, more_pairs=3))
+    return make_verdict(
+        *(replace(row, pairs=6) for row in rows),
+        make_unchanged(second)[1],
+        *make_unchanged(third),
+        explanations=(Explanation(case_id=first.id, kind=Cause.GRAPH_BREAK, sentence="New at evil.py:1"),),
+        base=PairBase(label="evil", commit="b" * 40),
+        tally=Tally(trials=9, disturbed_trials=2, pairs=12, paired_cases=2, disturbed_pairs=1, cleared=1),
+    )
 
 
 @pytest.mark.parametrize("name", sorted(make_situations()))
@@ -166,31 +210,105 @@ def test_no_kind_of_explanation_vanishes(kind: Cause) -> None:
     assert "whoever" not in shown.sentence
 
 
-def test_commands_run_nothing_that_the_artifact_chose() -> None:
-    """A command for the reader's own machine names no commit of the artifact: it may be anybody's."""
-    verdict = make_failing(base=PairBase(commit="e" * 40, head_commit="e" * 40))
-    rows = tuple(replace(row, pairs=3) for row in verdict.comparisons)
-    body = render_body(make_marker("default", RUN), make_finding(replace(verdict, comparisons=rows)))
-    assert f"compile-gate ab --select {CASES[0].id}" in body
-    assert "eeee" not in body
+def test_no_command_for_a_machine_that_the_author_cannot_reach() -> None:
+    """A comment asks for a push, a comment or a click; its steps name who can do what an author cannot."""
+    for finding in make_situations().values():
+        body = render_body(make_marker("default", RUN), finding)
+        assert "`compile-gate " not in body
+        steps = list_comment_steps(finding)
+        assert len(set(steps)) == len(steps)
+        assert all("write access" in step for step in steps if "`/" in step or "Re-run" in step)
 
 
-@pytest.mark.parametrize(
-    ("level", "said"), [(0, "Measured"), (1, "Shortened to the failing"), (2, "too long")]
-)
-def test_levels(level: int, said: str) -> None:
-    """A report that is too long keeps the failing cases, then only counts and a link."""
-    cases = tuple(Case(id=f"model_{index:03}/test", model=f"model_{index:03}") for index in range(50))
-    rows = [row for case in cases[1:] for row in make_unchanged(case)]
-    finding = make_finding(make_verdict(*make_regressed(cases[0]), *rows, cases=cases), make_base(cases))
+def test_no_refresh_for_a_fork() -> None:
+    """The command is refused there, so the comment does not name it."""
+    body = render_body(make_marker("default", RUN), make_situations()["fork"])
+    assert "/refresh-baselines" not in body
+    assert "/accept-regression" in body
+    assert "`gate-refresh` on the default branch" in body
+
+
+def test_a_failed_run_is_never_told_as_pass() -> None:
+    """The run failed after its verdict, or the verdict was forged: the heading says that it failed."""
+    finding = make_situations()["failed_run"]
+    heading = render_body(make_marker("default", RUN), finding).splitlines()[1]
+    assert heading == "## \N{CROSS MARK} The run ended with failure, although its verdict is PASS"
+    assert describe_outcome(finding) == "PASS: 6 unchanged; but the run ended with failure"
+
+
+def test_what_limits_a_verdict_is_told() -> None:
+    """By numbers and codes: how many pairs, how many of them disturbed, and which commit was the base."""
+    body = render_body(make_marker("default", RUN), make_situations()["side_by_side"])
+    said = (
+        f"against [bbbbbbbbbbbb](https://github.com/octo-org/models/commit/{'b' * 40})",
+        "Measured side by side with the base commit bbbbbbbbbbbb on this machine: 12 pairs of 2 cases.",
+        "The machine was disturbed during 2 of 9 trials.",
+        "The machine was disturbed during 1 of 12 pairs, base and head alike.",
+        "Worse than the stored baseline, but not than the base: 1 comparison.",
+        "needs 3 more pairs",
+    )
+    assert [one for one in said if one not in body] == []
+
+
+def test_a_base_that_github_does_not_confirm_is_not_named() -> None:
+    """The artifact may call any commit its base."""
+    body = render_body(make_marker("default", RUN), make_finding(make_paired()))
+    assert "b" * 10 not in body
+    assert "Measured side by side with the base on this machine" in body
+
+
+@pytest.mark.parametrize("name", sorted(make_situations()))
+def test_headings_are_short(name: str) -> None:
+    """One sentence of at most a hundred characters, without brackets."""
+    heading = render_body(make_marker("default", RUN), make_situations()[name]).splitlines()[1]
+    assert len(heading) <= 105
+    assert "(" not in heading
+
+
+def test_a_plain_pass_is_one_line() -> None:
+    """The heading with its counts, and the commit and the run."""
+    body = render_body(make_marker("default", RUN), make_situations()["pass"])
+    lines = [line for line in body.splitlines() if line]
+    assert (
+        lines[1] == "## \N{WHITE HEAVY CHECK MARK} PASS: Nothing got worse: 6 comparisons in 3 cases judged."
+    )
+    assert lines[2].startswith("<sub>Commit ")
+    assert len(lines) == 3
+
+
+def test_a_partial_pass_says_what_was_not_judged() -> None:
+    """Of six comparisons two were judged: the heading counts, a note says why and a step what to do."""
+    new = [
+        replace(row, status=Status.NEW, reason=Reason.NO_BASELINE, baseline=None, change=None)
+        for case in CASES[1:]
+        for row in make_unchanged(case)
+    ]
+    body = render_body(
+        make_marker("default", RUN), make_finding(make_verdict(*make_unchanged(CASES[0]), *new))
+    )
+    assert "PASS: Nothing got worse in what was judged: 2 of 6 comparisons, in 1 of 3 cases." in body
+    assert "Not judged in 2 cases: compiled latency, cold compile time. No baseline is stored." in body
+    assert "`/refresh-baselines`" in body
+
+
+@pytest.mark.parametrize("limit", [MAX_BODY_BYTES, 20_000, 5_000, 2_000, 1_000])
+def test_a_long_comment_keeps_the_worst_rows(limit: int) -> None:
+    """Whatever fits, the slowest case is named, and a shortened comment says that it is."""
+    finding = make_finding(*make_many(400, growth=1.02))
     marker = make_marker("default", RUN)
-    limit = MAX_BODY_BYTES
-    for _ in range(level):
-        limit = len(render_body(marker, finding, limit).encode()) - 1
     body = render_body(marker, finding, limit)
     assert len(body.encode()) <= limit
-    assert said in body
+    assert "model_0399/test" in body
+    assert ("Shortened" in body) is (limit < MAX_BODY_BYTES) or "more row" in body
     assert body.splitlines()[0] == render_marker(marker)
+    assert RUN.url in body
+
+
+def test_the_last_resort_is_counts_and_a_link() -> None:
+    """Where not even one row fits."""
+    body = render_body(make_marker("default", RUN), make_finding(*make_many()), 500)
+    assert "REGRESSION: 400 regressed, 400 unchanged" in body
+    assert "too long for a comment" in body
     assert RUN.url in body
 
 
@@ -206,8 +324,8 @@ def test_limit_is_in_bytes() -> None:
 
 
 def test_too_long() -> None:
-    """The last level says the counts and where the rest is."""
-    body = render_body(make_marker("default", RUN), make_finding(*make_many()), 1000)
+    """A comment that must be short has the worst cases, and says where the rest is."""
+    body = render_body(make_marker("default", RUN), make_finding(*make_many(400, growth=1.02)), 2000)
     path = GOLDEN / "too_long.md"
     if os.environ.get("GATE_WRITE_GOLDEN"):
         path.write_text(body, encoding="utf-8")
@@ -215,11 +333,10 @@ def test_too_long() -> None:
 
 
 def test_largest_verdict_fits() -> None:
-    """However many cases got worse, the comment stays below its limit."""
-    assert (
-        len(render_body(make_marker("default", RUN), make_finding(*make_many(2000))).encode())
-        <= MAX_BODY_BYTES
-    )
+    """However many cases got worse, alike or not, the comment stays below its limit."""
+    for growth in (1.0, 1.002):
+        finding = make_finding(*make_many(2000, growth=growth))
+        assert len(render_body(make_marker("default", RUN), finding).encode()) <= MAX_BODY_BYTES
 
 
 @pytest.mark.parametrize(

@@ -30,13 +30,24 @@ from gate.cli import main
 from gate.decide.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.artifact import Refusal
-from gate.github.body import MAX_BODY_BYTES, Finding, make_marker, render_body
+from gate.github.body import MAX_BODY_BYTES, make_marker, render_body
 from gate.github.client import GitHubClient
 from gate.github.comment import DEFAULT_AUTHOR
 from gate.github.events import Event
+from gate.github.finding import Finding
 from gate.github.publish import CommentWhen, Context, Publication
 from gate.github.upgrade import UpgradeSettings, list_upgrade_steps, make_upgrade_finding, publish_upgrade
-from gate.records import Case, Comparison, Metric, Reason, Status, Verdict
+from gate.records import (
+    Case,
+    Comparison,
+    MachineShift,
+    Metric,
+    PairBase,
+    Reason,
+    Status,
+    Tally,
+    Verdict,
+)
 from tests.hosts import CUDA_HOST
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "issue"
@@ -61,7 +72,13 @@ def make_upgrade(*rows: Comparison, **more: object) -> Verdict:
         for row in make_unchanged(case)
         if all((row.case_id, row.metric) != (one.case_id, one.metric) for one in rows)
     ]
-    stacks = {"environment": NEW_STACK, "baseline_environments": (ENVIRONMENT_ID,)}
+    stacks = {
+        "environment": NEW_STACK,
+        "baseline_environments": (ENVIRONMENT_ID,),
+        "base": PairBase(label="torch 2.13.0", other_stack=True),
+        "tally": Tally(pairs=15, paired_cases=3),
+        "machine": MachineShift(),
+    }
     return make_verdict(*rows, *quiet, **{**stacks, **more})
 
 
@@ -121,7 +138,7 @@ def test_only_release_numbers_are_told_of_the_stacks() -> None:
 
 
 def test_levels() -> None:
-    """An upgrade of thousands of cases that all got worse fits: failing cases, then counts and a link."""
+    """An upgrade of thousands of cases that all got worse fits, also where a comment may hold little."""
     cases = tuple(Case(id=f"model_{index:04}/test", model=f"model_{index:04}") for index in range(2000))
     rows = (pair(case, Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02)) for case in cases)
     verdict = make_verdict(*rows, cases=cases, environment=NEW_STACK)
@@ -130,8 +147,9 @@ def test_levels() -> None:
     body = render_body(make_marker("default", UPGRADED), finding)
 
     assert len(body.encode()) <= MAX_BODY_BYTES
-    assert "From torch 2.13.0 to 2.14.0: 2,000 cases of 2,000 models compared side by side." in body
-    assert "too long" in render_body(make_marker("default", UPGRADED), finding, 1000)
+    assert "From torch 2.13.0 to 2.14.0: 2,000 cases of 2,000 models, measured side by side." in body
+    assert "2,000 cases slower" in render_body(make_marker("default", UPGRADED), finding, 2000)
+    assert "too long" in render_body(make_marker("default", UPGRADED), finding, 500)
 
 
 def test_steps_name_a_few_cases() -> None:
@@ -141,7 +159,7 @@ def test_steps_name_a_few_cases() -> None:
 
     steps = list_upgrade_steps(make_verdict(*rows, cases=cases))
 
-    assert steps[-1].endswith("--select 'm0/t,m1/t,m2/t,m3/t,m4/t,m5/t'")
+    assert steps[-1].endswith("--select m0/t,m1/t,m2/t,m3/t,m4/t,m5/t`")
 
 
 @pytest.fixture
@@ -173,9 +191,10 @@ def test_an_upgrade_that_got_worse(github: FakeGitHub, context: Context, clock: 
 
     (issue,) = list_issues(github.state).values()
     assert (issue["title"], issue["state"]) == ("compile-gate: upgrade of the stack (h200)", "open")
-    first, second = issue["body"].splitlines()[:2]
+    first, second, _, third = issue["body"].splitlines()[:4]
     assert first == f"<!-- compile-gate key=h200 run=100 attempt=1 head={SHA} -->"
-    assert second.startswith("From torch 2.13.0 to 2.14.0: 3 cases of 3 models compared side by side.")
+    assert second.startswith("## \N{CROSS MARK} REGRESSION: 2 metrics worse in bert/")
+    assert third.startswith("From torch 2.13.0 to 2.14.0: 3 cases of 3 models, measured side by side.")
     assert published.outputs == {
         "verdict": "REGRESSION",
         "regressions": 2,

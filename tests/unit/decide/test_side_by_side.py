@@ -168,7 +168,7 @@ def test_what_pairs_do_not_settle_says_what_they_could_see(ab: Judge, find: Find
     found = find(verdict, LATENCY)
     assert state(found) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
     assert found.more_pairs
-    needed = f"could not tell: not clear in 6 pairs side by side with the base (needs {found.more_pairs} more"
+    needed = f"could not tell in 6 pairs side by side with the base (needs {found.more_pairs} more"
     assert needed in found.sentence
     assert "would have been seen" in complete_sentence(found)
     assert any("compile-gate ab 1a2b3c4 --select mlp/x" in step for step in verdict.next_steps)

@@ -74,7 +74,7 @@ def test_the_machine_share() -> None:
     """Known shares are signed; an unknown one is said to be unknown."""
     known = MachineShift(canary=0.052, suite=-0.011, known=True)
 
-    assert describe_machine(known).startswith("fixed test programs +5.2 %, eager over all cases -1.1 % since")
+    assert describe_machine(known).startswith("fixed test programs +5.2 %, eager -1.1 % since")
     assert describe_machine(MachineShift()).startswith("cannot be separated out")
 
 

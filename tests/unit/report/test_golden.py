@@ -38,7 +38,7 @@ def test_situation(situation: tuple[str, Verdict], report_format: str, suffix: s
     check_golden(f"{name}.{suffix}", render(verdict, report_format))
 
 
-@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_widths(verdicts: Mapping[str, Verdict], width: int) -> None:
     """The widest report fits a narrow terminal and uses a wide one."""
     report = render_text(verdicts["regression"], width=width)

@@ -21,18 +21,11 @@ from gate.records import (
     Status,
     Verdict,
 )
+from gate.report.blocks import MAX_CAUSES, render_command
+from gate.report.content import count_statuses, make_report, render_counts, split_step
 from gate.report.junit import render_junit
-from gate.report.rows import (
-    MAX_CAUSES,
-    STATUS_ORDER,
-    complete_sentence,
-    count_statuses,
-    make_report,
-    render_command,
-    render_counts,
-    split_step,
-)
-from gate.report.view import Step
+from gate.report.rows import STATUS_ORDER, complete_sentence
+from gate.report.view import BASE, BASELINE, Step
 
 TWO = Estimate(centre=2.0, low=1.9, high=2.1, noise=0.01, n=1)
 
@@ -69,7 +62,7 @@ def test_cases_are_ordered_by_their_strongest_status(empty: Verdict) -> None:
 
     blocks = make_report(hold(empty, *rows)).blocks
 
-    assert [one.value for one in shown] == [block.case_id for block in blocks]
+    assert [one.value for one in shown] == [block.title for block in blocks]
 
 
 def test_among_equals_the_largest_change_is_first(empty: Verdict) -> None:
@@ -77,7 +70,7 @@ def test_among_equals_the_largest_change_is_first(empty: Verdict) -> None:
     small = compare("a", Metric.COMPILED_LATENCY, Status.REGRESSED, 0.1)
     large = compare("b", Metric.COMPILED_LATENCY, Status.REGRESSED, 0.9)
 
-    assert [block.case_id for block in make_report(hold(empty, small, large)).blocks] == ["b", "a"]
+    assert [block.title for block in make_report(hold(empty, small, large)).blocks] == ["b", "a"]
 
 
 def test_unchanged_and_unjudged_are_counted_not_listed(empty: Verdict) -> None:
@@ -128,18 +121,20 @@ def test_the_sentence_does_not_repeat_the_columns(empty: Verdict) -> None:
 
     assert row.sentence == "Because."
     assert (
-        row.baseline,
-        row.candidate,
+        row.before,
+        row.after,
         row.change,
         row.interval,
     ) == ("2.00 s", "2.00 s", "+20.0 % (slower)", "+10.0 to +30.0 %")
 
 
 def test_an_undecided_comparison_says_what_could_have_been_seen() -> None:
-    """INCONCLUSIVE without the smallest detectable change would say nothing."""
-    undecided = compare("a", Metric.COMPILED_LATENCY, Status.INCONCLUSIVE)
+    """INCONCLUSIVE without the smallest detectable change would say nothing, unless one was noticed."""
+    undecided = compare("a", Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, 0.07)
+    noticed = compare("a", Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, 0.09)
 
-    assert complete_sentence(undecided).endswith("A change of 8.0 % or more would have been seen.")
+    assert complete_sentence(undecided).endswith("A change of 8.0 % or more would have been noticed.")
+    assert complete_sentence(noticed).endswith(": because.")
 
 
 def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) -> None:
@@ -182,7 +177,7 @@ def test_causes_are_distinct_and_capped(empty: Verdict) -> None:
 def test_an_improvement_needs_no_command(empty: Verdict) -> None:
     """What got worse says how to run it again; what got better does not."""
     rows = (compare("a", Metric.DRIFT, Status.IMPROVED), compare("b", Metric.DRIFT, Status.REGRESSED))
-    commands = {block.case_id: block.command for block in make_report(hold(empty, *rows)).blocks}
+    commands = {block.title: block.command for block in make_report(hold(empty, *rows)).blocks}
 
     assert commands == {"a": "", "b": "compile-gate check --select b"}
 
@@ -192,13 +187,94 @@ def test_what_pairs_found_is_seen_again_in_pairs(empty: Verdict) -> None:
     stored = compare("a", Metric.DRIFT, Status.REGRESSED)
     paired = replace(compare("b", Metric.DRIFT, Status.REGRESSED), pairs=3)
     verdict = replace(hold(empty, stored, paired), base=PairBase(commit="0123456789abcdef"))
-    commands = {block.case_id: block.command for block in make_report(verdict).blocks}
+    commands = {block.title: block.command for block in make_report(verdict).blocks}
 
     assert commands == {
         "a": "compile-gate check --select a",
         "b": "compile-gate ab 0123456789ab --select b",
     }
     assert "run again: compile-gate ab 0123456789ab --select b" in render_junit(verdict)
+
+
+@pytest.mark.parametrize(
+    ("status", "quarantined", "told"),
+    [
+        (Status.REGRESSED, False, "+20.0 % (slower)"),
+        (Status.INCONCLUSIVE, False, "+20.0 % (could not tell)"),
+        (Status.ACCEPTED, False, "+20.0 % (slower, accepted)"),
+        (Status.REGRESSED, True, "+20.0 % (slower, quarantined)"),
+    ],
+)
+def test_a_change_says_what_it_is(empty: Verdict, status: Status, quarantined: bool, told: str) -> None:
+    """The sign and a word beside it, so that no reader has to know which way is worse."""
+    one = replace(compare("a", Metric.COMPILED_LATENCY, status), quarantined=quarantined)
+    assert make_report(hold(empty, one)).blocks[0].rows[0].change == told
+
+
+@pytest.mark.parametrize(("pairs", "named"), [((0, 0), BASELINE), ((3, 3), BASE), ((0, 3), "before")])
+def test_the_column_says_what_head_was_compared_with(
+    empty: Verdict, pairs: tuple[int, ...], named: str
+) -> None:
+    """A stored baseline, the base in pairs, or some of both: no column of baselines where none was used."""
+    rows = [
+        replace(compare(f"case {index}", Metric.COMPILED_LATENCY, Status.REGRESSED), pairs=count)
+        for index, count in enumerate(pairs)
+    ]
+    assert make_report(hold(empty, *rows)).before == named
+
+
+def slow(name: str, centre: float, status: Status = Status.REGRESSED) -> Comparison:
+    return compare(name, Metric.COMPILED_LATENCY, status, centre)
+
+
+def test_cases_that_say_the_same_are_one(empty: Verdict) -> None:
+    """Sixty cases that are about as much slower are one block with the range, the worst first."""
+    rows = [slow(f"case {index:02}", 0.29 + index / 2000) for index in range(60)]
+
+    (block,) = make_report(hold(empty, *rows)).blocks
+
+    assert (block.title, block.rows[0].change) == ("60 cases", "+29.0 to +31.9 % (slower)")
+    assert [block.members[0].case_id, block.members[0].change] == ["case 59", "+31.9 %"]
+    assert len(block.members) == 60
+    assert block.command == "compile-gate check --select 'case 59'"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [slow(str(index), 0.3) for index in range(3)],
+        [slow(str(index), 0.1 * 1.5**index) for index in range(8)],
+        [*(slow(str(index), 0.3) for index in range(3)), slow("x", 0.3, Status.ACCEPTED)],
+        [*(slow(str(index), 0.3) for index in range(3)), replace(slow("x", 0.3), pairs=3)],
+    ],
+    ids=["three", "unlike changes", "another status", "another way of measuring"],
+)
+def test_cases_that_differ_stay_apart(empty: Verdict, rows: list[Comparison]) -> None:
+    """Few cases, other sizes, another fate or other evidence: each has its own row."""
+    assert len(make_report(hold(empty, *rows)).blocks) == len(rows)
+
+
+def test_everything_lists_each_case(empty: Verdict) -> None:
+    """With -v nothing is grouped."""
+    rows = [slow(str(index), 0.3) for index in range(9)]
+    assert len(make_report(hold(empty, *rows), everything=True).blocks) == 9
+
+
+def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
+    """One missing package breaks all: its message is told once."""
+    failures = tuple(
+        CaseFailure(
+            case_id=str(index), trial=1, kind=FailureKind.ERROR, stage="import", message="No module named x"
+        )
+        for index in range(5)
+    )
+
+    (block,) = make_report(replace(empty, failures=failures, comparisons=(), cases=())).blocks
+
+    assert (block.title, block.failures) == (
+        "5 cases",
+        ("error in stage import of trial 1: No module named x",),
+    )
 
 
 @pytest.mark.parametrize(

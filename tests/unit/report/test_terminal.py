@@ -58,3 +58,20 @@ def test_what_cannot_be_encoded_is_escaped() -> None:
     write_text(stream, "a \u2192 b\n")
 
     assert buffer.getvalue() == b"a \\u2192 b\n"
+
+
+@pytest.mark.parametrize(("encoding", "told"), [("ascii", b"20 us"), ("latin-1", b"20 \xb5s")])
+def test_microseconds_are_written_as_the_stream_can(encoding: str, told: bytes) -> None:
+    """Not as an escape in the middle of a unit."""
+    buffer = io.BytesIO()
+    stream = io.TextIOWrapper(buffer, encoding=encoding)
+    write_text(stream, "20 \N{MICRO SIGN}s")
+
+    assert buffer.getvalue() == told
+
+
+def test_columns_are_believed_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pytest and argparse do."""
+    monkeypatch.setenv("COLUMNS", "132")
+
+    assert find_style(io.StringIO()) == Style(width=132, colour=False)

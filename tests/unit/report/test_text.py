@@ -65,11 +65,43 @@ def test_changes_come_first_and_next_steps_last(verdicts: Mapping[str, Verdict])
 
 
 def test_many_cases_are_cut_short_and_counted(verdicts: Mapping[str, Verdict]) -> None:
-    """120 regressed cases show the worst twenty and how many more there are."""
-    report = render_text(verdicts["many_rows"])
+    """120 cases of growing slowness show the worst twenty and how many more there are."""
+    rows = [
+        replace(one, change=replace(one.change, centre=1.1**index))
+        for index, one in enumerate(
+            row for row in verdicts["many_rows"].comparisons if row.status is Status.REGRESSED and row.change
+        )
+    ]
+    report = render_text(replace(verdicts["many_rows"], comparisons=tuple(rows)))
 
     assert report.count("rerun  ") == MAX_BLOCKS
-    assert f"and {120 - MAX_BLOCKS} more cases" in report
+    assert f"and {120 - MAX_BLOCKS} more: show them with -v" in report
+
+
+def test_cases_that_say_the_same_are_told_once(verdicts: Mapping[str, Verdict]) -> None:
+    """A group has one row, the first of its cases, and how many more there are; -v has them all."""
+    report = " ".join(render_text(verdicts["many_rows"]).split())
+
+    assert report.count("REGRESSED compiled latency") == 5
+    assert "model_119/inference-float32-smoke-default +39.8 %," in report
+    assert "and 22 more: -v lists them." in report
+
+
+@pytest.mark.parametrize("width", [60, 70, 79])
+def test_narrow_reports_lose_nothing(verdicts: Mapping[str, Verdict], width: int) -> None:
+    """What has no column is in a sentence, and columns of figures that are left out are named."""
+    report = " ".join(render_text(verdicts["regression"], width=width).split())
+
+    for told in (
+        "12.1 ms",
+        "15.8 ms",
+        "+30.6 % (slower)",
+        "Interval +27.1 to +34.2 %.",
+        "+12.1 % (could not",
+    ):
+        assert told in report
+    assert "no room for: " in report
+    assert "eager (a larger COLUMNS shows them)" in report
 
 
 def test_overhead_is_absolute_and_relative(verdicts: Mapping[str, Verdict]) -> None:

@@ -143,7 +143,8 @@ def test_means_are_geometric_and_by_model() -> None:
     text = render_upgrade(make_mixed())
 
     # sqrt(1.21 * 0.81) = 1.1 * 0.9 = 0.99, and its square root is 0.99499
-    assert "(+ is worse): compiled latency -0.50 % (llama +21.0 %, bert 0.0 %, unet -19.0 %);" in text
+    told = "- Mean of compiled latency: -0.50 % (faster); llama +21.0 %, bert 0.0 %, unet -19.0 %."
+    assert told in text.splitlines()
 
 
 def test_what_was_not_compared_is_in_no_mean() -> None:
@@ -151,9 +152,9 @@ def test_what_was_not_compared_is_in_no_mean() -> None:
     new = replace(compare(LLAMA, Metric.COMPILED_LATENCY, 9.0), status=Status.NEW)
 
     assert render_upgrade(make_verdict(compare(BERT, Metric.COMPILED_LATENCY, 0.1), new)) == (
-        "From torch 2.13.0 to 2.14.0: 1 case of 1 model compared side by side."
-        " On average (+ is worse): compiled latency +10.0 % (bert +10.0 %)."
-        " Nothing moved beyond its threshold."
+        "From torch 2.13.0 to 2.14.0: 1 case of 1 model, measured side by side.\n\n"
+        "- Mean of compiled latency: +10.0 % (slower); bert +10.0 %.\n"
+        "- Nothing changed beyond its limit."
     )
 
 
@@ -170,7 +171,7 @@ def test_only_a_release_number_is_told_of_a_stack(torch: str) -> None:
     verdict = replace(make_quiet(), environment=replace(ENVIRONMENT, torch=torch))
 
     assert find_stacks(verdict) == ("2.13.0", "")
-    assert render_upgrade(verdict).startswith("1 case of 1 model compared")
+    assert render_upgrade(verdict).startswith("1 case of 1 model, measured")
 
 
 def test_names_are_written_as_asked() -> None:
@@ -178,7 +179,7 @@ def test_names_are_written_as_asked() -> None:
     text = render_upgrade(make_mixed(), escape_code)
 
     assert "`llama` +21.0 %" in text
-    assert "Drifted: `llama/inference-float32-full-default` drift +1.50 (2.8x)." in text
+    assert "Less exact: `llama/inference-float32-full-default` drift 2.8x the error." in text
 
 
 def test_a_counter_that_explains_is_not_said_to_break() -> None:
@@ -186,7 +187,7 @@ def test_a_counter_that_explains_is_not_said_to_break() -> None:
     kernels = compare(BERT, Metric.GENERATED_KERNELS, 3, Status.REGRESSED)
 
     assert SPECS[Metric.GENERATED_KERNELS].family is Family.EXACT
-    assert "Broke" not in render_upgrade(make_verdict(kernels))
+    assert "rose" not in render_upgrade(make_verdict(kernels))
 
 
 @given(st.lists(st.floats(-0.9, 10.0), min_size=1, max_size=20))

@@ -1,0 +1,91 @@
+"""What the reader of a comment can do with what is at hand there: a push, a comment, GitHub's own buttons.
+
+No command for a machine that the author of a pull request cannot reach; where somebody else is needed,
+the step says who. All of it is Markdown of fixed sentences and GitHub's own names.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gate.github.artifact import NEXT_STEPS, Refusal
+from gate.github.authorize import COMMAND as REFRESH
+from gate.github.events import PULL_REQUEST_EVENTS, WorkflowRun
+from gate.github.finding import Finding
+from gate.records import Outcome, Reason, Status, Verdict
+
+ACCEPT = "/accept-regression"
+_WRITER = "somebody with write access"
+_PUSH = "Fix it and push: the check measures the new commit."
+# A run's page, as GitHub tells it: below the page of its repository.
+_REPOSITORY_RUN = re.compile(
+    r"(https?://[A-Za-z0-9.:_-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)/actions/runs/[0-9]+"
+)
+_ACCEPTING = f'comments `{ACCEPT} reason="..."`'
+
+
+def list_comment_steps(finding: Finding) -> list[str]:
+    """List what to do next, the most pressing first; empty where there is nothing to do."""
+    run = finding.run
+    if finding.verdict is None:
+        return [_step_without_verdict(finding.refusal or Refusal.NO_ARTIFACT, run)]
+    if finding.has_other_trouble:
+        return [f"Open the log of {link_run(run)}: something besides the verdict failed. Fix it and push."]
+    return list(finding.steps) or _list_by_outcome(finding, finding.verdict)
+
+
+def _list_by_outcome(finding: Finding, verdict: Verdict) -> list[str]:
+    run = finding.run
+    if verdict.outcome is Outcome.INCOMPLETE:
+        return [f"Open the log of {link_run(run)}, fix what failed and push."]
+    if verdict.outcome is Outcome.REGRESSION:
+        return _step_regression(verdict, run)
+    if verdict.outcome is Outcome.INCONCLUSIVE:
+        return _step_inconclusive(finding)
+    if finding.is_failing:
+        return [f"To let this commit pass without baselines: {_WRITER} {_ACCEPTING}.", _step_baselines(run)]
+    return _step_pass(verdict, run)
+
+
+def link_run(run: WorkflowRun) -> str:
+    """Write a link to a run, by GitHub's own address of it."""
+    return f"[run {run.id}]({run.url})"
+
+
+def link_commit(run: WorkflowRun, sha: str) -> str:
+    """Write a commit, linked where the run's address tells the repository's."""
+    base = _REPOSITORY_RUN.fullmatch(run.url)
+    return f"[{sha[:12]}]({base[1]}/commit/{sha})" if base else sha[:12]
+
+
+def _step_without_verdict(refusal: Refusal, run: WorkflowRun) -> str:
+    again = f"Open the log of {link_run(run)}, fix what stopped it, and push or run it again."
+    return NEXT_STEPS.get(refusal, again)
+
+
+def _step_regression(verdict: Verdict, run: WorkflowRun) -> list[str]:
+    if not any(one.decides and one.status is Status.REGRESSED for one in verdict.comparisons):
+        named = f"The summary of {link_run(run)} names the cases: fix them and push."
+        return [f"{named} They cannot be accepted before the default branch has them."]
+    return [_PUSH, f"If it is meant: {_WRITER} {_ACCEPTING}. That accepts these changes for this commit."]
+
+
+def _step_inconclusive(finding: Finding) -> list[str]:
+    again = f"To measure again: {_WRITER} opens {link_run(finding.run)} and chooses *Re-run jobs*."
+    return [again] if finding.is_failing else ["Nothing: this does not fail the check.", again]
+
+
+def _step_pass(verdict: Verdict, run: WorkflowRun) -> list[str]:
+    deciding = [one for one in verdict.comparisons if one.decides]
+    unjudged = any(one.status in {Status.NEW, Status.NOT_COMPARABLE} for one in deciding)
+    if unjudged or any(one.reason is Reason.FEW_TRIALS for one in deciding):
+        return [_step_baselines(run)]
+    improved = any(one.status is Status.IMPROVED for one in deciding)
+    return [_step_baselines(run, "To make the improvement the new baseline")] if improved else []
+
+
+def _step_baselines(run: WorkflowRun, why: str = "To have baselines for later changes") -> str:
+    """How baselines come about: from a branch of the repository itself, or from the default branch."""
+    if run.event in PULL_REQUEST_EVENTS and run.head_repository == run.repository:
+        return f"{why}: {_WRITER} comments `{REFRESH}` and merges what it proposes."
+    return f"{why}: {_WRITER} merges this, then starts the workflow `gate-refresh` on the default branch."

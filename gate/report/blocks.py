@@ -1,0 +1,233 @@
+"""Blocks: the cases that have something to say, strongest first; those that say the same are one; pure."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gate.again import write_ab, write_check
+from gate.metrics import SPECS, Family
+from gate.records import CaseFailure, Comparison, Explanation, PairBase, Status, Verdict
+from gate.report.clean import clean_line, clean_lines
+from gate.report.rows import (
+    MAX_SENTENCE,
+    RANK,
+    compute_severity,
+    make_common_row,
+    make_row,
+    part_comparisons,
+)
+from gate.report.view import Block, Member, Row
+from gate.units import render_change, render_threshold
+from gate.words import count_noun
+
+# Statuses that a reader should see one by one; the others are counted or summed up.
+SHOWN = frozenset(
+    {
+        Status.REGRESSED,
+        Status.FAILED,
+        Status.MISSING,
+        Status.INCONCLUSIVE,
+        Status.ACCEPTED,
+        Status.IMPROVED,
+    }
+)
+MAX_CAUSES = 6  # of one case: more are counted
+LOG_LINES = 12  # of a failure: the exception and the frames above it
+MIN_ALIKE = 4  # cases: fewer are read faster one by one
+# Changes within so much of each other are one news: what several processes of one program may differ by.
+SIMILAR = 0.05
+# A metric that does not decide is shown beside rows that do, when it moved: it helps to understand them.
+_SHOWN_BESIDE = frozenset({Status.REGRESSED, Status.IMPROVED})
+# Statuses whose case is worth running again; an improvement is not a thing to chase.
+_REPRODUCED = SHOWN - {Status.IMPROVED}
+# Statuses whose numbers are the news; of what could not be told they are noise.
+_NUMBERED = frozenset({Status.REGRESSED, Status.IMPROVED, Status.ACCEPTED})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Found:
+    """What there is to say of one case."""
+
+    case_id: str
+    status: Status
+    parts: tuple[tuple[Comparison, ...], ...]  # one a row
+    failures: tuple[CaseFailure, ...]
+    causes: tuple[str, ...]
+    severity: float
+
+
+def make_blocks(
+    verdict: Verdict, comparisons: Mapping[str, Sequence[Comparison]], *, everything: bool
+) -> tuple[Block, ...]:
+    """Return the blocks of a verdict; ``everything`` shows unchanged comparisons too, and each case."""
+    found = _list_found(verdict, comparisons, everything=everything)
+    alike = [[one] for one in found] if everything else _join_alike(found)
+    ordered = sorted(alike, key=lambda group: (RANK[group[0].status], -group[0].severity))
+    return tuple(_make_block(group, verdict) for group in ordered)
+
+
+def find_base(comparisons: Iterable[Comparison], verdict: Verdict) -> PairBase | None:
+    """Find what these comparisons were held against side by side; ``None`` where none was."""
+    return verdict.base if any(one.pairs for one in comparisons) else None
+
+
+def render_command(case_id: str, base: PairBase | None = None) -> str:
+    """Return the command that measures and judges one case again, side by side with ``base`` if any."""
+    names = [clean_line(case_id)]
+    return write_ab(names, base) if base else write_check(names)
+
+
+def _list_found(
+    verdict: Verdict, comparisons: Mapping[str, Sequence[Comparison]], *, everything: bool
+) -> list[_Found]:
+    failures: dict[str, list[CaseFailure]] = defaultdict(list)
+    for failure in verdict.failures:
+        failures[failure.case_id].append(failure)
+    explanations: dict[str, list[Explanation]] = defaultdict(list)
+    for explanation in verdict.explanations:
+        explanations[explanation.case_id].append(explanation)
+    found = []
+    for case_id in dict.fromkeys((*(case.id for case in verdict.cases), *comparisons, *failures)):
+        chosen = _choose_comparisons(comparisons.get(case_id, ()), everything=everything)
+        if chosen or case_id in failures:
+            found.append(_make_found(case_id, chosen, failures[case_id], explanations[case_id]))
+    return found
+
+
+def _make_found(
+    case_id: str,
+    chosen: Sequence[Comparison],
+    failures: Sequence[CaseFailure],
+    explanations: Sequence[Explanation],
+) -> _Found:
+    statuses = [one.status for one in chosen if one.decides] + [Status.FAILED] * bool(failures)
+    causes = dict.fromkeys(clean_line(one.sentence, MAX_SENTENCE) for one in explanations)
+    return _Found(
+        case_id=clean_line(case_id),
+        status=min(statuses, key=RANK.__getitem__, default=Status.UNCHANGED),
+        parts=tuple(tuple(part) for part in part_comparisons(chosen)),
+        failures=tuple(failures),
+        causes=tuple(causes),
+        severity=max(map(compute_severity, chosen), default=0.0),
+    )
+
+
+def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) -> list[Comparison]:
+    if everything:
+        return sorted(comparisons, key=_order_comparison)
+    chosen = [item for item in comparisons if _may_decide(item) and item.status in SHOWN]
+    if chosen:
+        chosen += [item for item in comparisons if not _may_decide(item) and item.status in _SHOWN_BESIDE]
+    return sorted(chosen, key=_order_comparison)
+
+
+def _may_decide(comparison: Comparison) -> bool:
+    """Whether it decides, or would but for a quarantine: that is shown like what decides."""
+    return comparison.decides or comparison.quarantined
+
+
+def _order_comparison(comparison: Comparison) -> tuple[bool, int, float]:
+    return (not comparison.decides, RANK[comparison.status], -compute_severity(comparison))
+
+
+def _join_alike(found: Iterable[_Found]) -> list[list[_Found]]:
+    """Put cases with the same findings and similar changes together, the largest change first."""
+    by_findings: dict[object, list[_Found]] = defaultdict(list)
+    for one in found:
+        by_findings[_describe_findings(one)].append(one)
+    groups = []
+    for same in by_findings.values():
+        groups += _part_similar(sorted(same, key=lambda one: -one.severity))
+    return groups
+
+
+def _part_similar(ordered: Sequence[_Found]) -> list[list[_Found]]:
+    groups: list[list[_Found]] = []
+    for one in ordered:
+        if groups and _are_similar(groups[-1][0], one):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    few = [[one] for group in groups if len(group) < MIN_ALIKE for one in group]
+    return few + [group for group in groups if len(group) >= MIN_ALIKE]
+
+
+def _describe_findings(found: _Found) -> object:
+    """All that a case's rows say but for the size of its changes."""
+    rows = tuple(_describe_part(part) for part in found.parts)
+    return rows, tuple((one.kind, one.stage, clean_line(one.message)) for one in found.failures)
+
+
+def _describe_part(part: Sequence[Comparison]) -> object:
+    first = part[0]
+    limit = render_threshold(first.metric, first.threshold) if first.threshold else ""
+    metrics = tuple(one.metric for one in part)
+    return metrics, first.status, first.reason, first.decides, first.quarantined, bool(first.pairs), limit
+
+
+def _are_similar(one: _Found, other: _Found) -> bool:
+    return all(_is_similar(*firsts) for firsts in zip(_list_firsts(one), _list_firsts(other), strict=True))
+
+
+def _list_firsts(found: _Found) -> list[Comparison]:
+    return [part[0] for part in found.parts]
+
+
+def _is_similar(one: Comparison, other: Comparison) -> bool:
+    if one.change is None or other.change is None or one.status not in _NUMBERED:
+        return True
+    before, after = one.change.centre, other.change.centre
+    if SPECS[one.metric].family in {Family.EXACT, Family.LOG2}:
+        return before == after
+    return abs(math.log1p(max(before, -0.99)) - math.log1p(max(after, -0.99))) <= SIMILAR
+
+
+def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
+    first, alone = group[0], len(group) == 1
+    rows = tuple(
+        make_row(part) if alone else make_common_row([one.parts[index] for one in group])
+        for index, part in enumerate(first.parts)
+    )
+    chosen = [one for part in first.parts for one in part]
+    again = render_command(first.case_id, find_base(chosen, verdict))
+    return Block(
+        title=first.case_id if alone else count_noun(len(group), "case"),
+        status=first.status,
+        rows=tuple(_drop_repetition(row) for row in rows) if first.failures else rows,
+        failures=tuple(map(_describe_failure, first.failures)),
+        log_tail=clean_lines(first.failures[0].log_tail, LOG_LINES) if first.failures else (),
+        logs=tuple(clean_line(one.log, MAX_SENTENCE) for one in first.failures if one.log),
+        causes=_list_causes(group),
+        members=() if alone else tuple(map(_make_member, group)),
+        command=again if first.status in _REPRODUCED else "",
+    )
+
+
+def _make_member(found: _Found) -> Member:
+    if not found.parts:
+        return Member(case_id=found.case_id)
+    first = found.parts[0][0]
+    row = make_row(found.parts[0])
+    change = render_change(first.metric, first.change.centre) if first.change else ""
+    return Member(case_id=found.case_id, before=row.before, after=row.after, change=change)
+
+
+def _list_causes(group: Sequence[_Found]) -> tuple[str, ...]:
+    """What explains the changes; of several cases, what explains them all."""
+    common = [cause for cause in group[0].causes if all(cause in one.causes for one in group)]
+    if len(common) > MAX_CAUSES:
+        common[MAX_CAUSES:] = [f"and {len(common) - MAX_CAUSES} more, in verdict.json"]
+    return tuple(common)
+
+
+def _drop_repetition(row: Row) -> Row:
+    """A failed row of a case whose failures are listed below it needs no sentence of its own."""
+    return replace(row, sentence="") if row.status is Status.FAILED else row
+
+
+def _describe_failure(failure: CaseFailure) -> str:
+    message = clean_line(failure.message, MAX_SENTENCE)
+    return f"{failure.kind.value} in stage {clean_line(failure.stage)} of trial {failure.trial}: {message}"

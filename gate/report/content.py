@@ -1,0 +1,64 @@
+"""From a verdict to what is shown, strongest first; pure.
+
+Changed comparisons become rows, grouped by case, and cases that say the same are one; unchanged ones are
+counted; what could not be judged is summed up by reason, with its values in the table of main figures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from gate.records import Comparison, Status, Verdict
+from gate.report.blocks import make_blocks
+from gate.report.clean import clean_line
+from gate.report.figures import COLUMNS, make_case_lines
+from gate.report.footer import list_footer
+from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
+from gate.report.scope import list_scope
+from gate.report.view import Report, Step
+from gate.words import name_status
+
+MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
+_COMMAND = re.compile(r"`?(?P<command>compile-gate [^`]*[^`.])`?\.?$")
+
+
+def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
+    """Return what a report of ``verdict`` says; ``everything`` shows unchanged comparisons too."""
+    comparisons: dict[str, list[Comparison]] = defaultdict(list)
+    for comparison in verdict.comparisons:
+        comparisons[comparison.case_id].append(comparison)
+    return Report(
+        outcome=verdict.outcome,
+        headline=clean_line(verdict.headline, MAX_SENTENCE),
+        counts=count_statuses(verdict),
+        blocks=make_blocks(verdict, comparisons, everything=everything),
+        columns=tuple(COLUMNS.values()),
+        case_lines=make_case_lines(verdict, comparisons),
+        scope=list_scope(verdict),
+        notes=tuple(clean_line(note, MAX_SENTENCE) for note in verdict.notes),
+        next_steps=tuple(map(split_step, verdict.next_steps)),
+        footer=list_footer(verdict),
+    )
+
+
+def count_statuses(verdict: Verdict) -> tuple[tuple[Status, int], ...]:
+    """Count the deciding comparisons by status, strongest first; absent statuses are left out."""
+    statuses = [comparison.status for comparison in verdict.comparisons if comparison.decides]
+    return tuple((status, statuses.count(status)) for status in STATUS_ORDER if status in statuses)
+
+
+def render_counts(counts: Sequence[tuple[Status, int]]) -> str:
+    """Return the counts as a sentence part: ``2 regressed, 93 unchanged``."""
+    named: dict[str, int] = {}
+    for status, count in counts:
+        named[name_status(status)] = named.get(name_status(status), 0) + count
+    return ", ".join(f"{count:,} {name}" for name, count in named.items()) or "nothing compared"
+
+
+def split_step(step: str) -> Step:
+    """Part the command that a step ends with from its words, so that it can be copied."""
+    line = clean_line(step, MAX_STEP)
+    match = _COMMAND.search(line)
+    return Step(text=line[: match.start()].rstrip(), command=match["command"]) if match else Step(text=line)
