@@ -174,7 +174,7 @@ def _list_amounts(verdict: Verdict) -> tuple[float, ...]:
         *times,
         verdict.trials,
         *(one.trial for one in verdict.failures),
-        *(one.pairs for one in verdict.comparisons),
+        *(amount for one in verdict.comparisons for amount in (one.pairs, one.more_pairs or 0)),
         *(amount for estimate in estimates for amount in (estimate.noise or 0.0, estimate.n)),
     )
 
@@ -187,14 +187,7 @@ def _is_tally_sound(tally: Tally) -> bool:
 
 def _is_bounded(comparison: Comparison) -> bool:
     parts = (comparison.baseline, comparison.candidate, comparison.change, comparison.threshold)
-    counts = (
-        comparison.pairs,
-        comparison.more_pairs or 0,
-        *(part.n for part in parts if isinstance(part, Estimate)),
-    )
-    return all(0 <= number <= _LARGEST for number in counts) and all(
-        abs(number) <= _LARGEST for part in parts for number in _list_parts(part)
-    )
+    return all(abs(number) <= _LARGEST for part in parts for number in _list_parts(part))
 
 
 def _list_parts(part: Estimate | Change | Threshold | None) -> tuple[float, ...]:

@@ -13,9 +13,15 @@ from typing import Any
 from records import make_archive, make_passing, make_zip
 
 from gate.codec import VERDICT, encode_file
+from gate.records import PairBase, Tally
 
 MEMBER = "verdict.json"
 MIB = 1024 * 1024
+# What is made hostile: a pass, settled side by side.
+HONEST = make_passing(
+    base=PairBase(label="main (bbbbbbb)", commit="b" * 40),
+    tally=Tally(trials=9, pairs=3, paired_cases=1),
+)
 
 
 def make_member(**fields: Any) -> bytes:
@@ -34,7 +40,7 @@ def make_with(content: bytes, compression: int = zipfile.ZIP_DEFLATED, **fields:
 
 
 def encode_verdict() -> bytes:
-    return encode_file(VERDICT, make_passing()).encode()
+    return encode_file(VERDICT, HONEST).encode()
 
 
 def make_edited(edit: Callable[[dict[str, Any]], None]) -> bytes:
@@ -174,6 +180,9 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "negative trials": lambda: make_edited(put("trials", -9)),
     "negative time": lambda: make_edited(put("wall_s", -1.0)),
     "negative pairs": lambda: make_edited(put("comparisons.0.pairs", -3)),
+    "negative need of pairs": lambda: make_edited(put("comparisons.0.more_pairs", -3)),
+    "negative tally": lambda: make_edited(put("tally.cleared", -1)),
+    "more disturbed than measured": lambda: make_edited(put("tally.disturbed_pairs", 4)),
     "negative noise": lambda: make_edited(put("comparisons.0.candidate.noise", -0.1)),
     "unknown key": lambda: make_edited(put("script", "<script>")),
     "unknown nested key": lambda: make_edited(put("comparisons.0.note", "@everyone")),
@@ -222,6 +231,8 @@ _TEXT_PATHS = (
     "baseline_environments.0",
     "cases.0.model",
     "cases.0.factory",
+    "base.label",
+    "base.commit",
 )
 # Well-formed verdicts whose every text is an attack.
 INJECTED: dict[str, Callable[[], bytes]] = {

@@ -214,8 +214,8 @@ def test_a_red_check_becomes_a_comment_and_a_status(
     assert not any(TOKEN in text for text in jobs.logs)
 
 
-def test_a_pass_needs_no_comment(jobs: Jobs, github: FakeGitHub) -> None:
-    """By default the first comment is written when there is something to say."""
+def test_a_pass_is_told_too(jobs: Jobs, github: FakeGitHub) -> None:
+    """By default a pass gets its comment, so that a missing one always means trouble."""
     github.state.runs[RUN_ID] |= {"head_sha": SHA, "conclusion": "success"}
     github.state.pulls[7]["head"] |= {"sha": SHA}
     github.state.add_artifact(RUN_ID, "compile-gate", make_archive(make_passing()))
@@ -223,8 +223,9 @@ def test_a_pass_needs_no_comment(jobs: Jobs, github: FakeGitHub) -> None:
     run = jobs.run("workflow_run", make_workflow_run(github.state.runs[RUN_ID]), {"mode": "publish"})
 
     assert run.succeeded, run.log
-    assert (run.outputs["status-state"], run.outputs["comment-url"]) == ("success", "")
-    assert github.state.comments == {}
+    (comment,) = github.state.comments.values()
+    assert (run.outputs["status-state"], run.outputs["comment-url"]) == ("success", comment["html_url"])
+    assert "PASS: Nothing got worse" in comment["body"]
 
 
 def test_the_head_is_never_cloned_by_what_holds_a_token(git: BareRepository, tmp_path: Path) -> None:

@@ -423,7 +423,7 @@ def test_an_upgrade_begins_its_summary_with_the_paragraph(
     assert run_action({**environ, **given}) == 0
     assert seen[0][:3] == ["ab", "--base-python=old/python", "--head-python=new/python"]
     summary = Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
-    assert summary.startswith("torch 2.13.0 in both stacks: 1 case of 1 model compared side by side.")
+    assert summary.startswith("torch 2.13.0 in both stacks: 1 case of 1 model, measured side by side.")
     assert "\n\n## " in summary
     assert read_outputs(environ)["result-path"].endswith("verdict.json")
 

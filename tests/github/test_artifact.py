@@ -10,11 +10,12 @@ from dataclasses import replace
 
 import pytest
 from fake.server import FakeGitHub
-from hostile_archives import ARCHIVES, INJECTED, MARKS, make_edited, put
+from hostile_archives import ARCHIVES, HONEST, INJECTED, MARKS, make_edited, put
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from records import (
     CASES,
+    GREEN,
     RUN,
     SHA,
     make_archive,
@@ -27,7 +28,6 @@ from records import (
     make_zip,
 )
 
-from gate.decide.outcome import FailOn
 from gate.github import publish
 from gate.github.artifact import (
     MAX_ARCHIVE_BYTES,
@@ -74,16 +74,16 @@ def test_injected_texts(name: str) -> None:
         verdict = parse(archive)
     except RefusedError:
         return  # a text that is not even one
-    finding = publish.make_finding(verdict, make_base(), RUN)
-    told = render_body(make_marker("default", RUN), finding)
-    lines = publish.list_annotations(finding, FailOn.REGRESSION, [])
+    finding = publish.make_finding(verdict, make_base(), GREEN)
+    told = render_body(make_marker("default", GREEN), finding)
+    lines = publish.list_annotations(finding, [])
     assert [mark for mark in MARKS if mark in told or mark in "".join(lines)] == []
     assert told.count("<!--") == 1
-    upgraded = render_body(make_marker("default", RUN), make_upgrade_finding(verdict, make_base(), RUN))
+    upgraded = render_body(make_marker("default", RUN), make_upgrade_finding(verdict, make_base(), GREEN))
     assert [mark for mark in MARKS if mark in upgraded] == []
     assert all(line.startswith("::notice title=compile-gate") and line.isprintable() for line in lines)
     if not name.startswith(("environment", "baseline_environments")):
-        honest = publish.make_finding(make_passing(), make_base(), RUN)
+        honest = publish.make_finding(HONEST, make_base(), GREEN)
         assert told == render_body(make_marker("default", RUN), honest)
 
 

@@ -31,7 +31,7 @@ from gate.github.comment import DEFAULT_AUTHOR
 from gate.github.events import Event
 from gate.github.publish import CommentWhen, Context, Publication, Settings, publish
 from gate.github.rules import WORKFLOWS
-from gate.records import Metric, Reason, Status, Verdict
+from gate.records import Metric, PairBase, Reason, Status, Tally, Verdict
 
 REPOSITORY = "octo-org/models"
 
@@ -82,16 +82,64 @@ def test_regression(github: FakeGitHub, context: Context, clock: FakeClock) -> N
     assert clock.slept == [1.0]
 
 
-def test_pass_is_quiet(github: FakeGitHub, context: Context) -> None:
-    """A first PASS sets a status and writes no comment; after a failure it is shown."""
+def test_a_pass_is_a_sign_of_life(github: FakeGitHub, context: Context) -> None:
+    """A PASS sets a status and writes a comment of one line, so that silence always means trouble."""
     set_conclusion(github, "success")
-    published = publish_verdict(github, context, make_passing())
-    assert github.state.list_comments(7) == []
+    publish_verdict(github, context, make_passing())
+    (comment,) = github.state.list_comments(7)
+    assert "PASS: Nothing got worse: 6 comparisons in 3 cases judged." in comment["body"]
     assert github.state.statuses[SHA][0]["state"] == "success"
+
+
+def test_a_pass_can_be_quiet(github: FakeGitHub, context: Context) -> None:
+    """Where only changes are asked for, a first PASS writes nothing; after a failure it is shown."""
+    set_conclusion(github, "success")
+    published = publish_verdict(github, context, make_passing(), comment=CommentWhen.ON_CHANGE)
+    assert github.state.list_comments(7) == []
     assert "not written, as the settings ask" in published.summary
     github.state.add_comment(7, make_old_body(), DEFAULT_AUTHOR)
-    publish_verdict(github, context, make_passing())
+    publish_verdict(github, context, make_passing(), comment=CommentWhen.ON_CHANGE)
     assert "PASS" in github.state.list_comments(7)[0]["body"]
+
+
+@pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
+def test_a_failed_run_is_never_told_as_pass(github: FakeGitHub, context: Context, when: CommentWhen) -> None:
+    """A run that failed with a verdict of PASS is red in the status, the comment and the annotations."""
+    published = publish_verdict(github, context, make_passing(), comment=when)
+    (comment,) = github.state.list_comments(7)
+    heading = comment["body"].splitlines()[1]
+    assert heading == "## \N{CROSS MARK} The run ended with failure, although its verdict is PASS"
+    assert github.state.statuses[SHA][0]["state"] == "failure"
+    assert published.lines[0].startswith("::error ")
+
+
+BASE_SHA = "b" * 40
+
+
+@pytest.mark.parametrize(
+    ("history", "sha", "named"),
+    [
+        ([BASE_SHA, "c" * 40], BASE_SHA, True),
+        (["c" * 40, BASE_SHA], BASE_SHA, True),
+        (["c" * 40], BASE_SHA, False),
+        (None, BASE_SHA, False),
+        (["v1.0"], "v1.0", False),
+    ],
+    ids=["earlier", "tip", "elsewhere", "unknown", "no commit id"],
+)
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_the_base_is_named_where_github_has_it(
+    github: FakeGitHub, context: Context, history: list[str] | None, sha: str, named: bool
+) -> None:
+    """The artifact names a commit; it is linked only if it is one of the pull request's base branch."""
+    if history is not None:
+        github.state.history["main"] = history
+    verdict = make_failing(base=PairBase(commit=sha), tally=Tally(pairs=3, paired_cases=1))
+    published = publish_verdict(github, context, verdict)
+    (comment,) = github.state.list_comments(7)
+    assert (f"against [{sha[:12]}](https://github.com/{REPOSITORY}/commit/{sha})" in comment["body"]) is named
+    assert (sha in comment["body"]) is named
+    assert published.troubles == ()
 
 
 def make_old_body() -> str:
@@ -121,6 +169,7 @@ def test_when(
     github: FakeGitHub, context: Context, when: CommentWhen, verdict: Verdict, wanted: bool
 ) -> None:
     """The setting says when a first comment is written."""
+    set_conclusion(github, "success")
     publish_verdict(github, context, verdict, comment=when)
     assert (len(github.state.list_comments(7)) == 1) is wanted
 

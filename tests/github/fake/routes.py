@@ -92,6 +92,17 @@ def rerun_failed_jobs(state: State, query: Query) -> tuple[Any, ...]:
     return 201, {}
 
 
+@route("GET", f"{_REPO}/compare/{{basehead+}}")
+def compare_commits(state: State, query: Query) -> tuple[Any, ...]:
+    """Where a commit stands to a branch: behind its tip, or somewhere else; unknown ones are not found."""
+    branch, _, sha = query.path["basehead"].partition("...")
+    commits = state.history.get(branch)
+    if commits is None:
+        return not_found()
+    status = "identical" if sha == commits[-1] else "behind" if sha in commits else "diverged"
+    return 200, make_example(state.host, "commit-comparison") | {"status": status}
+
+
 @route("GET", f"{_REPO}/actions/runs/{{run_id}}/artifacts")
 def list_artifacts(state: State, query: Query) -> tuple[Any, ...]:
     run_id = int(query.path["run_id"])

@@ -28,6 +28,7 @@ class State:
         self.author = BOT  # whom the token's comments are by
         self.user: str | None = None  # login that GET /user tells; None: the token is an installation's
         self.pulls: dict[int, dict[str, Any]] = {}
+        self.history: dict[str, list[str]] = {}  # branch -> commits, where a test asks which are on it
         self.files: dict[int, list[str]] = {}  # names of the files that a pull request changes
         self.workflows = {".github/workflows/gate.yml"}
         self.runs: dict[int, dict[str, Any]] = {}

@@ -99,10 +99,10 @@ def test_equal_arms_pass(ab: Judge, find: Find) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, PairBase(commit="1a2b3c4")),
-        ({"provenance": Provenance(commit="1a2b3c4", dirty=True)}, PairBase()),
-        ({"head_commit": "5d6e7f8"}, PairBase(commit="1a2b3c4", head_commit="5d6e7f8")),
-        ({"environment": "other"}, PairBase(commit="1a2b3c4", other_stack=True)),
+        ({}, PairBase(label=MAIN, commit="1a2b3c4")),
+        ({"provenance": Provenance(commit="1a2b3c4", dirty=True)}, PairBase(label=MAIN)),
+        ({"head_commit": "5d6e7f8"}, PairBase(label=MAIN, commit="1a2b3c4", head_commit="5d6e7f8")),
+        ({"environment": "other"}, PairBase(label=MAIN, commit="1a2b3c4", other_stack=True)),
     ],
 )
 def test_verdict_names_its_base_as_a_command_can(
@@ -170,7 +170,7 @@ def test_what_pairs_do_not_settle_says_what_they_could_see(ab: Judge, find: Find
     assert found.more_pairs
     needed = f"could not tell in 6 pairs side by side with the base (needs {found.more_pairs} more"
     assert needed in found.sentence
-    assert "would have been seen" in complete_sentence(found)
+    assert "would have been noticed" in complete_sentence(found)
     assert any("compile-gate ab 1a2b3c4 --select mlp/x" in step for step in verdict.next_steps)
 
 

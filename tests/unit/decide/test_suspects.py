@@ -36,6 +36,7 @@ from gate.records import (
     Reason,
     Run,
     Status,
+    Tally,
     Verdict,
 )
 
@@ -281,7 +282,8 @@ def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm
     assert verdict.outcome is Outcome.PASS
     assert f"Measured side by side with {MAIN} on this machine: 6 pairs of 1 case." in verdict.notes
     told = f"Worse than the stored baseline, but not than the base: {CASE} warm speedup, {CASE} compiled"
-    assert any(note.startswith(told) and "baseline refresh" in note for note in verdict.notes)
+    assert any(note.startswith(told) and "record new baselines" in note for note in verdict.notes)
+    assert verdict.tally == Tally(trials=1, pairs=6, paired_cases=1, cleared=2)
 
 
 def test_pairs_convict_what_was_suspect(confirm: Confirm, find: Find) -> None:
@@ -338,10 +340,7 @@ def test_check_without_a_base_says_that_it_is_not_confirmed(
 ) -> None:
     """One note for all times that were convicted against stored baselines alone."""
     run = replace(pair_run(duel(pairs=0, alone=measure(compiled_latency=1.3))), base=None)
-    notes = [note for note in decide_verdict(run, (stored,), policy).notes if "side by side" in note]
-    assert notes == [
-        (
-            "Not measured side by side with the base: the times of 1 case."
-            " To do that: compile-gate check --base main"
-        )
-    ]
+    verdict = decide_verdict(run, (stored,), policy)
+    notes = [note for note in verdict.notes if "side by side" in note]
+    assert notes == ["Not measured side by side with the base: the times of 1 case."]
+    assert any(step.endswith("compile-gate check --select mlp/x --base main") for step in verdict.next_steps)
