@@ -19,6 +19,7 @@ from typing import IO
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
 _KEPT_CHUNKS = 8  # of standard error: errors are a few lines, and come last
 _STRAGGLER_S = 5.0  # something that it started may keep its standard error open
+_KILLED = 128  # and the signal's number: the exit code that a shell tells
 _ERROR = re.compile(r"compile-gate(?: [a-z-]+)*: (.+)")
 
 
@@ -53,7 +54,7 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], *, keep_ou
         reader.join(_STRAGGLER_S)
         ended.set()
     complaints = list_complaints(b"".join(tail).decode(errors="replace"))
-    return Ended(code=code, complaints=complaints, output=kept)
+    return Ended(code=code if code >= 0 else _KILLED - code, complaints=complaints, output=kept)
 
 
 def list_complaints(told: str) -> tuple[str, ...]:

@@ -55,7 +55,10 @@ def tell_failure(ended: Ended) -> int:
     """Say on the run's page why a command failed, in its own words, and return its exit code."""
     if ended.code == ExitCode.PASS:
         return ended.code
-    for text in ended.complaints or (f"compile-gate ended with exit code {ended.code}; see the log.",):
+    other = f"compile-gate ended with exit code {ended.code}; see the log."
+    if ended.code == ExitCode.INCOMPLETE:
+        other = "Not every case could be measured; the log names those that failed."
+    for text in ended.complaints or (other,):
         print(render_annotation("error", text), flush=True)
     return ended.code
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gate.action.rules import Rules, load_configured
-from gate.errors import ExitCode
+from gate.errors import ExitCode, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
 from gate.records import Comparison, Metric, Outcome, Run, Status, Verdict
@@ -32,12 +32,22 @@ class Places:
 
 
 def clear_results(rules: Rules) -> Results:
-    """Name the files that a command will leave, and remove an earlier run's."""
+    """Name the files that a command will leave, and remove an earlier run's.
+
+    Raises:
+        UsageError: Something else lies there, which a change can bring.
+    """
     config = load_configured(rules.config)
     out = config.out.absolute()
     files = {"verdict": out / "verdict.json", "report": out / "report.md", "run": out / "run.json"}
     for path in files.values():
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            what = f"{path} cannot be replaced: {error.strerror}"
+            raise UsageError(
+                what, "Remove it: results are written there, and none may be taken for new."
+            ) from None
     return Results(**files, code=Path(rules.directory or config.directory).absolute())
 
 

@@ -27,8 +27,13 @@ from gate.registry import load_cases
 from gate.report.markdown import escape_code
 from gate.report.upgrade import render_upgrade
 
-# What a command may end with that leaves no verdict.
-_WITHOUT_VERDICT = frozenset({ExitCode.USAGE, ExitCode.MACHINE, ExitCode.INTERRUPTED, ExitCode.BUG})
+# What a command ends with that leaves a verdict. With any other a file of that name is none.
+_WITH_VERDICT = frozenset(
+    {
+        *(ExitCode.PASS, ExitCode.NOTHING_COMPARED, ExitCode.REGRESSION),
+        *(ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
+    }
+)
 
 
 def run_check(step: Step) -> int:
@@ -91,10 +96,10 @@ def tell_verdict(
     Raises:
         FileError: The command ended as if it had left one.
     """
-    if not results.verdict.exists():
-        if ended.code not in _WITHOUT_VERDICT:
-            raise FileError(str(results.verdict), "", "was not written", "See the log above.")
+    if ended.code not in _WITH_VERDICT:
         return tell_failure(ended)
+    if not results.verdict.exists():
+        raise FileError(str(results.verdict), "", "was not written", "See the log above.")
     verdict = load_verdict(results.verdict)
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
     described = {**describe_verdict(verdict), **outputs} | {"head-sha": head_sha}

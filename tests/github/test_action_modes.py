@@ -199,6 +199,33 @@ def test_an_earlier_runs_verdict_is_not_taken_for_this_ones(
     assert read_outputs(environ) == {"exit-code": "4"}
 
 
+@pytest.mark.parametrize("code", [1, 2, 4, 130, 137])
+def test_a_verdict_beside_a_failure_is_none(
+    environ: dict[str, str], command: Callable[[Command], None], code: int
+) -> None:
+    """What is measured could have written it, and have ended the command: nothing of it is told."""
+    command(make_check(make_run(SHA), make_run("b" * 40), code))
+
+    assert run_action(environ) == code
+    assert read_outputs(environ) == {"exit-code": str(code)}
+
+
+@pytest.mark.parametrize("name", ["out", "out/verdict.json"])
+def test_what_lies_where_results_go_is_told(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """A change may bring a file, or a directory, in place of either."""
+    command(lambda _, __: 0)
+    if name == "out":
+        Path(name).write_text("")
+    else:
+        Path(name).mkdir(parents=True)
+
+    assert run_action(environ) == 2
+    assert "::error title=compile-gate::" in (printed := capsys.readouterr().out)
+    assert "out/verdict.json cannot be replaced: " in printed
+
+
 def test_an_error_of_the_command_is_the_annotation(
     environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
