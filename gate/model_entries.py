@@ -41,12 +41,12 @@ class CaseEntry(Entry):
     Example: [default, reduce-overhead]
     """
     fullgraph: bool = False
-    """The `fullgraph` of `torch.compile`: a graph break is an error, and the case fails.
+    """The `fullgraph` of `torch.compile`: with it a case that breaks the graph fails.
 
     Example: true
     """
     backend: Annotated[Backend | tuple[Backend, ...], NotEmpty(what="one backend or more")] = DEFAULT_BACKEND
-    """The `backend` of `torch.compile`. `aot_eager` and `eager` leave out what the compiler itself adds.
+    """The `backend` of `torch.compile`: `inductor`, `aot_eager`, `eager`, or one that you have installed.
 
     Example: aot_eager
     """

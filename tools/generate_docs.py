@@ -1,4 +1,4 @@
-"""Write the generated parts of the README, or with ``--check`` say whether they are up to date.
+"""Write the generated parts of README and docs, or with ``--check`` say whether they are up to date.
 
 python tools/generate_docs.py [--check]
 """
@@ -6,13 +6,17 @@ python tools/generate_docs.py [--check]
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from config_reference import ENTRIES, render_keys
 
 from gate.cli.parser import list_commands, render_exit_codes
 from gate.metrics import SPECS, Family, MetricSpec, Role
+from gate.model_entries import CaseEntry
 from gate.units import MICRO
 
-README = Path(__file__).resolve().parent.parent / "README.md"
+ROOT = Path(__file__).resolve().parent.parent
 MIB = 1024 * 1024
 
 
@@ -57,8 +61,10 @@ def render_command_table() -> str:
 def replace_section(text: str, name: str, body: str) -> str:
     """Return ``text`` with the lines between the section's markers replaced."""
     start, end = f"<!-- generated: {name} -->\n", f"\n<!-- end: {name} -->"
-    head, _, rest = text.partition(start)
-    _, _, tail = rest.partition(end)
+    head, begins, rest = text.partition(start)
+    _, ends, tail = rest.partition(end)
+    if not begins or not ends:
+        raise LookupError(f"there is no section {name!r}")
     return head + start + body + end + tail
 
 
@@ -69,17 +75,39 @@ def render_readme(text: str) -> str:
     return replace_section(text, "exit codes", "```text\n" + render_exit_codes().rstrip() + "\n```")
 
 
+def render_reference(text: str) -> str:
+    """Return the reference of the configuration with the tables of all keys made anew."""
+    for entry in ENTRIES:
+        text = replace_section(text, entry.__name__, render_keys(entry))
+    return text
+
+
+def render_guide(text: str) -> str:
+    """Return the guide to adding a model with the table of a case's keys made anew."""
+    return replace_section(text, CaseEntry.__name__, render_keys(CaseEntry))
+
+
+DOCUMENTS: Mapping[str, Callable[[str], str]] = {
+    "README.md": render_readme,
+    "docs/configuration.md": render_reference,
+    "docs/adding-a-model.md": render_guide,
+}
+
+
 def main(arguments: list[str]) -> int:
     """Write or check; return the exit code."""
-    text = README.read_text(encoding="utf-8")
-    wanted = render_readme(text)
-    if text == wanted:
-        return 0
-    if "--check" in arguments:
-        print("README.md is out of date: run `python tools/generate_docs.py`")
-        return 1
-    README.write_text(wanted, encoding="utf-8")
-    return 0
+    outdated = 0
+    for name, render in DOCUMENTS.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        wanted = render(text)
+        if text == wanted:
+            continue
+        if "--check" in arguments:
+            print(f"{name} is out of date: run `python tools/generate_docs.py`")
+            outdated = 1
+        else:
+            (ROOT / name).write_text(wanted, encoding="utf-8")
+    return outdated
 
 
 if __name__ == "__main__":

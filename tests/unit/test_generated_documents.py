@@ -1,16 +1,65 @@
-"""Generated documents are up to date."""
+"""Generated documents are up to date, and the examples in them are right."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from gate.accepted_entries import AcceptedFile
+from gate.entries import GateFile
+from gate.yaml_border import decode_yaml
+
 ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = ("README.md", "docs/configuration.md", "docs/adding-a-model.md", "docs/selftest.md")
+SCHEMA_LINE = "# yaml-language-server: $schema="
+BLOCKS = [
+    pytest.param(block, id=f"{name}-{number}")
+    for name in DOCUMENTS
+    for number, block in enumerate(
+        re.findall(r"^```yaml\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    )
+    if not block.startswith((" ", "- uses:"))  # the rest of a list that began above; a workflow's step
+]
 
 
-def test_readme_tables_match_the_code() -> None:
-    """The README's metrics, commands and exit codes are those of the code."""
+def test_generated_parts_match_the_code() -> None:
+    """Metrics, commands, exit codes and keys are those of the code."""
     command = [sys.executable, str(ROOT / "tools" / "generate_docs.py"), "--check"]
     checked = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert checked.returncode == 0, checked.stdout
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_configurations_in_documents_are_right(block: str) -> None:
+    """What a reader copies loads: each block is a file of ours, or a part of gate.yml."""
+    text = block if "version:" in block else f"version: 1\n{block}"
+    decode_yaml(AcceptedFile if "accepted:" in text else GateFile, text.encode(), "the block")
+
+
+def test_documents_show_every_part_of_the_configuration() -> None:
+    """There are blocks to test, of all the parts whose form is not plain from a table."""
+    shown = "".join(str(parameters.values[0]) for parameters in BLOCKS)
+    parts = ("models", "tests", "sampling", "thresholds", "overrides", "quarantine", "accepted")
+    assert [part for part in parts if f"{part}:" not in shown] == []
+
+
+def test_our_own_file_points_to_its_schema() -> None:
+    """An editor finds it there."""
+    schema = "gate/schemas/config.json"
+    assert (ROOT / "gate.yml").read_text(encoding="utf-8").startswith(f"{SCHEMA_LINE}{schema}\n")
+    assert (ROOT / schema).is_file()
+
+
+def test_the_example_points_to_the_schema_that_its_readme_makes() -> None:
+    """The first line of gate.yml names the file that the first command writes."""
+    example = ROOT / "examples" / "custom-model"
+    first = (example / "gate.yml").read_text(encoding="utf-8").partition("\n")[0]
+    made = re.search(
+        r"compile-gate schema config > (\S+)", (example / "README.md").read_text(encoding="utf-8")
+    )
+    assert made is not None
+    assert first == SCHEMA_LINE + made[1]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from gate.config import load_config
-from gate.model_entries import CaseEntry
 from gate.registry import load_cases, select_cases
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -40,15 +38,3 @@ def test_example_lists_its_own_cases_only() -> None:
     smoke = [case.id for case in select_cases(cases, "tag:smoke")]
     assert smoke == ["mixer/inference-float32-smoke-default", "smoothing/test"]
     assert {case.model for case in cases} == {"mixer", "smoothing"}
-
-
-def test_guide_tells_the_defaults_of_a_case() -> None:
-    """The table of a case's keys has every key, with the default that the code gives it."""
-    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| (.+) \|$", GUIDE.read_text(), flags=re.MULTILINE))
-    told = {entry.name: rows.get(entry.name) for entry in fields(CaseEntry)}
-    defaults = {entry.name: entry.default for entry in fields(CaseEntry)}
-    axes = {name: f"`{defaults[name]}`" for name in ("size", "task", "dtype", "mode", "backend")}
-    others = {"tags": "none", "options": "none", "fullgraph": "`false`"}
-    assert told == {**axes, **others, "expected_s": f"{defaults['expected_s']:g}"}
-    assert not defaults["fullgraph"]
-    assert defaults["tags"] == ()

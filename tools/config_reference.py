@@ -1,0 +1,90 @@
+"""The tables of keys in docs/configuration.md and docs/adding-a-model.md, from the entries themselves."""
+
+from __future__ import annotations
+
+import builtins
+import collections.abc
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from enum import EnumMeta
+from typing import Any
+
+from gate.accepted_entries import AcceptanceEntry, AcceptedFile
+from gate.entries import GateFile, OverrideEntry, QuarantineEntry, SamplingEntry, ThresholdEntry
+from gate.entry import Entry, read_docs, render_default
+from gate.key_types import Text
+from gate.limits import NotEmpty
+from gate.model_entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
+from gate.records import Metric
+
+ENTRIES: tuple[type[Entry], ...] = (
+    GateFile,
+    ModelEntry,
+    CaseEntry,
+    TestEntry,
+    SamplingEntry,
+    ThresholdEntry,
+    OverrideEntry,
+    QuarantineEntry,
+    RegistryFile,
+    AcceptedFile,
+    AcceptanceEntry,
+)
+_WORDS: Mapping[Any, str] = {
+    str: "text",
+    Text: "text",
+    bool: "`true` or `false`",
+    Mapping[str, object]: "a mapping of keyword arguments",
+    Metric: "a [metric](../README.md#metrics)",
+    ModelEntry: "a [model](#models)",
+    CaseEntry: "a [case](#cases)",
+    TestEntry: "a [test](#tests)",
+    SamplingEntry: "see [sampling](#sampling)",
+    ThresholdEntry: "a [threshold](#thresholds)",
+    OverrideEntry: "an [override](#overrides)",
+    QuarantineEntry: "a [quarantine](#quarantine)",
+    AcceptanceEntry: "an [acceptance](#acceptedyml)",
+}
+
+
+def render_keys(entry: type[Entry]) -> str:
+    """Render the table of an entry's keys."""
+    rows = ["| key | value | default | example | what it is for |", "| --- | --- | --- | --- | --- |"]
+    hints = typing.get_type_hints(entry, include_extras=True)
+    docs = read_docs(entry)
+    for field in dataclasses.fields(entry):
+        doc = docs[field.name]
+        value, default = describe_value(hints[field.name]), describe_default(entry, field)
+        rows.append(f"| `{field.name}` | {value} | {default} | `{doc.example}` | {doc.text} |")
+    return "\n".join(rows)
+
+
+def describe_default(entry: type[Entry], field: dataclasses.Field[Any]) -> str:
+    """Describe what holds where a key is left out."""
+    if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+        return "required"
+    default = render_default(entry, field.name)
+    return f"`{default}`" if default else "none"
+
+
+def describe_value(annotation: Any) -> str:  # noqa: ANN401 -- an annotation can be anything
+    """Describe the values that a type takes, with their range."""
+    arguments = typing.get_args(annotation)
+    if annotation in _WORDS:
+        return _WORDS[annotation]
+    if isinstance(annotation, EnumMeta):
+        return ", ".join(f"`{member}`" for member in annotation)
+    match typing.get_origin(annotation):
+        case typing.Annotated:
+            is_list = isinstance(arguments[1], NotEmpty)
+            words = describe_value(arguments[0]) if is_list else str(arguments[1].describe())
+        case builtins.tuple:
+            words = f"a list, each {describe_value(arguments[0])}"
+        case collections.abc.Mapping:
+            words = f"a mapping from {describe_value(arguments[0])} to {describe_value(arguments[1])}"
+        case _:  # a union: of null, or of a value and a list of such
+            others = [part for part in arguments if part is not types.NoneType]
+            words = describe_value(others[0]) + (", or a list" if len(others) > 1 else "")
+    return words
