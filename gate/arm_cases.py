@@ -7,7 +7,8 @@ from pathlib import Path
 
 from gate.cases import is_reference
 from gate.choice import choose_cases
-from gate.config import DEFAULT_FILE, Config, load_config
+from gate.config import Config, load_config
+from gate.config_file import DEFAULT_FILE
 from gate.errors import FileError
 from gate.records import Case
 from gate.registry import load_cases

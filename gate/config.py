@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gate.codec import encode
+from gate.config_file import DEFAULT_FILE, find_config
 from gate.entries import GateFile, QuarantineEntry
 from gate.entry import read_docs
 from gate.errors import UsageError, join_errors
@@ -23,7 +24,6 @@ from gate.records import Acceptance, Metric, Override, Policy, Quarantine, Thres
 from gate.yaml_border import find_above, load_yaml
 from gate.yaml_text import render_value
 
-DEFAULT_FILE = "gate.yml"
 _COMMENT_COLUMN = 44
 
 
@@ -58,6 +58,7 @@ class Config:
     quarantine: tuple[Quarantine, ...]
     directory: Path = Path()  # of gate.yml: where measured code is imported from
     commit: str = ""  # that all of this was taken from; empty where it was taken from the working tree
+    is_found: bool = field(default=True, compare=False)  # false: all of this is defaults
     source: str = field(default=DEFAULT_FILE, compare=False)
     origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
@@ -67,14 +68,14 @@ class Config:
 
 
 def load_config(path: Path | None) -> Config:
-    """Load ``gate.yml``. Without a path, the one in the current directory, or the defaults.
+    """Load ``gate.yml``. Without a path, the nearest; where there is none, the defaults.
 
     Raises:
         FileError: It does not exist, is not YAML or holds a wrong key or value.
     """
-    if path is None and not Path(DEFAULT_FILE).exists():
-        return make_config(GateFile(version=VERSION))
-    source = path or Path(DEFAULT_FILE)
+    source = path or find_config()
+    if source is None:
+        return replace(make_config(GateFile(version=VERSION)), is_found=False)
     file, document = load_yaml(GateFile, source)
     return replace(
         make_config(file, source.parent),
@@ -207,6 +208,7 @@ _DERIVED = {
     "thresholds",
     "overrides",
     "directory",
+    "is_found",
     "commit",
     "source",
     "origins",

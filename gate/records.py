@@ -542,6 +542,7 @@ class Verdict:
     baseline_environments: tuple[str, ...] = ()
     base: PairBase | None = None
     tally: Tally = field(default_factory=Tally)
+    config: str = ""  # as --config named it, for the commands to run next; empty for the default
     trials: int = 0
     wall_s: float = 0.0
     toolchain_s: float = 0.0

@@ -22,7 +22,8 @@ from gate.action.input_table import JUDGING
 from gate.action.step import Step
 from gate.action.tree import LIMIT_S, Tree, has_path, write_files
 from gate.codec import write_atomic
-from gate.config import DEFAULT_FILE, Config, load_config, render_config
+from gate.config import Config, load_config, render_config
+from gate.config_file import DEFAULT_FILE
 from gate.errors import MachineError
 from gate.git import read_git
 

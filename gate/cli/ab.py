@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.arm_cases import load_head_cases
+from gate.cli.origin import note_idle, note_origin, note_reference
 from gate.cli.output import code_verdict, print_verdict, save_reports
-from gate.cli.place import place_lab
+from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Request, load_policy, load_request
 from gate.cli.side_by_side import Limit, add_base, note_sources, settle_pairs
@@ -52,6 +53,8 @@ def run_ab(options: Namespace) -> ExitCode:
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
         verdict = _compare_arms(options, request, policy, factor, begun.get(factor.out))
+        verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
+        verdict = note_reference(verdict, request.config)
         codes.append(code_verdict(verdict, options))
         save_reports(verdict, factor.out, codes[-1])
         print_verdict(verdict, codes[-1], options)
@@ -100,6 +103,7 @@ def _compare_arms(
             cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
         request = replace(request, config=config, cases=cases)
         lab = stack.enter_context(open_lab(*place_lab(config, sources.head.arm), observe))
+        note_config(config, options, observe)
         duel = open_duel(lab, sources.base.arm)
         run = _begin_run(duel, sources, request, previous)
         run = _measure_unpaired(lab, run, config)

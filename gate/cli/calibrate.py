@@ -7,7 +7,7 @@ from argparse import Namespace
 from dataclasses import replace
 
 from gate.calibration import Effort
-from gate.cli.place import place_lab
+from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous, read_run
 from gate.cli.setup import RUN_FILE, Request, load_policy, load_request
 from gate.codec import save_calibration, save_run
@@ -60,6 +60,7 @@ def _measure(options: Namespace, request: Request) -> Run:
     path = config.out / RUN_FILE
     previous = read_previous(options, [config.out]).get(config.out)
     with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
+        note_config(config, options, observe)
         planned = make_run(lab, request.cases, config.select, trials)
         run = run_plan(lab, planned, lambda current: save_run(current, path), previous)
         return _measure_pairs(lab, run, options.pairs, lambda current: save_run(current, path))

@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from gate.baseline import load_baselines
+from gate.cli.origin import note_idle, note_origin, note_reference
 from gate.cli.output import code_verdict, print_verdict, save_reports
-from gate.cli.place import place_lab
+from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous
-from gate.cli.setup import RUN_FILE, Request, load_policy, load_request, note_rules
+from gate.cli.setup import RUN_FILE, Request, load_policy, load_request
 from gate.cli.side_by_side import Limit, add_base, note_sources, settle_pairs
 from gate.codec import save_run
 from gate.config import Config
@@ -54,6 +55,7 @@ def run_check(options: Namespace) -> ExitCode:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = open_base(options, config, stack, observe)
         lab = stack.enter_context(open_lab(*place_lab(config), observe))
+        note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, config.trials)
         if sources is None:
             verdict = _settle(lab, _measure(lab, run, config, previous), terms)
@@ -61,7 +63,8 @@ def run_check(options: Namespace) -> ExitCode:
             duel = open_duel(lab, sources.base.arm)
             run = add_base(duel, run, sources, config)
             verdict = _confirm(duel, _measure(lab, run, config, previous), terms)
-    verdict = note_rules(verdict, config)
+    verdict = note_origin(note_idle(verdict, policy, request.registry), config, options)
+    verdict = note_reference(verdict, config)
     code = code_verdict(verdict, options, terms.policy)
     save_reports(verdict, config.out, code)
     print_verdict(verdict, code, options)
@@ -152,6 +155,7 @@ def measure_request(options: Namespace, request: Request, trials: int) -> Run:
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
     with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
+        note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, trials)
         return _measure(lab, run, config, previous)
 

@@ -6,9 +6,10 @@ from argparse import Namespace
 from pathlib import Path
 
 from gate.baseline import load_baselines, make_baselines
+from gate.cli.origin import note_origin
 from gate.cli.output import code_verdict, print_report, print_verdict, save_reports
 from gate.cli.read import STDIN, read_run, read_verdict
-from gate.cli.setup import RUN_FILE, load_configured, load_policy, note_rules
+from gate.cli.setup import RUN_FILE, load_configured, load_policy
 from gate.codec import save_run
 from gate.decide import decide_verdict
 from gate.errors import ExitCode, UsageError
@@ -25,7 +26,7 @@ def run_compare(options: Namespace) -> ExitCode:
     config = load_configured(options)
     policy = load_policy(config, options.approvals)
     baselines = _load_left(options.baseline)
-    verdict = note_rules(decide_verdict(read_run(options.candidate), baselines, policy), config)
+    verdict = note_origin(decide_verdict(read_run(options.candidate), baselines, policy), config, options)
     code = code_verdict(verdict, options, policy)
     if options.out:
         save_reports(verdict, Path(options.out), code)

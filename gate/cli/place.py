@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 
+from gate.cli.setup import describe_source, is_surprising
 from gate.config import Config
 from gate.lab.arms import make_working_tree_arm
+from gate.lab.events import Noted, Observer
 from gate.lab.toolchain_place import find_toolchain_place
 from gate.lab.trials import LabSettings
 from gate.records import Arm
@@ -23,3 +26,9 @@ def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]
         toolchain_cache=find_toolchain_place(os.environ, config.device).directory,
     )
     return arm or make_working_tree_arm(config.directory), settings
+
+
+def note_config(config: Config, options: Namespace, observe: Observer) -> None:
+    """Tell which gate.yml is in force, where that has not been told yet."""
+    if not is_surprising(config, options):
+        observe(Noted(sentence=describe_source(config)))

@@ -18,7 +18,7 @@ from gate.cli.attempts import (
     try_in_pairs,
     try_once,
 )
-from gate.cli.place import place_lab
+from gate.cli.place import note_config, place_lab
 from gate.cli.setup import Request, load_policy, load_request
 from gate.codec import save_selftest
 from gate.decide.selftest import score_faults
@@ -59,6 +59,7 @@ def run_selftest(options: Namespace) -> ExitCode:
     config, agenda = request.config, _make_agenda(options, request)
     path = config.out / SELFTEST_FILE
     with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
+        note_config(config, options, observe)
         duel = open_duel(lab, replace(lab.bench.arm, name=BASE))
         stand = Stand(
             duel=duel,

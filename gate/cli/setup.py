@@ -13,7 +13,8 @@ from gate.acceptances import load_acceptances
 from gate.approvals import approve_policy, load_approval
 from gate.choice import choose_cases
 from gate.config import Config, apply_options, load_config, make_policy
-from gate.records import Case, Policy, Verdict
+from gate.config_file import DEFAULT_FILE
+from gate.records import Case, Policy
 from gate.registry import load_cases
 
 # Options that stand for a key of gate.yml, under the key's name.
@@ -62,6 +63,8 @@ def load_configured(options: Namespace) -> Config:
     A configuration that was taken from a commit lies elsewhere: it is told which, and where its code is.
     """
     config = load_config(Path(options.config) if options.config else None)
+    if is_surprising(config, options):
+        print(f"note: {describe_source(config)}", file=sys.stderr)
     if directory := getattr(options, "directory", None):
         config = replace(config, directory=Path(directory), commit=options.rules_commit)
     given: dict[str, object] = {key: getattr(options, key, None) for key in _KEYS}
@@ -71,12 +74,16 @@ def load_configured(options: Namespace) -> Config:
     return apply_options(config, **given)
 
 
-def note_rules(verdict: Verdict, config: Config) -> Verdict:
-    """Say in a verdict by which commit's rules it was reached, where that is not the working tree."""
-    if not config.commit:
-        return verdict
-    note = f"Configuration, registry, thresholds and baselines are those of commit {config.commit}."
-    return replace(verdict, notes=(*verdict.notes, note))
+def describe_source(config: Config) -> str:
+    """Say which gate.yml is in force, for a reader who may have meant another."""
+    if config.is_found:
+        return f"using {Path(config.source).absolute()}"
+    return f"no {DEFAULT_FILE} in {Path.cwd()} or above it: defaults, and compile-gate's own reference models"
+
+
+def is_surprising(config: Config, options: Namespace) -> bool:
+    """Whether the gate.yml in force is neither named nor the one of the current directory."""
+    return not options.config and (not config.is_found or config.source != DEFAULT_FILE)
 
 
 def load_policy(config: Config, approvals: Sequence[str] = ()) -> Policy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from gate.cli.setup import load_configured, load_request
+from gate.cli.setup import describe_source, load_configured, load_request
 from gate.config import render_config
 from gate.errors import ExitCode
 from gate.plan import make_plan, render_github_matrix
@@ -57,5 +57,6 @@ def run_schema(options: Namespace) -> ExitCode:
 
 def run_config(options: Namespace) -> ExitCode:
     """Print the configuration in force as a valid gate.yml with the origin of each value."""
-    print(render_config(load_configured(options)), end="")
+    config = load_configured(options)
+    print(f"# {describe_source(config)}\n{render_config(config)}", end="")
     return ExitCode.PASS

@@ -143,6 +143,7 @@ def make_trusted_verdict(
         baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
         baseline_environments=used_ids,
         base=against,
+        config="",
     )
 
 

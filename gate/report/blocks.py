@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.again import write_ab, write_check
+from gate.again import add_config, write_ab, write_check
 from gate.metrics import SPECS, Family
 from gate.records import CaseFailure, Comparison, Explanation, PairBase, Status, Verdict
 from gate.report.clean import clean_line, clean_lines
@@ -69,15 +69,17 @@ def make_blocks(
     return tuple(_make_block(group, verdict) for group in ordered)
 
 
-def find_base(comparisons: Iterable[Comparison], verdict: Verdict) -> PairBase | None:
-    """Find what these comparisons were held against side by side; ``None`` where none was."""
-    return verdict.base if any(one.pairs for one in comparisons) else None
+def render_command(case_id: str, comparisons: Iterable[Comparison], verdict: Verdict) -> str:
+    """Return the command that measures and judges a case again as ``comparisons`` of it were."""
+    names, base = [clean_line(case_id)], _find_base(comparisons, verdict)
+    command = write_ab(names, base) if base else write_check(names)
+    return add_config(command, clean_line(verdict.config))
 
 
-def render_command(case_id: str, base: PairBase | None = None) -> str:
-    """Return the command that measures and judges one case again, side by side with ``base`` if any."""
-    names = [clean_line(case_id)]
-    return write_ab(names, base) if base else write_check(names)
+def _find_base(comparisons: Iterable[Comparison], verdict: Verdict) -> PairBase | None:
+    """Find what these were held against side by side; where nothing is stored, that is all there was."""
+    is_paired = any(one.pairs for one in comparisons) or not verdict.baseline_environments
+    return verdict.base if is_paired else None
 
 
 def _list_found(
@@ -192,7 +194,7 @@ def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
         for index, part in enumerate(first.parts)
     )
     chosen = [one for part in first.parts for one in part]
-    again = render_command(first.case_id, find_base(chosen, verdict))
+    again = render_command(first.case_id, chosen, verdict)
     return Block(
         title=first.case_id if alone else count_noun(len(group), "case"),
         status=first.status,

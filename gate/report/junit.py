@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from gate.records import CaseFailure, Comparison, Explanation, Metric, Outcome, Reason, Status, Verdict
-from gate.report.blocks import find_base, render_command
+from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, render_change_interval
 from gate.units import render_threshold, render_value
@@ -121,7 +121,7 @@ def _render_cases(
                 one,
                 failures.get(one.case_id) if one.status is Status.FAILED else None,
                 explanations.get(one.case_id, ()),
-                render_command(one.case_id, find_base([one], verdict)),
+                render_command(one.case_id, [one], verdict),
             ),
         )
         for one in deciding

@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the gate's options."""
     group = parser.getgroup("compile-gate")
     group.addoption("--select", metavar="SELECTION", help="cases of the registry, as in `compile-gate check`")
-    group.addoption("--gate-config", metavar="PATH", help="gate.yml (default: ./gate.yml, or the defaults)")
+    group.addoption("--gate-config", metavar="PATH", help="gate.yml (default: here or in a directory above)")
     group.addoption(
         "--gate-device", metavar="DEVICE", help="cpu, cuda or cuda:N (default: the configuration's)"
     )
@@ -45,7 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """Say where the suite measures."""
     session = config.stash[SESSION]
-    return f"compile-gate: device {session.device}, {session.threads} threads"
+    source = f"{session.source}, " if session.source else ""
+    return f"compile-gate: {source}device {session.device}, {session.threads} threads"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -34,6 +34,7 @@ class SuiteSession:
     logbook: Logbook
     list_cases: Callable[[], tuple[Case, ...]]  # what the suite's own test is run for
     request: WorkerRequest | None = None
+    source: str = ""  # of the settings, for the header
     opened: dict[str, Any] = field(default_factory=dict)  # device and turns, once something needs them
 
 
@@ -89,6 +90,7 @@ def make_plain_session(options: SuiteOptions) -> SuiteSession:
         threads=config.threads,
         sampling=config.sampling,
         directory=str(Path.cwd()),
+        source=config.source if config.is_found else f"no {config.source}, so the reference models",
         logbook=Logbook(None, WorkerRole.COLD),
         list_cases=lambda: list_factory_cases(config),
     )

@@ -130,6 +130,7 @@ def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **mo
         failures=(),
         explanations=(),
         next_steps=("Next step of whoever measured.",),
+        config="configuration of whoever measured",
         notes=("Note of whoever measured.",),
         machine=MachineShift(canary=0.004, suite=-0.002, known=True),
         environment=CUDA_HOST,

@@ -186,7 +186,11 @@ def test_what_pairs_found_is_seen_again_in_pairs(empty: Verdict) -> None:
     """With the same base; what a stored baseline found is held against that again."""
     stored = compare("a", Metric.DRIFT, Status.REGRESSED)
     paired = replace(compare("b", Metric.DRIFT, Status.REGRESSED), pairs=3)
-    verdict = replace(hold(empty, stored, paired), base=PairBase(commit="0123456789abcdef"))
+    verdict = replace(
+        hold(empty, stored, paired),
+        base=PairBase(commit="0123456789abcdef"),
+        baseline_environments=("cpu-x",),
+    )
     commands = {block.title: block.command for block in make_report(verdict).blocks}
 
     assert commands == {
@@ -288,10 +292,24 @@ def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
         (PairBase(commit="1a2b3c4", other_stack=True), "ab --base-python OLD --head-python NEW"),
     ],
 )
-def test_a_command_is_safe_to_paste(base: PairBase | None, expected: str) -> None:
-    """A case id cannot smuggle a shell command."""
-    words = shlex.split(render_command("a; rm -rf b", base))
+def test_a_command_is_safe_to_paste(empty: Verdict, base: PairBase | None, expected: str) -> None:
+    """Neither a case id nor the name of a configuration can smuggle a shell command."""
+    words = shlex.split(
+        render_command("a; rm -rf b", [], replace(empty, base=base, baseline_environments=()))
+    )
     assert words == ["compile-gate", *expected.split(), "--select", "a; rm -rf b"]
+    configured = replace(empty, base=base, baseline_environments=(), config="$(rm c).yml")
+    words = shlex.split(render_command("a; rm -rf b", [], configured))
+    name, *more = expected.split()
+    assert words == ["compile-gate", name, "--config", "$(rm c).yml", *more, "--select", "a; rm -rf b"]
+
+
+def test_a_case_that_failed_in_pairs_is_seen_again_in_pairs(empty: Verdict) -> None:
+    """It has no pair to show, and nothing is stored that it could be held against."""
+    failed = compare("a", Metric.DRIFT, Status.FAILED)
+    verdict = replace(hold(empty, failed), base=PairBase(commit="1a2b3c4"), baseline_environments=())
+    (block,) = make_report(verdict).blocks
+    assert block.command == "compile-gate ab 1a2b3c4 --select a"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def test_broken_configuration_is_a_usage_error(project: pytest.Pytester) -> None
 def test_header_says_where_is_measured(project: pytest.Pytester) -> None:
     """The device comes from the configuration unless an option names it."""
     run = project.runpytest_inprocess(*PLUGIN, "--collect-only", "--gate-device", "cuda:1")
-    run.stdout.fnmatch_lines(["compile-gate: device cuda:1, 1 threads"])
+    run.stdout.fnmatch_lines(["compile-gate: gate.yml, device cuda:1, 1 threads"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,115 @@
+"""Which configuration a command works under, and that it says so."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.again import add_config, write_ab, write_check
+from gate.cli import main
+from gate.cli.origin import note_idle
+from gate.codec import load_verdict
+from gate.decide import decide_verdict
+from gate.errors import ExitCode
+from gate.records import Acceptance, Metric, Policy
+from tests.unit.cli.conftest import CASE_ID, RunGate, make_run
+
+
+def test_a_subdirectory_is_the_projects(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`cd sub && compile-gate plan` plans the project's cases, and names the file that says so."""
+    (project / "sub").mkdir()
+    monkeypatch.chdir(project / "sub")
+    assert main(["plan", "--format", "json"]) == ExitCode.PASS
+    told = capsys.readouterr()
+    assert json.loads(told.out)["shards"][0]["cases"] == [CASE_ID]
+    assert told.err == f"note: using {project / 'sub' / '..' / 'gate.yml'}\n"
+
+
+def test_no_configuration_is_said_aloud(run_gate: RunGate, project: Path) -> None:
+    """A check that measured the gate's own models says so on standard error and ahead of its headline."""
+    (project / "gate.yml").unlink()
+    done = run_gate("check", "--select", "resnet50/*smoke*,!*training*", "--quiet")
+    assert done.returncode == ExitCode.NOTHING_COMPARED
+    assert f"note: no gate.yml in {project} or above it" in done.stderr
+    verdict = load_verdict(project / "out" / "verdict.json")
+    told = "No gate.yml was found: this is about compile-gate's own reference models."
+    assert verdict.headline.startswith(told)
+    assert told in " ".join(done.stdout.split())
+
+
+def test_a_check_names_its_configuration(run_gate: RunGate, project: Path) -> None:
+    """Among the notes of its progress."""
+    assert f"note: using {project / 'gate.yml'}" in run_gate("check").stderr
+
+
+@pytest.mark.usefixtures("project")
+def test_config_names_its_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """As a comment, so that what it prints stays a valid gate.yml."""
+    assert main(["config"]) == ExitCode.PASS
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"# using {Path.cwd() / 'gate.yml'}\nversion: 1")
+
+
+def test_suggested_commands_name_the_configuration(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where it is not the default: pasted without it they would find other cases, or none."""
+    (project / "gate.yml").rename(project / "nightly gate.yml")
+    named = ["--config", "nightly gate.yml"]
+    assert main(["compare", *named, "old.json", "slow.json", "--out", "out"]) == ExitCode.REGRESSION
+    printed = capsys.readouterr().out
+    verdict = load_verdict(Path("out/verdict.json"))
+    assert verdict.config == "nightly gate.yml"
+    told = " ".join(printed.split())
+    commands = re.findall("compile-gate (?:check|ab|baseline \\w+)( --config 'nightly gate.yml')?", told)
+    assert len(commands) > 2
+    assert "" not in commands
+    assert all("--config 'nightly gate.yml'" in step for step in verdict.next_steps)
+
+
+def test_the_default_needs_no_option(project: Path) -> None:
+    """Also where it is named."""
+    assert main(["compare", "--config", "gate.yml", "old.json", "slow.json", "--out", "out"]) == 10
+    verdict = load_verdict(project / "out" / "verdict.json")
+    assert (verdict.config, "--config" in " ".join(verdict.next_steps)) == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Run: compile-gate check --select a", "Run: compile-gate check --config c.yml --select a"),
+        ("compile-gate ab main", "compile-gate ab --config c.yml main"),
+        ("See compile-gate baseline refresh", "See compile-gate baseline refresh --config c.yml"),
+        ("compile-gate publish --run-id 1", "compile-gate publish --run-id 1"),
+        ("the newest compile-gate", "the newest compile-gate"),
+    ],
+)
+def test_only_commands_that_read_it_get_the_option(text: str, expected: str) -> None:
+    """And words about compile-gate are left alone."""
+    assert add_config(text, "c.yml") == expected
+    assert add_config(text, "") == text
+
+
+def test_a_command_for_many_cases_is_short() -> None:
+    """Up to three by their ids, more by their models, of many models the first six."""
+    three = ["a/x", "a/y", "b/x"]
+    assert write_check(three) == "compile-gate check --select a/x,a/y,b/x"
+    assert write_ab([*three, "b/y"]) == "compile-gate ab --select a,b"
+    many = [f"m{number}/{case}" for number in range(9) for case in "xy"]
+    assert write_check(many) == "compile-gate check --select m0,m1,m2,m3,m4,m5"
+
+
+def test_an_acceptance_that_fits_nothing_is_told() -> None:
+    """Whoever wrote it thinks that it counts."""
+    run = make_run()
+    entry = Acceptance(
+        case="actor/*", metric=Metric.DRIFT, allowance=1, reason="r", author="ada", expires="2999-01-01"
+    )
+    policy = Policy(thresholds={}, acceptances=(entry, replace(entry, case="acter/*")))
+    verdict = decide_verdict(run, (), policy)
+    notes = note_idle(verdict, policy, run.cases).notes
+    assert notes[len(verdict.notes) :] == ("The acceptance of acter/* drift fits no case: remove it.",)
