@@ -3,8 +3,11 @@
 The public, typed, torch-free API:
 
 >>> import gate
->>> run = gate.load_run("out/run.json")  # doctest: +SKIP
->>> verdict = gate.compare(run, gate.load_baselines("baselines"))  # doctest: +SKIP
+>>> verdict = gate.compare(  # doctest: +SKIP
+...     baseline=gate.load_baselines("baselines"),
+...     candidate=gate.load_run("out/run.json"),
+...     policy=gate.load_policy(),
+... )
 >>> print(gate.render(verdict, "markdown"))  # doctest: +SKIP
 """
 
@@ -18,7 +21,17 @@ import sys
 if (_packages := os.environ.get("COMPILE_GATE_PACKAGES", "")) and _packages not in sys.path:
     sys.path.append(_packages)
 
-from gate.api import compare, load_baselines, load_run, load_verdict, render
+from gate.api import (
+    compare,
+    compute_exit_code,
+    load_baselines,
+    load_policy,
+    load_run,
+    load_verdict,
+    render,
+    save_run,
+    save_verdict,
+)
 from gate.errors import ExitCode, FileError, GateError, MachineError, UsageError
 from gate.metrics import SPECS
 from gate.records import (
@@ -66,8 +79,12 @@ __all__ = [
     "Verdict",
     "Workload",
     "compare",
+    "compute_exit_code",
     "load_baselines",
+    "load_policy",
     "load_run",
     "load_verdict",
     "render",
+    "save_run",
+    "save_verdict",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from gate.accepted_entries import AcceptanceEntry, AcceptedFile, ApprovedEntry
@@ -22,6 +22,7 @@ _HEADER = f"""\
 version: {VERSION}
 accepted:
 """
+_MOST_DAYS = 366  # a year: by then whoever took responsibility should have looked again
 _MOST_ALLOWED = 10.0  # eleven times the baseline: to accept that is not to judge the metric at all
 
 
@@ -78,7 +79,7 @@ def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> None
     ``today`` is an ISO date, by default the current one in UTC.
 
     Raises:
-        UsageError: The reason is missing or the expiry is no day or past.
+        UsageError: The reason is missing or the expiry is no day, past or too far.
         FileError: The file that is there cannot be used.
         MachineError: The disk is full or read-only.
     """
@@ -98,6 +99,10 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
         raise UsageError(f"{error.key}: {error.problem}", error.fix) from None
     if acceptance.expires < today:
         raise UsageError(f"expires: {acceptance.expires} is past", f"Choose a day from {today} on.")
+    last = (date.fromisoformat(today) + timedelta(days=_MOST_DAYS)).isoformat()
+    if acceptance.expires > last:
+        what = f"expires: {acceptance.expires} is more than {_MOST_DAYS} days from now"
+        raise UsageError(what, f"Choose a day up to {last}; for good, record new baselines.")
 
 
 def _append_text(path: Path, expected: tuple[Acceptance, ...]) -> str:

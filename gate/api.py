@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gate.errors import ExitCode, FileError, UsageError
+
 if TYPE_CHECKING:
     from gate.records import Baseline, Policy, Run, Verdict
 
@@ -30,24 +32,50 @@ def load_verdict(path: str | Path) -> Verdict:
 def load_baselines(directory: str | Path) -> tuple[Baseline, ...]:
     """Read every baseline below a directory; raises as :func:`load_run`."""
     from gate import baseline  # noqa: PLC0415 - see load_run
+    from gate.hostile import is_present  # noqa: PLC0415 - see load_run
 
+    if not is_present(Path(directory)):
+        raise FileError(str(directory), "", "does not exist", "Name a directory of baselines.")
     return baseline.load_baselines(Path(directory))
 
 
-def compare(candidate: Run, baseline: Run | tuple[Baseline, ...], policy: Policy | None = None) -> Verdict:
-    """Judge a run against baselines, or against another run.
+def load_policy(config: str | Path | None = None) -> Policy:
+    """Read what the command judges by: thresholds, overrides, quarantine and acceptances, as of today.
 
-    ``policy`` defaults to the thresholds of :data:`gate.metrics.SPECS` and no acceptances.
+    ``config`` is a ``gate.yml``; by default the one that the command would use in the current directory.
+    Acceptances are those of ``accepted.yml`` beside its baselines.
+
+    Raises:
+        FileError: A file cannot be used.
     """
+    from gate import policies  # noqa: PLC0415 - see load_run
+    from gate.config import load_config  # noqa: PLC0415 - see load_run
+
+    return policies.load_policy(load_config(Path(config) if config else None))
+
+
+def compare(*, baseline: Run | tuple[Baseline, ...], candidate: Run, policy: Policy) -> Verdict:
+    """Judge a run against baselines, or against another run, as ``compile-gate compare`` does."""
     from gate.baseline import make_baselines  # noqa: PLC0415 - see load_run
     from gate.decide import decide_verdict  # noqa: PLC0415 - see load_run
-    from gate.metrics import SPECS  # noqa: PLC0415 - see load_run
-    from gate.records import Policy as PolicyRecord  # noqa: PLC0415 - see load_run
     from gate.records import Run as RunRecord  # noqa: PLC0415 - see load_run
 
     stored = make_baselines(baseline, baseline.provenance) if isinstance(baseline, RunRecord) else baseline
-    rules = policy or PolicyRecord(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
-    return decide_verdict(candidate, stored, rules)
+    return decide_verdict(candidate, stored, policy)
+
+
+def compute_exit_code(verdict: Verdict, fail_on: str = "inconclusive") -> ExitCode:
+    """Compute what the command would exit with; ``fail_on`` is its option of that name.
+
+    Raises:
+        UsageError: There is no such choice.
+    """
+    from gate import decide  # noqa: PLC0415 - see load_run
+
+    if fail_on not in tuple(decide.FailOn):
+        raise UsageError(f"fail_on: {fail_on!r} is no choice", f"Choose one of {', '.join(decide.FailOn)}.")
+    coverage = decide.measure_coverage(verdict.comparisons)
+    return decide.compute_exit_code(verdict.outcome, decide.FailOn(fail_on), coverage)
 
 
 def render(verdict: Verdict, report_format: str = "text") -> str:
@@ -59,3 +87,22 @@ def render(verdict: Verdict, report_format: str = "text") -> str:
     from gate import report  # noqa: PLC0415 - see load_run
 
     return report.render(verdict, report_format)
+
+
+def save_run(run: Run, path: str | Path) -> None:
+    """Write a ``run.json``; what was there is replaced at once or not at all.
+
+    Raises:
+        MachineError: The disk is full or read-only.
+        UsageError: The path cannot be written.
+    """
+    from gate import codec  # noqa: PLC0415 - see load_run
+
+    codec.save_run(run, Path(path))
+
+
+def save_verdict(verdict: Verdict, path: str | Path) -> None:
+    """Write a ``verdict.json``; raises as :func:`save_run`."""
+    from gate import codec  # noqa: PLC0415 - see load_run
+
+    codec.save_verdict(verdict, Path(path))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 
 from gate.baseline import (
     Proposal,
@@ -17,11 +19,12 @@ from gate.baseline import (
     save_baselines,
 )
 from gate.cli.check import measure_request
-from gate.cli.setup import ACCEPTED_FILE, load_configured, load_policy, load_request
+from gate.cli.setup import load_configured, load_request
 from gate.decide.disturbed import note_disturbed
 from gate.errors import ExitCode, UsageError
 from gate.lab.provenance import load_provenance
 from gate.misfits import find_nearest
+from gate.policies import ACCEPTED_FILE, load_policy
 from gate.records import Acceptance, Metric
 from gate.registry import load_cases, select_cases
 
@@ -68,7 +71,7 @@ def run_show(options: Namespace) -> ExitCode:
 def run_accept(options: Namespace) -> ExitCode:
     """Write an acceptance."""
     config = load_configured(options)
-    select_cases(load_cases(config), options.case)  # an acceptance that matches nothing is a mistake
+    _check_case(options.case, [case.id for case in load_cases(config)])
     metric = _parse_metric(options.metric)
     acceptance = Acceptance(
         case=options.case,
@@ -83,6 +86,14 @@ def run_accept(options: Namespace) -> ExitCode:
     print(f"Accepted {metric} of {options.case} up to {options.allow} worse until {options.expires}.")
     print(f"Wrote {path}; commit it.")
     return ExitCode.PASS
+
+
+def _check_case(glob: str, known: Sequence[str]) -> None:
+    """Refuse what fits no case: it would be accepted, and never count."""
+    if not any(fnmatchcase(case_id, glob) for case_id in known):
+        nearest = find_nearest(glob, [*known, *(f"{name.partition('/')[0]}/*" for name in known)])
+        fix = f"Did you mean {nearest!r}?" if nearest else "List the cases with `compile-gate models`."
+        raise UsageError(f"CASE: {glob!r} is neither a case id nor a glob that fits one", fix)
 
 
 def _parse_metric(name: str) -> Metric:

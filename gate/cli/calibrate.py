@@ -9,7 +9,7 @@ from dataclasses import replace
 from gate.calibration import Effort
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous, read_run
-from gate.cli.setup import RUN_FILE, Request, load_policy, load_request
+from gate.cli.setup import RUN_FILE, Request, load_request
 from gate.codec import save_calibration, save_run
 from gate.config import Config
 from gate.decide.calibrate import calibrate_gate
@@ -19,6 +19,7 @@ from gate.lab.runner import Lab, Save, make_run, open_lab, run_plan
 from gate.lab.side_by_side import Need, count_pairs, describe_base, measure_pairs, open_duel
 from gate.metrics import SPECS, Family, Role
 from gate.plan import pool_runs
+from gate.policies import load_policy
 from gate.records import Run
 from gate.report.calibration import render_calibration
 from gate.report.progress import show_progress

@@ -11,7 +11,7 @@ from gate.cli.origin import note_idle, note_origin, note_reference
 from gate.cli.output import code_verdict, print_verdict, save_reports
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous
-from gate.cli.setup import RUN_FILE, Request, load_policy, load_request
+from gate.cli.setup import RUN_FILE, Request, load_request
 from gate.cli.side_by_side import Limit, add_base, note_sources, settle_pairs
 from gate.codec import save_run
 from gate.config import Config
@@ -29,6 +29,7 @@ from gate.lab.events import Noted, Observer
 from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
 from gate.lab.side_by_side import Duel, open_duel
 from gate.metrics import SPECS, Family
+from gate.policies import load_policy
 from gate.records import Baseline, Comparison, Outcome, Policy, Run, Status, Verdict
 from gate.report.progress import show_progress
 

@@ -9,12 +9,13 @@ from gate.baseline import load_baselines, make_baselines
 from gate.cli.origin import note_origin
 from gate.cli.output import code_verdict, print_report, print_verdict, save_reports
 from gate.cli.read import STDIN, read_run, read_verdict
-from gate.cli.setup import RUN_FILE, load_configured, load_policy
+from gate.cli.setup import RUN_FILE, load_configured
 from gate.codec import save_run
 from gate.decide import decide_verdict
 from gate.errors import ExitCode, UsageError
 from gate.hostile import is_present
 from gate.plan import merge_runs
+from gate.policies import load_policy
 from gate.records import Baseline
 from gate.registry import load_cases, select_cases
 
@@ -24,8 +25,10 @@ def run_compare(options: Namespace) -> ExitCode:
     if options.baseline == options.candidate == STDIN:
         raise UsageError("standard input can hold one of the two runs", "Name a file for the other.")
     config = load_configured(options)
-    policy = load_policy(config, options.approvals)
     baselines = _load_left(options.baseline)
+    # What was accepted lies beside the baselines that are judged by.
+    beside = Path(options.baseline) if Path(options.baseline).is_dir() else None
+    policy = load_policy(config, options.approvals, beside)
     verdict = note_origin(decide_verdict(read_run(options.candidate), baselines, policy), config, options)
     code = code_verdict(verdict, options, policy)
     if options.out:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gate.cli.checkout import find_checkout, to_repository_path
 from gate.cli.publish import make_client
-from gate.cli.setup import load_configured, load_policy
+from gate.cli.setup import load_configured
 from gate.config import Config
 from gate.errors import ExitCode, UsageError
 from gate.github.client import GitHubClient
@@ -19,6 +19,7 @@ from gate.github.log import make_line, write_annotations
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.github.run_artifact import MAX_RUN_BYTES, fetch_run, parse_run
 from gate.hostile import load_bytes
+from gate.policies import load_policy
 from gate.records import Run
 from gate.report.markdown import escape_text
 

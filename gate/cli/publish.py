@@ -9,7 +9,6 @@ from pathlib import Path
 
 from gate.baseline import load_baselines
 from gate.cli.checkout import find_checkout, to_repository_path
-from gate.cli.setup import load_policy
 from gate.config import load_config
 from gate.decide.outcome import FailOn
 from gate.errors import ExitCode, UsageError
@@ -21,6 +20,7 @@ from gate.github.log import write_annotations
 from gate.github.publish import CommentWhen, Context, Publication, Settings, publish
 from gate.github.rules import WORKFLOWS
 from gate.github.trusted import Base
+from gate.policies import load_policy
 from gate.registry import load_cases
 
 DEFAULT_API = "https://api.github.com"

@@ -19,7 +19,7 @@ from gate.cli.attempts import (
     try_once,
 )
 from gate.cli.place import note_config, place_lab
-from gate.cli.setup import Request, load_policy, load_request
+from gate.cli.setup import Request, load_request
 from gate.codec import save_selftest
 from gate.decide.selftest import score_faults
 from gate.errors import ExitCode, UsageError
@@ -30,6 +30,7 @@ from gate.lab.pairs import BASE
 from gate.lab.provenance import load_provenance
 from gate.lab.runner import open_lab
 from gate.lab.side_by_side import open_duel
+from gate.policies import load_policy
 from gate.records import Case
 from gate.report.progress import show_progress
 from gate.report.selftest import describe_attempt, describe_fault, render_selftest

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
-from gate.acceptances import load_acceptances
-from gate.approvals import approve_policy, load_approval
 from gate.choice import choose_cases
-from gate.config import Config, apply_options, load_config, make_policy
+from gate.config import Config, apply_options, load_config
 from gate.config_file import DEFAULT_FILE
-from gate.records import Case, Policy
+from gate.records import Case
 from gate.registry import load_cases
 
 # Options that stand for a key of gate.yml, under the key's name.
 _KEYS = ("select", "device", "trials", "budget_s", "pair_budget_s", "lock_timeout_s")
 _PATHS = ("baselines", "out")
-ACCEPTED_FILE = "accepted.yml"
 RUN_FILE = "run.json"
 
 
@@ -84,10 +79,3 @@ def describe_source(config: Config) -> str:
 def is_surprising(config: Config, options: Namespace) -> bool:
     """Whether the gate.yml in force is neither named nor the one of the current directory."""
     return not options.config and (not config.is_found or config.source != DEFAULT_FILE)
-
-
-def load_policy(config: Config, approvals: Sequence[str] = ()) -> Policy:
-    """Make the policy in force today, acceptances and the approvals in these files included."""
-    acceptances = load_acceptances(config.baselines / ACCEPTED_FILE)
-    policy = make_policy(config, acceptances, datetime.now(UTC).date().isoformat())
-    return approve_policy(policy, [load_approval(Path(path)) for path in approvals])

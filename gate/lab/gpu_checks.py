@@ -13,7 +13,7 @@ def examine_gpu(device: str, torch_devices: int, gpu: GpuState | None) -> list[C
     checks = [_look_at_torch_device(device, torch_devices)]
     if gpu is None:
         fix = "Check the driver: `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."
-        finding = f"nvidia-smi does not know {device}"
+        finding = f"nvidia-smi is missing, or does not list {device}"
         return [*checks, Check(name="gpu", level=Level.FAIL, finding=finding, fix=fix)]
     clocks = f"{gpu.clock_mhz:.0f} of {gpu.max_clock_mhz:.0f} MHz, {gpu.temperature_c:.0f} degrees"
     finding = f"{gpu.name}, driver {gpu.driver}, {clocks}"

@@ -85,7 +85,7 @@ def make_check(run: Run, baseline: Run, code: int) -> Command:
     def check(argv: list[str], _: dict[str, str]) -> int:
         config = next((one.partition("=")[2] for one in argv if one.startswith("--config=")), "")
         out = load_config(Path(config) if config else None).out
-        verdict = gate.compare(run, baseline)
+        verdict = gate.compare(baseline=baseline, candidate=run, policy=gate.load_policy())
         save_run(run, out / "run.json")
         save_verdict(verdict, out / "verdict.json")
         (out / "report.md").write_text(gate.render(verdict, "markdown"))

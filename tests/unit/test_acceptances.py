@@ -42,6 +42,12 @@ def test_a_missing_file_accepts_nothing(tmp_path: Path) -> None:
     assert load_acceptances(tmp_path / "accepted.yml") == ()
 
 
+def test_a_year_is_the_longest(tmp_path: Path) -> None:
+    """366 days from 2026-03-04."""
+    save_all(tmp_path / "accepted.yml", replace(FIRST, expires="2027-03-05"))
+    assert load_acceptances(tmp_path / "accepted.yml")[0].expires == "2027-03-05"
+
+
 def test_saved_acceptances_load_in_order(tmp_path: Path) -> None:
     """Text, numbers and dates survive."""
     path = tmp_path / "baselines" / "accepted.yml"
@@ -107,6 +113,10 @@ def test_a_file_in_another_style_keeps_its_entries(tmp_path: Path, text: str) ->
     ("acceptance", "what"),
     [
         (replace(FIRST, expires="2026-03-03"), "expires: 2026-03-03 is past"),
+        (
+            replace(FIRST, expires="2027-03-06"),
+            "expires: 2027-03-06 is more than 366 days from now",
+        ),
         (
             replace(FIRST, expires="2026-02-30"),
             f"expires: {DAY} '2026-02-30'",

@@ -1,0 +1,104 @@
+"""What ``import gate`` offers judges as the command does."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+import gate
+from gate.baseline import make_baselines, propose_baselines, save_baselines
+from gate.cli import main
+from gate.codec import save_run
+from gate.records import Outcome
+from tests.unit.cli.conftest import CASE_ID, make_run
+
+CONFIG = "version: 1\nthresholds:\n  compiled_latency: {relative: 50%}\n"
+ACCEPTED = f"""\
+version: 1
+accepted:
+  - case: {CASE_ID}
+    metric: graph_breaks
+    allowance: 1
+    reason: a new print
+    author: ada
+    expires: 2999-01-01
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run that is 30 % slower with one more graph break, and rules that allow both."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gate.yml").write_text(CONFIG, encoding="utf-8")
+    (tmp_path / "baselines").mkdir()
+    (tmp_path / "baselines" / "accepted.yml").write_text(ACCEPTED, encoding="utf-8")
+    save_run(make_run(), tmp_path / "old.json")
+    save_run(make_run(latency_s=0.013, breaks=1.0), tmp_path / "slow.json")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(("config", "code"), [(CONFIG, 0), ("version: 1\n", 10)])
+def test_it_judges_by_the_rules_of_the_command(config: str, code: int) -> None:
+    """Thresholds of gate.yml and acceptances count in both, so that their exit codes are the same."""
+    Path("gate.yml").write_text(config, encoding="utf-8")
+    verdict = gate.compare(
+        baseline=gate.load_run("old.json"),
+        candidate=gate.load_run("slow.json"),
+        policy=gate.load_policy(),
+    )
+    assert gate.compute_exit_code(verdict) == code == main(["compare", "old.json", "slow.json"])
+    by_name = gate.load_policy("gate.yml")
+    assert by_name == gate.load_policy()
+    assert [one.author for one in by_name.acceptances] == ["ada"]
+
+
+def test_which_run_is_which_has_to_be_said() -> None:
+    """Both are runs: in the other order a regression is an improvement."""
+    parameters = inspect.signature(gate.compare).parameters.values()
+    assert {one.kind for one in parameters} == {inspect.Parameter.KEYWORD_ONLY}
+    assert {one.default for one in parameters} == {inspect.Parameter.empty}
+
+
+def test_baselines_that_are_not_there_are_no_baselines_to_judge_by(tmp_path: Path) -> None:
+    """A misspelt directory is not an empty one."""
+    with pytest.raises(gate.FileError, match="nodir: does not exist"):
+        gate.load_baselines(tmp_path / "nodir")
+    assert gate.load_baselines(tmp_path) == ()
+
+
+def test_what_it_saves_it_loads(place: Path) -> None:
+    """A run and a verdict, by a name or a path."""
+    run = gate.load_run("old.json")
+    verdict = gate.compare(baseline=run, candidate=run, policy=gate.load_policy())
+    gate.save_run(run, "again/run.json")
+    gate.save_verdict(verdict, place / "again" / "verdict.json")
+    assert (gate.load_run("again/run.json"), gate.load_verdict("again/verdict.json")) == (run, verdict)
+
+
+@pytest.mark.usefixtures("place")
+def test_exit_codes_follow_the_choice() -> None:
+    """As --fail-on does; a choice that there is not is an error."""
+    run = gate.load_run("slow.json")
+    verdict = gate.compare(baseline=(), candidate=run, policy=gate.load_policy())
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+    assert [gate.compute_exit_code(verdict, choice) for choice in ("new", "regression", "never")] == [3, 3, 0]
+    with pytest.raises(gate.UsageError, match="'nothing' is no choice"):
+        gate.compute_exit_code(verdict, "nothing")
+
+
+@pytest.mark.usefixtures("place")
+def test_a_directory_of_baselines_brings_its_own_acceptances(capsys: pytest.CaptureFixture[str]) -> None:
+    """`compare DIR RUN` judges by what was accepted beside those baselines, not by the project's."""
+    Path("elsewhere").mkdir()
+    run = gate.load_run("old.json")
+    proposals = propose_baselines(make_baselines(run, run.provenance), (), gate.load_policy())
+    save_baselines(Path("elsewhere"), proposals)
+    save_baselines(Path("baselines"), proposals)
+    assert main(["compare", "baselines", "slow.json"]) == 0
+    assert main(["compare", "elsewhere", "slow.json"]) == 10
+    Path("elsewhere/accepted.yml").write_text(ACCEPTED, encoding="utf-8")
+    assert main(["compare", "elsewhere", "slow.json"]) == 0
+    assert "Accepted" in capsys.readouterr().out
