@@ -11,6 +11,7 @@ from gate.decide.pairs import BASE_ARM
 from gate.decide.side_advice import list_pair_notes, list_pair_steps, write_pair_headline
 from gate.decide.suspects import Suspect, gather_judged, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
+from gate.metrics import SPECS, Family
 from gate.records import Comparison, Metric, Policy, Reason, Run, Status, Verdict
 
 # A suspect's sentence says so where no pair came back.
@@ -77,7 +78,7 @@ def _confirm_row(
     asked = row.metric in wanted
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
     if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row)):
-        return paired
+        return row if _is_seen_again(row, paired) else paired
     if asked and row.status in _TOLD_WITHOUT_PAIRS:
         because = _describe_absence(run, row.case_id)
         told = replace(row, sentence=f"{row.sentence} Not measured again side by side: {because}.")
@@ -103,6 +104,17 @@ def _describe_absence(run: Run, case_id: str) -> str:
     if any(one.case_id == case_id and one.arm == BASE_ARM for one in run.failures):
         return "the base could not be measured"
     return "no pair came back"
+
+
+def _is_seen_again(row: Comparison, paired: Comparison) -> bool:
+    """Whether the only pair shows what the stored values convict: a count, a size or drift, seen twice."""
+    return (
+        row.status is Status.REGRESSED
+        and SPECS[row.metric].family is not Family.NOISY
+        and paired.reason is Reason.UNSETTLED
+        and paired.change is not None
+        and paired.change.centre > 0
+    )
 
 
 def _is_unjudged(row: Comparison) -> bool:

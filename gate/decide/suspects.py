@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -23,7 +24,7 @@ from gate.decide.sides import Side, gather_sides
 from gate.decide.stats import LogArms
 from gate.decide.verdict import Screening
 from gate.metrics import SPECS, Family
-from gate.records import Comparison, Metric, Policy, Reason, Run, Status
+from gate.records import Change, Comparison, Metric, Policy, Reason, Run, Status
 
 # What a plan without suspects asks of its first pair.
 _DECIDING = (Metric.WARM_SPEEDUP, *LEADING)
@@ -34,8 +35,9 @@ _OPEN = frozenset({Status.REGRESSED, Status.INCONCLUSIVE, Status.NEW, Status.NOT
 class Suspect:
     """A case that is worth pairs, and the metrics that they should measure.
 
-    ``doubt`` is the largest worsening of them in the screening, in half widths of its interval; 0 where
-    nothing stored is at hand to tell. ``convicted`` says that pairs confirmed a regression of the case.
+    ``doubt`` is the largest worsening of them in the screening, in half widths of its interval; infinite
+    where that has no width, 0 where nothing stored is at hand to tell. ``convicted`` says that pairs
+    confirmed a regression of the case.
     """
 
     case_id: str
@@ -47,6 +49,8 @@ class Suspect:
 def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
     """The cases whose noisy metrics look changed or could not be judged, in the plan's order.
 
+    Counters, memory and drift are suspect where stored values convict them: an earlier commit may have
+    done it.
     Compiled latency is suspect as well where the speedup looks changed, where it looks changed itself
     until the machine's shift is taken away, or only then, and where a change that matters could have
     gone unseen: what clears it in a screening is no proof, and pairs are at hand.
@@ -137,7 +141,8 @@ def _list_suspicious(rows: Mapping[Metric, Comparison], *, doubtful: bool) -> tu
 
 
 def _is_open(row: Comparison) -> bool:
-    return row.decides and SPECS[row.metric].family is Family.NOISY and row.status in _OPEN
+    is_noisy = SPECS[row.metric].family is Family.NOISY
+    return row.decides and (row.status in _OPEN if is_noisy else row.status is Status.REGRESSED)
 
 
 def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: Rules) -> bool:
@@ -164,7 +169,14 @@ def _read_question(question: Question, logs: LogArms, rules: Rules) -> tuple[Rea
 
 def _measure_doubt(rows: Mapping[Metric, Comparison], metrics: Sequence[Metric]) -> float:
     changes = (rows[metric].change for metric in metrics if metric in rows)
-    return max((change.centre / (change.high - change.centre) for change in changes if change), default=0.0)
+    return max((_count_half_widths(change) for change in changes if change), default=0.0)
+
+
+def _count_half_widths(change: Change) -> float:
+    width = change.high - change.centre
+    if width > 0:
+        return change.centre / width
+    return math.inf if change.centre > 0 else 0.0
 
 
 def _list_open(rows: Sequence[Comparison], wanted: Sequence[Metric]) -> tuple[Metric, ...]:

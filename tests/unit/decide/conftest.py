@@ -152,10 +152,11 @@ SPREAD = (0.0, 0.01, -0.01, 0.005, -0.005, 0.012, -0.012, 0.0, 0.008, -0.008, 0.
 
 @dataclass(frozen=True, kw_only=True)
 class Duel:
-    """One case in pairs: how many, and what head has instead of the base's values."""
+    """One case in pairs: how many, what base has instead of the typical values, and head of the base's."""
 
     pairs: int = 6
     case_id: str = "mlp/x"
+    base: Mapping[Metric, float] = field(default_factory=dict)
     head: Mapping[Metric, float] = field(default_factory=dict)
     full: int | None = None  # so many of the pairs measure everything; None: all
     pairing: Pairing = Pairing.LIVE
@@ -171,7 +172,7 @@ def make_pair_trials(duel: Duel) -> list[Trial]:
     for index in range(1, duel.pairs + 1):
         full = duel.full is None or index <= duel.full
         for arm in ("base", "head"):
-            values = {**TYPICAL, **(duel.head if arm == "head" else {})}
+            values = {**TYPICAL, **duel.base, **(duel.head if arm == "head" else {})}
             noise = math.exp(duel.spread[index - 1]) if arm == "head" else 1.0
             samples = {
                 metric: (value * (noise if metric in NOISY else 1.0),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -109,6 +110,12 @@ def stored(host: Environment) -> Baseline:
         provenance=Provenance(commit="old"),
         trials={**values, SPEEDUP: (2.0,) * len(FIVE)},
     )
+
+
+@pytest.fixture
+def unbroken(stored: Baseline) -> Baseline:
+    """The stored values, and no graph break in any trial."""
+    return replace(stored, trials={**stored.trials, BREAKS: (0.0,) * len(FIVE)})
 
 
 # --- who needs pairs ---
@@ -257,6 +264,13 @@ def test_case_without_baseline_is_suspect_in_all(screen: Screen) -> None:
     assert found == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD)),)
 
 
+def test_a_counter_that_stored_values_convict_is_suspect(screen: Screen, unbroken: Baseline) -> None:
+    """A graph break more than stored: looked at first, since nothing of it is left to chance."""
+    (found,) = list_suspects(screen({**measure(), BREAKS: (1.0,)}, baselines=(unbroken,)))
+    assert (found.metrics, found.doubt) == ((BREAKS,), math.inf)
+    assert list_suspects(screen({**measure(), BREAKS: (0.0,)}, baselines=(unbroken,))) == ()
+
+
 def test_failed_case_is_no_suspect(screen: Screen) -> None:
     """It is INCOMPLETE whatever pairs say."""
     assert list_suspects(screen(measure(compiled_latency=1.3), failures=(fail("head"),))) == ()
@@ -284,6 +298,51 @@ def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm
     told = f"Worse than the stored baseline, but not than the base: {CASE} warm speedup, {CASE} compiled"
     assert any(note.startswith(told) and "record new baselines" in note for note in verdict.notes)
     assert verdict.tally == Tally(trials=1, pairs=6, paired_cases=1, cleared=2)
+
+
+def test_a_graph_break_that_the_base_has_too_is_not_the_changes(
+    confirm: Confirm, find: Find, unbroken: Baseline
+) -> None:
+    """Merged by others since the baselines were recorded: one pair tells, and a note says it."""
+    broken = {BREAKS: 2.0}
+    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(unbroken,), base=broken, head=broken, pairs=1)
+    assert state(find(verdict, BREAKS)) == (Status.UNCHANGED, Reason.EXACT_EQUAL)
+    assert verdict.outcome is Outcome.PASS
+    assert any(
+        note.startswith(f"Worse than the stored baseline, but not than the base: {CASE} graph breaks.")
+        for note in verdict.notes
+    )
+
+
+@pytest.mark.parametrize(("pairs", "base"), [(1, 0.0), (2, 0.0), (2, 2.0)])
+def test_a_graph_break_of_the_change_is_convicted(
+    confirm: Confirm, find: Find, unbroken: Baseline, pairs: int, base: float
+) -> None:
+    """One pair is enough where the stored values say the same; it is held against the base's count."""
+    changes = {"base": {BREAKS: base}, "head": {BREAKS: 3.0}, "pairs": pairs}
+    verdict = confirm({**measure(), BREAKS: (3.0,)}, baselines=(unbroken,), **changes)
+    found = find(verdict, BREAKS)
+    assert state(found) == (Status.REGRESSED, Reason.EXACT_CHANGED)
+    assert found.baseline is not None
+    assert found.baseline.centre == base
+    assert verdict.outcome is Outcome.REGRESSION
+
+
+def test_one_pair_that_shows_fewer_breaks_convicts_nobody(
+    confirm: Confirm, find: Find, unbroken: Baseline
+) -> None:
+    """More than stored and fewer than the base: the change mends some of what others merged."""
+    changes = {"base": {BREAKS: 3.0}, "head": {BREAKS: 2.0}, "pairs": 1}
+    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(unbroken,), **changes)
+    assert state(find(verdict, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+
+
+def test_a_graph_break_that_no_pair_looked_at_is_left_open(
+    confirm: Confirm, find: Find, unbroken: Baseline
+) -> None:
+    """It may be what others merged: INCONCLUSIVE, and it says why."""
+    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(unbroken,), pairs=0)
+    assert state(find(verdict, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
 
 
 def test_pairs_convict_what_was_suspect(confirm: Confirm, find: Find) -> None:
