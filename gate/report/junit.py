@@ -95,14 +95,15 @@ def _make_failed(failure: CaseFailure) -> Comparison:
 
 
 def _render_properties(verdict: Verdict) -> list[str]:
-    properties = {
-        "outcome": verdict.outcome.value,
-        "headline": verdict.headline,
-        "commit": verdict.provenance.commit,
-        "torch": verdict.environment.torch,
-        "device": verdict.environment.device_model,
-    }
-    lines = [f"<property name={_quote(name)} value={_quote(value)}/>" for name, value in properties.items()]
+    properties = (
+        ("outcome", verdict.outcome.value),
+        ("headline", verdict.headline),
+        ("commit", verdict.provenance.commit),
+        ("torch", verdict.environment.torch),
+        ("device", verdict.environment.device_model),
+        *(("note", note) for note in verdict.notes),
+    )
+    lines = [f"<property name={_quote(name)} value={_quote(value)}/>" for name, value in properties]
     return ["<properties>", *lines, "</properties>"]
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gate.cli import main
+from gate.cli.origin import note_origin
+from gate.config import make_config
+from gate.decide import decide_verdict
+from gate.entries import GateFile
+from gate.records import Policy, Provenance, Run
+from gate.report import FORMATS, render
+from tests.hosts import CPU_HOST
 
 OWN = "version: 1\nreference_models: false\nmodels:\n  - {name: m, factory: 'a:b', cases: [{}]}\n"
+OPTIONS = Namespace(config=None)
 
 
 def plan(
@@ -63,3 +73,17 @@ def test_compile_gate_itself_is_no_namesake(capsys: pytest.CaptureFixture[str]) 
     """This repository gates itself."""
     assert main(["plan", "--config", str(Path(__file__).parents[3] / "gate.yml")]) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("report_format", sorted(FORMATS))
+def test_every_report_names_the_commit_whose_rules_hold(report_format: str) -> None:
+    """Where that is not the working tree; there is nothing to say where it is."""
+    commit = "1a2b3c4d" * 5
+    run = Run(cases=(), environment=CPU_HOST, provenance=Provenance(), finished=True)
+    verdict, config = decide_verdict(run, (), Policy(thresholds={})), make_config(GateFile(version=1))
+
+    named = render(note_origin(verdict, replace(config, commit=commit), OPTIONS), report_format)
+    own = render(note_origin(verdict, config, OPTIONS), report_format)
+
+    assert commit in " ".join(named.split())
+    assert own == render(verdict, report_format)
