@@ -114,13 +114,12 @@ def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool =
     tip = resolve_ref(directory, head)
     known = [revision for name in _DEFAULT_BRANCHES if (revision := _find_named(directory, name))]
     if not known:
-        raise UsageError(
-            "it cannot be told which branch changes are merged into", "Name BASE: compile-gate ab BASE."
-        )
+        raise UsageError("cannot tell which branch is your main branch", "Name BASE: compile-gate ab BASE.")
     base = resolve_base(directory, known[0].name, head)
     if base.commit == tip.commit and not changed:
         raise UsageError(
-            f"{head} has no commit that {known[0].name} lacks", "Name BASE: compile-gate ab HEAD~1."
+            f"{head} is already part of {known[0].name} and nothing is uncommitted: nothing to compare",
+            "Name BASE: compile-gate ab HEAD~1.",
         )
     return base
 

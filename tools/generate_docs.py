@@ -17,6 +17,9 @@ from gate.model_entries import CaseEntry
 from gate.units import MICRO
 
 ROOT = Path(__file__).resolve().parent.parent
+EXAMPLE = ROOT / "tests" / "golden" / "report" / "side_by_side.txt"
+_FIRST_FIGURES = "case  "  # begins the table of figures, which the README does without
+_NEXT = "next "
 MIB = 1024 * 1024
 
 
@@ -58,6 +61,15 @@ def render_command_table() -> str:
     return "\n".join(rows)
 
 
+def render_example() -> str:
+    """Return the beginning and the end of a report that a test compares with what is rendered."""
+    lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
+    figures = next(index for index, line in enumerate(lines) if line.startswith(_FIRST_FIGURES))
+    steps = next(index for index, line in enumerate(lines) if line.startswith(_NEXT))
+    head = "\n".join(lines[: figures - 1]).rstrip()
+    return "\n".join(["```text", head, "", "[...]", "", *lines[steps : steps + 2], "[...]", "```"])
+
+
 def replace_section(text: str, name: str, body: str) -> str:
     """Return ``text`` with the lines between the section's markers replaced."""
     start, end = f"<!-- generated: {name} -->\n", f"\n<!-- end: {name} -->"
@@ -70,6 +82,7 @@ def replace_section(text: str, name: str, body: str) -> str:
 
 def render_readme(text: str) -> str:
     """Return the README with every generated section made anew."""
+    text = replace_section(text, "example", render_example())
     text = replace_section(text, "metrics", render_metric_table())
     text = replace_section(text, "commands", render_command_table())
     return replace_section(text, "exit codes", "```text\n" + render_exit_codes().rstrip() + "\n```")

@@ -17,7 +17,10 @@ EXIT_CODES: Mapping[ExitCode, tuple[str, str]] = {
     ExitCode.NOTHING_COMPARED: ("NOTHING_COMPARED", "no baseline applies: measured, not judged"),
     ExitCode.MACHINE: ("-", "the machine: no device, no compiler, held lock, full disk"),
     ExitCode.REGRESSION: ("REGRESSION", "at least one regression"),
-    ExitCode.INCONCLUSIVE: ("INCONCLUSIVE", "suspicious, not settled within the budget"),
+    ExitCode.INCONCLUSIVE: (
+        "INCONCLUSIVE",
+        "could not tell: something looks worse, or is too noisy",
+    ),
     ExitCode.INCOMPLETE: ("INCOMPLETE", "a planned case crashed, hung or is missing"),
     ExitCode.INTERRUPTED: ("-", "stopped by Ctrl-C or SIGTERM; what was measured is kept"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gate.decide.coverage import measure_coverage
+from gate.decide.severity import compute_severity
 from gate.records import Case, Comparison, Metric, Outcome, Status
 from gate.words import count_noun, mention_change, name_direction
 
@@ -74,7 +75,7 @@ def _count_regressed(regressed: Sequence[Comparison]) -> str:
 def _list_leading(regressed: Sequence[Comparison]) -> list[Comparison]:
     """The worst first, without the speedups that only follow compiled latency."""
     leading = [one for one in regressed if one.metric is not Metric.WARM_SPEEDUP] or list(regressed)
-    return sorted(leading, key=lambda one: one.change.centre if one.change else 0.0, reverse=True)
+    return sorted(leading, key=compute_severity, reverse=True)
 
 
 def _mention(rows: Sequence[Comparison]) -> str:

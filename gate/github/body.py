@@ -122,11 +122,13 @@ def _list_levels(finding: Finding) -> Iterator[str]:
 
 
 def _write_heading(finding: Finding) -> str:
-    """The first line where it is not the verdict's own: the run failed, and not for its verdict."""
-    if not finding.has_other_trouble:
-        return ""
-    ended = escape_text(finding.run.conclusion)
-    return f"The run ended with {ended}, although its verdict is {finding.outcome.value}"
+    """The first line where it is not the verdict's own: a verdict of PASS must not stand over a red check."""
+    if finding.has_other_trouble:
+        ended = escape_text(finding.run.conclusion)
+        return f"The run ended with {ended}, although its verdict is {finding.outcome.value}"
+    if finding.outcome is Outcome.PASS and finding.is_failing:
+        return "Not everything has a baseline, which this check demands"
+    return ""
 
 
 def _find_sign(finding: Finding) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 
+from gate.github.accept import COMMAND as ACCEPT
 from gate.github.artifact import NEXT_STEPS, Refusal
 from gate.github.authorize import COMMAND as REFRESH
 from gate.github.events import PULL_REQUEST_EVENTS, WorkflowRun
 from gate.github.finding import Finding
 from gate.records import Outcome, Reason, Status, Verdict
 
-ACCEPT = "/accept-regression"
 _WRITER = "somebody with write access"
 _PUSH = "Fix it and push: the check measures the new commit."
 # A run's page, as GitHub tells it: below the page of its repository.

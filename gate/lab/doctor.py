@@ -132,7 +132,7 @@ def _look_at_threads(state: MachineState) -> Check:
 
 
 def _look_at_clocks(state: MachineState) -> Check:
-    governor = f"governor {state.governor}" if state.governor else "governor not told"
+    governor = f"governor {state.governor}" if state.governor else "governor unknown"
     turbo = f", turbo {state.turbo}" if state.turbo else ""
     if state.governor not in ("", "performance"):
         return Check(

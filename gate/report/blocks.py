@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.again import add_config, write_ab, write_check
+from gate.decide.severity import compute_severity
 from gate.metrics import SPECS, Family
 from gate.records import CaseFailure, Comparison, Explanation, PairBase, Status, Verdict
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import (
     MAX_SENTENCE,
     RANK,
-    compute_severity,
     make_common_row,
     make_row,
     part_comparisons,

@@ -12,7 +12,7 @@ _HIDDEN: Mapping[Outcome, str] = {
     Outcome.INCOMPLETE: "At least one planned case crashed, hung or is missing: nothing is known about it.",
     Outcome.REGRESSION: "At least one metric that decides got worse.",
     Outcome.INCONCLUSIVE: (
-        "A change looks suspicious and was not settled: this is neither a pass nor a regression.\n"
+        "It could not tell whether something got worse: this is neither a pass nor a regression.\n"
         "Measure more (`--trials`), or let it fail with `--fail-on inconclusive`."
     ),
     Outcome.NOTHING_COMPARED: "No baseline applied: everything was measured and nothing was judged.",

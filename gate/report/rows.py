@@ -96,16 +96,6 @@ def is_whole_case(comparison: Comparison) -> bool:
     return comparison.reason in _OF_WHOLE_CASE
 
 
-def compute_severity(comparison: Comparison) -> float:
-    """How many thresholds the change is; metrics in different units become comparable in size."""
-    change, threshold = comparison.change, comparison.threshold
-    if change is None or not comparison.decides or comparison.status is Status.UNCHANGED:
-        return 0.0
-    bar = (threshold.relative or threshold.absolute) if threshold else 0.0
-    # Where nothing is tolerated, one unit is as grave as a change of ten times the bar.
-    return change.centre / bar if bar else 10.0 * change.centre
-
-
 def _label_status(comparison: Comparison) -> str:
     if comparison.decides:
         return comparison.status.value

@@ -23,6 +23,7 @@ from records import (
     make_verdict,
 )
 
+from gate.decide.outcome import FailOn
 from gate.github import publish
 from gate.github.artifact import Refusal
 from gate.github.body import (
@@ -289,6 +290,19 @@ def test_a_partial_pass_says_what_was_not_judged() -> None:
     assert "PASS: Nothing got worse in what was judged: 2 of 6 comparisons, in 1 of 3 cases." in body
     assert "Not judged in 2 cases: compiled latency, cold compile time. No baseline is stored." in body
     assert "`/refresh-baselines`" in body
+
+
+def test_a_partial_pass_that_fails_the_check_is_not_headed_pass() -> None:
+    """With `fail-on: new` the check is red, and the heading says for what."""
+    new = [
+        replace(row, status=Status.NEW, reason=Reason.NO_BASELINE, baseline=None, change=None)
+        for row in make_unchanged(CASES[1])
+    ]
+    verdict = make_verdict(*make_unchanged(CASES[0]), *new)
+    finding = publish.make_finding(verdict, make_base(), RUN, fail_on=FailOn.NEW)
+    lines = render_body(make_marker("default", RUN), finding).splitlines()
+    assert lines[1] == "## \N{CROSS MARK} Not everything has a baseline, which this check demands"
+    assert lines[3] == "Nothing got worse in what was judged: 2 of 4 comparisons, in 1 of 2 cases."
 
 
 @pytest.mark.parametrize("limit", [MAX_BODY_BYTES, 20_000, 5_000, 2_000, 1_000])

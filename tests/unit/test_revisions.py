@@ -137,7 +137,7 @@ def test_default_base_is_what_the_remote_calls_its_branch(repository: Path, git:
 def test_default_base_that_cannot_be_told(repository: Path, git: Git) -> None:
     """Where no branch has a usual name the argument is asked for."""
     git(repository, "branch", "--quiet", "--move", "main", "trunk")
-    with pytest.raises(UsageError, match="cannot be told") as caught:
+    with pytest.raises(UsageError, match="cannot tell which branch") as caught:
         resolve_default_base(repository)
     assert caught.value.fix == "Name BASE: compile-gate ab BASE."
 
@@ -145,7 +145,7 @@ def test_default_base_that_cannot_be_told(repository: Path, git: Git) -> None:
 def test_default_base_on_the_default_branch(repository: Path, git: Git) -> None:
     """On the branch itself there is nothing to hold against it, which is said before minutes pass."""
     git(repository, "checkout", "--quiet", "main")
-    with pytest.raises(UsageError, match="HEAD has no commit that main lacks"):
+    with pytest.raises(UsageError, match="HEAD is already part of main"):
         resolve_default_base(repository)
 
 

@@ -12,6 +12,7 @@ from gate.decide.attribute import describe_arms
 from gate.decide.finding import Finding
 from gate.decide.headline import write_headline
 from gate.decide.outcome import decide_outcome
+from gate.decide.tally import note_pairs
 from gate.decide.wording import describe_failure, describe_finding
 from gate.metrics import SPECS, Family, Role
 from gate.records import (
@@ -25,10 +26,12 @@ from gate.records import (
     FailureKind,
     MachineShift,
     Metric,
+    PairBase,
     Policy,
     Provenance,
     Reason,
     Status,
+    Tally,
     Verdict,
 )
 from tests.hosts import CPU_HOST
@@ -208,6 +211,48 @@ def make_regression() -> Verdict:
     return replace(found, explanations=explanations)
 
 
+def make_side_by_side() -> Verdict:
+    """One case got worse, and pairs with the base confirm it; the README shows its beginning."""
+    bert = {one.metric: one for one in healthy(BERT)}
+    change = Change(centre=0.306, low=0.289, high=0.323, detectable=0.05)
+    slower = replace(moved(bert[Metric.COMPILED_LATENCY], 0.0158, change), reason=Reason.CONFIRMED)
+    broken = moved(bert[Metric.GRAPH_BREAKS], 1, Change(centre=1.0, low=1.0, high=1.0, detectable=1.0))
+    paired = [pair(one, 6) for one in (slower, broken)]
+    found = verdict(swap(healthy(BERT), *paired), healthy(RESNET), healthy(LSTM))
+    causes = (
+        (Cause.GRAPH_BREAK, "New graph break at encoder.py:41: call to print()."),
+        (
+            Cause.CHANGED_CODE,
+            "The generated code changed; of 23 kernels: 2 changed (gelu, softmax), 1 added (copy).",
+        ),
+        (Cause.EAGER, describe_arms(0.002, 0.306)),
+    )
+    base = PairBase(label="merge-base with main (5d6e7f8)", commit="5d6e7f8091a2b3c4")
+    tally = Tally(trials=3, pairs=6, paired_cases=1)
+    return replace(
+        found,
+        explanations=tuple(Explanation(case_id=BERT, kind=kind, sentence=text) for kind, text in causes),
+        notes=note_pairs(tally, base.label),
+        base=base,
+        tally=tally,
+    )
+
+
+def pair(comparison: Comparison, pairs: int) -> Comparison:
+    """The comparison as so many pairs would have decided it."""
+    before, after = comparison.baseline, comparison.candidate
+    assert before
+    assert after
+    row = replace(
+        comparison,
+        pairs=pairs,
+        threshold=SPECS[comparison.metric].side_by_side,
+        baseline=replace(before, n=pairs),
+        candidate=replace(after, n=pairs),
+    )
+    return word(row)
+
+
 def make_inconclusive() -> Verdict:
     bert = {one.metric: one for one in healthy(BERT)}
     suspect = replace(
@@ -323,6 +368,7 @@ def make_many_rows() -> Verdict:
 SITUATIONS: Mapping[str, Callable[[], Verdict]] = {
     "pass": make_pass,
     "regression": make_regression,
+    "side_by_side": make_side_by_side,
     "inconclusive": make_inconclusive,
     "incomplete": make_incomplete,
     "nothing_compared": make_nothing_compared,
