@@ -76,6 +76,7 @@ _ENTITIES: Mapping[str, str] = {
 _SPECIAL = re.compile("[" + re.escape("".join(_ENTITIES)) + "]")
 _EDGE_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _LINK = re.compile(r"(?i)(?<=https):|(?<=http):|(?<=ftp):|(?<=mailto):|(?<=www)\.")
+_ISSUE = re.compile(r"(?i)(?<![a-z0-9])(GH-)(?=[0-9])")  # GitHub's other way to write #12
 _PLAIN_CODE = re.compile(r"[A-Za-z0-9 ._/:+*?=,'\"%()\[\]{}-]+")
 
 
@@ -83,6 +84,7 @@ def escape_text(text: str) -> str:
     """Return ``text`` so that Markdown shows it as it is: no markup, mention, link, table cell or HTML."""
     escaped = _SPECIAL.sub(lambda match: _ENTITIES[match[0]], text[:MAX_CHARS])
     escaped = _EDGE_UNDERSCORE.sub("&#95;", escaped)
+    escaped = _ISSUE.sub(r"\1&#8203;", escaped)
     return _LINK.sub(lambda match: f"&#{ord(match[0])};", escaped)
 
 

@@ -439,6 +439,7 @@ PLACES = {
     "comments": ("GET", r"/comments$"),
     "comment": ("POST", r"/comments$"),
     "change": ("PATCH", r"/comments/\d+$"),
+    "statuses": ("GET", r"/commits/.*/statuses$"),
     "status": ("POST", r"/statuses/"),
 }
 

@@ -107,6 +107,7 @@ def test_rows_are_capped(verdicts: Mapping[str, Verdict]) -> None:
         ("`x`", "&#96;x&#96;"),
         ("<b> & c", "&lt;b&gt; &amp; c"),
         ("@team see #12", "@&#8203;team see #&#8203;12"),
+        ("GH-12, gh-7, HIGH-3", "GH-&#8203;12, gh-&#8203;7, HIGH-3"),
         ("compiled_latency _x_", "compiled_latency &#95;x&#95;"),
         ("https://a.b", "https&#58;//a.b"),
     ],
