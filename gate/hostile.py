@@ -24,14 +24,15 @@ MAX_DEPTH = 32
 # What every JSON reader can hold exactly; also keeps int-to-text conversion cheap.
 MAX_INTEGER = 2**63 - 1
 
-# An empty list takes 3 bytes as JSON and 64 in memory, so a few megabytes of them would become hundreds.
-# Our files have one in 100 bytes and more; small ones may be as they like.
-_BYTES_A_CONTAINER = 32
-_FREE_CONTAINERS = 10_000
+# An empty list takes 3 bytes as JSON and 64 in memory, a key with its number 6 and 200, so that a few
+# megabytes of them would become hundreds. Our large files have a list or a mapping in 100 bytes and a
+# value in 15 and more; small files may be as they like.
+_BYTES_A_CONTAINER, _FREE_CONTAINERS = 32, 10_000
+_BYTES_A_VALUE, _FREE_VALUES = 8, 100_000
 _CHUNK_BYTES = 256 * 1024
 
 _SHOWN_CHARS = 60  # of a foreign value in a message: enough to recognise it, and still one line
-_NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
@@ -147,38 +148,44 @@ _ORIGIN_FIX = "compile-gate writes no such file: check its origin, or record it 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """How deep lists and mappings nest in a JSON text, and how many there are."""
+    """How deep lists and mappings nest in a JSON text, and how many of them and of their items there are."""
 
     depth: int
     containers: int
+    values: int  # less one for each list or mapping that is not empty
 
 
 def measure_shape(data: bytes) -> Iterator[Shape]:
-    """Measure the shape by the brackets outside of strings, chunk by chunk; the last one is of the whole.
+    """Measure the shape by the signs outside of strings, chunk by chunk; the last one is of the whole.
 
     It takes neither recursion nor much memory, and whoever has seen enough can stop.
     """
     # Without escapes, quotes open and close by turns: every other piece lies outside of strings.
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    deepest = depth = containers = quotes = 0
+    deepest = depth = containers = values = quotes = 0
     for start in range(0, len(unescaped), _CHUNK_BYTES):
         structure = unescaped[start : start + _CHUNK_BYTES].translate(None, delete=_NOT_STRUCTURE)
         pieces = structure.split(b'"')
-        brackets = b"".join(pieces[quotes % 2 :: 2])
+        outside = b"".join(pieces[quotes % 2 :: 2])
         quotes += len(pieces) - 1
+        brackets = outside.replace(b",", b"")
+        values += len(outside) - len(brackets)
         containers += brackets.count(b"[") + brackets.count(b"{")
         depths = list(accumulate(map(_STEP.__getitem__, brackets), initial=depth))
         deepest, depth = max(deepest, *depths), depths[-1]
-        yield Shape(depth=deepest, containers=containers)
+        yield Shape(depth=deepest, containers=containers, values=values)
 
 
 def _check_shape(data: bytes, source: str) -> None:
     for shape in measure_shape(data):
         if shape.depth > MAX_DEPTH:
             raise FileError(source, "", f"is nested deeper than {MAX_DEPTH} levels", _ORIGIN_FIX)
-        if shape.containers > _FREE_CONTAINERS + len(data) // _BYTES_A_CONTAINER:
-            problem = "holds more lists and mappings than any file of ours of its size"
-            raise FileError(source, "", problem, _ORIGIN_FIX)
+        is_dense = (
+            shape.containers > _FREE_CONTAINERS + len(data) // _BYTES_A_CONTAINER
+            or shape.values > _FREE_VALUES + len(data) // _BYTES_A_VALUE
+        )
+        if is_dense:
+            raise FileError(source, "", "holds more values than any file of ours of its size", _ORIGIN_FIX)
 
 
 def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:

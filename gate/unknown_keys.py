@@ -13,6 +13,8 @@ from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any, cast
 
+_SCALARS = (float, str, int, bool)
+
 
 def drop_unknown_keys(annotation: Any, value: object) -> object:  # noqa: ANN401 -- an annotation can be anything
     """Copy a plain value without the keys that the records of ``annotation`` do not have."""
@@ -22,6 +24,8 @@ def drop_unknown_keys(annotation: Any, value: object) -> object:  # noqa: ANN401
         return {key: drop_unknown_keys(hints[key], item) for key, item in value.items() if key in hints}
     if origin is typing.Annotated:
         return drop_unknown_keys(arguments[0], value)
+    if arguments and arguments[-1] in _SCALARS:  # a list of a million samples has no keys
+        return value
     if origin is tuple and isinstance(value, list):
         return [drop_unknown_keys(arguments[0], item) for item in value]
     if origin is Mapping and isinstance(value, dict):
