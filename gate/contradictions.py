@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from gate.hostile import format_value
 from gate.key_types import REFERENCE_PACKAGE
 from gate.metrics import SPECS, Family, Role
 from gate.misfits import Misfit, find_nearest
@@ -99,7 +98,7 @@ def check_allowance(metric: Metric, written: float | str) -> Iterator[Misfit]:
         problem = f"{written} does not fit {metric}, which is not compared by ratio"
         yield _refuse_allowance(problem, f"Write a plain number: the unit is {spec.unit}.")
     if spec.family in FRACTIONS and not isinstance(written, str) and written >= 1:
-        problem = f"{format_value(written)} would allow {written:.0%}"
+        problem = f"{written:g} would allow {written:.0%}"
         yield _refuse_allowance(problem, f"Write {written:g}% or {written / 100:g}.")
 
 

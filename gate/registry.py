@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.resources
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 
 from gate.cases import make_cases
@@ -45,16 +46,17 @@ def load_cases(config: Config) -> tuple[Case, ...]:
             mistakes of one kind are told at once.
     """
     entries = [*_load_registries(config), *_list_own_entries(config)]
-    _raise_any([*_find_duplicates(entries)])
+    _raise_any(_find_duplicates(entries))
     cases: dict[str, Case] = {}
-    _raise_any([error for entry in entries for error in _add_cases(entry, cases)])
-    _raise_any([*_find_idle_globs(config, cases)])
+    _raise_any(error for entry in entries for error in _add_cases(entry, cases))
+    _raise_any(_find_idle_globs(config, cases))
     return tuple(cases.values())
 
 
-def _raise_any(errors: list[FileError]) -> None:
-    if errors:
-        raise join_errors(errors[:MAX_MISFITS])
+def _raise_any(errors: Iterable[FileError]) -> None:
+    """Raise the first errors there are, as one; no more of them are looked for."""
+    if found := list(islice(errors, MAX_MISFITS)):
+        raise join_errors(found)
 
 
 def _load_registries(config: Config) -> list[_Entry]:

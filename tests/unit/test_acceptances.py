@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from gate.acceptances import load_acceptances, parse_allowance, save_acceptance
 from gate.errors import FileError, UsageError
+from gate.metrics import SPECS, Role
 from gate.records import Acceptance, Metric
 
 TODAY = "2026-03-04"
+AMOUNT = "expected a percentage such as 8%, or a number of at least 0"
 DAY = "expected a day of the calendar: YYYY-MM-DD, got"
 FIRST = Acceptance(
     case="bert/*",
@@ -113,6 +115,8 @@ def test_a_file_in_another_style_keeps_its_entries(tmp_path: Path, text: str) ->
     ("acceptance", "what"),
     [
         (replace(FIRST, expires="2026-03-03"), "expires: 2026-03-03 is past"),
+        (replace(FIRST, metric=Metric.GUARDS), "metric: guards never decides"),
+        (replace(FIRST, metric=Metric.EAGER_LATENCY), "metric: eager_latency never decides"),
         (
             replace(FIRST, expires="2027-03-06"),
             "expires: 2027-03-06 is more than 366 days from now",
@@ -183,6 +187,60 @@ def test_a_wrong_file_is_refused_with_the_line(tmp_path: Path, line: str, what: 
     assert path.read_text(encoding="utf-8").endswith(entry)
 
 
+def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+    """Allowances that could be misread, and metrics that never decide, among them."""
+    path = tmp_path / "accepted.yml"
+    entries = [
+        "{case: a, metric: peak_memory, allowance: 8, reason: r, expires: 2026-12-01}",
+        "{case: a, metric: graph_breaks, allowance: 8%, reason: r, expires: 2026-12-01}",
+        "{case: a, metric: guards, allowance: 2, reason: r, expires: 2026-12-01}",
+        "{case: a, metric: drift, allowance: -1, reason: ' ', expires: soon}",
+    ]
+    path.write_text(
+        "version: 1\naccepted:\n" + "".join(f"  - {entry}\n" for entry in entries), encoding="utf-8"
+    )
+    with pytest.raises(FileError) as caught:
+        load_acceptances(path)
+    assert [(error.what, error.fix) for error in (caught.value, *caught.value.others)] == [
+        (f"{path}:3: accepted[0].allowance: 8 would allow 800%", "Write 8% or 0.08."),
+        (
+            f"{path}:4: accepted[1].allowance: 8% does not fit graph_breaks, which is not compared by ratio",
+            "Write a plain number: the unit is count.",
+        ),
+        (
+            f"{path}:5: accepted[2].metric: guards never decides",
+            "It cannot fail a check: remove the entry.",
+        ),
+        (
+            f"{path}:6: accepted[3].allowance: {AMOUNT}, got -1",
+            "Write, for example, `allowance: 8%`.",
+        ),
+        (
+            f"{path}:6: accepted[3].reason: expected a text that is not empty, got ' '",
+            'Write, for example, `reason: "the new fusion pass compiles longer and runs faster, see #12"`.',
+        ),
+        (
+            f"{path}:6: accepted[3].expires: expected a day of the calendar: YYYY-MM-DD, got 'soon'",
+            "Write, for example, `expires: 2027-03-31`.",
+        ),
+    ]
+
+
+@given(
+    allowance=st.floats(0, 1e6),
+    metric=st.sampled_from([metric for metric in Metric if SPECS[metric].role is Role.DECIDES]),
+)
+def test_every_allowance_is_read_back_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, allowance: float, metric: Metric
+) -> None:
+    """Percent in the file and a fraction in the record are the same number, to the last bit."""
+    path = tmp_path_factory.getbasetemp() / "accepted.yml"
+    path.unlink(missing_ok=True)
+    accepted = replace(FIRST, metric=metric, allowance=allowance)
+    save_acceptance(path, accepted, TODAY)
+    assert load_acceptances(path) == (accepted,)
+
+
 @pytest.mark.parametrize(
     ("text", "metric", "allowance"),
     [
@@ -203,6 +261,12 @@ def test_an_allowance_is_a_percentage_or_a_number(text: str, metric: Metric, all
     ("text", "metric", "fix"),
     [
         ("8", Metric.COMPILED_LATENCY, "Write 8% or 0.08."),
+        ("1", Metric.COMPILED_LATENCY, "Write 1% or 0.01."),
+        (
+            "100000%",
+            Metric.COLD_COMPILE_TIME,
+            "Record new baselines, or put the case into quarantine in gate.yml.",
+        ),
         ("-8%", Metric.COMPILED_LATENCY, "Write it as 8%."),
         ("inf", Metric.COMPILED_LATENCY, "Write it as 8%."),
         ("nan%", Metric.COMPILED_LATENCY, "Write it as 8%."),
