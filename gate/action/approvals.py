@@ -58,7 +58,7 @@ def collect_approvals(event: Mapping[str, object], environ: Mapping[str, str], p
         return Approvals()
     top = find_top(Path.cwd())
     if not ask_git(top, "rev-parse", "--verify", "--quiet", f"{REF}^{{commit}}").is_good:
-        return Approvals(notes=(f"Nothing is approved: this clone has no branch {BRANCH}.",))
+        return Approvals(notes=(_describe_none(top),))
     base = find_text(event, "merge_group.base_sha")
     commits = _list_group(top, base, head) if is_sha(base) else _list_own(top, head)
     if not commits:
@@ -67,6 +67,13 @@ def collect_approvals(event: Mapping[str, object], environ: Mapping[str, str], p
     if not _is_own(top, environ):
         return Approvals(warnings=("No approval counts: `origin` of this clone is another repository.",))
     return _join(_read_one(top, commit, place, is_grouped=is_sha(base)) for commit in commits)
+
+
+def _describe_none(top: Path) -> str:
+    text = f"Nothing is approved: this clone has no branch {BRANCH}"
+    if ask_git(top, "rev-parse", "--is-shallow-repository").said == "false":
+        return f"{text}."
+    return f"{text}, and would not show it without `fetch-depth: 0` of actions/checkout."
 
 
 def _list_own(top: Path, head: str) -> tuple[str, ...]:

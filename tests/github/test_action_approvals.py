@@ -122,6 +122,18 @@ def test_without_the_branch_nothing_is_approved_and_that_is_said(place: Place) -
     assert found == Approvals(notes=(f"Nothing is approved: this clone has no branch {BRANCH}.",))
 
 
+def test_a_clone_that_cannot_have_the_branch_says_so(place: Place) -> None:
+    """With ``fetch-depth: 2`` the rules of the base are there, and approvals are not."""
+    head = place.push("x = 2")
+    place.approve(accept(head))
+    merge = place.merge(place.base, head)
+    git(place.clone, "fetch", "--quiet", "--depth=2", "origin", f"+{merge}:refs/remotes/pull/7/merge")
+    git(place.clone, "checkout", "--quiet", "--detach", merge)
+
+    (note,) = place.collect(make_pull(head)).notes
+    assert note.endswith("would not show it without `fetch-depth: 0` of actions/checkout.")
+
+
 def test_a_push_is_another_commit(place: Place) -> None:
     """What was approved was the commit before."""
     old = place.push("x = 2")
