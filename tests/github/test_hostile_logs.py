@@ -166,6 +166,26 @@ def test_verdicts(job: Job, github: FakeGitHub, git: BareRepository, name: str) 
     assert git.find_ref("heads/main")
 
 
+@pytest.mark.parametrize("name", VERDICTS)
+def test_what_is_accepted(job: Job, github: FakeGitHub, git: BareRepository, name: str) -> None:
+    """The same verdicts where a writer accepts what regressed, with a reason that is a command."""
+    head = git.find_ref("heads/topic")
+    github.state.add_artifact(RUN.id, "compile-gate", make_zip({"verdict.json": VERDICTS[name]()}))
+    comment = github.state.add_comment(
+        7, '/accept-regression reason="##[add-mask]a ::set-env name=x::y"', "ada"
+    )
+    event = {
+        "action": "created",
+        "issue": {"number": 7, "pull_request": {}},
+        "comment": {key: comment[key] for key in ("id", "body")} | {"user": {"login": "ada", "type": "User"}},
+    }
+
+    told = job.run(["accept-regression", "--head-sha", head], "issue_comment", event)
+
+    assert "compile-gate: " in told or "accepts " in told
+    assert not any(word in told for word in ("add-mask", "set-env", "pwn"))
+
+
 @pytest.mark.parametrize("name", [name for name in ARCHIVES if name not in COSTLY])
 def test_archives(
     job: Job, github: FakeGitHub, git: BareRepository, name: str, monkeypatch: pytest.MonkeyPatch
