@@ -113,4 +113,11 @@ def load_base(path: Path | None, workspace: Path = Path()) -> Base:
         baselines=load_baselines(config.baselines),
         policy=load_policy(config),
         rules=(*(rule for rule in rules if rule), WORKFLOWS),
+        can_accept=_has_mode(top / WORKFLOWS / "workflows", "accept-regression"),
     )
+
+
+def _has_mode(workflows: Path, mode: str) -> bool:
+    """Whether a workflow of the default branch uses the action in a mode."""
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in sorted(workflows.glob("*.y*ml")))
+    return any(f"mode: {mode}" in text for text in texts)

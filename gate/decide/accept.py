@@ -59,6 +59,17 @@ def list_exceeded(
     )
 
 
+def list_covered(
+    comparisons: Sequence[Comparison], acceptances: Sequence[Acceptance]
+) -> tuple[Comparison, ...]:
+    """The accepted comparisons that decide and that one of these acceptances covers."""
+    return tuple(
+        one
+        for one in comparisons
+        if one.decides and one.status is Status.ACCEPTED and any(_covers(entry, one) for entry in acceptances)
+    )
+
+
 def compute_allowance(metric: Metric, change: Change) -> float:
     """The smallest round allowance that covers a measured worsening and its interval, and no more.
 
@@ -91,8 +102,7 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     if not worse or comparison.change is None:
         return comparison
     for acceptance in policy.acceptances:
-        allowed = comparison.change.centre <= acceptance.allowance
-        if allowed and is_in_force(acceptance, policy) and fits(acceptance, comparison):
+        if is_in_force(acceptance, policy) and _covers(acceptance, comparison):
             return replace(
                 comparison,
                 status=Status.ACCEPTED,
@@ -100,6 +110,12 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
                 sentence=f"{comparison.sentence} {_describe(acceptance)}",
             )
     return comparison
+
+
+def _covers(acceptance: Acceptance, comparison: Comparison) -> bool:
+    """Whether the acceptance speaks of this comparison and allows its change."""
+    change = comparison.change
+    return change is not None and change.centre <= acceptance.allowance and fits(acceptance, comparison)
 
 
 def _describe(acceptance: Acceptance) -> str:

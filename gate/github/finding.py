@@ -30,6 +30,8 @@ class Finding:
     steps: tuple[str, ...] = ()  # in Markdown, what to do next where it is no pull request
     fail_on: FailOn = FailOn.REGRESSION
     base_sha: str = ""  # what head was measured side by side with, where it is on the base branch
+    is_waived: bool = False  # somebody accepts for this commit that baselines are missing
+    can_accept: bool = True  # the repository has a workflow that accepts regressions
 
     @property
     def outcome(self) -> Outcome:
@@ -39,7 +41,8 @@ class Finding:
     @property
     def is_failing(self) -> bool:
         """Whether the verdict fails the check."""
-        return compute_exit_code(self.outcome, self.fail_on, self.coverage) is not ExitCode.PASS
+        code = compute_exit_code(self.outcome, self.fail_on, self.coverage, is_waived=self.is_waived)
+        return code is not ExitCode.PASS
 
     @property
     def has_other_trouble(self) -> bool:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from gate.decide.coverage import measure_coverage
 from gate.decide.outcome import FailOn
 from gate.fingerprint import compute_environment_id
+from gate.github.approved import NOTHING_APPROVED, Approved, find_approved
 from gate.github.artifact import RefusedError, fetch_verdict
 from gate.github.body import describe_outcome, make_marker, render_body, render_report
 from gate.github.client import GitHubClient
@@ -190,7 +191,11 @@ def _make_finding(context: Context, settings: Settings, target: Target, troubles
         verdict = fetch_verdict(context.client, context.repository, target.run, settings.artifact_name)
     except RefusedError as error:
         return Finding(run=target.run, refusal=error.refusal)
-    known = Known(remark=remark, base_sha=_check_base(context, target, verdict, troubles))
+    known = Known(
+        remark=remark,
+        base_sha=_check_base(context, target, verdict, troubles),
+        approved=_find_approved(context, target, verdict, troubles),
+    )
     return make_finding(verdict, context.base, target.run, known, settings.fail_on)
 
 
@@ -206,6 +211,17 @@ def _check_base(context: Context, target: Target, verdict: Verdict, troubles: Tr
     return sha if any(found) else ""
 
 
+def _find_approved(context: Context, target: Target, verdict: Verdict, troubles: Troubles) -> Approved:
+    """Who accepted what for this commit; nobody, where GitHub does not tell."""
+    found: list[Approved] = []
+    client, repository, policy = context.client, context.repository, context.base.policy
+    troubles.attempt(
+        "Who accepted what could not be looked up",
+        lambda: found.append(find_approved(client, repository, target.run, verdict, policy)),
+    )
+    return found[0] if found else NOTHING_APPROVED
+
+
 def make_finding(
     verdict: Verdict,
     base: Base,
@@ -219,6 +235,8 @@ def make_finding(
         verdict=make_trusted_verdict(verdict, base, run, known),
         fail_on=fail_on,
         base_sha=known.base_sha,
+        is_waived=known.approved.is_waived,
+        can_accept=base.can_accept,
         counts=count_statuses(verdict),
         case_count=len(verdict.cases),
         coverage=measure_coverage(verdict.comparisons),

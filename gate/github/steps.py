@@ -21,6 +21,10 @@ _PUSH = "Fix it and push: the check measures the new commit."
 _REPOSITORY_RUN = re.compile(
     r"(https?://[A-Za-z0-9.:_-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+)/actions/runs/[0-9]+"
 )
+_ACCEPT_FIRST = (
+    "If it is meant: merge what `compile-gate baseline accept` writes in a pull request of its own,"
+    " then update this branch."
+)
 _ACCEPTING = f'comments `{ACCEPT} reason="..."`'
 
 
@@ -39,11 +43,12 @@ def _list_by_outcome(finding: Finding, verdict: Verdict) -> list[str]:
     if verdict.outcome is Outcome.INCOMPLETE:
         return [f"Open the log of {link_run(run)}, fix what failed and push."]
     if verdict.outcome is Outcome.REGRESSION:
-        return _step_regression(verdict, run)
+        return _step_regression(finding, verdict)
     if verdict.outcome is Outcome.INCONCLUSIVE:
         return _step_inconclusive(finding)
     if finding.is_failing:
-        return [f"To let this commit pass without baselines: {_WRITER} {_ACCEPTING}.", _step_baselines(run)]
+        accept = f"To let this commit pass without baselines: {_WRITER} {_ACCEPTING}."
+        return [*([accept] if finding.can_accept else []), _step_baselines(run)]
     return _step_pass(verdict, run)
 
 
@@ -63,10 +68,13 @@ def _step_without_verdict(refusal: Refusal, run: WorkflowRun) -> str:
     return NEXT_STEPS.get(refusal, again)
 
 
-def _step_regression(verdict: Verdict, run: WorkflowRun) -> list[str]:
+def _step_regression(finding: Finding, verdict: Verdict) -> list[str]:
+    run = finding.run
     if not any(one.decides and one.status is Status.REGRESSED for one in verdict.comparisons):
         named = f"The summary of {link_run(run)} names the cases: fix them and push."
         return [f"{named} They cannot be accepted before the default branch has them."]
+    if not finding.can_accept:
+        return [_PUSH, _ACCEPT_FIRST]
     return [_PUSH, f"If it is meant: {_WRITER} {_ACCEPTING}. That accepts these changes for this commit."]
 
 

@@ -19,6 +19,7 @@ from gate.decide.outcome import decide_outcome
 from gate.decide.tally import note_tally
 from gate.decide.wording import describe_finding
 from gate.fingerprint import compute_environment_id
+from gate.github.approved import NOTHING_APPROVED, Approved
 from gate.github.events import WorkflowRun
 from gate.protocol import Stage
 from gate.records import (
@@ -82,23 +83,26 @@ class Base:
     """What the base commit says: its cases, its stored baselines, its policy.
 
     ``rules`` are the paths of all this in the repository; a change that touches them is flagged.
+    ``can_accept`` is whether one of its workflows accepts regressions.
     """
 
     cases: tuple[Case, ...]
     baselines: tuple[Baseline, ...] = ()
     policy: Policy = field(default_factory=lambda: Policy(thresholds={}))
     rules: tuple[str, ...] = ()
+    can_accept: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
     """What GitHub itself says of a run besides the run: ``base_sha`` is on the base branch, or empty.
 
-    ``remark`` is one more note, ahead of the others.
+    ``remark`` is one more note, ahead of the others; ``approved`` is who accepted what of it.
     """
 
     base_sha: str = ""
     remark: str = ""
+    approved: Approved = NOTHING_APPROVED
 
 
 NOTHING_KNOWN = Known()
@@ -132,6 +136,7 @@ def make_trusted_verdict(
         next_steps=(),  # commands are for who has the machine
         notes=(
             *((known.remark,) if known.remark else ()),
+            *known.approved.notes,
             *note_unknown(verdict, cases),
             *_note_environment(environment),
             *list_notes(shown, comparisons, used, base.policy),

@@ -154,7 +154,9 @@ def get_blob(state: State, query: Query) -> tuple[Any, ...]:
 
 @route("GET", f"{_REPO}/contents/{{path+}}")
 def get_contents(state: State, query: Query) -> tuple[Any, ...]:
-    git: BareRepository = state.git  # type: ignore[attr-defined]
+    git: BareRepository | None = getattr(state, "git", None)
+    if git is None:
+        return not_found()
     path, ref = query.path["path"], query.query.get("ref", "main")
     commit = git.find_ref(f"heads/{ref}") or (ref if git.has(ref, "commit") else "")
     sha = git.try_run("rev-parse", "--verify", "--quiet", f"{commit}:{path}").stdout.decode().strip()

@@ -1,0 +1,183 @@
+"""What publishing tells of an approval: who accepted what, and that a check is green without baselines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake.faults import NO_RIGHT, Fault
+from fake.git_routes import BareRepository
+from fake.server import FakeGitHub
+from records import (
+    CASES,
+    RUN,
+    SHA,
+    make_archive,
+    make_base,
+    make_comparison,
+    make_failing,
+    make_unchanged,
+    make_verdict,
+)
+
+from gate.approvals import BRANCH, name_approval, render_approval
+from gate.cli.publish import load_base
+from gate.github.body import make_marker, render_body
+from gate.github.client import GitHubClient
+from gate.github.comment import DEFAULT_AUTHOR
+from gate.github.events import Event
+from gate.github.publish import Context, Publication, Settings, make_finding, publish
+from gate.records import Acceptance, Approval, Metric, Reason, Status, Verdict, Waiver
+
+LATENCY = Metric.COMPILED_LATENCY
+SLOWER = make_comparison(CASES[0], LATENCY, Status.ACCEPTED, Reason.ACCEPTED, (0.010, 0.0108))
+ACCEPTED = make_verdict(SLOWER, *make_unchanged(CASES[1]))
+NEW = make_verdict(*(make_comparison(case, LATENCY, Status.NEW, Reason.NO_BASELINE) for case in CASES))
+ENTRY = Acceptance(
+    case=CASES[0].id,
+    metric=LATENCY,
+    allowance=0.1,
+    reason="@octo-org/all ![x](https://evil.example)",
+    author="ada",
+    expires="2026-11-15",
+)
+WAIVER = Waiver(reason="@octo-org/all", author="ada", expires="2026-11-15")
+
+
+@pytest.fixture
+def context(github: FakeGitHub, client: GitHubClient, tmp_path: Path) -> Context:
+    """A pull request whose check ran again after an approval, and is green."""
+    github.state.git = BareRepository.create(tmp_path / "bare.git")  # type: ignore[attr-defined]
+    github.state.add_pull(7, SHA)
+    github.state.add_run(RUN.id, SHA)["conclusion"] = "success"
+    return Context(
+        client=client, repository="octo-org/models", event=Event(), author=DEFAULT_AUTHOR, base=make_base()
+    )
+
+
+def tell(
+    github: FakeGitHub, context: Context, verdict: Verdict, approval: Approval | str | None
+) -> tuple[Publication, str]:
+    """Store an approval, publish a verdict, and return what was published and the comment."""
+    if approval is not None:
+        text = approval if isinstance(approval, str) else render_approval(approval)
+        github.state.git.commit({name_approval(SHA): text}, branch=BRANCH)  # type: ignore[attr-defined]
+    github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
+    published = publish(context, Settings(run_id=RUN.id))
+    (comment,) = github.state.list_comments(7)
+    return published, str(comment["body"])
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_who_accepted_is_told_and_why_is_not(github: FakeGitHub, context: Context) -> None:
+    """The login is GitHub's; the reason is in the comment that gave it."""
+    published, body = tell(github, context, ACCEPTED, Approval(commit=SHA, accepted=(ENTRY,)))
+
+    assert "ada accepted 1 change for this commit alone, until 2026-11-15." in body
+    assert "evil" not in body
+    assert "octo-org/all" not in body
+    assert published.troubles == ()
+    assert published.outputs["status-state"] == "success"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        replace(ENTRY, allowance=0.07),
+        replace(ENTRY, metric=Metric.DRIFT),
+        replace(ENTRY, case=CASES[1].id),
+        replace(ENTRY, expires="2026-10-31"),
+    ],
+    ids=["smaller", "another metric", "another case", "expired"],
+)
+def test_what_an_approval_does_not_cover_is_not_laid_to_anybody(
+    github: FakeGitHub, context: Context, entry: Acceptance
+) -> None:
+    """An artifact that calls something accepted puts no name to it."""
+    _, body = tell(github, context, ACCEPTED, Approval(commit=SHA, accepted=(entry,)))
+
+    assert "ada" not in body.replace("Ada", "")
+
+
+def test_a_check_that_is_green_without_baselines_is_told_so(github: FakeGitHub, context: Context) -> None:
+    """The status is the check's, the outcome stays NOTHING_COMPARED, and who accepts that is named."""
+    published, body = tell(github, context, NEW, Approval(commit=SHA, first_baselines=WAIVER))
+
+    assert published.outputs["status-state"] == "success"
+    assert published.outputs["verdict"] == "NOTHING_COMPARED"
+    assert "ada accepts for this commit alone, until 2026-11-15, that baselines are missing." in body
+    assert "## ⚠️ NOTHING_COMPARED" in body
+    assert "/accept-regression" not in body
+
+
+@pytest.mark.parametrize(
+    ("approval", "conclusion"),
+    [
+        (None, "success"),
+        (Approval(commit=SHA, accepted=(ENTRY,)), "success"),
+        (Approval(commit=SHA, first_baselines=replace(WAIVER, expires="2026-10-31")), "success"),
+        (Approval(commit=SHA, first_baselines=WAIVER), "failure"),
+        ("version: 1\n", "success"),
+    ],
+    ids=["none", "of a regression", "expired", "not counted by the check", "broken"],
+)
+def test_without_an_approval_that_counts_nothing_compared_fails(
+    github: FakeGitHub, context: Context, approval: Approval | str | None, conclusion: str
+) -> None:
+    """Whatever a fork's own workflow makes of its exit code."""
+    github.state.runs[RUN.id]["conclusion"] = conclusion
+
+    published, body = tell(github, context, NEW, approval)
+
+    assert published.outputs["status-state"] == "failure"
+    assert 'comments `/accept-regression reason="..."`' in body
+
+
+def test_a_file_that_cannot_be_read_is_told(github: FakeGitHub, context: Context) -> None:
+    """Silence would look like nobody's."""
+    _, body = tell(github, context, ACCEPTED, "version: 1\n")
+
+    assert "What was accepted for this commit cannot be read, and does not count." in body
+
+
+def test_trouble_in_asking_changes_nothing_else(github: FakeGitHub, context: Context) -> None:
+    """The verdict is told; that who accepted is not known is told as trouble."""
+    github.fail("GET", r"/contents/", Fault(status=403, message=NO_RIGHT, times=9))
+
+    published, body = tell(github, context, ACCEPTED, Approval(commit=SHA, accepted=(ENTRY,)))
+
+    assert "PASS" in body
+    assert published.troubles[0].startswith("Who accepted what could not be looked up: ")
+
+
+def test_where_nothing_was_accepted_nobody_is_asked(github: FakeGitHub, context: Context) -> None:
+    """One request is saved for each of the most verdicts."""
+    github.state.runs[RUN.id]["conclusion"] = "failure"
+    tell(github, context, make_failing(), None)
+
+    assert not any("/contents/" in seen.path for seen in github.requests)
+
+
+@pytest.mark.parametrize("has_workflow", [True, False])
+def test_the_comment_names_only_what_the_repository_has(tmp_path: Path, has_workflow: bool) -> None:
+    """Without gate-accept.yml on the default branch, `/accept-regression` would be answered by nobody."""
+    workflows = tmp_path / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    (workflows / "gate.yml").write_text("on: pull_request\n")
+    if has_workflow:
+        (workflows / "accept.yaml").write_text("      with:\n          mode: accept-regression\n")
+    (tmp_path / "gate.yml").write_text("version: 1\n")
+    base = replace(make_base(), can_accept=load_base(tmp_path / "gate.yml", tmp_path).can_accept)
+
+    regressed, new = (
+        render_body(make_marker("default", RUN), make_finding(verdict, base, RUN))
+        for verdict in (make_failing(), NEW)
+    )
+
+    assert ("/accept-regression" in regressed) is has_workflow
+    assert ("/accept-regression" in new) is has_workflow
+    assert (
+        "`compile-gate baseline accept` writes in a pull request of its own" in regressed
+    ) is not has_workflow
+    assert "/refresh-baselines" in new
