@@ -51,8 +51,9 @@ class MetricNoise:
     centre: float  # in the metric's unit
     within: float  # noise of one block within a trial; 0 where a trial has one sample
     between: float  # noise between trials; 0 where there is one trial only
-    floor: float  # smallest change that the screen notices, were the threshold nothing at all
-    detectable: float  # the same with the threshold in force
+    # Smallest change that the screen notices, were the threshold nothing at all; None: too few trials.
+    floor: float | None
+    detectable: float | None  # the same with the threshold in force
     threshold: Threshold
     modes: Modes | None = None  # of the trials' values; None with too few of them
     split_trials: int = 0  # trials whose own blocks fall into two groups

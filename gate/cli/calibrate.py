@@ -12,7 +12,7 @@ from gate.cli.read import read_previous, read_run
 from gate.cli.setup import RUN_FILE, Request, load_request
 from gate.codec import save_calibration, save_run
 from gate.config import Config
-from gate.decide.calibrate import calibrate_gate
+from gate.decide.calibrate import calibrate_gate, list_unknown
 from gate.errors import ExitCode
 from gate.lab.pairs import BASE
 from gate.lab.runner import Lab, Save, make_run, open_lab, run_plan
@@ -42,7 +42,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     save_calibration(calibration, path)
     print(render_calibration(calibration))
     print(f"Wrote {path}.")
-    return ExitCode.INCOMPLETE if run.failures else ExitCode.PASS
+    return ExitCode.INCOMPLETE if run.failures or list_unknown(run) else ExitCode.PASS
 
 
 def _make_effort(config: Config, requests: int) -> Effort:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from gate.records import Policy, Run
 PLANTED = (0.05, 0.10)
 # A catch rate is wanted to a few percent, a false-alarm rate to a few tenths: fewer requests will do.
 PLANTED_PART = 4
+_MIN_KNOWN = 2  # one value has no spread
 
 
 def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
@@ -55,6 +57,14 @@ def calibrate_gate(run: Run, policy: Policy, effort: Effort) -> Calibration:
     )
 
 
+def list_unknown(run: Run) -> tuple[str, ...]:
+    """List the planned cases of which nothing can be said: their noise is not known."""
+    pairs = Counter(trial.case_id for trial in run.trials if trial.arm == BASE_ARM)
+    return tuple(
+        case.id for case in run.cases if max(len(list_alone(run, case)), pairs[case.id]) < _MIN_KNOWN
+    )
+
+
 def _replay_all(run: Run, policy: Policy, effort: Effort) -> Iterator[Replay]:
     fewer = replace(effort, requests=max(1, effort.requests // PLANTED_PART))
     for planted in (0.0, *PLANTED):
@@ -67,6 +77,9 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
     if not run.finished:
         yield "The run was stopped before its end."
     yield from note_disturbed(run)
+    if unknown := list_unknown(run):
+        named = f"{unknown[0]} and {len(unknown) - 1} more" if len(unknown) > 1 else unknown[0]
+        yield f"Nothing is known of {named}: that takes {_MIN_KNOWN} trials of a case."
     counts = [len(list_alone(run, case)) for case in run.cases]
     needed = MIN_BASELINE_TRIALS + effort.max_trials
     short = sum(count < needed for count in counts)

@@ -21,12 +21,17 @@ from gate.units import render_value
 # Blocks are split in more than this share of the trials before the case is called two-moded for it:
 # in one trial it was the minute, not the program.
 SPLIT_SHARE = 0.5
+MIN_SPLIT = 2
 
 
 def measure_noise(series: Series, effort: Effort) -> MetricNoise:
     """Describe one series; what would be noticed follows from the trials that a check spends first."""
     reading = imagine_reading(series, effort, effort.trials)
-    if reading is None:
+    floor: float | None
+    detectable: float | None
+    if reading is None and series.logs:  # one trial does not know its noise
+        floor = detectable = None
+    elif reading is None:
         floor, detectable = (_judge_itself(series, bar) for bar in (NO_THRESHOLD, series.threshold))
     else:
         floor, detectable = (compute_noticed(reading, bar) for bar in (NO_THRESHOLD, series.threshold))
@@ -126,7 +131,7 @@ def _describe_modes(series: Series) -> tuple[Flaw, str]:
 
 def _describe_split(series: Series) -> tuple[Flaw, str]:
     split = sum(_is_split(series, blocks) for blocks in series.blocks)
-    if split <= SPLIT_SHARE * len(series.blocks):
+    if split < MIN_SPLIT or split <= SPLIT_SHARE * len(series.blocks):
         return Flaw.TWO_MODES, ""
     return Flaw.TWO_MODES, f"In {split} of {len(series.blocks)} trials the blocks fall into two groups."
 

@@ -73,7 +73,7 @@ def _make_noise_row(noise: MetricNoise) -> tuple[str, ...]:
         render_value(noise.metric, noise.centre),
         _render_deviation(noise.within),
         _render_deviation(noise.between),
-        render_percent(noise.detectable),
+        UNKNOWN if noise.detectable is None else render_percent(noise.detectable),
         render_threshold(noise.metric, noise.threshold),
         str(pair.pairs) if pair else UNKNOWN,
         _render_deviation(pair.noise) if pair else UNKNOWN,

@@ -106,6 +106,12 @@ def test_detectable_by_hand(make: Make, policy: Policy, effort: Effort) -> None:
     assert pytest.approx(math.expm1(max(math.log(1.01), suspect, edge) + margin)) == noise.detectable
 
 
+def test_one_trial_knows_no_noise(make: Make, policy: Policy, effort: Effort) -> None:
+    """What would be noticed is not known: zero would say that everything is."""
+    noise = measure(make({Metric.COLD_COMPILE_TIME: (100.0,)}), policy, effort, Metric.COLD_COMPILE_TIME)
+    assert (noise.floor, noise.detectable) == (None, None)
+
+
 @given(factor=st.floats(1.0, 20.0), values=st.lists(st.floats(9.0, 11.0), min_size=3, max_size=9))
 def test_more_noise_hides_more(factor: float, values: list[float]) -> None:
     """Values spread further about their mean never lower what could go unseen, nor does the unit matter."""
@@ -177,3 +183,4 @@ def test_split_blocks_are_named(make: Make, policy: Policy, effort: Effort) -> N
     run = replace(run, trials=trials)
     assert measure(run, policy, effort, Metric.COMPILED_LATENCY).split_trials == 3
     assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.TWO_MODES)]
+    assert list_flaws(replace(run, trials=trials[:1]), policy, effort) == []  # it may have been the minute

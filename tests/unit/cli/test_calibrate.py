@@ -20,14 +20,16 @@ CONFIG = "version: 1\nrefresh_trials: 4\nmax_trials: 2\n"
 CASE = Case(id="m/x", model="m", factory="m:f", definition="d")
 
 
-def calibrate(directory: Path, failures: tuple[CaseFailure, ...] = ()) -> tuple[int, Calibration]:
-    """Calibrate on nine trials of one case that vary by 1 %."""
+def calibrate(
+    directory: Path, failures: tuple[CaseFailure, ...] = (), count: int = 9
+) -> tuple[int, Calibration]:
+    """Calibrate on so many trials of one case that vary by 1 %."""
     rng = random.Random(1)  # noqa: S311 - repeatable, not secret
     trials = tuple(
         Trial(
             case_id=CASE.id, index=index, samples={Metric.COMPILED_LATENCY: (math.exp(rng.gauss(-4, 0.01)),)}
         )
-        for index in range(9)
+        for index in range(count)
     )
     run = Run(
         cases=(CASE,),
@@ -85,3 +87,14 @@ def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
     code, calibration = calibrate(tmp_path, (failure,))
     assert code == ExitCode.INCOMPLETE
     assert calibration.failures == (failure,)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_too_few_trials_say_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str], count: int) -> None:
+    """A case without a second value is one of which nothing is known: exit 12, a note, and no figure."""
+    code, calibration = calibrate(tmp_path, count=count)
+    assert code == ExitCode.INCOMPLETE
+    assert "Nothing is known of m/x: that takes 2 trials of a case." in calibration.notes
+    assert [noise.detectable for noise in calibration.noise] == [None] * count
+    assert "0.0 %" not in capsys.readouterr().out
+    assert calibrate(tmp_path, count=2)[0] == ExitCode.PASS
