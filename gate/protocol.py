@@ -8,7 +8,8 @@ One trial is two fresh processes on one private cache directory, empty at first:
 A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled
 headers), or takes it from an earlier run, so that no case is charged for it. A fourth, ``rounds``,
 times the warm rounds alone, on caches in whatever state they are: a further pair of a side-by-side
-comparison.
+comparison. Two more measure nothing: ``import`` imports the factories of a plan before it is primed, and
+``try`` builds a case and calls it eagerly.
 
 In a pair two workers are alive at once and take turns, told through a socket each (``channel``), one
 word a line. The worker says ``ready`` with the seconds of its super-block, and hears how many
@@ -45,6 +46,8 @@ class WorkerRole(StrEnum):
     COLD = "cold"
     WARM = "warm"
     ROUNDS = "rounds"
+    IMPORT = "import"
+    TRY = "try"
 
 
 class Stage(StrEnum):
@@ -89,7 +92,7 @@ class WorkerRequest:
     """One worker process. Caches and environment variables are set by whoever spawns it."""
 
     role: WorkerRole
-    case: Case | None  # None for ``prime``
+    case: Case | None  # None for ``prime`` and ``import``
     device: str  # "cpu", "cuda", "cuda:1"
     threads: int  # intra-op threads
     directory: str  # measured code is imported from here
@@ -100,6 +103,7 @@ class WorkerRequest:
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
     toolchain_cache: str = ""  # where the toolchain's files are kept between runs; prime only
     sampling: Sampling = field(default_factory=Sampling)
+    factories: tuple[str, ...] = ()  # import only
     channel: int = -1  # descriptor of the socket to the lab; -1 outside a pair
 
 
@@ -128,4 +132,5 @@ class WorkerResult:
     conditions: Conditions = field(default_factory=Conditions)
     environment: Environment | None = None
     failure: WorkerFailure | None = None
+    unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)  # by factory; import only
     warnings: tuple[str, ...] = ()

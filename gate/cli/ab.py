@@ -103,7 +103,7 @@ def _compare_arms(
         if factor.arms.head:
             cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
         request = replace(request, config=config, cases=cases)
-        lab = stack.enter_context(open_lab(*place_lab(config, sources.head.arm), observe))
+        lab = stack.enter_context(open_lab(*place_lab(config, sources.head.arm), observe, cases))
         note_config(config, options, observe)
         duel = open_duel(lab, sources.base.arm)
         run = _begin_run(duel, sources, request, previous)

@@ -237,6 +237,12 @@ def add_models(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     add_selection(parser)
     add_list_format(parser)
+    parser.add_argument(
+        "--try",
+        dest="tried",
+        action="store_true",
+        help="build each selected case (default: `select` of gate.yml) and call it, compiling nothing",
+    )
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:

@@ -60,7 +60,10 @@ def _measure(options: Namespace, request: Request) -> Run:
     trials = options.trials or config.refresh_trials + config.max_trials
     path = config.out / RUN_FILE
     previous = read_previous(options, [config.out]).get(config.out)
-    with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
+    with (
+        show_progress(quiet=options.quiet) as observe,
+        open_lab(*place_lab(config), observe, request.cases) as lab,
+    ):
         note_config(config, options, observe)
         planned = make_run(lab, request.cases, config.select, trials)
         run = run_plan(lab, planned, lambda current: save_run(current, path), previous)

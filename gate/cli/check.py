@@ -55,7 +55,7 @@ def run_check(options: Namespace) -> ExitCode:
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = open_base(options, config, stack, observe)
-        lab = stack.enter_context(open_lab(*place_lab(config), observe))
+        lab = stack.enter_context(open_lab(*place_lab(config), observe, request.cases))
         note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, config.trials)
         if sources is None:
@@ -155,7 +155,10 @@ def measure_request(options: Namespace, request: Request, trials: int) -> Run:
     """Open the lab and measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
-    with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
+    with (
+        show_progress(quiet=options.quiet) as observe,
+        open_lab(*place_lab(config), observe, request.cases) as lab,
+    ):
         note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, trials)
         return _measure(lab, run, config, previous)

@@ -153,9 +153,10 @@ COMMANDS = (
     ),
     Command(
         name="models",
-        summary="list the cases of the registry",
-        example="compile-gate models --select tag:smoke",
-        success="gate.yml and its registries can be read, and the cases were listed",
+        summary="list the cases of the registry, or try them before they are measured",
+        example="compile-gate models --try --select tag:smoke",
+        success="gate.yml and its registries can be read; with --try, every case can be built and called",
+        codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
         run="gate.cli.show:run_models",
         add_arguments=arguments.add_models,
     ),

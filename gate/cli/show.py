@@ -12,7 +12,11 @@ from gate.registry import load_cases, select_cases
 
 
 def run_models(options: Namespace) -> ExitCode:
-    """List the registry's cases: all of them, or a selection."""
+    """List the registry's cases: all of them, or a selection. Or try them."""
+    if options.tried:
+        from gate.cli.tries import run_tries  # noqa: PLC0415 - psutil
+
+        return run_tries(options)
     from gate.report.tables import render_models  # noqa: PLC0415 - rich is slow to import
 
     cases = load_cases(load_configured(options))

@@ -57,10 +57,10 @@ class TrialFinished:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CaseFailed:
-    """A trial failed: no further trial of this case is started."""
+    """A case cannot be measured: no further trial of it is started. Before the first there is no progress."""
 
     failure: CaseFailure
-    progress: Progress
+    progress: Progress | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,6 +7,7 @@ import unicodedata
 
 LOG_TAIL_LINES = 30  # a traceback and the lines that led to it
 LOG_TAIL_BYTES = 8 * 1024  # kept in run.json for each failure, and pasted into comments
+_LINE_CHARS = 500  # a path and some code; some errors of torch name all of its options in one line
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\-_]")
 
@@ -34,9 +35,7 @@ def clean_log_tail(log: bytes) -> str:
     """
     text = _ESCAPES.sub("", log.decode("utf-8", errors="replace")).strip("\r\n")
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")]
-    printable = "\n".join(
-        "".join(filter(_is_printable, line)).rstrip() for line in lines[_find_end(lines)][-LOG_TAIL_LINES:]
-    )
+    printable = "\n".join(map(_clean_line, lines[_find_end(lines)][-LOG_TAIL_LINES:]))
     return printable.encode()[-LOG_TAIL_BYTES:].decode(errors="ignore")
 
 
@@ -49,6 +48,11 @@ def _find_end(lines: list[str]) -> slice:
     """Which lines are the log's end: those up to the most telling ones of a fault handler's dump."""
     faults = [number for number, line in enumerate(lines) if line.startswith(_FAULT)]
     return slice(faults[-1] + _FAULT_LINES) if faults else slice(None)
+
+
+def _clean_line(line: str) -> str:
+    cleaned = "".join(filter(_is_printable, line)).rstrip()
+    return cleaned if len(cleaned) <= _LINE_CHARS else f"{cleaned[:_LINE_CHARS]} ..."
 
 
 def _is_printable(character: str) -> bool:

@@ -51,9 +51,10 @@ from gate.lab.schedule import (
 )
 from gate.lab.scratch import open_scratch
 from gate.lab.trials import Bench, LabSettings, TrialOutcome, check_disk, run_trial
+from gate.lab.tries import find_unimportable
 from gate.lab.worker import make_directory
 from gate.lab.worker_environment import list_dropped_variables
-from gate.records import Arm, Case, Environment, Run
+from gate.records import Arm, Case, CaseFailure, Environment, Run
 
 Save = Callable[[Run], None]
 
@@ -66,6 +67,7 @@ class Lab:
     environment: Environment
     toolchain_s: float
     observe: Observer
+    unimportable: tuple[CaseFailure, ...] = ()  # found before anything was primed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,31 +91,46 @@ class Budget:
 
 
 @contextmanager
-def open_lab(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) -> Iterator[Lab]:
+def open_lab(
+    arm: Arm, settings: LabSettings, observe: Observer = ignore_event, cases: Sequence[Case] = ()
+) -> Iterator[Lab]:
     """Lock the device, make a scratch directory, prime; all of it is undone at the end.
+
+    Factories of ``cases`` that cannot be imported are told of before the rest takes its time.
 
     Raises:
         MachineError: The lock is held, the machine cannot compile, or a disk is full.
         InterruptedRunError: Ctrl-C or SIGTERM.
     """
+    with open_bench(arm, settings, observe) as bench:
+        _note_dropped(observe)
+        _note_place(bench.scratch.parent, observe)
+        unimportable = find_unimportable(bench, cases, observe)
+        for failure in unimportable:
+            observe(CaseFailed(failure=failure, progress=None))
+        observe(PrimeStarted())
+        primed = prime_bench(bench)
+        observe(PrimeFinished(toolchain_s=primed.toolchain_s))
+        yield Lab(
+            bench=bench,
+            environment=primed.environment,
+            toolchain_s=primed.toolchain_s,
+            observe=observe,
+            unimportable=unimportable,
+        )
+
+
+@contextmanager
+def open_bench(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) -> Iterator[Bench]:
+    """Lock the device and make a scratch directory; nothing is primed. Raises as :func:`open_lab`."""
     try:
         with (
             _terminate_as_interrupt(),
             # First: nobody is to wait for a lock only to hear of a full disk.
-            _open_bench(arm, settings) as bench,
+            _make_bench(arm, settings) as bench,
             hold_device(find_device_key(settings.device), settings.lock_timeout_s, observe),
         ):
-            _note_dropped(observe)
-            _note_place(bench.scratch.parent, observe)
-            observe(PrimeStarted())
-            primed = prime_bench(bench)
-            observe(PrimeFinished(toolchain_s=primed.toolchain_s))
-            yield Lab(
-                bench=bench,
-                environment=primed.environment,
-                toolchain_s=primed.toolchain_s,
-                observe=observe,
-            )
+            yield bench
     except KeyboardInterrupt:
         raise InterruptedRunError(
             "stopped outside a trial", "Start it again; --resume keeps what is saved."
@@ -121,9 +138,14 @@ def open_lab(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) 
 
 
 def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Run:
-    """Make the run that is still to be measured: ``trials`` trials of each of ``cases``."""
+    """Make the run that is still to be measured: ``trials`` trials of each of ``cases``.
+
+    Those whose factory cannot be imported have failed already.
+    """
+    planned = {case.id for case in cases}
     return Run(
         cases=tuple(cases),
+        failures=tuple(failure for failure in lab.unimportable if failure.case_id in planned),
         environment=lab.environment,
         provenance=load_provenance(Path(lab.bench.arm.directory)),
         selection=selection,
@@ -149,7 +171,8 @@ def run_plan(lab: Lab, run: Run, save: Save, previous: Run | None = None) -> Run
         if run.provenance.dirty:
             lab.observe(Noted(sentence="uncommitted changes: earlier trials may be of other code"))
     save(run)  # an output that cannot be written shows before minutes are spent
-    slots = make_schedule(run.cases, run.trials_planned, run.trials)
+    failed = {failure.case_id for failure in run.failures}
+    slots = drop_cases(make_schedule(run.cases, run.trials_planned, run.trials), failed)
     run = replace(_run_slots(lab, run, slots, save), finished=True)
     save(run)
     return run
@@ -255,7 +278,7 @@ def _note_place(place: Path, observe: Observer) -> None:
 
 
 @contextmanager
-def _open_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
+def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     make_directory(settings.out)
     with open_scratch() as scratch:
         (scratch / "tmp").mkdir()

@@ -14,7 +14,7 @@ from gate.disk import describe_write_error
 from gate.errors import FileError
 from gate.lab.log_tail import clean_log_tail, find_shortage
 from gate.lab.process import Command, ProcessExit, run_process
-from gate.protocol import Stage, WorkerRequest, WorkerResult
+from gate.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult
 from gate.records import CaseFailure, FailureKind
 
 MAX_RESULT_BYTES = 64 * 1024 * 1024  # a real one is some tens of kilobytes; more is not ours
@@ -113,13 +113,10 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> WorkerRe
         stage=stage,
         message="",
         log_tail=log_tail,
-        log=_name_log(job.log),
+        log=name_log(job.log),
     )
     if left.result and left.result.failure:
-        told = left.result.failure
-        traceback = clean_log_tail(told.traceback.encode(errors="replace"))
-        message = clean_message(told.message)
-        return replace(failure, kind=told.kind, message=message, log_tail=traceback or log_tail)
+        return add_told(failure, left.result.failure)
     if ended.timed_out:
         message = f"no end after {job.limit_s:g} s in the {job.request.role} process"
         return replace(failure, kind=FailureKind.HANG, message=message)
@@ -137,7 +134,15 @@ def clean_message(message: str) -> str:
     return " ".join(clean_log_tail(message.encode(errors="replace")).split())
 
 
-def _name_log(path: Path) -> str:
+def add_told(failure: CaseFailure, told: WorkerFailure) -> CaseFailure:
+    """Add what a worker tells of a failure; nothing that measured code says is trusted to be printable."""
+    traceback = clean_log_tail(told.traceback.encode(errors="replace"))
+    message = clean_message(told.message)
+    return replace(failure, kind=told.kind, message=message, log_tail=traceback or failure.log_tail)
+
+
+def name_log(path: Path) -> str:
+    """Name a log's path: from the current directory where it lies below."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 

@@ -82,6 +82,12 @@ def prepare(context: Context, workload: Workload | None) -> Prepared:
     )
 
 
+def try_case(context: Context, workload: Workload | None) -> None:
+    """Build the workload and call it eagerly, as a measurement begins; raises as :func:`prepare`."""
+    with use_gradients(context.case):
+        prepare(context, workload)
+
+
 def count_parameters(subject: Subject) -> int:
     """Count the elements of the module's parameters; 0 for a function."""
     return sum(parameter.numel() for parameter in subject.module.parameters()) if subject.module else 0

@@ -83,18 +83,19 @@ class Logbook:
 
     def fail(self, error: BaseException) -> None:
         """Record why the case could not be measured; the stage stays where it happened."""
-        kind = FailureKind.NOT_FINITE if isinstance(error, NotFiniteError) else FailureKind.ERROR
-        message = describe_error(error)
-        self.result = replace(
-            self.result,
-            failure=WorkerFailure(kind=kind, message=message, traceback=format_error(error)),
-        )
+        self.result = replace(self.result, failure=make_failure(error))
         self.save()
 
     def save(self) -> None:
         """Write the result, atomically."""
         if self._path:
             write_atomic(self._path, json.dumps(encode(self.result), allow_nan=False))
+
+
+def make_failure(error: BaseException) -> WorkerFailure:
+    """Tell an exception as a failure: its kind, one line, and the frames of measured code."""
+    kind = FailureKind.NOT_FINITE if isinstance(error, NotFiniteError) else FailureKind.ERROR
+    return WorkerFailure(kind=kind, message=describe_error(error), traceback=format_error(error))
 
 
 def describe_error(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from typing import NoReturn
 from gate import codec
 from gate.errors import UsageError
 from gate.measure.checkout import check_source, set_search_path
-from gate.measure.logbook import Logbook
+from gate.measure.logbook import Logbook, make_failure
 from gate.measure.parent import die_with_parent
 from gate.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult, WorkerRole
 from gate.records import Case, FailureKind
@@ -53,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     set_search_path(request)
     if request.role == WorkerRole.PRIME:
         _prime(request, path)
+    elif request.role == WorkerRole.IMPORT:
+        _import_factories(request)
     else:
         _run_pytest(request, path)
     return 0
@@ -107,6 +109,24 @@ def _check_end(path: Path, ended: str) -> None:
         message = f"{ended} before the result was complete; see the log"
         failed = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, message=message))
         codec.write_atomic(path, json.dumps(codec.encode(failed), allow_nan=False))
+
+
+def _import_factories(request: WorkerRequest) -> None:
+    """Import each factory; the result tells which ones cannot be, and how that showed."""
+    logbook = Logbook(Path(request.result), request.role, _BEGUN)
+    logbook.enter(Stage.IMPORT)
+    from gate.measure.build import load_factory  # noqa: PLC0415 - torch
+
+    failures: dict[str, WorkerFailure] = {}
+    for factory in request.factories:
+        try:
+            check_source(factory, request)
+            load_factory(factory)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
+            traceback.print_exc()
+            failures[factory] = make_failure(error)
+    logbook.record(unimportable=failures)
+    logbook.enter(Stage.DONE)
 
 
 def _prime(request: WorkerRequest, path: str) -> None:

@@ -100,6 +100,8 @@ def _render_came(event: TrialFinished | CaseFailed) -> str:
         message = clean_line(failure.message, MAX_MESSAGE)
         log = f"; log: {clean_line(failure.log)}" if failure.log else ""
         said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {where}: {message}{log}"
+    if event.progress is None:
+        return said
     return f"{_render_count(event.progress)} {said}{_render_left(event.progress)}"
 
 
@@ -166,8 +168,8 @@ def _show_bar(console: Console) -> Iterator[Observer]:
                 bar.update(task, description=f"{clean_line(event.case_id)} trial {event.index}")
             if isinstance(event, PairStarted):
                 bar.update(task, description=f"{clean_line(event.case_id)} pair {event.index}")
-            if isinstance(event, TrialStarted | TrialFinished | CaseFailed | PairStarted | PairFinished):
-                progress = event.progress
+            progress = getattr(event, "progress", None)
+            if isinstance(progress, Progress):
                 left = f"{render_duration(progress.left_s)} left"
                 bar.update(task, completed=progress.done, total=progress.total, left=left)
 

@@ -8,7 +8,7 @@ import torch
 
 from gate.measure.build import SEED, TORCH_DTYPES, seed_everything
 from gate.measure.cold import measure_again, measure_cold, measure_plain
-from gate.measure.context import Context
+from gate.measure.context import Context, try_case
 from gate.measure.device import Device, open_device
 from gate.measure.rounds import Rounds
 from gate.measure.tensors import iterate_tensors
@@ -42,7 +42,8 @@ def open_session_device(session: SuiteSession) -> Device:
         import_torch()
         torch.set_num_threads(session.threads)
         device = open_device(session.device)
-        load_toolchain(device)
+        if session.compiles:
+            load_toolchain(device)
         TIMER.synchronize = device.synchronize
         session.opened["device"] = device
     seed_everything(SEED)
@@ -93,6 +94,9 @@ def _measure(context: Context, workload: Workload | None, timer: BlockTimer, ses
         _show(context, timer, measure_cold(context, workload, timer))
     elif session.request.role == WorkerRole.ROUNDS:
         _show(context, timer, measure_again(context, workload, timer))
+    elif session.request.role == WorkerRole.TRY:
+        try_case(context, workload)
+        timer.skip()
     else:
         measure_warm(context, workload)
         timer.skip()

@@ -108,9 +108,13 @@ def take_turns() -> int:
     return 2 * super_blocks
 
 
+def is_gone(factory: str) -> bool:
+    return factory.endswith("_is_gone")
+
+
 def measure_case() -> None:
     """Measure the case, or fail as its fault says."""
-    if any(name.endswith("_is_gone") for name in (CASE["factory"], CASE["arguments"].get("factory", ""))):
+    if any(map(is_gone, (CASE["factory"], CASE["arguments"].get("factory", "")))):
         fail("import", "error", "UsageError: the factory does not exist")
     fault, dose = find_fault()
     if fault == "crash":
@@ -130,5 +134,12 @@ def measure_case() -> None:
 
 if ROLE == "prime":
     write_result(environment=ENVIRONMENT)
+elif ROLE == "import":
+    told = {"kind": "error", "message": "UsageError: the factory does not exist", "traceback": "its line"}
+    write_result(unimportable={factory: told for factory in REQUEST["factories"] if is_gone(factory)})
+elif ROLE == "try":
+    if is_gone(CASE["factory"]):
+        fail("import", "error", "UsageError: the factory does not exist")
+    write_result(workload={"parameters": "0"})
 else:
     measure_case()

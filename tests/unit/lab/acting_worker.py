@@ -29,6 +29,7 @@ ENVIRONMENT = {
 }
 SAMPLES = {
     "prime": {},
+    "try": {},
     "cold": {"cold_compile_time": [2.0], "compiled_latency": [0.010, 0.011], "cache_misses": [5.0]},
     "warm": {"warm_compile_time": [0.5], "cache_misses": [0.0], "peak_memory": [1024.0]},
 }
@@ -180,10 +181,26 @@ def play_close_output() -> None:
     play_ok()
 
 
+def play_import() -> None:
+    """Import what can be: factories that are called after an error, a crash or a hang cannot."""
+    names = [factory.partition(":")[2] for factory in REQUEST["factories"]]
+    if "crash" in names:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    told = {
+        "kind": "error",
+        "message": "ValueError: no\x1b[31m such\nmodel",
+        "traceback": "Traceback\n  line 3",
+    }
+    failed = {factory: told for factory in REQUEST["factories"] if factory.endswith(":error")}
+    write_result(stage="done", unimportable=failed)
+
+
 case = REQUEST["case"]
 act = case["arguments"].get("act", "ok") if case else os.environ.get("ACTING_PRIME", "ok")
 roles = case["arguments"].get("roles", ["cold", "warm"]) if case else ["prime"]
-if act == "no_torch":
+if REQUEST["role"] == "import":
+    play_import()
+elif act == "no_torch":
     message = "ModuleNotFoundError: No module named 'torch'"
     write_result(stage="import", failure={"kind": "error", "message": message})
 elif REQUEST["role"] in roles:

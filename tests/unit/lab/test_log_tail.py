@@ -70,3 +70,12 @@ def test_is_always_bounded_and_printable(log: bytes, times: int) -> None:
 def test_finds_what_was_short(tail: str, expected: str) -> None:
     """The usual words for a lack of memory or disk are known."""
     assert expected == find_shortage(tail)
+
+
+def test_endless_line_leaves_room_for_the_others() -> None:
+    """Some errors name hundreds of options in one line: its begin is enough, and the lines before it stay."""
+    told = clean_log_tail(b'  File "model.py", line 3\nRuntimeError: options are ' + b"x, " * 9000)
+    first, second = told.splitlines()
+    assert first == '  File "model.py", line 3'
+    assert second.startswith("RuntimeError: options are x, x")
+    assert (len(second), second[-4:]) == (504, " ...")

@@ -47,8 +47,8 @@ class Workshop:
         self.saved: list[Run] = []
 
     @contextmanager
-    def open(self) -> Iterator[Lab]:
-        with open_lab(self.arm, self.settings, self.events.append) as lab:
+    def open(self, *cases: Case) -> Iterator[Lab]:
+        with open_lab(self.arm, self.settings, self.events.append, cases) as lab:
             yield lab
 
     def run(self, *cases: Case, trials: int = 1, previous: Run | None = None) -> Run:
@@ -338,3 +338,38 @@ def test_no_repeat_beyond_the_budget(
         run = extend_run(lab, run, {case.id}, budget, workshop.saved.append)
     assert [trial.conditions.repeated for trial in run.trials] == [False, False]
     assert run.trials[1].conditions.disturbances != ()
+
+
+def test_factory_that_cannot_be_imported_is_told_before_the_priming(
+    workshop: Workshop, make_case: MakeCase
+) -> None:
+    """Its case has failed, with the log that tells why, and gets no trial; the others are measured."""
+    broken = replace(make_case(name="broken"), factory="models:error")
+    sound = replace(make_case(name="sound"), factory="models:build")
+    with workshop.open(broken, sound) as lab:
+        run = run_plan(lab, make_run(lab, (broken, sound), "all", 2), workshop.saved.append)
+    kinds = [type(event) for event in workshop.events]
+    assert kinds.index(CaseFailed) < kinds.index(PrimeStarted)
+    (failure,) = run.failures
+    assert (failure.case_id, failure.stage, failure.trial) == (broken.id, "import", 1)
+    assert (failure.message, failure.log_tail) == ("ValueError: no such model", "Traceback\n  line 3")
+    assert failure.log.endswith("out/logs/import/0-import.log")
+    assert [("sound", 1), ("sound", 2)] == workshop.list_started()
+    assert run.finished
+    assert (run.failures, ()) == (workshop.saved[0].failures, workshop.saved[0].trials)
+
+
+def test_import_that_kills_its_process_blames_nobody(workshop: Workshop, make_case: MakeCase) -> None:
+    """Which of the factories it was, the trials find out; that they were not tried is noted."""
+    crashing = replace(make_case(), factory="models:crash")
+    with workshop.open(crashing) as lab:
+        assert () == lab.unimportable
+    noted = [event.sentence for event in workshop.events if isinstance(event, Noted)]
+    assert any("factories were not imported beforehand: ended with SIGSEGV" in note for note in noted)
+
+
+def test_reference_models_are_not_tried_beforehand(workshop: Workshop, make_case: MakeCase) -> None:
+    """They come with the gate; importing what they are built from takes longer than a trial's own import."""
+    with workshop.open(replace(make_case(), factory="gate.models.bert:error")) as lab:
+        assert () == lab.unimportable
+    assert not (workshop.settings.out / "logs" / "import").exists()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import tempfile
 from pathlib import Path
 
-from gate.measure.worker import make_arguments
-from gate.protocol import WorkerRequest, WorkerRole
+import pytest
+
+from gate import codec
+from gate.measure.worker import main, make_arguments
+from gate.protocol import Stage, WorkerRequest, WorkerResult, WorkerRole
 from gate.records import Case
 
 
@@ -57,3 +62,36 @@ def test_benchmarks_are_stored_outside_the_project(tmp_path: Path) -> None:
     for case in (FACTORY, TEST):
         arguments = make_arguments(make_request(tmp_path, case), case, "r")
         assert arguments[arguments.index("--benchmark-storage") + 1] == f"file://{tempfile.gettempdir()}"
+
+
+def test_factories_are_imported_and_their_errors_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each failing factory with its own error and the user's line; a module that exits ends nothing else."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "sound_bench.py").write_text("def build():\n    pass\n")
+    (tmp_path / "broken_bench.py").write_text("1 / 0\n")
+    (tmp_path / "exiting_bench.py").write_text("raise SystemExit(0)\n")
+    factories = ("sound_bench:build", "broken_bench:build", "exiting_bench:build", "sound_bench:b")
+    result = tmp_path / "result.json"
+    request = WorkerRequest(
+        role=WorkerRole.IMPORT,
+        case=None,
+        device="cpu",
+        threads=1,
+        directory=str(tmp_path),
+        result=str(result),
+        factories=factories,
+    )
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps(codec.encode(request)))
+    assert main([str(path)]) == 0
+    told = codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "r"), "r")
+    assert (told.stage, told.failure) == (Stage.DONE, None)
+    messages = {factory: failure.message for factory, failure in told.unimportable.items()}
+    assert messages == {
+        "broken_bench:build": "ZeroDivisionError: division by zero",
+        "exiting_bench:build": "SystemExit: 0",
+        "sound_bench:b": "the factory 'sound_bench:b' does not exist: sound_bench has no function 'b'",
+    }
+    assert 'broken_bench.py", line 1' in told.unimportable["broken_bench:build"].traceback

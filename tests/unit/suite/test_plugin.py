@@ -48,12 +48,12 @@ def collect(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return project.runpytest_inprocess("--pyargs", "gate.suite", *PLUGIN, "--collect-only", "-q", *arguments)
 
 
-def run_trial(project: pytest.Pytester, source: str) -> dict[str, Any]:
-    """Run a user's test as a trial that is to fail; return the result file."""
+def run_trial(project: pytest.Pytester, source: str, role: WorkerRole = WorkerRole.COLD) -> dict[str, Any]:
+    """Run a user's test in a trial's process; return the result file."""
     project.path.joinpath("test_mine.py").write_text(source)
     result = project.path / "result.json"
     request = WorkerRequest(
-        role=WorkerRole.COLD,
+        role=role,
         case=Case(id="mine/test", model="mine", node="test_mine.py::test_mine"),
         device="cpu",
         threads=1,
@@ -149,3 +149,23 @@ def test_installed_suite_has_its_empty_settings() -> None:
     import gate.suite  # noqa: PLC0415 - its place is what is asked
 
     assert Path(gate.suite.__path__[0], "trial.ini").read_text().endswith("[pytest]\n")
+
+
+def test_trying_a_test_calls_it_and_compiles_nothing(project: pytest.Pytester) -> None:
+    """What it measures is built and called eagerly: nothing is timed, and that is no failure."""
+    source = (
+        "import torch\n"
+        "def test_mine(compile_benchmark):\n"
+        "    def forward(x):\n"
+        "        assert not torch.compiler.is_compiling()\n"
+        "        return x + 1\n"
+        "    compile_benchmark(forward, torch.ones(3))\n"
+    )
+    tried = run_trial(project, source, WorkerRole.TRY)
+    assert (tried["stage"], tried["failure"], tried["samples"]) == ("done", None, {})
+
+
+def test_trying_a_test_that_measures_nothing_fails(project: pytest.Pytester) -> None:
+    """A test that never calls the fixture would measure nothing either."""
+    tried = run_trial(project, "def test_mine():\n    pass\n", WorkerRole.TRY)
+    assert "the test measured nothing" in tried["failure"]["message"]

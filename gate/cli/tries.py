@@ -1,0 +1,38 @@
+"""``models --try``: build and call each selected case once, before anything is compiled or measured."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+
+from gate.cli.place import place_lab
+from gate.cli.setup import load_request
+from gate.codec import encode
+from gate.errors import ExitCode
+from gate.lab.runner import open_bench
+from gate.lab.tries import try_case
+from gate.records import CaseFailure
+from gate.report.progress import show_progress
+from gate.report.tries import render_attempt, render_tally
+
+
+def run_tries(options: Namespace) -> ExitCode:
+    """Try the selected cases, each in a fresh process; INCOMPLETE where one cannot be built or called."""
+    request = load_request(options)
+    as_json = options.format == "json"
+    found: dict[str, CaseFailure | None] = {}
+    with show_progress() as observe, open_bench(*place_lab(request.config), observe) as bench:
+        for case in request.cases:
+            found[case.id] = try_case(bench, case)
+            if not as_json:
+                print(render_attempt(case.id, found[case.id]), end="", flush=True)
+    failed = [failure for failure in found.values() if failure is not None]
+    if as_json:
+        told = [
+            {"case": case_id, "ok": failure is None, "failure": encode(failure) if failure else None}
+            for case_id, failure in found.items()
+        ]
+        print(json.dumps(told, indent=2))
+    else:
+        print(render_tally(len(found), len(failed)))
+    return ExitCode.INCOMPLETE if failed else ExitCode.PASS

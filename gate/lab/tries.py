@@ -1,0 +1,65 @@
+"""What is tried before minutes are spent: whether factories can be imported, and cases built and called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gate.lab.events import Noted, Observer
+from gate.lab.trials import Bench, make_job, remove_cache
+from gate.lab.worker import add_told, name_log, run_worker
+from gate.protocol import Stage, WorkerRole
+from gate.records import Case, CaseFailure, FailureKind
+
+# A project that takes longer to import is left to its trials, whose limit is the configured one.
+IMPORT_LIMIT_S = 60.0
+# The gate's own models come with it, and importing what they are built from takes many seconds.
+_OWN_PACKAGE = "gate."
+
+
+def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) -> tuple[CaseFailure, ...]:
+    """Import the factories of ``cases`` in one process; a failure for each case whose factory cannot be.
+
+    A process that dies or hangs over it blames nobody: a trial finds out whose fault it is.
+
+    Raises:
+        MachineError: The interpreter cannot be started, or a disk is full.
+    """
+    wanted = dict.fromkeys(case.factory for case in cases if case.factory)
+    factories = tuple(factory for factory in wanted if not factory.startswith(_OWN_PACKAGE))
+    if not factories:
+        return ()
+    job = make_job(bench, WorkerRole.IMPORT)
+    request = replace(job.request, factories=factories)
+    result = run_worker(replace(job, request=request, limit_s=min(job.limit_s, IMPORT_LIMIT_S)))
+    if isinstance(result, CaseFailure):
+        observe(Noted(sentence=f"factories were not imported beforehand: {result.message}"))
+        return ()
+    blank = CaseFailure(
+        case_id="",
+        trial=1,
+        arm=bench.arm.name,
+        kind=FailureKind.ERROR,
+        stage=Stage.IMPORT,
+        message="",
+        log=name_log(job.log),
+    )
+    found = result.unimportable
+    return tuple(
+        add_told(replace(blank, case_id=case.id), found[case.factory])
+        for case in cases
+        if case.factory in found
+    )
+
+
+def try_case(bench: Bench, case: Case) -> CaseFailure | None:
+    """Build a case's workload and call it eagerly, in a process of its own; nothing is compiled.
+
+    Raises:
+        MachineError: The interpreter cannot be started, or a disk is full.
+    """
+    try:
+        result = run_worker(make_job(bench, WorkerRole.TRY, case))
+    finally:
+        remove_cache(bench)
+    return result if isinstance(result, CaseFailure) else None

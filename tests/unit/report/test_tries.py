@@ -1,0 +1,37 @@
+"""What is said of cases that were tried."""
+
+from __future__ import annotations
+
+from gate.records import CaseFailure, FailureKind
+from gate.report.tries import render_attempt, render_tally
+
+FAILURE = CaseFailure(
+    case_id="m/x",
+    trial=0,
+    kind=FailureKind.ERROR,
+    stage="build",
+    message="KeyError: 3",
+    log_tail='  File "m.py", line 4\x1b[31m\n\nKeyError: 3\n',
+    log="out/logs/m/x/0-try.log",
+)
+
+
+def test_sound_case_is_one_line() -> None:
+    """There is nothing more to say."""
+    assert render_attempt("m/x", None) == "ok      m/x\n"
+
+
+def test_failure_shows_the_users_lines_and_the_log() -> None:
+    """What went wrong in which stage, the lines of it, and where all of it is written."""
+    assert render_attempt("m/x", FAILURE) == (
+        "FAILED  m/x: error in stage build: KeyError: 3\n"
+        '    |   File "m.py", line 4\n'
+        "    | KeyError: 3\n"
+        "    log: out/logs/m/x/0-try.log\n"
+    )
+
+
+def test_tally_says_what_was_not_found_out() -> None:
+    """Cases that can be called may still fail to compile; one that cannot makes a check INCOMPLETE."""
+    assert render_tally(1, 0) == "1 case can be built and called. Nothing was compiled or measured."
+    assert render_tally(8, 2) == "2 of 8 cases cannot be built or called: `check` would be INCOMPLETE."
