@@ -60,7 +60,10 @@ def read_docs(entry_type: type[Entry]) -> Mapping[str, KeyDoc]:
 
 @cache
 def _read_docs(entry_type: Any) -> Mapping[str, KeyDoc]:  # noqa: ANN401 - a class, which mypy takes for unhashable
-    (node,) = ast.parse(inspect.getsource(entry_type)).body
+    try:
+        (node,) = ast.parse(inspect.getsource(entry_type)).body
+    except OSError:
+        return {}  # installed without its source: errors say less
     return dict(_list_docs(node.body)) if isinstance(node, ast.ClassDef) else {}
 
 

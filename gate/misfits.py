@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gate.hostile import format_value
 
@@ -29,11 +30,12 @@ class Misfit:
 
 
 class MisfitError(Exception):
-    """Values that do not fit, in the order in which they were met."""
+    """Values that do not fit, in the order in which they were met; ``rest`` is what fits of a mapping."""
 
-    def __init__(self, misfits: list[Misfit]) -> None:
+    def __init__(self, misfits: list[Misfit], rest: dict[Any, Any] | None = None) -> None:
         super().__init__(misfits[0].problem)
         self.misfits = misfits
+        self.rest = rest
 
 
 def refuse(problem: str, fix: str, *, says_little: bool = False) -> MisfitError:
@@ -89,7 +91,7 @@ class Collector:
         if len(self.misfits) >= MAX_MISFITS:
             self.close()
 
-    def close(self) -> None:
-        """Raise what was collected, if anything was."""
+    def close(self, rest: dict[Any, Any] | None = None) -> None:
+        """Raise what was collected, if anything was; ``rest`` is what fits of a mapping."""
         if self.misfits:
-            raise MisfitError(self.misfits)
+            raise MisfitError(self.misfits, rest)

@@ -235,7 +235,7 @@ def _make_entries_decoder(decode_key: _Decoder, decode_item: _Decoder) -> _Decod
                 items[decoded_key] = decode_item(item)
             except MisfitError as error:
                 misfits.add(error, format_key(key))
-        misfits.close()
+        misfits.close(items)
         return items
 
     return decode_entries
@@ -291,6 +291,7 @@ def _make_record_decoder(record_type: type) -> _Decoder:
         if type(value) is not dict:
             raise expect("a mapping", value)
         values: dict[str, Any] = {}
+        wrong: dict[str, dict[Any, Any]] = {}  # with what fits of those that are mappings
         misfits = Collector()
         for name, item in value.items():
             decoder = decoders.get(name)
@@ -300,12 +301,13 @@ def _make_record_decoder(record_type: type) -> _Decoder:
                 values[name] = decoder(item)
             except MisfitError as error:
                 misfits.add(_advise(error, record_type, name), format_key(name))
+                wrong[name] = error.rest or {}
         for name in _list_missing(required, value, decoders):
             missing = refuse(f"the key {name!r} is missing", f"Add {name!r} there.", says_little=True)
             misfits.add(_advise(missing, record_type, name), "")
         if issubclass(record_type, Entry):
-            wrong = decoders.keys() & value.keys() - values.keys()
-            misfits.misfits += record_type.find_contradictions(values, wrong)
+            rest = {name: known for name, known in wrong.items() if known}
+            misfits.misfits += record_type.find_contradictions({**values, **rest}, wrong)
         misfits.close()
         return record_type(**values)
 
