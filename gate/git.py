@@ -26,6 +26,7 @@ _KEPT_PREFIXES = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 _FIXED = {
     "LC_ALL": "C",
     "GIT_TERMINAL_PROMPT": "0",
+    "GIT_LITERAL_PATHSPECS": "1",  # a path with a star or a bracket in it is that path
     "GIT_NO_REPLACE_OBJECTS": "1",  # a commit is what its id says, whatever `git replace` left here
 }
 _SETTINGS = (
@@ -80,6 +81,18 @@ def read_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: floa
             directory, GitAnswer(status=output.status, complaint=output.complaint), arguments[0]
         )
     return output.said
+
+
+def is_true(directory: Path, *arguments: str, limit_s: float = GIT_LIMIT_S) -> bool:
+    """Ask git something whose answer is its exit status; what it may lack counts as no.
+
+    Raises:
+        MachineError: git cannot be run, or did not end in time: that is no answer.
+    """
+    answer = ask_git(directory, *arguments, limit_s=limit_s)
+    if answer.status == -1:
+        raise describe_refusal(directory, answer, arguments[0])
+    return answer.is_good
 
 
 def describe_refusal(directory: Path, answer: GitAnswer, command: str) -> GateError:

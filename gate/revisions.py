@@ -63,7 +63,11 @@ def resolve_ref(directory: Path, ref: str) -> Revision:
 
 
 def find_ref(directory: Path, ref: str) -> Revision | None:
-    """Find a branch, tag or commit, here or on ``origin``; None where there is no such thing."""
+    """Find a branch, tag or commit, here or on ``origin``; None where there is no such thing.
+
+    Raises:
+        MachineError: git cannot be run, or does not answer in time.
+    """
     # HEAD~1 that is missing here is not the remote's HEAD~1.
     names = (ref,) if ref.startswith(("HEAD", "@")) else (ref, f"origin/{ref}")
     for name in names:
@@ -72,6 +76,8 @@ def find_ref(directory: Path, ref: str) -> Revision | None:
         )
         if answer.is_good:
             return Revision(name=name, commit=answer.said)
+        if answer.status == -1:
+            raise describe_refusal(directory, answer, "rev-parse")
     return None
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gate.action.tree import LIMIT_S
 from gate.errors import UsageError
-from gate.git import ask_git, read_git
+from gate.git import is_true, read_git
 from gate.github.context import find_text, find_value, is_sha
 
 _FETCH_ALL = "Give actions/checkout `fetch-depth: 0`."
@@ -30,7 +30,6 @@ class BaseCommit:
 
     sha: str
     origin: str
-    is_merged: bool = True  # what is checked out has all that this commit has
 
 
 def find_head_sha(event: Mapping[str, object]) -> str:
@@ -52,7 +51,7 @@ def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None
         return _find_group_base(top, find_text(event, "merge_group.base_sha"), head)
     parents = list_parents(top)
     if len(parents) == 2 and parents[1] == head:  # noqa: PLR2004 - a merge of two, as GitHub's trial merge is
-        _check_there(top, parents[0])
+        check_commit(top, parents[0])
         return BaseCommit(sha=parents[0], origin="what GitHub merged this change into, to try it")
     return _find_left(top, find_text(event, "pull_request.base.sha"), head)
 
@@ -78,20 +77,16 @@ def check_commit(top: Path, sha: str) -> None:
     """Check that the clone has a commit.
 
     Raises:
-        UsageError: It does not; git's refusal to read the clone at all is told as that.
+        UsageError: It does not.
+        MachineError: git cannot be run, or does not answer in time.
     """
-    _check_there(load_top(top), sha)
-
-
-def _check_there(top: Path, sha: str) -> None:
-    answer = ask_git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}")
-    if not answer.is_good:
+    if not is_true(top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{sha}^{{commit}}"):
         raise UsageError(f"the base commit {sha} is not in this clone", _FETCH_ALL)
 
 
 def _find_group_base(top: Path, base: str, head: str) -> BaseCommit:
     _check_contains(top, head, "the merge group's commit")
-    _check_there(top, base)
+    check_commit(top, base)
     _check_contains(top, base, "the merge group's base commit")
     return BaseCommit(sha=base, origin="what the merge queue puts this group on")
 
@@ -101,13 +96,13 @@ def _find_left(top: Path, base: str, head: str) -> BaseCommit:
     if not (is_sha(base) and is_sha(head)):
         raise UsageError("the event's pull request names no base and head commit", _CHECK_OUT)
     _check_contains(top, head, "the pull request's commit")
-    _check_there(top, base)
+    check_commit(top, base)
     _check_whole(top, f"where this change left the base commit {base[:12]}")
-    answer = ask_git(top, "merge-base", base, "HEAD", limit_s=LIMIT_S)
-    if not answer.is_good:
+    if not is_true(top, "merge-base", base, "HEAD", limit_s=LIMIT_S):
         raise UsageError(f"HEAD and the base commit {base[:12]} have no commit in common", _CHECK_OUT)
+    found = read_git(top, "merge-base", base, "HEAD", limit_s=LIMIT_S).decode()
     origin = f"where this change left the base commit {base[:12]} that the event names"
-    return BaseCommit(sha=answer.said.splitlines()[0], origin=origin, is_merged=False)
+    return BaseCommit(sha=found.splitlines()[0], origin=origin)
 
 
 def _check_contains(top: Path, commit: str, what: str) -> None:
@@ -115,12 +110,12 @@ def _check_contains(top: Path, commit: str, what: str) -> None:
     found = read_git(top, "rev-parse", "HEAD").decode().strip()
     if found == commit:
         return
-    if not ask_git(top, "merge-base", "--is-ancestor", commit, "HEAD", limit_s=LIMIT_S).is_good:
+    if not is_true(top, "merge-base", "--is-ancestor", commit, "HEAD", limit_s=LIMIT_S):
         _check_whole(top, f"whether HEAD has {what} {commit[:12]}")
         raise UsageError(f"HEAD, {found[:12]}, does not have {what} {commit[:12]}", _CHECK_OUT)
 
 
 def _check_whole(top: Path, what: str) -> None:
     """Check that history is there: with a part of it git's answer may be another one."""
-    if ask_git(top, "rev-parse", "--is-shallow-repository").said != "false":
+    if read_git(top, "rev-parse", "--is-shallow-repository").strip() != b"false":
         raise UsageError(f"this clone is shallow: it does not show {what}", _FETCH_ALL)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from gate.errors import UsageError
-from gate.git import ask_git, read_git
+from gate.git import read_git
 
 LIMIT_S = 120.0  # a large repository on a cold disk
 _REGULAR = frozenset((b"100644", b"100755"))
@@ -38,8 +38,8 @@ class Tree:
 
 
 def has_path(tree: Tree, name: str) -> bool:
-    """Whether the commit has a file or a directory of that name."""
-    return ask_git(tree.top, "cat-file", "-e", f"{tree.sha}:{name}", limit_s=LIMIT_S).is_good
+    """Whether the commit has a file or a directory of that name; raises as :func:`write_files`."""
+    return bool(read_git(tree.top, "ls-tree", "-z", "--full-tree", tree.sha, "--", name, limit_s=LIMIT_S))
 
 
 def write_files(tree: Tree, names: Sequence[str], place: Path) -> None:

@@ -8,17 +8,24 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gate import __version__
-from gate.git import ask_git
+from gate.git import ask_git, read_git
 from gate.records import Provenance
+
+_STATUS_LIMIT_S = 120.0  # a large tree on a cold disk
 
 
 def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) -> Provenance:
     """Describe the checkout at ``directory``, now. Outside git, commit and author may be empty.
 
     ``dirty`` speaks of tracked files only: outputs and new baselines do not change what is measured.
+
+    Raises:
+        UsageError: git knows the commit and cannot tell what was changed since.
+        MachineError: It did not tell in time: a change must not be taken for none.
     """
     commit = run_git(directory, "rev-parse", "HEAD")
-    status = run_git(directory, "status", "--porcelain", "--untracked-files=no") if commit else ""
+    tracked = ("status", "--porcelain", "--untracked-files=no")
+    status = read_git(directory, *tracked, limit_s=_STATUS_LIMIT_S) if commit else b""
     return Provenance(
         commit=commit,
         dirty=bool(status),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 from action.samples import commit, git
 
+from gate.action import tree
 from gate.action.base import BaseCommit
 from gate.action.inputs import parse_inputs
 from gate.action.rules import Rules, hold_rules, prepare_rules
@@ -255,3 +257,36 @@ def test_nothing_is_left_of_the_rules(checkout: Path, tmp_path: Path) -> None:
         assert sorted(checkout.rglob("*")) == before
 
     assert list((tmp_path / "temp").iterdir()) == []
+
+
+def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the change would be judged by its own rules whenever the disk is slow."""
+    base = commit(checkout.parent, "base")
+    git_itself = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "git"
+    slow = r'case "$*" in *\ ls-tree\ *) exec sleep 60;; esac'
+    script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
+    monkeypatch.setattr(tree, "LIMIT_S", 0.5)
+
+    with pytest.raises(MachineError, match=r"git ls-tree took longer than 0\.5 s"):
+        prepare(base, tmp_path / "rules")
+
+
+def test_names_are_no_patterns(checkout: Path, tmp_path: Path) -> None:
+    """A path with brackets is that path, in what is read and in what is said to have changed."""
+    for name in ("a.yml", "[ab].yml"):
+        (checkout / name).write_text("version: 1\n# base\n")
+    (checkout / "gate.yml").write_text(CONFIG.replace("models/cases.yml", '"[ab].yml"'))
+    base = commit(checkout.parent, "base")
+    (checkout / "a.yml").write_text("version: 1\n# head\n")
+    commit(checkout.parent, "head")
+
+    rules = prepare(base, tmp_path / "rules")
+
+    assert [path.name for path in load_config(Path(rules.config)).registry] == ["[ab].yml"]
+    assert rules.changed == ()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError, UsageError
-from gate.git import ask_git, find_checkout, read_git, trust_checkout
+from gate.git import ask_git, find_checkout, is_true, read_git, trust_checkout
 
 Git = Callable[..., str]
 
@@ -117,3 +117,12 @@ def test_outside_a_checkout_there_is_nothing_to_trust(tmp_path: Path) -> None:
     assert find_checkout(tmp_path) is None
     assert trust_checkout({"HOME": "/x"}, tmp_path, tmp_path / "global") == {"HOME": "/x"}
     assert not (tmp_path / "global").exists()
+
+
+def test_no_answer_is_not_a_no(repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question whose answer is the exit status: yes, no, or an error of the machine."""
+    assert is_true(repository, "cat-file", "-e", "HEAD")
+    assert not is_true(repository, "cat-file", "-e", "HEAD~9")
+    put_git(tmp_path / "bin", "exec sleep 60", monkeypatch)
+    with pytest.raises(MachineError, match="took longer"):
+        is_true(repository, "cat-file", "-e", "HEAD", limit_s=0.2)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 import gate
+from gate.errors import MachineError
+from gate.lab import provenance
 from gate.lab.provenance import load_provenance, make_run_url
 
 ACTIONS = {
@@ -101,3 +105,20 @@ def test_run_url(environ: dict[str, str], expected: str) -> None:
 def test_actor_is_the_author(repository: Path) -> None:
     """On GitHub Actions the author is who started it."""
     assert load_provenance(repository, {"GITHUB_ACTOR": "grace"}).author == "grace"
+
+
+def test_a_status_that_does_not_come_is_not_a_clean_checkout(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is measured may hold changes that nobody would be told of."""
+    git_itself = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "git"
+    slow = r'case "$*" in *\ status\ *) exec sleep 60;; esac'
+    script.write_text(f'#!/bin/sh\n{slow}\nexec "{git_itself}" "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", str(script.parent), prepend=os.pathsep)
+    monkeypatch.setattr(provenance, "_STATUS_LIMIT_S", 0.5)
+
+    with pytest.raises(MachineError, match="git status took longer"):
+        load_provenance(repository, {})
