@@ -19,9 +19,10 @@ from typing import Any, TypeVar, cast
 
 from gate.entry import Entry, advise_key
 from gate.errors import FileError
-from gate.hostile import MAX_DEPTH, MAX_INTEGER, format_value
+from gate.hostile import MAX_DEPTH, format_value
 from gate.limits import Limit, Notation
 from gate.misfits import Collector, MisfitError, expect, expect_key, expect_member, find_nearest, refuse
+from gate.scalars import decode_bool, decode_float, decode_int, decode_none, decode_str
 
 T = TypeVar("T")
 _Decoder = Callable[[object], Any]
@@ -99,49 +100,6 @@ def _make_decoder(annotation: Any) -> _Decoder:  # noqa: ANN401 -- an annotation
     return make(typing.get_args(annotation))
 
 
-def _decode_float(value: object) -> float:
-    kind = type(value)
-    if kind is float or (kind is int and -MAX_INTEGER <= cast("int", value) <= MAX_INTEGER):
-        number = float(cast("float", value))
-        if math.isfinite(number):
-            return number
-    raise expect("a finite number", value)
-
-
-def _decode_int(value: object) -> int:
-    if type(value) is not int:
-        raise expect("a whole number", value)
-    if not -MAX_INTEGER <= value <= MAX_INTEGER:
-        raise expect("a whole number of at most 64 bits", value)
-    return value
-
-
-def _decode_bool(value: object) -> bool:
-    if type(value) is bool:
-        return value
-    raise expect("true or false", value)
-
-
-def _decode_str(value: object) -> str:
-    if type(value) is str and (value.isascii() or _is_encodable(value)):
-        return value
-    raise expect("text", value)
-
-
-def _is_encodable(text: str) -> bool:
-    """Whether it is without lone surrogates, which JSON can spell and no report could hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _decode_none(value: object) -> None:
-    if value is not None:
-        raise expect("null", value)
-
-
 def _decode_floats(value: object) -> tuple[float, ...]:
     # The fast path of raw samples: a sum is finite only when every term is.
     if type(value) is list and set(map(type, value)) == {float} and math.isfinite(sum(value)):
@@ -156,13 +114,13 @@ def _decode_object(value: object, depth: int = 0) -> object:
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, float):
-        return _decode_float(value)
+        return decode_float(value)
     if isinstance(value, int):
-        return _decode_int(value)
+        return decode_int(value)
     if isinstance(value, list):
         return list(_make_items_decoder(lambda item: _decode_object(item, depth + 1))(value))
     if isinstance(value, dict):
-        return _make_entries_decoder(_decode_str, lambda item: _decode_object(item, depth + 1))(value)
+        return _make_entries_decoder(decode_str, lambda item: _decode_object(item, depth + 1))(value)
     raise expect("a plain value", value)
 
 
@@ -281,11 +239,12 @@ def _make_record_decoder(record_type: type) -> _Decoder:
     hints = typing.get_type_hints(record_type, include_extras=True)
     fields = dataclasses.fields(record_type)
     decoders = {field.name: _make_decoder(hints[field.name]) for field in fields}
-    required = [
-        field.name
+    required = {
+        field.name: None  # in their order
         for field in fields
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    ]
+    }.keys()
+    find_contradictions = record_type.find_contradictions if issubclass(record_type, Entry) else None
 
     def decode_record(value: object) -> object:
         if type(value) is not dict:
@@ -302,12 +261,12 @@ def _make_record_decoder(record_type: type) -> _Decoder:
             except MisfitError as error:
                 misfits.add(_advise(error, record_type, name), format_key(name))
                 wrong[name] = error.rest or {}
-        for name in _list_missing(required, value, decoders):
+        for name in () if required <= value.keys() else _list_missing(required, value, decoders):
             missing = refuse(f"the key {name!r} is missing", f"Add {name!r} there.", says_little=True)
             misfits.add(_advise(missing, record_type, name), "")
-        if issubclass(record_type, Entry):
+        if find_contradictions:
             rest = {name: known for name, known in wrong.items() if known}
-            misfits.misfits += record_type.find_contradictions({**values, **rest}, wrong)
+            misfits.misfits += find_contradictions({**values, **rest}, wrong)
         misfits.close()
         return record_type(**values)
 
@@ -332,14 +291,14 @@ def _advise(error: MisfitError, record_type: type, name: str) -> MisfitError:
 
 
 _SCALARS: dict[Any, _Decoder] = {
-    float: _decode_float,
-    int: _decode_int,
-    bool: _decode_bool,
-    str: _decode_str,
+    float: decode_float,
+    int: decode_int,
+    bool: decode_bool,
+    str: decode_str,
     object: _decode_object,
-    types.NoneType: _decode_none,
+    types.NoneType: decode_none,
 }
-_decode_floats_slowly = _make_items_decoder(_decode_float)
+_decode_floats_slowly = _make_items_decoder(decode_float)
 _MAKERS: dict[Any, Callable[[tuple[Any, ...]], _Decoder]] = {
     typing.Annotated: _make_annotated_decoder,
     tuple: _make_tuple_decoder,
