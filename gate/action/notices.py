@@ -73,7 +73,7 @@ def find_confirming_commit(step: Step) -> str:
     try:
         base = find_base(step.event, Path.cwd())
     except UsageError as error:
-        warn(step, f"Suspects are not confirmed side by side: {error.what}. {error.fix}")
+        warn(step, f"What looks worse is not measured again side by side: {error.what}. {error.fix}")
         return ""
     return base.sha if base else ""
 

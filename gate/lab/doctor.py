@@ -229,7 +229,7 @@ def _look_at_toolchain(state: MachineState) -> Check:
         fix = (
             f"Have it removed, or set {CACHE_VARIABLE} to a directory of yours." if kept.place.trouble else ""
         )
-        return Check(name="toolchain", level=level, finding=f"primed anew: {kept.place.reason}", fix=fix)
+        return Check(name="toolchain", level=level, finding=f"never kept: {kept.place.reason}", fix=fix)
     what = f"{kept.entries} kept, {kept.size_bytes / 2**20:.0f} MiB" if kept.entries else "nothing kept yet"
     return Check(name="toolchain", level=Level.OK, finding=f"{what}, in {kept.place.directory}")
 

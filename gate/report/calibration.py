@@ -43,7 +43,7 @@ def _render_head(calibration: Calibration) -> str:
         ("hardware", describe_hardware(calibration.environment)),
         ("software", describe_software(calibration.environment)),
         ("measured", measured),
-        ("a check", f"spends {spent} trials a case against {effort.baseline_trials} that are stored"),
+        ("a check", f"takes {spent} trials a case, against {effort.baseline_trials} that are stored"),
     )
     return "\n".join(f"{label:9} {clean_line(text)}" for label, text in lines)
 
@@ -110,8 +110,8 @@ def _render_costs(costs: Sequence[ThresholdCost]) -> str:
         (metric.value, *(_render_cost(by_key.get((metric, size))) for size in sizes)) for metric in metrics
     ]
     meaning = (
-        "How often the first trials suspect an unchanged case; in brackets, in how many cases a change of"
-        " that size would go unnoticed. * in force."
+        "How often the first trials take an unchanged case for slower; in brackets, in how many cases"
+        " a change of that size would go unnoticed. * in force."
     )
     return f"Thresholds and their cost\n{render_table(header, rows, right=header[1:])}\n{meaning}"
 

@@ -117,9 +117,9 @@ def _render_pair(event: PairFinished) -> str:
 def _render_preparation(event: LockAwaited | PrimeStarted | PrimeFinished) -> str:
     match event:
         case PrimeStarted():
-            return "priming the compiler's toolchain, some ten seconds"
+            return "warming up the compiler, some ten seconds"
         case PrimeFinished():
-            return f"toolchain primed in {render_duration(event.toolchain_s)}"
+            return f"compiler warmed up in {render_duration(event.toolchain_s)}"
         case LockAwaited():
             used = f"{clean_line(event.device)} is in use by {clean_line(event.holder)}"
             return f"waiting up to {render_duration(event.limit_s)}: {used}"
@@ -163,7 +163,7 @@ def _show_bar(console: Console) -> Iterator[Observer]:
         def observe(event: Event) -> None:
             print_line(event)
             if isinstance(event, PrimeStarted):
-                bar.update(task, description="priming the toolchain")
+                bar.update(task, description="warming up the compiler")
             if isinstance(event, TrialStarted):
                 bar.update(task, description=f"{clean_line(event.case_id)} trial {event.index}")
             if isinstance(event, PairStarted):

@@ -79,7 +79,7 @@ def _needs_reason(attempt: Attempt) -> bool:
 def _render_headline(report: SelftestReport) -> str:
     failed = [score for score in report.scores if score.complaint]
     if failed:
-        return f"FAILED  {len(failed)} of {len(report.scores)} faults were not handled as they must be"
+        return f"FAILED  {len(failed)} of {len(report.scores)} faults were not handled as they should be"
     return f"PASSED  {len(report.attempts)} attempts at {len(report.scores)} faults"
 
 

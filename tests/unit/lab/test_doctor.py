@@ -143,5 +143,5 @@ def test_words_of_the_toolchain() -> None:
     )
     off = ToolchainState(place=ToolchainPlace(reason="COMPILE_GATE_CACHE is off"))
     assert find_check(replace(WELL, toolchain=off), "toolchain").finding == (
-        "primed anew: COMPILE_GATE_CACHE is off"
+        "never kept: COMPILE_GATE_CACHE is off"
     )

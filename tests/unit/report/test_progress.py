@@ -58,8 +58,8 @@ FAILURE = CaseFailure(case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="r
             TrialSkipped(case_id="a", index=2, expected_s=31.0, paired=True),
             "no time left for pair 2 of a (about 31 s)",
         ),
-        (PrimeStarted(), "priming the compiler's toolchain, some ten seconds"),
-        (PrimeFinished(toolchain_s=9.3), "toolchain primed in 9.3 s"),
+        (PrimeStarted(), "warming up the compiler, some ten seconds"),
+        (PrimeFinished(toolchain_s=9.3), "compiler warmed up in 9.3 s"),
         (
             LockAwaited(device="cpu", holder="process 7 of ada", limit_s=60.0),
             "waiting up to 1 min 00 s: cpu is in use by process 7 of ada",
