@@ -58,7 +58,7 @@ def describe_change(metric: Metric, change: float, word: str = "") -> str:
     """
     if SPECS[metric].family is Family.LOG2 and change and math.isfinite(change):
         told = f", {word}" if word else ""
-        return f"{change:+.2f} ({render_factor(change)} the error{told})"
+        return f"{render_change(metric, change).partition(' ')[0]} ({render_factor(change)} the error{told})"
     return _qualify(render_change(metric, change), word or name_direction(metric, change))
 
 

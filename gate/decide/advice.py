@@ -107,7 +107,7 @@ def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[str]
     """A note for each acceptance that fits something and no longer counts."""
     return [
         f"The acceptance of {one.case} {one.metric} expired on {one.expires}"
-        f" and no longer counts: {one.reason}"
+        f" and no longer counts: {one.reason.rstrip('.')}."
         for one in list_expired(comparisons, policy)
     ]
 

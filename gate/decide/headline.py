@@ -48,7 +48,8 @@ def _write_pass(deciding: Sequence[Comparison]) -> str:
     many, cases = count_noun(coverage.comparisons, "comparison"), count_noun(coverage.cases, "case")
     if coverage.is_whole:
         return f"Nothing got worse: {many} in {cases} judged{also}."
-    part = f"{coverage.judged:,} of {many}, in {coverage.judged_cases} of {cases}"
+    some = "" if coverage.judged_cases == coverage.cases else f"{coverage.judged_cases} of "
+    part = f"{coverage.judged:,} of {many}, in {some}{cases}"
     return f"Nothing got worse in what was judged: {part}{also}."
 
 

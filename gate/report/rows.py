@@ -116,6 +116,8 @@ def _describe_changes(alike: Sequence[Comparison]) -> str:
     changes = [one.change.centre for one in alike if one.change]
     if not changes:
         return ""
+    if first.status is Status.UNCHANGED:
+        return render_change(first.metric, changes[0])
     return describe_range(first.metric, changes, _find_word(first, min(changes), max(changes)))
 
 

@@ -329,7 +329,7 @@ def make_accepted() -> Verdict:
     accepted = replace(more, status=Status.ACCEPTED, reason=Reason.ACCEPTED, sentence=f"{more.sentence} {by}")
     found = verdict(swap(healthy(BERT), accepted), healthy(RESNET), healthy(LSTM))
     expired = (
-        "The acceptance of lstm/* cold_compile_time expired on 2026-03-01 and no longer counts: a new pass"
+        "The acceptance of lstm/* cold_compile_time expired on 2026-03-01 and no longer counts: a new pass."
     )
     return replace(found, notes=(expired,))
 
