@@ -34,6 +34,18 @@ def test_every_schema_is_one(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(make_schema(name))
 
 
+def test_every_schema_has_an_identity_and_a_title() -> None:
+    """By which editors and tools tell them apart: the version of the file's format is in it."""
+    schemas = [make_schema(name) for name in list_schemas()]
+    assert schemas[0]["$id"] == "urn:compile-gate:config:1"
+    assert schemas[0]["title"] == "compile-gate: gate.yml"
+    assert (
+        len({schema["$id"] for schema in schemas})
+        == len({schema["title"] for schema in schemas})
+        == len(schemas)
+    )
+
+
 def test_the_schemas_that_are_checked_in_are_up_to_date() -> None:
     """Run python -m gate.schema after changing a record."""
     assert list_outdated(Path(gate.__file__).parent / "schemas") == ()
