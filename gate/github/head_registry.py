@@ -20,6 +20,8 @@ from gate.records import Case
 from gate.registry import load_cases
 from gate.yaml_border import MAX_YAML_BYTES
 
+MAX_REGISTRIES = 50  # each is a request
+
 
 class RegistryError(UsageError):
     """A commit's registry cannot be used. It is the branch's text, so none of it is repeated."""
@@ -69,6 +71,8 @@ def _load_cases(files: _Files, config: str) -> tuple[Case, ...]:
     loaded = load_config(path)
     # A registry may be named as `../models.yml`: what counts is where that is, and it must be in the commit.
     registry = tuple(Path(os.path.normpath(one)) for one in loaded.registry)
+    if len(registry) > MAX_REGISTRIES:
+        raise FileError(config, "registry", f"names more than {MAX_REGISTRIES} files", "Join some.")
     for one in registry:
         if not one.is_relative_to(files.place) or one == files.place or not files.copy(one):
             raise FileError(

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from gate.baseline import MIN_TRIALS, make_baselines
+from gate.baseline import MAX_BASELINE_BYTES, MIN_TRIALS, encode_baseline, make_baselines
 from gate.errors import UsageError
 from gate.protocol import Stage
 from gate.records import Baseline, Case, Provenance, Run
@@ -83,6 +83,8 @@ def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
         raise refused from None
     if not all(map(math.isfinite, _list_numbers(baselines))):
         raise refused
+    if any(len(encode_baseline(baseline)) > MAX_BASELINE_BYTES for baseline in baselines):
+        raise RunRefusedError("a case of the run would make a larger file than a baseline may be", _AGAIN)
     return baselines
 
 

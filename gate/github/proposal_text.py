@@ -33,6 +33,7 @@ class ProposalText:
     head_sha: str
     run_url: str
     environment_id: str
+    is_known: bool  # whether the branch has baselines of this environment
     reason: str
     pr_number: int = 0
 
@@ -61,6 +62,10 @@ def render_message(text: ProposalText) -> str:
     return "\n".join(lines) + "\n"
 
 
+_NEW_ENVIRONMENT = (
+    "The branch has no baselines of this environment, so there is nothing to hold these against. Look whether"
+    " it is the machine and the stack that you expect: the files name them."
+)
 _ENDING = (
     "Merging this makes the new values what later changes are judged by. It was made on the tip of the"
     " branch, and touches only baselines."
@@ -77,6 +82,7 @@ def render_body(text: ProposalText) -> str:
     redefined = list_pairs(text.proposals, text.old, ProposalKind.REDEFINED)
     sections = [
         f"Baselines of `{text.environment_id}`, {origin}: {summary}.",
+        "" if text.is_known else _NEW_ENVIRONMENT,
         _render_setbacks(text),
         _render_growths(list_growths([*changed, *redefined])),
         _render_redefined(redefined),

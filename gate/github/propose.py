@@ -83,17 +83,20 @@ def propose_refresh(
     head = data.load_tip(request.head_sha)
     check_run(run, request.head_sha, load_cases_at(data, request.head_sha, request.config))
     new = record_run(run, _make_provenance(run, context, request))
-    old = _load_stored(data, data.list_files(head.tree, request.directory), new, request.directory)
+    listed = data.list_files(head.tree, request.directory)
+    old = _load_stored(data, listed, new, request.directory)
     proposals = tuple(
         proposal for proposal in propose_baselines(new, old, policy) if not _is_stored(proposal.baseline, old)
     )
     files = {f"{request.directory}/{proposal.path.as_posix()}": proposal.text for proposal in proposals}
+    environment_id = compute_environment_id(run.environment)
     text = ProposalText(
         proposals=proposals,
         old=old,
         head_sha=request.head_sha,
         run_url=context.run_url,
-        environment_id=compute_environment_id(run.environment),
+        environment_id=environment_id,
+        is_known=any(path.startswith(f"{request.directory}/{environment_id}/") for path in listed),
         reason=request.reason,
         pr_number=request.pr_number,
     )

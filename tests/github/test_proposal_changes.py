@@ -47,6 +47,7 @@ def make_text(*new: Baseline, old: tuple[Baseline, ...] = (OLD,), reason: str = 
         head_sha="a" * 40,
         run_url="https://github.com/octo-org/models/actions/runs/77",
         environment_id="cpu-x",
+        is_known=bool(old),
         reason=reason,
     )
 
@@ -175,6 +176,14 @@ def test_what_is_only_different_is_named_too() -> None:
 
     assert "<summary>What else changed: 1 case</summary>" in body
     assert f"- `{CASE}`: generated code" in body
+
+
+@pytest.mark.parametrize("old", [(OLD,), ()])
+def test_an_environment_without_baselines_is_pointed_out(old: tuple[Baseline, ...]) -> None:
+    """A run that calls its machine something else has nothing to be held against, and no setback."""
+    body = render_body(make_text(OLD if not old else replace(OLD, definition="d2"), old=old))
+
+    assert ("has no baselines of this environment" in body) is (not old)
 
 
 def test_kinds_are_told_apart() -> None:

@@ -24,6 +24,7 @@ from refreshes import (
     make_run,
 )
 
+from gate.baseline import MAX_BASELINE_BYTES
 from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
@@ -283,6 +284,30 @@ def test_numbers_that_no_measurement_gives_end_in_no_traceback(
     stored = github.state.pulls and git.read(f"{BRANCH}:{STORED}")
     assert not stored or "Infinity" not in stored
     assert bool(stored) is bool(github.list_writes())
+
+
+def test_a_file_larger_than_a_baseline_may_be_is_not_proposed(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """What a run says of its workload is stored: megabytes of it would be in the repository for good."""
+    run = make_run(git.find_ref("heads/topic"))
+    trials = tuple(replace(trial, workload={"x": "y" * MAX_BASELINE_BYTES}) for trial in run.trials)
+
+    with pytest.raises(RunRefusedError, match="a larger file than a baseline may be"):
+        propose(client, github, replace(run, trials=trials))
+
+    assert github.list_writes() == []
+
+
+def test_a_registry_of_a_thousand_files_is_not_read(client: GitHubClient, git: BareRepository) -> None:
+    """Each would be a request, and the token has a thousand an hour."""
+    names = ", ".join(f"m{index}.yml" for index in range(1000))
+    head = git.commit({"gate.yml": f"version: 1\nregistry: [{names}]\n"}, branch="elsewhere")
+
+    with pytest.raises(RegistryError):
+        load_cases_at(GitData(client, PATH), head, "gate.yml")
+
+    assert client.request_count == 1
 
 
 def test_two_runs_of_one_case_are_refused(
