@@ -1,36 +1,45 @@
-"""The gate end to end on a user's project: green when nothing changed, red for each planted fault.
+"""The gate end to end on a user's project: red for each planted fault, and for a case that broke.
 
 Every test runs the real command in real processes with real compiles. A fault is planted where a
 user's change would be: in the source of the project's own model. A less exact compiled program could
-as well have come from the compiler, so that one changes the compiled side alone.
+as well have come from the compiler, so that one changes the compiled side alone. Nothing here judges
+times: what does is in ``test_times.py``.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 CONFIG = """\
 version: 1
 reference_models: false
 select: tag:pr
-threads: 2
+threads: 1 # leaves a core to other tests, which then disturb no trial
 lock_timeout_s: 600
-max_trials: 1 # one trial settles what is exact; slowdowns are for test_side_by_side
+max_trials: 1 # one trial settles what is exact
+sampling: {super_blocks: 2, warmup_s: 0.05}
 models:
   - name: mlp
     factory: project_model:build
     cases:
       - {size: smoke, tags: [pr], expected_s: 15}
     sizes: {smoke: {batch: 64, width: 512}}
+"""
+BROKEN_MODEL = """\
+  - name: NAME
+    factory: NAME_model:build
+    cases: [{size: smoke, tags: [pr], expected_s: 15}]
+    sizes: {smoke: {batch: 64, width: 64}}
 """
 
 MODEL = """\
@@ -76,23 +85,25 @@ NOT_A_NUMBER = "x = x / (x - x)"
 
 @dataclass(frozen=True)
 class Project:
-    """A user's repository with one model, a configuration and recorded baselines."""
+    """A user's repository with a configuration, models, and perhaps baselines."""
 
     directory: Path
 
-    def plant(self, fault: str) -> None:
-        """Write the model with ``fault`` in its forward."""
-        (self.directory / "project_model.py").write_text(MODEL.replace("# FAULT", fault))
+    def plant(self, *faults: str, model: str = "project") -> None:
+        """Write a model with ``faults`` in its forward."""
+        (self.directory / f"{model}_model.py").write_text(MODEL.replace("# FAULT", "; ".join(faults)))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one command of the gate in the project."""
+        """Run one command of the gate in the project; nothing else of the session waits for its lock."""
         command = [sys.executable, "-m", "gate", *arguments]
-        return subprocess.run(command, cwd=self.directory, capture_output=True, text=True, check=False)
+        environment = {**os.environ, "COMPILE_GATE_LOCKS": str(self.directory)}
+        return subprocess.run(
+            command, cwd=self.directory, env=environment, capture_output=True, text=True, check=False
+        )
 
-    def list_statuses(self) -> Mapping[str, str]:
-        """Return metric -> status of the last verdict."""
-        verdict = json.loads((self.directory / "out" / "verdict.json").read_text())
-        return {row["metric"]: row["status"] for row in verdict["comparisons"] if row["decides"]}
+    def load_verdict(self) -> dict[str, Any]:
+        """Load the last verdict."""
+        return dict(json.loads((self.directory / "out" / "verdict.json").read_text()))
 
 
 @pytest.fixture(scope="module")
@@ -100,49 +111,45 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Return a project whose baselines were recorded here, by the command a user would run."""
     made = Project(tmp_path_factory.mktemp("project"))
     (made.directory / "gate.yml").write_text(CONFIG)
-    made.plant("")
+    made.plant()
     refreshed = made.run("baseline", "refresh", "--trials", "3")
     assert refreshed.returncode == 0, refreshed.stdout + refreshed.stderr
     return made
 
 
-def test_unchanged_code_is_never_red(project: Project) -> None:
-    """Without a fault the gate passes or says that it cannot know; it never claims a regression."""
-    project.plant("")
-    checked = project.run("check")
-    assert checked.returncode in {0, 11}, checked.stdout
-    assert "REGRESSED" not in project.list_statuses().values()
-
-
 @pytest.mark.parametrize(
-    ("fault", "metric"),
+    ("faults", "metrics"),
     [
-        pytest.param(GRAPH_BREAK, "graph_breaks", id="graph_break"),
-        pytest.param(RECOMPILE, "recompiles", id="recompile"),
-        pytest.param(MEMORY, "peak_memory", id="memory"),
-        pytest.param(DOWNCAST, "drift", id="downcast"),
+        # Beyond its limit of recompiles a frame runs in eager mode, where the downcast is not: apart.
+        pytest.param([RECOMPILE, MEMORY], ["recompiles", "peak_memory"], id="recompile and memory"),
+        pytest.param([GRAPH_BREAK, DOWNCAST], ["graph_breaks", "drift"], id="graph break and downcast"),
     ],
 )
-def test_planted_fault_is_a_regression(project: Project, fault: str, metric: str) -> None:
-    """A planted fault ends in exit 10, and the report names the case and the metric."""
-    project.plant(fault)
+def test_planted_fault_is_a_regression(project: Project, faults: list[str], metrics: list[str]) -> None:
+    """Two planted faults end in exit 10, and the report names the case and both metrics."""
+    project.plant(*faults)
     checked = project.run("check")
     assert checked.returncode == 10, checked.stdout + checked.stderr
-    assert project.list_statuses()[metric] == "REGRESSED"
+    rows = {row["metric"]: row for row in project.load_verdict()["comparisons"]}
+    assert [(rows[metric]["status"], rows[metric]["decides"]) for metric in metrics] == [
+        ("REGRESSED", True)
+    ] * 2
     report = (project.directory / "out" / "report.md").read_text()
-    assert "mlp/inference-float32-smoke-default" in report
-    assert metric in report
+    assert [word for word in ("mlp/inference-float32-smoke-default", *metrics) if word not in report] == []
 
 
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [pytest.param(CRASH, "crash", id="crash"), pytest.param(NOT_A_NUMBER, "not_finite", id="nan")],
-)
-def test_broken_case_is_incomplete(project: Project, fault: str, kind: str) -> None:
-    """A case that crashes or returns NaN is FAILED with its kind and stage, and the exit code is 12."""
-    project.plant(fault)
-    checked = project.run("check")
+def test_broken_case_is_incomplete(tmp_path: Path) -> None:
+    """A case that crashes and one that returns NaN are FAILED with kind and stage: exit 12."""
+    broken = Project(tmp_path)
+    head = CONFIG.partition("  - name: mlp")[0]
+    (tmp_path / "gate.yml").write_text(
+        head + "".join(BROKEN_MODEL.replace("NAME", name) for name in ("crash", "nan"))
+    )
+    broken.plant(CRASH, model="crash")
+    broken.plant(NOT_A_NUMBER, model="nan")
+    checked = broken.run("check")
     assert checked.returncode == 12, checked.stdout + checked.stderr
-    verdict = json.loads((project.directory / "out" / "verdict.json").read_text())
-    assert [failure["kind"] for failure in verdict["failures"]] == [kind]
-    assert verdict["failures"][0]["stage"]
+    failures = broken.load_verdict()["failures"]
+    kinds = {failure["case_id"].partition("/")[0]: failure["kind"] for failure in failures}
+    assert kinds == {"crash": "crash", "nan": "not_finite"}
+    assert all(failure["stage"] for failure in failures)

@@ -1,4 +1,4 @@
-"""Side by side with a commit: a slower head is confirmed, an unchanged one acquitted."""
+"""Verdicts on times: a slower head is confirmed side by side with its commit, unchanged code is never red."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ select: tag:pr
 threads: 2
 lock_timeout_s: 600
 pair_budget_s: 240
+# Latencies are judged here; compile times would take a compile for each pair.
+thresholds: {cold_compile_time: {absolute: 60}, warm_compile_time: {absolute: 60}}
 models:
   - name: mlp
     factory: project_model:build
@@ -103,3 +105,13 @@ def test_unchanged_tree_is_never_convicted(project: Path) -> None:
     assert rows["compiled_latency"]["pairs"] >= 2
     assert rows["compiled_latency"]["status"] in {"UNCHANGED", "INCONCLUSIVE"}
     assert "REGRESSED" not in {row["status"] for row in rows.values()}
+
+
+def test_unchanged_code_is_never_red(project: Path) -> None:
+    """Against baselines that were just recorded it passes, or the gate says that it cannot know."""
+    write_model(project, 20)
+    recorded = run_command(project, sys.executable, "-m", "gate", "baseline", "refresh", "--trials", "3")
+    assert recorded.returncode == 0, recorded.stdout + recorded.stderr
+    code, printed, rows = run_gate(project, "check")
+    assert code in {0, 11}, printed
+    assert "REGRESSED" not in {row["status"] for row in rows.values() if row["decides"]}
