@@ -88,7 +88,7 @@ def _confirm_row(
 
 def _withhold(row: Comparison) -> Comparison:
     """Let no stored value convict where a base was asked for: what others merged since moved it as well."""
-    if row.status is not Status.REGRESSED:
+    if row.status is not Status.REGRESSED or row.reason is Reason.LIMIT_EXCEEDED:  # a limit needs no base
         return row
     return replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNPAIRED)
 

@@ -383,6 +383,13 @@ def test_without_pairs_nothing_is_convicted(
     assert "Not measured side by side with the base: the times of 1 case." in verdict.notes
 
 
+def test_a_limit_needs_no_pair(confirm: Confirm, find: Find) -> None:
+    """Drift beyond its absolute limit is red although the base does not have the case."""
+    verdict = confirm({**measure(), Metric.DRIFT: (1.2,)}, pairs=0, base_definition="")
+    assert state(find(verdict, Metric.DRIFT)) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
+    assert verdict.outcome is Outcome.REGRESSION
+
+
 def test_what_could_hide_a_change_says_that_no_pair_looked(
     confirm: Confirm, find: Find, stored: Baseline
 ) -> None:
