@@ -153,7 +153,7 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
     assert "Accepted by ada until" in row.sentence
     assert row.sentence.endswith(": the new decoder.")
     assert f"Approved for commit {head[:12]}: 1 of what regressed, by ada." in green.log
-    assert "ACCEPTED" in green.summary
+    assert "Accepted by ada until" in green.summary
 
     worse = stage.check(head, 3.0)
     assert (worse.steps[0].code, worse.outputs["verdict"]) == (10, "REGRESSION")
