@@ -22,9 +22,21 @@ _ACQUITTED = frozenset({Status.UNCHANGED, Status.IMPROVED})
 def judge_pairs(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
 ) -> tuple[Comparison, ...]:
-    """Compare head with base by pairs: every metric of the suspects' cases, or of the whole plan."""
+    """Compare head with base by pairs: the suspects' cases, or the whole plan.
+
+    Of a suspect's times only those that it names count, as in a check: what else its pairs happened to
+    measure got no pairs of its own.
+    """
     sides, rules = gather_judged(run, policy, suspects)
-    return tuple(row for side in sides for row in compare_paired(side, rules))
+    asked = {one.case_id: one.metrics for one in suspects or ()}
+    rows = (row for side in sides for row in compare_paired(side, rules))
+    return tuple(
+        row
+        for row in rows
+        if suspects is None
+        or row.metric in asked[row.case_id]
+        or SPECS[row.metric].family is not Family.NOISY
+    )
 
 
 def confirm_screening(screening: Screening, run: Run, policy: Policy) -> Screening:
