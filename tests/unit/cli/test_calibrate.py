@@ -66,7 +66,7 @@ def test_a_recorded_run_is_calibrated(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (calibration.effort.max_trials, calibration.effort.requests) == (2, 20)
     assert [replay.regressed.of for replay in calibration.replays] == [20, 5, 5]
     printed = capsys.readouterr().out
-    assert "spends 1 to 2 trials a case against 4 that are stored" in printed
+    assert "takes 1 to 2 trials a case, against 4 that are stored" in printed
     assert f"Wrote {tmp_path / 'out' / 'calibration.json'}." in printed
 
 

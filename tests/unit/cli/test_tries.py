@@ -59,5 +59,5 @@ def test_check_tells_of_a_factory_before_it_primes(project: Path, run_gate: RunG
     lines = done.stderr.splitlines()
     failed = next(number for number, line in enumerate(lines) if line.startswith("one/"))
     assert "FAILED: error in stage import: UsageError: the factory does not exist" in lines[failed]
-    assert failed < next(number for number, line in enumerate(lines) if line.startswith("priming"))
+    assert failed < next(number for number, line in enumerate(lines) if line.startswith("warming up"))
     assert any("two/inference-float32-smoke-default trial 1: compiled" in line for line in lines)
