@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
 from gate.baseline import (
+    MIN_TRIALS,
     Proposal,
     check_refresh,
     load_baselines,
@@ -36,6 +37,9 @@ def run_refresh(options: Namespace) -> ExitCode:
     # Read what is stored before minutes are spent: a damaged baseline shows at once.
     stored, policy = load_baselines(config.baselines), load_policy(config)
     trials = options.trials or config.refresh_trials
+    if trials < MIN_TRIALS:
+        what = f"a baseline needs at least {MIN_TRIALS} trials of a case, not {trials}"
+        raise UsageError(what, f"Write --trials {MIN_TRIALS} or more, or refresh_trials in gate.yml.")
     run = measure_request(options, request, trials)
     check_refresh(run)
     provenance = replace(run.provenance, reason=options.reason)

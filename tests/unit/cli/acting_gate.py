@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from dataclasses import replace
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from gate.cli import main, place
 from gate.config import Config
-from gate.lab import lock
+from gate.lab.lock_place import VARIABLE
 from gate.lab.trials import LabSettings
 from gate.records import Arm
 
@@ -30,6 +31,6 @@ place_lab = place.place_lab
 if __name__ == "__main__":
     own = Path(sys.argv[1])
     place.place_lab = place_actors
-    lock.make_lock_directory = lambda: own
+    os.environ[VARIABLE] = str(own)
     tempfile.tempdir = str(own)
     sys.exit(main(sys.argv[2:]))

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from gate.cli import ab, attempts, calibrate, check, main, selftest
 from gate.codec import save_run
+from gate.lab import pairs, trials
+from gate.lab.fitness import HostSample
+from gate.lab.lock_place import VARIABLE
 from gate.records import Case, Metric, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
+from tests.unit.cli.acting_gate import place_actors
 
 ACTING_GATE = Path(__file__).with_name("acting_gate.py")
 CASE_ID = "actor/inference-float32-smoke-default"
@@ -79,3 +89,60 @@ def run_gate(project: Path, tmp_path: Path) -> RunGate:
         return subprocess.run(command, check=False, **settings)  # type: ignore[call-overload] # the test's
 
     return run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A project whose workers are actors; commands run in this process."""
+
+    top: Path
+
+    def run(self, *arguments: str) -> int:
+        """Run a command and return its exit code."""
+        return main(arguments)
+
+    def plant(self, fault: str, dose: float = 0.0) -> None:
+        """Let the project's working tree have a fault."""
+        (self.top / "fault.json").write_text(json.dumps({"fault": fault, "dose": dose}), encoding="utf-8")
+
+    def git(self, *arguments: str) -> None:
+        """Run git as Ada."""
+        identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+        subprocess.run(["git", *identity, *arguments], cwd=self.top, check=True, capture_output=True)
+
+
+def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
+    """Let the commands of this process work in ``top`` with actors, on a host where nothing else happens."""
+    clock = itertools.count()
+    for module in (ab, calibrate, check, selftest):
+        patch.setattr(module, "place_lab", place_actors)
+    for module in (trials, pairs):
+        patch.setattr(module, "read_host", lambda: HostSample(at_s=next(clock)))
+    patch.setattr(attempts, "MIN_HANG_S", 1.0)
+    patch.setattr(tempfile, "tempdir", str(top.parent))
+    patch.setenv(VARIABLE, str(top.parent))
+    patch.chdir(top)
+
+
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with baselines of five trials."""
+    top = tmp_path_factory.mktemp("recorded") / "project"
+    top.mkdir()
+    (top / "gate.yml").write_text(CONFIG, encoding="utf-8")
+    save_run(make_run(), top / "old.json")
+    save_run(make_run(latency_s=0.013, breaks=1.0), top / "slow.json")
+    with pytest.MonkeyPatch.context() as patch:
+        stage(top, patch)
+        assert main(["baseline", "refresh", "--quiet"]) == 0
+    shutil.rmtree(top / "out")
+    return top
+
+
+@pytest.fixture
+def place(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A copy of it to work in."""
+    top = tmp_path / "place" / "project"
+    shutil.copytree(recorded, top)
+    stage(top, monkeypatch)
+    return Place(top=top)

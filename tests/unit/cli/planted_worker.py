@@ -34,8 +34,15 @@ CHANCE = random.Random(os.getpid())  # noqa: S311 - noise
 
 
 def find_fault() -> tuple[str, float]:
-    """Return the planted fault and its dose; a blind case has none."""
+    """Return the planted fault and its dose; a blind case has none.
+
+    A file ``fault.json`` beside the measured code plants one, too.
+    """
     arguments = CASE["arguments"]
+    lying = Path(REQUEST["directory"], "fault.json")
+    if lying.exists():
+        told = json.loads(lying.read_text(encoding="utf-8"))
+        return told["fault"], told["dose"]
     if "fault" not in arguments:
         return "nothing", 0.0
     fault = arguments["fault"]
@@ -66,6 +73,7 @@ def measure_first(fault: str, dose: float, blocks: int) -> dict[str, list[float]
     compiled = 0.010 + (dose if fault == "slowdown" else 0.0)
     counters = {
         **{name: [0.0] for name in COUNTERS},
+        "unique_graphs": [1.0],
         "graph_breaks": [2.0 if fault == "graph_break" else 0.0],
         "recompiles": [8.0 if fault == "recompile" else 0.0],
     }

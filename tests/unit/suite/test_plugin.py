@@ -114,6 +114,9 @@ def test_header_says_where_is_measured(project: pytest.Pytester) -> None:
     run.stdout.fnmatch_lines(["compile-gate: gate.yml, device cuda:1, 1 threads"])
 
 
+XFAIL = "import pytest\n@pytest.mark.xfail"
+
+
 @pytest.mark.parametrize(
     ("source", "told"),
     [
@@ -123,6 +126,14 @@ def test_header_says_where_is_measured(project: pytest.Pytester) -> None:
         pytest.param("def test_mine(missing):\n    pass", "fixture 'missing' not found", id="fixture"),
         pytest.param("def test_mine():\n    raise OSError('no data')", "OSError: no data", id="error"),
         pytest.param("def test_other():\n    pass", "measured nothing", id="no such test"),
+        pytest.param(
+            f"{XFAIL}()\ndef test_mine():\n    raise OSError('known')", "OSError: known", id="xfail"
+        ),
+        pytest.param(f"{XFAIL}(run=False)\ndef test_mine():\n    pass", "NOTRUN", id="xfail not run"),
+        pytest.param(
+            "import pytest\ndef test_mine():\n    pytest.exit('enough', 0)", "measured nothing", id="exit 0"
+        ),
+        pytest.param("import sys\ndef test_mine():\n    sys.exit(0)", "SystemExit: 0", id="system exit"),
     ],
 )
 def test_test_that_measures_nothing_is_a_failure(project: pytest.Pytester, source: str, told: str) -> None:
@@ -130,6 +141,13 @@ def test_test_that_measures_nothing_is_a_failure(project: pytest.Pytester, sourc
     failure = run_trial(project, source)["failure"]
     assert failure["kind"] == "error"
     assert told in failure["message"]
+
+
+def test_a_test_that_the_project_deselects_is_a_failure(project: pytest.Pytester) -> None:
+    """A conftest that leaves tests out leaves a case out, which was planned."""
+    project.makeconftest("def pytest_collection_modifyitems(items):\n    items.clear()\n")
+    failure = run_trial(project, "def test_mine():\n    pass")["failure"]
+    assert "measured nothing" in failure["message"]
 
 
 def test_fixture_is_for_measuring_tests_only(project: pytest.Pytester) -> None:

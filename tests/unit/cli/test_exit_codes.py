@@ -1,0 +1,83 @@
+"""docs/exit-codes.md, row by row: what is true of a 0, and what is never one."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from gate.cli import main
+from gate.cli.parser import list_commands
+from tests.unit.cli.conftest import Place, RunGate
+from tests.unit.cli.ways import WAYS, Scene
+
+ROOT = Path(__file__).parents[3]
+DOCUMENT = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+DOCTOR = "doctor"  # on the machine that runs this test: whether it is fit is not ours to say
+# The ways whose good side needs a command that a person calls; those of workflows have their own tests.
+WORKFLOWS = {"publish", "publish-upgrade", "authorize", "accept-regression", "propose"}
+
+
+def read_rows() -> dict[str, int]:
+    """The code of the nearest side that is not 0, by the way's name."""
+    rows = re.findall(r"^\| `([a-z-]+)` \| .* \| (\d+) \|$", DOCUMENT, re.MULTILINE)
+    return {name: int(code) for name, code in rows}
+
+
+@pytest.fixture
+def scene(run_gate: RunGate, place: Place, capsys: pytest.CaptureFixture[str]) -> Scene:
+    """A project, in this process or another."""
+    return Scene(
+        place=place,
+        run_gate=lambda *arguments, **settings: run_gate(*arguments, **settings, cwd=place.top),
+        told=lambda: " ".join(capsys.readouterr().out.split()),
+    )
+
+
+def test_every_row_is_played() -> None:
+    """The table and the test name the same ways."""
+    assert set(read_rows()) == {*WAYS, DOCTOR}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_zero_is_what_the_table_says(scene: Scene, name: str) -> None:
+    """The way ends with 0, and says what the row promises to say."""
+    assert WAYS[name].good(scene) == 0
+    assert WAYS[name].says in scene.told()
+
+
+@pytest.mark.parametrize(("name", "code"), read_rows().items())
+def test_the_nearest_that_must_not_be_green_is_not(scene: Scene, name: str, code: int) -> None:
+    """Its code is the one in the table, and not 0."""
+    assert code != 0
+    if name == DOCTOR:
+        assert scene.place.run("doctor", "--device", "cuda:63") == code
+    else:
+        assert WAYS[name].bad(scene) == code
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("place")
+def test_doctor_ends_as_its_checks_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """0 where none failed, on whatever machine this is."""
+    code = main(["doctor", "--format", "json"])
+    levels = {check["level"] for check in json.loads(capsys.readouterr().out)}
+    assert code == (4 if "fail" in levels else 0)
+
+
+def test_every_command_has_a_row() -> None:
+    """A command that could end with 0 unseen is none."""
+    named = {*read_rows(), *re.findall(r"^\| `([a-z-]+)` \|", DOCUMENT, re.MULTILINE)}
+    known = {command.name.split()[-1] for command in list_commands()}
+    assert known - named - {"compare"} == set()
+    assert "`check`, `ab` and `compare`" in DOCUMENT
+    assert known >= WORKFLOWS
+
+
+@pytest.mark.parametrize("node", re.findall(r"`(tests/\S+::\w+)`", DOCUMENT))
+def test_a_test_that_holds_a_row_exists(node: str) -> None:
+    """The rows about workflows and pytest are held elsewhere."""
+    file, _, name = node.partition("::")
+    assert f"\ndef {name}(" in (ROOT / file).read_text(encoding="utf-8")

@@ -1,0 +1,344 @@
+"""Both sides of every row of docs/exit-codes.md: the way that ends with 0, and the nearest that must not.
+
+A side is a function that does what the row says in a project with actors and gives the exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from gate.baseline import make_baselines, propose_baselines, save_baselines
+from gate.codec import save_run
+from gate.records import CaseFailure, FailureKind, Metric, Policy, Run
+from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, RunGate, make_run
+
+Side = Callable[["Scene"], int]
+
+TOMORROW = (datetime.now(UTC) + timedelta(days=2)).date().isoformat()
+YESTERDAY = (datetime.now(UTC) - timedelta(days=2)).date().isoformat()
+SLOWER_S = 0.003  # of 0.010 s: 30 %
+COMPARE = ("compare", "old.json", "new.json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """Where a row is played: a project for commands in this process, and a process of its own."""
+
+    place: Place
+    run_gate: RunGate
+    told: Callable[[], str]  # what was printed since it was last asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """Both sides of a row; ``says`` is in what the good one prints."""
+
+    good: Side
+    bad: Side
+    says: str = ""
+
+
+def judge(run: Run, *options: str) -> Side:
+    """Hold a run against the old one."""
+
+    def play(scene: Scene) -> int:
+        save_run(run, scene.place.top / "new.json")
+        return scene.place.run(*COMPARE, *options)
+
+    return play
+
+
+def call(*arguments: str, **files: str) -> Side:
+    """Run a command after writing files; a keyword is a file's name with a dot for each underscore."""
+
+    def play(scene: Scene) -> int:
+        for name, text in files.items():
+            path = scene.place.top / name.replace("__", "/").replace("_", ".")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return scene.place.run(*arguments)
+
+    return play
+
+
+def plant(fault: str, dose: float, *arguments: str) -> Side:
+    """Run a command on a working tree with a fault."""
+
+    def play(scene: Scene) -> int:
+        scene.place.plant(fault, dose)
+        return scene.place.run(*arguments)
+
+    return play
+
+
+def change(run: Run, metric: Metric, *values: float) -> Run:
+    """The run with other values of a metric, one a trial; with none it was not measured."""
+    trials = []
+    for index, trial in enumerate(run.trials):
+        samples = {name: kept for name, kept in trial.samples.items() if name is not metric}
+        if values:
+            samples[metric] = (values[index],)
+        trials.append(replace(trial, samples=samples))
+    return replace(run, trials=tuple(trials))
+
+
+CRASH = CaseFailure(case_id=CASE_ID, trial=5, kind=FailureKind.CRASH, stage="warm", message="SIGSEGV")
+SAME = make_run()
+SLOW = make_run(latency_s=0.013)
+BROKEN = make_run(breaks=1.0)
+UNSTABLE = change(SAME, Metric.GRAPH_BREAKS, 0.0, 0.0, 1.0, 0.0, 1.0)
+CRASHED = replace(SAME, failures=(CRASH,))
+MORE = change(SAME, Metric.RECOMPILES, *[3.0] * 5)  # a metric that the old run lacks
+WITH_GAP = replace(
+    SAME, cases=(*SAME.cases, replace(SAME.cases[0], id="actor/training-float32-smoke-default"))
+)
+ACCEPTED = f"""\
+version: 1
+accepted:
+  - {{case: {CASE_ID}, metric: graph_breaks, allowance: 1, reason: a print, author: ada, expires: EXPIRES}}
+"""
+QUARANTINE = f"""\
+{CONFIG}quarantine:
+  - {{case: {CASE_ID}, metric: graph_breaks, owner: ada, reason: a print, expires: EXPIRES}}
+"""
+APPROVAL = f"""\
+version: 1
+commit: {"a" * 40}
+first_baselines: {{reason: the first change with a gate, author: ada, expires: EXPIRES}}
+"""
+
+
+def store(directory: Path, run: Run) -> None:
+    """Store a run as baselines."""
+    proposals = propose_baselines(make_baselines(run, run.provenance), (), Policy(thresholds={}))
+    save_baselines(directory, proposals)
+
+
+def accept(expires: str) -> Side:
+    """Judge one more graph break, accepted until a day."""
+
+    def play(scene: Scene) -> int:
+        store(scene.place.top / "stored", SAME)
+        text = ACCEPTED.replace("EXPIRES", expires)
+        (scene.place.top / "stored" / "accepted.yml").write_text(text, encoding="utf-8")
+        save_run(BROKEN, scene.place.top / "new.json")
+        return scene.place.run("compare", "stored", "new.json")
+
+    return play
+
+
+def quarantine(expires: str) -> Side:
+    """Judge one more graph break, in quarantine until a day."""
+
+    def play(scene: Scene) -> int:
+        text = QUARANTINE.replace("EXPIRES", expires)
+        (scene.place.top / "gate.yml").write_text(text, encoding="utf-8")
+        return judge(BROKEN)(scene)
+
+    return play
+
+
+def approve(*options: str) -> Side:
+    """Judge without any baseline."""
+
+    def play(scene: Scene) -> int:
+        (scene.place.top / "none").mkdir()
+        text = APPROVAL.replace("EXPIRES", TOMORROW)
+        (scene.place.top / "approval.yml").write_text(text, encoding="utf-8")
+        return scene.place.run("compare", "none", "old.json", *options)
+
+    return play
+
+
+def read_stored(*, is_link: bool) -> Side:
+    """Judge by stored baselines, of which one environment's are behind a link that leads nowhere."""
+
+    def play(scene: Scene) -> int:
+        store(scene.place.top / "stored", SAME)
+        if is_link:
+            (scene.place.top / "stored" / "cpu-other").symlink_to(scene.place.top / "nowhere")
+        return scene.place.run("compare", "stored", "old.json")
+
+    return play
+
+
+def print_to(path: str, run: Run) -> Side:
+    """Compare in a process whose output nobody reads, or which is on a full disk."""
+
+    def play(scene: Scene) -> int:
+        save_run(run, scene.place.top / "new.json")
+        if path:
+            with Path(path).open("w", encoding="utf-8") as full:
+                return scene.run_gate(*COMPARE, capture_output=False, stdout=full).returncode
+        reader, writer = os.pipe()
+        os.close(reader)
+        return scene.run_gate(*COMPARE, capture_output=False, stdout=writer).returncode
+
+    return play
+
+
+def check_with_base(base: str) -> Side:
+    """Check with a base, in a repository with a commit."""
+
+    def play(scene: Scene) -> int:
+        begin_repository(scene.place)
+        return scene.place.run("check", "--quiet", "--base", base)
+
+    return play
+
+
+def begin_repository(place: Place) -> None:
+    """Commit the project."""
+    place.git("init", "--quiet", "--initial-branch=main")
+    place.git("add", "gate.yml", "baselines")
+    place.git("commit", "--quiet", "--message", "Begin")
+
+
+def rename_config(scene: Scene) -> int:
+    """Spell gate.yml as GitHub spells its workflows."""
+    scene.place.top.joinpath("gate.yml").rename(scene.place.top / "gate.yaml")
+    return scene.place.run("plan")
+
+
+def resume(scene: Scene) -> int:
+    """Continue a run that was measured."""
+    assert scene.place.run("measure", "--quiet") == 0
+    return scene.place.run("check", "--quiet", "--resume")
+
+
+def compare_arms(fault: str, dose: float) -> Side:
+    """Hold the working tree against its commit."""
+
+    def play(scene: Scene) -> int:
+        begin_repository(scene.place)
+        with (scene.place.top / "gate.yml").open("a", encoding="utf-8") as config:
+            config.write("# changed\n")
+        if fault:
+            scene.place.plant(fault, dose)
+        return scene.place.run("ab", "HEAD", "--quiet")
+
+    return play
+
+
+def show_none(scene: Scene) -> int:
+    """List the baselines of a project without any."""
+    shutil.rmtree(scene.place.top / "baselines")
+    return scene.place.run("baseline", "show")
+
+
+def calibrate(trials: int) -> Side:
+    """Calibrate on so many recorded trials."""
+
+    def play(scene: Scene) -> int:
+        save_run(make_run(trials=trials), scene.place.top / "new.json")
+        return scene.place.run("calibrate", "--run", "new.json", "--requests", "4")
+
+    return play
+
+
+def try_faults(*options: str, blind: str = "") -> Side:
+    """Plant a graph break, to which the model may be blind."""
+
+    def play(scene: Scene) -> int:
+        config = CONFIG.replace("actor:build\n", f"actor:build\n    arguments: {{blind: [{blind}]}}\n")
+        (scene.place.top / "gate.yml").write_text(config, encoding="utf-8")
+        return scene.place.run("selftest", "--quiet", "--faults", "graph_break", "--repeats", "1", *options)
+
+    return play
+
+
+def report_again(verdict: str) -> Side:
+    """Render a regression's verdict, or something else."""
+
+    def play(scene: Scene) -> int:
+        assert scene.place.run("compare", "old.json", "slow.json", "--out", "told") == 10
+        return scene.place.run("report", verdict)
+
+    return play
+
+
+def merge(*names: str, run: Run = CRASHED) -> Side:
+    """Join runs."""
+
+    def play(scene: Scene) -> int:
+        save_run(run, scene.place.top / "new.json")
+        code = scene.place.run("merge", *names, "--out", "joined")
+        if code == 0:
+            assert scene.place.run("compare", "old.json", "joined/run.json") == 12
+        return code
+
+    return play
+
+
+WAYS = {
+    "pass": Way(good=judge(SAME), bad=judge(SLOW), says="PASS"),
+    "settled": Way(good=judge(SAME), bad=judge(UNSTABLE)),
+    "whole-cases": Way(good=judge(SAME), bad=judge(CRASHED)),
+    "whole-plan": Way(good=judge(SAME), bad=judge(WITH_GAP)),
+    "whole-metrics": Way(good=judge(SAME), bad=judge(change(SAME, Metric.GRAPH_BREAKS))),
+    "something-judged": Way(good=judge(MORE), bad=approve(), says="2 of 3 comparisons"),
+    "everything-judged": Way(good=judge(SAME, "--fail-on", "new"), bad=judge(MORE, "--fail-on", "new")),
+    "readable-baselines": Way(good=read_stored(is_link=False), bad=read_stored(is_link=True)),
+    "accepted": Way(good=accept(TOMORROW), bad=accept(YESTERDAY), says="ccepted by ada"),
+    "quarantined": Way(good=quarantine(TOMORROW), bad=quarantine(YESTERDAY), says="uarantine"),
+    "approved": Way(
+        good=approve("--approvals", "approval.yml"), bad=approve(), says="!! NOTHING_COMPARED, BUT EXIT 0"
+    ),
+    "fail-on-regression": Way(
+        good=judge(UNSTABLE, "--fail-on", "regression"),
+        bad=judge(SLOW, "--fail-on", "regression"),
+        says="!! INCONCLUSIVE, BUT EXIT 0",
+    ),
+    "fail-on-never": Way(
+        good=judge(CRASHED, "--fail-on", "never"),
+        bad=call("compare", "old.json", "damaged.json", "--fail-on", "never", damaged_json="{"),
+        says="!! INCOMPLETE, BUT EXIT 0",
+    ),
+    "closed-pipe": Way(good=print_to("", SAME), bad=print_to("", SLOW)),
+    "full-disk": Way(good=judge(SAME), bad=print_to("/dev/full", SAME)),
+    "named-base": Way(good=check_with_base("main"), bad=check_with_base("")),
+    "own-configuration": Way(good=call("plan"), bad=rename_config, says=CASE_ID),
+    "check": Way(good=call("check"), bad=plant("slowdown", SLOWER_S, "check", "--quiet"), says="PASS"),
+    "check-crash": Way(good=call("check", "--quiet"), bad=plant("crash", 0.0, "check", "--quiet")),
+    "resume": Way(good=resume, bad=call("check", "--quiet", "--resume")),
+    "ab": Way(good=compare_arms("", 0.0), bad=compare_arms("slowdown", SLOWER_S)),
+    "measure": Way(good=call("measure", "--quiet"), bad=plant("crash", 0.0, "measure", "--quiet")),
+    "refresh": Way(
+        good=plant("graph_break", 0.0, "baseline", "refresh", "--quiet", "--reason", "a print"),
+        bad=plant("graph_break", 0.0, "baseline", "refresh", "--quiet"),
+    ),
+    "refresh-crash": Way(
+        good=call("baseline", "refresh", "--quiet", "--reason", "again"),
+        bad=plant("crash", 0.0, "baseline", "refresh", "--quiet"),
+    ),
+    "refresh-trials": Way(
+        good=call("baseline", "refresh", "--quiet", "--trials", "3", "--reason", "again"),
+        bad=call("baseline", "refresh", "--quiet", "--trials", "2"),
+    ),
+    "show": Way(good=call("baseline", "show"), bad=show_none, says=CASE_ID),
+    "accept": Way(
+        good=call(
+            *("baseline", "accept", "actor/*", "graph_breaks"),
+            *("--allow", "1", "--reason", "a print", "--expires", TOMORROW),
+        ),
+        bad=call(
+            *("baseline", "accept", "actor", "graph_breaks"),
+            *("--allow", "1", "--reason", "a print", "--expires", TOMORROW),
+        ),
+    ),
+    "calibrate": Way(good=calibrate(2), bad=calibrate(1)),
+    "selftest": Way(good=try_faults(), bad=try_faults(blind="graph_break")),
+    "selftest-time": Way(good=try_faults(), bad=try_faults("--minutes", "0.0001")),
+    "report": Way(good=report_again("told/verdict.json"), bad=report_again("old.json"), says="REGRESSION"),
+    "merge": Way(good=merge("new.json"), bad=merge("old.json", "new.json")),
+    "models": Way(good=call("models"), bad=call("models", gate_yml=f"{CONFIG}modles: []\n"), says=CASE_ID),
+    "plan": Way(good=call("plan"), bad=call("plan", "--select", "actor,!actor"), says=CASE_ID),
+    "schema": Way(good=call("schema", "run"), bad=call("schema", "rnu")),
+    "config": Way(good=call("config"), bad=call("config", gate_yml="version: 1\n  trials: [\n")),
+    "help": Way(good=call("check", "--help"), bad=call("check", "--hlep")),
+}
