@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.lab.lock_place import VARIABLE
 from gate.lab.toolchain_place import CACHE_VARIABLE
 
 PARTS = ("all", "shared", "alone")
@@ -49,4 +50,13 @@ def toolchain_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     place.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CACHE_VARIABLE, str(place))
+        yield place
+
+
+@pytest.fixture(scope="session", autouse=True)
+def locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give this process's commands locks of their own: they wait for no other test and no other user."""
+    place = tmp_path_factory.mktemp("locks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, str(place))
         yield place

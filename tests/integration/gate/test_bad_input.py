@@ -39,7 +39,7 @@ def run_gate(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,  # an interpreter imports torch for each factory; a busy machine takes ten times as long
     )
 
 

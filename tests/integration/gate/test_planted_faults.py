@@ -9,7 +9,6 @@ times: what does is in ``test_times.py``.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -94,12 +93,9 @@ class Project:
         (self.directory / f"{model}_model.py").write_text(MODEL.replace("# FAULT", "; ".join(faults)))
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one command of the gate in the project; nothing else of the session waits for its lock."""
+        """Run one command of the gate in the project."""
         command = [sys.executable, "-m", "gate", *arguments]
-        environment = {**os.environ, "COMPILE_GATE_LOCKS": str(self.directory)}
-        return subprocess.run(
-            command, cwd=self.directory, env=environment, capture_output=True, text=True, check=False
-        )
+        return subprocess.run(command, cwd=self.directory, capture_output=True, text=True, check=False)
 
     def load_verdict(self) -> dict[str, Any]:
         """Load the last verdict."""

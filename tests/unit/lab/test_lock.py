@@ -63,6 +63,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         place = Path(name)
         place.chmod(0o1777)
+        monkeypatch.delenv(VARIABLE)
         monkeypatch.setattr(lock_place, "_TEMPORARY", place)
         yield place
 
