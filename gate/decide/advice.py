@@ -98,9 +98,10 @@ def note_machine(machine: MachineShift, judged: bool) -> tuple[str, ...]:
     """A note on the machine as a whole, where it moved."""
     if not judged or is_machine_steady(machine):
         return ()
-    programs, eager = (describe_change(Metric.EAGER_LATENCY, one) for one in (machine.canary, machine.suite))
-    told = f"fixed test programs {programs}, eager over all cases {eager}"
-    return (f"The machine changed since the baselines were recorded: {told}.",)
+    shifts = (("fixed test programs", machine.canary), ("eager over all cases", machine.suite))
+    # 0 where it is not known: eager speaks for the machine only over several cases.
+    told = [f"{name} {describe_change(Metric.EAGER_LATENCY, shift)}" for name, shift in shifts if shift]
+    return (f"The machine changed since the baselines were recorded: {', '.join(told)}.",)
 
 
 def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gate.decide import Coverage, FailOn, compute_exit_code, list_undecided, measure_coverage
+from gate.decide.advice import note_machine
 from gate.decide.rules import find_pair_threshold, find_threshold
 from gate.errors import ExitCode
 from gate.metrics import SPECS
@@ -18,6 +19,7 @@ from gate.records import (
     Comparison,
     Environment,
     FailureKind,
+    MachineShift,
     Metric,
     Outcome,
     Override,
@@ -335,6 +337,23 @@ def test_regression_names_case_metric_and_the_command(situation: Make, judge: Ju
         f"compile-gate baseline accept '{CASE}' graph_breaks --allow 1 --reason '...' --expires 2026-03-31"
         in verdict.next_steps[0]
     )
+
+
+@pytest.mark.parametrize(
+    ("machine", "told"),
+    [
+        (MachineShift(canary=-0.158, known=True), "fixed test programs -15.8 % (faster)."),
+        (
+            MachineShift(canary=0.1, suite=0.2, known=True),
+            "fixed test programs +10.0 % (slower), eager over all cases +20.0 % (slower).",
+        ),
+    ],
+    ids=["eager unknown", "both known"],
+)
+def test_a_machine_that_changed_is_told_by_what_is_known(machine: MachineShift, told: str) -> None:
+    """Eager over too few cases is not known, and so is not said to be unchanged."""
+    (note,) = note_machine(machine, judged=True)
+    assert note == f"The machine changed since the baselines were recorded: {told}"
 
 
 def test_old_baseline_has_a_note(situation: Make, judge: Judge) -> None:
