@@ -71,7 +71,7 @@ class Workshop:
     """A directory of models with a primed toolchain; each case starts on a cache that holds nothing else."""
 
     directory: Path
-    kept: Path  # the toolchain of the whole session
+    kept: Path  # where the toolchain is kept for later runs
 
     @property
     def primer(self) -> Path:

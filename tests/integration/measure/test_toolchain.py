@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,29 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 OpenWorkshop = Callable[[str], Any]
 
 
+@pytest.fixture(scope="module")
+def first(
+    open_workshop: OpenWorkshop, toolchain_place: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Any:  # noqa: ANN401 - of conftest.py, which cannot be imported
+    """Return a primed workshop whose kept toolchain no other test changes: it holds the one entry in use."""
+    kept = tmp_path_factory.mktemp("toolchain") / "kept"
+    kept.mkdir(mode=0o700)
+    for entry in (toolchain_place / "toolchain").glob("[!.]*"):
+        with suppress(OSError):  # another process may just store it anew: half of it is found damaged
+            shutil.copytree(entry, kept / entry.name)
+    made = replace(open_workshop("first"), kept=kept)
+    primed = made.run(WorkerRole.PRIME)
+    assert primed.failure is None, primed.failure
+    *others, _used = sorted(kept.iterdir(), key=lambda entry: entry.stat().st_mtime_ns)
+    for other in others:  # of another interpreter or compiler that some test measured with
+        shutil.rmtree(other)
+    return made
+
+
 @pytest.fixture
-def kept(workshop: Any, tmp_path: Path) -> Path:  # noqa: ANN401 - of conftest.py, which cannot be imported
-    """What the session's first primer kept, for one test to spoil."""
-    shutil.copytree(workshop.kept, tmp_path / "kept")
+def kept(first: Any, tmp_path: Path) -> Path:  # noqa: ANN401
+    """What the first primer kept, for one test to spoil."""
+    shutil.copytree(first.kept, tmp_path / "kept")
     (tmp_path / "kept").chmod(0o700)
     return tmp_path / "kept"
 
@@ -39,33 +59,33 @@ def find_headers(workshop: Any) -> dict[str, int]:  # noqa: ANN401
 
 
 def test_a_later_run_takes_it_and_its_workers_use_it(
-    workshop: Any,  # noqa: ANN401
+    first: Any,  # noqa: ANN401
     open_workshop: OpenWorkshop,
 ) -> None:
     """Elsewhere on this machine nothing is built again: not by the primer, not by a case's first compile."""
-    later = open_workshop("later")
+    later = replace(open_workshop("later"), kept=first.kept)
     primed = later.run(WorkerRole.PRIME)
     assert primed.environment.isa == read_isa(later.kept)
-    assert find_headers(later) == find_headers(workshop) != {}
+    assert find_headers(later) == find_headers(first) != {}
     assert len(list(later.kept.iterdir())) == 1
     later.seed_cache()
     cold = later.run(WorkerRole.COLD, Case(id="layers/a", model="layers", factory="made_up:build"))
     assert cold.failure is None
-    assert find_headers(later) == find_headers(workshop)
+    assert find_headers(later) == find_headers(first)
 
 
 def test_what_workers_believe_changes_no_code(
-    workshop: Any,  # noqa: ANN401
+    first: Any,  # noqa: ANN401
 ) -> None:
     """Told that all instruction sets passed or probing them itself, a worker generates the same kernels."""
     case = Case(id="layers/b", model="layers", factory="made_up:build")
-    told, probed = workshop.cache / "inductor" / "all.isas", []
+    told, probed = first.cache / "inductor" / "all.isas", []
     for is_told in (True, False):
-        workshop.seed_cache()
+        first.seed_cache()
         assert told.is_file()
         if not is_told:
             told.unlink()
-        cold = workshop.run(WorkerRole.COLD, case)
+        cold = first.run(WorkerRole.COLD, case)
         probed.append((cold.identity, cold.samples[Metric.GENERATED_KERNELS]))
     assert probed[0] == probed[1]
 
