@@ -50,13 +50,20 @@ def _check_parts(metric: Metric, parts: Mapping[str, float], path: list[str]) ->
     """Refuse parts that the metric's family does not look at: they would do nothing, unnoticed."""
     family = SPECS[metric].family
     if parts and family is Family.EXACT:
-        problem = f"{metric} has no threshold: any change of this counter counts"
-        fix = "Remove it; accept a known change with `compile-gate baseline accept`, or use `quarantine`."
-        yield Misfit(problem=problem, fix=fix, path=path)
+        yield _refuse_counter(metric, path)
     if parts.get("relative") and family is Family.LOG2:
         problem = f"{metric} has no relative part: its changes are differences of log2 units"
         fix = f"Write `absolute` alone; the default is {SPECS[metric].threshold.absolute:g}."
         yield Misfit(problem=problem, fix=fix, path=[".relative", *path])
+
+
+def _refuse_counter(metric: Metric, path: list[str]) -> Misfit:
+    if SPECS[metric].role is Role.EXPLAINS:
+        problem = f"{metric} has no threshold: it only explains what other metrics show, and never decides"
+        return Misfit(problem=problem, fix="Remove it.", path=path)
+    problem = f"{metric} has no threshold: any change of this counter counts"
+    fix = "Remove it; accept a known change with `compile-gate baseline accept`, or use `quarantine`."
+    return Misfit(problem=problem, fix=fix, path=path)
 
 
 def check_gate_file(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:

@@ -69,8 +69,8 @@ def is_present(path: Path) -> bool:
     return True
 
 
-def load_bytes(path: Path, limit: int) -> bytes:
-    """Read a regular file of at most ``limit`` bytes.
+def load_bytes(path: Path, limit: int, fix: str = "") -> bytes:
+    """Read a regular file of at most ``limit`` bytes; ``fix`` is as in :func:`check_size`.
 
     Raises:
         FileError: It does not exist, is not a regular file, cannot be read or is too large.
@@ -84,7 +84,7 @@ def load_bytes(path: Path, limit: int) -> bytes:
         raise FileError(str(path), "", "does not exist", "Check the path.") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise _refuse_reading(path, error) from None
-    check_size(data, limit, str(path))
+    check_size(data, limit, str(path), fix)
     return data
 
 
@@ -93,8 +93,8 @@ def _refuse_reading(path: Path, error: Exception) -> FileError:
     return FileError(str(path), "", f"cannot be read: {problem}", "Check the path and its rights.")
 
 
-def check_size(data: bytes, limit: int, source: str) -> None:
-    """Refuse data of more than ``limit`` bytes.
+def check_size(data: bytes, limit: int, source: str, fix: str = "") -> None:
+    """Refuse data of more than ``limit`` bytes; ``fix`` is for a file that people write.
 
     Raises:
         FileError: It is larger.
@@ -104,7 +104,7 @@ def check_size(data: bytes, limit: int, source: str) -> None:
             source,
             "",
             f"is larger than {limit:,} bytes",
-            "compile-gate writes no such file: check its origin.",
+            fix or "compile-gate writes no such file: check its origin.",
         )
 
 

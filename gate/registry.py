@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gate.cases import make_cases
 from gate.config import Config
+from gate.entries import GateFile
 from gate.errors import FileError, join_errors
 from gate.misfits import MAX_MISFITS, find_nearest
 from gate.model_entries import ModelEntry, RegistryFile, TestEntry
@@ -19,6 +20,8 @@ from gate.selection import select_cases
 from gate.yaml_border import load_yaml
 
 __all__ = ["load_cases", "select_cases"]
+
+_REGISTRY_KEYS = RegistryFile.__dataclass_fields__.keys()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,16 +66,30 @@ def _load_registries(config: Config) -> list[_Entry]:
     reference = Path(str(importlib.resources.files("gate"))) / "models" / "registry.yml"
     entries: list[_Entry] = []
     errors: list[FileError] = []
-    for path in ((reference,) if config.reference_models else ()) + config.registry:
+    files = {"": reference} if config.reference_models else {}
+    files |= {f"registry[{index}]": path for index, path in enumerate(config.registry)}
+    for key, path in files.items():
         try:
             file, document = load_yaml(RegistryFile, path)
         except FileError as error:
-            errors.append(error)
+            errors.append(_blame_name(config, key, path, error))
         else:
             found = _list_entries(file.models, file.tests, document.locate)
             entries += (replace(entry, is_reference=path == reference) for entry in found)
     _raise_any(errors)
     return entries
+
+
+def _blame_name(config: Config, key: str, path: Path, error: FileError) -> FileError:
+    """Blame the key that names a registry file where that is missing, or another kind of file."""
+    told = {one.key: one for one in (error, *error.others) if isinstance(one, FileError)}
+    if key and error.file == str(path) and not error.key:
+        return FileError(config.locate(key), key, f"{path} {error.problem}", error.fix)
+    if foreign := sorted(told.keys() & GateFile.__dataclass_fields__.keys() - _REGISTRY_KEYS):
+        problem = f"{path} is no registry file: only a gate.yml has the key {foreign[0]!r}"
+        fix = "Name a file that holds `version`, `models` and `tests` alone."
+        return FileError(config.locate(key), key, problem, fix)
+    return error
 
 
 def _list_own_entries(config: Config) -> Iterator[_Entry]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 # A registry of 10,000 cases, each a line of 100 bytes: more than any repository has.
 MAX_YAML_BYTES = 1024 * 1024
+_TOO_LARGE = "Check that it is the file you mean; models can go into several files, named under `registry`."
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is 10 times as fast
 _NULLS = {"", "~", "null", "Null", "NULL"}
@@ -89,7 +90,7 @@ def parse_yaml(data: bytes, source: str) -> YamlDocument:
 
 def _parse(data: bytes, source: str) -> tuple[YamlDocument, list[_Mistake]]:
     """Parse, and list the values that cannot be taken; what is no YAML at all raises."""
-    check_size(data, MAX_YAML_BYTES, source)
+    check_size(data, MAX_YAML_BYTES, source, _TOO_LARGE)
     text = decode_text(data, source)
     try:
         _check_events(text, source)
@@ -108,7 +109,7 @@ def load_yaml(file_type: type[T], path: Path) -> tuple[T, YamlDocument]:
         FileError: With the line: it does not exist, is not YAML, is of another version or does not
             fit. All that does not fit is told, in the order of the lines.
     """
-    return decode_yaml(file_type, load_bytes(path, MAX_YAML_BYTES), str(path))
+    return decode_yaml(file_type, load_bytes(path, MAX_YAML_BYTES, _TOO_LARGE), str(path))
 
 
 def decode_yaml(file_type: type[T], data: bytes, source: str) -> tuple[T, YamlDocument]:
@@ -118,7 +119,7 @@ def decode_yaml(file_type: type[T], data: bytes, source: str) -> tuple[T, YamlDo
     try:
         record = fit(file_type, document.value)
     except MisfitError as error:
-        raise _join_mistakes(source, [*mistakes, *_locate_misfits(document, error, mistakes)]) from None
+        raise _join_mistakes(source, _locate_misfits(document, error, mistakes)) from None
     if mistakes:
         raise _join_mistakes(source, mistakes)
     return record, document
@@ -139,14 +140,22 @@ def _check_version(document: YamlDocument) -> None:
         raise document.refuse("version", problem, fix)
 
 
-def _locate_misfits(document: YamlDocument, error: MisfitError, known: list[_Mistake]) -> Iterator[_Mistake]:
-    """Find the line of each misfit; what the parser refused at the same place is not told twice."""
-    places = {(mistake.line, mistake.key) for mistake in known}
+def _locate_misfits(document: YamlDocument, error: MisfitError, known: list[_Mistake]) -> list[_Mistake]:
+    """Find the line of each misfit and add them to what the parser refused.
+
+    What both refused is told once: in the parser's words, which quote the file, and with the fix of the
+    key, which knows what belongs there.
+    """
+    refused = {(mistake.line, mistake.key): mistake for mistake in known}
+    found: list[_Mistake] = []
     for misfit in error.misfits:
         key = misfit.render_path().removeprefix(".")
         line = document.find_line(key)
-        if (line, key) not in places:
-            yield _Mistake(line=line, key=key, problem=misfit.problem, fix=misfit.fix)
+        if earlier := refused.get((line, key)):
+            refused[line, key] = replace(earlier, fix=misfit.fix)
+        else:
+            found.append(_Mistake(line=line, key=key, problem=misfit.problem, fix=misfit.fix))
+    return [*refused.values(), *found]
 
 
 def _join_mistakes(source: str, mistakes: list[_Mistake]) -> FileError:
@@ -239,8 +248,9 @@ class _Builder:
         number = _parse_number(text)
         if number is None:
             problem = f"expected a finite number of at most 64 bits, got {format_value(text)}"
-            fix = "Write such a number, or quote it to make it text."
+            fix = "Write a number that is nearer to zero, or leave it out."
             self._note(node.start_mark.line + 1, path, problem, fix)
+            return math.nan  # fits nowhere, so that whoever gets it knows of something wrong there
         return number
 
     def _note(self, line: int, path: str, problem: str, fix: str) -> None:

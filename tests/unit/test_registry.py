@@ -215,7 +215,7 @@ def test_the_mistakes_of_all_registry_files_are_told_at_once(tmp_path: Path) -> 
         f"{tmp_path}/one.yml:2: models: expected a list, got 'x'",
         f"{tmp_path}/one.yml:3: tests: expected a list, got 'y'",
         f"{tmp_path}/two.yml:1: version: is 3; this compile-gate reads version 1",
-        f"{tmp_path}/none.yml: does not exist",
+        f"{tmp_path}/gate.yml:3: registry[3]: {tmp_path}/none.yml does not exist",
     ]
 
 

@@ -1,0 +1,52 @@
+"""What a wrong input is told: the place, what is wrong there, and a fix that is right."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from gate.cli import main
+
+CORPUS = (Path(__file__).parent / "messages.txt").read_text(encoding="utf-8").split("=====\n")[1:]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current directory: no repository is around it, and no job of GitHub Actions."""
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    for name in ("GITHUB_REPOSITORY", "GITHUB_TOKEN", "GITHUB_EVENT_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def tell(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Run a command that is refused; return what it says on standard error, less notes."""
+    assert main(arguments) == 2
+    lines = capsys.readouterr().err.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("note: "))
+
+
+@pytest.mark.parametrize("part", CORPUS, ids=lambda part: part.partition("\n$ ")[2].partition("\n")[0])
+def test_a_wrong_input_is_told_its_place_and_its_fix(
+    part: str, capsys: pytest.CaptureFixture[str], project: Path
+) -> None:
+    """The file and line or the option, what is wrong there, and what to do; one mistake is one error."""
+    config, _, rest = part.partition("$ compile-gate ")
+    command, _, told = rest.partition("\n")
+    (project / "gate.yml").write_text(f"version: 1\n{config}", encoding="utf-8")
+    assert tell(capsys, *shlex.split(command)) == told
+
+
+def test_a_gate_yml_that_is_far_too_large_is_no_file_of_ours(
+    capsys: pytest.CaptureFixture[str], project: Path
+) -> None:
+    """People write it: that compile-gate writes no such file says nothing."""
+    (project / "gate.yml").write_text("#" * 1_100_000, encoding="utf-8")
+    assert tell(capsys, "config") == (
+        "compile-gate: gate.yml: is larger than 1,048,576 bytes\n"
+        "Check that it is the file you mean; models can go into several files, named under `registry`.\n"
+    )
