@@ -55,11 +55,17 @@ def load_policy(config: str | Path | None = None) -> Policy:
 
 
 def compare(*, baseline: Run | tuple[Baseline, ...], candidate: Run, policy: Policy) -> Verdict:
-    """Judge a run against baselines, or against another run, as ``compile-gate compare`` does."""
-    from gate.baseline import make_baselines  # noqa: PLC0415 - see load_run
+    """Judge a run against baselines, or against another run, as ``compile-gate compare`` does.
+
+    Raises:
+        FileError: The baseline is a run that was stopped, or that lacks trials that it planned.
+    """
+    from gate.baseline import check_whole, make_baselines  # noqa: PLC0415 - see load_run
     from gate.decide import decide_verdict  # noqa: PLC0415 - see load_run
     from gate.records import Run as RunRecord  # noqa: PLC0415 - see load_run
 
+    if isinstance(baseline, RunRecord):
+        check_whole(baseline, "baseline")
     stored = make_baselines(baseline, baseline.provenance) if isinstance(baseline, RunRecord) else baseline
     return decide_verdict(candidate, stored, policy)
 

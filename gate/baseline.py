@@ -18,6 +18,7 @@ from statistics import median
 
 from gate.acceptances import load_acceptances, parse_allowance, save_acceptance
 from gate.codec import BASELINE, decode_file, encode, write_atomic
+from gate.decide.evidence import list_short
 from gate.decide.rules import find_threshold
 from gate.decide.values import collect_values
 from gate.errors import FileError, UsageError
@@ -32,6 +33,7 @@ __all__ = [
     "ProposalKind",
     "Setback",
     "check_refresh",
+    "check_whole",
     "load_acceptances",
     "load_baselines",
     "make_baselines",
@@ -215,19 +217,41 @@ def _compute_phases(trials: Sequence[Trial]) -> dict[str, float]:
     return {name: _round_digits(median(trial.phases_s.get(name, 0.0) for trial in trials)) for name in names}
 
 
+def check_whole(run: Run, source: str) -> None:
+    """Refuse to compare with a run that was stopped or lacks trials that it planned; failed cases are known.
+
+    ``source`` names its file in errors.
+
+    Raises:
+        FileError: It is not whole.
+    """
+    if not run.finished:
+        problem = "is false: the run was stopped before its end, so it is no baseline"
+        raise FileError(source, "finished", problem, "Finish it with --resume, or name a run that ended.")
+    short = [f"{one.case.id} ({len(one.trials)} of {one.planned} trials)" for one in list_short(run)]
+    if short:
+        rest = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""
+        problem = f"lacks trials that were planned: {', '.join(short[:_NAMED])}{rest}"
+        raise FileError(source, "trials", problem, "Measure these cases again, or name another run.")
+
+
 def check_refresh(run: Run, min_trials: int = MIN_TRIALS) -> None:
     """Refuse to record from a run in which a planned case failed, has too few trials or compiled nothing.
 
     Raises:
-        UsageError: Names the cases; leaving them out of the selection records the others.
+        UsageError: The run was stopped; or names the cases: leaving them out of the selection records the
+            others.
     """
+    if not run.finished:
+        raise UsageError("the run was stopped before its end", "Finish it with --resume.")
     failed = {failure.case_id: failure.stage for failure in run.failures}
     counts = {case.id: sum(trial.case_id == case.id for trial in run.trials) for case in run.cases}
     eager = {trial.case_id for trial in run.trials if 0.0 in trial.samples.get(Metric.UNIQUE_GRAPHS, ())}
-    few = {case_id: count for case_id, count in counts.items() if count < min_trials}
+    needed = max(min_trials, run.trials_planned)
+    few = {case_id: count for case_id, count in counts.items() if count < needed}
     unfit = {
         **{case_id: f"{case_id} (nothing was compiled)" for case_id in eager},
-        **{case_id: f"{case_id} ({count} of {min_trials} trials)" for case_id, count in few.items()},
+        **{case_id: f"{case_id} ({count} of {needed} trials)" for case_id, count in few.items()},
         **{case_id: f"{case_id} (failed in {stage})" for case_id, stage in failed.items()},
     }
     if unfit:

@@ -85,7 +85,8 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = ()) -> Run:
     and toolchain seconds add up: machine time, not elapsed time.
 
     Raises:
-        UsageError: No runs; other environments, commits, sampling or definitions; a case measured twice.
+        UsageError: No runs; other environments, commits, sampling, trials or definitions; a case measured
+            twice.
     """
     if not runs:
         raise UsageError("there is no run to merge", "Name the run.json of each shard.")
@@ -93,6 +94,7 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = ()) -> Run:
     for name, run in _name_others(runs):
         _check_alike(runs[0], run, name, fix)
         _check_commit(runs[0], run, name, fix)
+        _check_trials(runs[0], run, name)
     _check_overlap(runs)
     cases = _join_cases([planned, *(run.cases for run in runs)])
     return _join_runs(runs, cases, _concatenate(runs, lambda run: run.trials))
@@ -157,6 +159,13 @@ def _check_commit(first: Run, run: Run, name: str, fix: str) -> None:
     if run.provenance.commit != first.provenance.commit:
         pair = f"{run.provenance.commit or 'none'}, not {first.provenance.commit or 'none'}"
         raise UsageError(f"{name} is of the commit {pair}", fix)
+
+
+def _check_trials(first: Run, run: Run, name: str) -> None:
+    """Refuse another number of planned trials: one shard's cases would seem to lack some, or be excused."""
+    if run.trials_planned != first.trials_planned:
+        what = f"{name} planned {run.trials_planned} trials of each case, not {first.trials_planned}"
+        raise UsageError(what, "Measure all shards with the same --trials.")
 
 
 def _check_alike(first: Run, run: Run, name: str, fix: str) -> None:

@@ -102,6 +102,7 @@ class Reason(StrEnum):
     NOT_RECORDED = "not_recorded"  # NOT_COMPARABLE: the baseline lacks this metric
     NOT_MEASURED = "not_measured"  # MISSING: the candidate lacks a metric that the baseline has
     NOT_RUN = "not_run"  # MISSING: planned, no trial came back
+    TRIALS_MISSING = "trials_missing"  # MISSING: fewer trials than planned came back, and none failed
     CASE_FAILED = "case_failed"  # FAILED: see the failure's stage and message
     ACCEPTED = "accepted"  # ACCEPTED: worse, within an acceptance in force
     CONFIRMED = "confirmed"  # REGRESSED or IMPROVED: significant and relevant side by side with the base
@@ -111,6 +112,10 @@ class Reason(StrEnum):
         "unpaired"  # INCONCLUSIVE: looks worse than what is stored, and no pair with the base came back
     )
     BASE_FAILED = "base_failed"  # NOT_COMPARABLE: the base could not be measured
+
+
+# A comparison with one of these is about the whole case, whatever metric it stands under.
+OF_WHOLE_CASE = frozenset({Reason.CASE_FAILED, Reason.NOT_RUN, Reason.TRIALS_MISSING})
 
 
 class Outcome(StrEnum):

@@ -21,7 +21,7 @@ EXIT_CODES: Mapping[ExitCode, tuple[str, str]] = {
         "INCONCLUSIVE",
         "could not tell: something looks worse, or is too noisy",
     ),
-    ExitCode.INCOMPLETE: ("INCOMPLETE", "a planned case crashed, hung or is missing"),
+    ExitCode.INCOMPLETE: ("INCOMPLETE", "a planned case crashed, hung or is missing, or the run was stopped"),
     ExitCode.INTERRUPTED: ("-", "stopped by Ctrl-C or SIGTERM; what was measured is kept"),
 }
 # Any command can end with these.

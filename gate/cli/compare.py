@@ -5,19 +5,21 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from gate.baseline import load_baselines, make_baselines
+from gate.baseline import check_whole, load_baselines, make_baselines
 from gate.cli.origin import note_origin
 from gate.cli.output import code_verdict, print_report, print_verdict, save_reports
-from gate.cli.read import STDIN, read_run, read_verdict
+from gate.cli.read import STDIN, name_source, read_run, read_verdict
 from gate.cli.setup import RUN_FILE, load_configured
 from gate.codec import save_run
 from gate.decide import decide_verdict
+from gate.decide.evidence import list_short
 from gate.errors import ExitCode, UsageError
 from gate.hostile import is_present
 from gate.plan import merge_runs
 from gate.policies import load_policy
-from gate.records import Baseline
+from gate.records import Baseline, Outcome, Run
 from gate.registry import load_cases, select_cases
+from gate.words import count_noun
 
 
 def run_compare(options: Namespace) -> ExitCode:
@@ -51,7 +53,18 @@ def run_merge(options: Namespace) -> ExitCode:
     path = Path(options.out) / RUN_FILE
     save_run(merged, path)
     print(f"Wrote {path}: {len(merged.cases)} cases, {len(merged.trials)} trials.")
+    for note in _list_gaps(merged):
+        print(f"note  {note}: judging it is {Outcome.INCOMPLETE}.")
     return ExitCode.PASS
+
+
+def _list_gaps(run: Run) -> list[str]:
+    """What keeps a run from being whole, besides failures."""
+    short = count_noun(len(list_short(run)), "case")
+    return [
+        *([] if run.finished else ["A run was stopped before its end"]),
+        *([f"{short} came back with fewer trials than planned"] if list_short(run) else []),
+    ]
 
 
 def _load_left(name: str) -> tuple[Baseline, ...]:
@@ -61,4 +74,5 @@ def _load_left(name: str) -> tuple[Baseline, ...]:
     if name != STDIN and path.is_dir():
         return load_baselines(path)
     run = read_run(name)
+    check_whole(run, name_source(name))
     return make_baselines(run, run.provenance)

@@ -26,6 +26,11 @@ def read_run(name: str) -> Run:
     return decode_file(RUN, Run, _read_input(), _SOURCE) if name == STDIN else load_run(Path(name))
 
 
+def name_source(name: str) -> str:
+    """Name a file that an option names, for errors."""
+    return _SOURCE if name == STDIN else name
+
+
 def read_verdict(name: str) -> Verdict:
     """Read a ``verdict.json``; raises as :func:`read_run`."""
     return (

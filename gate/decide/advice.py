@@ -31,6 +31,7 @@ from gate.units import render_allowance
 from gate.words import count_noun, describe_change, name_metric
 
 REFRESH = "compile-gate baseline refresh"
+_CONTINUE = "Finish the run: give the command that measured it once more, with --resume."
 # So many commands, or differences, are spelled out.
 _MAX_ACCEPTED = 4
 _MAX_LISTED = 6
@@ -39,15 +40,23 @@ _ALLOWANCE_MARGIN = 1.25
 
 
 def list_next_steps(
-    outcome: Outcome, comparisons: Sequence[Comparison], policy: Policy, base: PairBase | None = None
+    outcome: Outcome,
+    comparisons: Sequence[Comparison],
+    policy: Policy,
+    base: PairBase | None = None,
+    *,
+    finished: bool = True,
 ) -> tuple[str, ...]:
-    """Commands to run next, the most pressing first; ``base`` is what pairs were held against."""
+    """Commands to run next, the most pressing first; ``base`` is what pairs were held against.
+
+    ``finished`` is whether the run came to its end.
+    """
     deciding = [one for one in comparisons if one.decides]
     broken = [one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}]
     undecided = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and not one.pairs]
     unsettled = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and one.pairs]
     alone = [one.case_id for one in deciding if base is None and _is_unconfirmed(one)]
-    steps = []
+    steps = [] if finished else [_CONTINUE]
     if broken:
         steps.append(f"Read the log of each failed case, fix it and run: {write_check(broken)}")
     steps += list_acceptances(deciding, policy)

@@ -54,13 +54,16 @@ def list_comparisons(
 
 
 def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
-    """The comparison that names a case which failed or did not run at all."""
+    """The comparison that names a case which failed or did not run, or not as often as was planned."""
     if evidence.failures:
         status, reason = Status.FAILED, Reason.CASE_FAILED
         sentence = describe_failure(evidence.failures[0])
     elif not evidence.trials:
         status, reason = Status.MISSING, Reason.NOT_RUN
         sentence = "Missing: it was planned and no trial of it came back."
+    elif len(evidence.trials) < evidence.planned:
+        status, reason = Status.MISSING, Reason.TRIALS_MISSING
+        sentence = f"Missing: {len(evidence.trials)} of {evidence.planned} planned trials came back."
     else:
         return ()
     return (

@@ -46,6 +46,7 @@ class Evidence:
     values: Mapping[Metric, tuple[float, ...]]  # of the candidate, one per trial
     stored: tuple[Stored, ...]  # the most comparable first
     absence: Reason = Reason.NO_BASELINE  # why nothing is stored, where nothing is
+    planned: int = 0  # trials at least, of those that run alone
 
     @property
     def host_baseline(self) -> Baseline | None:
@@ -77,9 +78,16 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
             failures=tuple(failures.get(case.id, ())),
             values=collect_values(trials.get(case.id, ())),
             stored=_rank_stored(case, run.environment, stored.get(case.id, ())),
+            planned=run.trials_planned,
         )
         for case in run.cases
     )
+
+
+def list_short(run: Run) -> tuple[Evidence, ...]:
+    """The planned cases of which fewer trials came back than planned, though none failed."""
+    gathered = gather_evidence(run, ())
+    return tuple(one for one in gathered if not one.failures and len(one.trials) < one.planned)
 
 
 def match_metric(spec: MetricSpec, stored: Sequence[Stored]) -> Match:

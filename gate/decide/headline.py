@@ -6,19 +6,22 @@ from collections.abc import Sequence
 
 from gate.decide.coverage import measure_coverage
 from gate.decide.severity import compute_severity
-from gate.records import Case, Comparison, Metric, Outcome, Status
+from gate.records import Case, Comparison, Metric, Outcome, Reason, Status
 from gate.words import count_noun, mention_change, name_direction
 
 _BROKEN = frozenset({Status.FAILED, Status.MISSING})
 _WORSE = "worse"
 
 
-def write_headline(outcome: Outcome, comparisons: Sequence[Comparison], cases: Sequence[Case]) -> str:
-    """One sentence: what came out, in numbers, and the worst of it."""
+def write_headline(
+    outcome: Outcome, comparisons: Sequence[Comparison], cases: Sequence[Case], *, finished: bool = True
+) -> str:
+    """One sentence: what came out, in numbers, and the worst of it; ``finished`` is whether the run was."""
     deciding = [one for one in comparisons if one.decides]
     regressed = [one for one in deciding if one.status is Status.REGRESSED]
     if outcome is Outcome.INCOMPLETE:
-        return _write_incomplete(deciding, regressed, len(cases))
+        stopped = "" if finished else "the run was stopped before its end"
+        return _write_incomplete(deciding, regressed, len(cases), stopped)
     if outcome is Outcome.REGRESSION:
         return f"{_name_regressions(regressed)}."
     if outcome is Outcome.INCONCLUSIVE:
@@ -28,10 +31,21 @@ def write_headline(outcome: Outcome, comparisons: Sequence[Comparison], cases: S
     return _write_pass(deciding)
 
 
-def _write_incomplete(deciding: Sequence[Comparison], regressed: Sequence[Comparison], cases: int) -> str:
-    lost = [one.case_id for one in deciding if one.status in _BROKEN]
-    broken = f"{len(set(lost))} of {count_noun(cases, 'case')} could not be measured"
-    return f"{broken}; {_count_regressed(regressed)}." if regressed else f"{broken}."
+def _write_incomplete(
+    deciding: Sequence[Comparison], regressed: Sequence[Comparison], cases: int, stopped: str
+) -> str:
+    lost = [one for one in deciding if one.status in _BROKEN]
+    fewer = {one.case_id for one in lost if one.reason is Reason.TRIALS_MISSING}
+    broken = {one.case_id for one in lost} - fewer
+    many = count_noun(cases, "case")
+    parts = (
+        stopped,
+        f"{len(broken)} of {many} could not be measured" if broken else "",
+        f"{len(fewer)} of {many} came back with fewer trials than planned" if fewer else "",
+        _count_regressed(regressed) if regressed else "",
+    )
+    told = "; ".join(part for part in parts if part)
+    return f"{told[0].upper()}{told[1:]}."
 
 
 def _write_inconclusive(deciding: Sequence[Comparison]) -> str:

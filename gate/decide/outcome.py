@@ -39,10 +39,10 @@ _SETTLED_BY_TRIALS = frozenset(
 )
 
 
-def decide_outcome(comparisons: Sequence[Comparison]) -> Outcome:
-    """The strongest outcome that any deciding comparison calls for."""
+def decide_outcome(comparisons: Sequence[Comparison], *, finished: bool) -> Outcome:
+    """The strongest outcome that any deciding comparison calls for; a run that was stopped is INCOMPLETE."""
     statuses = {one.status for one in comparisons if one.decides}
-    if statuses & _INCOMPLETE:
+    if not finished or statuses & _INCOMPLETE:
         return Outcome.INCOMPLETE
     if Status.REGRESSED in statuses:
         return Outcome.REGRESSION

@@ -7,9 +7,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from gate.decide.accept import is_in_force
-from gate.records import Comparison, Policy, Quarantine, Reason, Status
+from gate.records import OF_WHOLE_CASE, Comparison, Policy, Quarantine, Status
 
-_OF_WHOLE_CASE = frozenset({Reason.CASE_FAILED, Reason.NOT_RUN})
 _UNREMARKABLE = frozenset({Status.UNCHANGED, Status.IMPROVED, Status.NEW, Status.NOT_COMPARABLE})
 _MAX_NAMED = 3  # findings spelled out in a note; the rest is counted
 
@@ -36,7 +35,7 @@ def is_covered(entry: Quarantine, comparison: Comparison) -> bool:
         return False
     if entry.metric is None:
         return True
-    return entry.metric is comparison.metric and comparison.reason not in _OF_WHOLE_CASE
+    return entry.metric is comparison.metric and comparison.reason not in OF_WHOLE_CASE
 
 
 def _set_apart(comparison: Comparison, policy: Policy) -> Comparison:

@@ -92,7 +92,7 @@ def gather_recorded(run: Run, effort: Effort) -> Recorded:
     pairs = {case.id: _sort_pairs(listed.get(case.id, ()), trials[case.id]) for case in cases}
     itself = BaseArm(label="itself", environment=run.environment, provenance=run.provenance, cases=run.cases)
     return Recorded(
-        run=replace(run, cases=cases, failures=(), trials=(), base=itself),
+        run=replace(run, cases=cases, failures=(), trials=(), base=itself, trials_planned=0, finished=True),
         trials=trials,
         pairs=pairs if all(len(one.whole) >= MIN_PAIRS for one in pairs.values()) else {},
     )

@@ -78,19 +78,19 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     """Apply doubts of the host, acceptances and the quarantine, and make the verdict of what was compared."""
     believed = doubt_disturbed(screening.comparisons, run)
     comparisons = apply_quarantine(apply_acceptances(believed, policy), policy)
-    outcome = decide_outcome(comparisons)
+    outcome = decide_outcome(comparisons, finished=run.finished)
     used = _list_used(screening.evidence)
     machine = make_machine_shift(screening.shifts)
     judged = any(is_judged(one) for one in comparisons)
     base, tally = _name_base(run), measure_tally(run, screening.acquitted)
     return Verdict(
         outcome=outcome,
-        headline=write_headline(outcome, comparisons, run.cases),
+        headline=write_headline(outcome, comparisons, run.cases, finished=run.finished),
         cases=run.cases,
         comparisons=comparisons,
         failures=run.failures,
         explanations=_explain_all(screening, comparisons),
-        next_steps=list_next_steps(outcome, comparisons, policy, base),
+        next_steps=list_next_steps(outcome, comparisons, policy, base, finished=run.finished),
         notes=(
             *list_notes(run, comparisons, used, policy),
             *note_pairs(tally, base.label if base else ""),

@@ -33,6 +33,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.NOT_RECORDED: "the baseline does not have this metric",
     Reason.NOT_MEASURED: "the baseline has this metric and this run does not",
     Reason.NOT_RUN: "it was planned and no trial of it came back",
+    Reason.TRIALS_MISSING: "fewer trials than planned came back",
     Reason.CASE_FAILED: "the case could not be measured",
     Reason.ACCEPTED: "worse by no more than was accepted",
     Reason.CONFIRMED: "beyond{limit}{beside}, and too large to be noise",

@@ -79,7 +79,7 @@ def accept_regression(
     return Accepted(
         approval=approval,
         rows=rows,
-        remaining=decide_outcome(remaining),
+        remaining=decide_outcome(remaining, finished=verdict.tally.finished),
         left=sum(map(_is_regressed, remaining)),
         run=run,
         trouble=trouble,
@@ -147,7 +147,7 @@ def _apply(verdict: Verdict, approval: Approval, today: str) -> tuple[Comparison
 def _lacks_baselines(verdict: Verdict, approval: Approval, today: str) -> bool:
     """Whether the check fails for want of baselines alone, once what regressed is accepted."""
     after = _apply(verdict, approval, today)
-    outcome = decide_outcome(after)
+    outcome = decide_outcome(after, finished=verdict.tally.finished)
     # A PASS that failed all the same asks for everything to have a baseline.
     is_partial = outcome is Outcome.PASS and not approval.accepted and not measure_coverage(after).is_whole
     return outcome is Outcome.NOTHING_COMPARED or is_partial

@@ -17,7 +17,7 @@ from gate.github.archive import ArchiveError, ArchiveFault, read_member
 from gate.github.client import GitHubClient
 from gate.github.events import WorkflowRun, parse_time
 from gate.hostile import MAX_INTEGER
-from gate.records import Change, Comparison, Estimate, Status, Tally, Threshold, Verdict
+from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Tally, Threshold, Verdict
 
 MEMBER = "verdict.json"
 MAX_ARCHIVE_BYTES = 8 * 1024 * 1024  # logs and reports may lie beside the verdict
@@ -144,15 +144,15 @@ def parse_verdict(content: bytes) -> Verdict:
 
 def _check_consistency(verdict: Verdict) -> None:
     planned = {case.id for case in verdict.cases}
-    # A case that failed in one trial has a row of its own beside those of what was measured.
-    rows = [(one.case_id, one.metric, one.status is Status.FAILED) for one in verdict.comparisons]
+    # A case that failed in one trial, or lacks some, has a row of its own beside those of what was measured.
+    rows = [(one.case_id, one.metric, one.reason in OF_WHOLE_CASE) for one in verdict.comparisons]
     named = {case_id for case_id, _, _ in rows}
     named |= {one.case_id for one in verdict.failures} | {one.case_id for one in verdict.explanations}
     sound = (
         len(planned) == len(verdict.cases)
         and named <= planned
         and len(set(rows)) == len(rows)
-        and decide_outcome(verdict.comparisons) is verdict.outcome
+        and decide_outcome(verdict.comparisons, finished=verdict.tally.finished) is verdict.outcome
         and all(map(_is_bounded, verdict.comparisons))
         and _is_tally_sound(verdict.tally)
         and all(abs(number) <= _LARGEST for number in _list_numbers(verdict))

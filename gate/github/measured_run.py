@@ -54,14 +54,17 @@ def check_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
 
 
 def _check_complete(run: Run) -> None:
+    if not run.finished:
+        raise RunRefusedError("the run was stopped before its end", _AGAIN)
+    needed = max(MIN_TRIALS, run.trials_planned)
     failed = {failure.case_id: failure.stage for failure in run.failures}
     counts = Counter(trial.case_id for trial in run.trials)
     unfit = [
         f"{case.id} (failed in {_name_stage(failed[case.id])})"
         if case.id in failed
-        else f"{case.id} ({counts[case.id]} of {MIN_TRIALS} trials)"
+        else f"{case.id} ({counts[case.id]} of {needed} trials)"
         for case in run.cases
-        if case.id in failed or counts[case.id] < MIN_TRIALS
+        if case.id in failed or counts[case.id] < needed
     ]
     if unfit:
         raise RunRefusedError(

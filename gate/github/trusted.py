@@ -202,8 +202,10 @@ def _explain(explanation: Explanation, changes: Mapping[tuple[str, Metric], floa
 def _write_headline(verdict: Verdict, comparisons: tuple[Comparison, ...], cases: tuple[Case, ...]) -> str:
     """The headline; that of a regression names a case, so only one that is known."""
     if verdict.outcome is not Outcome.REGRESSION:
-        return write_headline(verdict.outcome, verdict.comparisons, verdict.cases)
-    if decide_outcome(comparisons) is Outcome.REGRESSION:
+        return write_headline(
+            verdict.outcome, verdict.comparisons, verdict.cases, finished=verdict.tally.finished
+        )
+    if decide_outcome(comparisons, finished=verdict.tally.finished) is Outcome.REGRESSION:
         return write_headline(verdict.outcome, comparisons, cases)
     unknown = len(verdict.cases) - len(cases)
     return f"The reason is in {count_noun(unknown, 'case')} that the default branch does not have."

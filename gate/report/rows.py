@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from gate.metrics import SPECS, Family
-from gate.records import Change, Comparison, Estimate, Metric, Reason, Status
+from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Status
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, BASE, BASELINE, Row
 from gate.units import render_change, render_interval, render_threshold, render_value
@@ -26,7 +26,6 @@ STATUS_ORDER = (
 RANK: Mapping[Status, int] = {status: rank for rank, status in enumerate(STATUS_ORDER)}
 MAX_SENTENCE = 400  # characters: a sentence, not a traceback
 WHOLE_CASE = "whole case"
-_OF_WHOLE_CASE = frozenset({Reason.CASE_FAILED, Reason.NOT_RUN})
 _COULD_NOT_TELL = "could not tell"
 _BESIDE_LABELS: Mapping[Status, str] = {Status.REGRESSED: "(worse)", Status.IMPROVED: "(better)"}
 
@@ -93,7 +92,7 @@ def complete_sentence(comparison: Comparison) -> str:
 
 def is_whole_case(comparison: Comparison) -> bool:
     """Whether the comparison stands for the whole case, and not for a metric."""
-    return comparison.reason in _OF_WHOLE_CASE
+    return comparison.reason in OF_WHOLE_CASE
 
 
 def _label_status(comparison: Comparison) -> str:

@@ -123,7 +123,7 @@ def make_regressed(case: Case, values: tuple[float, float] = (0.0121, 0.0158)) -
 def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **more: Any) -> Verdict:
     """A verdict whose outcome follows from its comparisons."""
     verdict = Verdict(
-        outcome=decide_outcome(comparisons),
+        outcome=decide_outcome(comparisons, finished=True),
         headline="Headline of whoever measured.",
         cases=cases,
         comparisons=comparisons,

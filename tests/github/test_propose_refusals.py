@@ -386,3 +386,12 @@ def test_a_run_in_words_of_its_own_is_read_as_data(
     (pull,) = github.state.pulls.values()
     told = json.dumps([pull["title"], pull["body"], git.run("log", "-1", "--format=%B", BRANCH)])
     assert not any(word in told for word in ("octocat", "evil", "<!--"))
+
+
+def test_a_run_that_was_stopped_is_not_proposed(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """Though it has three trials of each case."""
+    run = replace(make_run(git.find_ref("heads/topic")), finished=False)
+    with pytest.raises(RunRefusedError, match="the run was stopped before its end"):
+        propose(client, github, run)

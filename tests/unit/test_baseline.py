@@ -154,6 +154,20 @@ def test_a_refresh_needs_every_case_well_measured() -> None:
     assert "!mlp/inference-float32-smoke-default,!vit/inference-float32-smoke-default" in caught.value.fix
 
 
+def test_a_refresh_needs_the_trials_that_were_planned() -> None:
+    """Three would do, but five were asked for: where the other two are, nobody knows."""
+    run = make_run(*map(make_trial, range(3)))
+    with pytest.raises(UsageError, match=r"smoke-default \(3 of 5 trials\)"):
+        check_refresh(replace(run, trials_planned=5))
+
+
+def test_a_run_that_was_stopped_is_not_recorded() -> None:
+    """Though each case has trials enough."""
+    run = make_run(*map(make_trial, range(3)))
+    with pytest.raises(UsageError, match="the run was stopped before its end"):
+        check_refresh(replace(run, finished=False))
+
+
 def test_a_refresh_records_nothing_that_was_not_compiled() -> None:
     """A run that an older compile-gate measured may hold such a case."""
     trials = [make_trial(index, unique_graphs=float(index > 0)) for index in range(3)]

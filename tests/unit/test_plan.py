@@ -115,13 +115,13 @@ def test_the_matrix_selects_each_shard() -> None:
 def test_merged_shards_are_one_run() -> None:
     """All cases and trials; seconds of all machines; provenance of the first."""
     failure = CaseFailure(case_id="c/x", trial=0, kind=FailureKind.CRASH, stage="compile", message="m")
-    second = replace(make_run("c", measured=""), failures=(failure,), trials_planned=3)
+    second = replace(make_run("c", measured=""), failures=(failure,))
     merged = merge_runs([make_run("a", "b"), second])
     assert [case.id for case in merged.cases] == ["a/x", "b/x", "c/x"]
     assert [trial.case_id for trial in merged.trials] == ["a/x", "b/x"]
     assert merged.failures == (failure,)
     assert merged.selection == "a,b,c"
-    assert (merged.toolchain_s, merged.wall_s, merged.trials_planned) == (4.0, 20.0, 3)
+    assert (merged.toolchain_s, merged.wall_s, merged.trials_planned) == (4.0, 20.0, 1)
     assert merged.provenance == Provenance(commit="abc")
     assert merged.finished
 
@@ -150,6 +150,12 @@ def test_runs_that_all_hold_the_whole_plan_merge() -> None:
 def test_an_unfinished_shard_leaves_the_whole_unfinished() -> None:
     """One that was stopped may lack trials."""
     assert not merge_runs([make_run("a"), replace(make_run("b"), finished=False)]).finished
+
+
+def test_shards_of_other_numbers_of_trials_do_not_merge() -> None:
+    """Whichever number the whole had, some cases would seem to lack trials, or be excused from them."""
+    with pytest.raises(UsageError, match="run 2 of 2 planned 3 trials of each case, not 1"):
+        merge_runs([make_run("a"), replace(make_run("b"), trials_planned=3)])
 
 
 def test_another_card_of_the_same_model_may_join() -> None:

@@ -53,6 +53,16 @@ def judge(run: Run, *options: str) -> Side:
     return play
 
 
+def judge_by(run: Run) -> Side:
+    """Hold the old run against another."""
+
+    def play(scene: Scene) -> int:
+        save_run(run, scene.place.top / "new.json")
+        return scene.place.run("compare", "new.json", "old.json")
+
+    return play
+
+
 def call(*arguments: str, **files: str) -> Side:
     """Run a command after writing files; a keyword is a file's name with a dot for each underscore."""
 
@@ -280,6 +290,9 @@ WAYS = {
     "settled": Way(good=judge(SAME), bad=judge(UNSTABLE)),
     "whole-cases": Way(good=judge(SAME), bad=judge(CRASHED)),
     "whole-plan": Way(good=judge(SAME), bad=judge(WITH_GAP)),
+    "whole-trials": Way(good=judge(SAME), bad=judge(replace(SAME, trials=SAME.trials[:4]))),
+    "whole-run": Way(good=judge(SAME), bad=judge(replace(SAME, finished=False))),
+    "whole-baseline": Way(good=judge(SAME), bad=judge_by(replace(SAME, finished=False))),
     "whole-metrics": Way(good=judge(SAME), bad=judge(change(SAME, Metric.GRAPH_BREAKS))),
     "something-judged": Way(good=judge(MORE), bad=approve(), says="2 of 3 comparisons"),
     "everything-judged": Way(good=judge(SAME, "--fail-on", "new"), bad=judge(MORE, "--fail-on", "new")),

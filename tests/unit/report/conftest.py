@@ -127,7 +127,7 @@ def swap(comparisons: tuple[Comparison, ...], *others: Comparison) -> tuple[Comp
 
 def verdict(*groups: tuple[Comparison, ...]) -> Verdict:
     comparisons = tuple(one for group in groups for one in group)
-    outcome = decide_outcome(comparisons)
+    outcome = decide_outcome(comparisons, finished=True)
     cases = tuple(
         Case(id=name, model=name.split("/")[0]) for name in dict.fromkeys(one.case_id for one in comparisons)
     )

@@ -1,0 +1,99 @@
+"""``compare`` and ``merge`` of runs that are not whole: never green, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.cli import main
+from gate.codec import load_verdict, save_run
+from gate.records import Case, Outcome, Reason, Run
+from tests.unit.cli.conftest import CASE_ID, make_run
+
+Compare = Callable[..., tuple[int, str]]
+BASE_CASE = Case(id="actor/training-float32-smoke-default", model="actor", definition="d1")
+
+
+@pytest.fixture
+def compare(project: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
+    """Hold a run against the old one; the code, and all that was said."""
+
+    def play(run: Run, *options: str, as_baseline: bool = False) -> tuple[int, str]:
+        save_run(run, project / "new.json")
+        runs = ("new.json", "old.json") if as_baseline else ("old.json", "new.json")
+        code = main(["compare", *runs, "--out", "told", *options])
+        said = capsys.readouterr()
+        return code, " ".join((said.out + said.err).split())
+
+    return play
+
+
+def test_a_run_that_was_stopped_is_incomplete(compare: Compare, project: Path) -> None:
+    """All its trials came back and none is worse; it says that it was stopped, and what to do."""
+    code, said = compare(replace(make_run(), finished=False))
+    assert code == 12
+    assert "INCOMPLETE The run was stopped before its end." in said
+    assert "--resume" in said
+    assert load_verdict(project / "told" / "verdict.json").outcome is Outcome.INCOMPLETE
+
+
+def test_a_stopped_run_tells_its_regression_too(compare: Compare) -> None:
+    """What it has measured is judged all the same."""
+    code, said = compare(replace(make_run(breaks=1.0), finished=False))
+    assert code == 12
+    assert "The run was stopped before its end; 1 case worse" in said
+
+
+def test_a_case_with_fewer_trials_than_planned_is_named(compare: Compare, project: Path) -> None:
+    """Three of five trials, and no failure that says why."""
+    run = make_run()
+    code, said = compare(replace(run, trials=run.trials[:3]))
+    assert code == 12
+    assert "1 of 1 case came back with fewer trials than planned." in said
+    assert "3 of 5 planned trials came back" in said
+    rows = load_verdict(project / "told" / "verdict.json").comparisons
+    assert [one.case_id for one in rows if one.reason is Reason.TRIALS_MISSING] == [CASE_ID]
+
+
+def test_more_trials_than_planned_are_welcome(compare: Compare) -> None:
+    """What looked changed got some on top."""
+    assert compare(replace(make_run(), trials_planned=2))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "problem"),
+    [
+        ({"finished": False}, "finished", "the run was stopped before its end"),
+        ({"trials": make_run().trials[:2]}, "trials", f"{CASE_ID} (2 of 5 trials)"),
+        ({"cases": (*make_run().cases, BASE_CASE)}, "trials", f"{BASE_CASE.id} (0 of 5 trials)"),
+    ],
+)
+def test_a_run_that_is_not_whole_is_no_baseline(
+    compare: Compare, change: dict[str, object], key: str, problem: str
+) -> None:
+    """It is refused with the file, the key and what is so."""
+    code, said = compare(replace(make_run(), **change), as_baseline=True)  # type: ignore[arg-type] # the test's
+    assert code == 2
+    assert f"new.json: {key}: " in said
+    assert problem in said
+
+
+def test_merge_tells_what_keeps_the_whole_from_passing(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The runs are joined, and their reader learns now what judging them will say."""
+    run = make_run()
+    save_run(replace(run, finished=False, trials=run.trials[:3]), project / "shard.json")
+    assert main(["merge", "shard.json", "--out", "joined"]) == 0
+    said = capsys.readouterr().out
+    assert "A run was stopped before its end: judging it is INCOMPLETE." in said
+    assert "1 case came back with fewer trials than planned: judging it is INCOMPLETE." in said
+
+
+def test_merge_of_whole_runs_says_no_more(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line."""
+    assert main(["merge", str(project / "old.json"), "--out", "joined"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["Wrote joined/run.json: 1 cases, 5 trials."]
