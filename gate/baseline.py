@@ -94,7 +94,8 @@ def load_baselines(directory: Path) -> tuple[Baseline, ...]:
     loaded: dict[tuple[str, str], Path] = {}
     baselines = []
     for path in sorted(_list_files(directory)):
-        baseline = _load_baseline(path)
+        data = load_bytes(path, MAX_BASELINE_BYTES)
+        baseline = decode_file(BASELINE, Baseline, data, str(path))
         key = (compute_environment_id(baseline.environment), baseline.case_id)
         if key in loaded:
             problem = f"holds the case {baseline.case_id!r} of the same environment as {loaded[key]}"
@@ -134,16 +135,6 @@ def _is_link_to_file(path: Path) -> bool:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
         return False
-
-
-def _load_baseline(path: Path) -> Baseline:
-    baseline = decode_file(BASELINE, Baseline, load_bytes(path, MAX_BASELINE_BYTES), str(path))
-    for metric, values in baseline.trials.items():
-        if not values:
-            raise FileError(
-                str(path), f"trials.{metric}", "holds no value", "Remove the key or record again."
-            )
-    return baseline
 
 
 def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:

@@ -23,8 +23,9 @@ from gate.disk import describe_write_error, write_atomic
 from gate.errors import FileError
 from gate.hostile import MAX_JSON_BYTES, format_value, load_bytes, parse_json
 from gate.plain import decode, encode
-from gate.records import Baseline, Pairing, Run, Verdict
+from gate.records import Baseline, Run, Verdict
 from gate.selftest import SelftestReport
+from gate.soundness import check_baseline, check_run, check_verdict
 from gate.unknown_keys import drop_unknown_keys
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
 
 T = TypeVar("T")
 Step = Callable[[dict[str, Any]], dict[str, Any]]
+Check = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
 
 _SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?")
 _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
@@ -72,6 +74,7 @@ class FileKind:
     version: int
     minor: int = 0
     migrations: Mapping[int, Step] = field(default_factory=dict)
+    check: Check | None = None  # of what must hold beyond the types of the keys
 
     @property
     def schema(self) -> str:
@@ -84,9 +87,9 @@ class NewerFileError(FileError):
     """A newer compile-gate wrote the file, and this one cannot read it."""
 
 
-RUN = FileKind(name="run", version=1)
-VERDICT = FileKind(name="verdict", version=1)
-BASELINE = FileKind(name="baseline", version=1)
+RUN = FileKind(name="run", version=1, check=check_run)
+VERDICT = FileKind(name="verdict", version=1, check=check_verdict)
+BASELINE = FileKind(name="baseline", version=1, check=check_baseline)
 CALIBRATION = FileKind(name="calibration", version=1)
 SELFTEST = FileKind(name="selftest", version=1)
 
@@ -108,10 +111,13 @@ def decode_file(kind: FileKind, record_type: type[T], data: bytes, source: str) 
     """Decode the bytes of a versioned file, migrating an older version.
 
     Raises:
-        FileError: Hostile, foreign or newer content, or one that does not fit the record.
+        FileError: Hostile, foreign or newer content, or one that does not fit the record or itself.
     """
     with _paused_collector():
-        return _decode_content(kind, record_type, parse_json(data, source), source)
+        record = _decode_content(kind, record_type, parse_json(data, source), source)
+    if kind.check:
+        kind.check(record, source)
+    return record
 
 
 @contextmanager
@@ -176,30 +182,7 @@ def load_run(path: Path) -> Run:
     Raises:
         FileError: It is missing or cannot be used.
     """
-    run = decode_file(RUN, Run, load_bytes(path, MAX_JSON_BYTES), str(path))
-    _check_run(run, str(path))
-    return run
-
-
-def _check_run(run: Run, source: str) -> None:
-    """Refuse a run whose parts contradict its plan: reconciliation rests on these keys."""
-    fix = "compile-gate writes no such run: check its origin, or measure again."
-    planned = {case.id for case in run.cases}
-    if len(planned) < len(run.cases):
-        raise FileError(source, "cases", "plans a case twice", fix)
-    seen: set[tuple[str, int, str, bool]] = set()
-    for index, trial in enumerate(run.trials):
-        if trial.case_id not in planned:
-            problem = f"the case {format_value(trial.case_id)} is not planned"
-            raise FileError(source, f"trials[{index}].case_id", problem, fix)
-        key = (trial.case_id, trial.index, trial.arm, trial.pairing is Pairing.ALONE)
-        if key in seen:
-            raise FileError(source, f"trials[{index}]", "repeats a trial that came before", fix)
-        seen.add(key)
-    for index, failure in enumerate(run.failures):
-        if failure.case_id not in planned:
-            problem = f"the case {format_value(failure.case_id)} is not planned"
-            raise FileError(source, f"failures[{index}].case_id", problem, fix)
+    return decode_file(RUN, Run, load_bytes(path, MAX_JSON_BYTES), str(path))
 
 
 def save_run(run: Run, path: Path) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 _NUMBER = r"[0-9]{1,20}(\.[0-9]{1,20})?"
+_MOMENT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"  # how it begins
 _PERCENT = re.compile(rf"({_NUMBER}) ?%")
 
 
@@ -24,6 +25,7 @@ class Range:
     above: float | None = None
     maximum: float | None = None
     below: float | None = None
+    whole: bool = False  # of a number that is written as a float and counts something
 
     def describe(self) -> str:
         """Say what is expected."""
@@ -41,7 +43,11 @@ class Range:
         return f"{self.noun} {told}"
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
-        """Whether the number is within the bounds."""
+        """Whether the number is within the bounds, and whole where it must be."""
+        return self.spans(value) and (not self.whole or float(value).is_integer())
+
+    def spans(self, value: float) -> bool:
+        """Whether the number is within the bounds, whole or not."""
         return (
             (self.minimum is None or value >= self.minimum)
             and (self.above is None or value > self.above)
@@ -57,7 +63,8 @@ class Range:
             "maximum": self.maximum,
             "exclusiveMaximum": self.below,
         }
-        return {name: bound for name, bound in names.items() if bound is not None}
+        stated: dict[str, object] = {name: bound for name, bound in names.items() if bound is not None}
+        return {**stated, "multipleOf": 1} if self.whole else stated
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,6 +196,26 @@ class Day:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Moment:
+    """A moment in ISO 8601, or a day; empty where it is not known."""
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return "a time such as 2027-03-31T12:00:00Z, or an empty text"
+
+    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
+        """Whether there is such a moment."""
+        try:
+            return not value or (re.match(_MOMENT, value) is not None and bool(datetime.fromisoformat(value)))
+        except ValueError:
+            return False
+
+    def to_schema(self) -> dict[str, object]:
+        """State it in JSON Schema, which leaves the calendar to whoever reads it."""
+        return {"pattern": f"^({_MOMENT}|$)"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NotEmpty:
     """A list with at least one item; where one value stands for a list, that value."""
 
@@ -207,5 +234,5 @@ class NotEmpty:
         return {"minItems": 1}
 
 
-Limit = Range | Pattern | Day | NotEmpty  # of a value that was decoded by its type
+Limit = Range | Pattern | Day | Moment | NotEmpty  # of a value that was decoded by its type
 Notation = Fraction | Amount  # decodes the value itself: it can be written in several ways

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gate.limits import Range
 from gate.records import Metric, Threshold
 
 MIB = 1024 * 1024
@@ -53,6 +54,22 @@ class MetricSpec:
     side_by_side: Threshold  # against the base in pairs on one machine
     title: str
     same_codegen: bool = False  # needs the same instruction set and thread count as well
+
+    @property
+    def domain(self) -> Range:
+        """The values that a measurement can give."""
+        return _DOMAINS[self.family]
+
+
+# A log2 ratio of two errors in float64, whose exponents are from -1074 to 1023, is within these.
+_MAX_LOG2 = 2100.0
+_NOT_NEGATIVE = Range(minimum=0)
+_DOMAINS: Mapping[Family, Range] = {
+    Family.NOISY: _NOT_NEGATIVE,
+    Family.NEARLY_EXACT: _NOT_NEGATIVE,
+    Family.EXACT: Range(noun="a whole number", minimum=0, whole=True),
+    Family.LOG2: Range(minimum=-_MAX_LOG2, maximum=_MAX_LOG2),
+}
 
 
 def _spec(

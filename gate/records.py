@@ -10,6 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
+
+from gate.limits import Moment, Range
+
+Natural = Annotated[int, Range(noun="a whole number", minimum=0)]
+NotNegative = Annotated[float, Range(minimum=0)]
+Time = Annotated[str, Moment()]  # ISO 8601, UTC
 
 
 class Task(StrEnum):
@@ -185,7 +192,7 @@ class Case:
     backend: str = DEFAULT_BACKEND
     options: Mapping[str, object] = field(default_factory=dict)  # of torch.compile
     tags: tuple[str, ...] = ()
-    expected_s: float = 30.0  # one trial on the reference machine; only used to estimate time left
+    expected_s: NotNegative = 30.0  # one trial on the reference machine; only used to estimate time left
     definition: str = ""  # hash of all that defines the workload; a changed definition is stale
 
 
@@ -215,8 +222,8 @@ class Environment:
     driver: str
     clocks: str  # clock and power policy, e.g. "locked 1410 MHz, 700 W"
     cpu: str
-    cores: int
-    threads: int  # intra-op threads of a worker
+    cores: Natural
+    threads: Natural  # intra-op threads of a worker
     isa: str  # what Inductor vectorizes for: "avx2", "avx512"
     torch: str
     triton: str
@@ -234,7 +241,7 @@ class Provenance:
 
     commit: str = ""
     dirty: bool = False
-    created: str = ""  # ISO 8601, UTC
+    created: Time = ""
     author: str = ""
     reason: str = ""
     run_url: str = ""
@@ -263,7 +270,7 @@ class Conditions:
 
     load_before: float = 0.0  # 1-minute load average
     load_after: float = 0.0
-    canaries_s: Mapping[str, float] = field(default_factory=dict)  # fixed micro-workloads, median seconds
+    canaries_s: Mapping[str, NotNegative] = field(default_factory=dict)  # fixed micro-workloads: medians
     throttled: tuple[str, ...] = ()  # reasons the device gave for lowering its clocks
     foreign_processes: int = 0  # other processes seen on the device
     clock_mhz: float = 0.0
@@ -287,10 +294,10 @@ class Trial:
     """
 
     case_id: str
-    index: int
+    index: Natural
     arm: str = "head"
     pairing: Pairing = Pairing.ALONE
-    started: str = ""  # ISO 8601, UTC
+    started: Time = ""
     samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
     identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
     workload: Mapping[str, str] = field(default_factory=dict)  # parameters, outputs, reference checksum
@@ -308,7 +315,7 @@ class CaseFailure:
     """A case that could not be measured in one trial; the others go on."""
 
     case_id: str
-    trial: int
+    trial: Natural
     kind: FailureKind
     stage: str
     message: str
@@ -342,9 +349,9 @@ class Run:
     trials: tuple[Trial, ...] = ()
     failures: tuple[CaseFailure, ...] = ()
     selection: str = ""
-    trials_planned: int = 1  # at least this many a case
-    toolchain_s: float = 0.0  # ISA probe and precompiled headers, paid once, charged to no case
-    wall_s: float = 0.0
+    trials_planned: Natural = 1  # at least this many a case
+    toolchain_s: NotNegative = 0.0  # ISA probe and precompiled headers, paid once, charged to no case
+    wall_s: NotNegative = 0.0
     finished: bool = False
     base: BaseArm | None = None  # of a side-by-side run
     sampling: Mapping[str, float] = field(default_factory=dict)  # how much each trial samples, by key
@@ -362,7 +369,7 @@ class Baseline:
     identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
     workload: Mapping[str, str] = field(default_factory=dict)
     graph_breaks: tuple[GraphBreak, ...] = ()
-    canaries_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # per trial, as ``trials``
+    canaries_s: Mapping[str, tuple[NotNegative, ...]] = field(default_factory=dict)  # as ``trials``
     phases_s: Mapping[str, float] = field(default_factory=dict)  # median over trials; older files have none
 
 
@@ -411,8 +418,8 @@ class Quarantine:
 class Threshold:
     """The smallest change that is worth a human: both parts must be exceeded."""
 
-    relative: float  # fraction of the baseline
-    absolute: float  # in the metric's unit
+    relative: NotNegative  # fraction of the baseline
+    absolute: NotNegative  # in the metric's unit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -450,8 +457,8 @@ class Estimate:
     centre: float
     low: float | None
     high: float | None
-    noise: float | None  # standard deviation between trials, of log values on a ratio scale
-    n: int  # trials
+    noise: NotNegative | None  # standard deviation between trials, of log values on a ratio scale
+    n: Natural  # trials
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -481,8 +488,8 @@ class Comparison:
     candidate: Estimate | None = None
     change: Change | None = None
     threshold: Threshold | None = None
-    pairs: int = 0  # side-by-side pairs that decided; 0: a stored baseline did
-    more_pairs: int | None = None  # that would settle it, if it stays so; 0: none likely, None: not known
+    pairs: Natural = 0  # side-by-side pairs that decided; 0: a stored baseline did
+    more_pairs: Natural | None = None  # that would settle it, if it stays so; 0: none likely, None: not known
     quarantined: bool = False  # it would decide, but for a quarantine in force
 
 
@@ -519,13 +526,13 @@ class Tally:
     """What a verdict rests on, in numbers. *Disturbed* is what was measured on a host that was not fit."""
 
     finished: bool = True
-    trials: int = 0  # of head, that ran alone
-    disturbed_trials: int = 0
-    pairs: int = 0
-    paired_cases: int = 0
-    pairs_in_turn: int = 0  # one whole process after the other
-    disturbed_pairs: int = 0
-    cleared: int = 0  # comparisons that are worse than the stored baseline, and not than the base
+    trials: Natural = 0  # of head, that ran alone
+    disturbed_trials: Natural = 0
+    pairs: Natural = 0
+    paired_cases: Natural = 0
+    pairs_in_turn: Natural = 0  # one whole process after the other
+    disturbed_pairs: Natural = 0
+    cleared: Natural = 0  # comparisons that are worse than the stored baseline, and not than the base
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -548,7 +555,7 @@ class Verdict:
     base: PairBase | None = None
     tally: Tally = field(default_factory=Tally)
     config: str = ""  # as --config named it, for the commands to run next; empty for the default
-    trials: int = 0
-    wall_s: float = 0.0
-    toolchain_s: float = 0.0
+    trials: Natural = 0
+    wall_s: NotNegative = 0.0
+    toolchain_s: NotNegative = 0.0
     overhead_s: float = 0.0

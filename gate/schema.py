@@ -27,8 +27,9 @@ from gate.entry import Entry, read_docs
 from gate.errors import UsageError
 from gate.key_types import VERSION
 from gate.limits import Notation
+from gate.metrics import SPECS, MetricSpec
 from gate.model_entries import RegistryFile
-from gate.records import Baseline, Run, Verdict
+from gate.records import Baseline, Metric, Run, Verdict
 from gate.selftest import SelftestReport
 from gate.yaml_border import parse_yaml
 
@@ -121,7 +122,14 @@ def _describe_mapping(
     }
     if arguments[0] is not str:
         described["propertyNames"] = _describe_type(arguments[0], definitions)
+    if arguments == (Metric, tuple[float, ...]):
+        described["properties"] = {metric.value: _describe_values(spec) for metric, spec in SPECS.items()}
     return described
+
+
+def _describe_values(spec: MetricSpec) -> dict[str, object]:
+    """Describe the values of one metric: what a measurement can give."""
+    return {"type": "array", "items": {"type": "number", **spec.domain.to_schema()}}
 
 
 def _describe_named(annotation: Any, definitions: dict[str, dict[str, object]]) -> dict[str, object]:  # noqa: ANN401 -- a record or an enumeration

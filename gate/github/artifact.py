@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gate.codec import VERDICT, NewerFileError, decode_file
-from gate.decide.outcome import decide_outcome
 from gate.errors import FileError
 from gate.github.archive import ArchiveError, ArchiveFault, read_member
 from gate.github.client import GitHubClient
 from gate.github.events import WorkflowRun, parse_time
 from gate.hostile import MAX_INTEGER
 from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Tally, Threshold, Verdict
+from gate.soundness import ContradictionError
 
 MEMBER = "verdict.json"
 MAX_ARCHIVE_BYTES = 8 * 1024 * 1024  # logs and reports may lie beside the verdict
@@ -136,6 +136,8 @@ def parse_verdict(content: bytes) -> Verdict:
         verdict = decode_file(VERDICT, Verdict, content, MEMBER)
     except NewerFileError:
         raise RefusedError(Refusal.NEWER) from None
+    except ContradictionError:
+        raise RefusedError(Refusal.INCONSISTENT) from None
     except FileError:
         raise RefusedError(Refusal.NOT_A_VERDICT) from None
     _check_consistency(verdict)
@@ -152,7 +154,6 @@ def _check_consistency(verdict: Verdict) -> None:
         len(planned) == len(verdict.cases)
         and named <= planned
         and len(set(rows)) == len(rows)
-        and decide_outcome(verdict.comparisons, finished=verdict.tally.finished) is verdict.outcome
         and all(map(_is_bounded, verdict.comparisons))
         and _is_tally_sound(verdict.tally)
         and all(abs(number) <= _LARGEST for number in _list_numbers(verdict))

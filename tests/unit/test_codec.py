@@ -10,6 +10,7 @@ import pytest
 
 from gate.codec import (
     RUN,
+    VERDICT,
     FileKind,
     NewerFileError,
     decode_file,
@@ -21,15 +22,21 @@ from gate.codec import (
     save_verdict,
 )
 from gate.errors import FileError
+from gate.metrics import SPECS, Family, MetricSpec
 from gate.records import (
     Case,
     CaseFailure,
+    Comparison,
+    Estimate,
     FailureKind,
     MachineShift,
     Metric,
     Outcome,
     Provenance,
+    Reason,
     Run,
+    Status,
+    Tally,
     Trial,
     Verdict,
 )
@@ -68,7 +75,7 @@ def test_a_saved_run_loads_the_same(tmp_path: Path) -> None:
 def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
     """So does a verdict."""
     verdict = Verdict(
-        outcome=Outcome.PASS,
+        outcome=Outcome.NOTHING_COMPARED,
         headline="all well",
         cases=(CASE,),
         comparisons=(),
@@ -224,3 +231,134 @@ def test_a_run_that_contradicts_its_plan_is_refused(
     """Reconciliation with the plan rests on these keys."""
     error = load_error(tmp_path / "x.json", make_content(**keys))
     assert (key, problem) == (error.key, error.problem)
+
+
+def make_samples(metric: str, *values: float) -> dict[str, object]:
+    """Make the key of trials with samples of one metric."""
+    return {"trials": [{**TRIAL_CONTENT, "samples": {metric: list(values)}}]}
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "problem"),
+    [
+        (
+            make_samples("peak_memory", 5.0, -1),
+            "trials[0].samples.peak_memory[1]",
+            "peak_memory is a number of at least 0, not -1",
+        ),
+        (
+            make_samples("graph_breaks", -7),
+            "trials[0].samples.graph_breaks[0]",
+            "graph_breaks is a whole number of at least 0, not -7",
+        ),
+        (
+            make_samples("graph_breaks", 1, 0.5),
+            "trials[0].samples.graph_breaks[1]",
+            "graph_breaks is a whole number of at least 0, not 0.5",
+        ),
+        (
+            make_samples("drift", -1e9),
+            "trials[0].samples.drift[0]",
+            "drift is a number from -2100 to 2100, not -1e+09",
+        ),
+        ({"trials_planned": -2}, "trials_planned", "expected a whole number of at least 0, got -2"),
+        (
+            {"trials": [{**TRIAL_CONTENT, "index": -1}]},
+            "trials[0].index",
+            "expected a whole number of at least 0, got -1",
+        ),
+        (
+            {"provenance": {"created": "yesterday"}},
+            "provenance.created",
+            "expected a time such as 2027-03-31T12:00:00Z, or an empty text, got 'yesterday'",
+        ),
+        (
+            {"trials": [{**TRIAL_CONTENT, "started": "2026-13-01"}]},
+            "trials[0].started",
+            "expected a time such as 2027-03-31T12:00:00Z, or an empty text, got '2026-13-01'",
+        ),
+        ({"wall_s": -0.5}, "wall_s", "expected a number of at least 0, got -0.5"),
+    ],
+)
+def test_what_no_measurement_gives_is_refused(
+    tmp_path: Path, keys: dict[str, object], key: str, problem: str
+) -> None:
+    """A value outside of its metric's domain would be judged, and perhaps called an improvement."""
+    error = load_error(tmp_path / "x.json", make_content(**keys))
+    assert (key, problem) == (error.key, error.problem)
+
+
+@pytest.mark.parametrize("created", ["", "2026-03-04", "2026-03-04T05:06:07Z", "2026-03-04T05:06:07+02:00"])
+def test_a_time_may_be_unknown_a_day_or_a_moment(created: str) -> None:
+    """As older files and other tools write it."""
+    content = make_content(provenance={"created": created})
+    assert decode_file(RUN, Run, json.dumps(content).encode(), "x").provenance.created == created
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.metric)
+def test_every_metric_has_a_domain(spec: MetricSpec) -> None:
+    """One that is a whole count takes no half; nothing but a logarithm is negative."""
+    assert spec.domain.holds(1.0)
+    assert spec.domain.holds(0.5) is (spec.family is not Family.EXACT)
+    assert spec.domain.holds(-0.5) is (spec.family is Family.LOG2)
+
+
+ROW = Comparison(
+    case_id=CASE.id,
+    metric=Metric.GRAPH_BREAKS,
+    status=Status.REGRESSED,
+    reason=Reason.EXACT_CHANGED,
+    sentence="1 in all 3",
+    decides=True,
+    candidate=Estimate(centre=1.0, low=1.0, high=1.0, noise=None, n=3),
+)
+
+
+def make_verdict_content(outcome: Outcome, row: Comparison = ROW, tally: Tally | None = None) -> bytes:
+    """Make the content of a verdict of one comparison."""
+    verdict = Verdict(
+        outcome=outcome,
+        headline="1 case worse",
+        cases=(CASE,),
+        comparisons=(row,),
+        failures=(),
+        explanations=(),
+        next_steps=(),
+        notes=(),
+        machine=MachineShift(),
+        environment=CPU_HOST,
+        provenance=Provenance(),
+        tally=tally or Tally(),
+    )
+    return encode_file(VERDICT, verdict).encode()
+
+
+@pytest.mark.parametrize(
+    ("written", "row", "tally", "expected"),
+    [
+        (Outcome.PASS, ROW, Tally(), Outcome.REGRESSION),
+        (Outcome.REGRESSION, replace(ROW, status=Status.UNCHANGED), Tally(), Outcome.PASS),
+        (Outcome.PASS, replace(ROW, status=Status.NEW), Tally(), Outcome.NOTHING_COMPARED),
+        (Outcome.PASS, replace(ROW, status=Status.UNCHANGED), Tally(finished=False), Outcome.INCOMPLETE),
+    ],
+)
+def test_an_outcome_that_its_rows_do_not_call_for_is_refused(
+    written: Outcome, row: Comparison, tally: Tally, expected: Outcome
+) -> None:
+    """An edited verdict is not rendered as if it were one; as the rows say, it is read."""
+    with pytest.raises(FileError) as caught:
+        decode_file(VERDICT, Verdict, make_verdict_content(written, row, tally), "verdict.json")
+    assert str(caught.value).startswith(
+        f"verdict.json: outcome: is {written}, but what was compared makes it {expected}"
+    )
+    assert decode_file(VERDICT, Verdict, make_verdict_content(expected, row, tally), "x").outcome is expected
+
+
+def test_a_verdict_with_impossible_values_is_refused() -> None:
+    """A half may lie between two counts; less than none may not."""
+    half = replace(ROW, candidate=Estimate(centre=0.5, low=0.0, high=1.0, noise=None, n=2))
+    assert decode_file(VERDICT, Verdict, make_verdict_content(Outcome.REGRESSION, half), "x").comparisons
+    less = replace(ROW, candidate=Estimate(centre=-1.0, low=None, high=None, noise=None, n=2))
+    with pytest.raises(FileError) as caught:
+        decode_file(VERDICT, Verdict, make_verdict_content(Outcome.REGRESSION, less), "x")
+    assert caught.value.key == "comparisons[0].candidate.centre"
