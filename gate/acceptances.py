@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from gate.accepted_entries import AcceptanceEntry, AcceptedFile, ApprovedEntry
 from gate.codec import decode, encode, write_atomic
 from gate.contradictions import FRACTIONS, check_allowance
+from gate.entry import read_docs
 from gate.errors import FileError, UsageError
 from gate.hostile import decode_text, is_present, load_bytes
 from gate.key_types import VERSION
 from gate.limits import Amount, read_amount, render_percent
-from gate.metrics import SPECS
+from gate.metrics import SPECS, Role
 from gate.records import Acceptance, Metric
 from gate.yaml_border import MAX_YAML_BYTES, decode_yaml, load_yaml
 from gate.yaml_text import render_value
@@ -93,15 +95,21 @@ def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> None
 
 
 def _check_acceptance(acceptance: Acceptance, today: str) -> None:
+    if SPECS[acceptance.metric].role is not Role.DECIDES:
+        what = f"METRIC: {acceptance.metric} never decides, so there is nothing to accept"
+        raise UsageError(what, "Name the metric that the report calls REGRESSED.")
     try:
         decode(AcceptanceEntry, _encode(acceptance), "the acceptance")
     except FileError as error:
-        raise UsageError(f"{error.key}: {error.problem}", error.fix) from None
+        option = "--" + error.key.removesuffix("ance")  # --allow stands for the key allowance
+        example = shlex.quote(read_docs(AcceptanceEntry)[error.key].example.strip('"'))
+        fix = f"Write, for example, `{option} {example}`."
+        raise UsageError(f"{option}: {error.problem}", fix) from None
     if acceptance.expires < today:
-        raise UsageError(f"expires: {acceptance.expires} is past", f"Choose a day from {today} on.")
+        raise UsageError(f"--expires: {acceptance.expires} is past", f"Choose a day from {today} on.")
     last = (date.fromisoformat(today) + timedelta(days=_MOST_DAYS)).isoformat()
     if acceptance.expires > last:
-        what = f"expires: {acceptance.expires} is more than {_MOST_DAYS} days from now"
+        what = f"--expires: {acceptance.expires} is more than {_MOST_DAYS} days from now"
         raise UsageError(what, f"Choose a day up to {last}; for good, record new baselines.")
 
 

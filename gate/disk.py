@@ -79,9 +79,18 @@ def describe_write_error(path: Path, error: OSError) -> GateError:
     """Turn an OSError of writing ``path`` into the error to raise, with its fix."""
     if error.errno in _FULL:
         return MachineError(f"{path}: cannot be written: the disk is full", "Free some space and run again.")
+    if file := _find_obstacle(path, error):
+        what = f"{path}: cannot be written: {file} is not a directory"
+        return UsageError(what, "Name another directory, or remove that file.")
     what = f"{path}: cannot be written: {error.strerror or error}"
     if error.errno == errno.EROFS:
         return MachineError(what, "Choose a directory on a writable file system.")
     if error.errno in _MACHINE:
         return MachineError(what, "Check the machine's disk, memory and open files, then run again.")
     return UsageError(what, "Check the path and its rights, or choose another directory.")
+
+
+def _find_obstacle(path: Path, error: OSError) -> Path | None:
+    """Find the file that stands where a directory should be made: ``path``, or one above it."""
+    places = {errno.EEXIST: (path, *path.parents), errno.ENOTDIR: path.parents}.get(error.errno or 0, ())
+    return next((place for place in places if place.exists() and not place.is_dir()), None)

@@ -14,6 +14,8 @@ from gate.records import Case, Pairing, Run, Trial
 
 T = TypeVar("T")
 
+_Named = tuple[str, Run]  # a run, and its file as somebody named it
+
 _NAMED = 3  # differences or cases named in an error; the rest is counted
 
 
@@ -77,8 +79,8 @@ def render_github_matrix(plan: Plan, shards: int) -> str:
     return json.dumps({"include": include})
 
 
-def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = ()) -> Run:
-    """Join the runs of shards into one.
+def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Sequence[str] = ()) -> Run:
+    """Join the runs of shards into one; errors call the runs by their ``names``.
 
     The plan is ``planned`` and what the runs planned: a case whose shard did not come back stays in
     it without trials and is INCOMPLETE later. Provenance and environment are the first run's. Wall
@@ -91,17 +93,20 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = ()) -> Run:
     if not runs:
         raise UsageError("there is no run to merge", "Name the run.json of each shard.")
     fix = "Merge only shards of one commit, measured on machines of one kind."
-    for name, run in _name_others(runs):
-        _check_alike(runs[0], run, name, fix)
-        _check_commit(runs[0], run, name, fix)
-        _check_trials(runs[0], run, name)
-    _check_overlap(runs)
-    cases = _join_cases([planned, *(run.cases for run in runs)])
+    first, *others = named = _name_runs(runs, names)
+    for other in others:
+        _check_alike(first, other, fix)
+        _check_commit(first, other, fix)
+        _check_trials(first, other)
+    _check_overlap(named)
+    cases = _join_cases([("gate.yml", planned), *((name, run.cases) for name, run in named)])
     return _join_runs(runs, cases, _concatenate(runs, lambda run: run.trials))
 
 
-def pool_runs(runs: Sequence[Run]) -> Run:
+def pool_runs(runs: Sequence[Run], names: Sequence[str] = ()) -> Run:
     """Join runs of one unchanged program on one machine, so that more is known of its noise.
+
+    Errors call the runs by their ``names``.
 
     They may hold the same cases: trials and pairs are numbered anew. The base is the first one's, with
     the cases of all. Commits may differ: that nothing changed is what the caller says.
@@ -111,13 +116,16 @@ def pool_runs(runs: Sequence[Run]) -> Run:
     """
     if not runs:
         raise UsageError("there is no run to pool", "Name one run.json or more.")
-    for name, run in _name_others(runs):
-        _check_alike(runs[0], run, name, "Pool only runs of one machine, with one compile-gate.")
-    pooled = _join_runs(runs, _join_cases([run.cases for run in runs]), tuple(_number_anew(runs)))
-    bases = [run.base for run in runs if run.base]
+    first, *others = named = _name_runs(runs, names)
+    for other in others:
+        _check_alike(first, other, "Pool only runs of one machine, with one compile-gate.")
+    cases = _join_cases([(name, run.cases) for name, run in named])
+    pooled = _join_runs(runs, cases, tuple(_number_anew(runs)))
+    bases = [(name, run.base) for name, run in named if run.base]
     if not bases:
         return pooled
-    return replace(pooled, base=replace(bases[0], cases=_join_cases([base.cases for base in bases])))
+    base_cases = _join_cases([(f"the base of {name}", base.cases) for name, base in bases])
+    return replace(pooled, base=replace(bases[0][1], cases=base_cases))
 
 
 def _number_anew(runs: Sequence[Run]) -> Iterator[Trial]:
@@ -151,52 +159,54 @@ def _concatenate(runs: Sequence[Run], pick: Callable[[Run], tuple[T, ...]]) -> t
     return tuple(item for run in runs for item in pick(run))
 
 
-def _name_others(runs: Sequence[Run]) -> Iterator[tuple[str, Run]]:
-    return ((f"run {number} of {len(runs)}", run) for number, run in enumerate(runs[1:], start=2))
+def _name_runs(runs: Sequence[Run], names: Sequence[str]) -> list[_Named]:
+    numbers = [f"run {number} of {len(runs)}" for number in range(1, len(runs) + 1)]
+    return list(zip(names or numbers, runs, strict=True))
 
 
-def _check_commit(first: Run, run: Run, name: str, fix: str) -> None:
-    if run.provenance.commit != first.provenance.commit:
-        pair = f"{run.provenance.commit or 'none'}, not {first.provenance.commit or 'none'}"
-        raise UsageError(f"{name} is of the commit {pair}", fix)
+def _check_commit(first: _Named, other: _Named, fix: str) -> None:
+    commits = [run.provenance.commit or "none" for _, run in (other, first)]
+    if commits[0] != commits[1]:
+        raise UsageError(f"{other[0]} is of the commit {commits[0]}, and {first[0]} of {commits[1]}", fix)
 
 
-def _check_trials(first: Run, run: Run, name: str) -> None:
+def _check_trials(first: _Named, other: _Named) -> None:
     """Refuse another number of planned trials: one shard's cases would seem to lack some, or be excused."""
-    if run.trials_planned != first.trials_planned:
-        what = f"{name} planned {run.trials_planned} trials of each case, not {first.trials_planned}"
-        raise UsageError(what, "Measure all shards with the same --trials.")
+    (first_name, one), (name, run) = first, other
+    if run.trials_planned != one.trials_planned:
+        planned = f"{run.trials_planned} trials of each case, and {first_name} {one.trials_planned}"
+        raise UsageError(f"{name} planned {planned}", "Measure all shards with the same --trials.")
 
 
-def _check_alike(first: Run, run: Run, name: str, fix: str) -> None:
-    if not has_same_host(first.environment, run.environment):
-        differences = describe_difference(first.environment, run.environment)
-        raise UsageError(f"{name} has another environment: {_name_some(differences)}", fix)
-    if run.sampling != first.sampling:
-        other = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - first.sampling.items())
-        raise UsageError(f"{name} sampled otherwise: {_name_some(other) or 'not recorded'}", fix)
+def _check_alike(first: _Named, other: _Named, fix: str) -> None:
+    (first_name, one), (name, run) = first, other
+    if not has_same_host(one.environment, run.environment):
+        differences = _name_some(describe_difference(one.environment, run.environment))
+        raise UsageError(f"{name} has another environment than {first_name}: {differences}", fix)
+    if run.sampling != one.sampling:
+        values = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - one.sampling.items())
+        told = _name_some(values) or "not recorded"
+        raise UsageError(f"{name} sampled otherwise than {first_name}: {told}", fix)
 
 
-def _check_overlap(runs: Sequence[Run]) -> None:
-    seen: set[str] = set()
-    twice: dict[str, None] = {}
-    for run in runs:
+def _check_overlap(named: Sequence[_Named]) -> None:
+    seen: dict[str, str] = {}
+    for name, run in named:
         measured = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
-        twice |= dict.fromkeys(sorted(measured & seen))
-        seen |= measured
-    if twice:
-        what = f"measured in more than one run: {_name_some(tuple(twice))}"
-        raise UsageError(what, "Name each shard once, and shards that share no case.")
+        if twice := sorted(measured & seen.keys()):
+            what = f"{name} holds what {seen[twice[0]]} holds as well: {_name_some(twice)}"
+            raise UsageError(what, "Name each shard once, and shards that share no case.")
+        seen |= dict.fromkeys(measured, name)
 
 
-def _join_cases(plans: Sequence[tuple[Case, ...]]) -> tuple[Case, ...]:
-    joined: dict[str, Case] = {}
-    for case in (case for plan in plans for case in plan):
-        other = joined.setdefault(case.id, case)
-        if other.definition != case.definition:
-            what = f"the runs define the case {case.id!r} differently"
+def _join_cases(plans: Sequence[tuple[str, tuple[Case, ...]]]) -> tuple[Case, ...]:
+    joined: dict[str, tuple[str, Case]] = {}
+    for name, case in ((name, case) for name, cases in plans for case in cases):
+        first_name, first = joined.setdefault(case.id, (name, case))
+        if first.definition != case.definition:
+            what = f"{name} defines the case {case.id!r} differently than {first_name}"
             raise UsageError(what, "Measure them all with one gate.yml and one compile-gate.")
-    return tuple(joined.values())
+    return tuple(case for _, case in joined.values())
 
 
 def _name_some(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ SHORT_CHARS = 7  # of a commit, as git shows it
 # Where a repository keeps the branch that changes are merged into, best first; the remote's own answer
 # (`origin/HEAD`) is what a clone sets, and a checkout in CI does not.
 _DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
-_FIX = "Run in a checkout, or give BASE and HEAD as directories."
+_FIX = "Run in a checkout; or name, in place of a branch or commit, a directory with its files."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -37,9 +37,11 @@ def decode_bool(value: object) -> bool:
 
 def decode_str(value: object) -> str:
     """Decode text that can be written down again."""
-    if type(value) is str and (value.isascii() or _is_encodable(value)):
-        return value
-    raise expect("text", value)
+    if type(value) is not str:
+        raise expect("text", value)
+    if not value.isascii() and not _is_encodable(value):
+        raise expect("text that UTF-8 can hold", value, "Replace what is no character in it.")
+    return value
 
 
 def _is_encodable(text: str) -> bool:

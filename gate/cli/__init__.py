@@ -18,6 +18,7 @@ from gate.cli.commands import COMMANDS
 from gate.cli.parser import make_parser
 from gate.cli.streams import hold_streams
 from gate.errors import ExitCode, GateError, UsageError
+from gate.report.clean import clean_message
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -71,7 +72,7 @@ def _run_command(options: Namespace) -> int:
         return int(command(options))
     except GateError as error:
         for one in (error, *error.others):
-            print(f"compile-gate: {one.what}\n{one.fix}", file=sys.stderr)
+            print(f"compile-gate: {clean_message(one.what)}\n{clean_message(one.fix)}", file=sys.stderr)
         return int(error.exit_code)
     except KeyboardInterrupt:
         print("compile-gate: stopped.", file=sys.stderr)

@@ -6,6 +6,7 @@ import os
 from argparse import Namespace
 from datetime import UTC, datetime
 
+from gate.cli.checkout import check_head_sha
 from gate.cli.publish import make_client
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode, UsageError
@@ -14,7 +15,7 @@ from gate.github.answer import Answerer, Reaction, make_patience
 from gate.github.approval_text import render_accepted
 from gate.github.approve import Accepted, Terms, accept_regression
 from gate.github.command import CommandRefusedError
-from gate.github.context import is_sha, load_context
+from gate.github.context import load_context
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.github.log import write_annotations
 from gate.registry import load_cases
@@ -22,8 +23,7 @@ from gate.registry import load_cases
 
 def run_accept_regression(options: Namespace) -> ExitCode:
     """Check again who asks for what, store the approval, start the failed jobs again, answer."""
-    if not is_sha(options.head_sha):
-        raise UsageError("--head-sha is not a whole commit id", "Pass authorize-command's output head-sha.")
+    check_head_sha(options.head_sha)
     context, client = load_context(os.environ), make_client(os.environ)[0]
     terms = Terms(
         cases=load_cases(load_configured(options)),

@@ -36,7 +36,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     request = load_request(Namespace(**{**vars(options), "trials": None}))
     config = request.config
     recorded = [read_run(name) for name in options.run_files or ()]
-    run = pool_runs(recorded) if recorded else _measure(options, request)
+    run = pool_runs(recorded, options.run_files) if recorded else _measure(options, request)
     calibration = calibrate_gate(run, load_policy(config), _make_effort(config, options.requests))
     path = config.out / CALIBRATION_FILE
     save_calibration(calibration, path)

@@ -1,8 +1,16 @@
-"""Where the repository begins that a job has cloned: GitHub and git name files from there."""
+"""What a job has cloned: where the repository begins, and the commit that the job is about."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from gate.errors import UsageError
+from gate.github.context import is_sha
+from gate.hostile import format_value
+
+_HEAD_FIX = (
+    "Pass the output `head-sha` of the step with `mode: authorize-command`, or what `git rev-parse` prints."
+)
 
 
 def find_checkout(directory: Path, workspace: Path) -> Path:
@@ -21,3 +29,16 @@ def to_repository_path(path: Path, top: Path) -> str:
     absolute = path.resolve()
     is_inside = absolute != top and absolute.is_relative_to(top)
     return absolute.relative_to(top).as_posix() if is_inside else ""
+
+
+def check_head_sha(text: str) -> None:
+    """Check the value of ``--head-sha``.
+
+    Raises:
+        UsageError: It is no whole commit id.
+    """
+    if not is_sha(text):
+        problem = (
+            f"--head-sha: expected a whole commit id, 40 digits of 0-9 and a-f, got {format_value(text)}"
+        )
+        raise UsageError(problem, _HEAD_FIX)

@@ -49,7 +49,7 @@ def run_merge(options: Namespace) -> ExitCode:
     """Join the runs of shards into one ``run.json``; a shard that did not come back leaves a gap in it."""
     registry = load_cases(load_configured(options)) if options.select else ()
     planned = select_cases(registry, options.select) if options.select else ()
-    merged = merge_runs([read_run(name) for name in options.runs], planned)
+    merged = merge_runs([read_run(name) for name in options.runs], planned, options.runs)
     path = Path(options.out) / RUN_FILE
     save_run(merged, path)
     print(f"Wrote {path}: {len(merged.cases)} cases, {len(merged.trials)} trials.")

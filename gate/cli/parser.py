@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import itertools
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gate import __version__
 from gate.cli.commands import COMMANDS, COMMON_CODES, EXIT_CODES, Command
 from gate.errors import ExitCode
+from gate.hostile import format_value
+from gate.misfits import find_nearest
+from gate.report.clean import clean_message
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction  # argparse has no public name for what add_subparsers returns
+
+_NEGATIVE = re.compile(r"-\.?[0-9]")  # begins a value such as -5%, and no option of ours
 
 
 class UsageParser(argparse.ArgumentParser):
@@ -21,10 +30,49 @@ class UsageParser(argparse.ArgumentParser):
 
     def __init__(self, **settings: object) -> None:
         super().__init__(allow_abbrev=False, **settings)  # type: ignore[arg-type] # passed through
+        self._negative_number_matcher = _NEGATIVE
 
-    def error(self, message: str) -> None:  # type: ignore[override] # exits, as the base class does
-        """Print what is wrong and where help is, then exit 2."""
-        self.exit(ExitCode.USAGE, f"{self.prog}: {message}\nSee `{self.prog} --help` for the options.\n")
+    def error(self, message: str, fix: str = "") -> NoReturn:
+        """Print what is wrong and the fix, then exit 2."""
+        told = message.removeprefix("argument ")
+        if told.endswith("expected one argument"):
+            fix = f"Give it a value; one that begins with a dash as {told.partition(':')[0]}=VALUE."
+        fix = fix or f"See `{self.prog} --help` for the options."
+        self.exit(ExitCode.USAGE, f"{clean_message(f'{self.prog}: {told}')}\n{fix}\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401 - as argparse's
+        """Parse; the parser of a command calls this for its own arguments, and so knows whose they are."""
+        given = sys.argv[1:] if args is None else list(args)
+        self._refuse_unknown(given)
+        found, rest = super().parse_known_args(given, namespace)
+        if rest:
+            self.error(f"{rest[0]!r} is one argument too many")
+        return found, rest
+
+    def _refuse_unknown(self, given: Sequence[str]) -> None:
+        """Refuse an option that there is not, before what it stands for is said to be missing."""
+        for name in _list_options(given[:1] if self._subparsers else given):
+            if name not in self._option_string_actions:
+                long = (option for option in self._option_string_actions if option.startswith("--"))
+                nearest = find_nearest(name, long)
+                fix = f"Did you mean {nearest}? " if nearest else ""
+                self.error(f"there is no option {name}", f"{fix}See `{self.prog} --help` for the options.")
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            nearest = find_nearest(str(value), known)
+            name = "/".join(action.option_strings) or str(action.metavar)
+            fix = f"Did you mean {nearest!r}?" if nearest else ""
+            self.error(f"{name}: expected one of {', '.join(known)}, got {format_value(value)}", fix)
+
+
+def _list_options(given: Sequence[str]) -> Iterator[str]:
+    """List the long options that are given: whatever begins as one and is no sentence."""
+    for text in itertools.takewhile(lambda text: text != "--", given):
+        name = text.partition("=")[0]
+        if name.startswith("--") and " " not in name:
+            yield name
 
 
 def make_parser() -> argparse.ArgumentParser:

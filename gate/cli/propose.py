@@ -7,18 +7,18 @@ import re
 from argparse import Namespace
 from pathlib import Path
 
-from gate.cli.checkout import find_checkout, to_repository_path
+from gate.cli.checkout import check_head_sha, find_checkout, to_repository_path
 from gate.cli.publish import make_client
 from gate.cli.setup import load_configured
 from gate.config import Config
 from gate.errors import ExitCode, UsageError
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext, find_text, is_sha, load_context
+from gate.github.context import JobContext, find_text, load_context
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.github.log import make_line, write_annotations
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.github.run_artifact import MAX_RUN_BYTES, fetch_run, parse_run
-from gate.hostile import load_bytes
+from gate.hostile import format_value, load_bytes
 from gate.policies import load_policy
 from gate.records import Run
 from gate.report.markdown import escape_text
@@ -39,10 +39,10 @@ def run_propose(options: Namespace) -> ExitCode:
 
 
 def _make_request(options: Namespace, context: JobContext, config: Config) -> RefreshRequest:
-    if not is_sha(options.head_sha):
-        raise UsageError("--head-sha is not a whole commit id", "Pass authorize-command's output head-sha.")
+    check_head_sha(options.head_sha)
     if not _BRANCH.fullmatch(options.head_ref):
-        raise UsageError("--head-ref is not a branch", "Pass authorize-command's output head-ref.")
+        what = f"--head-ref: expected the name of a branch, got {format_value(options.head_ref)}"
+        raise UsageError(what, "Pass the output `head-ref` of the step with `mode: authorize-command`.")
     top = find_checkout(Path.cwd(), context.workspace)
     directory, source = (to_repository_path(path, top) for path in (config.baselines, Path(config.source)))
     if not source:

@@ -15,6 +15,31 @@ _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 
+# What Python puts for a byte of a name that is not UTF-8, as such or as repr() spells it.
+_FOREIGN_BYTE = re.compile(r"[\udc80-\udcff]|\\udc[89a-f][0-9a-f]")
+_MAX_MESSAGE = 2000  # characters of an error's line: a list of twenty cases, or of all commands
+_MAX_WORD = 400  # of one value in it: a path, a selection; more is not read
+
+
+def clean_message(text: str) -> str:
+    r"""Return what an error says as one printable line; what is too long to be read is cut in its middle.
+
+    A byte of a file's name that is not UTF-8 is shown as ``\xff``.
+    """
+    shown = _FOREIGN_BYTE.sub(_show_byte, text)
+    line = " ".join(_remove_unprintable(shown).splitlines())
+    line = re.sub(rf"\S{{{_MAX_WORD + 1},}}", lambda found: _shorten(found[0], _MAX_WORD), line)
+    return _shorten(line, _MAX_MESSAGE)
+
+
+def _show_byte(found: re.Match[str]) -> str:
+    return f"\\x{found[0].encode('ascii', 'backslashreplace')[-2:].decode()}"
+
+
+def _shorten(text: str, limit: int) -> str:
+    end = limit // 4
+    return text if len(text) <= limit else f"{text[: limit - end - 3]}...{text[-end:]}"
+
 
 def clean_line(text: str, limit: int = 0) -> str:
     """Return ``text`` as one printable line, at most ``limit`` characters long (0: any length)."""

@@ -54,9 +54,13 @@ def write_text(stream: TextIO, text: str) -> None:
 
 
 def _write_plainly(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Write \N{MICRO SIGN} as u, as in ``us``, and all else as an escape."""
-    if isinstance(error, UnicodeEncodeError) and error.object[error.start] == MICRO:
-        return "u", error.start + 1
+    """Write \N{MICRO SIGN} as u, as in ``us``, and all else as an escape; a byte of a name as that byte's."""
+    if isinstance(error, UnicodeEncodeError):
+        char = error.object[error.start]
+        if char == MICRO:
+            return "u", error.start + 1
+        if "\udc80" <= char <= "\udcff":
+            return f"\\x{ord(char) & 0xFF:02x}", error.start + 1
     return codecs.backslashreplace_errors(error)
 
 

@@ -223,13 +223,13 @@ compile-gate: gate.yml: trials: is 0
 Write a number from 1.
 compile-gate: gate.yml:7: no such key.
 Did you mean `select`?
-compile-gate check: unrecognized arguments: --x
+compile-gate check: there is no option --x
 See `compile-gate check --help` for the options.
 """
     assert list_complaints(told) == (
         "gate.yml: trials: is 0. Write a number from 1.",
         "gate.yml:7: no such key. Did you mean `select`?",
-        "unrecognized arguments: --x. See `compile-gate check --help` for the options.",
+        "there is no option --x. See `compile-gate check --help` for the options.",
     )
     assert list_complaints("Traceback\n") == ()
 

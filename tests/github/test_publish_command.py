@@ -213,7 +213,7 @@ def test_options(github: FakeGitHub, job: Path) -> None:
         ((), {"GITHUB_API_URL": "http://evil.example"}, "not an https address"),
         (("--config", "none.yml"), {}, "does not exist"),
         (("--comment-key", "a b"), {}, "40 letters"),
-        (("--comment", "often"), {}, "invalid choice"),
+        (("--comment", "often"), {}, "expected one of always"),
         (("--run-id", "101"), {}, "not the run that this event is about"),
     ],
 )

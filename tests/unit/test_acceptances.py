@@ -114,26 +114,29 @@ def test_a_file_in_another_style_keeps_its_entries(tmp_path: Path, text: str) ->
 @pytest.mark.parametrize(
     ("acceptance", "what"),
     [
-        (replace(FIRST, expires="2026-03-03"), "expires: 2026-03-03 is past"),
-        (replace(FIRST, metric=Metric.GUARDS), "metric: guards never decides"),
-        (replace(FIRST, metric=Metric.EAGER_LATENCY), "metric: eager_latency never decides"),
+        (replace(FIRST, expires="2026-03-03"), "--expires: 2026-03-03 is past"),
+        (replace(FIRST, metric=Metric.GUARDS), "METRIC: guards never decides, so there is nothing to accept"),
+        (
+            replace(FIRST, metric=Metric.EAGER_LATENCY),
+            "METRIC: eager_latency never decides, so there is nothing to accept",
+        ),
         (
             replace(FIRST, expires="2027-03-06"),
-            "expires: 2027-03-06 is more than 366 days from now",
+            "--expires: 2027-03-06 is more than 366 days from now",
         ),
         (
             replace(FIRST, expires="2026-02-30"),
-            f"expires: {DAY} '2026-02-30'",
+            f"--expires: {DAY} '2026-02-30'",
         ),
-        (replace(FIRST, expires="soon"), f"expires: {DAY} 'soon'"),
-        (replace(FIRST, reason=" "), "reason: expected a text that is not empty, got ' '"),
+        (replace(FIRST, expires="soon"), f"--expires: {DAY} 'soon'"),
+        (replace(FIRST, reason=" "), "--reason: expected a text that is not empty, got ' '"),
         (
             replace(FIRST, allowance=-0.1),
-            "allowance: expected a percentage such as 8%, or a number of at least 0, got -0.1",
+            "--allow: expected a percentage such as 8%, or a number of at least 0, got -0.1",
         ),
         (
             replace(FIRST, allowance=float("nan")),
-            "allowance: expected a percentage such as 8%, or a number of at least 0, got nan",
+            "--allow: expected a percentage such as 8%, or a number of at least 0, got nan",
         ),
     ],
 )

@@ -140,7 +140,7 @@ INFINITE = float("inf")
         ({"index": 1.0}, "index", WHOLE + "1.0"),
         ({"case_id": 3}, "case_id", "expected text, got 3"),
         ({"case_id": None}, "case_id", "expected text, got null"),
-        ({"case_id": "\ud800"}, "case_id", "expected text, got '\\ud800'"),
+        ({"case_id": "\ud800"}, "case_id", "expected text that UTF-8 can hold, got '\\ud800'"),
         ({"overhead_s": True}, "overhead_s", FINITE + "True"),
         ({"overhead_s": INFINITE}, "overhead_s", FINITE + "inf"),
         ({"overhead_s": 2**63}, "overhead_s", FINITE + "a huge integer"),

@@ -154,7 +154,7 @@ def test_an_unfinished_shard_leaves_the_whole_unfinished() -> None:
 
 def test_shards_of_other_numbers_of_trials_do_not_merge() -> None:
     """Whichever number the whole had, some cases would seem to lack trials, or be excused from them."""
-    with pytest.raises(UsageError, match="run 2 of 2 planned 3 trials of each case, not 1"):
+    with pytest.raises(UsageError, match="run 2 of 2 planned 3 trials of each case, and run 1 of 2 1"):
         merge_runs([make_run("a"), replace(make_run("b"), trials_planned=3)])
 
 
@@ -164,6 +164,7 @@ def test_another_card_of_the_same_model_may_join() -> None:
     assert len(merge_runs([make_run("a"), other]).trials) == 2
 
 
+NAMES = ["one.json", "two.json"]
 FAILED_IN_A = CaseFailure(case_id="a/x", trial=0, kind=FailureKind.HANG, stage="rounds", message="m")
 
 
@@ -171,37 +172,40 @@ FAILED_IN_A = CaseFailure(case_id="a/x", trial=0, kind=FailureKind.HANG, stage="
     ("runs", "what"),
     [
         ([], "there is no run to merge"),
-        ([make_run("a", "b"), make_run("b", "c")], "measured in more than one run: b/x"),
-        ([make_run(*"abcde"), make_run(*"abcde")], "measured in more than one run: a/x, b/x, c/x and 2 more"),
+        ([make_run("a", "b"), make_run("b", "c")], "two.json holds what one.json holds as well: b/x"),
+        (
+            [make_run(*"abcde"), make_run(*"abcde")],
+            "two.json holds what one.json holds as well: a/x, b/x, c/x and 2 more",
+        ),
         (
             [make_run("a"), replace(make_run("a", measured=""), failures=(FAILED_IN_A,))],
-            "measured in more than one run: a/x",
+            "two.json holds what one.json holds as well: a/x",
         ),
         (
             [make_run("a"), replace(make_run("b"), environment=replace(ENVIRONMENT, isa="avx512"))],
-            "run 2 of 2 has another environment: instruction set avx2 -> avx512",
+            "two.json has another environment than one.json: instruction set avx2 -> avx512",
         ),
         (
             [make_run("a"), replace(make_run("b"), provenance=Provenance(commit="def"))],
-            "run 2 of 2 is of the commit def, not abc",
+            "two.json is of the commit def, and one.json of abc",
         ),
         (
             [make_run("a"), replace(make_run("b"), sampling={"super_blocks": 5.0, "block_s": 0.01})],
-            "run 2 of 2 sampled otherwise: block_s 0.01, super_blocks 5",
+            "two.json sampled otherwise than one.json: block_s 0.01, super_blocks 5",
         ),
         (
             [
                 make_run("a"),
                 replace(make_run("b"), cases=(replace(make_case("a"), definition="other"),), trials=()),
             ],
-            "the runs define the case 'a/x' differently",
+            "two.json defines the case 'a/x' differently than one.json",
         ),
     ],
 )
 def test_runs_that_do_not_belong_together_are_refused(runs: list[Run], what: str) -> None:
     """Joining them would compare what cannot be compared."""
     with pytest.raises(UsageError) as caught:
-        merge_runs(runs)
+        merge_runs(runs, names=NAMES[: len(runs)])
     assert what == caught.value.what
 
 
@@ -244,19 +248,19 @@ def test_other_commits_are_pooled() -> None:
         ([], "there is no run to pool"),
         (
             [record("a", 1, 0), record("a", 1, 0, environment=replace(ENVIRONMENT, torch="2.14.0"))],
-            "run 2 of 2 has another environment: torch 2.13.0+cpu -> 2.14.0",
+            "two.json has another environment than one.json: torch 2.13.0+cpu -> 2.14.0",
         ),
         (
             [record("a", 1, 0), record("a", 1, 0, sampling={"super_blocks": 3.0})],
-            "run 2 of 2 sampled otherwise: super_blocks 3",
+            "two.json sampled otherwise than one.json: super_blocks 3",
         ),
         (
             [record("a", 1, 0), record("a", 1, 0, cases=(replace(make_case("a"), definition="other"),))],
-            "the runs define the case 'a/x' differently",
+            "two.json defines the case 'a/x' differently than one.json",
         ),
     ],
 )
 def test_what_is_no_noise_is_not_pooled(runs: list[Run], what: str) -> None:
     """Another stack, other sampling or another definition would pass for noise."""
     with pytest.raises(UsageError, match=f"^{re.escape(what)}\n"):
-        pool_runs(runs)
+        pool_runs(runs, NAMES[: len(runs)])

@@ -92,7 +92,7 @@ def test_outside_a_repository(tmp_path: Path) -> None:
     """Without a repository the fix names what works without one."""
     with pytest.raises(UsageError, match="is not in a git repository") as caught:
         resolve_ref(tmp_path, "main")
-    assert "as directories" in caught.value.fix
+    assert "a directory with its files" in caught.value.fix
 
 
 def test_bare_repository(repository: Path, git: Git) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from gate.cli import main
+from gate.codec import save_run
+from tests.hosts import CPU_HOST
+from tests.unit.cli.conftest import CASE_ID, make_run
 
 CORPUS = (Path(__file__).parent / "messages.txt").read_text(encoding="utf-8").split("=====\n")[1:]
 
@@ -38,6 +44,7 @@ def test_a_wrong_input_is_told_its_place_and_its_fix(
     config, _, rest = part.partition("$ compile-gate ")
     command, _, told = rest.partition("\n")
     (project / "gate.yml").write_text(f"version: 1\n{config}", encoding="utf-8")
+    told = told.replace("HERE", str(project)).replace("TODAY", datetime.now(UTC).date().isoformat())
     assert tell(capsys, *shlex.split(command)) == told
 
 
@@ -49,4 +56,35 @@ def test_a_gate_yml_that_is_far_too_large_is_no_file_of_ours(
     assert tell(capsys, "config") == (
         "compile-gate: gate.yml: is larger than 1,048,576 bytes\n"
         "Check that it is the file you mean; models can go into several files, named under `registry`.\n"
+    )
+
+
+def test_an_error_shows_a_foreign_name_as_its_bytes_and_cuts_what_nobody_reads(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A name that is not UTF-8, as a path and quoted, and a selection of a hundred thousand letters."""
+    name = os.fsdecode(b"caf\xe9.json")
+    assert tell(capsys, "report", name) == "compile-gate: caf\\xe9.json: does not exist\nCheck the path.\n"
+    what, _ = tell(capsys, "models", "--select", name).splitlines()
+    assert what == "compile-gate: --select must be text that UTF-8 can hold, got 'caf\\xe9.json'"
+    what, _ = tell(capsys, "models", "--select", f"bert/{'x' * 100_000}").splitlines()
+    assert what.startswith("compile-gate: no case matches 'bert/xxx")
+    assert what.endswith("xxx'")
+    assert len(what) < 500
+    what, _ = tell(capsys, "models", "--select", "bert/" + "x " * 50_000 + "y").splitlines()
+    assert what.endswith("x x y'")
+    assert len(what) < 2100
+
+
+def test_a_run_that_does_not_fit_the_others_is_called_by_its_file(
+    capsys: pytest.CaptureFixture[str], project: Path
+) -> None:
+    """`merge` of shards that overlap, and `calibrate` of runs of two machines."""
+    save_run(make_run(), project / "one.json")
+    save_run(replace(make_run(), environment=replace(CPU_HOST, threads=7)), project / "two.json")
+    assert tell(capsys, "merge", "one.json", "./one.json", "--out", "out").startswith(
+        f"compile-gate: ./one.json holds what one.json holds as well: {CASE_ID}\n"
+    )
+    assert tell(capsys, "calibrate", "--run", "one.json", "two.json").startswith(
+        "compile-gate: two.json has another environment than one.json: threads"
     )
