@@ -7,12 +7,15 @@ are not. Keys that were not written are in neither.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gate.key_types import REFERENCE_PACKAGE
 from gate.metrics import SPECS, Family, Role
 from gate.misfits import Misfit, find_nearest
 from gate.records import Metric, Mode
+
+if TYPE_CHECKING:
+    from gate.model_entries import CaseEntry  # which is checked by this module
 
 Values = Mapping[str, Any]
 
@@ -20,6 +23,7 @@ FRACTIONS = {Family.NOISY, Family.NEARLY_EXACT}  # changes of these are fraction
 DEFAULT_TRIALS = 1  # a suspect gets more
 DEFAULT_MAX_TRIALS = 3  # what settles most, in the default budget
 DEFAULT_SIZE = "smoke"
+_DEAF_BACKENDS = {"eager", "aot_eager"}  # they take neither mode nor options: torch._dynamo.backends.common
 _PARTS = ("relative", "absolute")
 
 
@@ -127,6 +131,7 @@ def check_model(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
         yield from _check_sizes(sizes, values.get("sizes", {}), path)
         modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
         yield from _check_options(case.options, modes, path)
+        yield from _check_backends(case, path)
 
 
 def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]) -> Iterator[Misfit]:
@@ -146,3 +151,15 @@ def _check_options(
         problem = f"cannot be combined with the mode {unusual[0]!r}: torch.compile takes one of the two"
         fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
         yield Misfit(problem=problem, fix=fix, path=[".options", *path])
+
+
+def _check_backends(case: CaseEntry, path: list[str]) -> Iterator[Misfit]:
+    """Refuse what a backend takes no notice of: the case would measure something else than it says."""
+    backends = case.backend if isinstance(case.backend, tuple) else (case.backend,)
+    modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
+    given = {"mode": any(mode is not Mode.DEFAULT for mode in modes), "options": bool(case.options)}
+    for backend in (one for one in backends if one in _DEAF_BACKENDS):
+        for key in (key for key, is_given in given.items() if is_given):
+            problem = f"the backend {backend!r} ignores `{key}`, as torch's own other than inductor do"
+            fix = f"Remove it, or measure that backend in a case of its own, without `{key}`."
+            yield Misfit(problem=problem, fix=fix, path=[f".{key}", *path])

@@ -1,7 +1,8 @@
 """The border where bytes written by somebody else become plain values: JSON, refused when in doubt.
 
 Run and verdict files travel as artifacts of pull requests, so they are read as hostile: size and
-depth are bounded, and duplicate keys, NaN, infinity, huge integers and broken UTF-8 are refused.
+depth are bounded, and duplicate keys and broken UTF-8 are refused here, NaN, infinity and huge integers
+where a record is made of them.
 Every refusal is a :class:`gate.errors.FileError`. The YAML border is :mod:`gate.yaml_border`.
 """
 
@@ -13,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import NoReturn
 
 from gate.errors import FileError
 
@@ -124,17 +124,17 @@ def decode_text(data: bytes, source: str) -> str:
 def parse_json(data: bytes, source: str) -> object:
     """Parse hostile JSON into dicts, lists, strings, numbers, booleans and None.
 
-    Infinities that arise from overflow (``1e999``) and integers beyond 64 bits pass here and are
-    refused by :func:`gate.codec.decode`, which can name their key.
+    NaN, infinities, those that arise from overflow (``1e999``) too, and integers beyond 64 bits pass
+    here and are refused by :func:`gate.codec.decode`, which can name their key.
 
     Raises:
-        FileError: Too large, too deep, not UTF-8, cut short, duplicate keys, NaN or not JSON.
+        FileError: Too large, too deep, not UTF-8, cut short, duplicate keys or not JSON.
     """
     check_size(data, MAX_JSON_BYTES, source)
     text = decode_text(data, source)
     _check_shape(data, source)
     try:
-        return json.loads(text, object_pairs_hook=_build_object, parse_constant=_refuse_constant)
+        return json.loads(text, object_pairs_hook=_build_object)
     except json.JSONDecodeError as error:
         raise _describe_syntax(error, text, source) from None
     except _DuplicateKeyError as error:
@@ -198,10 +198,6 @@ def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
             raise _DuplicateKeyError(key)
         seen.add(key)
     return built
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"contains {name}, which is not a number in JSON")
 
 
 def _describe_syntax(error: json.JSONDecodeError, text: str, source: str) -> FileError:

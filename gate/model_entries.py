@@ -36,7 +36,7 @@ class CaseEntry(Entry):
     Example: bfloat16
     """
     mode: Annotated[Mode | tuple[Mode, ...], NotEmpty(what="one mode or more")] = Mode.DEFAULT
-    """The `mode` of `torch.compile`.
+    """The `mode` of `torch.compile`. The backends `eager` and `aot_eager` take neither mode nor options.
 
     Example: [default, reduce-overhead]
     """

@@ -128,7 +128,8 @@ def _make_annotated_decoder(arguments: tuple[Any, ...]) -> _Decoder:
     rule: Limit | Notation = arguments[1]
     if isinstance(rule, Notation):
         return _make_notation_decoder(rule)
-    return _make_limited_decoder(_make_decoder(arguments[0]), rule)
+    is_union = typing.get_origin(arguments[0]) in {types.UnionType, typing.Union}
+    return _make_limited_decoder(_make_decoder(arguments[0]), rule, is_union=is_union)
 
 
 def _make_notation_decoder(notation: Notation) -> _Decoder:
@@ -141,13 +142,14 @@ def _make_notation_decoder(notation: Notation) -> _Decoder:
     return decode_notation
 
 
-def _make_limited_decoder(decode_value: _Decoder, limit: Limit) -> _Decoder:
+def _make_limited_decoder(decode_value: _Decoder, limit: Limit, *, is_union: bool) -> _Decoder:
     def decode_limited(value: object) -> object:
         try:
             decoded = decode_value(value)
         except MisfitError as error:
-            # Of another kind altogether: the limit says better what was expected.
-            is_other = any(one.says_little and not one.path for one in error.misfits)
+            # Of another kind altogether: the limit says better what was expected, but for one of "one or
+            # more", which a single value obeys.
+            is_other = not is_union and any(one.says_little and not one.path for one in error.misfits)
             raise expect(limit.describe(), value) if is_other else error from None
         if not limit.holds(decoded):
             raise expect(limit.describe(), value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -162,9 +163,7 @@ class TrialPlugin:
         result = self._logbook.result
         # A workload is recorded when it is built: one that is only tried has no samples.
         if not (result.samples if self._compiles else result.workload):
-            self._fail(
-                RuntimeError(f"the test measured nothing (pytest ended with status {int(exitstatus)})")
-            )
+            self._fail(RuntimeError(f"the test measured nothing ({_describe_end(exitstatus)})"))
         if self._logbook.result.failure is None:
             self._logbook.enter(Stage.DONE)
         gc.freeze()  # pytest collects garbage five times as it ends: half a second with torch loaded
@@ -182,6 +181,14 @@ class TrialPlugin:
     def _fail(self, error: BaseException) -> None:
         if self._logbook.result.failure is None:
             self._logbook.fail(error)
+
+
+def _describe_end(exitstatus: int) -> str:
+    """Describe how a session ended: pytest raises where it does not find the test that it was given."""
+    error = sys.exc_info()[1]
+    if isinstance(error, pytest.UsageError):
+        return f"{' '.join(str(error).split())}; check its `node` in gate.yml"
+    return f"pytest ended with status {int(exitstatus)}"
 
 
 def _summarize(report: pytest.CollectReport) -> str:

@@ -26,8 +26,6 @@ from gate.hostile import format_value, load_bytes, measure_shape, parse_json
         (b"{'a': 1}", "is not JSON: line 1, column 2: Expecting property name enclosed in double quotes"),
         (b'{"a": 1, "a": 2}', "has the key 'a' twice"),
         (b'[{"b": {"a": 1, "a": 1}}]', "has the key 'a' twice"),
-        (b"[NaN]", "contains NaN, which is not a number in JSON"),
-        (b"[-Infinity]", "contains -Infinity, which is not a number in JSON"),
         (b"\xff\xfe", "is not UTF-8 text (byte 0)"),
         (b'["\xed\xa0\x80"]', "is not UTF-8 text (byte 2)"),
         (b"[" * 33 + b"]" * 33, "is nested deeper than 32 levels"),

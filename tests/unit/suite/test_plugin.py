@@ -125,7 +125,11 @@ XFAIL = "import pytest\n@pytest.mark.xfail"
         pytest.param("import pytest\ndef test_mine():\n    pytest.skip('no')", "Skipped: no", id="skip"),
         pytest.param("def test_mine(missing):\n    pass", "fixture 'missing' not found", id="fixture"),
         pytest.param("def test_mine():\n    raise OSError('no data')", "OSError: no data", id="error"),
-        pytest.param("def test_other():\n    pass", "measured nothing", id="no such test"),
+        pytest.param(
+            "def test_other():\n    pass",
+            "test_mine (no match in any of [<Module test_mine.py>]); check its `node`",
+            id="no such test",
+        ),
         pytest.param(
             f"{XFAIL}()\ndef test_mine():\n    raise OSError('known')", "OSError: known", id="xfail"
         ),
