@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from gate.action.rules import Rules, load_configured
+from gate.decide.attribute import find_new_breaks
 from gate.errors import ExitCode, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
-from gate.records import Comparison, Metric, Outcome, Run, Status, Verdict
+from gate.records import Comparison, Explanation, GraphBreak, Metric, Outcome, Run, Status, Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,18 +89,25 @@ def list_annotations(verdict: Verdict, run: Run | None, places: Places, code: in
     level = "error" if code == ExitCode.REGRESSION else "warning"
     for item in shown:
         title = f"compile-gate: {item.case_id} {item.metric}"
-        yield render_annotation(level, item.sentence, title, _find_place(item, run, places))
+        told = [one for one in verdict.explanations if one.case_id == item.case_id]
+        place = _find_place(_list_breaks(item, run, told), places)
+        yield render_annotation(level, item.sentence, title, place)
     if len(regressed) > len(shown):
         yield render_annotation(
             level, f"{len(regressed) - len(shown)} more regressions are in the job summary."
         )
 
 
-def _find_place(item: Comparison, run: Run | None, places: Places) -> str:
-    """Find the user's line of a graph break, from the top of the checkout that it lies in."""
+def _list_breaks(item: Comparison, run: Run | None, told: Sequence[Explanation]) -> list[GraphBreak]:
+    """List the graph breaks that are new: a run has those of the base as well."""
     if item.metric is not Metric.GRAPH_BREAKS or run is None:
-        return ""
-    breaks = (found for trial in run.trials if trial.case_id == item.case_id for found in trial.graph_breaks)
+        return []
+    trials = (trial for trial in run.trials if trial.case_id == item.case_id)
+    return find_new_breaks((found for trial in trials for found in trial.graph_breaks), told)
+
+
+def _find_place(breaks: Sequence[GraphBreak], places: Places) -> str:
+    """Find the user's line of a graph break, from the top of the checkout that it lies in."""
     for found in breaks:
         file, _, line = found.location.rpartition(":")
         path = (places.code / file).resolve()

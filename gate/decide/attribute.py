@@ -12,7 +12,7 @@ from gate.decide.machine import Shifts, list_shifts
 from gate.decide.proxies import PROCESSOR_TIMES, is_code_changed
 from gate.decide.values import collect_phases
 from gate.metrics import SPECS, Family
-from gate.records import Cause, Comparison, Explanation, Metric, Status, Trial
+from gate.records import Cause, Comparison, Explanation, GraphBreak, Metric, Status, Trial
 from gate.units import render_seconds
 from gate.words import count_noun, describe_change
 
@@ -70,12 +70,32 @@ def _explain_breaks(evidence: Evidence) -> list[Found]:
     baseline = evidence.code_baseline
     if baseline is None or not evidence.trials:
         return []
-    new = Counter(evidence.trials[-1].graph_breaks) - Counter(baseline.graph_breaks)
-    sentences = [
-        f"New graph break{f' at {one.location}' if one.location else ''}: {_shorten(one.reason)}"
-        for one in new
-    ]
+    new = _list_new(evidence.trials[-1].graph_breaks, baseline.graph_breaks)
+    sentences = [f"{_name_break(one)}: {_shorten(one.reason)}" for one in new]
     return [(Cause.GRAPH_BREAK, sentence) for sentence in _name_some(sentences)]
+
+
+def _list_new(after: Iterable[GraphBreak], before: Iterable[GraphBreak]) -> list[GraphBreak]:
+    """List the breaks that are not of before; as many of a file and reason as were there only moved."""
+    added, gone = Counter(after) - Counter(before), Counter(before) - Counter(after)
+    more = Counter({_name_kind(one): 0 for one in added})
+    more.update(_name_kind(one) for one in added.elements())
+    more.subtract(_name_kind(one) for one in gone.elements())
+    return [one for one in added if more[_name_kind(one)] > 0]
+
+
+def _name_kind(found: GraphBreak) -> tuple[str, str]:
+    return found.reason, found.location.rpartition(":")[0]
+
+
+def _name_break(found: GraphBreak) -> str:
+    return f"New graph break{f' at {found.location}' if found.location else ''}"
+
+
+def find_new_breaks(found: Iterable[GraphBreak], told: Iterable[Explanation]) -> list[GraphBreak]:
+    """Find which of the breaks of a case its explanations call new."""
+    sentences = [one.sentence for one in told if one.kind == Cause.GRAPH_BREAK]
+    return [one for one in found if any(text.startswith(f"{_name_break(one)}: ") for text in sentences)]
 
 
 def _explain_recompiles(evidence: Evidence, moved: set[Metric]) -> list[Found]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,22 @@ def test_a_regression_is_told_in_every_way(
     place = f"title=compile-gate%3A {CASE} graph_breaks,file=model.py,line=1::"
     assert f"\n::error {place}" in printed
     assert "REGRESSION" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
+
+
+def test_the_line_of_a_break_that_the_base_has_too_is_not_shown(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run holds both; the annotation is on the one that the report calls new."""
+    run, base = make_broken_run("model.py:1"), make_broken_run("model.py:1")
+    (trial,) = run.trials
+    new = GraphBreak(reason="data-dependent branch", location="more.py:2")
+    samples = {**trial.samples, Metric.GRAPH_BREAKS: (2.0,)}
+    trial = replace(trial, samples=samples, graph_breaks=(*trial.graph_breaks, new))
+    Path("more.py").write_text("a = 1\nb = 2\n", encoding="utf-8")
+    command(make_check(replace(run, trials=(trial,)), base, 10))
+
+    assert run_action(environ) == 10
+    assert f"title=compile-gate%3A {CASE} graph_breaks,file=more.py,line=2::" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("location", ["../../etc/passwd:1", "/etc/passwd:1", "nowhere.py:1", "model.py", ""])

@@ -41,6 +41,36 @@ def test_new_graph_break_is_told_with_its_line(situation: Make, judge: Judge) ->
     assert sentences == ["New graph break at model.py:12: data-dependent branch"]
 
 
+def test_a_graph_break_whose_line_moved_is_not_new(situation: Make, judge: Judge) -> None:
+    """A line above was added: of the two, only the break with another reason is told."""
+    one = situation(
+        before={BREAKS: (1.0,)},
+        after={BREAKS: (2.0,)},
+        breaks_before=(GraphBreak(reason="print", location="model.py:3"),),
+        breaks_after=(
+            GraphBreak(reason="print", location="model.py:4"),
+            GraphBreak(reason="item", location="model.py:2"),
+        ),
+        code_before=CodeIdentity(digest="1"),
+    )
+    assert explain(judge(one), "graph_break") == ["New graph break at model.py:2: item"]
+
+
+def test_which_of_two_equal_graph_breaks_is_new_is_not_guessed(situation: Make, judge: Judge) -> None:
+    """Both moved, and nothing tells them apart: both are told."""
+    one = situation(
+        before={BREAKS: (1.0,)},
+        after={BREAKS: (2.0,)},
+        breaks_before=(GraphBreak(reason="print", location="model.py:3"),),
+        breaks_after=tuple(GraphBreak(reason="print", location=f"model.py:{line}") for line in (2, 4)),
+        code_before=CodeIdentity(digest="1"),
+    )
+    assert explain(judge(one), "graph_break") == [
+        "New graph break at model.py:2: print",
+        "New graph break at model.py:4: print",
+    ]
+
+
 def test_recompile_reason_is_told(situation: Make, judge: Judge) -> None:
     """The guard that failed."""
     metric = Metric.RECOMPILES
