@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from gate.accepted_entries import AcceptanceEntry, AcceptedFile, ApprovedEntry
@@ -13,7 +13,7 @@ from gate.entry import read_docs
 from gate.errors import FileError, UsageError
 from gate.hostile import decode_text, is_present, load_bytes
 from gate.key_types import VERSION
-from gate.limits import Amount, read_amount, render_percent
+from gate.limits import MOST_DAYS, Amount, compute_last_day, read_amount, render_percent
 from gate.metrics import SPECS, Role
 from gate.records import Acceptance, Metric
 from gate.yaml_border import MAX_YAML_BYTES, decode_yaml, load_yaml
@@ -24,7 +24,6 @@ _HEADER = f"""\
 version: {VERSION}
 accepted:
 """
-_MOST_DAYS = 366  # a year: by then whoever took responsibility should have looked again
 _MOST_ALLOWED = 10.0  # eleven times the baseline: to accept that is not to judge the metric at all
 
 
@@ -98,6 +97,10 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
     if SPECS[acceptance.metric].role is not Role.DECIDES:
         what = f"METRIC: {acceptance.metric} never decides, so there is nothing to accept"
         raise UsageError(what, "Name the metric that the report calls REGRESSED.")
+    last = compute_last_day(date.fromisoformat(today)).isoformat()
+    if acceptance.expires[:1].isdigit() and acceptance.expires > last:  # else it is no day at all
+        what = f"--expires: {acceptance.expires} is more than {MOST_DAYS} days from now"
+        raise UsageError(what, f"Choose a day up to {last}; for good, record new baselines.")
     try:
         decode(AcceptanceEntry, _encode(acceptance), "the acceptance")
     except FileError as error:
@@ -107,10 +110,6 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
         raise UsageError(f"{option}: {error.problem}", fix) from None
     if acceptance.expires < today:
         raise UsageError(f"--expires: {acceptance.expires} is past", f"Choose a day from {today} on.")
-    last = (date.fromisoformat(today) + timedelta(days=_MOST_DAYS)).isoformat()
-    if acceptance.expires > last:
-        what = f"--expires: {acceptance.expires} is more than {_MOST_DAYS} days from now"
-        raise UsageError(what, f"Choose a day up to {last}; for good, record new baselines.")
 
 
 def _append_text(path: Path, expected: tuple[Acceptance, ...]) -> str:

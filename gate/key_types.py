@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from gate.limits import Amount, Day, Fraction, Pattern, Range
+from gate.limits import Amount, Expiry, Fraction, Pattern, Range
 
 VERSION = 1
 REFERENCE_PACKAGE = "gate.models"  # of the models that come with compile-gate
@@ -46,7 +46,7 @@ Backend = Annotated[
     str, Pattern(regex="[A-Za-z0-9_][A-Za-z0-9_.-]*", what="the name of a backend of torch.compile")
 ]
 Node = Annotated[str, Pattern(regex=r"[^:]+\.py::.+", what="a pytest node id: path/test_x.py::test_name")]
-Date = Annotated[str, Day()]
+Date = Annotated[str, Expiry()]
 Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
 Login = Annotated[str, Pattern(regex=r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", what="a login of GitHub")]
 CaseId = Annotated[str, Pattern(regex=r"((?![*?\[])[!-~]){1,300}", what="a case id, and no pattern")]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+MOST_DAYS = 366  # a year: by then whoever took responsibility should have looked again
 _NUMBER = r"[0-9]{1,20}(\.[0-9]{1,20})?"
 _MOMENT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"  # how it begins
 _PERCENT = re.compile(rf"({_NUMBER}) ?%")
@@ -176,23 +177,29 @@ class Pattern:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Day:
-    """A day of the calendar, as text."""
+class Expiry:
+    """The last day on which something counts, as text; at most MOST_DAYS from now, past ones included."""
 
     def describe(self) -> str:
         """Say what is expected."""
-        return "a day of the calendar: YYYY-MM-DD"
+        return f"a day at most {MOST_DAYS} days from now: YYYY-MM-DD"
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
-        """Whether there is such a day."""
+        """Whether there is such a day, and it is not too far."""
         try:
-            return date.fromisoformat(value).isoformat() == str(value)
+            day = date.fromisoformat(value)
         except ValueError:
             return False
+        return day.isoformat() == str(value) and day <= compute_last_day(datetime.now(UTC).date())
 
     def to_schema(self) -> dict[str, object]:
-        """State it in JSON Schema, which leaves the calendar to validators that know ``format``."""
+        """State it in JSON Schema, which knows no today; the calendar is for who knows ``format``."""
         return {"format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+
+
+def compute_last_day(today: date) -> date:
+    """Compute the last day until which something that is written today may count."""
+    return today + timedelta(days=MOST_DAYS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -234,5 +241,5 @@ class NotEmpty:
         return {"minItems": 1}
 
 
-Limit = Range | Pattern | Day | Moment | NotEmpty  # of a value that was decoded by its type
+Limit = Range | Pattern | Expiry | Moment | NotEmpty  # of a value that was decoded by its type
 Notation = Fraction | Amount  # decodes the value itself: it can be written in several ways

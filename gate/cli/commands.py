@@ -14,7 +14,10 @@ EXIT_CODES: Mapping[ExitCode, tuple[str, str]] = {
     ExitCode.PASS: ("PASS", "measured and compared, nothing regressed"),
     ExitCode.BUG: ("-", "a bug in compile-gate"),
     ExitCode.USAGE: ("-", "usage or configuration"),
-    ExitCode.NOTHING_COMPARED: ("NOTHING_COMPARED", "no baseline applies: measured, not judged"),
+    ExitCode.NOTHING_COMPARED: (
+        "NOTHING_COMPARED",
+        "measured, not judged: no baseline applies, or all is quarantined",
+    ),
     ExitCode.MACHINE: ("-", "the machine: no device, no compiler, held lock, full disk"),
     ExitCode.REGRESSION: ("REGRESSION", "at least one regression"),
     ExitCode.INCONCLUSIVE: (

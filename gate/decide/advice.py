@@ -10,6 +10,7 @@ from gate.decide.accept import is_waived, list_exceeded, list_expired
 from gate.decide.constants import ACCEPTANCE_DAYS, OLD_BASELINE_DAYS
 from gate.decide.drift import get_limit
 from gate.decide.machine import is_machine_steady
+from gate.decide.quarantine import list_days, list_set_apart
 from gate.decide.tally import STOPPED
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
@@ -52,6 +53,7 @@ def list_next_steps(
     ``finished`` is whether the run came to its end.
     """
     deciding = [one for one in comparisons if one.decides]
+    apart = list_set_apart(comparisons)
     broken = [one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}]
     undecided = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and not one.pairs]
     unsettled = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and one.pairs]
@@ -69,13 +71,23 @@ def list_next_steps(
         steps.append(f"Or measure it again with more trials: {write_check(undecided)} --trials 3")
     if unsettled:
         steps.append(f"Settle what could not be told, on a quiet machine: {write_ab(unsettled, base)}")
+    if outcome is Outcome.NOTHING_COMPARED and apart:
+        steps.append(suggest_lifting(len(apart), list_days(comparisons, policy)))
     if any(one.reason is Reason.FEW_TRIALS for one in deciding):
         steps.append(f"Record more baseline trials: {REFRESH} --trials 5")
-    elif _is_unjudged(deciding) or outcome is Outcome.NOTHING_COMPARED:
+    elif _is_unjudged(deciding) or (outcome is Outcome.NOTHING_COMPARED and not apart):
         steps.append(f"Record baselines on this machine, at a commit that is known to be good: {REFRESH}")
     elif outcome is Outcome.PASS and any(one.status is Status.IMPROVED for one in deciding):
         steps.append(f"Make the improvement the new baseline: {REFRESH}")
     return tuple(steps)
+
+
+def suggest_lifting(cases: int, days: Sequence[str]) -> str:
+    """What to do where quarantine leaves nothing to judge; ``days`` are its last ones, if they are known."""
+    until = f" until {' to '.join(dict.fromkeys((days[0], days[-1])))}" if days else ""
+    are = "is" if cases == 1 else "are"
+    lift = "fix what is unstable and remove it from `quarantine` in gate.yml, or select other cases too"
+    return f"{count_noun(cases, 'case')} {are} quarantined{until}: {lift}."
 
 
 def list_notes(

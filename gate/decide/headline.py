@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gate.decide.coverage import measure_coverage
+from gate.decide.quarantine import list_set_apart
 from gate.decide.severity import compute_severity
 from gate.records import Case, Comparison, Metric, Outcome, Reason, Status
 from gate.words import count_noun, mention_change, name_direction
@@ -27,7 +28,7 @@ def write_headline(
     if outcome is Outcome.INCONCLUSIVE:
         return _write_inconclusive(deciding)
     if outcome is Outcome.NOTHING_COMPARED:
-        return f"{count_noun(len(cases), 'case')} measured, none judged: no baseline applies."
+        return write_unjudged(comparisons, len(cases), "no baseline applies")
     return _write_pass(deciding)
 
 
@@ -46,6 +47,16 @@ def _write_incomplete(
     )
     told = "; ".join(part for part in parts if part)
     return f"{told[0].upper()}{told[1:]}."
+
+
+def write_unjudged(comparisons: Sequence[Comparison], cases: int, because: str) -> str:
+    """Why nothing was judged: ``because`` there is nothing to compare with, or it is all in quarantine."""
+    apart = list_set_apart(comparisons)
+    are = "is" if len(apart) == 1 else "are"
+    left = f"{because} to the others" if 0 < len(apart) < cases else because
+    quarantined = f"{len(apart)} {are} quarantined"
+    parts = ([quarantined] if apart else []) + ([left] if len(apart) < cases else [])
+    return f"{count_noun(cases, 'case')} measured, none judged: {', '.join(parts)}."
 
 
 def _write_inconclusive(deciding: Sequence[Comparison]) -> str:

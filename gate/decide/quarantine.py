@@ -29,6 +29,22 @@ def note_quarantine(comparisons: Sequence[Comparison], policy: Policy) -> tuple[
     return tuple(note for note in notes if note)
 
 
+def list_set_apart(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
+    """The cases of which nothing decides, since what would is in quarantine."""
+    kept: dict[str, bool] = {}
+    for one in comparisons:
+        if one.decides or one.quarantined:
+            kept[one.case_id] = kept.get(one.case_id, True) and one.quarantined
+    return tuple(case_id for case_id, quarantined in kept.items() if quarantined)
+
+
+def list_days(comparisons: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
+    """The last days of the quarantines in force that keep something here from deciding, in order."""
+    apart = [one for one in comparisons if one.quarantined]
+    entries = [entry for entry in policy.quarantine if is_in_force(entry, policy)]
+    return tuple(sorted({one.expires for one in entries if any(is_covered(one, row) for row in apart)}))
+
+
 def is_covered(entry: Quarantine, comparison: Comparison) -> bool:
     """Whether the entry speaks of this comparison; one metric's does not speak of a case that failed."""
     if not fnmatchcase(comparison.case_id, entry.case):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from gate.again import write_ab
 from gate.decide.advice import list_acceptances, note_exceeded, note_expired
 from gate.decide.disturbed import note_disturbed
+from gate.decide.headline import write_unjudged
 from gate.decide.pairs import BASE_ARM
 from gate.decide.tally import STOPPED, note_pairs
 from gate.metrics import SPECS
@@ -21,8 +22,7 @@ def write_pair_headline(verdict: Verdict, base: BaseArm | None) -> str:
     """The headline, saying what head was held against."""
     label = base.label if base else "the base"
     if verdict.outcome is Outcome.NOTHING_COMPARED:
-        cases = count_noun(len(verdict.cases), "case")
-        return f"{cases} measured, none judged: nothing of {label} to compare with."
+        return write_unjudged(verdict.comparisons, len(verdict.cases), f"nothing of {label} to compare with")
     return f"{verdict.headline.rstrip('.')}, against {label}."
 
 

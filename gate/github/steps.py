@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from gate.decide.advice import suggest_lifting
+from gate.decide.quarantine import list_set_apart
 from gate.github.accept import COMMAND as ACCEPT
 from gate.github.artifact import NEXT_STEPS, Refusal
 from gate.github.authorize import COMMAND as REFRESH
@@ -46,6 +48,8 @@ def _list_by_outcome(finding: Finding, verdict: Verdict) -> list[str]:
         return _step_regression(finding, verdict)
     if verdict.outcome is Outcome.INCONCLUSIVE:
         return _step_inconclusive(finding)
+    if verdict.outcome is Outcome.NOTHING_COMPARED and (apart := list_set_apart(verdict.comparisons)):
+        return [suggest_lifting(len(apart), ())]
     if finding.is_failing:
         accept = f"To let this commit pass without baselines: {_WRITER} {_ACCEPTING}."
         return [*([accept] if finding.can_accept else []), _step_baselines(run)]

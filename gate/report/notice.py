@@ -15,7 +15,9 @@ _HIDDEN: Mapping[Outcome, str] = {
         "It could not tell whether something got worse: this is neither a pass nor a regression.\n"
         "Measure more (`--trials`), or let it fail with `--fail-on inconclusive`."
     ),
-    Outcome.NOTHING_COMPARED: "No baseline applied: everything was measured and nothing was judged.",
+    Outcome.NOTHING_COMPARED: (
+        "No baseline applied, or all is quarantined: everything was measured and nothing was judged."
+    ),
 }
 
 

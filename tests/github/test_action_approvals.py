@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,15 +20,16 @@ from gate.approvals import BRANCH, approve_policy, load_approval, name_approval,
 from gate.cli.parser import make_parser
 from gate.records import Acceptance, Approval, Metric, Policy, Waiver
 
+LATER = (datetime.now(UTC) + timedelta(days=300)).date().isoformat()
 ENTRY = Acceptance(
     case="bert/inference-float32-smoke-default",
     metric=Metric.COMPILED_LATENCY,
     allowance=0.33,
     reason="worth it",
     author="ada",
-    expires="2999-01-01",
+    expires=LATER,
 )
-WAIVER = Waiver(reason="new", author="bob", expires="2999-01-01")
+WAIVER = Waiver(reason="new", author="bob", expires=LATER)
 
 
 class Place:

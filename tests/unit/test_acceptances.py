@@ -14,7 +14,7 @@ from gate.records import Acceptance, Metric
 
 TODAY = "2026-03-04"
 AMOUNT = "expected a percentage such as 8%, or a number of at least 0"
-DAY = "expected a day of the calendar: YYYY-MM-DD, got"
+DAY = "expected a day at most 366 days from now: YYYY-MM-DD, got"
 FIRST = Acceptance(
     case="bert/*",
     metric=Metric.COMPILED_LATENCY,
@@ -223,7 +223,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
             'Write, for example, `reason: "the new fusion pass compiles longer and runs faster, see #12"`.',
         ),
         (
-            f"{path}:6: accepted[3].expires: expected a day of the calendar: YYYY-MM-DD, got 'soon'",
+            f"{path}:6: accepted[3].expires: {DAY} 'soon'",
             "Write, for example, `expires: 2027-03-31`.",
         ),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from gate.codec import save_run
 from gate.records import Outcome
 from tests.unit.cli.conftest import CASE_ID, make_run
 
+LATER = (datetime.now(UTC) + timedelta(days=300)).date().isoformat()
 CONFIG = "version: 1\nthresholds:\n  compiled_latency: {relative: 50%}\n"
 ACCEPTED = f"""\
 version: 1
@@ -23,7 +25,7 @@ accepted:
     allowance: 1
     reason: a new print
     author: ada
-    expires: 2999-01-01
+    expires: {LATER}
 """
 
 

@@ -47,8 +47,8 @@ thresholds:
 overrides:
   - {case: "my_mlp/*", metric: compiled_latency, relative: 0.1, reason: noisy}
 quarantine:
-  - {case: "my_mlp/*", metric: drift, owner: ada, expires: 2030-01-01, reason: two speeds}
-  - {case: "mine/test", owner: ada, expires: 2030-01-01, reason: crashes}
+  - {case: "my_mlp/*", metric: drift, owner: ada, expires: 2026-01-01, reason: two speeds}
+  - {case: "mine/test", owner: ada, expires: 2026-01-01, reason: crashes}
 """
 
 
@@ -111,9 +111,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     )
     assert config.quarantine == (
         Quarantine(
-            case="my_mlp/*", metric=Metric.DRIFT, owner="ada", expires="2030-01-01", reason="two speeds"
+            case="my_mlp/*", metric=Metric.DRIFT, owner="ada", expires="2026-01-01", reason="two speeds"
         ),
-        Quarantine(case="mine/test", metric=None, owner="ada", expires="2030-01-01", reason="crashes"),
+        Quarantine(case="mine/test", metric=None, owner="ada", expires="2026-01-01", reason="crashes"),
     )
 
 
@@ -174,7 +174,7 @@ def test_the_policy_holds_all_that_decides(tmp_path: Path) -> None:
     """Thresholds, overrides and budget from the file; acceptances and the day from outside."""
     config = load_config(write_config(tmp_path, FULL))
     accepted = Acceptance(
-        case="a/b", metric=Metric.DRIFT, allowance=0.3, reason="r", author="a", expires="2030-01-01"
+        case="a/b", metric=Metric.DRIFT, allowance=0.3, reason="r", author="a", expires="2026-01-01"
     )
     policy = make_policy(config, (accepted,), "2026-03-04")
     assert policy.thresholds == config.thresholds

@@ -263,7 +263,7 @@ def test_a_name_that_is_taken_twice_is_told_with_what_can_be_done(
             "gate.yml:12: overrides[0].case: 'mpl/*' matches no case",
         ),
         (
-            MLP + "quarantine:\n  - {case: 'mpl/*', owner: o, reason: r, expires: 2030-01-01}\n",
+            MLP + "quarantine:\n  - {case: 'mpl/*', owner: o, reason: r, expires: 2026-01-01}\n",
             "gate.yml:12: quarantine[0].case: 'mpl/*' matches no case",
         ),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ from tests.hosts import CPU_HOST
 
 CASE = "bert/inference-float32-smoke-default"
 COMMIT = "a" * 40
-LATER, PAST = "2999-01-01", "2026-01-01"
+LATER, PAST = (datetime.now(UTC) + timedelta(days=300)).date().isoformat(), "2026-01-01"
 WAIVER = Waiver(reason="the first change with a gate", author="ada", expires=LATER)
 
 
@@ -88,14 +89,14 @@ def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.Captu
     verdict = load_verdict(place / "out" / "verdict.json")
     (row,) = verdict.comparisons
     assert (verdict.outcome, row.status) == (Outcome.PASS, Status.ACCEPTED)
-    assert row.sentence.endswith("Accepted by ada until 2999-01-01: the new decoder.")
+    assert row.sentence.endswith(f"Accepted by ada until {LATER}: the new decoder.")
     assert "ACCEPTED" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("approval", "note"),
     [
-        (accept(1.0), "ada accepted up to 1 until 2999-01-01, and this is more"),
+        (accept(1.0), f"ada accepted up to 1 until {LATER}, and this is more"),
         (accept(2.0, PAST), "expired on 2026-01-01 and no longer counts"),
         (Approval(commit=COMMIT, first_baselines=WAIVER), ""),
     ],
@@ -127,7 +128,7 @@ def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFix
 
     verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
-    taken = "ada accepts that there are no baselines until 2999-01-01: the first change with a gate."
+    taken = f"ada accepts that there are no baselines until {LATER}: the first change with a gate."
     assert taken in verdict.notes
     told = capsys.readouterr().out
     assert "!! NOTHING_COMPARED, BUT EXIT 0: an approval takes it; the notes say whose." in told

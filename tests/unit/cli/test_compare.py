@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from gate.cli import main
 from gate.codec import load_verdict, save_run
 from gate.records import Case, Outcome, Reason, Run
-from tests.unit.cli.conftest import CASE_ID, make_run
+from tests.unit.cli.conftest import CASE_ID, CONFIG, make_run
 
 Compare = Callable[..., tuple[int, str]]
 BASE_CASE = Case(id="actor/training-float32-smoke-default", model="actor", definition="d1")
@@ -97,3 +98,31 @@ def test_merge_of_whole_runs_says_no_more(project: Path, capsys: pytest.CaptureF
     """One line."""
     assert main(["merge", str(project / "old.json"), "--out", "joined"]) == 0
     assert capsys.readouterr().out.splitlines() == ["Wrote joined/run.json: 1 cases, 5 trials."]
+
+
+def test_quarantine_of_all_is_not_told_as_a_lack_of_baselines(compare: Compare, project: Path) -> None:
+    """It says what is so, until when, and how to judge again; new baselines would change nothing."""
+    day = (datetime.now(UTC) + timedelta(days=9)).date().isoformat()
+    entry = f"quarantine:\n  - {{case: '*', owner: ada, reason: two speeds, expires: {day}}}\n"
+    (project / "gate.yml").write_text(CONFIG + entry, encoding="utf-8")
+    code, said = compare(make_run(breaks=1.0))
+    assert code == 3
+    assert "1 case measured, none judged: 1 is quarantined." in said
+    assert f"1 case is quarantined until {day}: fix what is unstable and remove it from `quarantine`" in said
+    assert "Record baselines" not in said
+
+
+@pytest.mark.parametrize("name", ["gate.yml", "baselines/accepted.yml"])
+def test_nothing_is_set_aside_for_good(compare: Compare, project: Path, name: str) -> None:
+    """What people write by hand may last as long as what `baseline accept` writes, and no longer."""
+    entry = "{case: '*', metric: graph_breaks, reason: r, expires: 9999-12-31, "
+    texts = {
+        "gate.yml": f"{CONFIG}quarantine:\n  - {entry}owner: ada}}\n",
+        "baselines/accepted.yml": f"version: 1\naccepted:\n  - {entry}allowance: 1}}\n",
+    }
+    (project / "baselines").mkdir()
+    (project / name).write_text(texts[name], encoding="utf-8")
+    code, said = compare(make_run())
+    assert code == 2
+    assert f"{name}:" in said
+    assert "].expires: expected a day at most 366 days from now: YYYY-MM-DD, got '9999-12-31'" in said

@@ -98,3 +98,16 @@ def test_the_report_shows_it(broken: Any, judge: Judge) -> None:  # noqa: ANN401
     text = render(judge(broken, quarantine=(make_entry(),)), "text")
     assert "(worse)" in text
     assert "Quarantined by ada until 2026-03-01: breaks by itself." in " ".join(text.split())
+
+
+def test_quarantine_beside_a_case_without_a_baseline(situation: Make, judge: Judge) -> None:
+    """Both are told, and what to do about each."""
+    values = {Metric.GRAPH_BREAKS: (1.0,)}
+    apart = situation(case_id="mlp/x", before=values, after=values)
+    new = situation(case_id="vit/x", after=values)
+    verdict = judge(apart, new, quarantine=(make_entry(metric=None),))
+    assert verdict.headline == (
+        "2 cases measured, none judged: 1 is quarantined, no baseline applies to the others."
+    )
+    assert "1 case is quarantined until 2026-03-01: " in verdict.next_steps[0]
+    assert "Record baselines" in verdict.next_steps[1]
