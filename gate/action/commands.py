@@ -76,8 +76,8 @@ def make_publish_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]
         *_option("--workflow", inputs.workflow),
         *_option("--artifact-name", inputs.artifact_name),
         *_option("--comment", inputs.comment),
-        *_option("--comment-key", inputs.comment_key),
-        *_option("--comment-author", inputs.comment_author),
+        *_option("--key", inputs.comment_key),
+        *_option("--author", inputs.comment_author),
         f"--status={inputs.status}",
         *_option("--fail-on", inputs.fail_on),
     )

@@ -74,12 +74,7 @@ def add_publish(parser: argparse.ArgumentParser) -> None:
         default="always",
         help="when a first comment is written (default: always); one that exists is kept up to date",
     )
-    parser.add_argument(
-        "--comment-key", type=parse_key, default="default", metavar="KEY", help="one comment for each key"
-    )
-    parser.add_argument(
-        "--comment-author", default="", metavar="LOGIN", help="whom the token writes as, for an app's token"
-    )
+    _add_identity(parser, "one comment for each key")
     parser.add_argument(
         "--status",
         default="compile-gate/report",
@@ -109,13 +104,16 @@ def add_publish_upgrade(parser: argparse.ArgumentParser) -> None:
         default="on-change",
         help="when there is to be an open issue (default: on-change); one that exists is kept up to date",
     )
-    parser.add_argument(
-        "--key", type=parse_key, default="default", metavar="KEY", help="one issue for each environment"
-    )
+    _add_identity(parser, "one issue for each environment")
+    parser.add_argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
+
+
+def _add_identity(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add what the comment or the issue of a former run is found by."""
+    parser.add_argument("--key", type=parse_key, default="default", metavar="KEY", help=text)
     parser.add_argument(
         "--author", default="", metavar="LOGIN", help="whom the token writes as, for an app's token"
     )
-    parser.add_argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
 
 
 def parse_key(text: str) -> str:

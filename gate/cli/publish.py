@@ -33,7 +33,7 @@ def run_publish(options: argparse.Namespace) -> int:
         UsageError: An option or the environment is unusable.
     """
     settings = _make_settings(options)
-    context = make_context(options.config, options.comment_author)
+    context = make_context(options.config, options.author)
     return tell_publication(context, publish(context, settings), quiet=options.quiet)
 
 
@@ -54,7 +54,7 @@ def _make_settings(options: argparse.Namespace) -> Settings:
         workflow=options.workflow,
         artifact_name=options.artifact_name,
         comment=CommentWhen(options.comment),
-        comment_key=options.comment_key,
+        key=options.key,
         status=options.status,
         fail_on=FailOn(options.fail_on),
     )

@@ -18,6 +18,11 @@ from gate.records import Baseline, Case, Provenance, Run
 MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
 _NAMED = 6  # cases named in a refusal; the rest is counted
 _AGAIN = "Measure again, with the same compile-gate as this job's and nothing else in the artifact."
+# This job runs the default branch's gate, and has its reference models.
+_MERGE_FIRST = (
+    "Where the branch brings another version of the gate or of its reference models, merge it first and"
+    " refresh the default branch; else measure again."
+)
 _STAGES = frozenset(stage.value for stage in Stage)
 
 
@@ -45,11 +50,11 @@ def check_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
     unknown = len(planned.keys() - known.keys())
     if unknown:
         many = f"{unknown} of the run's {len(planned)} cases {'is' if unknown == 1 else 'are'}"
-        raise RunRefusedError(f"{many} none that the registry of {head_sha[:12]} makes", _AGAIN)
+        raise RunRefusedError(f"{many} none that the registry of {head_sha[:12]} makes", _MERGE_FIRST)
     other = [case_id for case_id in known if planned.get(case_id, known[case_id]) != known[case_id]]
     if other:
         problem = f"the run defines cases otherwise than the registry of {head_sha[:12]}: {_name(other)}"
-        raise RunRefusedError(problem, _AGAIN)
+        raise RunRefusedError(problem, _MERGE_FIRST)
     _check_complete(run)
 
 

@@ -62,7 +62,7 @@ class Settings:
     workflow: str = WORKFLOW
     artifact_name: str = "compile-gate"
     comment: CommentWhen = CommentWhen.ALWAYS
-    comment_key: str = "default"
+    key: str = "default"
     status: str = "compile-gate/report"
     fail_on: FailOn = FailOn.REGRESSION
 
@@ -246,7 +246,7 @@ def make_finding(
 def _write_comment(context: Context, settings: Settings, target: Target, finding: Finding) -> Written:
     if target.pull is None:
         return Written(action=Action.NOT_WANTED)
-    marker = make_marker(settings.comment_key, target.run)
+    marker = make_marker(settings.key, target.run)
     wish = Wish(
         repository=context.repository,
         number=target.pull.number,

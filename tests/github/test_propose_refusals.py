@@ -119,6 +119,7 @@ def test_a_definition_that_the_run_makes_up_is_refused(
         propose(client, github, replace(run, cases=forged))
 
     assert caught.value.what == f"the run defines cases otherwise than the registry of {head[:12]}: {CASE}"
+    assert "merge it first and refresh the default branch" in caught.value.fix
     assert github.list_writes() == []
 
 
