@@ -12,7 +12,7 @@ from gate.codec import encode
 from gate.config_file import DEFAULT_FILE, find_config
 from gate.entries import GateFile, QuarantineEntry
 from gate.entry import read_docs
-from gate.errors import UsageError, join_errors
+from gate.errors import FileError, UsageError, join_errors
 from gate.key_types import MAX_COUNT, VERSION
 from gate.limits import render_percent
 from gate.metrics import SPECS, Family
@@ -115,7 +115,7 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
     Values are checked as those of ``gate.yml`` are; paths are relative to the current directory.
 
     Raises:
-        UsageError: A value does not fit.
+        UsageError: A value does not fit, or `out` and `baselines` lie in each other.
     """
     given = {name: value for name, value in options.items() if value is not None}
     try:
@@ -126,7 +126,25 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
     checked = make_config(file)
     origins = {**config.origins, **{name: name_option(name) for name in given}}
     changed = replace(config, **{name: getattr(checked, name) for name in given}, origins=origins)
+    check_places(changed)
     return replace(changed, max_trials=max(changed.trials, changed.max_trials))
+
+
+def check_places(config: Config) -> None:
+    """Refuse results among baselines: what one run writes over must not lie where the other is kept.
+
+    Raises:
+        FileError: One is the other, or lies in it.
+    """
+    out, baselines = config.out.resolve(), config.baselines.resolve()
+    if not (out.is_relative_to(baselines) or baselines.is_relative_to(out)):
+        return
+    relation = "inside" if baselines in out.parents else "around"
+    where = "the same directory as" if out == baselines else f"{relation} the directory of"
+    problem = f"{config.out} is {where} `baselines`, {config.baselines} ({config.locate('baselines')})"
+    fix = "Give `out` and `baselines` directories apart: one is written over by every run."
+    place = config.locate("out")
+    raise FileError(place, "" if place.startswith("--") else "out", problem, fix)
 
 
 def _refuse_option(misfit: Misfit) -> UsageError:

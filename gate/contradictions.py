@@ -6,10 +6,12 @@ are not. Keys that were not written are in neither.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gate.key_types import REFERENCE_PACKAGE
+from gate.limits import read_amount
 from gate.metrics import SPECS, Family, Role
 from gate.misfits import Misfit, find_nearest
 from gate.records import Metric, Mode
@@ -108,6 +110,13 @@ def check_allowance(metric: Metric, written: float | str) -> Iterator[Misfit]:
     if spec.family not in FRACTIONS and isinstance(written, str):
         problem = f"{written} does not fit {metric}, which is not compared by ratio"
         yield _refuse_allowance(problem, f"Write a plain number: the unit is {spec.unit}.")
+    elif spec.family is Family.EXACT and not isinstance(written, str) and not float(written).is_integer():
+        problem = f"{metric} is a count: it cannot get worse by {written:g}"
+        yield _refuse_allowance(problem, f"Write a whole number, {math.ceil(written)} or more.")
+    if not read_amount(written):
+        example = {Family.EXACT: "1", Family.LOG2: "0.5"}.get(spec.family, "8%")
+        problem = f"{written if isinstance(written, str) else 0} accepts no change at all"
+        yield _refuse_allowance(problem, f"Write how much worse it may be, for example {example}.")
     if spec.family in FRACTIONS and not isinstance(written, str) and written >= 1:
         problem = f"{written:g} would allow {written:.0%}"
         yield _refuse_allowance(problem, f"Write {written:g}% or {written / 100:g}.")

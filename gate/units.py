@@ -117,16 +117,21 @@ def render_duration(seconds: float) -> str:
 
 
 def render_age(created: str, now: str) -> str:
-    """Return how long before ``now`` (ISO 8601) something was ``created``; "" when either is unknown."""
+    """Return how long before or after ``now`` (ISO 8601) something was ``created``; "" when unknown."""
     try:
         age_s = (_parse_time(now) - _parse_time(created)).total_seconds()
     except ValueError:
         return ""
+    if age_s < -HOUR_S:  # more than clocks of two machines differ
+        return f"dated {_render_days(-age_s)} ahead"
     if age_s < HOUR_S:
         return "less than an hour old"
-    if age_s < 2 * DAY_S:
-        return f"{int(age_s // HOUR_S)} h old"
-    return f"{int(age_s // DAY_S)} days old"
+    return f"{_render_days(age_s)} old"
+
+
+def _render_days(seconds: float) -> str:
+    hours = int(seconds // HOUR_S)
+    return f"{hours} h" if seconds < 2 * DAY_S else f"{int(seconds // DAY_S):,} days"
 
 
 def render_value(metric: Metric, value: float) -> str:

@@ -22,7 +22,6 @@ from gate.cli.options import (
     add_volume,
     parse_count,
     parse_minutes,
-    parse_text,
 )
 
 AB_MINUTES = 60.0  # a dozen cases, ten pairs each, on two cores
@@ -44,7 +43,6 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     add_baselines(parser)
     parser.add_argument(
         "--base",
-        type=parse_text,
         metavar="REF",
         help="re-measure suspected regressions side by side with the merge base of REF and HEAD",
     )
@@ -73,24 +71,18 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "base",
         nargs="?",
-        type=parse_text,
         metavar="BASE",
         help="a git ref or a directory (default: where HEAD forked from the main branch)",
     )
     parser.add_argument(
         "head",
         nargs="?",
-        type=parse_text,
         metavar="HEAD",
         help="a git ref or a directory (default: the working tree)",
     )
     add_config(parser)
-    parser.add_argument(
-        "--base-python", type=parse_text, metavar="FILE", help="the base's interpreter, which has torch"
-    )
-    parser.add_argument(
-        "--head-python", type=parse_text, metavar="FILE", help="head's interpreter (default: this one)"
-    )
+    parser.add_argument("--base-python", metavar="FILE", help="the base's interpreter, which has torch")
+    parser.add_argument("--head-python", metavar="FILE", help="head's interpreter (default: this one)")
     add_lab(parser)
     add_resume(parser)
     _add_minutes(parser, AB_MINUTES, "start no new pair after M minutes")
@@ -133,7 +125,6 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
         dest="run_files",
         action="extend",
         nargs="+",
-        type=parse_text,
         metavar="FILE",
         help="measure nothing: take the trials of these run.json files, all of one unchanged program",
     )
@@ -157,7 +148,6 @@ def add_selftest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--faults",
         action=JoinTerms,
-        type=parse_text,
         metavar="NAMES",
         help="only these faults, joined by commas: graph_break, 'slowdown-*'; may be repeated",
     )
@@ -168,13 +158,10 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``compare``."""
     parser.add_argument(
         "baseline",
-        type=parse_text,
         metavar="BASELINE",
         help="a run.json, - for standard input, or a directory of baselines",
     )
-    parser.add_argument(
-        "candidate", type=parse_text, metavar="CANDIDATE", help="a run.json, or - for standard input"
-    )
+    parser.add_argument("candidate", metavar="CANDIDATE", help="a run.json, or - for standard input")
     add_config(parser)
     add_out(parser, "write verdict.json, report.md and junit.xml there (default: nothing is written)")
     add_approvals(parser)
@@ -206,28 +193,18 @@ def add_show(parser: argparse.ArgumentParser) -> None:
 
 def add_accept(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``baseline accept``."""
-    parser.add_argument("case", type=parse_text, metavar="CASE", help="case id or glob")
-    parser.add_argument(
-        "metric", type=parse_text, metavar="METRIC", help="a metric that decides, as in the README's table"
-    )
+    parser.add_argument("case", metavar="CASE", help="case id or glob")
+    parser.add_argument("metric", metavar="METRIC", help="a metric that decides, as in the README's table")
     add_config(parser)
     add_baselines(parser)
-    parser.add_argument(
-        "--allow", type=parse_text, required=True, metavar="8%", help="how much worse it may be"
-    )
-    parser.add_argument(
-        "--reason", type=parse_text, required=True, metavar="R", help="why it is taken, for whoever asks"
-    )
-    parser.add_argument(
-        "--expires", type=parse_text, required=True, metavar="YYYY-MM-DD", help="the last day it counts"
-    )
+    parser.add_argument("--allow", required=True, metavar="8%", help="how much worse it may be")
+    parser.add_argument("--reason", required=True, metavar="R", help="why it is taken, for whoever asks")
+    parser.add_argument("--expires", required=True, metavar="YYYY-MM-DD", help="the last day it counts")
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``report``."""
-    parser.add_argument(
-        "verdict", type=parse_text, metavar="VERDICT", help="a verdict.json, or - for standard input"
-    )
+    parser.add_argument("verdict", metavar="VERDICT", help="a verdict.json, or - for standard input")
     add_report_format(parser)
     add_volume(parser)
 
@@ -257,13 +234,12 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
 
 def add_merge(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``merge``."""
-    parser.add_argument("runs", nargs="+", type=parse_text, metavar="RUN", help="the run.json of each shard")
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="the run.json of each shard")
     add_config(parser)
     add_out(parser, "write the joined run there, as run.json", required=True)
     parser.add_argument(
         "--select",
         action=JoinTerms,
-        type=parse_text,
         metavar="CASES",
         help="the selection that was divided: a case of it in no shard is MISSING",
     )

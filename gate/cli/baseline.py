@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from gate.cli.check import measure_request
 from gate.cli.setup import load_configured, load_request
 from gate.decide.disturbed import note_disturbed
 from gate.errors import ExitCode, UsageError
+from gate.hostile import is_present
 from gate.lab.provenance import load_provenance
 from gate.misfits import find_nearest
 from gate.policies import ACCEPTED_FILE, load_policy
@@ -68,7 +70,12 @@ def run_show(options: Namespace) -> ExitCode:
         chosen = {case.id for case in select_cases(load_cases(config), options.select)}
         baselines = tuple(item for item in baselines if item.case_id in chosen)
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    print(render_baselines(baselines, now, options.format))
+    place = f"in {config.baselines}"
+    if not is_present(config.baselines):
+        place += ", which does not exist"
+    print(render_baselines(baselines, now, options.format, place))
+    if not baselines and options.format != "text":
+        print(f"note: no baselines are stored {place}", file=sys.stderr)
     return ExitCode.PASS if baselines else ExitCode.NOTHING_COMPARED
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 from gate.baseline import check_whole, load_baselines, make_baselines
@@ -11,6 +12,7 @@ from gate.cli.output import code_verdict, print_report, print_verdict, save_repo
 from gate.cli.read import STDIN, name_source, read_run, read_verdict
 from gate.cli.setup import RUN_FILE, load_configured
 from gate.codec import save_run
+from gate.config import check_places
 from gate.decide import decide_verdict
 from gate.decide.evidence import list_short
 from gate.errors import ExitCode, UsageError
@@ -30,6 +32,8 @@ def run_compare(options: Namespace) -> ExitCode:
     baselines = _load_left(options.baseline)
     # What was accepted lies beside the baselines that are judged by.
     beside = Path(options.baseline) if Path(options.baseline).is_dir() else None
+    if beside and options.out:
+        check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": "BASELINE"}))
     policy = load_policy(config, options.approvals, beside)
     verdict = note_origin(decide_verdict(read_run(options.candidate), baselines, policy), config, options)
     code = code_verdict(verdict, options, policy)

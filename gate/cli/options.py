@@ -27,18 +27,11 @@ class JoinTerms(argparse.Action):
         setattr(namespace, self.dest, f"{before},{values}" if before else values)
 
 
-def parse_text(text: str) -> str:
-    """Refuse an empty value: what ``--base "$BASE"`` is where the variable is not set."""
-    if not text:
-        raise argparse.ArgumentTypeError("must not be empty (is a variable unset?)")
-    return text
-
-
 def parse_directory(text: str) -> str:
     """Parse the name of a directory to write to; a file's name is what an older option wanted."""
     if text.endswith((".json", ".md", ".xml")):
         raise argparse.ArgumentTypeError(f"names a directory, and {text!r} looks like a file")
-    return parse_text(text)
+    return text
 
 
 def parse_minutes(text: str) -> float:
@@ -63,7 +56,6 @@ def add_config(parser: argparse.ArgumentParser) -> None:
     """Add the option that names gate.yml."""
     parser.add_argument(
         "--config",
-        type=parse_text,
         metavar="FILE",
         help="configuration file (default: gate.yml, here or in a directory above)",
     )
@@ -89,7 +81,6 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--select",
         action=JoinTerms,
-        type=parse_text,
         metavar="CASES",
         help="case ids, globs and tag:NAME, joined by commas; a leading ! removes; may be repeated",
     )
@@ -97,7 +88,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Add the option that names the device."""
-    parser.add_argument("--device", type=parse_text, metavar="D", help="cpu, cuda or cuda:N")
+    parser.add_argument("--device", metavar="D", help="cpu, cuda or cuda:N")
 
 
 def add_lab(parser: argparse.ArgumentParser) -> None:
@@ -133,9 +124,7 @@ def add_out(parser: argparse.ArgumentParser, text: str, *, required: bool = Fals
 
 def add_baselines(parser: argparse.ArgumentParser) -> None:
     """Add the option that names the baselines."""
-    parser.add_argument(
-        "--baselines", type=parse_text, metavar="DIR", help="directory of baselines (default: baselines)"
-    )
+    parser.add_argument("--baselines", metavar="DIR", help="directory of baselines (default: baselines)")
 
 
 def add_report_format(parser: argparse.ArgumentParser) -> None:
@@ -164,7 +153,6 @@ def add_approvals(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--approvals",
         action="append",
-        type=parse_text,
         default=[],
         metavar="FILE",
         help="what was accepted for the commit that is judged, as /accept-regression writes it;"

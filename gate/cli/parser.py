@@ -58,6 +58,15 @@ class UsageParser(argparse.ArgumentParser):
                 fix = f"Did you mean {nearest}? " if nearest else ""
                 self.error(f"there is no option {name}", f"{fix}See `{self.prog} --help` for the options.")
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:  # noqa: ANN401 - as argparse's
+        """Refuse a blank value: what ``--base "$BASE"`` is where the variable is not set."""
+        may_be_blank = action.option_strings == ["--status"] or action.nargs == argparse.PARSER
+        if not may_be_blank and any(not text.strip() for text in arg_strings):
+            name = "/".join(action.option_strings) or str(action.metavar)
+            leave = "" if action.required else ", or leave it out"
+            self.error(f"{name}: must not be empty (is a variable unset?)", f"Give {name} a value{leave}.")
+        return super()._get_values(action, arg_strings)
+
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
@@ -188,10 +189,10 @@ def _write_acceptance(comparison: Comparison, policy: Policy) -> str:
 def _write_allowance(metric: Metric, change: Change) -> str:
     family = SPECS[metric].family
     if family is Family.EXACT:
-        return f"{change.centre:.0f}"
+        return f"{max(1, math.ceil(change.centre))}"
     if family is Family.LOG2:
         return f"{_ALLOWANCE_MARGIN * change.centre:.2f}"
-    return f"{100 * _ALLOWANCE_MARGIN * change.centre:.0f}%"
+    return f"{max(1.0, 100 * _ALLOWANCE_MARGIN * change.centre):.0f}%"
 
 
 def _write_expiry(policy: Policy) -> str:
@@ -261,10 +262,15 @@ def _note_age(used: Sequence[Baseline], policy: Policy) -> list[str]:
     days = [_parse_day(one.provenance.created) for one in used]
     ages = [(today - day).days for day in days if today and day]
     old = [age for age in ages if age > OLD_BASELINE_DAYS]
-    if not old:
-        return []
-    many = count_noun(len(old), "baseline")
-    return [f"{many} older than {OLD_BASELINE_DAYS} days, the oldest {max(old)}: record new ones."]
+    ahead = [-age for age in ages if age < -1]  # one day: midnight lies between two clocks
+    notes = []
+    if old:
+        many = count_noun(len(old), "baseline")
+        notes.append(f"{many} older than {OLD_BASELINE_DAYS} days, the oldest {max(old)}: record new ones.")
+    if ahead:
+        many = count_noun(len(ahead), "baseline")
+        notes.append(f"{many} dated up to {max(ahead):,} days ahead, so of unknown age: record new ones.")
+    return notes
 
 
 def _parse_day(text: str) -> date | None:

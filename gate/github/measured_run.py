@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from gate.baseline import MAX_BASELINE_BYTES, MIN_TRIALS, encode_baseline, make_baselines
-from gate.errors import UsageError
+from gate.errors import FileError, UsageError
 from gate.protocol import Stage
 from gate.records import Baseline, Case, Provenance, Run
+from gate.soundness import check_baseline
 
 MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
 _NAMED = 6  # cases named in a refusal; the rest is counted
@@ -87,7 +88,9 @@ def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     refused = RunRefusedError("the run holds numbers that no measurement gives", _AGAIN)
     try:
         baselines = make_baselines(run, provenance)
-    except (ArithmeticError, ValueError):
+        for baseline in baselines:
+            check_baseline(baseline, "")  # what was written could not be read again
+    except (ArithmeticError, ValueError, FileError):
         raise refused from None
     if not all(map(math.isfinite, _list_numbers(baselines))):
         raise refused

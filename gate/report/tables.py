@@ -68,15 +68,18 @@ def render_plan(plan: Plan, shards: int = 1, table_format: str = "text") -> str:
     return f"{table}\n\n{'; '.join(lines)}"
 
 
-def render_baselines(baselines: Sequence[Baseline], now: str, table_format: str = "text") -> str:
+def render_baselines(
+    baselines: Sequence[Baseline], now: str, table_format: str = "text", place: str = "here"
+) -> str:
     """Return the stored baselines by environment: age at ``now`` (ISO 8601), origin, trials and noise.
 
     Noise is the standard deviation of the logarithm between trials: about a fraction of the value.
+    ``place`` says where there are none.
     """
     if table_format == JSON:
         return _render_json([_list_baseline(baseline) for baseline in baselines])
     if not baselines:
-        return "no baselines are stored; record some with: compile-gate baseline refresh"
+        return f"no baselines are stored {place}; record some with: compile-gate baseline refresh"
     by_environment: dict[str, list[Baseline]] = {}
     for baseline in baselines:
         by_environment.setdefault(compute_environment_id(baseline.environment), []).append(baseline)

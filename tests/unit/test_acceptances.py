@@ -294,3 +294,30 @@ def test_no_text_raises_anything_but_a_usage_error(text: str, metric: Metric) ->
     except UsageError as error:
         assert error.fix.startswith("Write ")  # noqa: PT017 -- both ways out are right
     assert 0 <= allowance < float("inf")
+
+
+@pytest.mark.parametrize(
+    ("metric", "text", "problem"),
+    [
+        (Metric.GRAPH_BREAKS, "0", "0 accepts no change at all"),
+        (Metric.GRAPH_BREAKS, "0.5", "graph_breaks is a count: it cannot get worse by 0.5"),
+        (Metric.DRIFT, "0", "0 accepts no change at all"),
+        (Metric.PEAK_MEMORY, "0%", "0% accepts no change at all"),
+    ],
+)
+def test_an_allowance_that_means_nothing_is_refused(
+    tmp_path: Path, metric: Metric, text: str, problem: str
+) -> None:
+    """As an option, and in the file as people write it."""
+    with pytest.raises(UsageError, match=f"^--allow: {problem}"):
+        parse_allowance(text, metric)
+    path = tmp_path / "accepted.yml"
+    entry = f"{{case: a, metric: {metric}, allowance: {text}, reason: r, expires: 2026-12-01}}"
+    path.write_text(f"version: 1\naccepted:\n  - {entry}\n", encoding="utf-8")
+    with pytest.raises(FileError, match=rf"accepted\[0\].allowance: {problem}"):
+        load_acceptances(path)
+
+
+def test_half_a_log2_unit_is_an_allowance() -> None:
+    """Only counts are whole."""
+    assert parse_allowance("0.5", Metric.DRIFT) == 0.5

@@ -99,12 +99,15 @@ def test_duration(value: float, expected: str) -> None:
         ("2026-03-20T08:30:00Z", "less than an hour old"),
         ("2026-03-20T04:00:00+00:00", "5 h old"),
         ("2026-03-08T09:00:00Z", "12 days old"),
+        ("2026-03-20T09:59:00Z", "less than an hour old"),
+        ("2026-03-20T12:30:00Z", "dated 3 h ahead"),
+        ("2099-03-20T09:00:00Z", "dated 26,663 days ahead"),
         ("", ""),
         ("yesterday", ""),
     ],
 )
 def test_age(created: str, expected: str) -> None:
-    """An age is told in hours and days, and left out where a time cannot be read."""
+    """In hours and days, from where it lies in the future too; left out where a time cannot be read."""
     assert expected == units.render_age(created, "2026-03-20T09:00:00Z")
 
 

@@ -33,6 +33,10 @@ def list_files() -> list[str]:
         *(["ab", ""], ["ab", "main", ""], ["ab", "--base-python", ""], ["ab", "--head-python", ""]),
         *(["compare", "", "slow.json"], ["compare", "old.json", ""], ["report", ""]),
         *(["merge", "", "--out", "out"], ["merge", "old.json", "--out", ""], ["calibrate", "--run", ""]),
+        *(["baseline", "refresh", "--reason", blank] for blank in ("", " ", "\t")),
+        *(["check", option, " "] for option in ("--base", "--config", "--select", "--baselines", "--out")),
+        *(["propose", "--head-sha", "", "--head-ref", "x"], ["accept-regression", "--head-sha", " "]),
+        ["publish", "--run-id", "1", "--artifact-name", ""],
         *(["plan", "--select", ""], ["selftest", "--faults", ""], ["baseline", "show", "--baselines", ""]),
     ],
     ids=" ".join,
@@ -45,6 +49,55 @@ def test_an_empty_value_is_a_variable_that_was_not_set(arguments: list[str], cap
     assert len(told) == 2
     assert "must not be empty" in told[0]
     assert list_files() == before
+
+
+def test_the_status_of_a_publication_may_be_empty() -> None:
+    """There it says that none is to be set."""
+    assert make_parser().parse_args(["publish", "--run-id", "1", "--status", ""]).status == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["check", "--out", "baselines"],
+            "--out: baselines is the same directory as `baselines`, b",
+        ),
+        (
+            ["plan", "--config", "nested.yml"],
+            "nested.yml:2: out: stored/out is inside the directory of `baselines`, stored (nested.yml:3)",
+        ),
+        (
+            ["check", "--baselines", "out/stored"],
+            "out: out is around the directory of `baselines`, out/stored (--baselines)",
+        ),
+        (
+            ["compare", "kept", "old.json", "--out", "kept/../kept"],
+            "--out: kept/../kept is the same directory as `baselines`, kept (BASELINE)",
+        ),
+    ],
+)
+def test_results_are_not_written_among_baselines(arguments: list[str], told: str, capsys: Capture) -> None:
+    """Both keys are named, with where they were set; nothing was written."""
+    Path("nested.yml").write_text("version: 1\nout: stored/out\nbaselines: stored\n", encoding="utf-8")
+    Path("kept").mkdir()
+    before = list_files()
+    assert main(arguments) == ExitCode.USAGE
+    assert told in capsys.readouterr().err
+    assert list_files() == before
+
+
+@pytest.mark.parametrize("list_format", ["text", "json"])
+def test_a_directory_without_baselines_is_named(list_format: str, capsys: Capture) -> None:
+    """One that does not exist may be a slip of the finger."""
+    assert main(["baseline", "show", "--baselines", "nope", "--format", list_format]) == 3
+    said = capsys.readouterr()
+    assert "no baselines are stored in nope, which does not exist" in said.out + said.err
+    Path("nope").mkdir()
+    assert main(["baseline", "show", "--baselines", "nope", "--format", list_format]) == 3
+    said = capsys.readouterr()
+    assert "no baselines are stored in nope" in said.out + said.err
+    assert "exist" not in said.out + said.err
 
 
 @pytest.mark.parametrize("times", [["--select", "a/*", "--select", "!b,tag:c"], ["--select", "a/*,!b,tag:c"]])

@@ -51,7 +51,22 @@ def test_closed_descriptors_change_nothing(run_gate: RunGate, closed: str, tmp_p
     assert load_verdict(Path("out/verdict.json")).outcome is Outcome.REGRESSION
 
 
-@pytest.mark.parametrize("arguments", [COMPARE, ("plan",), ("--help",), ("check", "--help")])
+@pytest.mark.parametrize(
+    "arguments", [("schema", "run"), ("config",), ("plan",), ("models",), ("baseline", "show")], ids=" ".join
+)
+def test_every_command_ends_the_same_without_an_output(
+    run_gate: RunGate, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Whoever closes standard output wants none of it: a command that prints only ends as it would."""
+    script = tmp_path / "closed.sh"
+    script.write_text('exec "$@" >&-\n', encoding="utf-8")
+    done = run_gate(*arguments, starter=("bash", str(script)))
+    assert (done.returncode, done.stderr) == (run_gate(*arguments).returncode, "")
+
+
+@pytest.mark.parametrize(
+    "arguments", [COMPARE, ("plan",), ("schema", "run"), ("--help",), ("check", "--help")]
+)
 def test_a_full_disk_behind_the_output_is_the_machines_fault(
     run_gate: RunGate, arguments: tuple[str, ...]
 ) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from gate.decide import Coverage, FailOn, compute_exit_code, list_undecided, measure_coverage
-from gate.decide.advice import note_machine
+from gate.decide.advice import list_acceptances, note_machine
 from gate.decide.rules import find_pair_threshold, find_threshold
 from gate.errors import ExitCode
 from gate.metrics import SPECS
 from gate.records import (
     Acceptance,
     CaseFailure,
+    Change,
     Comparison,
     Environment,
     FailureKind,
@@ -362,6 +363,30 @@ def test_old_baseline_has_a_note(situation: Make, judge: Judge) -> None:
     assert any("older than 30 days, the oldest 31" in note for note in old.notes)
     young = judge(situation(before=SAME, after=SAME, created="2026-01-30T00:00:00Z"))
     assert young.notes == ()
+
+
+def test_baseline_of_the_future_has_a_note(situation: Make, judge: Judge) -> None:
+    """Its age is not known; a day ahead may be another clock's midnight."""
+    ahead = judge(situation(before=SAME, after=SAME, created="2026-03-11T00:00:00Z"))
+    assert "1 baseline dated up to 10 days ahead, so of unknown age: record new ones." in ahead.notes
+    tomorrow = judge(situation(before=SAME, after=SAME, created="2026-03-02T00:00:00Z"))
+    assert tomorrow.notes == ()
+
+
+@pytest.mark.parametrize(("change", "allowed"), [(0.4, "1"), (1.0, "1"), (1.5, "2")])
+def test_a_suggested_allowance_of_a_count_is_one_that_is_taken(change: float, allowed: str) -> None:
+    """A count that is a median may have grown by a half; what allows it is whole."""
+    row = Comparison(
+        case_id=CASE,
+        metric=BREAKS,
+        status=Status.REGRESSED,
+        reason=Reason.EXACT_CHANGED,
+        sentence="",
+        decides=True,
+        change=Change(centre=change, low=change, high=change, detectable=0.0),
+    )
+    (step,) = list_acceptances([row], Policy(thresholds={}))
+    assert f"--allow {allowed} " in step
 
 
 def test_used_baselines_are_named(situation: Make, judge: Judge) -> None:
