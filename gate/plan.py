@@ -194,7 +194,9 @@ def _check_overlap(named: Sequence[_Named]) -> None:
     for name, run in named:
         measured = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
         if twice := sorted(measured & seen.keys()):
-            what = f"{name} holds what {seen[twice[0]]} holds as well: {_name_some(twice)}"
+            other = seen[twice[0]]
+            what = f"{name} holds what {other} holds as well: {_name_some(twice)}"
+            what = what if name != other else f"{name} is named twice"
             raise UsageError(what, "Name each shard once, and shards that share no case.")
         seen |= dict.fromkeys(measured, name)
 

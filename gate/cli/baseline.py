@@ -26,6 +26,7 @@ from gate.decide.disturbed import note_disturbed
 from gate.errors import ExitCode, UsageError
 from gate.hostile import is_present
 from gate.lab.provenance import load_provenance
+from gate.metrics import SPECS, Role
 from gate.misfits import find_nearest
 from gate.policies import ACCEPTED_FILE, load_policy
 from gate.records import Acceptance, Metric
@@ -102,7 +103,10 @@ def run_accept(options: Namespace) -> ExitCode:
 def _check_case(glob: str, known: Sequence[str]) -> None:
     """Refuse what fits no case: it would be accepted, and never count."""
     if not any(fnmatchcase(case_id, glob) for case_id in known):
-        nearest = find_nearest(glob, [*known, *(f"{name.partition('/')[0]}/*" for name in known)])
+        models = dict.fromkeys(name.partition("/")[0] for name in known)
+        nearest = (
+            f"{glob}/*" if glob in models else find_nearest(glob, [*known, *(f"{one}/*" for one in models)])
+        )
         fix = f"Did you mean {nearest!r}?" if nearest else "List the cases with `compile-gate models`."
         raise UsageError(f"CASE: {glob!r} is neither a case id nor a glob that fits one", fix)
 
@@ -111,6 +115,7 @@ def _parse_metric(name: str) -> Metric:
     try:
         return Metric(name)
     except ValueError:
-        nearest = find_nearest(name, [metric.value for metric in Metric])
-        fix = f"Did you mean {nearest!r}?" if nearest else "The README's table lists the metrics."
-        raise UsageError(f"{name!r} is no metric", fix) from None
+        deciding = [metric.value for metric in Metric if SPECS[metric].role is Role.DECIDES]
+        nearest = find_nearest(name, deciding)
+        fix = f"Did you mean {nearest!r}?" if nearest else f"Those that decide are {', '.join(deciding)}."
+        raise UsageError(f"METRIC: {name!r} is no metric", fix) from None

@@ -6,7 +6,9 @@ import argparse
 import re
 
 from gate.cli.options import FAIL_ON, add_baselines, add_config, add_quiet
+from gate.hostile import format_value
 
+_MAX_DIGITS = 18  # of what GitHub numbers: 64 bits hold them
 COMMENTS = ("always", "on-change", "on-failure", "never")
 COMMENT_COMMANDS = ("refresh-baselines", "accept-regression")
 
@@ -44,11 +46,13 @@ def add_propose(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run", dest="run_file", metavar="FILE", help="the run.json to record (default: of the artifact)"
     )
-    parser.add_argument("--run-id", type=int, metavar="N", help="the workflow run that left the artifact")
+    parser.add_argument(
+        "--run-id", type=parse_id, metavar="N", help="the workflow run that left the artifact"
+    )
     parser.add_argument("--artifact-name", metavar="NAME", default="compile-gate")
     parser.add_argument("--head-sha", required=True, metavar="SHA", help="the commit that was measured")
     parser.add_argument("--head-ref", required=True, metavar="BRANCH", help="what the baselines are for")
-    parser.add_argument("--pr-number", type=int, metavar="N", help="the pull request that asked for it")
+    parser.add_argument("--pr-number", type=parse_id, metavar="N", help="the pull request that asked for it")
     parser.add_argument("--reason", default="", metavar="R", help="why metrics moved the wrong way")
 
 
@@ -57,7 +61,7 @@ def add_publish(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     add_quiet(parser)
     parser.add_argument(
-        "--run-id", type=int, required=True, metavar="N", help="the finished run whose verdict is told"
+        "--run-id", type=parse_id, required=True, metavar="N", help="the finished run whose verdict is told"
     )
     parser.add_argument(
         "--workflow",
@@ -88,7 +92,7 @@ def add_publish_upgrade(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``publish-upgrade``."""
     add_config(parser)
     add_quiet(parser)
-    parser.add_argument("--run-id", type=int, required=True, metavar="N", help="the run that measured")
+    parser.add_argument("--run-id", type=parse_id, required=True, metavar="N", help="the run that measured")
     parser.add_argument(
         "--conclusion",
         choices=("success", "failure", "cancelled", "skipped"),
@@ -121,3 +125,10 @@ def parse_key(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", text):
         raise argparse.ArgumentTypeError("at most 40 letters, digits, _, . and -")
     return text
+
+
+def parse_id(text: str) -> int:
+    """Parse the number of a run or a pull request, as GitHub gives them: from 1."""
+    if not (text.isdecimal() and text.isascii() and len(text) <= _MAX_DIGITS and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {format_value(text)}")
+    return int(text)

@@ -19,6 +19,11 @@ from gate.report.clean import clean_message
 if TYPE_CHECKING:
     from argparse import _SubParsersAction  # argparse has no public name for what add_subparsers returns
 
+_PLAIN_WORDS = {
+    "invalid int value:": "expected a whole number, got",
+    "invalid float value:": "expected a number, got",
+}
+_PLAIN = re.compile("|".join(_PLAIN_WORDS))
 _NEGATIVE = re.compile(r"-\.?[0-9]")  # begins a value such as -5%, and no option of ours
 
 
@@ -34,7 +39,7 @@ class UsageParser(argparse.ArgumentParser):
 
     def error(self, message: str, fix: str = "") -> NoReturn:
         """Print what is wrong and the fix, then exit 2."""
-        told = message.removeprefix("argument ")
+        told = _PLAIN.sub(lambda found: _PLAIN_WORDS[found[0]], message.removeprefix("argument "))
         if told.endswith("expected one argument"):
             fix = f"Give it a value; one that begins with a dash as {told.partition(':')[0]}=VALUE."
         fix = fix or f"See `{self.prog} --help` for the options."

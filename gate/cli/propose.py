@@ -64,8 +64,11 @@ def _make_request(options: Namespace, context: JobContext, config: Config) -> Re
 
 def _load_run(options: Namespace, client: GitHubClient, context: JobContext) -> Run:
     if options.run_file:
-        return parse_run(load_bytes(Path(options.run_file), MAX_RUN_BYTES))
-    run_id = options.run_id or int(context.run_id or 0)
+        return parse_run(load_bytes(Path(options.run_file), MAX_RUN_BYTES), options.run_file)
+    own = int(context.run_id) if context.run_id.isdecimal() else 0
+    if not (run_id := options.run_id or own):
+        what = f"GITHUB_RUN_ID is {format_value(context.run_id)}, and no run of a workflow"
+        raise UsageError(what, "Name the run that left the artifact with --run-id, or its file with --run.")
     return fetch_run(client, context, run_id, options.artifact_name)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gate.errors import UsageError
+from gate.errors import FileError, UsageError
 from gate.hostile import load_bytes, parse_json
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
@@ -80,7 +80,11 @@ def load_event(environ: Mapping[str, str]) -> dict[str, object]:
     path = environ.get("GITHUB_EVENT_PATH", "")
     if not path:
         return {}
-    event = parse_json(load_bytes(Path(path), MAX_EVENT_BYTES), "GITHUB_EVENT_PATH")
+    try:
+        event = parse_json(load_bytes(Path(path), MAX_EVENT_BYTES), path)
+    except FileError as error:
+        fix = "GitHub Actions writes that file: run this in a job of it, or unset the variable."
+        raise FileError(f"GITHUB_EVENT_PATH: {path}", "", error.problem, fix) from None
     return event if isinstance(event, dict) else {}
 
 

@@ -9,6 +9,8 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from gate.disk import describe_write_error
+
 MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # GitHub's limit of a step is 1 MiB, and refuses all beyond
 MAX_ANNOTATIONS = 9  # GitHub shows 10 of a type for a step; a composite action is one step
 _MAX_MESSAGE = 4000  # GitHub's limit is 4,096 characters
@@ -19,6 +21,9 @@ def write_outputs(environ: Mapping[str, str], outputs: Mapping[str, object]) -> 
     """Set outputs of the step; outside GitHub Actions there is nobody to tell, so nothing is done.
 
     Every value is written with a delimiter that it cannot know, so none can forge another output.
+
+    Raises:
+        MachineError, UsageError: The runner's file cannot be written.
     """
     if not (path := environ.get("GITHUB_OUTPUT")):
         return
@@ -26,12 +31,15 @@ def write_outputs(environ: Mapping[str, str], outputs: Mapping[str, object]) -> 
     for name, value in outputs.items():
         delimiter = f"end-{secrets.token_hex(16)}"
         lines.append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
-    with Path(path).open("a", encoding="utf-8") as file:
-        file.write("".join(lines))
+    _append(Path(path), "".join(lines).encode())
 
 
 def append_summary(environ: Mapping[str, str], markdown: str) -> None:
-    """Append to the job summary, cut to what GitHub takes; outside GitHub Actions nothing is done."""
+    """Append to the job summary, cut to what GitHub takes; outside GitHub Actions nothing is done.
+
+    Raises:
+        MachineError, UsageError: The runner's file cannot be written.
+    """
     if not (path := environ.get("GITHUB_STEP_SUMMARY")):
         return
     target = Path(path)
@@ -40,8 +48,15 @@ def append_summary(environ: Mapping[str, str], markdown: str) -> None:
     if len(content) > room:
         cut = content[: max(0, room - len(_CUT))].decode(errors="ignore")
         content = (cut + _CUT).encode() if cut else b""
-    with target.open("ab") as file:
-        file.write(content)
+    _append(target, content)
+
+
+def _append(path: Path, content: bytes) -> None:
+    try:
+        with path.open("ab") as file:
+            file.write(content)
+    except OSError as error:
+        raise describe_write_error(path, error) from error
 
 
 def render_annotation(level: str, message: str, title: str = "compile-gate", place: str = "") -> str:

@@ -50,8 +50,8 @@ def read_run_member(archive: bytes) -> bytes:
         raise RunRefusedError(f"the artifact {error.fault.value}: {MEMBER}", _FIX) from None
 
 
-def parse_run(content: bytes) -> Run:
-    """Parse a ``run.json`` that measured code may have written.
+def parse_run(content: bytes, name: str = MEMBER) -> Run:
+    """Parse a ``run.json`` that measured code may have written; errors call it by ``name``.
 
     Raises:
         RunRefusedError: It is none; what is wrong with it is not told, since it would be its own words.
@@ -59,7 +59,7 @@ def parse_run(content: bytes) -> Run:
     try:
         return decode_file(RUN, Run, content, MEMBER)
     except NewerFileError:
-        what = f"{MEMBER} was written by a newer compile-gate than this job's"
+        what = f"{name} was written by a newer compile-gate than this job's"
         raise RunRefusedError(what, "Use one version in all jobs of gate-refresh.yml.") from None
     except FileError:
-        raise RunRefusedError(f"{MEMBER} is no run that this compile-gate reads", _FIX) from None
+        raise RunRefusedError(f"{name} is no run that this compile-gate reads", _FIX) from None

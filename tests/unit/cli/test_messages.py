@@ -22,7 +22,7 @@ CORPUS = (Path(__file__).parent / "messages.txt").read_text(encoding="utf-8").sp
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current directory: no repository is around it, and no job of GitHub Actions."""
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    for name in ("GITHUB_REPOSITORY", "GITHUB_TOKEN", "GITHUB_EVENT_PATH"):
+    for name in [name for name in os.environ if name.startswith("GITHUB_")]:
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -36,16 +36,19 @@ def tell(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return "".join(line for line in lines if not line.startswith("note: "))
 
 
-@pytest.mark.parametrize("part", CORPUS, ids=lambda part: part.partition("\n$ ")[2].partition("\n")[0])
+@pytest.mark.parametrize("part", CORPUS, ids=lambda part: part.partition("$ ")[2].partition("\n")[0])
 def test_a_wrong_input_is_told_its_place_and_its_fix(
-    part: str, capsys: pytest.CaptureFixture[str], project: Path
+    part: str, capsys: pytest.CaptureFixture[str], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file and line or the option, what is wrong there, and what to do; one mistake is one error."""
-    config, _, rest = part.partition("$ compile-gate ")
+    config, _, rest = part.partition("$ ")
     command, _, told = rest.partition("\n")
+    variables, _, arguments = command.partition("compile-gate ")
+    for name, _, value in (variable.partition("=") for variable in variables.split()):
+        monkeypatch.setenv(name, value)
     (project / "gate.yml").write_text(f"version: 1\n{config}", encoding="utf-8")
     told = told.replace("HERE", str(project)).replace("TODAY", datetime.now(UTC).date().isoformat())
-    assert tell(capsys, *shlex.split(command)) == told
+    assert tell(capsys, *shlex.split(arguments)) == told
 
 
 def test_a_gate_yml_that_is_far_too_large_is_no_file_of_ours(
@@ -84,6 +87,9 @@ def test_a_run_that_does_not_fit_the_others_is_called_by_its_file(
     save_run(replace(make_run(), environment=replace(CPU_HOST, threads=7)), project / "two.json")
     assert tell(capsys, "merge", "one.json", "./one.json", "--out", "out").startswith(
         f"compile-gate: ./one.json holds what one.json holds as well: {CASE_ID}\n"
+    )
+    assert tell(capsys, "merge", "one.json", "one.json", "--out", "out").startswith(
+        "compile-gate: one.json is named twice\n"
     )
     assert tell(capsys, "calibrate", "--run", "one.json", "two.json").startswith(
         "compile-gate: two.json has another environment than one.json: threads"
