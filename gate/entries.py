@@ -207,7 +207,8 @@ class GateFile(Entry):
     Example: perf/baselines
     """
     out: Text = "out"
-    """The directory for results: reports, raw samples, logs. Leave it out of git. `--out` replaces it.
+    """The directory for results: reports, raw samples, logs. Leave it out of git; it and `baselines` lie
+    apart, neither in the other. `--out` replaces it.
 
     Example: build/compile-gate
     """

@@ -55,13 +55,17 @@ def list_next_steps(
     """
     deciding = [one for one in comparisons if one.decides]
     apart = list_set_apart(comparisons)
-    broken = [one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}]
+    short = [one.case_id for one in deciding if one.reason is Reason.TRIALS_MISSING]
+    lost = [one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}]
+    broken = [case_id for case_id in lost if case_id not in short]
     undecided = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and not one.pairs]
     unsettled = [one.case_id for one in deciding if one.status is Status.INCONCLUSIVE and one.pairs]
     alone = [one.case_id for one in deciding if base is None and _is_unconfirmed(one)]
     steps = [] if finished else [_CONTINUE]
     if broken:
         steps.append(f"Read the log of each failed case, fix it and run: {write_check(broken)}")
+    if short:
+        steps.append(f"Measure again what came back with fewer trials than planned: {write_check(short)}")
     steps += list_acceptances(deciding, policy)
     if alone:
         sure = "To be sure of the times, compare side by side with your main branch"
