@@ -25,6 +25,7 @@ from gate.key_types import (
     ErrorBudget,
     MetricUnits,
     NotNegative,
+    PathText,
     Seconds,
     Share,
     Text,
@@ -201,12 +202,12 @@ class GateFile(Entry):
 
     Example: tag:smoke,!bert
     """
-    baselines: Text = "baselines"
+    baselines: PathText = "baselines"
     """The directory of stored baselines and `accepted.yml`, to be committed. `--baselines` replaces it.
 
     Example: perf/baselines
     """
-    out: Text = "out"
+    out: PathText = "out"
     """The directory for results: reports, raw samples, logs. Leave it out of git; it and `baselines` lie
     apart, neither in the other. `--out` replaces it.
 
@@ -217,7 +218,7 @@ class GateFile(Entry):
 
     Example: false
     """
-    registry: tuple[Text, ...] = ()
+    registry: tuple[PathText, ...] = ()
     """Files with further models and tests.
 
     Example: [perf/models.yml]

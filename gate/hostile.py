@@ -81,6 +81,9 @@ def load_bytes(path: Path, limit: int, fix: str = "") -> bytes:
         with path.open("rb") as file:
             data = file.read(limit + 1)
     except FileNotFoundError:
+        if path.is_symlink():
+            problem = f"is a link to {path.readlink()}, which does not exist"
+            raise FileError(str(path), "", problem, "Correct the link, or remove it.") from None
         raise FileError(str(path), "", "does not exist", "Check the path.") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise _refuse_reading(path, error) from None

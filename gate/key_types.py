@@ -38,6 +38,9 @@ Allowance = Annotated[float | str, Amount()]
 Name = Annotated[str, Pattern(regex="[a-z0-9_]+", what="a name of a-z, 0-9 and _")]
 Tag = Annotated[str, Pattern(regex="[A-Za-z0-9_.-]+", what="a tag of letters, digits, _, . and -")]
 Text = Annotated[str, Pattern(regex=r"[\s\S]*\S[\s\S]*", what="a text that is not empty")]
+PathText = Annotated[
+    str, Pattern(regex=r"[^\x00]*[^\x00\s][^\x00]*", what="a path: text that is not empty, without NUL")
+]
 Device = Annotated[str, Pattern(regex="cpu|cuda(:[0-9]{1,2})?", what="cpu, cuda or cuda:N")]
 Factory = Annotated[
     str, Pattern(regex=r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", what="package.module:function")

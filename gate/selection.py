@@ -59,6 +59,8 @@ def _has_match(case: Case, term: str) -> bool:
 
 
 def _describe_unknown(cases: tuple[Case, ...], term: str) -> UsageError:
+    if not term.removeprefix(_TAG):
+        return UsageError("a term of the selection is empty", "Name something behind `!` and `tag:`.")
     model = term.partition("/")[0]
     models = sorted({case.model for case in cases})
     if term.startswith(_TAG):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _PLAIN_WORDS = {
     "invalid int value:": "expected a whole number, got",
     "invalid float value:": "expected a number, got",
+    "ignored explicit argument": "takes no value, got",
 }
 _PLAIN = re.compile("|".join(_PLAIN_WORDS))
 _NEGATIVE = re.compile(r"-\.?[0-9]")  # begins a value such as -5%, and no option of ours
@@ -51,17 +52,25 @@ class UsageParser(argparse.ArgumentParser):
         self._refuse_unknown(given)
         found, rest = super().parse_known_args(given, namespace)
         if rest:
-            self.error(f"{rest[0]!r} is one argument too many")
+            unknown = next((text for text in rest if text != "--"), rest[0])
+            self.error(f"{unknown!r} is one argument too many")
         return found, rest
 
     def _refuse_unknown(self, given: Sequence[str]) -> None:
         """Refuse an option that there is not, before what it stands for is said to be missing."""
         for name in _list_options(given[:1] if self._subparsers else given):
             if name not in self._option_string_actions:
-                long = (option for option in self._option_string_actions if option.startswith("--"))
-                nearest = find_nearest(name, long)
-                fix = f"Did you mean {nearest}? " if nearest else ""
-                self.error(f"there is no option {name}", f"{fix}See `{self.prog} --help` for the options.")
+                fix = f"{self._find_meant(name.removeprefix('--'))}See `{self.prog} --help` for the options."
+                self.error(f"there is no option {name}", fix)
+
+    def _find_meant(self, name: str) -> str:
+        """Find what an option's name was meant for, as a sentence; empty where nothing is like it."""
+        places = [str(action.metavar) for action in self._get_positional_actions()]
+        if name.upper() in places:
+            return f"{name.upper()} is given by itself, without an option before it. "
+        known = (option.removeprefix("--") for option in self._option_string_actions if option[:2] == "--")
+        nearest = find_nearest(name, known)
+        return f"Did you mean --{nearest}? " if nearest else ""
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:  # noqa: ANN401 - as argparse's
         """Refuse a blank value: what ``--base "$BASE"`` is where the variable is not set."""
@@ -75,7 +84,7 @@ class UsageParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
-            nearest = find_nearest(str(value), known)
+            nearest = find_nearest(str(value).lower(), known)
             name = "/".join(action.option_strings) or str(action.metavar)
             fix = f"Did you mean {nearest!r}?" if nearest else ""
             self.error(f"{name}: expected one of {', '.join(known)}, got {format_value(value)}", fix)

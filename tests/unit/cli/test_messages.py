@@ -25,6 +25,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("GITHUB_")]:
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "link").symlink_to("none")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
