@@ -98,7 +98,7 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
         what = f"METRIC: {acceptance.metric} never decides, so there is nothing to accept"
         raise UsageError(what, "Name the metric that the report calls REGRESSED.")
     last = compute_last_day(date.fromisoformat(today)).isoformat()
-    if acceptance.expires[:1].isdigit() and acceptance.expires > last:  # else it is no day at all
+    if acceptance.expires[4:5] == "-" and acceptance.expires > last:  # else it is no day at all
         what = f"--expires: {acceptance.expires} is more than {MOST_DAYS} days from now"
         raise UsageError(what, f"Choose a day up to {last}; for good, record new baselines.")
     try:

@@ -11,7 +11,7 @@ from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous, read_run
 from gate.cli.setup import RUN_FILE, Request, load_request
 from gate.codec import save_calibration, save_run
-from gate.config import Config
+from gate.config import Config, apply_options
 from gate.decide.calibrate import calibrate_gate, list_unknown
 from gate.errors import ExitCode
 from gate.lab.pairs import BASE
@@ -35,6 +35,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     # --trials says how often to measure here; what a check spends is the configuration's.
     request = load_request(Namespace(**{**vars(options), "trials": None}))
     config = request.config
+    apply_options(config, trials=options.trials)  # refuses what is no number of trials
     recorded = [read_run(name) for name in options.run_files or ()]
     run = pool_runs(recorded, options.run_files) if recorded else _measure(options, request)
     calibration = calibrate_gate(run, load_policy(config), _make_effort(config, options.requests))

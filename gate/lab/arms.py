@@ -33,6 +33,8 @@ BASE = "base"
 HEAD = "head"
 WORKING_TREE = "working tree"
 
+_MAX_NAME = 255  # bytes of a file's name, and so of a ref's, on every file system
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmOptions:
@@ -139,6 +141,10 @@ def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
 def _parse_code(directory: Path, spec: str) -> _Code:
     """Tell a ref from a directory. What is both is a ref, as it is for git; ``./name`` is a directory."""
     path = Path(spec).expanduser()
+    if len(path.name) > _MAX_NAME:
+        raise UsageError(
+            f"{spec} is too long for a git ref or a directory", "Name what is to be compared with."
+        )
     if not spec.startswith((".", "/", "~")):
         if revision := find_ref(directory, spec):
             return _Code(revision=revision)
