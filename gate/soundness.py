@@ -13,6 +13,7 @@ from gate.hostile import format_value
 from gate.metrics import SPECS
 from gate.records import Baseline, Metric, Pairing, Run, Verdict
 
+_EDITED = "It was edited: judge the run again with `compare`."
 _FIX = "compile-gate writes no such file: check its origin, or measure again."
 
 
@@ -68,9 +69,7 @@ def check_verdict(verdict: Verdict, source: str) -> None:
     expected = decide_outcome(verdict.comparisons, finished=verdict.tally.finished)
     if verdict.outcome is not expected:
         problem = f"is {verdict.outcome}, but what was compared makes it {expected}"
-        raise ContradictionError(
-            source, "outcome", problem, "It was edited: judge the run again with `compare`."
-        )
+        raise ContradictionError(source, "outcome", problem, _EDITED)
     for index, one in enumerate(verdict.comparisons):
         for side in ("baseline", "candidate"):
             estimate = getattr(one, side)

@@ -50,6 +50,9 @@ def list_comparisons(
         if finding is not None:
             threshold = questions[metric].threshold if metric in questions else None
             rows.append(_make_comparison(evidence, metric, finding, threshold))
+    if not (whole or rows):
+        nothing = "Missing: its trials came back and measured nothing."
+        return (_name_whole(evidence, Status.MISSING, Reason.NOT_RUN, nothing),)
     return (*whole, *rows)
 
 
@@ -66,15 +69,17 @@ def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
         sentence = f"Missing: {len(evidence.trials)} of {evidence.planned} planned trials came back."
     else:
         return ()
-    return (
-        Comparison(
-            case_id=evidence.case.id,
-            metric=CASE_METRIC,
-            status=status,
-            reason=reason,
-            sentence=sentence,
-            decides=True,
-        ),
+    return (_name_whole(evidence, status, reason, sentence),)
+
+
+def _name_whole(evidence: Evidence, status: Status, reason: Reason, sentence: str) -> Comparison:
+    return Comparison(
+        case_id=evidence.case.id,
+        metric=CASE_METRIC,
+        status=status,
+        reason=reason,
+        sentence=sentence,
+        decides=True,
     )
 
 

@@ -61,6 +61,15 @@ def test_a_case_with_fewer_trials_than_planned_is_named(compare: Compare, projec
     assert [one.case_id for one in rows if one.reason is Reason.TRIALS_MISSING] == [CASE_ID]
 
 
+def test_a_case_whose_trials_measured_nothing_is_missing(compare: Compare) -> None:
+    """It has no baseline either, so that no metric of it would have a row."""
+    run = make_run()
+    empty = [replace(trial, case_id=BASE_CASE.id, samples={}) for trial in run.trials]
+    code, said = compare(replace(run, cases=(*run.cases, BASE_CASE), trials=(*run.trials, *empty)))
+    assert code == 12
+    assert "its trials came back and measured nothing" in said
+
+
 def test_more_trials_than_planned_are_welcome(compare: Compare) -> None:
     """What looked changed got some on top."""
     assert compare(replace(make_run(), trials_planned=2))[0] == 0
