@@ -133,6 +133,7 @@ def _make_controls(
     speedup = questions.get(Metric.WARM_SPEEDUP)
     return Controls(
         shifts=list_shifts(rules.shifts, evidence.case.id),
+        sure_shifts=list_shifts(rules.shifts.sure, evidence.case.id),
         canary=rules.shifts.canary,
         eager=readings.get(Metric.EAGER_LATENCY),
         speedup=readings.get(Metric.WARM_SPEEDUP),

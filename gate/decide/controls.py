@@ -29,6 +29,7 @@ class Controls:
     """The controls of one case; changes are logarithms with + worse, ``None`` where unknown."""
 
     shifts: tuple[float, ...] = ()  # of the machine, those large enough to be judged without
+    sure_shifts: tuple[float, ...] = ()  # of these, those beyond their own noise: they may clear
     canary: float | None = None
     eager: Reading | None = None
     speedup: Reading | None = None
@@ -53,6 +54,7 @@ def mirror_controls(controls: Controls) -> Controls:
     return replace(
         controls,
         shifts=tuple(-shift for shift in controls.shifts),
+        sure_shifts=tuple(-shift for shift in controls.sure_shifts),
         canary=None if controls.canary is None else -controls.canary,
         eager=controls.eager and mirror_reading(controls.eager),
         speedup=controls.speedup and mirror_reading(controls.speedup),

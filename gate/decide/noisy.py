@@ -108,7 +108,10 @@ def _is_improved(reading: Reading, bar: Bar, controls: Controls) -> bool:
 
 
 def _find_worse(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status, Reason] | None:
-    """REGRESSED, INCONCLUSIVE or ``None``: convicted only as seen raw and without each shift alike."""
+    """REGRESSED, INCONCLUSIVE or ``None``: convicted only as seen raw and without each shift alike.
+
+    A shift within its own noise can keep a conviction back, and clears nobody.
+    """
     views = (0.0, *controls.shifts)
     levels = [screen_change(reading, bar, shift) for shift in views]
     doubt = find_doubt(reading, controls)
@@ -120,7 +123,8 @@ def _find_worse(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status,
         return Status.REGRESSED, Reason.BEYOND_BAR
     if max(levels) is Level.CONVICTED:
         return Status.INCONCLUSIVE, Reason.MACHINE_SHIFT
-    if min(levels) is Level.CLEAR or _is_idle_suspicion(doubt, reading, bar):
+    clearing = [screen_change(reading, bar, shift) for shift in (0.0, *controls.sure_shifts)]
+    if min(clearing) is Level.CLEAR or _is_idle_suspicion(doubt, reading, bar):
         return None
     return Status.INCONCLUSIVE, doubt.reason if doubt else Reason.SUSPECT
 
