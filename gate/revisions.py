@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gate.errors import GateError, MachineError, UsageError
-from gate.git import GitAnswer, ask_git, describe_refusal
+from gate.git import GitAnswer, ask_git, describe_refusal, is_true
 
 SHORT_CHARS = 7  # of a commit, as git shows it
 
@@ -56,9 +56,8 @@ def resolve_ref(directory: Path, ref: str) -> Revision:
     find_top(directory)
     if revision := find_ref(directory, ref):
         return revision
-    fix = "Check its spelling; `git branch --all` and `git tag` list what there is."
-    if _is_shallow(directory):
-        fix = "This clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` for actions/checkout."
+    spelling = "Check its spelling; `git branch --all` and `git tag` list what there is."
+    fix = advise_missing(directory, spelling)
     raise UsageError(f"there is no branch, tag or commit {ref!r} in {directory.absolute()}", fix)
 
 
@@ -79,6 +78,38 @@ def find_ref(directory: Path, ref: str) -> Revision | None:
         if answer.status == -1:
             raise describe_refusal(directory, answer, "rev-parse")
     return None
+
+
+def advise_missing(directory: Path, otherwise: str) -> str:
+    """Advise on a commit that is not here: a shallow clone may lack it; else ``otherwise``.
+
+    Raises:
+        MachineError: git cannot be run.
+    """
+    if _is_shallow(directory):
+        return "This clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` for actions/checkout."
+    return otherwise
+
+
+def resolve_ancestor(directory: Path, ref: str, head: str = "HEAD") -> Revision:
+    """Resolve a branch, tag or commit that ``head`` was made from, or that it is.
+
+    Raises:
+        UsageError: As :func:`resolve_ref`; or ``head`` was not made from it, as far as this clone knows.
+        MachineError: git cannot be run, or does not answer in time.
+    """
+    found, tip = resolve_ref(directory, ref), resolve_ref(directory, head)
+    if is_true(directory, "merge-base", "--is-ancestor", found.commit, tip.commit):
+        return found
+    fix = advise_missing(directory, f"Name a commit that `git log {head}` lists: a release, for example.")
+    raise UsageError(f"{head} was not made from {found.label}", fix)
+
+
+def find_tag(directory: Path, commit: str, ref: str = "") -> str:
+    """Find a tag of a commit: ``ref`` where it is one, else the first by name; empty where it has none."""
+    answer = ask_git(directory, "tag", "--points-at", commit)
+    tags = [tag for tag in answer.said.splitlines() if tag.isprintable()] if answer.is_good else []
+    return ref if ref in tags else next(iter(tags), "")
 
 
 def resolve_base(directory: Path, ref: str, head: str = "HEAD") -> Revision:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from gate.accepted_entries import AcceptedFile, ApprovalFile
+from gate.anchor import AnchorFile
 from gate.calibration import Calibration
 from gate.codec import BASELINE, CALIBRATION, RUN, SELFTEST, VERDICT, FileKind, encode, write_atomic
 from gate.entries import GateFile
@@ -38,6 +39,7 @@ _ROOTS: Mapping[str, tuple[type, FileKind | None]] = {
     "config": (GateFile, None),
     "registry": (RegistryFile, None),
     "accepted": (AcceptedFile, None),
+    "anchor": (AnchorFile, None),
     "approval": (ApprovalFile, None),
     "run": (Run, RUN),
     "verdict": (Verdict, VERDICT),
@@ -49,6 +51,7 @@ _TITLES = {
     "config": "gate.yml",
     "registry": "a registry file",
     "accepted": "accepted.yml",
+    "anchor": "anchor.yml",
     "approval": "an approval of one commit",
 }
 _SCALARS: Mapping[Any, dict[str, object]] = {

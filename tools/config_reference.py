@@ -12,6 +12,7 @@ from enum import EnumMeta
 from typing import Any
 
 from gate.accepted_entries import AcceptanceEntry, AcceptedFile
+from gate.anchor import AnchorFile
 from gate.entries import GateFile, OverrideEntry, QuarantineEntry, SamplingEntry, ThresholdEntry
 from gate.entry import Entry, read_docs, render_default
 from gate.key_types import Text
@@ -31,6 +32,7 @@ ENTRIES: tuple[type[Entry], ...] = (
     RegistryFile,
     AcceptedFile,
     AcceptanceEntry,
+    AnchorFile,
 )
 _WORDS: Mapping[Any, str] = {
     str: "text",

@@ -7,7 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gate.anchor import AnchorFile
 from gate.arm_cases import load_head_cases
+from gate.cli.anchor import find_anchor, note_anchor
 from gate.cli.origin import note_idle, note_origin, note_reference
 from gate.cli.output import code_verdict, print_verdict, save_reports
 from gate.cli.place import note_config, place_lab
@@ -48,12 +50,14 @@ def run_ab(options: Namespace) -> ExitCode:
     request = load_request(options)
     policy = load_policy(request.config)
     codes = []
-    factors = list_factors(options, request.config)
+    anchor = find_anchor(options, request.config)
+    factors = list_factors(options, request.config, anchor)
     begun = read_previous(options, [factor.out for factor in factors])
     for factor in factors:
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
         verdict = _compare_arms(options, request, policy, factor, begun.get(factor.out))
+        verdict = note_anchor(verdict, anchor)
         verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
         verdict = note_reference(verdict, request.config)
         codes.append(code_verdict(verdict, options))
@@ -68,16 +72,18 @@ _FACTORS = {
 }
 
 
-def list_factors(options: Namespace, config: Config) -> tuple[Factor, ...]:
+def list_factors(options: Namespace, config: Config, anchor: AnchorFile | None = None) -> tuple[Factor, ...]:
     """List what must be compared: code, or stack, or one after the other.
 
     Where both change at once, the stack is compared on the base's code and the code on head's stack, so
-    that a change is charged to one of them.
+    that a change is charged to one of them. An ``anchor`` is the base, and the first name is head's then.
     """
+    base, head = (anchor.commit, options.base) if anchor else (options.base, options.head)
     asked = ArmOptions(
         directory=config.directory,
-        base=options.base or "",
-        head=options.head or "",
+        base=base or "",
+        head=head or "",
+        base_name=f"the anchor{f' {anchor.name}' if anchor.name else ''}" if anchor else "",
         base_python=options.base_python or "",
         head_python=options.head_python or "",
     )

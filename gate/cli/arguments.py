@@ -30,7 +30,7 @@ SELFTEST_MINUTES = 10.0  # all faults once on two cores
 CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
 SCHEMAS = (
     *("config", "registry", "run", "verdict", "baseline"),
-    *("accepted", "approval", "calibration", "selftest"),
+    *("accepted", "anchor", "approval", "calibration", "selftest"),
 )
 
 
@@ -81,6 +81,11 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
         help="a git ref or a directory (default: the working tree)",
     )
     add_config(parser)
+    parser.add_argument(
+        "--anchor",
+        action="store_true",
+        help="hold head against the release anchor (see `baseline anchor`); what is named is HEAD then",
+    )
     parser.add_argument("--base-python", metavar="FILE", help="the base's interpreter, which has torch")
     parser.add_argument("--head-python", metavar="FILE", help="head's interpreter (default: this one)")
     add_lab(parser)
@@ -200,6 +205,16 @@ def add_accept(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow", required=True, metavar="8%", help="how much worse it may be")
     parser.add_argument("--reason", required=True, metavar="R", help="why it is taken, for whoever asks")
     parser.add_argument("--expires", required=True, metavar="YYYY-MM-DD", help="the last day it counts")
+
+
+def add_anchor(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``baseline anchor``."""
+    parser.add_argument(
+        "ref", nargs="?", metavar="REF", help="the commit, by branch, tag or id (default: HEAD)"
+    )
+    add_config(parser)
+    add_baselines(parser)
+    parser.add_argument("--reason", required=True, metavar="R", help="why this commit, for whoever asks")
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
+from gate.anchor import describe_anchor, load_anchor
 from gate.baseline import (
     MIN_TRIALS,
     Proposal,
@@ -66,7 +67,7 @@ def run_show(options: Namespace) -> ExitCode:
     from gate.report.tables import render_baselines  # noqa: PLC0415 - rich is slow to import
 
     config = load_configured(options)
-    baselines = load_baselines(config.baselines)
+    baselines, anchor = load_baselines(config.baselines), load_anchor(config.baselines)
     if options.select:
         chosen = {case.id for case in select_cases(load_cases(config), options.select)}
         baselines = tuple(item for item in baselines if item.case_id in chosen)
@@ -77,7 +78,17 @@ def run_show(options: Namespace) -> ExitCode:
     print(render_baselines(baselines, now, options.format, place))
     if not baselines and options.format != "text":
         print(f"note: no baselines are stored {place}", file=sys.stderr)
+    if anchor is not None:
+        _tell_anchor(f"anchor: {describe_anchor(anchor, now)}", options.format)
     return ExitCode.PASS if baselines else ExitCode.NOTHING_COMPARED
+
+
+def _tell_anchor(told: str, table_format: str) -> None:
+    """Tell it below a table; a program reads the list alone."""
+    if table_format == "text":
+        print(f"\n{told}")
+    else:
+        print(f"note: {told}", file=sys.stderr)
 
 
 def run_accept(options: Namespace) -> ExitCode:

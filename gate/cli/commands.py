@@ -82,6 +82,15 @@ _BASELINE = (
         run="gate.cli.baseline:run_accept",
         add_arguments=arguments.add_accept,
     ),
+    Command(
+        name="baseline anchor",
+        summary="name the commit that many small changes together are held against",
+        example="compile-gate baseline anchor v1.2 --reason 'the release of March'",
+        success="the anchor was written",
+        codes=(ExitCode.MACHINE,),
+        run="gate.cli.anchor:run_anchor",
+        add_arguments=arguments.add_anchor,
+    ),
 )
 
 COMMANDS = (
@@ -123,7 +132,7 @@ COMMANDS = (
     ),
     Command(
         name="baseline",
-        summary="record, show or accept baselines",
+        summary="record, show or accept baselines, or anchor a release",
         example="compile-gate baseline refresh --trials 5",
         actions=_BASELINE,
     ),

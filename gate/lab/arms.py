@@ -51,6 +51,7 @@ class ArmOptions:
     base_python: str = ""
     head_python: str = ""
     from_merge_base: bool = False  # base is where head left the ref, not the ref itself
+    base_name: str = ""  # what a reader knows the base's commit by, where it is not ``base``
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,6 +136,8 @@ def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
     base = _parse_code(options.directory, options.base)
     if base.revision and options.from_merge_base:
         return _Code(revision=resolve_base(options.directory, options.base, tip)), head
+    if base.revision and options.base_name:
+        return _Code(revision=replace(base.revision, name=options.base_name)), head
     return base, head
 
 

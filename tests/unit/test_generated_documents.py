@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.accepted_entries import AcceptedFile
+from gate.anchor import AnchorFile
 from gate.entries import GateFile
 from gate.yaml_border import decode_yaml
 
@@ -37,13 +38,15 @@ def test_generated_parts_match_the_code() -> None:
 def test_configurations_in_documents_are_right(block: str) -> None:
     """What a reader copies loads: each block is a file of ours, or a part of gate.yml."""
     text = block if "version:" in block else f"version: 1\n{block}"
-    decode_yaml(AcceptedFile if "accepted:" in text else GateFile, text.encode(), "the block")
+    kinds = {"accepted:": AcceptedFile, "commit:": AnchorFile}
+    kind = next((kind for key, kind in kinds.items() if key in text), GateFile)
+    decode_yaml(kind, text.encode(), "the block")
 
 
 def test_documents_show_every_part_of_the_configuration() -> None:
     """There are blocks to test, of all the parts whose form is not plain from a table."""
     shown = "".join(str(parameters.values[0]) for parameters in BLOCKS)
-    parts = ("models", "tests", "sampling", "thresholds", "overrides", "quarantine", "accepted")
+    parts = ("models", "tests", "sampling", "thresholds", "overrides", "quarantine", "accepted", "commit")
     assert [part for part in parts if f"{part}:" not in shown] == []
 
 

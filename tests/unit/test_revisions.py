@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError, UsageError
-from gate.revisions import find_top, resolve_base, resolve_default_base, resolve_ref
+from gate.revisions import (
+    find_tag,
+    find_top,
+    resolve_ancestor,
+    resolve_base,
+    resolve_default_base,
+    resolve_ref,
+)
 
 Git = Callable[..., str]
 
@@ -155,3 +162,34 @@ def test_variables_of_a_hook_do_not_lead_elsewhere(
     """GIT_DIR, as git sets it for a hook, does not point us at another repository."""
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
     assert find_top(repository) == repository
+
+
+def test_an_ancestor_is_what_head_was_made_from(repository: Path, git: Git) -> None:
+    """Head itself is one; a branch that went on from there is none, and the fix says where to look."""
+    shared = git(repository, "rev-parse", "main")
+    assert resolve_ancestor(repository, "main").commit == shared
+    assert resolve_ancestor(repository, "HEAD").commit == git(repository, "rev-parse", "feature")
+    git(repository, "checkout", "--quiet", "main")
+    tip = commit(git, repository, "later")
+    git(repository, "checkout", "--quiet", "feature")
+    with pytest.raises(UsageError, match=rf"HEAD was not made from main \({tip[:7]}\)") as caught:
+        resolve_ancestor(repository, "main")
+    assert "`git log HEAD`" in caught.value.fix
+
+
+def test_a_shallow_clone_cannot_tell_ancestors(repository: Path, git: Git) -> None:
+    """What may be one in a full clone is refused with that fix."""
+    place = clone(git, repository, "--depth=1", "--no-single-branch", "--branch=feature")
+    with pytest.raises(UsageError, match="HEAD was not made from") as caught:
+        resolve_ancestor(place, "main")
+    assert "git fetch --unshallow" in caught.value.fix
+
+
+def test_a_commit_is_called_by_the_tag_that_was_asked_for(repository: Path, git: Git) -> None:
+    """Of several tags that one, else the first by name; a commit without any has none."""
+    shared = git(repository, "rev-parse", "main")
+    assert find_tag(repository, shared) == ""
+    git(repository, "tag", "v2", "main")
+    git(repository, "tag", "--annotate", "--message", "x", "v1", "main")
+    assert (find_tag(repository, shared), find_tag(repository, shared, "v2")) == ("v1", "v2")
+    assert find_tag(repository, shared, "main") == "v1"

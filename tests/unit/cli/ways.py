@@ -241,6 +241,30 @@ def show_none(scene: Scene) -> int:
     return scene.place.run("baseline", "show")
 
 
+def anchor(*arguments: str) -> Side:
+    """Set the anchor in a repository with a commit."""
+
+    def play(scene: Scene) -> int:
+        begin_repository(scene.place)
+        return scene.place.run("baseline", "anchor", *arguments, "--reason", "a release")
+
+    return play
+
+
+def hold_against_anchor(fault: str, dose: float) -> Side:
+    """Hold a later commit's working tree against the anchor."""
+
+    def play(scene: Scene) -> int:
+        begin_repository(scene.place)
+        assert scene.place.run("baseline", "anchor", "--reason", "a release") == 0
+        scene.place.git("commit", "--quiet", "--allow-empty", "--message", "Go on")
+        if fault:
+            scene.place.plant(fault, dose)
+        return scene.place.run("ab", "--anchor", "--quiet")
+
+    return play
+
+
 def calibrate(trials: int) -> Side:
     """Calibrate on so many recorded trials."""
 
@@ -320,6 +344,12 @@ WAYS = {
     "check-crash": Way(good=call("check", "--quiet"), bad=plant("crash", 0.0, "check", "--quiet")),
     "resume": Way(good=resume, bad=call("check", "--quiet", "--resume")),
     "ab": Way(good=compare_arms("", 0.0), bad=compare_arms("slowdown", SLOWER_S)),
+    "ab-anchor": Way(
+        good=hold_against_anchor("", 0.0),
+        bad=hold_against_anchor("slowdown", SLOWER_S),
+        says="against the anchor",
+    ),
+    "named-anchor": Way(good=hold_against_anchor("", 0.0), bad=call("ab", "--anchor", "--quiet")),
     "measure": Way(good=call("measure", "--quiet"), bad=plant("crash", 0.0, "measure", "--quiet")),
     "refresh": Way(
         good=plant("graph_break", 0.0, "baseline", "refresh", "--quiet", "--reason", "a print"),
@@ -344,6 +374,7 @@ WAYS = {
             *("--allow", "1", "--reason", "a print", "--expires", TOMORROW),
         ),
     ),
+    "anchor": Way(good=anchor(), bad=anchor("v9"), says="The anchor is"),
     "calibrate": Way(good=calibrate(2), bad=calibrate(1)),
     "selftest": Way(good=try_faults(), bad=try_faults(blind="graph_break")),
     "selftest-time": Way(good=try_faults(), bad=try_faults("--minutes", "0.0001")),

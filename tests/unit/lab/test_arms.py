@@ -46,6 +46,14 @@ def test_ref_against_the_working_tree(repository: Path, git: Git, place: Path) -
     assert (list_worktrees(repository), list(place.iterdir())) == ((), [])
 
 
+def test_a_base_can_have_a_name_for_readers(repository: Path, git: Git) -> None:
+    """The commit is the ref's; what it is called is said by the caller."""
+    commit = git(repository, "rev-parse", "main")
+    named = ArmOptions(directory=repository, base=commit, base_name="the anchor v1")
+    with open_arms(named) as arms:
+        assert (arms.base.label, arms.base.commit) == (f"the anchor v1 ({commit[:7]})", commit)
+
+
 def test_two_refs(repository: Path, git: Git) -> None:
     """Both refs are checked out; the working tree is not looked at."""
     git(repository, "checkout", "--quiet", "main")

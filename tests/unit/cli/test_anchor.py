@@ -1,0 +1,142 @@
+"""``baseline anchor`` and ``ab --anchor``, in a real repository with actors for workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate.anchor import AnchorFile, load_anchor, save_anchor
+from tests.unit.cli.conftest import CASE_ID, Place
+from tests.unit.cli.ways import SLOWER_S, TOMORROW, begin_repository
+
+OLD = "2026-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def released(place: Place) -> Place:
+    """A project with a tagged commit and one after it."""
+    begin_repository(place)
+    place.git("tag", "v1.2")
+    place.git("commit", "--quiet", "--allow-empty", "--message", "Go on")
+    return place
+
+
+def load(place: Place) -> AnchorFile:
+    """The anchor that is there."""
+    anchor = load_anchor(place.top / "baselines")
+    assert anchor is not None
+    return anchor
+
+
+def read_commit(place: Place, ref: str) -> str:
+    """The commit of a tag or branch of a new repository."""
+    return (place.top / ".git" / "refs" / ref).read_text(encoding="utf-8").strip()
+
+
+def test_a_tag_becomes_its_commit_and_keeps_its_name(
+    released: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The commit is written down whole, since a tag can be moved."""
+    assert released.run("baseline", "anchor", "v1.2", "--reason", "the release of March") == 0
+    anchor = load(released)
+    assert (anchor.commit, anchor.name) == (read_commit(released, "tags/v1.2"), "v1.2")
+    told = capsys.readouterr().out
+    assert told.startswith(f"The anchor is v1.2 ({anchor.commit[:7]}), recorded ")
+    assert "commit it. Hold head against it with: compile-gate ab --anchor" in told
+
+
+def test_without_a_name_it_is_the_commit_that_is_checked_out(released: Place) -> None:
+    """It has no tag, and so no name."""
+    assert released.run("baseline", "anchor", "--reason", "r") == 0
+    assert (load(released).commit, load(released).name) == (read_commit(released, "heads/main"), "")
+
+
+def test_what_an_anchor_replaces_is_told_with_its_age(
+    released: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To move it is to accept all that got worse in between."""
+    old = AnchorFile(version=1, commit="a" * 40, name="v1.1", created=OLD, reason="r")
+    save_anchor(released.top / "baselines", old)
+    assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
+    assert "It replaces v1.1 (aaaaaaa) (" in (told := capsys.readouterr().out)
+    assert " days old): what got worse in between passes from now on." in told
+
+
+def test_a_commit_that_head_was_not_made_from_is_no_anchor(
+    released: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another branch's commit would be held against what never followed it."""
+    released.git("checkout", "--quiet", "-b", "other", "v1.2")
+    released.git("commit", "--quiet", "--allow-empty", "--message", "Elsewhere")
+    released.git("checkout", "--quiet", "main")
+    assert released.run("baseline", "anchor", "other", "--reason", "r") == 2
+    assert "HEAD was not made from other (" in capsys.readouterr().err
+    assert load_anchor(released.top / "baselines") is None
+
+
+def test_the_list_of_baselines_tells_the_anchor(released: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the table; beside a list for programs, on standard error."""
+    save_anchor(
+        released.top / "baselines",
+        AnchorFile(version=1, commit="a" * 40, created=OLD, author="Ada", reason="a release"),
+    )
+    assert released.run("baseline", "show") == 0
+    assert "\nanchor: aaaaaaa, recorded 2026-01-01 (" in capsys.readouterr().out
+    assert released.run("baseline", "show", "--format", "json") == 0
+    told = capsys.readouterr()
+    assert "anchor" not in told.out
+    assert "note: anchor: aaaaaaa" in told.err
+
+
+def test_head_is_held_against_the_anchor_and_the_report_says_so(
+    released: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What became slower since the release is a regression, whoever did it; the headline names the anchor."""
+    assert released.run("baseline", "anchor", "v1.2", "--reason", "the release of March") == 0
+    released.plant("slowdown", SLOWER_S)
+    capsys.readouterr()
+    assert released.run("ab", "--anchor", "--quiet") == 10
+    told = " ".join(capsys.readouterr().out.split())
+    short = load(released).commit[:7]
+    assert f"against the anchor v1.2 ({short})." in told
+    report = (released.top / "out" / "report.md").read_text(encoding="utf-8")
+    assert f"Held against the anchor v1.2 ({short}), recorded " in report
+    assert "the release of March. A change is what all commits since then add up to." in report
+
+
+def test_a_named_head_is_held_against_the_anchor(released: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """The one name beside --anchor is head's: the release itself, whatever the working tree has become."""
+    assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
+    released.plant("slowdown", SLOWER_S)
+    assert released.run("ab", "--anchor", "v1.2", "--quiet") == 0
+    assert "against the anchor v1.2 (" in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_accepted_change_stays_accepted_against_the_anchor(released: Place) -> None:
+    """accepted.yml counts here as everywhere."""
+    assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
+    released.plant("graph_break")
+    assert released.run("ab", "--anchor", "--quiet") == 10
+    accept = ("baseline", "accept", CASE_ID, "graph_breaks", "--allow", "2", "--reason", "a print")
+    assert released.run(*accept, "--expires", TOMORROW) == 0
+    assert released.run("ab", "--anchor", "--quiet") == 0
+
+
+def test_an_anchor_that_this_clone_lacks_is_told_with_file_key_and_fix(
+    released: Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Also in a shallow clone, where the fix is to fetch more."""
+    assert released.run("baseline", "anchor", "v1.2", "--reason", "r") == 0
+    commit = load(released).commit
+    released.git("add", "baselines")
+    released.git("commit", "--quiet", "--message", "Anchor")
+    clone = tmp_path / "clone"
+    released.git("clone", "--quiet", "--depth=1", f"file://{released.top}", str(clone))
+    capsys.readouterr()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(clone)
+        assert released.run("ab", "--anchor", "--quiet") == 2
+    told = capsys.readouterr().err
+    assert f"baselines/anchor.yml: commit: {commit} is not in this repository" in told
+    assert "This clone is shallow: `git fetch --unshallow`" in told
