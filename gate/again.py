@@ -14,7 +14,7 @@ _COMMIT_CHARS = 12
 _MAX_CASES = 3
 _MAX_MODELS = 6
 # The commands that read gate.yml.
-_COMMAND = re.compile(r"compile-gate (?:check|ab|models|measure|baseline (?:refresh|accept|show))\b")
+_COMMAND = re.compile(r"compile-gate (?:check|ab|models|measure|baseline (?:refresh|accept|show|anchor))\b")
 
 
 def write_check(case_ids: Iterable[str]) -> str:
@@ -26,6 +26,11 @@ def write_ab(case_ids: Iterable[str], base: PairBase | None = None) -> str:
     """Write the command that runs these cases side by side with ``base``, or with where the branch began."""
     named = _name_base(base) if base else ""
     return f"compile-gate ab {named}{_write_selection(case_ids)}"
+
+
+def write_anchored(case_ids: Iterable[str]) -> str:
+    """Write the command that runs these cases side by side with the release anchor."""
+    return f"compile-gate ab --anchor {_write_selection(case_ids)}"
 
 
 def add_config(text: str, config: str) -> str:

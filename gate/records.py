@@ -445,6 +445,7 @@ class Policy:
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
+    has_anchor: bool = False  # whether there is a release anchor that head can be held against
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

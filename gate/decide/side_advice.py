@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gate.again import write_ab
+from gate.again import write_ab, write_anchored
 from gate.decide.advice import list_acceptances, note_exceeded, note_expired
 from gate.decide.disturbed import note_disturbed
 from gate.decide.headline import write_unjudged
@@ -79,6 +79,14 @@ def note_acquitted(convicted: Sequence[Comparison]) -> tuple[str, ...]:
         " earlier commit did it: if it stays so, record new baselines."
     )
     return (sentence,)
+
+
+def suggest_anchor(acquitted: Sequence[Comparison], policy: Policy) -> tuple[str, ...]:
+    """How to tell what many small changes did to these from what the machine did, where that can be told."""
+    if not acquitted or not policy.has_anchor:
+        return ()
+    cases = [one.case_id for one in acquitted]
+    return (f"See whether many small changes did it, against the release anchor: {write_anchored(cases)}",)
 
 
 def _list_cases(rows: Iterable[Comparison], statuses: set[Status]) -> list[str]:

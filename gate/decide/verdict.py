@@ -22,7 +22,7 @@ from gate.decide.machine import Shifts, make_machine_shift
 from gate.decide.outcome import decide_outcome
 from gate.decide.quarantine import apply_quarantine, note_quarantine
 from gate.decide.rules import Rules, list_questions, make_rules
-from gate.decide.side_advice import note_acquitted, note_vanished
+from gate.decide.side_advice import note_acquitted, note_vanished, suggest_anchor
 from gate.decide.tally import measure_tally, note_pairs
 from gate.fingerprint import compute_environment_id, has_same_host
 from gate.metrics import SPECS
@@ -90,7 +90,10 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         comparisons=comparisons,
         failures=run.failures,
         explanations=_explain_all(screening, comparisons),
-        next_steps=list_next_steps(outcome, comparisons, policy, base, finished=run.finished),
+        next_steps=(
+            *list_next_steps(outcome, comparisons, policy, base, finished=run.finished),
+            *suggest_anchor(screening.acquitted, policy),
+        ),
         notes=(
             *list_notes(run, comparisons, used, policy),
             *note_pairs(tally, base.label if base else ""),

@@ -92,10 +92,16 @@ def screen(duel: Make, pair_run: Pair, policy: Policy, stored: Baseline) -> Scre
 def confirm(duel: Make, pair_run: Pair, policy: Policy, stored: Baseline) -> Confirm:
     """The verdict on one case that was screened and has its pairs."""
 
-    def run_both(alone: object, *, baselines: tuple[Baseline, ...] = (stored,), **changes: object) -> Verdict:
+    def run_both(
+        alone: object,
+        *,
+        baselines: tuple[Baseline, ...] = (stored,),
+        rules: Policy = policy,
+        **changes: object,
+    ) -> Verdict:
         run = pair_run(duel(alone=alone, **changes))
-        screening = confirm_screening(screen_run(run, baselines, policy), run, policy)
-        return conclude_verdict(run, screening, policy)
+        screening = confirm_screening(screen_run(run, baselines, rules), run, rules)
+        return conclude_verdict(run, screening, rules)
 
     return run_both
 
@@ -298,6 +304,16 @@ def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm
     told = f"Worse than the stored baseline, but not than the base: {CASE} warm speedup, {CASE} compiled"
     assert any(note.startswith(told) and "record new baselines" in note for note in verdict.notes)
     assert verdict.tally == Tally(trials=1, pairs=6, paired_cases=1, cleared=2)
+
+
+def test_where_there_is_an_anchor_it_tells_creep_from_the_machine(confirm: Confirm, policy: Policy) -> None:
+    """What got worse since the baselines, and not by this change, is sent to the anchor; nothing else is."""
+    command = f"compile-gate ab --anchor --select {CASE}"
+    anchored = replace(policy, has_anchor=True)
+    assert confirm(measure(compiled_latency=1.3), rules=anchored).next_steps[-1].endswith(f": {command}")
+    for rules, factor in ((policy, 1.3), (anchored, 1.0)):
+        steps = confirm(measure(compiled_latency=factor), rules=rules).next_steps
+        assert not any("--anchor" in step for step in steps)
 
 
 def test_a_graph_break_that_the_base_has_too_is_not_the_changes(
