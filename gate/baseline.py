@@ -18,6 +18,7 @@ from statistics import median
 
 from gate.acceptances import load_acceptances, parse_allowance, save_acceptance
 from gate.codec import BASELINE, decode_file, encode, write_atomic
+from gate.decide.disturbed import set_aside_disturbed
 from gate.decide.evidence import list_short
 from gate.decide.rules import find_threshold
 from gate.decide.values import collect_values
@@ -47,6 +48,7 @@ __all__ = [
 MIN_TRIALS = 3
 MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB
 _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
+_REPEATABLE = frozenset({Family.EXACT, Family.NEARLY_EXACT})  # rounded, equal values would differ
 _CASE_PATH = re.compile(r"[a-z0-9_]+/[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _NAMED = 3  # setbacks named in an error; the rest is counted
 
@@ -140,9 +142,11 @@ def _is_link_to_file(path: Path) -> bool:
 def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     """Make a baseline of every case of a run that has trials, however few, and no failure.
 
-    A refresh asks for more: see :func:`check_refresh`. Values of repeatable counters are kept as they
-    are, all others rounded to 6 significant digits.
+    A refresh asks for more: see :func:`check_refresh`. Disturbed trials leave out what depends on the host,
+    as where they are judged, unless fewer than MIN_TRIALS others are left. What can repeat exactly is kept
+    as it is, all else rounded to 6 significant digits.
     """
+    run = set_aside_disturbed(run, MIN_TRIALS)
     failed = {failure.case_id for failure in run.failures}
     by_case: dict[str, list[Trial]] = {case.id: [] for case in run.cases}
     for trial in run.trials:
@@ -171,7 +175,7 @@ def _make_baseline(run: Run, case: Case, trials: Sequence[Trial], provenance: Pr
 
 
 def _round_values(metric: Metric, values: Iterable[float]) -> tuple[float, ...]:
-    if SPECS[metric].family is Family.EXACT:
+    if SPECS[metric].family in _REPEATABLE:
         return tuple(values)
     return tuple(_round_digits(value) for value in values)
 

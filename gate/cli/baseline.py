@@ -23,7 +23,7 @@ from gate.baseline import (
 )
 from gate.cli.check import measure_request
 from gate.cli.setup import load_configured, load_request
-from gate.decide.disturbed import note_disturbed
+from gate.decide.disturbed import note_disturbed, note_kept_disturbed
 from gate.errors import ExitCode, UsageError
 from gate.hostile import is_present
 from gate.lab.provenance import load_provenance
@@ -51,7 +51,7 @@ def run_refresh(options: Namespace) -> ExitCode:
     save_baselines(config.baselines, proposals, options.reason)
     for proposal in proposals:
         print(_describe(proposal))
-    for note in note_disturbed(run):
+    for note in (*note_disturbed(run), *note_kept_disturbed(run, MIN_TRIALS)):
         print(f"note  {note}")
     print(f"Recorded {len(proposals)} baselines of {trials} trials each in {config.baselines}; commit them.")
     return ExitCode.PASS

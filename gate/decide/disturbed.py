@@ -6,6 +6,7 @@ left alone, and noted: both arms of one are disturbed alike.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -18,23 +19,34 @@ from gate.records import Comparison, Pairing, Reason, Run, Status, Trial
 _MAX_NAMED = 3  # disturbances or cases spelled out in a sentence; the rest is counted
 
 
-def set_aside_disturbed(run: Run) -> Run:
-    """Take the host metrics from disturbed trials of every case that has undisturbed ones.
+def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
+    """Take the host metrics from disturbed trials of every case with at least ``fewest`` undisturbed ones.
 
     What does not depend on the host, like counters and drift, stays.
     """
-    calm = {trial.case_id for trial in run.trials if _is_screened(trial) and not _is_disturbed(trial)}
     if all(not _is_disturbed(trial) for trial in run.trials):
         return run
+    calm = _count_calm(run)
     return replace(
         run,
         trials=tuple(
             _keep_stack_metrics(trial)
-            if _is_screened(trial) and _is_disturbed(trial) and trial.case_id in calm
+            if _is_screened(trial) and _is_disturbed(trial) and calm[trial.case_id] >= fewest
             else trial
             for trial in run.trials
         ),
     )
+
+
+def note_kept_disturbed(run: Run, fewest: int) -> tuple[str, ...]:
+    """A note on the cases whose disturbed trials had to be recorded, for want of so many undisturbed ones."""
+    calm = _count_calm(run)
+    disturbed = dict.fromkeys(trial.case_id for trial in _list_screened(run) if _is_disturbed(trial))
+    kept = [case_id for case_id in disturbed if calm[case_id] < fewest]
+    if not kept:
+        return ()
+    told = f"Disturbed trials are recorded too of {_name_some(kept)}: fewer than {fewest} others came back."
+    return (f"{told} Record again on a quiet machine, or changes will be told against a disturbed one.",)
 
 
 def doubt_disturbed(comparisons: Iterable[Comparison], run: Run) -> tuple[Comparison, ...]:
@@ -103,6 +115,11 @@ def _doubt(comparison: Comparison, disturbed: Mapping[str, tuple[str, ...]]) -> 
         reason=Reason.DISTURBED,
         sentence=f"{comparison.sentence} {told}",
     )
+
+
+def _count_calm(run: Run) -> Counter[str]:
+    """Undisturbed trials of each case, of those that ran alone."""
+    return Counter(trial.case_id for trial in _list_screened(run) if not _is_disturbed(trial))
 
 
 def _is_screened(trial: Trial) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from gate.calibration import Effort, Replay
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
 from gate.decide.controls import COMPILE_TIMES
+from gate.decide.disturbed import set_aside_disturbed
 from gate.decide.evidence import CANDIDATE_ARM
 from gate.decide.pairs import BASE_ARM, LATENCIES, Pair, list_pairs
 from gate.decide.rate import compute_rate
@@ -188,6 +189,7 @@ def _find_result(verdict: Verdict, slowed: str) -> str:
 
 def _make_baseline(run: Run, case: Case, trials: Sequence[Trial]) -> Baseline:
     canaries: dict[str, list[float]] = {}
+    trials = set_aside_disturbed(replace(run, trials=tuple(trials)), MIN_BASELINE_TRIALS).trials
     for trial in trials:
         for name, seconds in trial.conditions.canaries_s.items():
             canaries.setdefault(name, []).append(seconds)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gate.baseline import (
+    MIN_TRIALS,
     ProposalKind,
     check_refresh,
     encode_baseline,
@@ -19,6 +20,8 @@ from gate.baseline import (
     propose_baselines,
     save_baselines,
 )
+from gate.decide import decide_verdict
+from gate.decide.disturbed import note_kept_disturbed
 from gate.errors import FileError, MachineError, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.records import (
@@ -33,6 +36,7 @@ from gate.records import (
     Override,
     Policy,
     Provenance,
+    Reason,
     Run,
     Trial,
 )
@@ -76,7 +80,7 @@ def make_baseline(case_id: str = CASE.id, /, **trials: float) -> Baseline:
 
 
 def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
-    """Rounded to six digits, with what the trials share."""
+    """Times are rounded to six digits and bytes are not; with what the trials share."""
     run = make_run(
         make_trial(0, compiled_latency=0.00123456789, peak_memory=123456789.0),
         make_trial(1, compiled_latency=0.002, peak_memory=123456789.0),
@@ -87,7 +91,7 @@ def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
         definition="d1",
         environment=CPU_HOST,
         provenance=PROVENANCE,
-        trials={Metric.COMPILED_LATENCY: (0.00123457, 0.002), Metric.PEAK_MEMORY: (123457000.0,) * 2},
+        trials={Metric.COMPILED_LATENCY: (0.00123457, 0.002), Metric.PEAK_MEMORY: (123456789.0,) * 2},
         identity=IDENTITY,
         workload={"parameters": "10", "checksum": "1.5"},
         graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
@@ -114,13 +118,45 @@ def test_a_baseline_from_before_there_were_phases_loads(tmp_path: Path) -> None:
     assert loaded == make_baseline(drift=0.1)
 
 
-def test_counters_are_not_rounded() -> None:
-    """They are compared for equality."""
-    (baseline,) = make_baselines(
-        make_run(make_trial(0, guards=1234567.0, compile_calls=1234567.0)), PROVENANCE
-    )
-    assert baseline.trials[Metric.GUARDS] == (1234567.0,)
-    assert baseline.trials[Metric.COMPILE_CALLS] == (1234570.0,)
+def test_what_can_repeat_exactly_is_not_rounded() -> None:
+    """Counters, calls and bytes are compared for equality: the same again is exact_equal."""
+    same = {"guards": 1234567.0, "compile_calls": 1234567.0, "peak_memory": 123456789.0}
+    trials = [make_trial(index, **same) for index in range(3)]
+    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
+    assert baseline.trials == {Metric(name): (value,) * 3 for name, value in same.items()}
+    verdict = decide_verdict(make_run(*trials), (baseline,), POLICY)
+    assert {row.reason for row in verdict.comparisons} == {Reason.EXACT_EQUAL}
+
+
+def disturb(trial: Trial) -> Trial:
+    """The same trial, measured while other programs ran."""
+    return replace(trial, conditions=replace(trial.conditions, disturbances=("other programs ran",)))
+
+
+def test_disturbed_trials_are_left_out_of_what_depends_on_the_host() -> None:
+    """Of five trials the disturbed one, 40 % slower, is no part of the latency, and its counter stays."""
+    seconds = (0.010, 0.0101, 0.014, 0.0099, 0.010)
+    trials = [make_trial(index, compiled_latency=one, guards=7.0) for index, one in enumerate(seconds)]
+    trials[2] = disturb(trials[2])
+    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
+    assert baseline.trials[Metric.COMPILED_LATENCY] == (0.010, 0.0101, 0.0099, 0.010)
+    assert baseline.trials[Metric.GUARDS] == (7.0,) * 5
+    head = make_run(make_trial(0, compiled_latency=0.0105, guards=7.0))
+    rows = decide_verdict(head, (baseline,), POLICY).comparisons
+    (row,) = (row for row in rows if row.metric is Metric.COMPILED_LATENCY)
+    assert row.change is not None
+    assert row.change.centre == pytest.approx(0.05, abs=1e-4)
+
+
+def test_disturbed_trials_stay_where_too_few_others_are_left() -> None:
+    """A baseline needs three trials: with two undisturbed ones all are kept, and a note names the case."""
+    trials = [make_trial(index, compiled_latency=0.010) for index in range(3)]
+    run = make_run(*trials[:2], disturb(trials[2]))
+    (baseline,) = make_baselines(run, PROVENANCE)
+    assert len(baseline.trials[Metric.COMPILED_LATENCY]) == 3
+    (note,) = note_kept_disturbed(run, MIN_TRIALS)
+    assert note.startswith(f"Disturbed trials are recorded too of {CASE.id}: fewer than 3 others came back.")
+    assert note_kept_disturbed(make_run(*trials, disturb(make_trial(3))), MIN_TRIALS) == ()
 
 
 def test_what_differs_between_trials_is_not_stored_as_shared() -> None:
