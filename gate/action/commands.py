@@ -42,6 +42,18 @@ def make_upgrade_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     )
 
 
+def make_anchor_arguments(inputs: ActionInputs) -> tuple[str, ...]:
+    """Make the arguments of ``ab`` with the working tree against the release anchor."""
+    return (
+        "ab",
+        "--anchor",
+        *_option("--config", inputs.config),
+        *_option("--minutes", inputs.minutes),
+        *_measuring(inputs),
+        *_option("--fail-on", inputs.fail_on),
+    )
+
+
 def make_plan_arguments(inputs: ActionInputs, rules: Rules) -> tuple[str, ...]:
     """Make the arguments of ``plan``, whose output is a matrix."""
     return (

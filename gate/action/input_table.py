@@ -17,6 +17,7 @@ class ActionMode(StrEnum):
     MEASURE = "measure"
     JUDGE = "judge"
     UPGRADE = "upgrade"
+    ANCHOR = "anchor"
     REFRESH = "refresh"
     PUBLISH = "publish"
     PUBLISH_UPGRADE = "publish-upgrade"
@@ -25,7 +26,8 @@ class ActionMode(StrEnum):
     PROPOSE = "propose-baselines"
 
 
-MEASURING = frozenset((ActionMode.CHECK, ActionMode.MEASURE, ActionMode.UPGRADE, ActionMode.REFRESH))
+BESIDE = frozenset((ActionMode.UPGRADE, ActionMode.ANCHOR))  # what is held against what lies side by side
+MEASURING = BESIDE | frozenset((ActionMode.CHECK, ActionMode.MEASURE, ActionMode.REFRESH))
 JUDGING = frozenset((ActionMode.CHECK, ActionMode.JUDGE))  # by rules that hold acceptances
 TRUSTED = frozenset(
     (
@@ -116,7 +118,7 @@ INPUTS = (
         default="",
         pattern="[1-9][0-9]{0,3}",
         expected="a whole number from 1 to 9999",
-        modes=MEASURING - _UPGRADE,
+        modes=MEASURING - BESIDE,
     ),
     Input(
         name="baselines",
@@ -140,7 +142,7 @@ INPUTS = (
         default="",
         pattern="[1-9][0-9]{0,3}",
         expected="a whole number from 1 to 9999",
-        modes=_UPGRADE,
+        modes=BESIDE,
     ),
     Input(
         name="shards",
@@ -155,7 +157,7 @@ INPUTS = (
         default="regression",
         pattern="|".join(_FAIL_ON),
         expected=_join(_FAIL_ON),
-        modes=_CHECK | _JUDGE | _UPGRADE | _PUBLISH | _PUBLISH_UPGRADE,
+        modes=_CHECK | _JUDGE | BESIDE | _PUBLISH | _PUBLISH_UPGRADE,
     ),
     Input(
         name="lock-timeout",

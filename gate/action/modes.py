@@ -22,7 +22,7 @@ from gate.action.inputs import parse_inputs
 from gate.action.notices import tell_failure
 from gate.action.runs import run_measure, run_plan, run_refresh
 from gate.action.step import Step, run_command, stop_commands
-from gate.action.verdicts import run_check, run_judge, run_upgrade
+from gate.action.verdicts import run_anchor, run_check, run_judge, run_upgrade
 from gate.errors import ExitCode, GateError, UsageError
 from gate.git import GIT_SETTINGS, trust_checkout
 from gate.github.context import find_value, load_event
@@ -117,6 +117,7 @@ _MODES: Mapping[ActionMode, Callable[[Step], int]] = {
     ActionMode.MEASURE: run_measure,
     ActionMode.JUDGE: run_judge,
     ActionMode.UPGRADE: run_upgrade,
+    ActionMode.ANCHOR: run_anchor,
     ActionMode.REFRESH: run_refresh,
     ActionMode.PUBLISH: _publish,
     ActionMode.PUBLISH_UPGRADE: _publish_upgrade,

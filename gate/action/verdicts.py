@@ -1,4 +1,4 @@
-"""The modes that end in a verdict: check, judge and upgrade."""
+"""The modes that end in a verdict: check, judge, upgrade and anchor."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from gate.action.base import find_head_sha
 from gate.action.child import Ended
 from gate.action.commands import (
+    make_anchor_arguments,
     make_check_arguments,
     make_compare_arguments,
     make_merge_arguments,
@@ -80,6 +81,12 @@ def run_upgrade(step: Step) -> int:
     results = clear_results(Rules(config=step.inputs.config, baselines=""))
     ended = run_measured(step, make_upgrade_arguments(step.inputs))
     return tell_verdict(step, results, ended, {}, lambda verdict: render_upgrade(verdict, escape_code))
+
+
+def run_anchor(step: Step) -> int:
+    """Hold what is checked out against the release anchor, tell the runner."""
+    results = clear_results(Rules(config=step.inputs.config, baselines=""))
+    return tell_verdict(step, results, run_measured(step, make_anchor_arguments(step.inputs)), {})
 
 
 def tell_verdict(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gate.action.commands import (
     make_accept_arguments,
+    make_anchor_arguments,
     make_authorize_arguments,
     make_check_arguments,
     make_compare_arguments,
@@ -198,6 +199,7 @@ def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
         ActionMode.MEASURE: lambda: make_measure_arguments(inputs, rules),
         ActionMode.JUDGE: lambda: make_merge_arguments(rules, ("a",), inputs.select or "a", "out"),
         ActionMode.UPGRADE: lambda: make_upgrade_arguments(inputs),
+        ActionMode.ANCHOR: lambda: make_anchor_arguments(inputs),
         ActionMode.REFRESH: lambda: make_measure_arguments(inputs, rules, 5),
         ActionMode.PUBLISH: lambda: make_publish_arguments(inputs, run_id),
         ActionMode.PUBLISH_UPGRADE: lambda: make_publish_upgrade_arguments(inputs, run_id),
@@ -260,6 +262,16 @@ def test_arguments_of_an_upgrade() -> None:
         "--head-python=/new/bin/python",
         "--minutes=120",
         "--fail-on=regression",
+    )
+
+
+def test_arguments_of_a_comparison_with_the_anchor() -> None:
+    """No commit is named: the anchor is the base, the working tree is the head."""
+    inputs = parse(mode="anchor", select="bert", minutes="150", fail_on="never")
+
+    assert make_anchor_arguments(inputs) == (
+        *("ab", "--anchor", "--minutes=150"),
+        *("--select=bert", "--fail-on=never"),
     )
 
 

@@ -473,6 +473,20 @@ def test_an_upgrade_begins_its_summary_with_the_paragraph(
     assert read_outputs(environ)["result-path"].endswith("verdict.json")
 
 
+def test_the_anchor_is_told_as_a_verdict_is(
+    environ: dict[str, str], command: Callable[[Command], None]
+) -> None:
+    """The command is ``ab --anchor``; its report is the summary, its exit code the step's."""
+    seen: list[list[str]] = []
+    check = make_check(make_run(SHA), make_run("b" * 40), 0)
+    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+
+    assert run_action({**environ, "INPUT_MODE": "anchor", "INPUT_MINUTES": "150"}) == 0
+    assert seen[0][:3] == ["ab", "--anchor", "--minutes=150"]
+    assert Path(environ["GITHUB_STEP_SUMMARY"]).read_text().startswith("## ")
+    assert read_outputs(environ)["result-path"].endswith("verdict.json")
+
+
 def test_a_refresh_tells_where_the_run_is(
     environ: dict[str, str], command: Callable[[Command], None]
 ) -> None:
@@ -493,7 +507,7 @@ def test_a_refresh_tells_where_the_run_is(
     assert (outputs["result-path"], outputs["head-sha"]) == (str(Path("out/run.json").absolute()), SHA)
 
 
-@pytest.mark.parametrize("mode", ["check", "plan", "measure", "judge", "upgrade", "refresh"])
+@pytest.mark.parametrize("mode", ["check", "plan", "measure", "judge", "upgrade", "anchor", "refresh"])
 def test_code_under_test_has_no_way_to_the_runner(environ: dict[str, str], mode: str) -> None:
     """No token, no inputs, none of the files through which outputs, variables and paths are set."""
     hidden = {

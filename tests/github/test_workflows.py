@@ -26,6 +26,7 @@ from workflow_files import (
 ACTION = ROOT / "action.yml"
 DEPENDABOT = ROOT / ".github" / "dependabot.yml"
 SHARED = {
+    "anchor.yml",
     "gate.yml",
     "gate-accept.yml",
     "gate-publish.yml",
@@ -38,7 +39,13 @@ OURS = re.compile(r"uses: \./ # zizmor: ignore\[self-repository\].*")
 THEIRS = f"uses: OWNER/compile-gate@{'0' * 40} # v0.1.0"
 PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 # Jobs that run code under test: on their own machine, without a token, and nothing trusted after it.
-MEASURING = {("gate", "check"), ("gate-refresh", "measure"), ("upgrade", "compare"), ("shards", "measure")}
+MEASURING = {
+    ("anchor", "compare"),
+    ("gate", "check"),
+    ("gate-refresh", "measure"),
+    ("upgrade", "compare"),
+    ("shards", "measure"),
+}
 # Jobs that share no GPU with another job: each runner has one of its own.
 ON_THEIR_OWN = {("shards", "measure")}
 # Examples that this repository has no use for itself.

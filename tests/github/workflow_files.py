@@ -14,6 +14,7 @@ EXAMPLES = sorted((ROOT / "examples" / "workflows").glob("*.yml"))
 WORKFLOWS = [*OWN, *EXAMPLES]
 # What a job may be given, by file and job; anything more must be argued for here too.
 PERMISSIONS = {
+    ("anchor", "compare"): {"contents": "read"},
     ("ci", "test"): {"contents": "read"},
     ("gate", "check"): {"contents": "read"},
     ("gate-accept", "authorize"): {"contents": "read", "pull-requests": "write"},
