@@ -203,7 +203,8 @@ class GateFile(Entry):
     Example: tag:smoke,!bert
     """
     baselines: PathText = "baselines"
-    """The directory of stored baselines and `accepted.yml`, to be committed. `--baselines` replaces it.
+    """The directory of stored baselines, `accepted.yml` and `anchor.yml`, to be committed. `--baselines`
+    replaces it.
 
     Example: perf/baselines
     """

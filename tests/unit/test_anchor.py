@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.anchor import AnchorFile, describe_anchor, load_anchor, name_anchor, save_anchor
+from gate.config import load_config
 from gate.errors import FileError
+from gate.policies import load_policy
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ANCHOR = AnchorFile(
@@ -89,6 +91,18 @@ def test_a_link_that_leads_nowhere_is_not_no_anchor(tmp_path: Path) -> None:
     (tmp_path / "anchor.yml").symlink_to(tmp_path / "nowhere")
     with pytest.raises(FileError, match="does not exist"):
         load_anchor(tmp_path)
+
+
+def test_what_is_judged_by_knows_whether_there_is_an_anchor(tmp_path: Path) -> None:
+    """It lies beside the baselines; one that cannot be used stops a check, as accepted.yml does."""
+    (tmp_path / "gate.yml").write_text("version: 1\nbaselines: stored\n", encoding="utf-8")
+    config = load_config(tmp_path / "gate.yml")
+    assert not load_policy(config).has_anchor
+    path = save_anchor(tmp_path / "stored", ANCHOR)
+    assert load_policy(config).has_anchor
+    path.write_text("version: 1\n", encoding="utf-8")
+    with pytest.raises(FileError, match="commit"):
+        load_policy(config)
 
 
 def test_it_is_described_in_a_line() -> None:
