@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gate.calibration import Flaw, Instability, PairNoise
-from gate.decide.confirm import compute_pair_detectable, read_pairs
+from gate.decide.confirm import compute_pair_detectable, extend_reading, read_pairs
 from gate.decide.constants import LOOKS
 from gate.decide.paired_case import LEADING, PairRules, make_pair_rules
 from gate.decide.pairs import Paired
@@ -19,7 +19,7 @@ from gate.decide.student import compute_t_quantile
 from gate.metrics import SPECS, Role
 from gate.records import Metric, Policy, Run
 
-# One-sided p below which pairs of one program with itself are off centre: seldom by chance, since
+# Two-sided p below which pairs of one program with itself are off centre: seldom by chance, since
 # some tens of metrics are looked at.
 BIAS_P = 0.001
 # A bias below this share of the threshold leaves the verdict as it is.
@@ -68,7 +68,7 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
     metric, reading = series.paired.metric, series.reading
     if SPECS[metric].role is not Role.DECIDES:
         return
-    certain = abs(reading.change) > -compute_t_quantile(BIAS_P, reading.df) * reading.error
+    certain = abs(reading.change) > -compute_t_quantile(BIAS_P / 2, reading.df) * reading.error
     if certain and abs(math.expm1(reading.change)) > BIAS_SHARE * series.edge:
         told = (
             f"Of {reading.trials} pairs with itself, head is {100 * math.expm1(reading.change):+.1f} % off."
@@ -94,9 +94,7 @@ def _make_series(case_id: str, paired: Paired, rules: PairRules, policy: Policy)
 
 def _imagine_last_look(reading: Reading) -> Reading:
     """The same noise and no change, with as many pairs as the last look has."""
-    more = LOOKS[-1] - reading.trials
-    error = reading.error * math.sqrt(reading.trials / LOOKS[-1])
-    return replace(reading, change=0.0, error=error, df=max(1.0, reading.df + more), trials=LOOKS[-1])
+    return replace(extend_reading(reading, LOOKS[-1]), change=0.0)
 
 
 def _make_instability(series: PairSeries, metric: Metric, found: tuple[Flaw, str]) -> Instability:

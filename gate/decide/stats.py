@@ -88,8 +88,13 @@ def compute_winsorized_variance(values: Sequence[float], cut: int) -> Variance:
     ordered = sorted(values)
     low, high = ordered[cut], ordered[-1 - cut]
     winsorized = compute_variance([min(max(value, low), high) for value in values])
-    df = winsorized.df - 3.0 * cut
+    df = count_winsorized_df(len(values), cut)
     return Variance(value=winsorized.value * winsorized.df / df if df else 0.0, df=df)
+
+
+def count_winsorized_df(number: int, cut: int) -> float:
+    """Degrees of freedom of so many values of which ``cut`` on each side are winsorized."""
+    return number - 1.0 - 3.0 * cut
 
 
 def compute_logs(values: Sequence[float]) -> tuple[float, ...]:

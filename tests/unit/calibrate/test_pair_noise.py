@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from gate.calibration import Flaw, Instability
+from gate.decide.confirm import compute_pair_detectable, extend_reading
 from gate.decide.pair_noise import (
     PairSeries,
     gather_pair_series,
@@ -64,6 +66,28 @@ def test_bias_is_named(make_pairs: Make, policy: Policy) -> None:
         flaw=Flaw.BIASED_PAIRS,
         sentence="Of 8 pairs with itself, head is +65.0 % off.",
     )
+
+
+def test_bias_must_be_certain_to_either_side(make_pairs: Make, policy: Policy) -> None:
+    """Pairs of one program may be off to both sides, so p < 0.001 is half of it on each.
+
+    Six pairs, 9 df with the prior: one-sided p of 0.001 is at t = 4.30, and of 0.0005 at 4.78.
+    """
+    spread = (-0.045, -0.027, -0.009, 0.009, 0.027, 0.045)
+    error = gather(make_pairs, policy, spread).reading.error
+    for t, is_biased in ((4.5, False), (5.0, True), (-4.5, False), (-5.0, True)):
+        series = gather(make_pairs, policy, [one + t * error for one in spread])
+        assert (Flaw.BIASED_PAIRS in list_flaws(series)) == is_biased
+
+
+def test_last_look_counts_what_winsorizing_takes(make_pairs: Make, policy: Policy) -> None:
+    """Of the last look's sixteen pairs one on each side is winsorized: 12 degrees of freedom, not 15."""
+    series = gather(make_pairs, policy, (-0.01, 0.0, 0.01, 0.0, 0.005, -0.005))
+    last = extend_reading(series.reading, 16)
+    assert last.df == series.reading.df - 5 + 12
+    assert last.error == pytest.approx(series.reading.error * math.sqrt(6 / 16))
+    noise = measure_pair_noise(series)
+    assert noise.detectable == compute_pair_detectable(replace(last, change=0.0), series.bar)
 
 
 def test_pairs_too_noisy_to_settle_anything_are_named(make_pairs: Make, policy: Policy) -> None:
