@@ -17,6 +17,7 @@ from pathlib import Path
 from gate.lab.host import read_host
 from gate.lab.prime import prime_bench
 from gate.lab.provenance import format_time
+from gate.lab.server_pool import Seated
 from gate.lab.trials import (
     Bench,
     TrialCircumstances,
@@ -167,16 +168,32 @@ def _order_arms(sides: Sides, plan: PairPlan) -> tuple[tuple[Bench, Case], tuple
 
 def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, Came]:
     """Run the first process of both arms; by name of the arm, in the order of their start."""
-    jobs = [make_job(bench, plan.first, case, plan.index) for bench, case in _order_arms(sides, plan)]
+    seated = _seat_jobs(sides, plan, plan.first)
+    jobs = seated.jobs
     if plan.pairing is Pairing.LIVE:
         came = run_together(jobs[0], jobs[1], sides.head.settings.sampling)
-        return {job.arm: one for job, one in zip(jobs, came, strict=True)}
-    return {job.arm: _run_alone(job) for job in jobs}
+    else:
+        came = _run_alone(jobs[0]), _run_alone(jobs[1])
+    opened_s = seated.opened_s / len(jobs)
+    return {job.arm: _charge_server(one, opened_s) for job, one in zip(jobs, came, strict=True)}
 
 
 def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, Came]:
-    jobs = [make_job(bench, WorkerRole.WARM, case, plan.index) for bench, case in _order_arms(sides, plan)]
-    return {job.arm: _run_alone(job) for job in jobs}
+    return {job.arm: _run_alone(job) for job in _seat_jobs(sides, plan, WorkerRole.WARM).jobs}
+
+
+def _seat_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> Seated:
+    """Make one job of each arm, in the order of their start."""
+    jobs = tuple(make_job(bench, role, case, plan.index) for bench, case in _order_arms(sides, plan))
+    return sides.head.pool.seat(jobs) if sides.head.pool else Seated(jobs=jobs)
+
+
+def _charge_server(came: Came, opened_s: float) -> Came:
+    """Add an arm's share of the seconds that opening servers took."""
+    outcome = came.outcome
+    if opened_s and isinstance(outcome, WorkerResult):
+        outcome = replace(outcome, stages_s={**outcome.stages_s, Stage.SERVER: opened_s})
+    return Came(outcome=outcome, wall_s=came.wall_s + opened_s)
 
 
 def _run_alone(job: WorkerJob) -> Came:

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Protocol
 
 import psutil
 
@@ -38,6 +38,33 @@ _LAST_WORDS_S = 2.0  # a traceback takes milliseconds; a core dump may take long
 _REAP_S = 5.0  # SIGKILL takes longer than this only for a process stuck in the kernel
 
 
+class Child(Protocol):
+    """A process that was started: what is needed of :class:`subprocess.Popen`."""
+
+    pid: int
+    stdout: IO[bytes] | None
+
+    @property
+    def returncode(self) -> int:
+        """Its status, once it has been waited for."""
+
+    def poll(self) -> int | None:
+        """Return the status, or None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal."""
+
+
+class Starter(Protocol):
+    """Starts processes otherwise than by the program's file."""
+
+    def start(self, command: Command, token: str) -> Child:
+        """Start one, in a session of its own; what it starts carries ``token``."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Command:
     """What to start. ``log`` gets standard output and standard error."""
@@ -49,6 +76,7 @@ class Command:
     limit_s: float
     given: tuple[int, ...] = ()  # descriptors that the child gets, and that are closed here
     alarm: int = -1  # a descriptor that becomes readable when the time is up; then limit_s is only told
+    starter: Starter | None = None  # None: argv is run as a program
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +100,7 @@ def run_process(command: Command) -> ProcessExit:
     token = secrets.token_hex(16)
     oom_kills = load_oom_kills()
     started = time.monotonic()
-    process: subprocess.Popen[bytes] | None = None
+    process: Child | None = None
     with open_log(command.log) as log:
         try:
             process = _start(command, token)
@@ -143,8 +171,10 @@ def defer_interrupts() -> Iterator[None]:
             signal.raise_signal(arrived)
 
 
-def _start(command: Command, token: str) -> subprocess.Popen[bytes]:
+def _start(command: Command, token: str) -> Child:
     try:
+        if command.starter is not None:
+            return command.starter.start(command, token)
         return subprocess.Popen(
             command.argv,
             pass_fds=command.given,
@@ -166,7 +196,7 @@ def _start(command: Command, token: str) -> subprocess.Popen[bytes]:
             os.close(descriptor)
 
 
-def _wait(process: subprocess.Popen[bytes], log: LogFile, deadline: float, alarm: int = -1) -> bool:
+def _wait(process: Child, log: LogFile, deadline: float, alarm: int = -1) -> bool:
     """Copy output to ``log`` until the process ends; false when the deadline or the alarm came first.
 
     Sleeps in the kernel: the lab must take no processor time from what is being measured.
@@ -195,20 +225,20 @@ def _wait(process: subprocess.Popen[bytes], log: LogFile, deadline: float, alarm
             os.close(end)
 
 
-def _ask_where(process: subprocess.Popen[bytes], log: LogFile) -> None:
+def _ask_where(process: Child, log: LogFile) -> None:
     """Give a process that hangs a moment to say where: Python's fault handler does, on SIGABRT."""
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGABRT)
     _wait(process, log, time.monotonic() + _LAST_WORDS_S)
 
 
-def _get_output(process: subprocess.Popen[bytes]) -> IO[bytes]:
+def _get_output(process: Child) -> IO[bytes]:
     if process.stdout is None:
         raise TypeError("a worker is started with a pipe")
     return process.stdout
 
 
-def _open_end(process: subprocess.Popen[bytes]) -> int:
+def _open_end(process: Child) -> int:
     """A descriptor that becomes readable when the process ends; -1 where there is no such thing."""
     try:
         return os.pidfd_open(process.pid)
@@ -226,7 +256,7 @@ def _copy_chunk(output: int, log: LogFile) -> bool:
     return bool(chunk)
 
 
-def _drain(process: subprocess.Popen[bytes] | None, log: LogFile) -> None:
+def _drain(process: Child | None, log: LogFile) -> None:
     """Copy what the family left in the pipe when it ended, and close it."""
     if process is None:
         return
@@ -236,7 +266,7 @@ def _drain(process: subprocess.Popen[bytes] | None, log: LogFile) -> None:
                 break
 
 
-def _end_family(process: subprocess.Popen[bytes] | None, token: str) -> None:
+def _end_family(process: Child | None, token: str) -> None:
     """Kill the group, reap its leader, then kill whoever left the group."""
     if process is None:  # interrupted in the middle of starting, or it could not be started
         end_marked(token)

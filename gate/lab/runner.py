@@ -50,6 +50,7 @@ from gate.lab.schedule import (
     predict_trial_s,
 )
 from gate.lab.scratch import open_scratch
+from gate.lab.server_pool import open_pool
 from gate.lab.trials import Bench, LabSettings, TrialOutcome, check_disk, run_trial
 from gate.lab.tries import find_unimportable
 from gate.lab.worker import make_directory
@@ -280,9 +281,9 @@ def _note_place(place: Path, observe: Observer) -> None:
 @contextmanager
 def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     make_directory(settings.out)
-    with open_scratch() as scratch:
+    with open_scratch() as scratch, open_pool() as pool:
         (scratch / "tmp").mkdir()
-        bench = Bench(arm=arm, settings=settings, scratch=scratch)
+        bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool)
         check_disk(bench)
         yield bench
 

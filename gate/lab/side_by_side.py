@@ -165,13 +165,13 @@ def _is_light(trial: Trial) -> bool:
 
 
 def _compute_pair_s(trials: Sequence[Trial]) -> float:
-    """Wall time in seconds of the last pair among ``trials``; waiting for each other counts once."""
-    last = max(trial.index for trial in trials)
-    return sum(
-        compute_trial_s(trial) - trial.stages_s.get(Stage.TURN, 0.0)
-        for trial in trials
-        if trial.index == last
-    )
+    """Wall time in seconds of the last pair among ``trials``, without what a further one is spared.
+
+    Waiting for each other counts once, and a case's servers are there already.
+    """
+    last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
+    spared_s = sum(trial.stages_s.get(stage, 0.0) for trial in last for stage in (Stage.TURN, Stage.SERVER))
+    return sum(map(compute_trial_s, last)) - spared_s
 
 
 def _report_skipped(run: Run, slot: PairSlot, device: str) -> TrialSkipped:

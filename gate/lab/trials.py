@@ -15,6 +15,7 @@ from gate.errors import MachineError
 from gate.lab.fitness import HostSample, describe_host
 from gate.lab.host import read_host
 from gate.lab.provenance import format_time
+from gate.lab.server_pool import ServerPool
 from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob, load_result, run_worker
 from gate.lab.worker_environment import WorkerPlaces, make_worker_environment
 from gate.protocol import Sampling, Stage, WorkerRequest, WorkerResult, WorkerRole
@@ -57,6 +58,7 @@ class Bench:
     scratch: Path
     toolchain: Path | None = None
     folder: str = ""
+    pool: ServerPool | None = None  # None: every worker imports torch itself
 
     @property
     def primer_cache(self) -> Path:

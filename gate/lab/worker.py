@@ -13,7 +13,7 @@ from gate import codec
 from gate.disk import describe_write_error
 from gate.errors import FileError
 from gate.lab.log_tail import clean_log_tail, find_shortage
-from gate.lab.process import Command, ProcessExit, run_process
+from gate.lab.process import Command, ProcessExit, Starter, run_process
 from gate.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult
 from gate.records import CaseFailure, FailureKind
 
@@ -37,6 +37,7 @@ class WorkerJob:
     trial: int = 0
     arm: str = "head"
     alarm: int = -1  # as in Command: whoever holds the other end keeps the time
+    server: Starter | None = None  # forks the worker; None: a process of its own
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +71,7 @@ def run_worker(job: WorkerJob) -> WorkerResult | CaseFailure:
             limit_s=job.limit_s,
             given=(job.request.channel,) if job.request.channel >= 0 else (),
             alarm=job.alarm,
+            starter=job.server,
         )
     )
     return judge_exit(job, ended, load_result(result_path))

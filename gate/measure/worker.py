@@ -47,17 +47,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         FileError: The request is not one: nothing can be written then.
     """
     (path,) = sys.argv[1:] if arguments is None else arguments
+    run_request(path, _BEGUN)
+    return 0
+
+
+def run_request(path: str, begun: float) -> None:
+    """Measure what the request file says; ``begun`` is the ``time.perf_counter()`` of the process's start.
+
+    Raises:
+        FileError: The request is not one: nothing can be written then.
+    """
     request = codec.decode(WorkerRequest, codec.parse_json(Path(path).read_bytes(), path), path)
     if request.parent:
         die_with_parent(request.parent)
     set_search_path(request)
+    logbook = Logbook(Path(request.result), request.role, begun)
     if request.role == WorkerRole.PRIME:
-        _prime(request, path)
+        _prime(request, path, logbook)
     elif request.role == WorkerRole.IMPORT:
-        _import_factories(request)
+        _import_factories(request, logbook)
     else:
-        _run_pytest(request, path)
-    return 0
+        _run_pytest(request, path, logbook)
 
 
 def make_arguments(request: WorkerRequest, case: Case, path: str) -> list[str]:
@@ -79,10 +89,9 @@ def make_arguments(request: WorkerRequest, case: Case, path: str) -> list[str]:
     return [*own, *_BENCHMARK, *serial, case.node]
 
 
-def _run_pytest(request: WorkerRequest, path: str) -> None:
+def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
     if request.case is None:
         raise ValueError(f"{path}: a {request.role} request needs a case")
-    logbook = Logbook(Path(request.result), request.role, _BEGUN)
     logbook.save()
     try:
         check_source(request.case.factory, request)
@@ -111,9 +120,8 @@ def _check_end(path: Path, ended: str) -> None:
         codec.write_atomic(path, json.dumps(codec.encode(failed), allow_nan=False))
 
 
-def _import_factories(request: WorkerRequest) -> None:
+def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
     """Import each factory; the result tells which ones cannot be, and how that showed."""
-    logbook = Logbook(Path(request.result), request.role, _BEGUN)
     logbook.enter(Stage.IMPORT)
     from gate.measure.build import load_factory  # noqa: PLC0415 - torch
 
@@ -129,8 +137,7 @@ def _import_factories(request: WorkerRequest) -> None:
     logbook.enter(Stage.DONE)
 
 
-def _prime(request: WorkerRequest, path: str) -> None:
-    logbook = Logbook(Path(request.result), request.role, _BEGUN)
+def _prime(request: WorkerRequest, path: str, logbook: Logbook) -> None:
     logbook.save()
     try:
         _measure_toolchain(request, logbook)

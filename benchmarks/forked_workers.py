@@ -1,0 +1,152 @@
+"""Whether a forked worker measures what a process of its own measures.
+
+    python benchmarks/forked_workers.py elementwise/inference-float32-smoke-default --trials 40
+
+Measures whole trials (a cold and a warm process) of unchanged code, in turn with processes of their own and
+with forked ones; the server that forks is replaced after every few trials. For each metric it prints
+
+- the ratio of the means, forked to fresh, with its 95 % interval (Welch, of logarithms);
+- the ratio of the standard deviations, and the p of equal spread (Brown and Forsythe 1974);
+- whether trials of one server are more alike than those of different ones: the p of a one-way ANOVA.
+
+What is counted must be equal in every trial, and is told otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from scipy import stats
+
+from gate.choice import choose_cases
+from gate.config import apply_options, load_config
+from gate.lab.arms import make_working_tree_arm
+from gate.lab.prime import prime_bench
+from gate.lab.runner import open_bench
+from gate.lab.server_pool import ServerPool
+from gate.lab.trials import Bench, LabSettings, make_job, remove_cache, seed_cache
+from gate.lab.worker import run_worker
+from gate.protocol import WorkerResult, WorkerRole
+from gate.records import Case
+from gate.registry import load_cases
+
+TRIALS_PER_SERVER = 5
+KINDS = ("fresh", "forked")
+ALIKE = 1e-12  # values that differ by less, relatively, are one
+
+Trial = Mapping[str, float]
+
+
+def main() -> None:
+    """Measure, write everything down, and print the table."""
+    options = parse_options()
+    config = load_config(None)
+    chosen = choose_cases(apply_options(config, select=options.cases), load_cases(config)).cases
+    settings = LabSettings(out=options.out.parent, threads=config.threads)
+    measured: dict[str, dict[str, list[Trial]]] = {}
+    with open_bench(make_working_tree_arm(Path.cwd()), settings) as bench:
+        prime_bench(bench)
+        for case in chosen:
+            measured[case.id] = measure_case(bench, case, options.trials)
+            options.out.write_text(json.dumps(measured))
+            print_table(case.id, measured[case.id])
+
+
+def parse_options() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", help="a selection, as of `compile-gate check --select`")
+    parser.add_argument("--trials", type=int, default=40, help="of each kind")
+    parser.add_argument("--out", type=Path, default=Path("forked.json"))
+    return parser.parse_args()
+
+
+def measure_case(bench: Bench, case: Case, trials: int) -> dict[str, list[Trial]]:
+    """Measure so many trials of each kind, in turn; which kind goes first changes."""
+    taken: dict[str, list[Trial]] = defaultdict(list)
+    pool = ServerPool()
+    for index in range(trials):
+        if index % TRIALS_PER_SERVER == 0:
+            pool.close()
+            pool = ServerPool()
+        for kind in KINDS[:: 1 if index % 2 else -1]:
+            trial = measure_trial(bench, case, pool if kind == "forked" else None)
+            taken[kind].append({**trial, "server": index // TRIALS_PER_SERVER})
+            sys.stderr.write(f"{case.id} {index + 1}/{trials} {kind}\n")
+    pool.close()
+    return dict(taken)
+
+
+def measure_trial(bench: Bench, case: Case, pool: ServerPool | None) -> Trial:
+    """Measure a cold and a warm process on one cache; medians by metric."""
+    seed_cache(bench)
+    measured: dict[str, float] = {}
+    for role in (WorkerRole.COLD, WorkerRole.WARM):
+        job = make_job(bench, role, case, 1)
+        if pool is not None:
+            seated = pool.seat([job])
+            if seated.why_not:
+                sys.exit(f"{case.id} cannot be forked: {seated.why_not}")
+            (job,) = seated.jobs
+        result = run_worker(job)
+        if not isinstance(result, WorkerResult):
+            sys.exit(f"{case.id}: {result.message}\n{result.log_tail}")
+        measured |= {f"{role} {name}": value for name, value in summarize(result).items()}
+    remove_cache(bench)
+    return measured
+
+
+def summarize(result: WorkerResult) -> dict[str, float]:
+    """Take the median of each metric's samples, processor times, and the code that was generated."""
+    medians = {str(metric): statistics.median(values) for metric, values in result.samples.items()}
+    processor_s = {name: value for name, value in result.phases_s.items() if name.startswith("cpu_")}
+    code = {"code": float(int(result.identity.digest[:12] or "0", 16))}
+    return {**medians, **processor_s, **code}
+
+
+def print_table(case_id: str, taken: Mapping[str, Sequence[Trial]]) -> None:
+    """Print what differs between the kinds."""
+    sys.stdout.write(f"\n{case_id}, {len(taken['fresh'])} trials of each kind\n")
+    for name in sorted(set(taken["fresh"][0]) - {"server"}):
+        sys.stdout.write(
+            f"  {name:32} {compare(*([t[name] for t in taken[kind]] for kind in KINDS), taken)}\n"
+        )
+    sys.stdout.flush()
+
+
+def compare(fresh: Sequence[float], forked: Sequence[float], taken: Mapping[str, Sequence[Trial]]) -> str:
+    """Describe how one metric's values differ between the kinds."""
+    both = [*fresh, *forked]
+    if math.isclose(min(both), max(both), rel_tol=ALIKE):
+        return f"{both[0]:.6g} in every trial"
+    if min(both) <= 0:
+        return f"fresh {sorted(set(fresh))}, forked {sorted(set(forked))}"
+    logs = [list(map(math.log, values)) for values in (fresh, forked)]
+    means, errors = map(statistics.fmean, logs), [statistics.variance(one) / len(one) for one in logs]
+    a, b = means
+    half = 1.96 * math.sqrt(sum(errors))
+    spreads = [statistics.stdev(one) for one in logs]
+    spread = spreads[1] / spreads[0] if spreads[0] else math.inf
+    equal = stats.levene(*logs, center="median").pvalue
+    by_server: dict[float, list[float]] = defaultdict(list)
+    for trial, value in zip(taken["forked"], logs[1], strict=True):
+        by_server[trial["server"]].append(value)
+    groups = [values for values in by_server.values() if len(values) > 1]
+    alike = stats.f_oneway(*groups).pvalue if len(groups) > 1 else math.nan
+    return (
+        f"{statistics.median(fresh):.5g} forked {100 * math.expm1(b - a):+.2f} % "
+        f"({100 * math.expm1(b - a - half):+.2f} to {100 * math.expm1(b - a + half):+.2f}); "
+        f"SD {100 * spreads[0]:.2f} and {100 * spreads[1]:.2f} %, x{spread:.2f}, p {equal:.3f}; "
+        f"servers p {alike:.3f}"
+    )
+
+
+if __name__ == "__main__":
+    main()

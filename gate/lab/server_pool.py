@@ -1,0 +1,154 @@
+"""The servers of a run: one for each interpreter, checkout and set of variables, and in it one for each case.
+
+Servers are opened as pairs need them and live until the lab closes. Where forking cannot be trusted to
+give what a process of its own gives, workers are started afresh, and the reason is kept to be told.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob
+from gate.lab.worker_server import RootServer, ServerError, ServerPlace, WorkerServer
+
+# The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
+_READ_LATE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
+MAX_BRANCHES = 8  # a server: each holds what its case's model imports, up to 300 MB with transformers
+
+_Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seated:
+    """Jobs with the servers that fork their workers; ``why_not`` says why they have none."""
+
+    jobs: tuple[WorkerJob, ...]
+    opened_s: float = 0.0  # spent on opening servers
+    why_not: str = ""
+
+
+@dataclass
+class _Root:
+    """A server of an arm and its branches by case, the least recently opened first."""
+
+    server: RootServer
+    branches: dict[str, WorkerServer] = field(default_factory=dict)
+
+
+class ServerPool:
+    """Opens servers, keeps them, and closes them."""
+
+    def __init__(self) -> None:
+        self._roots: dict[_Key, _Root] = {}
+        self._why_not: dict[str, str] = {}  # by case
+
+    def seat(self, jobs: Sequence[WorkerJob]) -> Seated:
+        """Give each of a pair's jobs a server that has imported what it needs, or give none of them one.
+
+        All servers that are missing import at the same time.
+
+        Raises:
+            MachineError: An interpreter cannot be started, or a disk is full.
+        """
+        begun = time.monotonic()
+        case_id = jobs[0].request.case.id if jobs[0].request.case else ""
+        why_not = find_obstacle(jobs) or self._why_not.get(case_id, "")
+        if not why_not:
+            why_not = self._open(jobs)
+            self._why_not[case_id] = why_not
+        if why_not:
+            return Seated(jobs=tuple(jobs), opened_s=time.monotonic() - begun, why_not=why_not)
+        seated = tuple(_seat(job, self._roots[_make_key(job)].branches[case_id]) for job in jobs)
+        return Seated(jobs=seated, opened_s=time.monotonic() - begun)
+
+    def close(self) -> None:
+        """End all servers."""
+        for root in self._roots.values():
+            root.server.close()
+        self._roots.clear()
+
+    def _open(self, jobs: Sequence[WorkerJob]) -> str:
+        """Open what is missing; return why workers must be started afresh, or ""."""
+        try:
+            return self._open_roots(jobs) or self._open_branches(jobs)
+        except ServerError as error:
+            self.close()  # whoever is left may be in the middle of something
+            return f"the process that was to start them: {error}"
+
+    def _open_roots(self, jobs: Sequence[WorkerJob]) -> str:
+        opened: list[tuple[WorkerJob, RootServer]] = []
+        for job in jobs:
+            if (key := _make_key(job)) not in self._roots:
+                server = RootServer(_place_server(job))
+                self._roots[key] = _Root(server)
+                opened.append((job, server))
+        for job, server in opened:
+            server.begin_import(replace(job.request, case=None))
+        return _collect(opened)
+
+    def _open_branches(self, jobs: Sequence[WorkerJob]) -> str:
+        opened: list[tuple[WorkerJob, WorkerServer]] = []
+        for job in jobs:
+            root = self._roots[_make_key(job)]
+            case_id = job.request.case.id if job.request.case else ""
+            if case_id not in root.branches:
+                while len(root.branches) >= MAX_BRANCHES:
+                    root.branches.pop(next(iter(root.branches))).hang_up()
+                root.branches[case_id] = root.server.branch()
+                opened.append((job, root.branches[case_id]))
+        for job, server in opened:
+            server.begin_import(job.request)
+        return _collect(opened)
+
+
+@contextmanager
+def open_pool() -> Iterator[ServerPool]:
+    """Make a pool; its servers end with the block."""
+    pool = ServerPool()
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+def find_obstacle(jobs: Sequence[WorkerJob]) -> str:
+    """Find what speaks against forking workers, before any server is opened; "" where nothing does."""
+    if any(job.request.device != "cpu" for job in jobs):
+        return "forked ones have not been shown to measure the same on a GPU"
+    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+        return "forking them is for Linux"
+    if any(job.arguments != WORKER_ARGUMENTS for job in jobs):
+        return "they do not run the gate's own program"
+    return ""
+
+
+def _seat(job: WorkerJob, server: WorkerServer) -> WorkerJob:
+    return replace(job, server=server, request=replace(job.request, parent=server.pid))
+
+
+def _make_key(job: WorkerJob) -> _Key:
+    variables = tuple(sorted(item for item in job.environment.items() if item[0] not in _READ_LATE))
+    request = job.request
+    # The arm: a server has one worker at a time, and both arms may be of one directory.
+    return job.arm, job.python, request.directory, request.checkout, request.origin, variables
+
+
+def _place_server(job: WorkerJob) -> ServerPlace:
+    return ServerPlace(
+        python=job.python,
+        environment=job.environment,
+        directory=Path(job.request.directory),
+        log=job.log.with_name(f"server-{job.arm}.log"),
+    )
+
+
+def _collect(opened: Sequence[tuple[WorkerJob, WorkerServer]]) -> str:
+    """Hear all; return the first problem."""
+    problems = [server.end_import(job.limit_s) for job, server in opened]
+    return next(filter(None, problems), "")

@@ -1,0 +1,180 @@
+"""Forked workers: told as processes of their own are, and nothing of them survives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from gate.errors import MachineError
+from gate.lab.process import Command, run_process
+from gate.lab.worker_server import RootServer, ServerError, ServerPlace
+
+from .conftest import CountLeft
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+
+SLEEP = "import time; time.sleep(600)"
+SPAWN = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP!r}], start_new_session=True)"
+# Neither executed anew nor in the group of its parent: no token, no group to find it by.
+FORK_AWAY = f"import os\nif os.fork() == 0:\n    os.setsid()\n    {SLEEP}"
+
+MakeCommand = Callable[..., Command]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> ServerPlace:
+    """A server of workers that run a file of Python."""
+    acting = str(Path(__file__).with_name("acting_server.py"))
+    return ServerPlace(
+        python=sys.executable,
+        environment={**os.environ, "PYTHONFAULTHANDLER": "1"},
+        directory=tmp_path,
+        log=tmp_path / "logs" / "server.log",
+        arguments=("-P", acting),
+    )
+
+
+@pytest.fixture
+def server(place: ServerPlace) -> Iterator[RootServer]:
+    """A server that runs."""
+    started = RootServer(place)
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+@pytest.fixture
+def command(tmp_path: Path, server: RootServer) -> MakeCommand:
+    """Make a command whose worker is forked and runs some lines of Python."""
+
+    def make(lines: str, limit_s: float = 30.0) -> Command:
+        script = tmp_path / "request.py"
+        script.write_text(lines)
+        return Command(
+            argv=("unused", str(script)),
+            environment={"GIVEN": "one"},
+            directory=tmp_path,
+            log=tmp_path / "logs" / "worker.log",
+            limit_s=limit_s,
+            starter=server,
+        )
+
+    return make
+
+
+def test_tells_status_output_and_variables(command: MakeCommand, tmp_path: Path) -> None:
+    """The status and both streams come back, and the worker has the variables that it was given alone."""
+    lines = (
+        "import os, sys; print(os.environ.pop('GIVEN'), sorted(os.environ));"
+        "print('two', file=sys.stderr); sys.exit(7)"
+    )
+    ended = run_process(command(lines))
+    assert (ended.status, ended.timed_out) == (7, False)
+    assert sorted(ended.log_tail.split()) == [b"['COMPILE_GATE_WORKER']", b"one", b"two"]
+    assert (tmp_path / "logs" / "worker.log").read_bytes() == ended.log_tail
+
+
+def test_an_error_is_on_stderr(command: MakeCommand) -> None:
+    """What a worker raises is printed, and its status is 1, as an interpreter's would be."""
+    ended = run_process(command("raise ValueError('seen')"))
+    assert ended.status == 1
+    assert ended.log_tail.endswith(b"ValueError: seen\n")
+
+
+def test_signal_is_a_negative_status(command: MakeCommand) -> None:
+    """A worker that dies on a signal has that signal's number, negated, as its status."""
+    assert run_process(command("import os; os.kill(os.getpid(), 11)")).status == -signal.SIGSEGV
+
+
+@pytest.mark.parametrize("leave", [SPAWN, FORK_AWAY], ids=["spawned", "forked"])
+@pytest.mark.parametrize("then", ["", SLEEP], ids=["ended", "timed_out"])
+def test_nothing_that_a_worker_started_survives(
+    command: MakeCommand, server: RootServer, leave: str, then: str
+) -> None:
+    """What a worker leaves behind dies with it, executed or only forked; the server lives on."""
+    begun = time.monotonic()
+    ended = run_process(command(f"{leave}\n{then}", limit_s=1.0 if then else 30.0))
+    assert ended.timed_out == bool(then)
+    assert time.monotonic() - begun < 10.0
+    assert psutil.Process(server.pid).children(recursive=True) == []
+    assert run_process(command("print('next')")).log_tail == b"next\n"
+
+
+def test_a_worker_that_hangs_says_where(command: MakeCommand) -> None:
+    """At the time limit the worker's fault handler prints where it was."""
+    ended = run_process(command(SLEEP, limit_s=2.0))
+    assert (ended.status, ended.timed_out) == (-signal.SIGABRT, True)
+    assert b"request.py" in ended.log_tail
+
+
+def test_the_channel_has_the_number_that_the_worker_knows(command: MakeCommand) -> None:
+    """A descriptor that is given arrives under its own number, and its end is heard when the worker ends."""
+    ours, theirs = socket.socketpair()
+    number = theirs.detach()
+    lines = f"import socket; socket.socket(fileno={number}).sendall(b'ready')"
+    ended = run_process(replace(command(lines), given=(number,)))
+    with ours:
+        assert (ended.status, ours.recv(16), ours.recv(16)) == (0, b"ready", b"")
+
+
+def test_siblings_do_not_share_addresses(command: MakeCommand) -> None:
+    """Memory that workers allocate lies elsewhere in each, as it does in processes of their own."""
+    lines = "import ctypes; print(ctypes.addressof(ctypes.create_string_buffer(1 << 22)))"
+    assert len({run_process(command(lines)).log_tail for _ in range(5)}) > 1
+
+
+def test_a_branch_has_workers_of_its_own(command: MakeCommand, server: RootServer) -> None:
+    """A server's branch forks workers too, which are its children, until it is hung up on."""
+    branch = server.branch()
+    ended = run_process(replace(command("import os; print(os.getppid())"), starter=branch))
+    assert int(ended.log_tail) == branch.pid != server.pid
+    assert run_process(command("print('root')")).log_tail == b"root\n"
+    assert run_process(replace(command("print('branch')"), starter=branch)).log_tail == b"branch\n"
+    branch.hang_up()
+    time.sleep(1.0)  # it ends at once; a zombie is left until another branch is asked for
+    last = server.branch()
+    assert [child.pid for child in psutil.Process(server.pid).children()] == [last.pid]
+    last.hang_up()
+
+
+def test_a_server_that_is_killed_takes_its_worker_along(command: MakeCommand, count_left: CountLeft) -> None:
+    """The worker ends as if it were killed itself; nothing more can be started there, and that is said."""
+    ended = run_process(command(f"import os; os.kill(os.getppid(), 9); {SLEEP}"))
+    assert ended.status == -signal.SIGKILL
+    with pytest.raises(MachineError, match="the process that starts workers is gone"):
+        run_process(command("print('never')"))
+    assert count_left() == 0
+
+
+def test_closing_ends_workers_and_branches(place: ServerPlace, command: MakeCommand) -> None:
+    """At the end nothing is left: no server, no branch, no worker."""
+    other = RootServer(place)
+    branch = other.branch()
+    worker = branch.start(command(SLEEP), "token")
+    family = [psutil.Process(pid) for pid in (other.pid, branch.pid, worker.pid)]
+    other.close()
+    _, alive = psutil.wait_procs(family, timeout=10.0)
+    assert alive == []
+    assert worker.stdout is not None
+    worker.stdout.close()
+    branch.hang_up()
+
+
+def test_a_server_that_cannot_start_is_told(place: ServerPlace) -> None:
+    """A server that ends at once is heard as gone; an interpreter that is missing is named."""
+    dead = RootServer(replace(place, arguments=("-c", "raise SystemExit(3)")))
+    with pytest.raises(ServerError):
+        dead.branch()
+    dead.close()
+    with pytest.raises(MachineError, match="/nowhere/python cannot be started"):
+        RootServer(replace(place, python="/nowhere/python"))
