@@ -61,6 +61,12 @@ def play_ok() -> None:
     write_result(samples=SAMPLES[REQUEST["role"]], environment=ENVIRONMENT)
 
 
+def play_long() -> None:
+    """Tell of half a minute, in a second."""
+    time.sleep(1.0)
+    write_result(samples=SAMPLES[REQUEST["role"]], stages_s={"rounds": 30.0}, environment=ENVIRONMENT)
+
+
 def play_error() -> None:
     failure = {
         "kind": "error",

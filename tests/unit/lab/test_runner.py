@@ -329,12 +329,13 @@ def test_no_repeat_beyond_the_budget(
     workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An extra trial that was disturbed is kept as it is when the time is up."""
-    case = make_case(name="a")
+    case = make_case("long", name="a")
     with workshop.open() as lab:
         run = run_plan(lab, make_run(lab, (case,), "all", 1), workshop.saved.append)
         crowd_host(monkeypatch, True, True)
-        # Enough for the trial itself, by what the first took, and not for another after it.
-        budget = Budget(max_trials=2, wall_s=run.wall_s + 1.5 * compute_trial_s(run.trials[0]))
+        assert compute_trial_s(run.trials[0]) == 60.0  # as both processes tell, in two seconds
+        # Enough for the trial itself, a second after now, and not for another after it.
+        budget = Budget(max_trials=2, wall_s=run.wall_s + 61.0)
         run = extend_run(lab, run, {case.id}, budget, workshop.saved.append)
     assert [trial.conditions.repeated for trial in run.trials] == [False, False]
     assert run.trials[1].conditions.disturbances != ()
