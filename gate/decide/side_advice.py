@@ -10,6 +10,7 @@ from gate.decide.disturbed import note_disturbed
 from gate.decide.headline import write_unjudged
 from gate.decide.pairs import BASE_ARM
 from gate.decide.tally import STOPPED, note_pairs
+from gate.decide.warned import note_warnings
 from gate.metrics import SPECS
 from gate.records import BaseArm, Comparison, Metric, Outcome, Policy, Reason, Run, Status, Verdict
 from gate.words import count_noun, name_metric
@@ -52,6 +53,7 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[str, ..
         *note_pairs(verdict.tally, label),
         *note_vanished(run),
         *note_disturbed(run),
+        *note_warnings(run),
         *_note_base_failures(run, label),
         *_note_unjudged(verdict.comparisons, label),
         *note_expired(verdict.comparisons, policy),

@@ -24,6 +24,7 @@ from gate.decide.quarantine import apply_quarantine, note_quarantine
 from gate.decide.rules import Rules, list_questions, make_rules
 from gate.decide.side_advice import note_acquitted, note_vanished, suggest_anchor
 from gate.decide.tally import measure_tally, note_pairs
+from gate.decide.warned import note_warnings
 from gate.fingerprint import compute_environment_id, has_same_host
 from gate.metrics import SPECS
 from gate.records import (
@@ -102,6 +103,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *note_difference(_find_other(screening.evidence), run.environment),
             *note_machine(machine, judged=judged),
             *note_disturbed(run),
+            *note_warnings(run),
             *note_quarantine(comparisons, policy),
         ),
         machine=machine,

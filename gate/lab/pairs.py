@@ -46,6 +46,7 @@ _OF_WARM = frozenset(
     }
 )
 _OUT_OF_MEMORY = "out of memory"  # what CUDA, ROCm and torch say
+NOT_FORKED = "workers are not forked, each imports everything itself: {why}"
 _COMPILE_TIMES = frozenset({Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME})
 
 
@@ -174,8 +175,8 @@ def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, Came]:
         came = run_together(jobs[0], jobs[1], sides.head.settings.sampling)
     else:
         came = _run_alone(jobs[0]), _run_alone(jobs[1])
-    opened_s = seated.opened_s / len(jobs)
-    return {job.arm: _charge_server(one, opened_s) for job, one in zip(jobs, came, strict=True)}
+    device = sides.head.settings.device
+    return {job.arm: _add_seating(one, seated, device) for job, one in zip(jobs, came, strict=True)}
 
 
 def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, Came]:
@@ -188,11 +189,17 @@ def _seat_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> Seated:
     return sides.head.pool.seat(jobs) if sides.head.pool else Seated(jobs=jobs)
 
 
-def _charge_server(came: Came, opened_s: float) -> Came:
-    """Add an arm's share of the seconds that opening servers took."""
+def _add_seating(came: Came, seated: Seated, device: str) -> Came:
+    """Add an arm's share of the seconds that opening servers took, and why there are none on a CPU."""
+    opened_s = seated.opened_s / len(seated.jobs)
     outcome = came.outcome
-    if opened_s and isinstance(outcome, WorkerResult):
-        outcome = replace(outcome, stages_s={**outcome.stages_s, Stage.SERVER: opened_s})
+    if isinstance(outcome, WorkerResult):
+        warnings = (NOT_FORKED.format(why=seated.why_not),) if seated.why_not and device == "cpu" else ()
+        outcome = replace(
+            outcome,
+            stages_s={**outcome.stages_s, **({Stage.SERVER: opened_s} if opened_s else {})},
+            warnings=(*outcome.warnings, *warnings),
+        )
     return Came(outcome=outcome, wall_s=came.wall_s + opened_s)
 
 

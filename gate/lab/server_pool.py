@@ -70,6 +70,8 @@ class ServerPool:
     def close(self) -> None:
         """End all servers."""
         for root in self._roots.values():
+            for branch in root.branches.values():
+                branch.hang_up()
             root.server.close()
         self._roots.clear()
 
@@ -79,7 +81,7 @@ class ServerPool:
             return self._open_roots(jobs) or self._open_branches(jobs)
         except ServerError as error:
             self.close()  # whoever is left may be in the middle of something
-            return f"the process that was to start them: {error}"
+            return f"the process that was to fork them failed, {error}"
 
     def _open_roots(self, jobs: Sequence[WorkerJob]) -> str:
         opened: list[tuple[WorkerJob, RootServer]] = []
@@ -120,9 +122,9 @@ def open_pool() -> Iterator[ServerPool]:
 def find_obstacle(jobs: Sequence[WorkerJob]) -> str:
     """Find what speaks against forking workers, before any server is opened; "" where nothing does."""
     if any(job.request.device != "cpu" for job in jobs):
-        return "forked ones have not been shown to measure the same on a GPU"
+        return "it is not known whether forked ones measure the same on a GPU"
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
-        return "forking them is for Linux"
+        return "they are forked on Linux only"
     if any(job.arguments != WORKER_ARGUMENTS for job in jobs):
         return "they do not run the gate's own program"
     return ""

@@ -117,7 +117,7 @@ def _import_modules(request: WorkerRequest) -> str:
             importlib.import_module("gate.measure.build").load_factory(case.factory)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
         traceback.print_exc()
-        return f"it cannot be imported ({type(error).__name__})"
+        return f"importing the model fails with {type(error).__name__}"
     return ""
 
 
@@ -125,9 +125,9 @@ def _find_hindrance() -> str:
     """Find what forbids a fork: a thread is not copied, and a lock that it holds is held for ever."""
     others = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
     if others:
-        return f"importing it starts the thread {others[0]!r}"
+        return f"importing the model starts the thread {others[0]!r}"
     unknown = len(list(Path("/proc/self/task").iterdir())) - 1 - _count_blas_threads()
-    return "importing it starts threads of a library" if unknown > 0 else ""
+    return "importing the model starts threads of a library" if unknown > 0 else ""
 
 
 def _count_blas_threads() -> int:

@@ -93,20 +93,23 @@ class Workshop:
         """Where precompiled headers lie, below a directory of Inductor's."""
         return self.directory / "tmp"
 
-    def run(self, role: WorkerRole, case: Case | None = None) -> WorkerResult:
-        """Run one worker process and return what it wrote."""
-        result = self.directory / f"{role}.json"
-        request = WorkerRequest(
+    def make_request(self, role: WorkerRole, case: Case | None = None) -> WorkerRequest:
+        """Make the request of one worker process."""
+        return WorkerRequest(
             role=role,
             case=case,
             device="cpu",
             threads=THREADS,
             directory=str(self.directory),
-            result=str(result),
+            result=str(self.directory / f"{role}.json"),
             benchmark_json=str(self.directory / "benchmark.json") if role == WorkerRole.COLD else "",
             toolchain_cache=str(self.kept) if role == WorkerRole.PRIME else "",
             sampling=Sampling(super_blocks=3, warmup_s=0.05),
         )
+
+    def run(self, role: WorkerRole, case: Case | None = None) -> WorkerResult:
+        """Run one worker process and return what it wrote."""
+        request = self.make_request(role, case)
         path = self.directory / f"{role}.request.json"
         path.write_text(json.dumps(codec.encode(request)))
         command = [sys.executable, "-P", "-m", "gate.measure.worker", str(path)]
@@ -120,7 +123,9 @@ class Workshop:
             timeout=TIMEOUT_S,
         )
         assert ended.returncode == 0, ended.stdout + ended.stderr
-        return codec.decode(WorkerResult, codec.parse_json(result.read_bytes(), "result"), "result")
+        return codec.decode(
+            WorkerResult, codec.parse_json(Path(request.result).read_bytes(), "result"), "result"
+        )
 
     def make_environment(self, cache: Path) -> dict[str, str]:
         """Make a worker's environment variables."""

@@ -1,0 +1,91 @@
+"""Forked workers measure what processes of their own do; where a fork cannot be trusted there is none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gate.lab.server_pool import ServerPool, open_pool
+from gate.lab.worker import WorkerJob, run_worker
+from gate.metrics import SPECS, Family
+from gate.protocol import Stage, WorkerResult, WorkerRole
+from gate.records import Case, Metric
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only"),
+]
+
+WATCHED = """
+import threading, time
+from made_up import build
+threading.Thread(target=time.sleep, args=(600,), name="watcher", daemon=True).start()
+"""
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ServerPool]:
+    """Servers for the tests of this file."""
+    with open_pool() as opened:
+        yield opened
+
+
+def make_job(workshop: Any, role: WorkerRole, case: Case) -> WorkerJob:  # noqa: ANN401 - of conftest.py
+    """Make the job of a worker on the primer's toolchain."""
+    return WorkerJob(
+        request=workshop.make_request(role, case),
+        python=sys.executable,
+        environment=workshop.make_environment(workshop.cache),
+        log=workshop.directory / "forked.log",
+        limit_s=300.0,
+    )
+
+
+def test_a_forked_process_finds_what_a_fresh_one_does(workshop: Any, pool: ServerPool) -> None:  # noqa: ANN401
+    """Cold and warm, generated code and everything that is counted are the same, and nothing is imported."""
+    case = Case(id="layers/forked", model="layers", factory="made_up:build")
+    measured = {}
+    for is_forked in (False, True):
+        workshop.seed_cache()
+        for role in (WorkerRole.COLD, WorkerRole.WARM):
+            job = make_job(workshop, role, case)
+            result = run_worker(pool.seat([job]).jobs[0] if is_forked else job)
+            assert isinstance(result, WorkerResult), result
+            measured[role, is_forked] = result
+    for role in (WorkerRole.COLD, WorkerRole.WARM):
+        fresh, forked = measured[role, False], measured[role, True]
+        assert forked.identity == fresh.identity
+        assert pick_counts(forked) == pick_counts(fresh) != {}
+        assert forked.samples.keys() == fresh.samples.keys()
+        assert forked.stages_s[Stage.IMPORT] < 0.5 * fresh.stages_s[Stage.IMPORT]
+
+
+def test_a_module_that_starts_a_thread_is_not_forked(workshop: Any, pool: ServerPool) -> None:  # noqa: ANN401
+    """Its workers import everything themselves, and the reason is told; other cases are still forked."""
+    (workshop.directory / "watched.py").write_text(WATCHED)
+    watched = Case(id="watched/a", model="watched", factory="watched:build")
+    job = make_job(workshop, WorkerRole.COLD, watched)
+    for _ in range(2):  # the second answer is remembered
+        seated = pool.seat([job])
+        assert seated.why_not == "importing the model starts the thread 'watcher'"
+        assert seated.jobs == (job,)
+    plain = Case(id="layers/plain", model="layers", factory="made_up:build")
+    assert pool.seat([make_job(workshop, WorkerRole.COLD, plain)]).why_not == ""
+
+
+def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Any, pool: ServerPool) -> None:  # noqa: ANN401
+    """The worker itself then tells what is wrong with it."""
+    missing = Case(id="missing/a", model="missing", factory="missing_module:build")
+    seated = pool.seat([make_job(workshop, WorkerRole.COLD, missing)])
+    assert seated.why_not == "importing the model fails with UsageError"
+
+
+def pick_counts(result: WorkerResult) -> dict[Metric, tuple[float, ...]]:
+    """Pick what is counted, and cannot differ between two processes."""
+    return {
+        metric: values for metric, values in result.samples.items() if SPECS[metric].family is Family.EXACT
+    }

@@ -1,0 +1,26 @@
+"""Warnings of workers: each is told once, with its cases."""
+
+from __future__ import annotations
+
+from gate.decide.warned import note_warnings
+from gate.records import Provenance, Run, Trial
+from tests.hosts import CPU_HOST
+
+
+def make_run(*warned: tuple[str, str]) -> Run:
+    """A run with a trial for each case and warning."""
+    trials = tuple(Trial(case_id=case, index=1, warnings=(warning,)) for case, warning in warned)
+    return Run(cases=(), environment=CPU_HOST, provenance=Provenance(), trials=trials)
+
+
+def test_a_warning_is_told_once_with_its_cases() -> None:
+    """Trials of several cases that warn alike are one note; of four cases three are named."""
+    run = make_run(("a", "slow"), ("b", "slow"), ("a", "slow"), ("c", "slow"), ("d", "slow"), ("b", "odd"))
+    assert note_warnings(run) == ("a, b, c and 1 more: slow.", "b: odd.")
+
+
+def test_many_warnings_are_counted() -> None:
+    """Of seven warnings five are told; a run without any has no note."""
+    run = make_run(*(("a", f"number {index}") for index in range(7)))
+    assert note_warnings(run)[4:] == ("a: number 4.", "2 more warnings of trials are in run.json.")
+    assert note_warnings(make_run()) == ()

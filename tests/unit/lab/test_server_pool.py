@@ -1,0 +1,41 @@
+"""Which workers may be forked at all, as far as no server is needed to tell."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from gate.lab.server_pool import ServerPool
+from gate.lab.trials import Bench, LabSettings, make_job
+from gate.protocol import WorkerRole
+
+from .conftest import MakeCase
+
+ON_GPU = "it is not known whether forked ones measure the same on a GPU"
+
+
+@pytest.mark.parametrize(
+    ("settings_changed", "why_not"),
+    [
+        ({"device": "cuda:1"}, ON_GPU),
+        ({"worker": ("-m", "gate.faults.plant")}, "they do not run the gate's own program"),
+    ],
+)
+def test_without_a_server_jobs_stay_as_they_are(
+    bench: Bench, make_case: MakeCase, settings_changed: dict[str, object], why_not: str
+) -> None:
+    """On a GPU, and where a fault is planted, workers are processes of their own, and nothing is opened."""
+    changed = replace(bench, settings=replace(LabSettings(out=bench.settings.out), **settings_changed))
+    jobs = (make_job(changed, WorkerRole.COLD, make_case()),)
+    seated = ServerPool().seat(jobs)
+    assert (seated.jobs, seated.why_not) == (jobs, why_not)
+    assert seated.opened_s < 1.0
+
+
+def test_only_linux_forks(bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere the system cannot announce a process's end, nor hand orphans on."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    job = make_job(replace(bench, settings=LabSettings(out=bench.settings.out)), WorkerRole.COLD, make_case())
+    assert ServerPool().seat([job]).why_not == "they are forked on Linux only"
