@@ -17,7 +17,7 @@ from pathlib import Path
 from gate.lab.host import read_host
 from gate.lab.prime import prime_bench
 from gate.lab.provenance import format_time
-from gate.lab.server_pool import Seated
+from gate.lab.server_pool import Seated, add_seating, seat_jobs
 from gate.lab.trials import (
     Bench,
     TrialCircumstances,
@@ -46,7 +46,6 @@ _OF_WARM = frozenset(
     }
 )
 _OUT_OF_MEMORY = "out of memory"  # what CUDA, ROCm and torch say
-NOT_FORKED = "workers are not forked, each imports everything itself: {why}"
 _COMPILE_TIMES = frozenset({Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME})
 
 
@@ -175,8 +174,11 @@ def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, Came]:
         came = run_together(jobs[0], jobs[1], sides.head.settings.sampling)
     else:
         came = _run_alone(jobs[0]), _run_alone(jobs[1])
-    device = sides.head.settings.device
-    return {job.arm: _add_seating(one, seated, device) for job, one in zip(jobs, came, strict=True)}
+    opened_s = seated.opened_s / len(jobs)
+    return {
+        job.arm: Came(outcome=one.outcome and add_seating(one.outcome, seated), wall_s=one.wall_s + opened_s)
+        for job, one in zip(jobs, came, strict=True)
+    }
 
 
 def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, Came]:
@@ -186,21 +188,7 @@ def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, Came]:
 def _seat_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> Seated:
     """Make one job of each arm, in the order of their start."""
     jobs = tuple(make_job(bench, role, case, plan.index) for bench, case in _order_arms(sides, plan))
-    return sides.head.pool.seat(jobs) if sides.head.pool else Seated(jobs=jobs)
-
-
-def _add_seating(came: Came, seated: Seated, device: str) -> Came:
-    """Add an arm's share of the seconds that opening servers took, and why there are none on a CPU."""
-    opened_s = seated.opened_s / len(seated.jobs)
-    outcome = came.outcome
-    if isinstance(outcome, WorkerResult):
-        warnings = (NOT_FORKED.format(why=seated.why_not),) if seated.why_not and device == "cpu" else ()
-        outcome = replace(
-            outcome,
-            stages_s={**outcome.stages_s, **({Stage.SERVER: opened_s} if opened_s else {})},
-            warnings=(*outcome.warnings, *warnings),
-        )
-    return Came(outcome=outcome, wall_s=came.wall_s + opened_s)
+    return seat_jobs(sides.head.pool, jobs)
 
 
 def _run_alone(job: WorkerJob) -> Came:

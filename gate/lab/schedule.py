@@ -58,7 +58,12 @@ def predict_trial_s(case: Case, cases: Sequence[Case], trials: Sequence[Trial]) 
     The mean of its own trials where there are any, else its expected time scaled by how the other
     trials of this run compare with theirs.
     """
-    own = [compute_trial_s(trial) for trial in trials if trial.case_id == case.id]
+    # Further trials find the case's server there.
+    own = [
+        compute_trial_s(trial) - trial.stages_s.get(Stage.SERVER, 0.0)
+        for trial in trials
+        if trial.case_id == case.id
+    ]
     return fmean(own) if own else case.expected_s * _compute_scale(cases, trials)
 
 

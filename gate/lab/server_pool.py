@@ -16,11 +16,16 @@ from pathlib import Path
 
 from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob
 from gate.lab.worker_server import RootServer, ServerError, ServerPlace, WorkerServer
+from gate.protocol import Stage, WorkerResult
+from gate.records import CaseFailure
 
 # The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
 _READ_LATE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
 MAX_BRANCHES = 8  # a server: each holds what its case's model imports, up to 300 MB with transformers
 
+NOT_FORKED = "workers are not forked, each imports everything itself: {why}"
+
+Outcome = WorkerResult | CaseFailure
 _Key = tuple[object, ...]
 
 
@@ -117,6 +122,26 @@ def open_pool() -> Iterator[ServerPool]:
         yield pool
     finally:
         pool.close()
+
+
+def seat_jobs(pool: ServerPool | None, jobs: Sequence[WorkerJob]) -> Seated:
+    """Do as :meth:`ServerPool.seat`; without a pool every worker is a process of its own."""
+    return pool.seat(jobs) if pool else Seated(jobs=tuple(jobs))
+
+
+def add_seating(outcome: Outcome, seated: Seated) -> Outcome:
+    """Add a job's share of the seconds that opening servers took and, on a CPU, why there are none."""
+    if not isinstance(outcome, WorkerResult):
+        return outcome
+    opened_s, on_cpu = seated.opened_s / len(seated.jobs), seated.jobs[0].request.device == "cpu"
+    return replace(
+        outcome,
+        stages_s={**outcome.stages_s, **({Stage.SERVER: opened_s} if opened_s else {})},
+        warnings=(
+            *outcome.warnings,
+            *([NOT_FORKED.format(why=seated.why_not)] if seated.why_not and on_cpu else []),
+        ),
+    )
 
 
 def find_obstacle(jobs: Sequence[WorkerJob]) -> str:

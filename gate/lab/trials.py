@@ -15,7 +15,7 @@ from gate.errors import MachineError
 from gate.lab.fitness import HostSample, describe_host
 from gate.lab.host import read_host
 from gate.lab.provenance import format_time
-from gate.lab.server_pool import ServerPool
+from gate.lab.server_pool import ServerPool, add_seating, seat_jobs
 from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob, load_result, run_worker
 from gate.lab.worker_environment import WorkerPlaces, make_worker_environment
 from gate.protocol import Sampling, Stage, WorkerRequest, WorkerResult, WorkerRole
@@ -214,10 +214,11 @@ def check_disk(bench: Bench) -> None:
 def _run_both(bench: Bench, case: Case, index: int) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
     """Run the cold process, then the warm one unless it failed; of one that failed, what it had written."""
     nothing = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
-    cold = run_worker(make_job(bench, WorkerRole.COLD, case, index))
+    seated = seat_jobs(bench.pool, (make_job(bench, WorkerRole.COLD, case, index),))
+    cold = add_seating(run_worker(seated.jobs[0]), seated)
     if isinstance(cold, CaseFailure):
         return _load_part(bench, WorkerRole.COLD), nothing, cold
-    warm = run_worker(make_job(bench, WorkerRole.WARM, case, index))
+    warm = run_worker(seat_jobs(bench.pool, (make_job(bench, WorkerRole.WARM, case, index),)).jobs[0])
     if isinstance(warm, CaseFailure):
         return cold, _load_part(bench, WorkerRole.WARM), warm
     return cold, warm, None

@@ -7,13 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from gate import codec
+from gate.lab.process import Command, run_process
+from gate.lab.server_pool import ServerPool, open_pool
+from gate.lab.worker import WorkerJob
 from gate.protocol import Sampling, WorkerRequest, WorkerResult, WorkerRole
 from gate.records import Case
 
@@ -72,6 +75,7 @@ class Workshop:
 
     directory: Path
     kept: Path  # where the toolchain is kept for later runs
+    pool: ServerPool
 
     @property
     def primer(self) -> Path:
@@ -108,24 +112,31 @@ class Workshop:
         )
 
     def run(self, role: WorkerRole, case: Case | None = None) -> WorkerResult:
-        """Run one worker process and return what it wrote."""
-        request = self.make_request(role, case)
+        """Run one worker process, forked where it measures a case, and return what it wrote."""
+        job = WorkerJob(
+            request=self.make_request(role, case),
+            python=sys.executable,
+            environment=self.make_environment(self.cache if case else self.primer),
+            log=self.directory / f"{role}.log",
+            limit_s=TIMEOUT_S,
+        )
+        if case:
+            (job,) = self.pool.seat((job,)).jobs
         path = self.directory / f"{role}.request.json"
-        path.write_text(json.dumps(codec.encode(request)))
-        command = [sys.executable, "-P", "-m", "gate.measure.worker", str(path)]
-        ended = subprocess.run(
-            command,
-            cwd=self.directory,
-            env=self.make_environment(self.cache if case else self.primer),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TIMEOUT_S,
+        path.write_text(json.dumps(codec.encode(job.request)))
+        ended = run_process(
+            Command(
+                argv=(job.python, *job.arguments, str(path)),
+                environment=job.environment,
+                directory=self.directory,
+                log=job.log,
+                limit_s=job.limit_s,
+                starter=job.server,
+            )
         )
-        assert ended.returncode == 0, ended.stdout + ended.stderr
-        return codec.decode(
-            WorkerResult, codec.parse_json(Path(request.result).read_bytes(), "result"), "result"
-        )
+        assert ended.status == 0, ended.log_tail.decode(errors="replace")
+        result = Path(job.request.result).read_bytes()
+        return codec.decode(WorkerResult, codec.parse_json(result, "result"), "result")
 
     def make_environment(self, cache: Path) -> dict[str, str]:
         """Make a worker's environment variables."""
@@ -154,11 +165,20 @@ OpenWorkshop = Callable[[str], Workshop]
 
 
 @pytest.fixture(scope="session")
-def open_workshop(tmp_path_factory: pytest.TempPathFactory, toolchain_place: Path) -> OpenWorkshop:
+def pool() -> Iterator[ServerPool]:
+    """Servers of all workshops."""
+    with open_pool() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def open_workshop(
+    tmp_path_factory: pytest.TempPathFactory, toolchain_place: Path, pool: ServerPool
+) -> OpenWorkshop:
     """Open a workshop in a directory of its own, not yet primed."""
 
     def make(name: str) -> Workshop:
-        made = Workshop(tmp_path_factory.mktemp(name), toolchain_place / "toolchain")
+        made = Workshop(tmp_path_factory.mktemp(name), toolchain_place / "toolchain", pool)
         made.temporary.mkdir()
         (made.directory / "made_up.py").write_text(MODELS)
         return made

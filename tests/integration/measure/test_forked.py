@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from gate.lab.server_pool import ServerPool, open_pool
+from gate.lab.server_pool import ServerPool
 from gate.lab.worker import WorkerJob, run_worker
 from gate.metrics import SPECS, Family
 from gate.protocol import Stage, WorkerResult, WorkerRole
@@ -25,13 +24,6 @@ import threading, time
 from made_up import build
 threading.Thread(target=time.sleep, args=(600,), name="watcher", daemon=True).start()
 """
-
-
-@pytest.fixture(scope="module")
-def pool() -> Iterator[ServerPool]:
-    """Servers for the tests of this file."""
-    with open_pool() as opened:
-        yield opened
 
 
 def make_job(workshop: Any, role: WorkerRole, case: Case) -> WorkerJob:  # noqa: ANN401 - of conftest.py
