@@ -36,6 +36,10 @@ from gate.records import (
     Metric,
 )
 
+# The interpreter's arguments before the request's path. -P: the directory that the worker runs in must
+# not shadow installed modules.
+WORKER_ARGUMENTS = ("-P", "-m", "gate.measure.worker")
+
 MIN_SUPER_BLOCKS = 3  # fewer leave a median at the mercy of one disturbance
 
 

@@ -7,8 +7,7 @@ import time
 from dataclasses import dataclass
 
 from gate.errors import MachineError
-from gate.lab.trials import Bench, make_job
-from gate.lab.worker import run_worker
+from gate.lab.trials import Bench, make_job, run_job
 from gate.protocol import WorkerRole
 from gate.records import CaseFailure, Environment
 
@@ -49,7 +48,7 @@ def prime_bench(bench: Bench) -> Primed:
     """
     begun = time.monotonic()
     job = make_job(bench, WorkerRole.PRIME)
-    result = run_worker(job)
+    result = run_job(bench, job)
     if isinstance(result, CaseFailure):
         fix = find_fix(f"{result.message}\n{result.log_tail}")
         where = f"on {bench.settings.device}, at stage {result.stage}"

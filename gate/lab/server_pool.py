@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob
+from gate.lab.worker import WorkerJob
 from gate.lab.worker_server import RootServer, ServerError, ServerPlace, WorkerServer
-from gate.protocol import Stage, WorkerResult
+from gate.protocol import WORKER_ARGUMENTS, Stage, WorkerResult
 from gate.records import CaseFailure
 
 # The rest of a worker's variables decide how libraries are loaded; these are read when they are used.

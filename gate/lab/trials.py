@@ -16,9 +16,9 @@ from gate.lab.fitness import HostSample, describe_host
 from gate.lab.host import read_host
 from gate.lab.provenance import format_time
 from gate.lab.server_pool import ServerPool, add_seating, seat_jobs
-from gate.lab.worker import WORKER_ARGUMENTS, WorkerJob, load_result, run_worker
+from gate.lab.worker import WorkerJob, load_result, run_worker
 from gate.lab.worker_environment import WorkerPlaces, make_worker_environment
-from gate.protocol import Sampling, Stage, WorkerRequest, WorkerResult, WorkerRole
+from gate.protocol import WORKER_ARGUMENTS, Sampling, Stage, WorkerRequest, WorkerResult, WorkerRole
 from gate.records import Arm, Case, CaseFailure, Conditions, Metric, Trial
 
 # Caches, logs and results of one trial stay far below this; less left means that a trial may fail for
@@ -190,6 +190,12 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
     )
 
 
+def run_job(bench: Bench, job: WorkerJob) -> WorkerResult | CaseFailure:
+    """Run one worker to its end, forked where that can be; raises as :func:`gate.lab.worker.run_worker`."""
+    seated = seat_jobs(bench.pool, (job,))
+    return add_seating(run_worker(seated.jobs[0]), seated)
+
+
 def make_case_path(case_id: str) -> Path:
     """Make a relative path of a case id that stays below the directory it is put in."""
     parts = [re.sub(r"[^A-Za-z0-9._-]", "_", part).lstrip(".") for part in case_id.split("/")]
@@ -214,11 +220,10 @@ def check_disk(bench: Bench) -> None:
 def _run_both(bench: Bench, case: Case, index: int) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
     """Run the cold process, then the warm one unless it failed; of one that failed, what it had written."""
     nothing = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
-    seated = seat_jobs(bench.pool, (make_job(bench, WorkerRole.COLD, case, index),))
-    cold = add_seating(run_worker(seated.jobs[0]), seated)
+    cold = run_job(bench, make_job(bench, WorkerRole.COLD, case, index))
     if isinstance(cold, CaseFailure):
         return _load_part(bench, WorkerRole.COLD), nothing, cold
-    warm = run_worker(seat_jobs(bench.pool, (make_job(bench, WorkerRole.WARM, case, index),)).jobs[0])
+    warm = run_job(bench, make_job(bench, WorkerRole.WARM, case, index))
     if isinstance(warm, CaseFailure):
         return cold, _load_part(bench, WorkerRole.WARM), warm
     return cold, warm, None

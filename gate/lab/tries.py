@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gate.lab.events import Noted, Observer
-from gate.lab.trials import Bench, make_job, remove_cache
-from gate.lab.worker import add_told, name_log, run_worker
+from gate.lab.trials import Bench, make_job, remove_cache, run_job
+from gate.lab.worker import add_told, name_log
 from gate.protocol import Stage, WorkerRole
 from gate.records import Case, CaseFailure, FailureKind
 
@@ -31,7 +31,8 @@ def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) ->
         return ()
     job = make_job(bench, WorkerRole.IMPORT)
     request = replace(job.request, factories=factories)
-    result = run_worker(replace(job, request=request, limit_s=min(job.limit_s, IMPORT_LIMIT_S)))
+    job = replace(job, request=request, limit_s=min(job.limit_s, IMPORT_LIMIT_S))
+    result = run_job(bench, job)
     if isinstance(result, CaseFailure):
         observe(Noted(sentence=f"factories were not imported beforehand: {result.message}"))
         return ()
@@ -59,7 +60,7 @@ def try_case(bench: Bench, case: Case) -> CaseFailure | None:
         MachineError: The interpreter cannot be started, or a disk is full.
     """
     try:
-        result = run_worker(make_job(bench, WorkerRole.TRY, case))
+        result = run_job(bench, make_job(bench, WorkerRole.TRY, case))
     finally:
         remove_cache(bench)
     return result if isinstance(result, CaseFailure) else None

@@ -14,14 +14,10 @@ from gate.disk import describe_write_error
 from gate.errors import FileError
 from gate.lab.log_tail import clean_log_tail, find_shortage
 from gate.lab.process import Command, ProcessExit, Starter, run_process
-from gate.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult
+from gate.protocol import WORKER_ARGUMENTS, Stage, WorkerFailure, WorkerRequest, WorkerResult
 from gate.records import CaseFailure, FailureKind
 
 MAX_RESULT_BYTES = 64 * 1024 * 1024  # a real one is some tens of kilobytes; more is not ours
-
-# The interpreter's arguments before the request's path. -P: the directory that the worker runs in must
-# not shadow installed modules.
-WORKER_ARGUMENTS = ("-P", "-m", "gate.measure.worker")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

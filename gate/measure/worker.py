@@ -23,7 +23,7 @@ from gate.errors import UsageError
 from gate.measure.checkout import check_source, set_search_path
 from gate.measure.logbook import Logbook, make_failure
 from gate.measure.parent import die_with_parent
-from gate.protocol import Stage, WorkerFailure, WorkerRequest, WorkerResult, WorkerRole
+from gate.protocol import WORKER_ARGUMENTS, Stage, WorkerFailure, WorkerRequest, WorkerResult, WorkerRole
 from gate.records import Case, FailureKind
 
 _BEGUN = time.perf_counter()
@@ -154,7 +154,8 @@ def _prime_anew(request: WorkerRequest, path: str, why: str) -> NoReturn:
     sys.stderr.flush()
     fresh = replace(request, toolchain_cache="")
     codec.write_atomic(Path(path), json.dumps(codec.encode(fresh)))
-    os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - as this process was started
+    command = (sys.executable, *WORKER_ARGUMENTS, path)
+    os.execv(sys.executable, command)  # noqa: S606 - as a process of its own is started, though this be forked
 
 
 def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:

@@ -112,7 +112,7 @@ class Workshop:
         )
 
     def run(self, role: WorkerRole, case: Case | None = None) -> WorkerResult:
-        """Run one worker process, forked where it measures a case, and return what it wrote."""
+        """Run one worker, forked from a server, and return what it wrote."""
         job = WorkerJob(
             request=self.make_request(role, case),
             python=sys.executable,
@@ -120,8 +120,7 @@ class Workshop:
             log=self.directory / f"{role}.log",
             limit_s=TIMEOUT_S,
         )
-        if case:
-            (job,) = self.pool.seat((job,)).jobs
+        (job,) = self.pool.seat((job,)).jobs
         path = self.directory / f"{role}.request.json"
         path.write_text(json.dumps(codec.encode(job.request)))
         ended = run_process(
