@@ -61,16 +61,17 @@ class ServerPool:
         Raises:
             MachineError: An interpreter cannot be started, or a disk is full.
         """
+        if obstacle := find_obstacle(jobs):
+            return Seated(jobs=tuple(jobs), why_not=obstacle)
         begun = time.monotonic()
         case_id = jobs[0].request.case.id if jobs[0].request.case else ""
-        why_not = find_obstacle(jobs) or self._why_not.get(case_id, "")
-        if not why_not:
-            why_not = self._open(jobs)
-            self._why_not[case_id] = why_not
+        why_not = self._why_not.get(case_id, "") or self._open(jobs)
+        self._why_not[case_id] = why_not
+        opened_s = time.monotonic() - begun
         if why_not:
-            return Seated(jobs=tuple(jobs), opened_s=time.monotonic() - begun, why_not=why_not)
+            return Seated(jobs=tuple(jobs), opened_s=opened_s, why_not=why_not)
         seated = tuple(_seat(job, self._roots[_make_key(job)].branches[case_id]) for job in jobs)
-        return Seated(jobs=seated, opened_s=time.monotonic() - begun)
+        return Seated(jobs=seated, opened_s=opened_s)
 
     def close(self) -> None:
         """End all servers."""
