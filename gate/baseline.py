@@ -26,7 +26,7 @@ from gate.errors import FileError, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.hostile import is_present, load_bytes
 from gate.metrics import SPECS, Family, Role
-from gate.records import Baseline, Case, CodeIdentity, Metric, Policy, Provenance, Run, Trial
+from gate.records import Baseline, Case, CodeIdentity, Metric, Pairing, Policy, Provenance, Run, Trial
 
 __all__ = [
     "MIN_TRIALS",
@@ -140,7 +140,9 @@ def _is_link_to_file(path: Path) -> bool:
 
 
 def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
-    """Make a baseline of every case of a run that has trials, however few, and no failure.
+    """Make a baseline of every case of a run that has trials of its own, however few, and no failure.
+
+    Those of pairs are none: half of them are of the other arm, all were measured beside one.
 
     A refresh asks for more: see :func:`check_refresh`. Disturbed trials leave out what depends on the host,
     as where they are judged, unless fewer than MIN_TRIALS others are left. What can repeat exactly is kept
@@ -150,7 +152,8 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     failed = {failure.case_id for failure in run.failures}
     by_case: dict[str, list[Trial]] = {case.id: [] for case in run.cases}
     for trial in run.trials:
-        by_case[trial.case_id].append(trial)
+        if trial.pairing is Pairing.ALONE:
+            by_case[trial.case_id].append(trial)
     return tuple(
         _make_baseline(run, case, by_case[case.id], provenance)
         for case in run.cases

@@ -20,7 +20,7 @@ _MAX_NAMED = 3  # disturbances or cases spelled out in a sentence; the rest is c
 
 
 def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
-    """Take the host metrics from disturbed trials of every case with at least ``fewest`` undisturbed ones.
+    """Take host metrics and canaries from disturbed trials where at least ``fewest`` of a case are not.
 
     What does not depend on the host, like counters and drift, stays.
     """
@@ -134,7 +134,8 @@ def _keep_stack_metrics(trial: Trial) -> Trial:
     kept = {
         metric: values for metric, values in trial.samples.items() if SPECS[metric].scope is not Scope.HOST
     }
-    return replace(trial, samples=kept)
+    # What the canaries of a disturbed moment say of the machine says nothing of the calm ones.
+    return replace(trial, samples=kept, conditions=replace(trial.conditions, canaries_s={}))
 
 
 def _name_some(phrases: Sequence[str]) -> str:

@@ -34,6 +34,7 @@ from gate.records import (
     GraphBreak,
     Metric,
     Override,
+    Pairing,
     Policy,
     Provenance,
     Reason,
@@ -97,6 +98,15 @@ def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
         graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
         canaries_s={"matmul": (0.00123457,) * 2},
     )
+
+
+def test_pairs_are_no_baseline() -> None:
+    """Of a run with pairs the trials on their own are stored; one of pairs alone has no baseline."""
+    alone = make_trial(1, graph_breaks=1.0)
+    pair = tuple(replace(alone, arm=arm, pairing=Pairing.LIVE) for arm in ("base", "head"))
+    (stored,) = make_baselines(make_run(alone, *pair), Provenance())
+    assert stored.trials[Metric.GRAPH_BREAKS] == (1.0,)
+    assert make_baselines(make_run(*pair), Provenance()) == ()
 
 
 def test_phases_are_stored_as_medians() -> None:

@@ -47,7 +47,12 @@ def make_trial(index: int, seconds: float, *, disturbed: bool, breaks: float = 1
 def judge(host: Environment, trials: Sequence[Trial]) -> Verdict:
     run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=tuple(trials), finished=True)
     baseline = Baseline(
-        case_id=CASE.id, definition="d", environment=host, provenance=Provenance(), trials=BEFORE
+        case_id=CASE.id,
+        definition="d",
+        environment=host,
+        provenance=Provenance(),
+        trials=BEFORE,
+        canaries_s={"matmul": (1.0,) * 5},
     )
     thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
     return decide_verdict(run, (baseline,), Policy(thresholds=thresholds, today="2026-03-01"))
@@ -85,6 +90,20 @@ def test_undisturbed_trials_convict_alone(host: Environment, find: Find) -> None
     """A slow trial on a fit host is a regression, whatever happened in the other."""
     verdict = judge(host, [make_trial(1, 10.0, disturbed=True), make_trial(2, 20.0, disturbed=False)])
     assert find(verdict, Metric.COLD_COMPILE_TIME).status is Status.REGRESSED
+
+
+def test_canaries_of_a_disturbed_moment_clear_nobody(host: Environment, find: Find) -> None:
+    """A calm trial convicts; that the canaries were slow in another, disturbed one does not acquit it."""
+    calm = make_trial(1, 13.0, disturbed=False)
+    stormy = make_trial(2, 13.0, disturbed=True)
+    calm, stormy = (
+        replace(one, conditions=replace(one.conditions, canaries_s={"matmul": seconds}))
+        for one, seconds in ((calm, 1.0), (stormy, 1.5))
+    )
+    run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=(calm, stormy), finished=True)
+    kept, set_aside = set_aside_disturbed(run).trials
+    assert (kept, dict(set_aside.conditions.canaries_s)) == (calm, {})
+    assert find(judge(host, [calm, stormy]), Metric.COLD_COMPILE_TIME).status is Status.REGRESSED
 
 
 def test_calm_trials_are_left_as_they_are(host: Environment) -> None:
