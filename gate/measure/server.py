@@ -16,16 +16,16 @@ import importlib
 import mmap
 import os
 import secrets
+import signal
 import socket
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
-
-import psutil
 
 from gate import codec
 from gate.measure import worker
@@ -97,10 +97,10 @@ class _Server:
         """Wait for a worker's end, end what it left behind, and return the worker's status."""
         _, status = os.waitpid(pid, 0)
         # Who ends leaves its own children to this process: they are looked for again.
-        while left := [one for one in psutil.Process().children() if one.pid not in self._branches]:
-            for process in left:
-                process.kill()
-                os.waitpid(process.pid, 0)
+        while left := set(_list_children()) - self._branches:
+            for one in left:
+                os.kill(one, signal.SIGKILL)
+                os.waitpid(one, 0)
         return os.waitstatus_to_exitcode(status)
 
 
@@ -136,8 +136,20 @@ def _count_blas_threads() -> int:
     NumPy and SciPy bring a copy each. OpenBLAS asks for that by ``pthread_atfork``, in its
     ``driver/others/blas_server.c``.
     """
-    copies = {entry.path for entry in psutil.Process().memory_maps() if "openblas" in entry.path.lower()}
+    lines = Path("/proc/self/maps").read_text(errors="replace").splitlines()
+    copies = {line.split()[-1] for line in lines if "openblas" in line.lower()}
     return len(copies) * (len(os.sched_getaffinity(0)) - 1)
+
+
+def _list_children() -> list[int]:
+    """List the processes whose parent this is; those that ended and were not waited for are among them."""
+    children = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it ended meanwhile
+            # After the name, in brackets, that may hold anything: the state, then the parent (proc(5)).
+            parent = path.read_text(errors="replace").rpartition(")")[2].split()[1]
+            children += [int(path.parent.name)] if int(parent) == os.getpid() else []
+    return children
 
 
 def _work(order: ServerOrder, descriptors: tuple[int, ...], run: Run) -> None:
