@@ -30,6 +30,7 @@ from typing import NoReturn
 from gate import codec
 from gate.measure import worker
 from gate.measure.checkout import check_source, set_search_path
+from gate.measure.page_tables import PageRange, list_present, map_pages
 from gate.measure.parent import die_with_parent
 from gate.protocol import WorkerRequest
 from gate.server_protocol import ServerAnswer, ServerDoes, ServerOrder, close_descriptors, receive, send
@@ -62,6 +63,7 @@ class _Server:
         self._line = socket.socket(fileno=moved)
         self._run = run
         self._branches: set[int] = set()
+        self._pages: tuple[PageRange, ...] = ()  # of what was imported
 
     def serve(self, parent: int) -> None:
         """Carry out one order after the other, and answer it; end with process ``parent``."""
@@ -77,7 +79,9 @@ class _Server:
 
     def _obey(self, order: ServerOrder, descriptors: tuple[int, ...]) -> ServerAnswer:
         if order.does is ServerDoes.IMPORT and order.request is not None:
-            return ServerAnswer(problem=_import_modules(order.request) or _find_hindrance())
+            problem = _import_modules(order.request) or _find_hindrance()
+            self._pages = list_present()
+            return ServerAnswer(problem=problem)
         if order.does is ServerDoes.REAP:
             return ServerAnswer(status=self._reap(order.pid))
         parent = os.getpid()
@@ -88,10 +92,16 @@ class _Server:
                 _end_after(lambda: _Server(descriptors[0], self._run).serve(parent))
             else:
                 die_with_parent(parent)
-                _end_after(lambda: _work(order, descriptors, self._run))
+                _end_after(lambda: self._work(order, descriptors))
         if order.does is ServerDoes.BRANCH:
             self._branches = {one for one in self._branches if not os.waitpid(one, os.WNOHANG)[0]} | {pid}
         return ServerAnswer(pid=pid)
+
+    def _work(self, order: ServerOrder, descriptors: tuple[int, ...]) -> None:
+        begun = time.perf_counter()
+        _become_worker(order, descriptors)
+        map_pages(self._pages)
+        self._run(order.path, begun)
 
     def _reap(self, pid: int) -> int:
         """Wait for a worker's end, end what it left behind, and return the worker's status."""
@@ -152,9 +162,8 @@ def _list_children() -> list[int]:
     return children
 
 
-def _work(order: ServerOrder, descriptors: tuple[int, ...], run: Run) -> None:
-    """Be a worker: a session, output, variables and addresses of its own."""
-    begun = time.perf_counter()
+def _become_worker(order: ServerOrder, descriptors: tuple[int, ...]) -> None:
+    """Take a session, output, variables and addresses of its own."""
     os.setsid()
     output, *channel = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR) for one in descriptors)
     for standard in (sys.stdout, sys.stderr):
@@ -165,7 +174,6 @@ def _work(order: ServerOrder, descriptors: tuple[int, ...], run: Run) -> None:
     os.environ.clear()
     os.environ.update(order.variables)
     _shift_addresses()
-    run(order.path, begun)
 
 
 def _shift_addresses() -> None:
