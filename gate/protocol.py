@@ -12,9 +12,10 @@ comparison. Two more measure nothing: ``import`` imports the factories of a plan
 ``try`` builds a case and calls it eagerly.
 
 In a pair two workers are alive at once and take turns, told through a socket each (``channel``), one
-word a line. The worker says ``ready`` with the seconds of its super-block, and hears how many
-super-blocks both will run; then it says ``turn`` and waits for ``go`` before each block, and once more
-before it goes on after the last.
+word a line. A ``rounds`` worker says ``loaded`` once all is compiled or loaded, and waits for ``go``:
+until then both arms work at the same time, since nothing is timed. The worker says ``ready`` with the
+seconds of its super-block, and hears how many super-blocks both will run; then it says ``turn`` and waits
+for ``go`` before each block, and once more before it goes on after the last.
 
 A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
 and the file's last ``stage`` says where it happened.

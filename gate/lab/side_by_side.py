@@ -23,6 +23,7 @@ from gate.lab.trials import Bench
 from gate.protocol import Stage, WorkerRole
 from gate.records import Arm, BaseArm, Case, Environment, Metric, Pairing, Provenance, Run, Trial
 
+_LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
 # A pair that compiles nothing took 15 to 20 s where a whole one took 50 s.
 LIGHT_PAIR_SHARE = 0.4
 
@@ -167,11 +168,17 @@ def _is_light(trial: Trial) -> bool:
 def _compute_pair_s(trials: Sequence[Trial]) -> float:
     """Wall time in seconds of the last pair among ``trials``, without what a further one is spared.
 
-    Waiting for each other counts once, and a case's servers are there already.
+    Waiting for each other counts once, a case's servers are there already, and arms load at the same time.
     """
     last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
-    spared_s = sum(trial.stages_s.get(stage, 0.0) for trial in last for stage in (Stage.TURN, Stage.SERVER))
+    spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER)) for trial in last)
+    if all(map(_is_light, last)):
+        spared_s += min(_sum_stages(trial, _LOADING) for trial in last)
     return sum(map(compute_trial_s, last)) - spared_s
+
+
+def _sum_stages(trial: Trial, stages: Sequence[Stage]) -> float:
+    return sum(trial.stages_s.get(stage, 0.0) for stage in stages)
 
 
 def _report_skipped(run: Run, slot: PairSlot, device: str) -> TrialSkipped:

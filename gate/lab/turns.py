@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from gate.lab.worker import WorkerJob, run_worker
-from gate.protocol import Sampling, WorkerResult, compute_super_blocks
+from gate.protocol import Sampling, WorkerResult, WorkerRole, compute_super_blocks
 from gate.records import CaseFailure
 
 _TICK_S = 1.0  # how often a silent worker is looked after: its thread may have failed to start it
@@ -99,7 +99,7 @@ class Seat:
 def run_together(first: WorkerJob, second: WorkerJob, sampling: Sampling) -> tuple[Came, Came]:
     """Run two workers, ``first`` started first, with their timed blocks alternating.
 
-    Each gets to its rounds, and ends, while the other sleeps.
+    Each warms up, and ends, while the other sleeps. Before that both work at once where nothing is timed.
 
     Raises:
         MachineError: An interpreter cannot be started, or the disk is full.
@@ -137,10 +137,16 @@ def _bring_together(
     seats: list[Seat], jobs: tuple[WorkerJob, WorkerJob], pool: Executor, sampling: Sampling
 ) -> None:
     """Bring both to their rounds and through them; one that is gone ends it."""
+    is_timed = any(job.request.role is not WorkerRole.ROUNDS for job in jobs)
+    if not is_timed and not _load_together(seats, jobs, pool):
+        return
     super_block_s = 0.0
-    for job in jobs:
-        seat = Seat(job, pool)
-        seats.append(seat)
+    for index, job in enumerate(jobs):
+        if is_timed:
+            seats.append(Seat(job, pool))
+        else:
+            seats[index].say("go")
+        seat = seats[index]
         said = parse_ready(seat.hear())
         if said is None:
             seat.is_gone = True
@@ -155,6 +161,14 @@ def _bring_together(
         seats[turn].say("go")
         if not seats[turn].hear():
             return
+
+
+def _load_together(seats: list[Seat], jobs: tuple[WorkerJob, WorkerJob], pool: Executor) -> bool:
+    """Let both load what they have compiled before; false where one could not."""
+    seats += [Seat(job, pool) for job in jobs]
+    for seat in seats:
+        seat.is_gone = seat.hear() != "loaded"
+    return not any(seat.is_gone for seat in seats)
 
 
 def parse_ready(line: str) -> float | None:

@@ -68,11 +68,14 @@ def measure_again(context: Context, workload: Workload | None, time_blocks: Time
     """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`."""
     with use_gradients(context.case):
         prepared = prepare(context, workload)
-        before = _observe_machine(context)
         context.logbook.enter(Stage.COMPILE)
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
         check_compiled(graph.observe_graphs(context.directory))
         context.logbook.record(identity=identity.read_identity(graph.find_cache()))
+        if context.turns is not None:
+            context.turns.arrive()
+            context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
+        before = _observe_machine(context)
         rounds = measure_rounds(context, prepared, time_blocks)
         _record_latencies(context, rounds)
         _record_conditions(context, before, _observe_machine(context))
@@ -110,7 +113,7 @@ def measure_rounds(context: Context, prepared: Prepared, time_blocks: TimeBlocks
     else:
         rounds = run_rounds(steps, calls, context.turns.agree(super_block_s), device, time_blocks)
         context.turns.wait()
-        context.logbook.charge(Stage.TURN, context.turns.waited_s)
+        context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
     if rounds.recompiled:
         told = f"recompiled during {rounds.recompiled} of the timed blocks; they are left out"
         context.logbook.add_warnings(told)

@@ -11,14 +11,14 @@ class TurnsError(Exception):
 
 
 class Turns:
-    """Speaks with the lab as :mod:`gate.protocol` says. ``waited_s`` sums the seconds spent waiting."""
+    """Speaks with the lab as :mod:`gate.protocol` says."""
 
     def __init__(self, channel: int) -> None:
         """Take over the descriptor; compilers that the worker starts do not inherit it."""
         self._socket = socket.socket(fileno=channel)
         self._socket.set_inheritable(False)
         self._lines = self._socket.makefile("r", encoding="ascii")
-        self.waited_s = 0.0
+        self._waited_s = 0.0
 
     def agree(self, super_block_s: float) -> int:
         """Tell how long a super-block takes, in seconds; return how many both arms will run.
@@ -28,9 +28,18 @@ class Turns:
         """
         return int(self._ask(f"ready {super_block_s!r}", "rounds"))
 
+    def arrive(self) -> None:
+        """Tell that everything before the timing is done, and wait; raises as :meth:`agree`."""
+        self._ask("loaded", "go")
+
     def wait(self) -> None:
         """Wait until it is this arm's turn; raises as :meth:`agree`."""
         self._ask("turn", "go")
+
+    def take_waited_s(self) -> float:
+        """Return the seconds spent waiting since the last time that this was asked."""
+        waited_s, self._waited_s = self._waited_s, 0.0
+        return waited_s
 
     def close(self) -> None:
         """Hang up."""
@@ -45,7 +54,7 @@ class Turns:
         except OSError as error:
             raise TurnsError(f"the lab hung up: {error.strerror}") from error
         finally:
-            self.waited_s += time.perf_counter() - begun
+            self._waited_s += time.perf_counter() - begun
         if word != expected:
             raise TurnsError("the lab hung up" if not word else f"the lab said {word!r}, not {expected!r}")
         return rest

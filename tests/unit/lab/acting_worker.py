@@ -153,7 +153,12 @@ def play_full_disk() -> None:
     play_ok()
 
 
-def play_turns(stop: int = 0, sleep_s: float = 0.0) -> None:
+def note_loading(what: str) -> None:
+    with Path(os.environ["TMPDIR"], "loading.txt").open("a", encoding="ascii") as loading:
+        loading.write(f"{what}\n")
+
+
+def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None:
     """Take turns as a real worker does; after ``stop`` blocks it crashes, or sleeps over one."""
     lines = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
 
@@ -162,6 +167,12 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0) -> None:
         lines.flush()
         return lines.readline().strip()
 
+    if REQUEST["role"] == "rounds":
+        note_loading("begins")
+        time.sleep(load_s)
+        note_loading("ends")
+        if ask("loaded") != "go":
+            sys.exit(0)
     say("ready")
     super_blocks = int(ask("ready 0.004").partition(" ")[2])
     for block in range(1, 4 * super_blocks + 1):

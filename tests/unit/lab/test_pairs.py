@@ -91,6 +91,23 @@ def test_head_starts_first_in_every_other_pair(bench: Bench, make_case: MakeCase
     assert [["base", "head"], ["head", "base"]] == [[trial.arm for trial in one.trials] for one in pairs]
 
 
+def test_arms_load_at_the_same_time(bench: Bench, make_case: MakeCase) -> None:
+    """Where nothing is timed before the rounds, the second arm does not wait for the first to have loaded."""
+    case = make_case("turns", roles=["rounds"], how={"load_s": 1.0})
+    pair = measure_pair(open_sides(bench, case, case), plan_pair(LATENCY, 2, "cpu", Pairing.LIVE))
+    assert ["head", "base"] == [trial.arm for trial in pair.trials]
+    loading = (bench.temporary / "loading.txt").read_text(encoding="ascii").split()
+    assert loading == ["begins", "begins", "ends", "ends"]
+
+
+def test_arm_that_cannot_load_has_failed(bench: Bench, make_case: MakeCase, count_left: CountLeft) -> None:
+    """The other arm, which has loaded meanwhile, is not blamed, and nothing is left running."""
+    good, bad = make_case("turns", roles=["rounds"]), make_case("error", roles=["rounds"])
+    pair = measure_pair(open_sides(bench, bad, good), plan_pair(LATENCY, 2, "cpu", Pairing.LIVE))
+    assert [("base", "build")] == [(failure.arm, failure.stage) for failure in pair.failures]
+    assert count_left() == 0
+
+
 @pytest.mark.parametrize("guilty", ["base", "head"])
 def test_arm_that_crashes_is_the_one_that_failed(
     bench: Bench, make_case: MakeCase, count_left: CountLeft, guilty: str
@@ -221,6 +238,16 @@ def test_pair_is_expected_to_take_as_long_as_the_last_of_its_kind(make_case: Mak
     later = replace(run, trials=(*run.trials, *make_pair(case, 2, 0.0)))
     assert predict_pair_s(later, replace(light, index=3), "cpu") == 2 * 2.5
     assert predict_pair_s(later, replace(whole, index=3), "cpu") == WHOLE_S
+
+
+def test_what_a_further_pair_is_spared_is_not_expected(make_case: MakeCase) -> None:
+    """Servers are there, waiting and loading count once: of twice 0.5 + 1 + 3 + 4 + 2 s 8 are left."""
+    case = make_case()
+    stages_s = {"server": 1.0, "compile": 3.0, "turn": 4.0, "rounds": 2.0}
+    light = tuple(replace(one, stages_s=stages_s) for one in make_pair(case, 2, 0.0))
+    run = make_run((case,), (case,), light)
+    slot = PairSlot(case=case, base_case=case, index=3, metrics=LATENCY)
+    assert predict_pair_s(run, slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
 
 
 @pytest.mark.parametrize(
