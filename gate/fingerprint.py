@@ -105,6 +105,7 @@ def _list_host_parts(env: Environment) -> dict[str, object]:
         "library_builds": dict(env.libraries),
         # Left out where it is not known, so that older environments keep their ids.
         **({"allocator": env.allocator} if env.allocator else {}),
+        **({"workers": env.workers} if env.workers else {}),
     }
 
 

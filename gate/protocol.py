@@ -105,6 +105,7 @@ class WorkerRequest:
     checkout: str = ""  # another checkout than ``origin``: see ``records.Arm``
     origin: str = ""
     parent: int = 0  # process without which the worker must not live on; 0: none
+    is_forked: bool = False  # from a server; a first compile then takes a few percent more processor time
     result: str  # path of the WorkerResult to write
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
     toolchain_cache: str = ""  # where the toolchain's files are kept between runs; prime only

@@ -231,6 +231,7 @@ class Environment:
     python: str  # "3.11"
     compiler: str  # "g++ 12.2.0"
     allocator: str = ""  # "held": freed memory stays in the process while calls are timed
+    workers: str = ""  # "forked": from a server that has imported what they need
     libraries: Mapping[str, str] = field(default_factory=dict)  # name -> version
     settings: Mapping[str, str] = field(default_factory=dict)  # float32_matmul_precision, ...
 

@@ -157,7 +157,7 @@ def find_obstacle(jobs: Sequence[WorkerJob]) -> str:
 
 
 def _seat(job: WorkerJob, server: WorkerServer) -> WorkerJob:
-    return replace(job, server=server, request=replace(job.request, parent=server.pid))
+    return replace(job, server=server, request=replace(job.request, parent=server.pid, is_forked=True))
 
 
 def _make_key(job: WorkerJob) -> _Key:

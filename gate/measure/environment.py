@@ -13,6 +13,7 @@ import torch
 from gate.measure import process_memory
 from gate.measure.device import Device
 from gate.measure.isa import list_isas
+from gate.protocol import WorkerRequest
 from gate.records import Environment
 
 # Libraries whose code defines workloads: another version may be another model.
@@ -20,8 +21,8 @@ _WORKLOAD_LIBRARIES = ("diffusers", "timm", "torchvision", "transformers")
 _COMPILER_TIMEOUT_S = 20
 
 
-def capture_environment(device: Device, threads: int) -> Environment:
-    """Capture the environment of this process, which measures on ``device`` with ``threads`` threads."""
+def capture_environment(device: Device, request: WorkerRequest) -> Environment:
+    """Capture the environment of this process, which measures on ``device`` as ``request`` says."""
     identity = device.identify()
     isas = list_isas() if device.kind == "cpu" else ()
     return Environment(
@@ -32,7 +33,7 @@ def capture_environment(device: Device, threads: int) -> Environment:
         clocks=identity.clocks,
         cpu=process_memory.read_cpu_model(),
         cores=os.cpu_count() or 1,
-        threads=threads,
+        threads=request.threads,
         isa=isas[0] if isas else "",
         torch=str(torch.__version__),
         triton=_read_version("triton"),
@@ -40,6 +41,7 @@ def capture_environment(device: Device, threads: int) -> Environment:
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         compiler=_read_compiler(),
         allocator="held" if device.kind == "cpu" and process_memory.can_hold_memory() else "",
+        workers="forked" if request.is_forked else "",
         libraries={name: version for name in _WORKLOAD_LIBRARIES if (version := _read_version(name))},
         settings=_read_settings(device),
     )

@@ -174,7 +174,7 @@ def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:
     else:
         prime_toolchain(device)
     logbook.leave()
-    logbook.record(environment=capture_environment(device, request.threads))
+    logbook.record(environment=capture_environment(device, request))
     logbook.enter(Stage.DONE)
 
 

@@ -16,7 +16,7 @@ from gate.measure.device import CudaDevice, open_device
 from gate.measure.environment import capture_environment
 from gate.measure.rounds import run_rounds, settle_step, time_calls, warm_up
 from gate.measure.schedule import Side
-from gate.protocol import Sampling
+from gate.protocol import Sampling, WorkerRequest, WorkerRole
 from gate.records import Case, DType, Metric, Mode
 from gate.suite.timer import SynchronizedTimer
 from gate.workload import Workload
@@ -120,7 +120,10 @@ def test_utilization_is_high_for_large_products(device: CudaDevice) -> None:
 
 def test_environment_names_the_device(device: CudaDevice) -> None:
     """The fingerprint has the GPU's name and UUID, and the CUDA and Triton versions."""
-    environment = capture_environment(device, threads=1)
+    environment = capture_environment(
+        device,
+        WorkerRequest(role=WorkerRole.PRIME, case=None, device="cuda", threads=1, directory="", result=""),
+    )
     assert environment.device_kind == "cuda"
     assert environment.device_model == torch.cuda.get_device_name(device.name)
     assert environment.device_uuid.startswith("GPU-")

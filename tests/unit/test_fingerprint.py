@@ -92,6 +92,7 @@ def test_the_id_is_always_one_safe_directory_name(text: str) -> None:
         ("isa", "avx512", (False, False, True)),
         ("compiler", "g++ 13.1.0", (False, True, True)),
         ("allocator", "held", (False, True, True)),
+        ("workers", "forked", (False, True, True)),
         ("torch", "2.13.0", (False, True, True)),
         ("torch", "2.14.1+cu130", (False, False, False)),
         ("triton", "3.8.0", (False, False, False)),
