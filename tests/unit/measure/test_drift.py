@@ -12,6 +12,7 @@ from gate.measure.drift import (
     MISMATCH,
     Triple,
     check_finite,
+    compute_allowance,
     compute_checksum,
     compute_drift,
     compute_log2_ratio,
@@ -78,6 +79,47 @@ def test_small_outputs_are_judged_together() -> None:
     triples = [Triple(reference=t, eager=t, compiled=t) for t in map(torch.ones, sizes)]
     grouped = [[triple.eager.numel() for triple in group] for group in group_triples(triples, pooled=False)]
     assert [[1000], [256], [4, 5]] == grouped
+
+
+def draw_drifts(elements: int, requests: int) -> list[float]:
+    """Change of drift over two seeds when code is generated anew: errors of equal size, and independent."""
+    generator = torch.Generator().manual_seed(elements)
+    reference = {"output": torch.ones(elements, dtype=torch.float64)}
+
+    def draw() -> dict[str, torch.Tensor]:
+        return {"output": 1.0 + 0.01 * torch.randn(elements, generator=generator, dtype=torch.float64)}
+
+    changes = []
+    for _ in range(requests):
+        change = 0.0
+        for _ in range(2):
+            eager = draw()
+            before, after = (compute_drift(reference, eager, draw()).log2_ratio for _ in range(2))
+            change += (after - before) / 2
+        changes.append(change)
+    return changes
+
+
+@pytest.mark.parametrize("elements", [1, 4, 10, 32])
+def test_other_rounding_of_few_elements_is_no_regression(elements: int) -> None:
+    """Of 300 changes of rounding alone at most 6 are beyond 0.58; with one element 102 were."""
+    assert sum(change > 0.58 for change in draw_drifts(elements, 300)) <= 6
+
+
+def test_fault_in_few_elements_is_seen() -> None:
+    """Ten elements with 16 times the error are 4 - A(10) = 4 - 0.58 beyond chance."""
+    reference = {"output": torch.ones(10, dtype=torch.float64)}
+    eager, compiled = ({"output": reference["output"] + error} for error in (2**-8, 2**-4))
+    assert compute_allowance(10) == pytest.approx(0.584, abs=0.001)
+    assert compute_drift(reference, eager, compiled).log2_ratio == pytest.approx(4 - 0.584, abs=0.001)
+
+
+def test_few_elements_within_chance_leave_the_rest_alone() -> None:
+    """A single element, eight times worse by chance, does not hide that the large output is half as bad."""
+    reference = {"large": REFERENCE["output"], "loss": torch.ones(1, dtype=torch.float64)}
+    eager = {"large": make_outputs(0.25)["output"], "loss": torch.ones(1) + 2**-8}
+    compiled = {"large": make_outputs(0.125)["output"], "loss": torch.ones(1) + 2**-5}
+    assert compute_drift(reference, eager, compiled).log2_ratio == pytest.approx(-1.0)
 
 
 def test_gradients_that_should_be_zero_do_not_decide() -> None:
