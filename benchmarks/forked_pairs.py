@@ -1,0 +1,95 @@
+"""Whether pairs of one check are more alike than pairs of different ones, since they share servers.
+
+    python benchmarks/forked_pairs.py elementwise/inference-float32-smoke-default --checks 8 --pairs 4
+
+Each check opens servers and caches of its own for both arms, which are of the same code, compiles once,
+and measures pairs of latencies. For each latency it prints the standard deviation of ln(head / base)
+within a check, what differs between checks beyond that, and the F test of its being nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shutil
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from scipy import stats
+
+from gate.choice import choose_cases
+from gate.config import apply_options, load_config
+from gate.decide.pairs import Pair, compute_pair_changes
+from gate.lab.arms import make_working_tree_arm
+from gate.lab.pairs import BASE, LATENCIES, make_sides, measure_pair, open_base, plan_pair
+from gate.lab.prime import prime_bench
+from gate.lab.runner import open_bench
+from gate.lab.server_pool import open_pool
+from gate.lab.trials import Bench, LabSettings
+from gate.records import Case, Metric, Pairing
+from gate.registry import load_cases
+
+TIMED = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
+
+
+def main() -> None:
+    """Measure, and print the tests."""
+    options = parse_options()
+    config = load_config(None)
+    (case,) = choose_cases(apply_options(config, select=options.case), load_cases(config)).cases
+    settings = LabSettings(out=options.out, threads=config.threads)
+    with open_bench(make_working_tree_arm(Path.cwd()), settings) as bench:
+        prime_bench(bench)
+        checks = [measure_check(bench, case, options.pairs) for _ in range(options.checks)]
+    for metric in TIMED:
+        print(describe(metric, [[change[metric] for change in check] for check in checks]))
+
+
+def parse_options() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("case")
+    parser.add_argument("--checks", type=int, default=8)
+    parser.add_argument("--pairs", type=int, default=4, help="of a check, after the one that compiles")
+    parser.add_argument("--out", type=Path, default=Path("forked-pairs"))
+    return parser.parse_args()
+
+
+def measure_check(bench: Bench, case: Case, pairs: int) -> list[dict[Metric, float]]:
+    """Measure the pairs of one check; the change of each latency, ln(head / base), in each pair."""
+    changes: list[dict[Metric, float]] = []
+    with open_pool() as pool:
+        head = replace(bench, pool=pool)
+        base, _ = open_base(head, replace(head.arm, name=BASE))
+        sides = make_sides(base, head, case, case)
+        for arm in (sides.base, sides.head):
+            shutil.rmtree(arm.trial_cache, ignore_errors=True)
+        for index in range(1, pairs + 2):
+            measured = measure_pair(sides, plan_pair(LATENCIES, index, "cpu", Pairing.LIVE))
+            if measured.failures:
+                sys.exit(measured.failures[0].message)
+            arms = {trial.arm: trial for trial in measured.trials}
+            found = compute_pair_changes(Pair(base=arms[BASE], head=arms[head.arm.name]))
+            changes.append({metric: found[metric] for metric in TIMED})
+            sys.stderr.write(f"pair {index} of {pairs + 1}: {changes[-1]}\n")
+    return changes[1:]  # of the first the arms had compiled before they were timed
+
+
+def describe(metric: Metric, checks: Sequence[Sequence[float]]) -> str:
+    """Describe the variance of one latency's changes within and between checks."""
+    within = statistics.fmean(statistics.variance(check) for check in checks)
+    means = statistics.variance([statistics.fmean(check) for check in checks])
+    between = max(0.0, means - within / len(checks[0]))
+    tested = stats.f_oneway(*checks)
+    return (
+        f"{metric}: SD within a check {100 * math.sqrt(within):.2f} %, between checks "
+        f"{100 * math.sqrt(between):.2f} % more, F {tested.statistic:.2f}, p {tested.pvalue:.3f}, "
+        f"n {len(checks)} x {len(checks[0])}"
+    )
+
+
+if __name__ == "__main__":
+    main()
