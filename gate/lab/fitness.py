@@ -38,7 +38,7 @@ class HostSample:
     cores: int = 1
     busy_s: float = 0.0  # processor seconds of all programs
     stolen_s: float = 0.0  # processor seconds that the hypervisor kept
-    own_s: float = 0.0  # processor seconds of this process and of the children that have ended
+    own_s: float = 0.0  # processor seconds of this process, its servers, and their workers that have ended
     held_back_s: float = 0.0
     heat_events: int = 0
     swapped_bytes: int = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -18,6 +19,7 @@ from gate.lab.fitness import HostSample
 _CGROUPS = Path("/sys/fs/cgroup")
 _CPUS = Path("/sys/devices/system/cpu")
 _MICRO, _NANO = 1e-6, 1e-9
+_WITH_CHILDREN = 4  # psutil's first times of a process: user and system, its own and its children's
 
 
 def read_host() -> HostSample:
@@ -26,13 +28,12 @@ def read_host() -> HostSample:
     times = psutil.cpu_times(percpu=True)
     # Offline cores leave gaps in the numbering: then all cores are looked at.
     mine = [times[core] for core in cores] if cores and max(cores) < len(times) else times
-    own = os.times()
     return HostSample(
         at_s=time.monotonic(),
         cores=len(mine),
         busy_s=sum(one.user + one.system + getattr(one, "nice", 0.0) for one in mine),
         stolen_s=sum(getattr(one, "steal", 0.0) for one in mine),
-        own_s=own.user + own.system + own.children_user + own.children_system,
+        own_s=_read_own(),
         held_back_s=_read_held_back(),
         heat_events=_read_heat_events(cores),
         swapped_bytes=_read_swapped(),
@@ -48,6 +49,19 @@ def read_free_bytes() -> int:
     if limit.isdecimal() and used.isdecimal():
         return max(0, min(available, int(limit) - int(used)))
     return available
+
+
+def _read_own() -> float:
+    """Processor seconds of this process, its servers, and all that these have waited for.
+
+    Workers are children of a server: their time is the server's once they have ended.
+    """
+    own = os.times()
+    total_s = own.user + own.system + own.children_user + own.children_system
+    for server in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it ended meanwhile
+            total_s += sum(server.cpu_times()[:_WITH_CHILDREN])
+    return total_s
 
 
 def _list_cores() -> list[int]:

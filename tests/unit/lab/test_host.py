@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -40,13 +43,16 @@ def test_our_own_work_is_not_foreign() -> None:
 
 
 def test_the_work_of_others_is_foreign() -> None:
-    """A process that is still running when we look is nobody's that we waited for."""
-    with subprocess.Popen([sys.executable, "-c", SPIN.format(seconds=30)]) as other:
+    """A process that none of ours has started takes time from us, and is told."""
+    start = f"{shlex.join([sys.executable, '-c', SPIN.format(seconds=30)])} > /dev/null & echo $!"
+    told = subprocess.run(["sh", "-c", start], check=True, capture_output=True, text=True)
+    try:
         time.sleep(0.1)
         before = read_host()
         time.sleep(1.0)
         conditions = describe_host(Conditions(), (before, read_host()), threads=2)
-        other.kill()
+    finally:
+        os.kill(int(told.stdout), signal.SIGKILL)
     assert conditions.foreign_cores > 0.2
 
 

@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from gate.errors import MachineError
+from gate.lab.host import read_host
 from gate.lab.process import Command, run_process
 from gate.lab.worker_server import RootServer, ServerError, ServerPlace
 
@@ -125,6 +126,19 @@ def test_the_channel_has_the_number_that_the_worker_knows(command: MakeCommand) 
     ended = run_process(replace(command(lines), given=(number,)))
     with ours:
         assert (ended.status, ours.recv(16), ours.recv(16)) == (0, b"ready", b"")
+
+
+def test_what_workers_use_is_our_own(command: MakeCommand, server: RootServer) -> None:
+    """Processor time of forked workers, also of a branch's, is not taken for that of other programs."""
+    spin = "import time\nwhile time.process_time() < 0.5: pass"
+    branch = server.branch()
+    for starter in (server, branch):
+        before = read_host()
+        assert run_process(replace(command(spin), starter=starter)).status == 0
+        after = read_host()
+        # The kernel counts ticks of 10 ms, sampled.
+        assert after.own_s - before.own_s > 0.4
+    branch.hang_up()
 
 
 def test_siblings_do_not_share_addresses(command: MakeCommand) -> None:
