@@ -1,12 +1,13 @@
 """Simulates pull requests through the real screen and the real pairs: false alarms, catches, cost.
 
     python benchmarks/pair_power.py [--requests 1000] [--faulty 300] [--cases 20] [--seed 1]
-        [--kinds check ab] [--live-sd 0.006 0.031] [--trial-sd 0.1 0.1]
+        [--kinds check ab alone] [--live-sd 0.006 0.031] [--trial-sd 0.1 0.1]
         [--compile-sd 0.196 0.103 0.74] [--slower cold_compile_time] [--faults 0.2 0.3 0.5]
 
 Each request has 20 cases with compiled and eager latency, both compile times and a counter. ``check``
 screens one trial a case against five stored ones of another sitting and runs suspects in pairs;
-``ab`` runs every case in pairs. A faulty request has one case whose compiled latency is slower, or
+``ab`` runs every case in pairs; ``alone`` is ``check`` without a base, with up to three trials a case and
+no pairs. A faulty request has one case whose compiled latency is slower, or
 another metric that ``--slower`` names.
 
 Noise, all of natural logarithms. A case's times vary between runs by 0.5 to 3 %, of whose variance 25 %
@@ -28,6 +29,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from gate.calibration import Effort
 from gate.decide import (
     LOOKS,
     Suspect,
@@ -38,6 +40,9 @@ from gate.decide import (
     list_unsettled,
     screen_run,
 )
+from gate.decide.evidence import group_cases
+from gate.decide.rehearsal import Request as Drawn
+from gate.decide.rehearsal import judge_request
 from gate.metrics import SPECS
 from gate.records import (
     BaseArm,
@@ -57,6 +62,7 @@ from gate.records import (
 
 LATENCIES = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
 COMPILES = (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME)
+EFFORT = Effort(baseline_trials=5, trials=1, max_trials=3, requests=1)  # what ``check`` spends
 TYPICAL = dict(zip((*LATENCIES, *COMPILES), (0.010, 0.020, 12.0, 3.0), strict=True))
 BASELINE_TRIALS = 5
 SHARE_COMMON, SHARE_CASE, SHARE_PROCESS = 0.25, 0.40, 0.35
@@ -279,7 +285,18 @@ def judge_ab(request: Request, tally: Tally) -> tuple[Comparison, ...]:
     return decide_side_by_side(run, POLICY).comparisons
 
 
-JUDGES = {"check": judge_check, "ab": judge_ab}
+def judge_alone(request: Request, tally: Tally) -> tuple[Comparison, ...]:
+    """``check`` without a base: more trials of what is undecided, and only stored baselines beside them."""
+    drawn = Drawn(
+        baselines=make_baselines(draw_sitting(request, BASELINE_TRIALS, is_head=False)),
+        candidates=group_cases(draw_sitting(request, EFFORT.max_trials, is_head=True)),
+    )
+    judged = judge_request(make_run(request, ()), drawn, POLICY, EFFORT)
+    tally.trials.append(judged.trials - len(request.cases))
+    return judged.verdict.comparisons
+
+
+JUDGES = {"check": judge_check, "ab": judge_ab, "alone": judge_alone}
 
 
 def count_requests(options: argparse.Namespace, kind: str, fault: float, requests: int) -> Tally:
@@ -339,7 +356,7 @@ def main() -> int:
     parser.add_argument("--faulty", type=int, default=300, help="of each size of fault")
     parser.add_argument("--cases", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kinds", nargs="+", choices=JUDGES, default=list(JUDGES))
+    parser.add_argument("--kinds", nargs="+", choices=JUDGES, default=["check", "ab"])
     parser.add_argument("--live-sd", nargs=2, type=float, default=LIVE_SD, help="range between cases")
     parser.add_argument("--trial-sd", nargs=2, type=float, help="range between cases, of all times")
     parser.add_argument("--compile-sd", nargs=3, type=float, help="clock, processor, correlation")
