@@ -48,6 +48,11 @@ LEADING = tuple(
 )
 
 
+# What the same blocks time: where few cases are suspect, each tells how noisy the machine is for the other.
+_TWINS = {
+    Metric.COMPILED_LATENCY: Metric.EAGER_LATENCY,
+    Metric.EAGER_LATENCY: Metric.COMPILED_LATENCY,
+}
 # The looks at which a false alarm is possible.
 _CONFIRMING_LOOKS = sum(look >= MIN_PAIRS for look in LOOKS)
 
@@ -69,8 +74,10 @@ def make_pair_rules(sides: Sequence[Side], policy: Policy, tests: int) -> PairRu
     processors = [_measure_first(side.processor) for side in sides if side.processor]
     return PairRules(
         alpha=policy.error_budget / (max(tests, 1) * _CONFIRMING_LOOKS),
-        priors={key: _make_prior(found, _assume_sd(*key)) for key, found in known.items()},
-        processor=_make_prior(processors, PROCESSOR_PAIR_SD),
+        priors={
+            key: _make_prior(found, _assume_sd(*key), _find_twins(known, key)) for key, found in known.items()
+        },
+        processor=_make_prior(processors, PROCESSOR_PAIR_SD, ()),
     )
 
 
@@ -110,12 +117,28 @@ def _assume_sd(metric: Metric, is_live: bool) -> float:
     return LIVE_PAIR_SD if is_live else TURNS_PAIR_SD
 
 
-def _make_prior(variances: Sequence[Variance], assumed_sd: float) -> Variance:
+def _make_prior(variances: Sequence[Variance], assumed_sd: float, twins: Sequence[Variance]) -> Variance:
+    """What the cases teach; of too few what is assumed, or more where they and their twins vary more."""
     assumed = Variance(value=assumed_sd**2, df=PAIR_PRIOR_DF)
-    if sum(one.df for one in variances) < MIN_DF_FOR_PAIR_PRIOR:
+    is_learned = _count_df(variances) >= MIN_DF_FOR_PAIR_PRIOR
+    taught = variances if is_learned else (*variances, *twins)
+    if _count_df(taught) < MIN_DF_FOR_PAIR_PRIOR:
         return assumed
-    learned = compute_prior(variances, assumed)
+    learned = compute_prior(taught, assumed)
+    if not is_learned and learned.value < assumed.value:
+        return assumed
     return replace(learned, df=min(learned.df, PAIR_PRIOR_DF))
+
+
+def _find_twins(
+    known: Mapping[tuple[Metric, bool], Sequence[Variance]], key: tuple[Metric, bool]
+) -> Sequence[Variance]:
+    metric, is_live = key
+    return known.get((_TWINS[metric], is_live), ()) if metric in _TWINS else ()
+
+
+def _count_df(variances: Sequence[Variance]) -> float:
+    return sum(one.df for one in variances)
 
 
 def _judge_metric(

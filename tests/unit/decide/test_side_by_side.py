@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from gate.decide import (
     decide_side_by_side,
 )
+from gate.decide.constants import LIVE_PAIR_SD, PAIR_PRIOR_DF
+from gate.decide.suspects import gather_judged
 from gate.records import (
     Acceptance,
     CaseFailure,
@@ -81,6 +84,45 @@ def fail(arm: str) -> CaseFailure:
 
 def state(comparison: Comparison) -> tuple[Status, Reason]:
     return comparison.status, comparison.reason
+
+
+def make_noisy(run: Run, factor: float) -> Run:
+    """Head's calls, eager and compiled, take ``factor``, 1 and 1 / ``factor`` times as long in 3 pairs."""
+    moved = {1: factor, 2: 1.0, 3: 1.0 / factor}
+    return replace(
+        run,
+        trials=tuple(
+            replace(
+                one,
+                samples={
+                    metric: tuple(value * moved[one.index] for value in values)
+                    if metric in {LATENCY, EAGER} and one.arm == "head"
+                    else values
+                    for metric, values in one.samples.items()
+                },
+            )
+            for one in run.trials
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("cases", "factor", "expected"),
+    [
+        pytest.param(1, 1.05, LIVE_PAIR_SD**2, id="one case teaches nothing"),
+        pytest.param(2, 1.05, 1.781 * math.log(1.05) ** 2, id="two noisy cases and their eager"),
+        pytest.param(2, 1.005, LIVE_PAIR_SD**2, id="two quiet cases earn no trust"),
+        pytest.param(4, 1.01, 1.781 * math.log(1.01) ** 2, id="four cases are believed"),
+    ],
+)
+def test_noise_of_few_suspects_is_learned_from_eager_too(  # noqa: PLR0913, PLR0917 - three figures, three fixtures
+    pair_run: Pair, duel: Make, policy: Policy, cases: int, factor: float, expected: float
+) -> None:
+    """Changes of +f, 0 and -f have the variance f^2 with 2 df, of which the prior is exp(0.577) f^2."""
+    duels = [duel(case_id=f"m{number}/x", pairs=3, spread=(0.0,) * 3) for number in range(cases)]
+    _, rules = gather_judged(make_noisy(pair_run(*duels), factor), policy)
+    prior = rules.priors[LATENCY, True]
+    assert (prior.value, prior.df) == (pytest.approx(expected, rel=1e-3), PAIR_PRIOR_DF)
 
 
 def test_equal_arms_pass(ab: Judge, find: Find) -> None:
