@@ -23,11 +23,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 from gate import codec
+from gate.children import list_children
 from gate.measure import worker
 from gate.measure.checkout import check_source, set_search_path
 from gate.measure.page_tables import PageRange, list_present, map_pages
@@ -107,7 +107,7 @@ class _Server:
         """Wait for a worker's end, end what it left behind, and return the worker's status."""
         _, status = os.waitpid(pid, 0)
         # Who ends leaves its own children to this process: they are looked for again.
-        while left := set(_list_children()) - self._branches:
+        while left := set(list_children(os.getpid())) - self._branches:
             for one in left:
                 os.kill(one, signal.SIGKILL)
                 os.waitpid(one, 0)
@@ -149,17 +149,6 @@ def _count_blas_threads() -> int:
     lines = Path("/proc/self/maps").read_text(errors="replace").splitlines()
     copies = {line.split()[-1] for line in lines if "openblas" in line.lower()}
     return len(copies) * (len(os.sched_getaffinity(0)) - 1)
-
-
-def _list_children() -> list[int]:
-    """List the processes whose parent this is; those that ended and were not waited for are among them."""
-    children = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended meanwhile
-            # After the name, in brackets, that may hold anything: the state, then the parent (proc(5)).
-            parent = path.read_text(errors="replace").rpartition(")")[2].split()[1]
-            children += [int(path.parent.name)] if int(parent) == os.getpid() else []
-    return children
 
 
 def _become_worker(order: ServerOrder, descriptors: tuple[int, ...]) -> None:

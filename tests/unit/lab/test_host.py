@@ -44,7 +44,7 @@ def test_our_own_work_is_not_foreign() -> None:
 
 def test_the_work_of_others_is_foreign() -> None:
     """A process that none of ours has started takes time from us, and is told."""
-    start = f"{shlex.join([sys.executable, '-c', SPIN.format(seconds=30)])} > /dev/null & echo $!"
+    start = f"{shlex.join([sys.executable, '-c', SPIN.format(seconds=30)])} > /dev/null 2>&1 & echo $!"
     told = subprocess.run(["sh", "-c", start], check=True, capture_output=True, text=True)
     try:
         time.sleep(0.1)
