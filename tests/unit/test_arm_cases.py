@@ -131,7 +131,7 @@ def test_base_without_configuration(tmp_path: Path) -> None:
     [
         ("version: 1\nmodel: []\n", "gate.yml:2: model: unknown key"),
         ("version: 9\n", "gate.yml:1: version: "),
-        ("version: 1\nregistry: [gone.yml]\n", "gone.yml: "),
+        ("version: 1\nregistry: [gone.yml]\n", "gate.yml:2: registry[0]: gone.yml does not exist"),
         ("version: [", "gate.yml"),
     ],
 )

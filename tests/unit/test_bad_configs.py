@@ -102,7 +102,9 @@ def test_no_document_raises_anything_but_file_errors(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], begin: str
 ) -> None:
     """Whatever is put together of YAML and keys is taken, or refused with its file and two lines each."""
-    path = tmp_path_factory.getbasetemp() / "gate.yml"
+    # Not beside other tests' directories: a gate.yml is looked for upwards.
+    path = tmp_path_factory.getbasetemp() / "documents" / "gate.yml"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(begin + "\n".join(lines), encoding="utf-8")
     told: list[FileError] = []
     try:

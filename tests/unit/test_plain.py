@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gate.errors import FileError
-from gate.limits import NotEmpty, Pattern, Range
+from gate.limits import Moment, NotEmpty, Pattern, Range
 from gate.misfits import MAX_MISFITS, MisfitError
 from gate.plain import decode, encode, find_nearest, fit, format_key
 from gate.records import Baseline, Case, DType, GraphBreak, Metric, Run, Trial, Verdict
@@ -40,21 +40,34 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
+def make_limited(kind: type, limit: object) -> st.SearchStrategy[Any]:
+    """Values of a type with a limit."""
+    if isinstance(limit, Moment):
+        return st.just("") | st.dates().map(lambda day: f"{day.isoformat()}T12:00:00Z")
+    assert isinstance(limit, Range)
+    assert (limit.minimum, limit.maximum) == (0, None)
+    return st.integers(0, 2**63 - 1) if kind is int else st.floats(0, allow_nan=False, allow_infinity=False)
+
+
 def make_strategy(annotation: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401 -- an annotation
     """Values of an annotation that records use."""
-    if annotation in SCALARS:
-        return SCALARS[annotation]
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is tuple:
-        return st.lists(make_strategy(arguments[0]), max_size=2).map(tuple)
-    if origin is Mapping:
-        return st.dictionaries(make_strategy(arguments[0]), make_strategy(arguments[1]), max_size=2)
-    if origin is types.UnionType:
-        return st.one_of(*map(make_strategy, arguments))
-    if isinstance(annotation, EnumMeta):
-        return st.sampled_from(list(annotation))
-    hints = typing.get_type_hints(annotation)
-    return st.builds(annotation, **{name: make_strategy(hint) for name, hint in hints.items()})
+    if annotation in SCALARS:
+        made = SCALARS[annotation]
+    elif origin is Annotated:
+        made = make_limited(*arguments)
+    elif origin is tuple:
+        made = st.lists(make_strategy(arguments[0]), max_size=2).map(tuple)
+    elif origin is Mapping:
+        made = st.dictionaries(make_strategy(arguments[0]), make_strategy(arguments[1]), max_size=2)
+    elif origin in (types.UnionType, typing.Union):
+        made = st.one_of(*map(make_strategy, arguments))
+    elif isinstance(annotation, EnumMeta):
+        made = st.sampled_from(list(annotation))
+    else:
+        hints = typing.get_type_hints(annotation, include_extras=True)
+        made = st.builds(annotation, **{name: make_strategy(hint) for name, hint in hints.items()})
+    return made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -128,16 +141,16 @@ def test_an_error_names_the_whole_key_path() -> None:
 
 
 FINITE = "expected a finite number, got "
-WHOLE = "expected a whole number, got "
+INDEX = "expected a whole number of at least 0, got "
 INFINITE = float("inf")
 
 
 @pytest.mark.parametrize(
     ("keys", "key", "problem"),
     [
-        ({"index": True}, "index", WHOLE + "True"),
-        ({"index": 2**63}, "index", "expected a whole number of at most 64 bits, got a huge integer"),
-        ({"index": 1.0}, "index", WHOLE + "1.0"),
+        ({"index": True}, "index", INDEX + "True"),
+        ({"index": 2**63}, "index", INDEX + "a huge integer"),
+        ({"index": 1.0}, "index", INDEX + "1.0"),
         ({"case_id": 3}, "case_id", "expected text, got 3"),
         ({"case_id": None}, "case_id", "expected text, got null"),
         ({"case_id": "\ud800"}, "case_id", "expected text that UTF-8 can hold, got '\\ud800'"),
@@ -164,7 +177,7 @@ def test_all_misfits_are_found_in_the_order_of_the_value() -> None:
     with pytest.raises(MisfitError) as caught:
         fit(Trial, value)
     assert [(one.render_path(), one.problem) for one in caught.value.misfits] == [
-        (".index", "expected a whole number, got 'x'"),
+        (".index", INDEX + "'x'"),
         (".samples.drift[0]", "expected a finite number, got 'a'"),
         (".samples.drift[2]", "expected a finite number, got 'b'"),
         (".samples.dirft", f"expected one of {len(Metric)} names, got 'dirft'"),
