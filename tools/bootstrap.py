@@ -64,8 +64,22 @@ def install(interpreter: Path, extras: str, host_torch: str, directory: Path) ->
         constraints = directory / "host-constraints.txt"
         constraints.write_text(f"torch=={host_torch}\n")
     target = f"{ROOT}[{extras}]"
-    command = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     subprocess.run([*command, "--constraint", constraints, "--editable", target], check=True)
+    compile_packages(interpreter)
+
+
+def compile_packages(interpreter: Path) -> None:
+    """Compile what was installed to bytecode on all cores: pip uses one, for more than a minute.
+
+    Without it every process would, where PYTHONDONTWRITEBYTECODE is set. Packages hold files of other
+    Pythons, which this one cannot compile: as with pip, that is no fault.
+    """
+    code = (
+        "import compileall, sysconfig;"
+        "compileall.compile_dir(sysconfig.get_path('purelib'), quiet=2, workers=0)"
+    )
+    subprocess.run([interpreter, "-c", code], check=False, stdout=subprocess.DEVNULL)
 
 
 def main(directory_name: str, extras: str) -> int:
