@@ -43,6 +43,7 @@ class _Root:
     """A server of an arm and its branches by case, the least recently opened first."""
 
     server: RootServer
+    problem: str = ""  # why nothing may be forked from it
     branches: dict[str, WorkerServer] = field(default_factory=dict)
 
 
@@ -98,7 +99,9 @@ class ServerPool:
                 opened.append((job, server))
         for job, server in opened:
             server.begin_import(replace(job.request, case=None))
-        return _collect(opened)
+        for job, server in opened:
+            self._roots[_make_key(job)].problem = server.end_import(job.limit_s)
+        return next(filter(None, (self._roots[_make_key(job)].problem for job in jobs)), "")
 
     def _open_branches(self, jobs: Sequence[WorkerJob]) -> str:
         opened: list[tuple[WorkerJob, WorkerServer]] = []
@@ -112,7 +115,8 @@ class ServerPool:
                 opened.append((job, root.branches[case_id]))
         for job, server in opened:
             server.begin_import(job.request)
-        return _collect(opened)
+        problems = [server.end_import(job.limit_s) for job, server in opened]
+        return next(filter(None, problems), "")
 
 
 @contextmanager
@@ -174,9 +178,3 @@ def _place_server(job: WorkerJob) -> ServerPlace:
         directory=Path(job.request.directory),
         log=job.log.with_name(f"server-{job.arm}.log"),
     )
-
-
-def _collect(opened: Sequence[tuple[WorkerJob, WorkerServer]]) -> str:
-    """Hear all; return the first problem."""
-    problems = [server.end_import(job.limit_s) for job, server in opened]
-    return next(filter(None, problems), "")

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from gate.lab import server_pool
 from gate.lab.server_pool import ServerPool
 from gate.lab.trials import Bench, LabSettings, make_job
 from gate.protocol import WorkerRole
@@ -39,3 +40,24 @@ def test_only_linux_forks(bench: Bench, make_case: MakeCase, monkeypatch: pytest
     monkeypatch.setattr(sys, "platform", "darwin")
     job = make_job(replace(bench, settings=LabSettings(out=bench.settings.out)), WorkerRole.COLD, make_case())
     assert ServerPool().seat([job]).why_not == "they are forked on Linux only"
+
+
+class ThreadedServer:
+    """A root that has imported something that starts a thread; it must never be asked for a branch."""
+
+    pid = 1
+
+    def __init__(self, _place: object) -> None:
+        self.begin_import = self.end_import = self.close = lambda *_: "a thread"
+
+
+def test_nothing_is_forked_from_a_server_with_a_thread(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the root server's own imports forbid holds for every case, not for the first alone."""
+    monkeypatch.setattr(server_pool, "RootServer", ThreadedServer)
+    plain = replace(bench, settings=LabSettings(out=bench.settings.out))
+    pool = ServerPool()
+    for name in ("one", "two"):
+        job = make_job(plain, WorkerRole.COLD, make_case(name=name))
+        assert pool.seat([job]).why_not == "a thread"
