@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from action.composite import ActionRun, run_job
-from action.samples import make_job
-from workflow_files import ROOT, is_gate, load
+from action.samples import make_job, record_gate
+from workflow_files import ROOT, load
 
 JOBS: dict[str, Any] = load(ROOT / ".github/workflows/anchor.yml")["jobs"]
 
@@ -19,14 +18,7 @@ def compare(place: Path, *, has_anchor: bool) -> tuple[ActionRun, dict[str, str]
     if has_anchor:
         (job.workspace / "baselines").mkdir(exist_ok=True)
         (job.workspace / "baselines" / "anchor.yml").write_text("version: 1\n")
-    given: dict[str, str] = {}
-
-    def use(reference: str, with_: Mapping[str, str]) -> Mapping[str, str]:
-        if is_gate({"uses": reference}):
-            given.update(with_)
-        return {}
-
-    job.uses = use
+    given = record_gate(job)
     return run_job(JOBS["compare"], job, {"inputs": {"select": "bert"}}), given
 
 

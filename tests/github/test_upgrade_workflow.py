@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from action.composite import ActionRun, Job, run_composite, run_job
 from action.expressions import fill, is_due
-from action.samples import ACTION, commit, make_job
+from action.samples import ACTION, commit, make_job, record_gate
 from fake.issue_routes import list_issues
 from fake.server import TOKEN, FakeGitHub
 from records import SHA
-from workflow_files import ROOT, is_gate, load
+from workflow_files import ROOT, load
 
 JOBS: dict[str, Any] = load(ROOT / ".github/workflows/upgrade.yml")["jobs"]
 RUN_ID = 77
@@ -49,14 +48,7 @@ def job(tmp_path: Path) -> Job:
 
 def compare(job: Job, packages: str = "") -> tuple[ActionRun, dict[str, str]]:
     """Run the job that measures; return what came of it, and what it gave to the action."""
-    given: dict[str, str] = {}
-
-    def use(reference: str, with_: Mapping[str, str]) -> Mapping[str, str]:
-        if is_gate({"uses": reference}):
-            given.update(with_)
-        return {}
-
-    job.uses = use
+    given = record_gate(job)
     return run_job(JOBS["compare"], job, {"inputs": {"packages": packages, "select": ""}}), given
 
 

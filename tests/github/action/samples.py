@@ -7,12 +7,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+from workflow_files import is_gate
 
 from action.composite import Job
 
@@ -99,3 +100,16 @@ def git(directory: Path, *arguments: str) -> str:
         ["git", "-C", str(directory), *identity, *arguments], check=True, capture_output=True, text=True
     )
     return done.stdout.strip()
+
+
+def record_gate(job: Job) -> dict[str, str]:
+    """Run none of the actions that a job uses; return what it gives to ours, once it has run."""
+    given: dict[str, str] = {}
+
+    def use(reference: str, with_: Mapping[str, str]) -> Mapping[str, str]:
+        if is_gate({"uses": reference}):
+            given.update(with_)
+        return {}
+
+    job.uses = use
+    return given
