@@ -102,9 +102,9 @@ def _read_heat_events(cores: Iterable[int]) -> int:
 
 def _read_swapped() -> int:
     """Bytes moved to and from swap since boot, on the whole host."""
-    counters = _parse_counters(_read_text(Path("/proc/vmstat")))
-    pages = counters.get("pswpin", 0) + counters.get("pswpout", 0)
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    # Two of some 170 counters: to parse them all takes a quarter of the whole look.
+    lines = (line for line in _read_text(Path("/proc/vmstat")).splitlines() if line.startswith("pswp"))
+    return sum(_parse_counters("\n".join(lines)).values()) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _read_temperature() -> float:
