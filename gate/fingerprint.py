@@ -2,8 +2,10 @@
 
 - *Host* identity is everything that can move a time: device model, driver, clocks, CPU, cores,
   threads, instruction set, compiler and the whole stack. The environment id names it.
-- *Codegen* identity is the stack plus what Inductor vectorizes for and the thread count.
-- *Stack* identity is the software that decides what a compile produces.
+- *Codegen* identity is the stack plus what Inductor vectorizes for and the thread count; of a GPU its
+  model, multiprocessors and memory, by which kernels are chosen and tuned.
+- *Stack* identity is the software that decides what a compile produces, and a GPU's compute capability:
+  one that lacks bfloat16 or uses other algorithms is another program's machine.
 
 The device's UUID is recorded but is in none of them: another card of the same model is comparable,
 weakly (the same model varies by several percent between cards), so a stored baseline may still
@@ -45,12 +47,12 @@ def has_same_host(a: Environment, b: Environment) -> bool:
 
 def has_same_stack(a: Environment, b: Environment) -> bool:
     """Whether what a compile produces may be compared."""
-    return _list_stack_parts(a) == _list_stack_parts(b)
+    return (_list_stack_parts(a), _name_architecture(a)) == (_list_stack_parts(b), _name_architecture(b))
 
 
 def has_same_codegen(a: Environment, b: Environment) -> bool:
     """Whether what code generation did may be compared too."""
-    return has_same_stack(a, b) and (a.isa, a.threads) == (b.isa, b.threads)
+    return has_same_stack(a, b) and _list_codegen_parts(a) == _list_codegen_parts(b)
 
 
 def describe_difference(a: Environment, b: Environment) -> tuple[str, ...]:
@@ -70,7 +72,16 @@ def describe_difference(a: Environment, b: Environment) -> tuple[str, ...]:
     return tuple(lines)
 
 
-_LABELS = {"isa": "instruction set", "cuda": "CUDA", "libraries": "library", "settings": "setting"}
+_LABELS = {
+    "isa": "instruction set",
+    "cuda": "CUDA",
+    "libraries": "library",
+    "settings": "setting",
+    "device_traits": "device's",
+}
+_CAPABILITY = "capability"
+# What Inductor reads of a GPU: it stands in every kernel's source and decides what is tuned.
+_CODEGEN_TRAITS = (_CAPABILITY, "multiprocessors", "memory")
 
 
 def _describe_change(label: str, old: object, new: object) -> str:
@@ -90,6 +101,18 @@ def _list_stack_parts(env: Environment) -> dict[str, object]:
     }
 
 
+def _name_architecture(env: Environment) -> str:
+    """Name what a GPU's code is compiled for; one that does not tell is only like its own model."""
+    return "" if env.device_kind == "cpu" else env.device_traits.get(_CAPABILITY, "") or env.device_model
+
+
+def _list_codegen_parts(env: Environment) -> tuple[object, ...]:
+    if env.device_kind == "cpu":
+        return env.isa, env.threads
+    traits = {name: env.device_traits.get(name, "") for name in _CODEGEN_TRAITS}
+    return env.isa, env.threads, env.device_model, traits
+
+
 def _list_host_parts(env: Environment) -> dict[str, object]:
     return {
         **_list_stack_parts(env),
@@ -106,6 +129,7 @@ def _list_host_parts(env: Environment) -> dict[str, object]:
         # Left out where it is not known, so that older environments keep their ids.
         **({"allocator": env.allocator} if env.allocator else {}),
         **({"workers": env.workers} if env.workers else {}),
+        **({"device_traits": dict(env.device_traits)} if env.device_traits else {}),
     }
 
 

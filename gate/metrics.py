@@ -19,7 +19,7 @@ class Scope(StrEnum):
     """Where a stored value may be compared."""
 
     HOST = "host"  # only within one environment id
-    STACK = "stack"  # wherever device kind and software stack match
+    STACK = "stack"  # wherever software stack and kind of device match: of a GPU, its capability
 
 
 class Role(StrEnum):

@@ -104,7 +104,7 @@ class Reason(StrEnum):
     FEW_TRIALS = "few_trials"  # INCONCLUSIVE: too few trials to know the noise
     NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
     OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: host metric, recorded on another host
-    OTHER_STACK = "other_stack"  # NOT_COMPARABLE: recorded with another software stack
+    OTHER_STACK = "other_stack"  # NOT_COMPARABLE: recorded with other software, or on another kind of GPU
     STALE_DEFINITION = "stale_definition"  # NOT_COMPARABLE: the case's definition has changed since
     NOT_RECORDED = "not_recorded"  # NOT_COMPARABLE: the baseline lacks this metric
     NOT_MEASURED = "not_measured"  # MISSING: the candidate lacks a metric that the baseline has
@@ -234,6 +234,7 @@ class Environment:
     workers: str = ""  # "forked": from a server that has imported what they need
     libraries: Mapping[str, str] = field(default_factory=dict)  # name -> version
     settings: Mapping[str, str] = field(default_factory=dict)  # float32_matmul_precision, ...
+    device_traits: Mapping[str, str] = field(default_factory=dict)  # of a GPU: its capability, memory, ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

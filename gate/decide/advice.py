@@ -241,7 +241,7 @@ def _note_unjudged(comparisons: Sequence[Comparison]) -> list[str]:
 _UNJUDGED = {
     Reason.NO_BASELINE: "No baseline is stored.",
     Reason.OTHER_ENVIRONMENT: "The baselines were recorded on other machines.",
-    Reason.OTHER_STACK: "The baselines were recorded with other software.",
+    Reason.OTHER_STACK: "The baselines were recorded with other software, or on another kind of GPU.",
     Reason.STALE_DEFINITION: "The case is defined differently than when its baseline was recorded.",
     Reason.NOT_RECORDED: "The baselines do not have these metrics.",
 }

@@ -28,7 +28,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
     Reason.NO_BASELINE: "no baseline is stored for this case",
     Reason.OTHER_ENVIRONMENT: "the baselines were recorded on other machines",
-    Reason.OTHER_STACK: "the baselines were recorded with other software{codegen}",
+    Reason.OTHER_STACK: "the baselines were recorded with other software or on another kind of GPU{codegen}",
     Reason.STALE_DEFINITION: "the case is defined differently than when its baseline was recorded",
     Reason.NOT_RECORDED: "the baseline does not have this metric",
     Reason.NOT_MEASURED: "the baseline has this metric and this run does not",

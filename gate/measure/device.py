@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import torch
 
@@ -28,6 +28,7 @@ class Identity:
     uuid: str = ""
     driver: str = ""
     clocks: str = ""
+    traits: Mapping[str, str] = field(default_factory=dict)  # what else decides about code and speed
 
 
 class Device(Protocol):
@@ -228,11 +229,21 @@ class CudaDevice:
             uuid=f"GPU-{properties.uuid}",
             driver=self._nvml.read_driver(),
             clocks=self._nvml.read_clock_policy(),
+            traits=_list_traits(properties),
         )
 
     def read_state(self) -> DeviceState:
         """Read the state from NVML; empty when nvidia-ml-py is not installed."""
         return self._nvml.read_state()
+
+
+def _list_traits(properties: Any) -> dict[str, str]:  # noqa: ANN401 - a private class of torch
+    """What Inductor reads of a GPU. Its memory in whole GiB: ECC and drivers take some of it."""
+    return {
+        "capability": f"{properties.major}.{properties.minor}",
+        "multiprocessors": str(properties.multi_processor_count),
+        "memory": f"{round(properties.total_memory / 2**30)} GiB",
+    }
 
 
 def open_device(name: str) -> Device:

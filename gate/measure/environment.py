@@ -44,6 +44,7 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
         workers="forked" if request.is_forked else "",
         libraries={name: version for name in _WORKLOAD_LIBRARIES if (version := _read_version(name))},
         settings=_read_settings(device),
+        device_traits=identity.traits,
     )
 
 

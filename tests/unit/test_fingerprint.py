@@ -35,6 +35,7 @@ GPU = replace(
     triton="3.7.0",
     cuda="13.0",
 )
+TRAITS = {"capability": "9.0", "multiprocessors": "132", "memory": "140 GiB", "ecc": "on"}
 
 
 def compare_all(a: Environment, b: Environment) -> tuple[bool, bool, bool]:
@@ -82,7 +83,8 @@ def test_the_id_is_always_one_safe_directory_name(text: str) -> None:
     ("name", "value", "expected"),
     [
         # field, other value, (same host, same codegen, same stack)
-        ("device_model", "NVIDIA B200", (False, True, True)),
+        # Of a GPU that does not tell its capability, only the same model is known to be like it.
+        ("device_model", "NVIDIA B200", (False, False, False)),
         ("device_uuid", "GPU-2", (True, True, True)),
         ("driver", "590.2", (False, True, True)),
         ("clocks", "500 W", (False, True, True)),
@@ -111,6 +113,29 @@ def test_each_field_separates_what_it_must(name: str, value: object, expected: t
     assert expected == compare_all(GPU, other)
     same_id = compute_environment_id(GPU) == compute_environment_id(other)
     assert same_id == expected[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        # traits, (same host, same codegen, same stack)
+        ({"device_traits": {**TRAITS, "ecc": "off"}}, (False, True, True)),
+        ({"device_traits": {**TRAITS, "multiprocessors": "114"}}, (False, False, True)),
+        ({"device_traits": {**TRAITS, "memory": "80 GiB"}}, (False, False, True)),
+        ({"device_model": "NVIDIA H100"}, (False, False, True)),
+        (
+            {"device_model": "Tesla T4", "device_traits": {**TRAITS, "capability": "7.5"}},
+            (False, False, False),
+        ),
+        ({"device_traits": {}}, (False, False, False)),
+    ],
+)
+def test_each_trait_of_a_gpu_separates_what_it_must(
+    changes: dict[str, object], expected: tuple[bool, ...]
+) -> None:
+    """ECC costs time only; multiprocessors decide which kernels; the capability decides about the stack."""
+    known = replace(GPU, device_traits=TRAITS)
+    assert compare_all(known, replace(known, **changes)) == expected  # type: ignore[arg-type] # as above
 
 
 def test_a_cpu_run_does_not_mind_which_gpu_software_is_installed() -> None:

@@ -30,6 +30,7 @@ from gate.records import (
     Threshold,
     Verdict,
 )
+from tests.hosts import CUDA_HOST
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -414,3 +415,15 @@ def test_every_sentence_is_one_line_with_an_end(situation: Make, judge: Judge) -
     )
     sentences = [one.sentence for one in judge(*cases).comparisons]
     assert all(sentence and "\n" not in sentence for sentence in sentences)
+
+
+def test_baselines_of_one_gpu_do_not_judge_another(situation: Make, judge: Judge, find: Find) -> None:
+    """Unchanged code on a T4, without bfloat16, is no regression of what an H100 recorded."""
+    before = {BREAKS: (0.0,) * 3, Metric.PEAK_MEMORY: (5e8,) * 3, Metric.EAGER_FALLBACKS: (0.0,) * 3}
+    after = {BREAKS: (0.0,) * 3, Metric.PEAK_MEMORY: (5.5e8,) * 3, Metric.EAGER_FALLBACKS: (1.0,) * 3}
+    h100 = replace(CUDA_HOST, device_model="NVIDIA H100", device_traits={"capability": "9.0"})
+    t4 = replace(CUDA_HOST, device_model="Tesla T4", device_traits={"capability": "7.5"})
+    verdict = judge(situation(before=before, after=after, host=h100), environment=t4)
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+    for metric in before:
+        assert state(find(verdict, metric)) == (Status.NOT_COMPARABLE, Reason.OTHER_STACK)
