@@ -266,6 +266,10 @@ class CodeIdentity:
     kernels: Mapping[str, str] = field(default_factory=dict)
 
 
+# Normal under heavy matrix products: the same in every trial of a case.
+EXPECTED_THROTTLING = frozenset({"software power cap"})
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conditions:
     """The machine around one trial."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gate.records import Conditions, Run
+from gate.records import EXPECTED_THROTTLING, Conditions, Run
 
 # Share of the worker's own cores that other programs wanted as well. A median over the blocks of a
 # trial leaves out as much as this; beyond it, every block is interrupted and compiling waits.
@@ -25,8 +25,6 @@ FREE_LIMIT_BYTES = 256 * 2**20
 # A trial is repeated once, and all repeats of a run take at most this share of its trials.
 REPEAT_SHARE = 0.25
 
-# Normal under heavy matrix products: the same in every trial of a case.
-_EXPECTED_THROTTLING = frozenset({"software power cap"})
 _MIB = 2**20
 
 
@@ -70,7 +68,7 @@ def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample]
 def find_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple[str, ...]:
     """Say what made the host unfit, a phrase each; nothing where it was fit."""
     crowding = compute_crowding(conditions.foreign_cores, cores, threads)
-    throttled = [reason for reason in conditions.throttled if reason not in _EXPECTED_THROTTLING]
+    throttled = [reason for reason in conditions.throttled if reason not in EXPECTED_THROTTLING]
     looks = (
         (
             crowding > CROWDING_LIMIT,

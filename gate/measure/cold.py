@@ -17,7 +17,7 @@ from gate.measure.first_call import (
     compute_compile_time,
     time_first_call,
 )
-from gate.measure.nvml import DeviceState
+from gate.measure.nvml import DeviceState, count_strangers, describe_unseen, list_throttling
 from gate.measure.rounds import (
     Rounds,
     TimeBlocks,
@@ -174,15 +174,23 @@ def _record_latencies(context: Context, rounds: Rounds) -> None:
 
 
 def _record_conditions(context: Context, before: MachineMood, after: MachineMood) -> None:
+    context.logbook.record(conditions=make_conditions(before, after, is_paired=context.turns is not None))
+    context.logbook.add_warnings(*describe_unseen(after.state))
+
+
+def make_conditions(before: MachineMood, after: MachineMood, *, is_paired: bool) -> Conditions:
+    """Make the conditions of a trial of two looks at its machine.
+
+    In a pair the other arm's worker is on the device as well: it is no stranger.
+    """
     states = (before.state, after.state)
-    conditions = Conditions(
+    return Conditions(
         canaries_s=canary.compute_medians(before.canaries_s, after.canaries_s),
-        throttled=tuple(dict.fromkeys(reason for state in states for reason in state.throttled)),
-        foreign_processes=max(state.foreign_processes for state in states),
+        throttled=list_throttling(*states),
+        foreign_processes=count_strangers(states, own=2 if is_paired else 1),
         clock_mhz=after.state.clock_mhz,
         temperature_c=max(state.temperature_c for state in states),
     )
-    context.logbook.record(conditions=conditions)
 
 
 def _record_utilization(context: Context, prepared: Prepared) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ Run = Callable[[], object]
 
 MEMORY_RUNS = 3  # method 3: steady state, at least three calls
 UTILIZATION_CALLS = 5  # method 1.3: profiled, untimed
+_DRIVING = ("CUDA_MODULE_LOADING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MPS_", "TRITON_PTXAS_")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -226,14 +228,14 @@ class CudaDevice:
         properties = torch.cuda.get_device_properties(self.name)
         return Identity(
             model=properties.name,
-            uuid=f"GPU-{properties.uuid}",
+            uuid=self._nvml.uuid,
             driver=self._nvml.read_driver(),
             clocks=self._nvml.read_clock_policy(),
-            traits=_list_traits(properties),
+            traits={**_list_traits(properties), **self._nvml.read_traits(), **_list_variables(os.environ)},
         )
 
     def read_state(self) -> DeviceState:
-        """Read the state from NVML; empty when nvidia-ml-py is not installed."""
+        """Read the state from NVML; it says what NVML does not tell."""
         return self._nvml.read_state()
 
 
@@ -244,6 +246,11 @@ def _list_traits(properties: Any) -> dict[str, str]:  # noqa: ANN401 - a private
         "multiprocessors": str(properties.multi_processor_count),
         "memory": f"{round(properties.total_memory / 2**30)} GiB",
     }
+
+
+def _list_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a worker inherits and that change how a GPU is driven."""
+    return {name: environ[name] for name in sorted(environ) if name.startswith(_DRIVING)}
 
 
 def open_device(name: str) -> Device:

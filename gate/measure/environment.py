@@ -18,6 +18,7 @@ from gate.records import Environment
 
 # Libraries whose code defines workloads: another version may be another model.
 _WORKLOAD_LIBRARIES = ("diffusers", "timm", "torchvision", "transformers")
+_WATCHING = frozenset({"nvidia-ml-py"})  # of the gate's own: no program runs otherwise with it
 _COMPILER_TIMEOUT_S = 20
 
 
@@ -36,16 +37,26 @@ def capture_environment(device: Device, request: WorkerRequest) -> Environment:
         threads=request.threads,
         isa=isas[0] if isas else "",
         torch=str(torch.__version__),
-        triton=_read_version("triton"),
+        triton=_read_version("triton") or _read_version("pytorch-triton"),
         cuda=(torch.version.cuda or "") if device.kind == "cuda" else "",
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         compiler=_read_compiler(),
         allocator="held" if device.kind == "cpu" and process_memory.can_hold_memory() else "",
         workers="forked" if request.is_forked else "",
-        libraries={name: version for name in _WORKLOAD_LIBRARIES if (version := _read_version(name))},
+        libraries=_list_libraries(device),
         settings=_read_settings(device),
         device_traits=identity.traits,
     )
+
+
+def _list_libraries(device: Device) -> dict[str, str]:
+    """The workloads' libraries and, for a GPU, those that torch calls: pip can change them under a torch."""
+    found = {name: version for name in _WORKLOAD_LIBRARIES if (version := _read_version(name))}
+    if device.kind == "cuda":
+        for one in importlib.metadata.distributions():
+            if one.name.startswith("nvidia-") and one.name not in _WATCHING:
+                found[one.name] = one.version
+    return dict(sorted(found.items()))
 
 
 def _read_version(distribution: str) -> str:

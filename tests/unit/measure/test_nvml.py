@@ -1,45 +1,71 @@
-"""What NVML tells, with a stand-in for nvidia-ml-py."""
+"""What NVML tells: the real nvidia-ml-py over a library that plays machines, each in a process of its own."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
-from types import SimpleNamespace
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gate.measure.nvml import DeviceState, NvmlDevice, parse_reasons
+from gate.measure.nvml import DeviceState, NvmlDevice, describe_unseen, list_throttling, parse_reasons
+
+STUB = Path(__file__).parent / "stub_nvml.c"
+UUID = "12345678-aaaa-bbbb-cccc-000000000000"  # as torch tells it
+LOOK = """
+import json, sys
+from dataclasses import asdict
+from gate.measure.nvml import NvmlDevice
+device = NvmlDevice(sys.argv[1])
+states = [asdict(device.read_state()) for _ in range(2)]
+print(json.dumps({
+    "uuid": device.uuid, "driver": device.read_driver(), "clocks": device.read_clock_policy(),
+    "traits": device.read_traits(), "states": states,
+}))
+"""
+Look = Callable[[str], dict[str, Any]]
+HEALTHY_TRAITS = {
+    "ecc": "on",
+    "mig": "off",
+    "persistence": "on",
+    "compute_mode": "default",
+    "max_sm_clock": "1980 MHz",
+    "max_memory_clock": "2619 MHz",
+    "numa_node": "1",
+}
 
 
-class NVMLError(Exception):
-    """nvidia-ml-py's error."""
+@pytest.fixture
+def look(tmp_path: Path) -> Look:
+    """Return what looks twice at a machine by its name in the stub."""
+
+    def look_at(machine: str) -> dict[str, Any]:
+        library = tmp_path / "libnvidia-ml.so.1"
+        flags = ("-shared", "-fPIC", "-w", f"-DMACHINE={machine}", "-x", "c")
+        subprocess.run(["g++", *flags, str(STUB), "-o", str(library)], check=True)
+        told = subprocess.run(
+            [sys.executable, "-c", LOOK, UUID],
+            env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+        found = json.loads(told.stdout)
+        assert isinstance(found, dict)
+        return found | {"states": [read_back(state) for state in found["states"]]}
+
+    return look_at
 
 
-def refuse(*_: object) -> None:
-    """Answer as NVML does on a GPU that does not support the question."""
-    raise NVMLError("not supported")
-
-
-def make_nvml(**answers: Any) -> SimpleNamespace:  # noqa: ANN401 - whatever NVML answers
-    """Return a module with ``answers``; whatever else is asked is refused."""
-    names = (
-        "nvmlSystemGetDriverVersion",
-        "nvmlDeviceGetEnforcedPowerLimit",
-        "nvmlDeviceGetApplicationsClock",
-        "nvmlDeviceGetCurrentClocksEventReasons",
-        "nvmlDeviceGetClockInfo",
-        "nvmlDeviceGetTemperature",
-        "nvmlDeviceGetComputeRunningProcesses",
-    )
-    told = {name: (lambda *_, value=value: value) for name, value in answers.items()}
-    return SimpleNamespace(
-        NVMLError=NVMLError,
-        NVML_CLOCK_SM=1,
-        NVML_TEMPERATURE_GPU=0,
-        nvmlInit=lambda: None,
-        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
-        **{**dict.fromkeys(names, refuse), **told},
-    )
+def read_back(state: dict[str, Any]) -> DeviceState:
+    """Read a state as it was, from JSON, which has no tuples."""
+    known = {**state, "throttled": tuple(state["throttled"]), "unseen": tuple(state["unseen"])}
+    assert known.keys() == asdict(DeviceState()).keys()
+    return DeviceState(**known)
 
 
 def test_reasons_are_named() -> None:
@@ -47,41 +73,78 @@ def test_reasons_are_named() -> None:
     assert parse_reasons(0x45) == ("software power cap", "hardware thermal slowdown")
 
 
-def test_state_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clock, temperature, reasons, and all processes but one's own."""
-    module = make_nvml(
-        nvmlDeviceGetCurrentClocksEventReasons=0x20,
-        nvmlDeviceGetClockInfo=1410,
-        nvmlDeviceGetTemperature=61,
-        nvmlDeviceGetComputeRunningProcesses=[SimpleNamespace(pid=1), SimpleNamespace(pid=2)],
+def test_a_healthy_gpu(look: Look) -> None:
+    """All is told, nothing is wrong: one process, no reason, and whatever changes its speed."""
+    found = look("HEALTHY")
+    before, after = found["states"]
+    assert (found["uuid"], found["driver"], found["clocks"]) == (f"GPU-{UUID}", "580.159.04", "700 W")
+    assert found["traits"] == HEALTHY_TRAITS
+    assert (after.clock_mhz, after.temperature_c, after.processes) == (1755.0, 61.0, 1)
+    assert (list_throttling(before, after), describe_unseen(after)) == ((), ())
+
+
+def test_throttling_between_two_looks_is_seen(look: Look) -> None:
+    """The device idles at both looks; its counter says that it was too hot for half a second between."""
+    before, after = look("THROTTLED")["states"]
+    assert (before.throttled, after.throttled) == ((), ())
+    assert list_throttling(before, after) == ("thermal slowdown",)
+
+
+def test_a_gpu_instance_is_watched(look: Look) -> None:
+    """An instance is found by the UUID alone; clocks, limits and throttling are asked of its board."""
+    found = look("MIG")
+    assert found["uuid"] == f"MIG-{UUID}"
+    assert found["traits"] == {**HEALTHY_TRAITS, "mig": "on"}
+    assert found["clocks"] == "700 W"
+    assert describe_unseen(found["states"][0]) == ()
+
+
+def test_an_old_driver_is_asked_by_the_old_names(look: Look) -> None:
+    """Today's nvidia-ml-py knows names that an old driver lacks: heat and processes are seen all the same."""
+    before, after = look("OLD_DRIVER")["states"]
+    assert before.throttled == ("hardware thermal slowdown",)
+    assert after.processes == 1
+    assert describe_unseen(after) == ()
+
+
+def test_strangers_are_counted(look: Look) -> None:
+    """Three processes compute on the device, of which one is this one."""
+    assert look("STRANGERS")["states"][0].processes == 3
+
+
+def test_a_driver_that_is_gone_is_told(look: Look) -> None:
+    """NVML's own words say why nobody watches; nothing else fails."""
+    found = look("GONE")
+    assert (found["driver"], found["clocks"], found["traits"]) == ("", "", {})
+    assert describe_unseen(found["states"][0]) == (
+        "nobody watches the GPU for throttling and other processes: NVML cannot be used: Driver Not Loaded",
     )
-    monkeypatch.setitem(sys.modules, "pynvml", module)
-    expected = DeviceState(
-        throttled=("software thermal slowdown",), foreign_processes=1, clock_mhz=1410.0, temperature_c=61.0
-    )
-    assert expected == NvmlDevice("abc").read_state()
 
 
-def test_clock_policy_is_power_and_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The power limit comes in milliwatts; a clock that is not told is left out."""
-    monkeypatch.setitem(sys.modules, "pynvml", make_nvml(nvmlDeviceGetEnforcedPowerLimit=700_000))
-    assert NvmlDevice("abc").read_clock_policy() == "700 W"
-    module = make_nvml(nvmlDeviceGetEnforcedPowerLimit=700_000, nvmlDeviceGetApplicationsClock=1980)
-    monkeypatch.setitem(sys.modules, "pynvml", module)
-    assert NvmlDevice("abc").read_clock_policy() == "application 1980 MHz, 700 W"
+def test_what_a_driver_hides_is_told(look: Look) -> None:
+    """A list of processes without this one shows no other either; reasons may need a right."""
+    (told,) = describe_unseen(look("HIDDEN")["states"][0])
+    assert told == "nobody watches the GPU for throttling and other processes: the driver does not tell"
 
 
-def test_what_nvml_refuses_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GPU that supports nothing has an empty state."""
-    monkeypatch.setitem(sys.modules, "pynvml", make_nvml())
-    device = NvmlDevice("abc")
-    assert DeviceState() == device.read_state()
-    assert device.read_driver() == ""
+def test_an_unknown_device_is_told(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A UUID that NVML does not know leaves nothing unsaid."""
+    monkeypatch.setattr(sys.modules[__name__], "UUID", "99999999-aaaa-bbbb-cccc-000000000000")
+    (told,) = describe_unseen(look("HEALTHY")["states"][0])
+    assert told.endswith("NVML does not know the device GPU-99999999-aaaa-bbbb-cccc-000000000000")
 
 
-def test_without_nvml_all_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """nvidia-ml-py is optional."""
+def test_without_nvml_all_is_unknown_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """nvidia-ml-py is optional; that nobody watches is not."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     device = NvmlDevice("abc")
-    assert DeviceState() == device.read_state()
-    assert (device.read_driver(), device.read_clock_policy()) == ("", "")
+    assert (device.read_driver(), device.read_clock_policy(), device.read_traits()) == ("", "", {})
+    (told,) = describe_unseen(device.read_state())
+    assert "pip install nvidia-ml-py" in told
+
+
+def test_a_short_slowdown_is_no_throttling() -> None:
+    """5 ms are less than one timed block; a counter that only one look knows tells nothing."""
+    before = DeviceState(slowed_s={"thermal slowdown": 1.0})
+    after = DeviceState(slowed_s={"thermal slowdown": 1.005, "software power cap": 9.0})
+    assert list_throttling(before, after) == ()

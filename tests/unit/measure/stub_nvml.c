@@ -1,0 +1,90 @@
+/* A libnvidia-ml.so.1 that plays one machine, for the real nvidia-ml-py. MACHINE is one of those below;
+ * an old driver lacks symbols, as an old library does. Structures are those of nvml.h. */
+#include <string.h>
+
+#define HEALTHY 0
+#define THROTTLED 1
+#define MIG 2
+#define OLD_DRIVER 3
+#define STRANGERS 4
+#define GONE 5
+#define HIDDEN 6
+enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, TOO_SMALL = 7, DRIVER_NOT_LOADED = 9 };
+typedef const void *device;
+typedef unsigned long long u64;
+typedef struct { unsigned pid; u64 memory; unsigned instance, compute; } process;
+typedef struct { u64 reference, violation; } violation_time;
+
+static const char board[1], slice[1];
+
+int nvmlInitWithFlags(unsigned flags) { return MACHINE == GONE ? DRIVER_NOT_LOADED : OK; }
+const char *nvmlErrorString(int code) { return code == DRIVER_NOT_LOADED ? "Driver Not Loaded" : "refused"; }
+int nvmlSystemGetDriverVersion(char *text, unsigned size) { strncpy(text, "580.159.04", size); return OK; }
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, device *found) {
+  const char *known = MACHINE == MIG ? "MIG-12345678" : "GPU-12345678";
+  if (strncmp(uuid, known, strlen(known))) return NOT_FOUND;
+  *found = MACHINE == MIG ? slice : board;
+  return OK;
+}
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device asked, device *parent) {
+  if (asked != slice) return INVALID;
+  *parent = board;
+  return OK;
+}
+/* What is about the whole board is refused of an instance, as NVML does. */
+#define OF_BOARD(asked) if ((asked) != board) return NOT_SUPPORTED
+
+int nvmlDeviceGetEnforcedPowerLimit(device d, unsigned *mw) { OF_BOARD(d); *mw = 700000; return OK; }
+int nvmlDeviceGetApplicationsClock(device d, int kind, unsigned *mhz) { return NOT_SUPPORTED; }
+int nvmlDeviceGetClockInfo(device d, int kind, unsigned *mhz) { OF_BOARD(d); *mhz = 1755; return OK; }
+int nvmlDeviceGetMaxClockInfo(device d, int kind, unsigned *mhz) {
+  OF_BOARD(d);
+  *mhz = kind == 2 ? 2619 : 1980; /* NVML_CLOCK_MEM is 2 */
+  return OK;
+}
+int nvmlDeviceGetTemperature(device d, int sensor, unsigned *c) { OF_BOARD(d); *c = 61; return OK; }
+int nvmlDeviceGetEccMode(device d, int *now, int *pending) { OF_BOARD(d); *now = *pending = 1; return OK; }
+int nvmlDeviceGetPersistenceMode(device d, int *on) { OF_BOARD(d); *on = 1; return OK; }
+int nvmlDeviceGetComputeMode(device d, int *mode) { OF_BOARD(d); *mode = 0; return OK; }
+int nvmlDeviceGetMigMode(device d, unsigned *now, unsigned *pending) {
+  OF_BOARD(d);
+  *now = *pending = MACHINE == MIG;
+  return OK;
+}
+
+/* Instantaneous reasons of an idle device are "idle": the throttled machine was slow in between only. */
+#if MACHINE != OLD_DRIVER
+int nvmlDeviceGetCurrentClocksEventReasons(device d, u64 *mask) {
+  OF_BOARD(d);
+  if (MACHINE == HIDDEN) return NO_PERMISSION;
+  *mask = 1;
+  return OK;
+}
+int nvmlDeviceGetNumaNodeId(device d, int *node) { OF_BOARD(d); *node = 1; return OK; }
+int nvmlDeviceGetViolationStatus(device d, int policy, violation_time *told) {
+  static u64 looks;
+  OF_BOARD(d);
+  if (MACHINE == HIDDEN) return NOT_SUPPORTED;
+  told->violation = MACHINE == THROTTLED && policy == 1 /* thermal */ ? 500000000ULL * looks++ : 7000000ULL;
+  return OK;
+}
+#else
+int nvmlDeviceGetCurrentClocksThrottleReasons(device d, u64 *mask) { *mask = 0x40; return OK; }
+#endif
+
+static int list_processes(unsigned *count, process *found) {
+  unsigned there = MACHINE == STRANGERS ? 3 : MACHINE == HIDDEN ? 0 : 1;
+  if (*count < there) {
+    *count = there;
+    return TOO_SMALL;
+  }
+  for (unsigned i = 0; i < there; i++) found[i] = (process){100 + i, 1 << 20, ~0u, ~0u};
+  *count = there;
+  return OK;
+}
+#if MACHINE == OLD_DRIVER
+int nvmlDeviceGetComputeRunningProcesses_v2(device d, unsigned *n, process *p) { return list_processes(n, p); }
+#else
+int nvmlDeviceGetComputeRunningProcesses_v3(device d, unsigned *n, process *p) { return list_processes(n, p); }
+#endif

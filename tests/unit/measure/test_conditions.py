@@ -1,0 +1,43 @@
+"""What two looks at the machine say of the trial between them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.lab.fitness import find_disturbances
+from gate.measure.cold import MachineMood, make_conditions
+from gate.measure.nvml import DeviceState
+
+
+def see(processes: int, slowed_s: float = 0.0) -> MachineMood:
+    """Return a look at a GPU with so many processes, slowed for so long by its power cap."""
+    state = DeviceState(processes=processes, slowed_s={"software power cap": slowed_s})
+    return MachineMood(state=state, canaries_s={})
+
+
+@pytest.mark.parametrize(
+    ("looks", "is_paired", "strangers"),
+    [
+        ((1, 1), False, 0),
+        ((1, 2), False, 1),
+        # The second arm starts after the first one's first look, and may have ended before its last.
+        ((1, 2), True, 0),
+        ((2, 2), True, 0),
+        ((2, 1), True, 0),
+        ((2, 3), True, 1),
+    ],
+)
+def test_arms_of_a_pair_are_no_strangers(looks: tuple[int, int], is_paired: bool, strangers: int) -> None:
+    """Two workers of a live pair share the device; a third process disturbs them, and that is told."""
+    before, after = map(see, looks)
+    conditions = make_conditions(before, after, is_paired=is_paired)
+    assert conditions.foreign_processes == strangers
+    disturbances = find_disturbances(conditions, cores=8, threads=2)
+    assert disturbances == (("other processes used the device",) if strangers else ())
+
+
+def test_a_power_cap_between_the_looks_is_told_and_expected() -> None:
+    """Half a second below the clock for power is told, and disturbs nobody: matrix products do that."""
+    conditions = make_conditions(see(1, 3.0), see(1, 3.5), is_paired=False)
+    assert conditions.throttled == ("software power cap",)
+    assert find_disturbances(conditions, cores=8, threads=2) == ()
