@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+_CSV = "--format=csv,noheader,nounits"
+_MIG = "MIG-"
 _LIMIT_S = 20.0  # without persistence mode nvidia-smi loads the driver first: seconds on large hosts
 
 _FIELDS = (
     *("index", "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm"),
-    *("clocks_throttle_reasons.active", "temperature.gpu", "persistence_mode", "mig.mode.current"),
+    *("temperature.gpu", "persistence_mode", "mig.mode.current", "compute_mode"),
     *("memory.used", "memory.total"),
 )
+# Its name since driver 535, and before. nvidia-smi refuses a query with one field that it does not know.
+_REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+FIELD_SETS = (*((*_FIELDS, reasons) for reasons in _REASONS), _FIELDS)
+_INSTANCE = re.compile(r"^\s+MIG (?P<profile>\S+)\s.*\(UUID: (?P<uuid>MIG-[^)]+)\)")
+_BOARD = re.compile(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>GPU-[^)]+)\)")
+_EXCLUSIVE = "Exclusive_Process"
 
 # Bits of NVML's clocks event reasons. Idle, application clocks, a sync boost and a display clock are
 # normal; a software power cap is normal under load and shown only by its share of time.
@@ -39,25 +48,43 @@ class GpuState:
     throttled: tuple[str, ...] = ()
     temperature_c: float = 0.0
     persistent: bool = False
-    mig: bool = False
+    mig: bool = False  # switched on; the device itself is one of its instances where the UUID says so
+    exclusive: bool = False  # one process at a time may use it
+    blind: tuple[str, ...] = ()  # what the driver does not tell
     memory_used_mib: float = 0.0
     memory_total_mib: float = 0.0
     processes: int = 0
 
 
 def load_gpus() -> tuple[GpuState, ...]:
-    """Ask nvidia-smi; empty where it is missing or fails."""
-    table = _run_nvidia_smi(f"--query-gpu={','.join(_FIELDS)}")
-    processes = _run_nvidia_smi("--query-compute-apps=gpu_uuid,pid") if table else ""
-    return parse_gpus(table, processes)
+    """Ask nvidia-smi; empty where it is missing or fails. Instances of MIG come after the boards."""
+    for fields in FIELD_SETS:
+        if table := _run_nvidia_smi(f"--query-gpu={','.join(fields)}", _CSV):
+            gpus = parse_gpus(table, _run_nvidia_smi("--query-compute-apps=gpu_uuid,pid", _CSV), fields)
+            listed = _run_nvidia_smi("-L") if any(gpu.mig for gpu in gpus) else ""
+            return (*gpus, *parse_instances(listed, gpus))
+    return ()
 
 
-def parse_gpus(table: str, processes: str) -> tuple[GpuState, ...]:
+def parse_gpus(table: str, processes: str, fields: Sequence[str]) -> tuple[GpuState, ...]:
     """Parse what nvidia-smi prints as CSV without header and units; lines that do not fit are left out."""
     busy = Counter(row[0] for row in _parse_rows(processes, 2))
     return tuple(
-        _parse_gpu(row, busy[row[1]]) for row in _parse_rows(table, len(_FIELDS)) if row[0].isdecimal()
+        _parse_gpu(dict(zip(fields, row, strict=True)), busy[row[1]])
+        for row in _parse_rows(table, len(fields))
+        if row[0].isdecimal()
     )
+
+
+def parse_instances(listed: str, gpus: Sequence[GpuState]) -> tuple[GpuState, ...]:
+    """Parse the instances that ``nvidia-smi -L`` lists below each board; each is its board in part."""
+    boards, found, board = {gpu.uuid: gpu for gpu in gpus}, [], None
+    for line in listed.splitlines():
+        if match := _BOARD.match(line):
+            board = boards.get(match["uuid"])
+        elif board and (match := _INSTANCE.match(line)):
+            found.append(replace(board, uuid=match["uuid"], name=f"{board.name} MIG {match['profile']}"))
+    return tuple(found)
 
 
 def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) -> GpuState | None:
@@ -68,7 +95,7 @@ def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) 
     ordinal = int(device.partition(":")[2] or 0)
     visible = environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
-        names = [str(gpu.index) for gpu in gpus]
+        names = [str(gpu.index) for gpu in gpus if not gpu.uuid.startswith(_MIG)]
     else:
         names = [name.strip() for name in visible.split(",")]
     if ordinal >= len(names) or not names[ordinal]:
@@ -84,10 +111,23 @@ def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) 
     )
 
 
-def _run_nvidia_smi(query: str) -> str:
+def name_lock(device: str, gpu: GpuState | None) -> str:
+    """Name a device for the host's lock: ``cpu``, or a GPU's UUID, or its number when that is unknown."""
+    return gpu.uuid.replace("/", "-") if gpu else device.replace(":", "-")
+
+
+def find_alone(gpu: GpuState | None) -> str:
+    """Find what ``CUDA_VISIBLE_DEVICES`` must be for a worker to see this GPU and no other; empty: unknown.
+
+    A board that is cut up shows as its first instance, which its own UUID does not promise.
+    """
+    return gpu.uuid if gpu and (gpu.uuid.startswith(_MIG) or not gpu.mig) else ""
+
+
+def _run_nvidia_smi(*query: str) -> str:
     try:
         done = subprocess.run(
-            ["nvidia-smi", query, "--format=csv,noheader,nounits"],
+            ["nvidia-smi", *query],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -105,8 +145,8 @@ def _parse_rows(table: str, columns: int) -> list[list[str]]:
     return [[field.strip() for field in row] for row in rows if len(row) == columns]
 
 
-def _parse_gpu(row: Sequence[str], processes: int) -> GpuState:
-    fields = dict(zip(_FIELDS, row, strict=True))
+def _parse_gpu(fields: Mapping[str, str], processes: int) -> GpuState:
+    mask = next((fields[name] for name in _REASONS if name in fields), "")
     return GpuState(
         index=int(fields["index"]),
         uuid=fields["uuid"],
@@ -114,10 +154,12 @@ def _parse_gpu(row: Sequence[str], processes: int) -> GpuState:
         driver=fields["driver_version"],
         clock_mhz=_parse_number(fields["clocks.sm"]),
         max_clock_mhz=_parse_number(fields["clocks.max.sm"]),
-        throttled=_parse_reasons(fields["clocks_throttle_reasons.active"]),
+        throttled=_parse_reasons(mask),
+        blind=() if mask.startswith("0x") else ("throttling",),
         temperature_c=_parse_number(fields["temperature.gpu"]),
         persistent=fields["persistence_mode"] == "Enabled",
         mig=fields["mig.mode.current"] == "Enabled",
+        exclusive=fields["compute_mode"] == _EXCLUSIVE,
         memory_used_mib=_parse_number(fields["memory.used"]),
         memory_total_mib=_parse_number(fields["memory.total"]),
         processes=processes,

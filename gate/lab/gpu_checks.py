@@ -26,6 +26,18 @@ def examine_gpu(device: str, torch_devices: int, gpu: GpuState | None) -> list[C
     ]
 
 
+def look_at_guards(gpu: GpuState | None, problem: str, interpreter: str) -> Check:
+    """Judge whether anybody would see throttling and strangers during a trial: workers ask NVML."""
+    if problem:
+        fix = f"Install nvidia-ml-py for {interpreter}; a container needs the driver's `utility` part too."
+        return Check(name="guards", level=Level.FAIL, finding=f"workers cannot ask NVML: {problem}", fix=fix)
+    if gpu and gpu.blind:
+        finding = f"the driver does not tell of {', '.join(gpu.blind)}"
+        fix = "Disturbed trials may pass for quiet ones: take a card whose driver tells."
+        return Check(name="guards", level=Level.WARN, finding=finding, fix=fix)
+    return Check(name="guards", level=Level.OK, finding="NVML answers")
+
+
 def _look_at_torch_device(device: str, torch_devices: int) -> Check:
     ordinal = int(device.partition(":")[2] or 0)
     finding = f"torch sees {torch_devices} CUDA devices"
@@ -60,6 +72,11 @@ def _look_at_processes(gpu: GpuState) -> Check:
 
 
 def _look_at_sharing(gpu: GpuState) -> Check:
+    if gpu.exclusive:
+        fix = (
+            "Set it to default (`nvidia-smi -c 0`): two arms of a pair cannot use it at once, only in turns."
+        )
+        return Check(name="mode", level=Level.WARN, finding="compute mode is exclusive process", fix=fix)
     if gpu.mig:
         fix = "Other instances share memory bandwidth and power: judge times on a whole device."
         return Check(name="mode", level=Level.WARN, finding="MIG is enabled", fix=fix)

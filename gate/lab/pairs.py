@@ -8,6 +8,7 @@ whole processes take turns instead, and the trials say so.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -45,7 +46,13 @@ _OF_WARM = frozenset(
         *(Metric.PEAK_MEMORY, Metric.MEMORY_RATIO, Metric.DRIFT, Metric.DRIFT_FLOAT32),
     }
 )
-_OUT_OF_MEMORY = "out of memory"  # what CUDA, ROCm and torch say
+# What CUDA, ROCm, torch and their libraries say where a device has no room for two, or lets only one in. A
+# library that cannot allocate its handle is "not initialized".
+_CROWDED = re.compile(
+    r"out[ _]of[ _]memory|memoryallocation|alloc_failed|(cublas|cudnn|cusolver)_status_not_initialized"
+    r"|busy or unavailable|devices?_?unavailable",
+    re.IGNORECASE,
+)
 _COMPILE_TIMES = frozenset({Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME})
 
 
@@ -198,10 +205,10 @@ def _run_alone(job: WorkerJob) -> Came:
 
 
 def _is_crowded(sides: Sides, failures: Collection[CaseFailure]) -> bool:
-    """Whether a pair failed because the device has no memory for two."""
+    """Whether a pair failed because the device has no memory for two, or lets one process in at a time."""
     if sides.head.settings.device == "cpu":
         return False
-    return any(_OUT_OF_MEMORY in f"{one.message}\n{one.log_tail}".lower() for one in failures)
+    return any(_CROWDED.search(f"{one.message}\n{one.log_tail}") for one in failures)
 
 
 def _observe() -> TrialCircumstances:

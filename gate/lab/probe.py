@@ -13,7 +13,7 @@ import psutil
 
 from gate.errors import GateError
 from gate.lab.doctor import MachineState
-from gate.lab.gpu import find_gpu, load_gpus
+from gate.lab.gpu import find_gpu, load_gpus, name_lock
 from gate.lab.host import read_free_bytes
 from gate.lab.lock import find_holder
 from gate.lab.provenance import load_provenance, run_git
@@ -29,13 +29,18 @@ _CPU = Path("/sys/devices/system/cpu")
 # Runs in the arm's interpreter, prints one line of JSON.
 _TORCH_PROBE = """
 import json, platform
-found = {"python": platform.python_version(), "torch": "", "problem": "", "devices": 0}
+found = {"python": platform.python_version(), "torch": "", "problem": "", "devices": 0, "nvml": ""}
 try:
     import torch
     found["torch"] = str(torch.__version__)
     found["devices"] = torch.cuda.device_count()
 except BaseException as error:
     found["problem"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+try:
+    import pynvml
+    pynvml.nvmlInit()
+except BaseException as error:
+    found["nvml"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
 print("\\n" + json.dumps(found))
 """
 
@@ -51,7 +56,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
     python = _probe_python(arm.python)
     compiler, compiler_problem = probe_compiler()
     places = (find_scratch_place(), find_existing(settings.out))
-    holder, lock_problem = _probe_lock(gpu.uuid if gpu else settings.device.replace(":", "-"))
+    holder, lock_problem = _probe_lock(name_lock(settings.device, gpu))
     return MachineState(
         device=settings.device,
         threads=settings.threads,
@@ -79,6 +84,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         preloaded=os.environ.get("LD_PRELOAD", ""),
         toolchain=load_toolchain_state(find_toolchain_place(os.environ, settings.device)),
         gpu=gpu,
+        nvml_problem=str(python.get("nvml", "")),
     )
 
 

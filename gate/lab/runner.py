@@ -34,7 +34,7 @@ from gate.lab.events import (
     ignore_event,
 )
 from gate.lab.fitness import may_repeat
-from gate.lab.gpu import find_gpu, load_gpus
+from gate.lab.gpu import find_gpu, load_gpus, name_lock
 from gate.lab.lock import hold_device
 from gate.lab.prime import prime_bench
 from gate.lab.process import defer_interrupts
@@ -129,7 +129,7 @@ def open_bench(arm: Arm, settings: LabSettings, observe: Observer = ignore_event
             _terminate_as_interrupt(),
             # First: nobody is to wait for a lock only to hear of a full disk.
             _make_bench(arm, settings) as bench,
-            hold_device(find_device_key(settings.device), settings.lock_timeout_s, observe),
+            hold_device(name_lock(settings.device, bench.gpu), settings.lock_timeout_s, observe),
         ):
             yield bench
     except KeyboardInterrupt:
@@ -191,14 +191,6 @@ def extend_run(lab: Lab, run: Run, case_ids: Collection[str], budget: Budget, sa
     run = replace(_run_slots(lab, replace(run, finished=False), slots, save, budget.wall_s), finished=True)
     save(run)
     return run
-
-
-def find_device_key(device: str) -> str:
-    """Name the device for the host's lock: ``cpu``, or a GPU's UUID, or its number when that is unknown."""
-    if device == "cpu":
-        return "cpu"
-    gpu = find_gpu(load_gpus(), device, os.environ)
-    return gpu.uuid if gpu else device.replace(":", "-")
 
 
 def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s: float = math.inf) -> Run:
@@ -283,7 +275,8 @@ def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     make_directory(settings.out)
     with open_scratch() as scratch, open_pool() as pool:
         (scratch / "tmp").mkdir()
-        bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool)
+        gpu = None if settings.device == "cpu" else find_gpu(load_gpus(), settings.device, os.environ)
+        bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool, gpu=gpu)
         check_disk(bench)
         yield bench
 

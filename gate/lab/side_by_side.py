@@ -195,8 +195,10 @@ def _measure_slot(
         PairStarted(case_id=slot.case.id, index=slot.index, progress=_compute_progress(run, slots, device))
     )
     sides = make_sides(duel.base, duel.lab.bench, slot.base_case, slot.case)
+    gpu = duel.lab.bench.gpu
+    alone = gpu is not None and gpu.exclusive  # the second arm's process would be turned away
     crowded = any(one.case_id == slot.case.id and one.pairing is Pairing.TURNS for one in run.trials)
-    pairing = Pairing.TURNS if crowded else Pairing.LIVE
+    pairing = Pairing.TURNS if alone or crowded else Pairing.LIVE
     pair = measure_pair(sides, plan_pair(slot.metrics, slot.index, device, pairing))
     left = _drop_case(slots, slot.case.id) if pair.failures else slots[1:]
     run = replace(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gate.errors import MachineError
 from gate.lab.fitness import HostSample, describe_host
+from gate.lab.gpu import GpuState, find_alone
 from gate.lab.host import read_host
 from gate.lab.provenance import format_time
 from gate.lab.server_pool import ServerPool, add_seating, seat_jobs
@@ -59,6 +60,7 @@ class Bench:
     toolchain: Path | None = None
     folder: str = ""
     pool: ServerPool | None = None  # None: every worker imports torch itself
+    gpu: GpuState | None = None  # that workers measure on, where nvidia-smi tells
 
     @property
     def primer_cache(self) -> Path:
@@ -164,10 +166,12 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
     name = Path(bench.folder) / (make_case_path(case.id) if case else role)
     benchmark = settings.out / "benchmark" / name.with_name(f"{name.name}-{index}.json")
     places = WorkerPlaces(cache=bench.trial_cache if case else bench.primer_cache, temporary=bench.temporary)
+    alone = find_alone(bench.gpu)
     request = WorkerRequest(
         role=role,
         case=case,
-        device=settings.device,
+        # Seen alone, every GPU is number 0: its number would stand in the generated code.
+        device="cuda" if alone else settings.device,
         threads=settings.threads,
         directory=arm.directory,
         checkout=arm.checkout,
@@ -181,7 +185,11 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
     return WorkerJob(
         request=request,
         python=arm.python,
-        environment={**make_worker_environment(os.environ, places, settings.threads), **arm.variables},
+        environment={
+            **make_worker_environment(os.environ, places, settings.threads),
+            **arm.variables,
+            **({"CUDA_VISIBLE_DEVICES": alone} if alone else {}),
+        },
         log=settings.out / "logs" / name / f"{index}-{role}.log",
         limit_s=settings.trial_timeout_s,
         arguments=settings.worker,

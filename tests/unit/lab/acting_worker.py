@@ -191,6 +191,15 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None
     write_result(samples=samples)
 
 
+def play_crowd(says: str = "") -> None:
+    """Fail beside another worker as a device does that has no room for two; alone all is well."""
+    if REQUEST["channel"] < 0:
+        play_ok()
+        return
+    write_result(stage="eager", failure={"kind": "error", "message": says})
+    sys.exit(1)
+
+
 def play_close_output() -> None:
     os.close(1)
     os.close(2)

@@ -105,6 +105,8 @@ def test_findings(name: str, level: Level, change: dict[str, object]) -> None:
         ("sharing", Level.WARN, {"memory_used_mib": 6000.0}),
         ("mode", Level.WARN, {"mig": True}),
         ("mode", Level.WARN, {"persistent": False}),
+        ("mode", Level.WARN, {"exclusive": True}),
+        ("guards", Level.WARN, {"blind": ("throttling",)}),
     ],
 )
 def test_findings_of_a_gpu(name: str, level: Level, change: dict[str, object]) -> None:
@@ -119,6 +121,15 @@ def test_unknown_gpu() -> None:
     """A device that nvidia-smi does not list, or that torch does not see, is a failure."""
     assert find_check(replace(WELL_GPU, gpu=None), "gpu").level == Level.FAIL
     assert find_check(replace(WELL_GPU, device="cuda:1"), "device").level == Level.FAIL
+
+
+def test_a_gpu_that_nobody_can_watch_is_not_fit() -> None:
+    """Without NVML no trial would know of throttling or strangers: that fails, and names what to install."""
+    state = replace(WELL_GPU, nvml_problem="ModuleNotFoundError: No module named 'pynvml'")
+    check = find_check(state, "guards")
+    assert (check.level, is_fit(examine_machine(state))) == (Level.FAIL, False)
+    assert "nvidia-ml-py" in check.fix
+    assert is_fit(examine_machine(WELL_GPU))
 
 
 def test_words() -> None:

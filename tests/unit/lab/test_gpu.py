@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from gate.lab.gpu import GpuState, find_gpu, parse_gpus
+from gate.lab.gpu import (
+    FIELD_SETS,
+    GpuState,
+    find_alone,
+    find_gpu,
+    load_gpus,
+    name_lock,
+    parse_gpus,
+    parse_instances,
+)
 
+# As `--format=csv,noheader,nounits` prints FIELD_SETS[0].
 TABLE = """\
-0, GPU-aaaa, NVIDIA H200, 580.65.06, 345, 1980, 0x0000000000000001, 31, Enabled, Disabled, 0, 143771
-1, GPU-bbbb, NVIDIA H200, 580.65.06, 1200, 1980, 0x0000000000000060, 88, Disabled, Enabled, 900, 143771
-2, GPU-cccc, NVIDIA GeForce GTX 1650, 580.65.06, [N/A], [N/A], [N/A], 40, Enabled, [N/A], 12, 4096
+0, GPU-aaaa, H200, 580.65, 345, 1980, 31, Enabled, Disabled, Default, 0, 143771, 0x0000000000000001
+1, GPU-bbbb, H200, 580.65, 1200, 1980, 88, Disabled, Enabled, Default, 900, 143771, 0x0000000000000060
+2, GPU-cccc, GTX 1650, 580.65.06, [N/A], [N/A], 40, Enabled, [N/A], Exclusive_Process, 12, 4096, [N/A]
+"""
+LISTED = """\
+GPU 0: NVIDIA H200 (UUID: GPU-aaaa)
+GPU 1: NVIDIA H200 (UUID: GPU-bbbb)
+  MIG 3g.71gb     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)
+  MIG 1g.18gb     Device  1: (UUID: MIG-GPU-bbbb/7/0)
+GPU 2: NVIDIA GeForce GTX 1650 (UUID: GPU-cccc)
+"""
+# Answers as nvidia-smi does to a query with a field that it does not know: on stdout, with status 2.
+NVIDIA_SMI = """\
+#!/bin/sh
+case "$*" in
+  *@UNKNOWN@*) echo 'Field "@UNKNOWN@" is not a valid field to query.'; exit 2 ;;
+  *--query-gpu=*) cat "$0.table" ;;
+  -L) cat "$0.listed" ;;
+esac
 """
 PROCESSES = "GPU-bbbb, 101\nGPU-bbbb, 102\n"
 
 
 def test_parses_every_gpu() -> None:
     """Numbers, throttle reasons and processes of each GPU are read; what is not told is 0 or false."""
-    first, second, third = parse_gpus(TABLE, PROCESSES)
+    first, second, third = parse_gpus(TABLE, PROCESSES, FIELD_SETS[0])
     assert first == GpuState(
         index=0,
         uuid="GPU-aaaa",
-        name="NVIDIA H200",
-        driver="580.65.06",
+        name="H200",
+        driver="580.65",
         clock_mhz=345.0,
         max_clock_mhz=1980.0,
         temperature_c=31.0,
@@ -31,12 +59,14 @@ def test_parses_every_gpu() -> None:
     assert (second.processes, second.mig, second.persistent) == (2, True, False)
     assert second.throttled == ("software thermal slowdown", "hardware thermal slowdown")
     assert (third.clock_mhz, third.throttled, third.mig) == (0.0, (), False)
+    assert [one.exclusive for one in (first, second, third)] == [False, False, True]
+    assert [one.blind for one in (first, second, third)] == [(), (), ("throttling",)]
 
 
 @pytest.mark.parametrize("table", ["", "No devices were found\n", "Failed to initialize NVML\n", "a, b\n"])
 def test_without_gpus(table: str) -> None:
     """Messages instead of a table are no GPUs."""
-    assert parse_gpus(table, "") == ()
+    assert parse_gpus(table, "", FIELD_SETS[0]) == ()
 
 
 @pytest.mark.parametrize(
@@ -55,5 +85,47 @@ def test_without_gpus(table: str) -> None:
 def test_finds_the_gpu_of_a_device(device: str, visible: str | None, expected: int | None) -> None:
     """A device means what CUDA_VISIBLE_DEVICES makes of it, by number or by UUID."""
     environ = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
-    found = find_gpu(parse_gpus(TABLE, ""), device, environ)
+    found = find_gpu(parse_gpus(TABLE, "", FIELD_SETS[0]), device, environ)
     assert expected == (found.index if found else None)
+
+
+@pytest.mark.parametrize(
+    ("visible", "uuid", "name"),
+    [
+        ("MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", "3g.71gb"),
+        ("MIG-GPU-bbbb/7/0", "MIG-GPU-bbbb/7/0", "1g.18gb"),
+        ("1", "GPU-bbbb", ""),
+    ],
+)
+def test_instances_of_a_gpu_are_found(visible: str, uuid: str, name: str) -> None:
+    """A name of MIG's in CUDA_VISIBLE_DEVICES is an instance of its board; a number is a board."""
+    gpus = parse_gpus(TABLE, "", FIELD_SETS[0])
+    found = find_gpu((*gpus, *parse_instances(LISTED, gpus)), "cuda", {"CUDA_VISIBLE_DEVICES": visible})
+    assert found is not None
+    assert (found.uuid, found.mig, found.driver) == (uuid, True, "580.65")
+    assert found.name.endswith(name)
+    assert "/" not in name_lock("cuda", found)
+    # A worker that is shown a board in parts may see any of them.
+    assert find_alone(found) == ("" if uuid.startswith("GPU-") else uuid)
+
+
+@pytest.mark.parametrize("unknown", ["nothing", "clocks_event_reasons.active", "_reasons.active"])
+def test_a_field_that_nvidia_smi_lacks_takes_no_other_with_it(
+    unknown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The UUID, which is the lock's key, and the rest are told by drivers of all ages."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text(NVIDIA_SMI.replace("@UNKNOWN@", unknown), encoding="ascii")
+    program.chmod(0o755)
+    # Without any reasons the last column is not there.
+    cut = 1 if unknown == "_reasons.active" else 0
+    rows = [line.split(", ") for line in TABLE.splitlines()]
+    table = "".join(f"{', '.join(row[: len(row) - cut])}\n" for row in rows)
+    (tmp_path / "nvidia-smi.table").write_text(table, encoding="ascii")
+    (tmp_path / "nvidia-smi.listed").write_text(LISTED, encoding="ascii")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    gpus = load_gpus()
+    assert [gpu.uuid for gpu in gpus[:3]] == ["GPU-aaaa", "GPU-bbbb", "GPU-cccc"]
+    assert len(gpus) == 5
+    assert gpus[1].throttled == (() if cut else ("software thermal slowdown", "hardware thermal slowdown"))
+    assert gpus[1].blind == (("throttling",) if cut else ())

@@ -9,7 +9,8 @@ import pytest
 
 from gate.cli.side_by_side import Limit, settle_pairs
 from gate.decide import Suspect
-from gate.lab.events import Event, PairStarted, TrialSkipped
+from gate.lab.events import Event, PairStarted, TrialSkipped, ignore_event
+from gate.lab.gpu import GpuState
 from gate.lab.pairs import Sides, make_sides, measure_pair, open_base, plan_pair
 from gate.lab.runner import Lab
 from gate.lab.side_by_side import (
@@ -18,6 +19,7 @@ from gate.lab.side_by_side import (
     count_pairs,
     fit_slot,
     list_pair_slots,
+    measure_pairs,
     open_duel,
     predict_pair_s,
 )
@@ -152,6 +154,51 @@ def test_whole_processes_in_turn_say_so(bench: Bench, make_case: MakeCase) -> No
     assert [Pairing.TURNS] * 2 == [trial.pairing for trial in pair.trials]
     assert [(2.0,), (2.0,)] == [trial.samples[Metric.COLD_COMPILE_TIME] for trial in pair.trials]
     assert [(0.5,), (0.5,)] == [trial.samples[Metric.WARM_COMPILE_TIME] for trial in pair.trials]
+
+
+def use_gpu(bench: Bench, gpu: GpuState | None = None) -> Bench:
+    """Let actors play on a GPU."""
+    return replace(bench, settings=replace(bench.settings, device="cuda"), gpu=gpu)
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "RuntimeError: Triton Error [CUDA]: CUDA_ERROR_OUT_OF_MEMORY",
+        "AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+        "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable",
+    ],
+)
+def test_what_has_no_room_beside_the_other_takes_turns(bench: Bench, make_case: MakeCase, says: str) -> None:
+    """However torch and its libraries put it, a device too small for two is no failure of a case."""
+    case = make_case("crowd", how={"says": says})
+    sides = open_sides(use_gpu(bench), case, case)
+    pair = measure_pair(sides, plan_pair(LATENCY, 1, "cuda", Pairing.LIVE))
+    assert pair.failures == ()
+    assert [trial.pairing for trial in pair.trials] == [Pairing.TURNS] * 2
+
+
+def test_an_error_of_the_model_is_no_want_of_room(bench: Bench, make_case: MakeCase) -> None:
+    """What fails for another reason beside the other arm has failed."""
+    case = make_case("crowd", how={"says": "ValueError: 3 devices are not available in this model"})
+    pair = measure_pair(open_sides(use_gpu(bench), case, case), plan_pair(LATENCY, 1, "cuda", Pairing.LIVE))
+    assert pair.failures
+
+
+def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench, make_case: MakeCase) -> None:
+    """In exclusive mode no live pair is even tried: its second arm would be turned away."""
+    case = make_case("ok", roles=["cold", "warm"])
+    run = make_run((case,), (case,))
+    gpu = GpuState(index=0, uuid="GPU-1", exclusive=True)
+    lab = Lab(bench=use_gpu(bench, gpu), environment=run.environment, toolchain_s=0.0, observe=ignore_event)
+    duel = open_duel(lab, replace(bench.arm, name="base"))
+    needs = [Need(case_id=case.id, metrics=LATENCY, more=1)]
+    measured = measure_pairs(duel, run, needs, 600.0, lambda _: None)
+    assert [trial.pairing for trial in measured.trials] == [Pairing.TURNS] * 2
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,14 @@ def test_finds_what_is_there(fake_torch: Path, arm: Arm, settings: LabSettings) 
     assert 0.0 <= state.steal <= 1.0
 
 
+def test_asks_the_workers_interpreter_for_nvml(fake_torch: Path, arm: Arm, settings: LabSettings) -> None:
+    """What cannot be imported there, whatever the gate itself can import, is told in Python's words."""
+    (fake_torch.parent / "pynvml.py").write_text("raise ImportError('no such library')", encoding="utf-8")
+    assert probe_machine(arm, settings).nvml_problem == "ImportError: no such library"
+    (fake_torch.parent / "pynvml.py").write_text("def nvmlInit(): pass", encoding="utf-8")
+    assert probe_machine(arm, settings).nvml_problem == ""
+
+
 def test_torch_that_cannot_be_imported(fake_torch: Path, arm: Arm, settings: LabSettings) -> None:
     """A broken torch is told with the first line of its error, though it prints a lot."""
     (fake_torch / "__init__.py").write_text(

@@ -12,6 +12,7 @@ import pytest
 
 from gate.errors import MachineError
 from gate.lab import trials as trials_module
+from gate.lab.gpu import GpuState
 from gate.lab.trials import (
     Bench,
     LabSettings,
@@ -91,6 +92,20 @@ def test_worker_is_told_of_its_arm(
     assert ("/scratch/base", "/project") == (job.request.checkout, job.request.origin)
     assert os.getpid() == job.request.parent
     assert variables.items() <= job.environment.items()
+
+
+@pytest.mark.parametrize("role", [WorkerRole.PRIME, WorkerRole.COLD])
+def test_workers_see_one_gpu_and_call_it_cuda(bench: Bench, make_case: MakeCase, role: WorkerRole) -> None:
+    """The number of a GPU would stand in its generated code: cuda:1 would change all of cuda:0's kernels."""
+    settings = replace(bench.settings, device="cuda:1")
+    gpu = GpuState(index=1, uuid="GPU-bbbb")
+    job = make_job(replace(bench, settings=settings, gpu=gpu), role, make_case())
+    assert (job.request.device, job.environment["CUDA_VISIBLE_DEVICES"]) == ("cuda", "GPU-bbbb")
+    # Of one that nvidia-smi does not tell, or a board in parts, the number is all there is.
+    for unknown in (None, replace(gpu, mig=True)):
+        job = make_job(replace(bench, settings=settings, gpu=unknown), role, make_case())
+        assert job.request.device == "cuda:1"
+        assert job.environment.get("CUDA_VISIBLE_DEVICES") == os.environ.get("CUDA_VISIBLE_DEVICES")
 
 
 COLD_SAMPLES = {
