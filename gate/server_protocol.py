@@ -65,7 +65,8 @@ def send(line: socket.socket, message: ServerOrder | ServerAnswer, descriptors: 
     """
     content = json.dumps(codec.encode(message)).encode() + b"\n"
     sent = socket.send_fds(line, [content], list(descriptors))
-    line.sendall(content[sent:])
+    if rest := content[sent:]:  # to send nothing fails where the other end has read all and hung up
+        line.sendall(rest)
 
 
 def receive(line: socket.socket) -> tuple[Any, tuple[int, ...]]:

@@ -75,10 +75,11 @@ class ServerPool:
         return Seated(jobs=seated, opened_s=opened_s)
 
     def close(self) -> None:
-        """End all servers."""
+        """End all servers, at the same time."""
         for root in self._roots.values():
-            for branch in root.branches.values():
-                branch.hang_up()
+            for server in (*root.branches.values(), root.server):
+                server.hang_up()
+        for root in self._roots.values():
             root.server.close()
         self._roots.clear()
 

@@ -47,10 +47,13 @@ _FOR_EVERY_CASE = ("torch", "gate.suite.machinery")
 _FOR_FACTORIES = ("pytest", "pytest_benchmark.plugin")
 
 
-def main(run: Run = worker.run_request) -> None:
-    """Serve until the lab hangs up; workers ``run`` their requests."""
+def main(run: Run = worker.run_request) -> NoReturn:
+    """Serve until the lab hangs up; workers ``run`` their requests.
+
+    Nothing is taken down at the end: that takes more than a second with torch's libraries.
+    """
     descriptor, parent = map(int, sys.argv[1:])
-    _Server(descriptor, run).serve(parent)
+    _end_after(lambda: _Server(descriptor, run).serve(parent))
 
 
 class _Server:

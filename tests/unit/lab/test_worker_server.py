@@ -184,6 +184,15 @@ def test_closing_ends_workers_and_branches(place: ServerPlace, command: MakeComm
     branch.hang_up()
 
 
+def test_a_server_takes_nothing_down_at_its_end(place: ServerPlace) -> None:
+    """With torch imported that takes more than a second, and what a module does at exit could take longer."""
+    acting = f"import atexit, runpy; atexit.register(print, 'at exit'); runpy.run_path({place.arguments[1]!r})"
+    other = RootServer(replace(place, arguments=("-c", f"{acting[:-1]}, run_name='__main__')")))
+    other.branch().hang_up()  # it serves
+    other.close()
+    assert place.log.read_text() == ""
+
+
 def test_a_server_that_cannot_start_is_told(place: ServerPlace) -> None:
     """A server that ends at once is heard as gone; an interpreter that is missing is named."""
     dead = RootServer(replace(place, arguments=("-c", "raise SystemExit(3)")))
