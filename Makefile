@@ -13,7 +13,7 @@ workflows = $(wildcard .github/workflows/*.yml examples/workflows/*.yml)
 options = --fail-on regression --out "$(OUT)" \
 	$(if $(DEVICE),--device "$(DEVICE)") $(if $(SELECT),--select "$(SELECT)")
 
-.PHONY: gate test lint install install-test clean
+.PHONY: gate test lint lint-types lint-rest install install-test clean
 .DEFAULT_GOAL := gate
 
 gate: install
@@ -22,10 +22,16 @@ gate: install
 test: install-test
 	@$(BIN)/python tools/run_tests.py $(ARGS)
 
+# On two cores: mypy takes as long as all the rest.
 lint: install-test
+	@$(MAKE) --no-print-directory --jobs=2 lint-types lint-rest
+
+lint-types:
+	$(BIN)/mypy
+
+lint-rest:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m gate.schema --check
 	$(BIN)/python tools/generate_docs.py --check

@@ -55,7 +55,6 @@ def job(tmp_path: Path) -> Job:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.timeout(1200)
 def test_a_change_that_drifts_and_moves_its_own_bar_is_red(job: Job) -> None:
     """Judged by the base's rules, which the change edits; what is measured sees nothing of its job."""

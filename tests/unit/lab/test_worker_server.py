@@ -186,8 +186,9 @@ def test_closing_ends_workers_and_branches(place: ServerPlace, command: MakeComm
 
 def test_a_server_takes_nothing_down_at_its_end(place: ServerPlace) -> None:
     """With torch imported that takes more than a second, and what a module does at exit could take longer."""
-    acting = f"import atexit, runpy; atexit.register(print, 'at exit'); runpy.run_path({place.arguments[1]!r})"
-    other = RootServer(replace(place, arguments=("-c", f"{acting[:-1]}, run_name='__main__')")))
+    run = f"runpy.run_path({place.arguments[1]!r}, run_name='__main__')"
+    acting = f"import atexit, runpy; atexit.register(print, 'at exit'); {run}"
+    other = RootServer(replace(place, arguments=("-c", acting)))
     other.branch().hang_up()  # it serves
     other.close()
     assert place.log.read_text() == ""
