@@ -70,6 +70,10 @@ PROCESSOR_PAIR_SD = 0.10
 # What is assumed of a pair's noise, or learned of it from other cases, weighs no more than five
 # pairs do: cases differ fivefold, and a noisy one must not borrow the quiet ones' certainty.
 PAIR_PRIOR_DF = 4.0
+# One-sided p that a slower latency must reach by the noise of the case's own pairs too, compiled's and
+# eager's, whatever is assumed or learned: with a single suspect whose pairs varied by 4.8 %, 3.4 of 100
+# simulated requests of unchanged code were red without it, and 0.3 are, 0.6 where eager varies half as much.
+OWN_NOISE_P = 0.001
 # The cases' variances replace the assumption from this many degrees of freedom together on: of four cases
 # with three pairs each. With ten cases asked for, eight noisy ones were judged by the assumption, and 4.2 of
 # 100 simulated requests were red.

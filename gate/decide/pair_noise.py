@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gate.calibration import Flaw, Instability, PairNoise
-from gate.decide.confirm import compute_pair_detectable, extend_reading, read_pairs
+from gate.decide.confirm import compute_pair_detectable, extend_reading
 from gate.decide.constants import LOOKS
-from gate.decide.paired_case import LEADING, PairRules, make_pair_rules
+from gate.decide.paired_case import LEADING, PairRules, make_pair_rules, read_metric
 from gate.decide.pairs import Paired
 from gate.decide.rules import find_pair_threshold
 from gate.decide.screen import Bar, Reading, compute_edge, is_too_noisy
-from gate.decide.sides import gather_sides
+from gate.decide.sides import Side, gather_sides
 from gate.decide.stats import compute_mean, compute_variance
 from gate.decide.student import compute_t_quantile
 from gate.metrics import SPECS, Role
@@ -45,11 +45,7 @@ def gather_pair_series(run: Run, policy: Policy) -> tuple[PairSeries, ...]:
     """All noisy metrics that the pairs of a run measured, as if one case were suspect."""
     sides = gather_sides(run, policy)
     rules = make_pair_rules(sides, policy, len(LEADING))
-    return tuple(
-        _make_series(side.evidence.case.id, paired, rules, policy)
-        for side in sides
-        for paired in side.paired.values()
-    )
+    return tuple(_make_series(side, metric, rules, policy) for side in sides for metric in side.paired)
 
 
 def measure_pair_noise(series: PairSeries) -> PairNoise:
@@ -83,12 +79,13 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
         yield _make_instability(series, metric, (Flaw.TOO_NOISY, told))
 
 
-def _make_series(case_id: str, paired: Paired, rules: PairRules, policy: Policy) -> PairSeries:
+def _make_series(side: Side, metric: Metric, rules: PairRules, policy: Policy) -> PairSeries:
+    case_id = side.evidence.case.id
     return PairSeries(
         case_id=case_id,
-        paired=paired,
-        reading=read_pairs(paired, rules.priors[paired.metric, paired.is_live]),
-        bar=Bar(alpha=rules.alpha, threshold=find_pair_threshold(policy, case_id, paired.metric)),
+        paired=side.paired[metric],
+        reading=read_metric(side, metric, rules),
+        bar=Bar(alpha=rules.alpha, threshold=find_pair_threshold(policy, case_id, metric)),
     )
 
 

@@ -12,6 +12,7 @@ from gate.decide.confirm import (
     compute_pair_detectable,
     decide_pairs,
     is_confirmed,
+    make_pair_change,
     read_pairs,
 )
 from gate.decide.constants import (
@@ -33,7 +34,7 @@ from gate.decide.finding import Finding, Question
 from gate.decide.noisy import estimate_arms, temper_speedup
 from gate.decide.pairs import Paired
 from gate.decide.proxies import compute_calls_change, compute_processor_change, has_traces
-from gate.decide.screen import Bar, Reading, is_beyond, is_significant, make_change
+from gate.decide.screen import Bar, Reading, is_beyond, is_significant
 from gate.decide.sides import Side
 from gate.decide.stats import Variance, compute_prior, compute_variance
 from gate.metrics import SPECS, Family, Role
@@ -53,8 +54,8 @@ _TWINS = {
     Metric.COMPILED_LATENCY: Metric.EAGER_LATENCY,
     Metric.EAGER_LATENCY: Metric.COMPILED_LATENCY,
 }
-# The looks at which a false alarm is possible.
-_CONFIRMING_LOOKS = sum(look >= MIN_PAIRS for look in LOOKS)
+# How often a metric may be falsely confirmed: at each look with so many pairs, and by the ranks at the last.
+_CHANCES = sum(look >= MIN_PAIRS for look in LOOKS) + 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,7 +74,7 @@ def make_pair_rules(sides: Sequence[Side], policy: Policy, tests: int) -> PairRu
         known.setdefault((paired.metric, paired.is_live), []).append(_measure_first(paired))
     processors = [_measure_first(side.processor) for side in sides if side.processor]
     return PairRules(
-        alpha=policy.error_budget / (max(tests, 1) * _CONFIRMING_LOOKS),
+        alpha=policy.error_budget / (max(tests, 1) * _CHANCES),
         priors={
             key: _make_prior(found, _assume_sd(*key), _find_twins(known, key)) for key, found in known.items()
         },
@@ -84,9 +85,7 @@ def make_pair_rules(sides: Sequence[Side], policy: Policy, tests: int) -> PairRu
 def compare_paired(side: Side, rules: PairRules) -> tuple[Comparison, ...]:
     """All comparisons of one case with the base's trials beside it."""
     readings = {
-        metric: read_pairs(paired, rules.priors[metric, paired.is_live])
-        for metric, paired in side.paired.items()
-        if metric in side.questions
+        metric: read_metric(side, metric, rules) for metric in side.paired if metric in side.questions
     }
     controls = Controls(
         eager=readings.get(Metric.EAGER_LATENCY),
@@ -105,6 +104,13 @@ def compare_paired(side: Side, rules: PairRules) -> tuple[Comparison, ...]:
         bar = Bar(alpha=rules.alpha, threshold=side.questions[cold.metric].threshold)
         findings[cold.metric] = _judge_cold(cold, processor, bar, has_witness=has_witness(controls))
     return list_comparisons(side.evidence, side.questions, _temper(findings, controls))
+
+
+def read_metric(side: Side, metric: Metric, rules: PairRules) -> Reading:
+    """Pool the pairs of one metric, with what the same blocks timed of the other program beside them."""
+    paired, twin = side.paired[metric], side.paired.get(_TWINS.get(metric, metric))
+    shared = twin is not paired and twin is not None and twin.is_live == paired.is_live
+    return read_pairs(paired, rules.priors[metric, paired.is_live], twin if shared else None)
 
 
 def _measure_first(paired: Paired) -> Variance:
@@ -171,7 +177,7 @@ def _judge_reading(reading: Reading, bar: Bar, controls: Controls) -> Finding:
         reason=reason,
         baseline=before,
         candidate=after,
-        change=make_change(reading, compute_pair_detectable(reading, bar)),
+        change=make_pair_change(reading, bar, compute_pair_detectable(reading, bar)),
         remark=_describe_eager(reading, controls.eager) if status is Status.REGRESSED else "",
         pairs=reading.trials,
         more_pairs=(compute_further_pairs(reading, bar) or 0) if reason is Reason.UNSETTLED else None,
@@ -196,7 +202,7 @@ def _judge_cold(clock: Reading, processor: Reading, bar: Bar, *, has_witness: bo
         reason=reason,
         baseline=before,
         candidate=after,
-        change=make_change(clock, compute_pair_detectable(processor, bar)),
+        change=make_pair_change(clock, bar, compute_pair_detectable(processor, bar)),
         remark=f"judged by processor time, {render_percent(math.expm1(processor.change))}",
         pairs=processor.trials,
         more_pairs=(compute_further_pairs(processor, bar) or 0) if reason is Reason.UNSETTLED else None,

@@ -48,6 +48,8 @@ class Reading:
     direction: float  # the candidate's value is baseline * exp(direction * change)
     trials: int
     baseline_trials: int
+    own: Variance | None = None  # of pairs: the noise by the case's own alone, whatever is assumed
+    ranked: tuple[float, ...] = ()  # the changes of pairs, once there are so many that their ranks count
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +83,12 @@ def read_change(metric: Metric, arms: LogArms, prior: Variance) -> Reading:
 
 def mirror_reading(reading: Reading) -> Reading:
     """The same reading with better and worse exchanged, so that one rule serves both."""
-    return replace(reading, change=-reading.change, direction=-reading.direction)
+    return replace(
+        reading,
+        change=-reading.change,
+        direction=-reading.direction,
+        ranked=tuple(-change for change in reading.ranked),
+    )
 
 
 def is_beyond(reading: Reading, bar: Bar, shift: float = 0.0, thresholds: float = 1.0) -> bool:

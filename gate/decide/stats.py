@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 
 from gate.decide.constants import (
     MAX_PRIOR_DF,
@@ -15,6 +14,7 @@ from gate.decide.constants import (
     PRIOR_DF,
     PRIOR_SD,
 )
+from gate.decide.ranks import list_walsh_means
 from gate.decide.student import compute_digamma, compute_inverse_trigamma, compute_trigamma
 
 
@@ -61,7 +61,7 @@ def compute_hodges_lehmann(values: Sequence[float]) -> float:
     Nearly as precise as the mean where the noise is normal, and hardly moved by a stray value
     (Hodges and Lehmann 1963).
     """
-    return compute_median([0.5 * (a + b) for a, b in combinations_with_replacement(values, 2)])
+    return compute_median(list_walsh_means(values))
 
 
 def compute_mean(values: Sequence[float]) -> float:

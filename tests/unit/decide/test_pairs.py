@@ -16,6 +16,7 @@ from gate.decide.confirm import (
     compute_further_pairs,
     compute_pair_detectable,
     decide_pairs,
+    make_pair_change,
     read_pairs,
 )
 from gate.decide.constants import LIVE_PAIR_SD, PAIR_PRIOR_DF
@@ -269,7 +270,8 @@ def extend(reading: Reading, pairs: int) -> Status:
     """Status of the same estimate and noise with so many pairs, of which a tenth a side are winsorized."""
     gained = (pairs - 3 * (pairs // 10)) - (reading.trials - 3 * (reading.trials // 10))
     error = math.sqrt(reading.noise.value * 1.08 / pairs)
-    return decide_pairs(replace(reading, trials=pairs, df=reading.df + gained, error=error), STRICT)[0]
+    further = replace(reading, trials=pairs, df=reading.df + gained, error=error, ranked=())
+    return decide_pairs(further, STRICT)[0]
 
 
 @given(changes=CHANGES)
@@ -291,6 +293,76 @@ def test_price_of_the_robust_estimate(count: int, loss: float) -> None:
     squares = [compute_hodges_lehmann([rng.gauss(0, 1) for _ in range(count)]) ** 2 for _ in range(20_000)]
     assert count * sum(squares) / len(squares) == pytest.approx(loss, abs=0.03)
     assert loss <= POOLING_LOSS
+
+
+# --- the case's own noise, and the ranks at the last look ---
+
+TWO_SLOW = [1.1, 1.2]  # two processes of head were three times slower
+FOURTEEN = [0.004, -0.003, 0.001, 0.006, -0.005, 0.002, -0.001] * 2
+
+
+def test_luck_of_few_pairs_convicts_nobody() -> None:
+    """Three pairs at 4.5, 5 and 5.5 % agree to 0.5 % by chance: eager, in the same blocks, varies by 6 %."""
+    paired = make_paired([0.045, 0.050, 0.055])
+    twin = make_paired([0.06, -0.06, 0.0], Metric.EAGER_LATENCY)
+    assert decide_pairs(read_pairs(paired, PRIOR), BAR)[0] is Status.REGRESSED
+    assert decide_pairs(read_pairs(paired, PRIOR, twin), BAR) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+
+
+def test_own_noise_by_hand() -> None:
+    """Variances of 1 and 16 with 2 degrees of freedom each are 8.5 with 4; a quiet twin lowers nothing."""
+    own, loud, quiet = [0.0, 0.01, 0.02], [0.0, 0.04, 0.08], [0.0, 0.0, 0.0]
+    joined = [read_pairs(make_paired(own), PRIOR, make_paired(twin)).own for twin in (loud, quiet)]
+    assert [(one.value, one.df) for one in joined if one] == [
+        (pytest.approx(0.00085), 4.0),
+        (pytest.approx(0.0001), 4.0),
+    ]
+
+
+def test_what_nothing_was_timed_beside_is_judged_by_its_noise_alone() -> None:
+    """A compile time has no twin in its blocks."""
+    assert read_pairs(make_paired([0.1, 0.2]), PRIOR).own is None
+
+
+def test_two_slow_processes_of_sixteen_do_not_keep_a_case_open() -> None:
+    """Winsorizing takes one of two; the other 14 say nothing, so the ranks acquit, with their interval."""
+    slow_base = [-change for change in TWO_SLOW]
+    reading = read_pairs(make_paired([*FOURTEEN, *slow_base]), PRIOR)
+    assert decide_pairs(replace(reading, ranked=()), BAR) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+    assert decide_pairs(reading, BAR) == (Status.UNCHANGED, Reason.ACQUITTED)
+    change = make_pair_change(reading, BAR, 0.0)
+    assert change.low < -0.3 < change.centre < change.high < 0.004
+
+
+def test_ranks_convict_what_the_noise_leaves_open() -> None:
+    """Fourteen pairs are 10 % slower, and two far more; the mirror image is an improvement."""
+    slower = [change + 0.1 for change in (*FOURTEEN, *TWO_SLOW)]
+    reading = read_pairs(make_paired(slower), PRIOR)
+    assert decide_pairs(replace(reading, ranked=()), BAR) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+    assert decide_pairs(reading, BAR) == (Status.REGRESSED, Reason.CONFIRMED)
+    assert judge([-change for change in slower])[0] is Status.IMPROVED
+
+
+def test_ranks_count_at_the_last_look_alone() -> None:
+    """Fifteen pairs are judged by their noise: the budget holds one test by ranks."""
+    assert read_pairs(make_paired([*FOURTEEN[:13], *TWO_SLOW]), PRIOR).ranked == ()
+
+
+@pytest.mark.parametrize(("sd", "twin_sd"), [(0.032, 1.0), (0.048, 1.0), (0.048, 0.5), (0.08, 1.0)])
+def test_one_noisy_suspect_is_seldom_a_false_alarm(sd: float, twin_sd: float) -> None:
+    """At most 1 % of 1,500 single suspects without a change are red."""
+    rng = random.Random(f"{sd} {twin_sd}")  # noqa: S311 - repeatable, not secret
+    bar = replace(BAR, alpha=0.01 / 5)
+    red = 0
+    for _ in range(1500):
+        changes, beside = ([rng.gauss(0, one) for _ in range(16)] for one in (sd, twin_sd * sd))
+        for look in (3, 6, 10, 16):
+            reading = read_pairs(make_paired(changes[:look]), PRIOR, make_paired(beside[:look]))
+            status, _ = decide_pairs(reading, bar)
+            if status is not Status.INCONCLUSIVE:
+                break
+        red += status is Status.REGRESSED
+    assert red / 1500 <= 0.01
 
 
 def test_no_number_of_pairs_settles_the_threshold_itself() -> None:
