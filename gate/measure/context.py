@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gate.measure import precision
 from gate.measure.build import (
     Function,
     Subject,
@@ -66,7 +67,8 @@ def prepare(context: Context, workload: Workload | None) -> Prepared:
         load_factory(context.case.factory)
     logbook.enter(Stage.BUILD)
     subject = make_subject(workload or build_workload(context.case), context.case, context.device)
-    logbook.record(workload={"parameters": str(count_parameters(subject))})
+    settings = precision.describe_settings(context.device.kind)  # the workload's own, once it is built
+    logbook.record(workload={"parameters": str(count_parameters(subject)), "settings": settings})
     logbook.enter(Stage.EAGER)
     eager_step = make_step(subject, subject.function)
     for _ in range(EAGER_CALLS):

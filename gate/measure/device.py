@@ -63,6 +63,9 @@ class Device(Protocol):
     def hold_memory(self) -> None:
         """Keep freed memory from now on: what is timed takes none from the system, whatever was freed."""
 
+    def free_memory(self) -> None:
+        """Give memory that is kept for later back to whoever needs it now."""
+
     def read_resident(self, tensor_bytes: int) -> int:
         """Return the bytes that stay in use between calls; ``tensor_bytes`` of tensors are known to."""
 
@@ -124,6 +127,9 @@ class CpuDevice:
     def hold_memory(self) -> None:
         """Keep freed memory in the process."""
         process_memory.hold_freed_memory()
+
+    def free_memory(self) -> None:
+        """Do nothing: the system has it."""
 
     def read_resident(self, tensor_bytes: int) -> int:
         """Return ``tensor_bytes``: the rest of the process is libraries and what the gate itself holds."""
@@ -187,6 +193,11 @@ class CudaDevice:
 
     def hold_memory(self) -> None:
         """Do nothing: torch's allocator of the device keeps what was freed."""
+
+    def free_memory(self) -> None:
+        """Return the allocator's unused blocks to the device."""
+        self.synchronize()
+        torch.cuda.empty_cache()
 
     def read_resident(self, tensor_bytes: int) -> int:  # noqa: ARG002 - the allocator knows
         """Return what the allocator holds: constants and pools of the compiled program included."""

@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-from gate.measure import process_memory
+from gate.measure import precision, process_memory
 from gate.measure.device import Device
 from gate.measure.isa import list_isas
 from gate.protocol import WorkerRequest
@@ -85,10 +85,10 @@ def _read_compiler() -> str:
 def _read_settings(device: Device) -> dict[str, str]:
     settings = {
         "deterministic": str(torch.are_deterministic_algorithms_enabled()),
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "float32_matmul_precision": precision.describe_matmul(),
         "system": f"{platform.system()} {platform.machine()}",
     }
     if device.kind == "cuda":
         settings["cudnn"] = str(torch.backends.cudnn.version())  # type: ignore[no-untyped-call] # torch's
-        settings["cudnn_allow_tf32"] = str(torch.backends.cudnn.allow_tf32)
+        settings["cudnn_allow_tf32"] = precision.describe_convolution()
     return settings

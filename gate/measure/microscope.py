@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
 
-from gate.measure import reference
+from gate.measure import precision, reference
 from gate.measure.build import SEED, Function, Subject, compile_function
 from gate.measure.context import Context
 from gate.measure.drift import compute_checksum, compute_drift, describe_tensor
@@ -72,8 +75,25 @@ def _compare_in_float32(context: Context, pair: Pair, twin: Pair, exact: Evaluat
         reference.restore_state(twin.subject, pair.subject.list_state())
     elif context.device.kind == "cpu":
         return None  # there is no TF32 to turn off
-    with reference.without_tf32():
+    with _compile_anew() if precision.bakes_tf32() else nullcontext(), precision.without_tf32():
         return _compare(context, twin, exact)
+
+
+@contextmanager
+def _compile_anew() -> Iterator[None]:
+    """Find nothing that was compiled before, and leave nothing: no key tells that code has TF32 in it."""
+    # Importing these takes time that few need to spend.
+    functorch_config = importlib.import_module("torch._functorch.config")
+    inductor_config = importlib.import_module("torch._inductor.config")
+    torch.compiler.reset()
+    try:
+        with (
+            functorch_config.patch(enable_autograd_cache=False),
+            inductor_config.patch(fx_graph_cache=False),
+        ):
+            yield
+    finally:
+        torch.compiler.reset()
 
 
 def _evaluate_reference(context: Context, subject: Subject) -> Evaluation | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,9 +22,12 @@ from gate.measure.build import (
     make_function,
     seed_everything,
 )
+from gate.measure.device import CpuDevice, Device
 from gate.measure.tensors import convert_tensor, iterate_tensors, map_tensors
 from gate.workload import Workload
 
+# cuBLAS says "not initialized" where there is no memory for its handle.
+_NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
 _LOWER = frozenset((torch.float32, torch.bfloat16, torch.float16))
 _CASTS = frozenset((torch.Tensor.float, torch.Tensor.bfloat16, torch.Tensor.half))
 
@@ -55,17 +60,22 @@ class Float64Mode(TorchFunctionMode):
         return func(*map(_raise_dtype, args), **raised)
 
 
-def make_twin(subject: Subject, dtype: torch.dtype) -> Subject:
-    """Copy a subject to ``dtype``, with the values that it has in its own; without an optimizer."""
-    module = copy.deepcopy(subject.module).to(dtype) if subject.module is not None else None
+def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None) -> Subject:
+    """Copy a subject to ``dtype``, with the values that it has in its own; without an optimizer.
+
+    The copy is on ``device``, which is the subject's own unless another is given.
+    """
+    device = device or subject.device
+    module = copy.deepcopy(subject.module).to(device.name).to(dtype) if subject.module is not None else None
     forward = module if module is not None else subject.forward
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
-        copied = convert_tensor(tensor.detach(), tensor.device, dtype).clone()
+        copied = convert_tensor(tensor.detach(), device.name, dtype).clone()
         return copied.requires_grad_(tensor.requires_grad)
 
     return replace(
         subject,
+        device=device,
         forward=forward,
         function=make_function(forward, subject.loss, subject.case.task),
         inputs=map_tensors(cast, subject.inputs),
@@ -93,8 +103,46 @@ def evaluate(subject: Subject, function: Function) -> Evaluation:
 
 
 def evaluate_reference(subject: Subject) -> Evaluation:
-    """Evaluate in float64, with the weights and inputs that the subject has now."""
-    twin = make_twin(subject, torch.float64)
+    """Evaluate in float64, with the weights and inputs that the subject has now.
+
+    Where the device has no memory for that, the processor does it: eight bytes an element, and attention
+    that materializes its scores, are several times what the case itself needs.
+    """
+    subject.device.free_memory()
+    try:
+        return _evaluate_float64(subject, subject.device)
+    except RuntimeError as error:
+        if subject.device.kind == "cpu" or not is_out_of_memory(error):
+            raise
+    # Here nothing holds what the attempt had allocated any more.
+    subject.device.free_memory()
+    with _use_all_cores():
+        exact = _evaluate_float64(subject, CpuDevice())
+    place = subject.device.name
+    return Evaluation(
+        values={name: value.to(place) for name, value in exact.values.items()},
+        outputs={name: value.to(place) for name, value in exact.outputs.items()},
+    )
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether a device had no memory left: torch's own error, or that of a library that cannot allocate."""
+    return isinstance(error, torch.OutOfMemoryError) or bool(_NO_MEMORY.search(str(error)))
+
+
+@contextmanager
+def _use_all_cores() -> Iterator[None]:
+    """Nothing is timed: use as many cores as there are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(before, os.cpu_count() or 1))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _evaluate_float64(subject: Subject, device: Device) -> Evaluation:
+    twin = make_twin(subject, torch.float64, device)
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
@@ -127,19 +175,6 @@ def redraw_state(subject: Subject, seed: int) -> bool:
         return False
     restore_state(subject, state)
     return True
-
-
-@contextmanager
-def without_tf32() -> Iterator[None]:
-    """Multiply float32 matrices in float32 on CUDA too; on a CPU nothing changes."""
-    matmul, convolution = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = False
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(matmul)
-        torch.backends.cudnn.allow_tf32 = convolution
 
 
 def _list_drawn(workload: Workload, subject: Subject) -> list[torch.Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from types import ModuleType
 
 import pytest
@@ -98,3 +99,70 @@ def test_twin_has_the_rounded_values(subject: Subject) -> None:
         own.dtype == torch.float32 and torch.equal(own, other.float())
         for own, other in zip(twin.list_state(), subject.list_state(), strict=True)
     )
+
+
+class SmallGpu(CpuDevice):
+    """A device, as far as a processor can play one, whose memory is given back when it is asked for."""
+
+    kind = "cuda"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.freed = 0
+
+    def free_memory(self) -> None:
+        """Count how often it was asked."""
+        self.freed += 1
+
+
+def refuse_float64(subject: Subject, error: RuntimeError, times: int) -> None:
+    """Let the subject's model raise ``error`` so many times when it is called in float64."""
+    assert subject.module is not None
+    raised = iter([error] * times)
+
+    def refuse(_: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        if inputs[0].dtype == torch.float64 and (found := next(raised, None)):
+            raise found
+
+    # A deep copy of the model has the hook too, and shares what it has raised.
+    subject.module.register_forward_pre_hook(refuse)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 13.00 GiB."),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+    ],
+)
+@pytest.mark.parametrize("task", list(Task))
+def test_reference_that_has_no_room_is_computed_by_the_processor(
+    monkeypatch: pytest.MonkeyPatch, error: RuntimeError, task: Task
+) -> None:
+    """A float64 model that does not fit on the card has the same reference: no metric goes missing."""
+    subject = make(monkeypatch, task)
+    expected = reference.evaluate_reference(subject)
+    threads, device = torch.get_num_threads(), SmallGpu()
+    small = replace(subject, device=device)
+    refuse_float64(small, error, times=1)
+    exact = reference.evaluate_reference(small)
+    for told, known in ((exact.values, expected.values), (exact.outputs, expected.outputs)):
+        assert told.keys() == known.keys()
+        assert all(torch.equal(told[name], known[name]) for name in known)
+    assert (device.freed, torch.get_num_threads()) == (2, threads)
+
+
+def test_another_error_of_the_reference_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is no want of memory is not tried again elsewhere; nor is want of the processor's own memory."""
+    subject = make(monkeypatch, Task.INFERENCE)
+    for device, error in (
+        (SmallGpu(), RuntimeError("expected scalar type Half but found Double")),
+        (CpuDevice(), torch.OutOfMemoryError("out of memory")),
+    ):
+        refused = replace(make(monkeypatch, Task.INFERENCE), device=device)
+        refuse_float64(refused, error, times=1)
+        with pytest.raises(RuntimeError) as caught:
+            reference.evaluate_reference(refused)
+        assert caught.value is error
+    assert reference.evaluate_reference(subject).values
