@@ -103,8 +103,9 @@ _SIDE_BY_SIDE: Mapping[Metric, Threshold] = {
     Metric.EAGER_LATENCY: _LIVE_LATENCY,
 }
 _HIGHER_IS_BETTER = {Metric.WARM_SPEEDUP, Metric.DEVICE_UTILIZATION}
-# These count what code generation did, which follows the vector width and the thread count.
-_SAME_CODEGEN = {Metric.COMPILE_CALLS, Metric.GENERATED_KERNELS}
+# These count what code generation did, which follows the vector width and the thread count, and on a GPU
+# its model: it decides what is tuned, and libraries choose by it how many kernels a product takes.
+_SAME_CODEGEN = {Metric.COMPILE_CALLS, Metric.GENERATED_KERNELS, Metric.LAUNCHES}
 
 _TITLES: Mapping[Metric, str] = {
     Metric.WARM_SPEEDUP: "eager / compiled latency, both warm",
@@ -122,6 +123,9 @@ _TITLES: Mapping[Metric, str] = {
     Metric.UNIQUE_GRAPHS: "graphs captured",
     Metric.EAGER_FALLBACKS: "frames that were not compiled at all",
     Metric.CUDAGRAPH_SKIPS: "CUDA graphs skipped",
+    Metric.CUDAGRAPH_PARTITIONS: "pieces that graphs were cut into for CUDA graphs",
+    Metric.LAUNCHES: "launches by the host in one warm compiled call, a CUDA graph being one; GPU only",
+    Metric.CUDAGRAPH_LAUNCHES: "CUDA graphs launched in one warm compiled call; GPU only",
     Metric.CACHE_MISSES: "compile-cache misses of the second process",
     Metric.COMPILE_CALLS: "Python calls during a compile without graph caches",
     Metric.CAPTURED_OPS: "operations captured in graphs",
@@ -159,6 +163,9 @@ SPECS: Mapping[Metric, MetricSpec] = {
         _spec(Metric.UNIQUE_GRAPHS, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
         _spec(Metric.EAGER_FALLBACKS, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
         _spec(Metric.CUDAGRAPH_SKIPS, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
+        _spec(Metric.CUDAGRAPH_PARTITIONS, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
+        _spec(Metric.LAUNCHES, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
+        _spec(Metric.CUDAGRAPH_LAUNCHES, "count", Scope.STACK, _EXACT_EXPLAINS, (0.0, 0.0)),
         _spec(Metric.CACHE_MISSES, "count", Scope.STACK, _EXACT_DECIDES, (0.0, 0.0)),
         _spec(Metric.COMPILE_CALLS, "count", Scope.STACK, (Role.DECIDES, Family.NEARLY_EXACT), (0.05, 0.0)),
         _spec(Metric.CAPTURED_OPS, "count", Scope.STACK, _EXACT_EXPLAINS, (0.0, 0.0)),

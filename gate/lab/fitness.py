@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gate.records import EXPECTED_THROTTLING, Conditions, Run
+from gate.records import EXPECTED_THROTTLING as _EXPECTED_THROTTLING
+from gate.records import Conditions, Run
 
 # Share of the worker's own cores that other programs wanted as well. A median over the blocks of a
 # trial leaves out as much as this; beyond it, every block is interrupted and compiling waits.
@@ -68,7 +69,7 @@ def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample]
 def find_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple[str, ...]:
     """Say what made the host unfit, a phrase each; nothing where it was fit."""
     crowding = compute_crowding(conditions.foreign_cores, cores, threads)
-    throttled = [reason for reason in conditions.throttled if reason not in EXPECTED_THROTTLING]
+    throttled = [reason for reason in conditions.throttled if reason not in _EXPECTED_THROTTLING]
     looks = (
         (
             crowding > CROWDING_LIMIT,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from gate.measure import canary, graph, identity
+from gate.measure.build import has_cudagraphs
 from gate.measure.context import Context, Prepared, prepare, use_gradients
 from gate.measure.first_call import (
     FirstCall,
@@ -60,7 +61,7 @@ def measure_cold(context: Context, workload: Workload | None, time_blocks: TimeB
             _record_graphs(context)
         _record_times(context, first, rounds)
         _record_conditions(context, before, _observe_machine(context))
-        _record_utilization(context, prepared)
+        _record_profile(context, prepared)
     return rounds
 
 
@@ -149,6 +150,8 @@ def _record_graphs(context: Context) -> None:
         metric: value for metric, value in report.counts.items() if metric != Metric.GRAPH_BREAKS
     }
     context.logbook.record(identity=identity.read_identity(graph.find_cache()))
+    if context.device.kind == "cpu":
+        counts.pop(Metric.CUDAGRAPH_PARTITIONS, None)  # there are no CUDA graphs to be cut
     counts[Metric.GENERATED_KERNELS] = identity.count_kernels(graph.find_cache())
     _add_counts(context, counts)
     context.logbook.record(recompile_reasons=report.recompile_reasons)
@@ -193,7 +196,17 @@ def make_conditions(before: MachineMood, after: MachineMood, *, is_paired: bool)
     )
 
 
-def _record_utilization(context: Context, prepared: Prepared) -> None:
-    utilization = context.device.measure_utilization(prepared.compiled_step)
-    if utilization is not None:
-        context.logbook.add_samples({Metric.DEVICE_UTILIZATION: (utilization,)})
+def _record_profile(context: Context, prepared: Prepared) -> None:
+    profile = context.device.profile(prepared.compiled_step)
+    if profile is None:
+        return
+    if profile.utilization is not None:
+        context.logbook.add_samples({Metric.DEVICE_UTILIZATION: (profile.utilization,)})
+    _add_counts(
+        context,
+        {Metric.LAUNCHES: profile.launches, Metric.CUDAGRAPH_LAUNCHES: profile.graph_launches},
+    )
+    if profile.launches is None:
+        context.logbook.add_warnings("launches are not counted: calls differ, or the profiler tells none")
+    if profile.graph_launches == 0 and has_cudagraphs(context.case):
+        context.logbook.add_warnings("the case asks for CUDA graphs, and no call launches one")

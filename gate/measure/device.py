@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,7 +20,12 @@ from gate.measure.nvml import DeviceState, NvmlDevice
 Run = Callable[[], object]
 
 MEMORY_RUNS = 3  # method 3: steady state, at least three calls
-UTILIZATION_CALLS = 5  # method 1.3: profiled, untimed
+PROFILED_CALLS = 5  # method 1.3: profiled, untimed
+_US = 1e-6
+# Of CUDA's runtime and driver: cudaLaunchKernel, cuLaunchKernelEx, cudaMemcpyAsync, cudaGraphLaunch, ...
+_LAUNCH = re.compile(r"cu(da)?(Launch|GraphLaunch|Memcpy|Memset)")
+_GRAPH_LAUNCH = re.compile(r"cu(da)?GraphLaunch")
+_SHARED_POOL = (0, 0)  # the id of the pool that all allocations come from unless they are told otherwise
 _DRIVING = ("CUDA_MODULE_LOADING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MPS_", "TRITON_PTXAS_")
 
 
@@ -31,6 +38,15 @@ class Identity:
     driver: str = ""
     clocks: str = ""
     traits: Mapping[str, str] = field(default_factory=dict)  # what else decides about code and speed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceProfile:
+    """What a device does in one call; None where the profiler does not tell."""
+
+    utilization: float | None = None  # share of wall time in which it ran kernels
+    launches: int | None = None  # by the host: kernels, copies, fills, and CUDA graphs as one each
+    graph_launches: int | None = None  # of CUDA graphs
 
 
 class Device(Protocol):
@@ -49,7 +65,7 @@ class Device(Protocol):
         """Forget the memory peak so far."""
 
     def read_peak(self) -> int:
-        """Return the peak since ``start_peak`` in bytes; on a CPU, what it added to what there was then."""
+        """Return by how many bytes memory in use grew since ``start_peak``, at its largest."""
 
     def measure_growth(self, run: Run) -> int:
         """Return by how many bytes memory in use grew during ``run``, at its largest.
@@ -69,8 +85,8 @@ class Device(Protocol):
     def read_resident(self, tensor_bytes: int) -> int:
         """Return the bytes that stay in use between calls; ``tensor_bytes`` of tensors are known to."""
 
-    def measure_utilization(self, run: Run) -> float | None:
-        """Return the share of wall time in which the device ran kernels; None where unknown."""
+    def profile(self, run: Run) -> DeviceProfile | None:
+        """Say what the device does in a call; None where the wall clock says it all. Nothing is timed."""
 
     def measure_device_s(self, run: Run, calls: int) -> float | None:
         """Return device seconds per call by the device's own clock; None where it has none."""
@@ -135,7 +151,7 @@ class CpuDevice:
         """Return ``tensor_bytes``: the rest of the process is libraries and what the gate itself holds."""
         return tensor_bytes
 
-    def measure_utilization(self, run: Run) -> None:
+    def profile(self, run: Run) -> None:
         """Return None: a CPU that runs the gate is always busy."""
 
     def measure_device_s(self, run: Run, calls: int) -> None:
@@ -159,6 +175,7 @@ class CudaDevice:
         self.name = torch.device("cuda", name.index or 0)
         torch.cuda.set_device(self.name)
         torch.cuda.init()  # type: ignore[no-untyped-call] # torch's
+        self._before = 0  # bytes allocated when a peak was started
         self._nvml = NvmlDevice(str(torch.cuda.get_device_properties(self.name).uuid))
 
     def synchronize(self) -> None:
@@ -172,20 +189,20 @@ class CudaDevice:
     def start_peak(self) -> None:
         """Reset the allocator's peak."""
         self.synchronize()
+        self._before = torch.cuda.memory_allocated(self.name)
         torch.cuda.reset_peak_memory_stats(self.name)
 
     def read_peak(self) -> int:
-        """Return the allocator's peak: all tensors that were alive at once, resident ones included."""
+        """Return by how much the allocator's tensors grew since ``start_peak``, at their largest."""
         self.synchronize()
-        return torch.cuda.max_memory_allocated(self.name)
+        return torch.cuda.max_memory_allocated(self.name) - self._before
 
     def measure_growth(self, run: Run) -> int:
         """Return by how much the allocator's tensors grew during ``run``."""
-        before = torch.cuda.memory_allocated(self.name)
         self.start_peak()
         for _ in range(MEMORY_RUNS):
             run()
-        return self.read_peak() - before
+        return self.read_peak()
 
     def measure_tensor_growth(self, run: Run) -> int:
         """Return the same: there is one allocator."""
@@ -200,27 +217,28 @@ class CudaDevice:
         torch.cuda.empty_cache()
 
     def read_resident(self, tensor_bytes: int) -> int:  # noqa: ARG002 - the allocator knows
-        """Return what the allocator holds: constants and pools of the compiled program included."""
-        self.synchronize()
-        return torch.cuda.memory_allocated(self.name)
+        """Return what the allocator holds: workspaces of libraries, and the memory of CUDA graphs.
 
-    def measure_utilization(self, run: Run) -> float | None:
-        """Return kernel seconds over wall seconds of a few profiled calls, at most 1."""
+        What a graph needs while it is replayed stays reserved in a pool of its own, for nobody else, and is
+        allocated only while it is recorded.
+        """
+        self.synchronize()
+        segments: list[dict[str, Any]] = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call] # torch's
+        own = [segment for segment in segments if _is_private(segment, self.name)]
+        idle: int = sum(segment["total_size"] - segment["allocated_size"] for segment in own)
+        return torch.cuda.memory_allocated(self.name) + idle
+
+    def profile(self, run: Run) -> DeviceProfile:
+        """Profile a few calls: kernel seconds over wall seconds, and what the host launched."""
         activities = [torch.profiler.ProfilerActivity.CUDA]
         with torch.profiler.profile(activities=activities) as profile:
             self.synchronize()
             begun = time.perf_counter()
-            for _ in range(UTILIZATION_CALLS):
+            for _ in range(PROFILED_CALLS):
                 run()
             self.synchronize()
             wall_s = time.perf_counter() - begun
-        # A launch on the host's side of the list repeats the time of the kernels that it launched.
-        busy_us = sum(
-            event.self_device_time_total
-            for event in profile.key_averages()
-            if event.device_type.name != "CPU"
-        )
-        return min(1.0, busy_us * 1e-6 / wall_s) if busy_us else None
+        return summarize_profile(profile.key_averages(), PROFILED_CALLS, wall_s)
 
     def measure_device_s(self, run: Run, calls: int) -> float:
         """Return seconds per call between two CUDA events around ``calls`` calls."""
@@ -248,6 +266,33 @@ class CudaDevice:
     def read_state(self) -> DeviceState:
         """Read the state from NVML; it says what NVML does not tell."""
         return self._nvml.read_state()
+
+
+def summarize_profile(events: Iterable[Any], calls: int, wall_s: float) -> DeviceProfile:
+    """Summarize the averages of ``torch.profiler`` over so many calls that took ``wall_s`` seconds.
+
+    The host's side lists what it asked the driver for; the device's side lists what ran. A number of
+    launches that differs between calls is unknown: it is no property of the program.
+    """
+    host, device = Counter[str](), 0.0
+    for event in events:
+        if event.device_type.name == "CPU":
+            host[event.key] += event.count
+        else:  # the host's side repeats this time
+            device += event.self_device_time_total
+    launched = sum(count for name, count in host.items() if _LAUNCH.match(name))
+    graphs = sum(count for name, count in host.items() if _GRAPH_LAUNCH.match(name))
+    is_known = launched > 0 and launched % calls == 0 and graphs % calls == 0
+    return DeviceProfile(
+        utilization=min(1.0, device * _US / wall_s) if device else None,
+        launches=launched // calls if is_known else None,
+        graph_launches=graphs // calls if is_known else None,
+    )
+
+
+def _is_private(segment: Mapping[str, Any], device: torch.device) -> bool:
+    """Whether a segment of the caching allocator belongs to a private pool on ``device``."""
+    return segment["device"] == device.index and tuple(segment["segment_pool_id"]) != _SHARED_POOL
 
 
 def _list_traits(properties: Any) -> dict[str, str]:  # noqa: ANN401 - a private class of torch

@@ -29,6 +29,8 @@ _PHASES = {
     "code_generation": "inductor_code_gen_cumulative_compile_time_us",
     "backward": "backward_cumulative_compile_time_us",
     "triton": "triton_compile_time_us",
+    "autotune_at_launch": "runtime_triton_autotune_time_us",
+    "cudagraph_capture": "runtime_cudagraphify_time_us",
     "garbage_collection": "gc_time_us",
 }
 
@@ -154,7 +156,10 @@ def _list_compiles() -> list[Any] | None:
 def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - see _find_counters
     if counters is None:
         return dict.fromkeys(
-            (Metric.UNIQUE_GRAPHS, Metric.CAPTURED_OPS, Metric.EAGER_FALLBACKS, Metric.CUDAGRAPH_SKIPS)
+            (
+                *(Metric.UNIQUE_GRAPHS, Metric.CAPTURED_OPS, Metric.EAGER_FALLBACKS),
+                *(Metric.CUDAGRAPH_SKIPS, Metric.CUDAGRAPH_PARTITIONS),
+            )
         )
     graphs, frames = counters["stats"]["unique_graphs"], counters["frames"]
     # A frame that Dynamo gave up on runs eagerly: something it does not support, or too many recompiles.
@@ -164,6 +169,8 @@ def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - se
         Metric.CAPTURED_OPS: counters["stats"]["calls_captured"],
         Metric.EAGER_FALLBACKS: skipped,
         Metric.CUDAGRAPH_SKIPS: counters["inductor"]["cudagraph_skips"],
+        # What cannot be captured cuts a graph in pieces; since torch 2.11 that skips none.
+        Metric.CUDAGRAPH_PARTITIONS: counters["inductor"]["cudagraph_partitions"],
     }
 
 

@@ -27,8 +27,10 @@ def measure_warm(context: Context, workload: Workload | None) -> None:
     with use_gradients(context.case):
         prepared = prepare(context, workload)
         state = reference.copy_state(prepared.subject) if prepared.subject.is_training else None
+        # Before anything is compiled: both sides' memory holds the workspaces of the libraries.
+        eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
         _compile_first(context, prepared)
-        _measure_memory(context, prepared)
+        _measure_memory(context, prepared, eager_bytes)
         _count_calls(context, prepared)
         context.logbook.enter(Stage.DRIFT)
         if state is not None:
@@ -59,7 +61,8 @@ def _count_calls(context: Context, prepared: Prepared) -> None:
     context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
 
 
-def _measure_memory(context: Context, prepared: Prepared) -> None:
+def _measure_memory(context: Context, prepared: Prepared, eager_resident: int) -> None:
+    """Measure both sides' peaks; ``eager_resident`` bytes stayed in use before there was a compiled side."""
     context.logbook.enter(Stage.MEMORY)
     device, tensor_bytes = context.device, prepared.subject.compute_resident_bytes()
     resident_bytes = device.read_resident(tensor_bytes)
@@ -67,7 +70,7 @@ def _measure_memory(context: Context, prepared: Prepared) -> None:
         # The profiler that lists allocations leaves memory of its own behind: it comes last.
         peak_bytes = resident_bytes + device.measure_growth(prepared.compiled_step)
         compiled_bytes = resident_bytes + device.measure_tensor_growth(prepared.compiled_step)
-        eager_bytes = tensor_bytes + device.measure_tensor_growth(prepared.eager_step)
+        eager_bytes = eager_resident + device.measure_tensor_growth(prepared.eager_step)
     except OSError as error:
         context.logbook.add_warnings(f"memory cannot be measured here: {error}")
         return

@@ -23,6 +23,9 @@ from gate.workload import Workload
 
 pytestmark = [
     pytest.mark.gpu,
+    pytest.mark.alone,  # other tests beside would be strangers on the device, and move its clocks
+    # Inductor warns of every float32 graph with matrix products while TF32 is off, as it is by default.
+    pytest.mark.filterwarnings("ignore:TensorFloat32:UserWarning"),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
 
@@ -102,18 +105,32 @@ def test_peak_memory_is_exact(device: CudaDevice) -> None:
     assert device.measure_growth(run) == device.measure_growth(run) == 64 * 2**20
 
 
+@pytest.mark.slow
+def test_memory_of_a_graph_is_counted(device: CudaDevice) -> None:
+    """A graphed call needs its intermediates, of 2 MiB each here, though a replay allocates none."""
+    subject = make_layers(device, Mode.REDUCE_OVERHEAD)
+    before = device.read_resident(0)
+    with torch.no_grad():
+        step = make_compiled_step(subject, compile_subject(subject))
+        settle_step(step, device, 5)
+        resident = device.read_resident(0)
+    assert resident - before >= 2 * 2**20
+
+
 def test_utilization_is_high_for_large_products(device: CudaDevice) -> None:
     """Kernels that take long leave no gaps; a sleeping host leaves the device idle."""
     left = torch.ones(8192, 8192, device=device.name)
-    busy = device.measure_utilization(lambda: torch.mm(left, left))
+    profile = device.profile(lambda: torch.mm(left, left))
+    busy = profile.utilization
     assert busy is not None
+    assert profile.launches is not None
     assert 0.8 < busy <= 1.0
 
     def run_idle() -> None:
         torch.ones(8, device=device.name)
         time.sleep(0.01)
 
-    idle = device.measure_utilization(run_idle)
+    idle = device.profile(run_idle).utilization
     assert idle is not None
     assert idle < 0.1
 
@@ -129,6 +146,17 @@ def test_environment_names_the_device(device: CudaDevice) -> None:
     assert environment.device_uuid.startswith("GPU-")
     assert environment.cuda == torch.version.cuda
     assert environment.triton
+    assert environment.device_traits["capability"] == "{}.{}".format(*torch.cuda.get_device_capability())
+    assert environment.device_traits["compute_mode"]
+    assert any(name.startswith("nvidia-cublas") for name in environment.libraries)
+
+
+def test_somebody_watches_the_device(device: CudaDevice) -> None:
+    """NVML knows the device by torch's UUID, tells of throttling, and lists this process."""
+    torch.ones(8, device=device.name)
+    state = device.read_state()
+    assert (state.unseen, state.why) == ((), "")
+    assert state.processes >= 1
 
 
 def test_canaries_have_a_launch(device: CudaDevice) -> None:
@@ -155,6 +183,11 @@ def test_rounds_run_without_recompiles(device: CudaDevice, mode: Mode) -> None:
     counts = graph.observe_graphs("").counts
     assert (0, 0) == (rounds.recompiled, counts[Metric.RECOMPILES])
     assert counts[Metric.CUDAGRAPH_SKIPS] == 0
+    profile = device.profile(steps[Side.COMPILED])
+    graphs = 1 if mode is Mode.REDUCE_OVERHEAD else 0
+    assert profile.graph_launches == graphs
+    assert profile.launches is not None
+    assert profile.launches >= 1
     assert len(rounds.times.compiled_s) == 6
 
 

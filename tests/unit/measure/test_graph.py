@@ -48,6 +48,7 @@ def test_nothing_compiled_is_all_zero() -> None:
         Metric.CAPTURED_OPS: 0,
         Metric.GUARDS: 0,
         Metric.CUDAGRAPH_SKIPS: 0,
+        Metric.CUDAGRAPH_PARTITIONS: 0,
     }
     assert expected == dict(report.counts)
     assert graph.CacheUse(hits=0, misses=0) == report.cache
@@ -59,7 +60,7 @@ def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -
     report = graph.observe_graphs("")
     assert {} == dict(report.counts)
     assert "this torch does not tell graph_breaks" in report.unknown
-    assert len(report.unknown) == 7
+    assert len(report.unknown) == 8
 
 
 def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
