@@ -18,15 +18,15 @@ from statistics import median
 
 from gate.acceptances import load_acceptances, parse_allowance, save_acceptance
 from gate.codec import BASELINE, decode_file, encode, write_atomic
-from gate.decide.disturbed import set_aside_disturbed
+from gate.decide.baselines import make_baselines
+from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence import list_short
 from gate.decide.rules import find_threshold
-from gate.decide.values import collect_values
 from gate.errors import FileError, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.hostile import is_present, load_bytes
-from gate.metrics import SPECS, Family, Role
-from gate.records import Baseline, Case, CodeIdentity, Metric, Pairing, Policy, Provenance, Run, Trial
+from gate.metrics import SPECS, Role
+from gate.records import Baseline, Metric, Policy, Run
 
 __all__ = [
     "MIN_TRIALS",
@@ -45,10 +45,8 @@ __all__ = [
 ]
 
 # Fewer say nothing about the noise between trials, which is what a baseline is for.
-MIN_TRIALS = 3
+MIN_TRIALS = MIN_BASELINE_TRIALS
 MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB
-_DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
-_REPEATABLE = frozenset({Family.EXACT, Family.NEARLY_EXACT})  # rounded, equal values would differ
 _CASE_PATH = re.compile(r"[a-z0-9_]+/[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _NAMED = 3  # setbacks named in an error; the rest is counted
 
@@ -137,82 +135,6 @@ def _is_link_to_file(path: Path) -> bool:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
         return False
-
-
-def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
-    """Make a baseline of every case of a run that has trials of its own, however few, and no failure.
-
-    Those of pairs are none: half of them are of the other arm, all were measured beside one.
-
-    A refresh asks for more: see :func:`check_refresh`. Disturbed trials leave out what depends on the host,
-    as where they are judged, unless fewer than MIN_TRIALS others are left. What can repeat exactly is kept
-    as it is, all else rounded to 6 significant digits.
-    """
-    run = set_aside_disturbed(run, MIN_TRIALS)
-    failed = {failure.case_id for failure in run.failures}
-    by_case: dict[str, list[Trial]] = {case.id: [] for case in run.cases}
-    for trial in run.trials:
-        if trial.pairing is Pairing.ALONE:
-            by_case[trial.case_id].append(trial)
-    return tuple(
-        _make_baseline(run, case, by_case[case.id], provenance)
-        for case in run.cases
-        if by_case[case.id] and case.id not in failed
-    )
-
-
-def _make_baseline(run: Run, case: Case, trials: Sequence[Trial], provenance: Provenance) -> Baseline:
-    values = collect_values(trials)
-    return Baseline(
-        case_id=case.id,
-        definition=case.definition,
-        environment=run.environment,
-        provenance=provenance,
-        trials={metric: _round_values(metric, values[metric]) for metric in sorted(values)},
-        identity=_find_common_identity(trials),
-        workload=_find_common_items([trial.workload for trial in trials]),
-        graph_breaks=trials[0].graph_breaks,
-        canaries_s=_collect_canaries(trials),
-        phases_s=_compute_phases(trials),
-    )
-
-
-def _round_values(metric: Metric, values: Iterable[float]) -> tuple[float, ...]:
-    if SPECS[metric].family in _REPEATABLE:
-        return tuple(values)
-    return tuple(_round_digits(value) for value in values)
-
-
-def _round_digits(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
-
-
-def _find_common_identity(trials: Sequence[Trial]) -> CodeIdentity:
-    """Find the identity that all trials share; code that differs between them has none."""
-    first = trials[0].identity
-    return first if all(trial.identity == first for trial in trials) else CodeIdentity(digest="")
-
-
-def _find_common_items(mappings: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    return {
-        key: value
-        for key, value in sorted(mappings[0].items())
-        if all(mapping.get(key) == value for mapping in mappings)
-    }
-
-
-def _collect_canaries(trials: Sequence[Trial]) -> dict[str, tuple[float, ...]]:
-    collected: dict[str, list[float]] = {}
-    for trial in trials:
-        for name, seconds in trial.conditions.canaries_s.items():
-            collected.setdefault(name, []).append(_round_digits(seconds))
-    return {name: tuple(collected[name]) for name in sorted(collected)}
-
-
-def _compute_phases(trials: Sequence[Trial]) -> dict[str, float]:
-    """Median of each phase over the trials; one that a trial lacks took it no time."""
-    names = sorted({name for trial in trials for name in trial.phases_s})
-    return {name: _round_digits(median(trial.phases_s.get(name, 0.0) for trial in trials)) for name in names}
 
 
 def check_whole(run: Run, source: str) -> None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gate.decide.baselines import Origin, make_baseline
 from gate.decide.evidence import CANDIDATE_ARM, Evidence, Stored, group_cases
 from gate.decide.finding import Question
 from gate.decide.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
 from gate.decide.rules import find_pair_threshold, list_questions
-from gate.decide.values import collect_phases, collect_values
+from gate.decide.values import collect_values
 from gate.records import (
     BaseArm,
-    Baseline,
     Case,
     CaseFailure,
-    CodeIdentity,
     Metric,
     Pairing,
     Policy,
@@ -88,7 +87,12 @@ def _list_stored(case: Case, material: _Material, trials: Sequence[Trial]) -> tu
     if material.base is None or not trials:
         return ()
     known = material.bases.get(case.id)
-    baseline = _make_baseline(case.id, known.definition if known else "", material.base, trials)
+    origin = Origin(
+        definition=known.definition if known else "",
+        environment=material.base.environment,
+        provenance=material.base.provenance,
+    )
+    baseline = make_baseline(origin, trials)
     return (
         Stored(
             baseline=baseline,
@@ -97,20 +101,4 @@ def _list_stored(case: Case, material: _Material, trials: Sequence[Trial]) -> tu
             same_codegen=True,
             same_definition=baseline.definition == case.definition,
         ),
-    )
-
-
-def _make_baseline(case_id: str, definition: str, base: BaseArm, trials: Sequence[Trial]) -> Baseline:
-    fullest = max(trials, key=lambda trial: len(trial.samples))
-    unknown = CodeIdentity(digest="")
-    return Baseline(
-        case_id=case_id,
-        definition=definition,
-        environment=base.environment,
-        provenance=base.provenance,
-        trials=collect_values(trials),
-        identity=next((trial.identity for trial in trials if trial.identity.digest), unknown),
-        workload=fullest.workload,
-        graph_breaks=fullest.graph_breaks,
-        phases_s=collect_phases(trials),
     )
