@@ -1,14 +1,17 @@
-"""Simulates pull requests through the real screen and the real pairs: false alarms, catches, cost.
+"""Simulates pull requests through the procedure of a check, with drawn trials: false alarms, catches, cost.
 
     python benchmarks/pair_power.py [--requests 1000] [--faulty 300] [--cases 20] [--seed 1]
         [--kinds check ab alone] [--live-sd 0.006 0.031] [--trial-sd 0.1 0.1]
         [--compile-sd 0.196 0.103 0.74] [--slower cold_compile_time] [--faults 0.2 0.3 0.5]
+        [--pair-budget-s 330] [--pair-s 30]
 
 Each request has 20 cases with compiled and eager latency, both compile times and a counter. ``check``
 screens one trial a case against five stored ones of another sitting and runs suspects in pairs;
 ``ab`` runs every case in pairs; ``alone`` is ``check`` without a base, with up to three trials a case and
 no pairs. A faulty request has one case whose compiled latency is slower, or
-another metric that ``--slower`` names.
+another metric that ``--slower`` names. All of it is :mod:`gate.check`, the procedure of the commands; what
+is drawn stands in for processes. ``--pair-budget-s`` ends the pairs as a check's ``pair_budget_s`` does,
+where a whole pair takes ``--pair-s`` seconds.
 
 Noise, all of natural logarithms. A case's times vary between runs by 0.5 to 3 %, of whose variance 25 %
 is common to a sitting, 40 % is of the case in a sitting and 35 % of one process; eager shares nine
@@ -29,24 +32,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gate.calibration import Effort
-from gate.decide import (
-    LOOKS,
-    Suspect,
-    collect_values,
-    confirm_screening,
-    decide_side_by_side,
-    list_suspects,
-    list_unsettled,
-    screen_run,
-)
-from gate.decide.evidence import group_cases
-from gate.decide.rehearsal import Request as Drawn
-from gate.decide.rehearsal import judge_request
+from gate.check import Checked, PairSlot, Rehearsal, Terms, check_alone, check_beside, check_pairs
+from gate.check.pair_schedule import LIGHT_PAIR_SHARE
+from gate.check.procedure import EXACT_TRIALS
+from gate.check.schedule import Slot
+from gate.decide.baselines import make_baselines
+from gate.decide.pairs import Pair
 from gate.metrics import SPECS
 from gate.records import (
     BaseArm,
-    Baseline,
     Case,
     Comparison,
     Conditions,
@@ -62,7 +56,7 @@ from gate.records import (
 
 LATENCIES = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
 COMPILES = (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME)
-EFFORT = Effort(baseline_trials=5, trials=1, max_trials=3, requests=1)  # what ``check`` spends
+MAX_TRIALS = 3  # of ``check`` without a base
 TYPICAL = dict(zip((*LATENCIES, *COMPILES), (0.010, 0.020, 12.0, 3.0), strict=True))
 BASELINE_TRIALS = 5
 SHARE_COMMON, SHARE_CASE, SHARE_PROCESS = 0.25, 0.40, 0.35
@@ -70,7 +64,6 @@ BETWEEN_SD, COMPILE_SD, LIVE_SD, COMPILE_PAIR_SD = (0.005, 0.03), (0.015, 0.03),
 BAD_SITTING, STRAY_PAIR = 0.02, 0.02
 CANARY_SD = 0.01
 PROCESSOR_S = 10.0  # of a cold compile
-LATENCY_PAIR_COST = 0.4  # of a trial, for each arm
 FAULTS = (0.02, 0.03, 0.05, 0.10)
 Z = 1.96
 HOST = Environment(
@@ -114,6 +107,8 @@ class Request:
     slower: Mapping[str, float]
     metric: Metric = Metric.COMPILED_LATENCY  # which is slower
     compile_sd: tuple[float, float, float] | None = None  # of the clock, of the processor, their correlation
+    pair_s: float = 30.0  # of a whole pair
+    pair_budget_s: float = math.inf
 
 
 @dataclass
@@ -142,6 +137,8 @@ def make_request(rng: random.Random, options: argparse.Namespace, fault: float) 
         slower=slower,
         metric=Metric(options.slower),
         compile_sd=tuple(options.compile_sd) if options.compile_sd else None,
+        pair_s=options.pair_s,
+        pair_budget_s=options.pair_budget_s,
     )
 
 
@@ -169,7 +166,7 @@ def draw_sitting(request: Request, trials: int, *, is_head: bool) -> Iterator[Tr
         sitting = temper.common * common + temper.own * rng.gauss(0, 1) + bad
         slower = request.slower.get(case.id, 0.0) if is_head else 0.0
         canary = temper.common * common + bad
-        for index in range(trials):
+        for index in range(1, trials + 1):
             moves = {
                 Metric.COMPILED_LATENCY: sitting + rng.gauss(0, temper.process),
                 Metric.EAGER_LATENCY: 0.9 * sitting + rng.gauss(0, temper.process),
@@ -177,61 +174,55 @@ def draw_sitting(request: Request, trials: int, *, is_head: bool) -> Iterator[Tr
             }
             moves[request.metric] += slower
             loop_s = math.exp(canary + rng.gauss(0, CANARY_SD))
-            yield make_trial(case.id, index, moves, Conditions(canaries_s={"loop": loop_s}))
+            trial = make_trial(case.id, index, moves, request.pair_s / 2)
+            yield replace(trial, conditions=Conditions(canaries_s={"loop": loop_s}))
 
 
-def make_trial(case_id: str, index: int, moves: Mapping[Metric, float], conditions: Conditions) -> Trial:
+def make_trial(case_id: str, index: int, moves: Mapping[Metric, float], wall_s: float) -> Trial:
     """Make a trial whose times are typical ones moved by so much, on the logarithmic scale."""
     samples = {metric: (TYPICAL[metric] * math.exp(move),) for metric, move in moves.items()}
-    if COMPILES[0] in moves:
-        samples |= {Metric.GRAPH_BREAKS: (0.0,), Metric.COMPILE_CALLS: (4e6,)}
-    return Trial(case_id=case_id, index=index, samples=samples, conditions=conditions)
+    samples |= {Metric.GRAPH_BREAKS: (0.0,), Metric.COMPILE_CALLS: (4e6,)}
+    return Trial(case_id=case_id, index=index, samples=samples, stages_s={"rounds": wall_s})
 
 
-def draw_pair(request: Request, case_id: str, index: int, *, full: bool) -> tuple[Trial, Trial]:
-    """One live pair; all of its noise is put on the head."""
+def draw_pair(request: Request, case_id: str, index: int) -> Pair:
+    """One live pair that measured everything; all of its noise is put on the head."""
     rng, temper = request.rng, request.tempers[case_id]
     stray = rng.choice((-1, 1)) * rng.uniform(0.04, 0.15) if rng.random() < STRAY_PAIR else 0.0
     moves = {metric: stray + rng.gauss(0, temper.live_sd) for metric in LATENCIES}
     slower = request.slower.get(case_id, 0.0)
     processor = 0.0
-    if full and request.compile_sd:
+    if request.compile_sd:
         clock_sd, processor_sd, together = request.compile_sd
         shared, apart = rng.gauss(0, 1), math.sqrt(1 - together**2)
         processor = processor_sd * shared + (slower if request.metric is COMPILES[0] else 0.0)
         clock = clock_sd * (together * shared + apart * rng.gauss(0, 1))
         moves |= {COMPILES[0]: clock, COMPILES[1]: rng.gauss(0, clock_sd)}
-    elif full:
+    else:
         moves |= {metric: rng.gauss(0, temper.compile_pair_sd) for metric in COMPILES}
-    if request.metric in moves:
-        moves[request.metric] += slower
+    moves[request.metric] += slower
     still = dict.fromkeys(moves, 0.0)
-    base, head = (make_trial(case_id, index, one, Conditions()) for one in (still, moves))
-    if full and request.compile_sd:
+    base, head = (make_trial(case_id, index, one, request.pair_s / 2) for one in (still, moves))
+    if request.compile_sd:
         base = replace(base, phases_s={"cpu_self": PROCESSOR_S})
         head = replace(head, phases_s={"cpu_self": PROCESSOR_S * math.exp(processor)})
-    return (
-        replace(base, arm="base", pairing=Pairing.LIVE),
-        replace(head, pairing=Pairing.LIVE),
+    return Pair(
+        base=replace(base, arm="base", pairing=Pairing.LIVE),
+        head=replace(head, pairing=Pairing.LIVE),
     )
 
 
-def run_pairs(request: Request, run: Run, suspects: tuple[Suspect, ...] | None) -> tuple[Run, float]:
-    """Add pairs up to each look for what is not settled; give their cost in trials as well."""
-    cost = 0.0
-    done = dict.fromkeys((case.id for case in request.cases), 0)
-    for look in LOOKS:
-        new: list[Trial] = []
-        for one in list_unsettled(run, POLICY, suspects):
-            full = look == 1 or not set(one.metrics) <= {*LATENCIES, Metric.WARM_SPEEDUP}
-            for index in range(done[one.case_id] + 1, look + 1):
-                new += draw_pair(request, one.case_id, index, full=full)
-                cost += 2.0 if full else 2.0 * LATENCY_PAIR_COST
-            done[one.case_id] = look
-        if not new:
-            break
-        run = replace(run, trials=(*run.trials, *new))
-    return run, cost
+def make_rehearsal(request: Request, trials: Iterable[Trial]) -> Rehearsal:
+    """Make what measures: these trials of head, and pairs that are drawn as they are asked for."""
+    found = {(trial.case_id, trial.index): trial for trial in trials}
+
+    def take_trial(slot: Slot) -> Trial:
+        return found[slot.case.id, slot.index]
+
+    def take_pair(slot: PairSlot) -> Pair:
+        return draw_pair(request, slot.case.id, slot.index)
+
+    return Rehearsal(take_trial=take_trial, take_pair=take_pair)
 
 
 def make_run(request: Request, trials: tuple[Trial, ...]) -> Run:
@@ -247,53 +238,48 @@ def make_run(request: Request, trials: tuple[Trial, ...]) -> Run:
     )
 
 
-def make_baselines(trials: Iterable[Trial]) -> tuple[Baseline, ...]:
-    """Store the trials of a sitting as ``baseline refresh`` does."""
-    by_case: dict[str, list[Trial]] = {}
-    for trial in trials:
-        by_case.setdefault(trial.case_id, []).append(trial)
-    return tuple(
-        Baseline(
-            case_id=case_id,
-            definition="d",
-            environment=HOST,
-            provenance=Provenance(),
-            trials=collect_values(found),
-            canaries_s={"loop": tuple(trial.conditions.canaries_s["loop"] for trial in found)},
-        )
-        for case_id, found in by_case.items()
+def make_terms(request: Request, max_trials: int) -> Terms:
+    """Store the trials of a sitting as ``baseline refresh`` does, and spend what ``check`` spends."""
+    stored = tuple(draw_sitting(request, BASELINE_TRIALS, is_head=False))
+    return Terms(
+        baselines=make_baselines(make_run(request, stored), Provenance()),
+        policy=POLICY,
+        max_trials=max_trials,
+        pair_budget_s=request.pair_budget_s,
     )
+
+
+def count_cost(checked: Checked, tally: Tally) -> Checked:
+    """Count the cases that ran in pairs, and what all pairs cost, in trials."""
+    pairs = [trial for trial in checked.run.trials if trial.pairing is not Pairing.ALONE]
+    tally.suspects += len({trial.case_id for trial in pairs})
+    tally.trials.append(sum(1.0 if COMPILES[0] in one.samples else LIGHT_PAIR_SHARE for one in pairs))
+    return checked
 
 
 def judge_check(request: Request, tally: Tally) -> tuple[Comparison, ...]:
     """``check --base``: screen against stored baselines, confirm the suspects."""
-    baselines = make_baselines(draw_sitting(request, BASELINE_TRIALS, is_head=False))
-    run = make_run(request, tuple(draw_sitting(request, 1, is_head=True)))
-    screening = screen_run(run, baselines, POLICY)
-    suspects = list_suspects(screening)
-    run, cost = run_pairs(request, run, suspects)
-    tally.suspects += len(suspects)
-    tally.trials.append(cost)
-    return confirm_screening(screening, run, POLICY).comparisons
+    terms = make_terms(request, EXACT_TRIALS)
+    rehearsal = make_rehearsal(request, draw_sitting(request, EXACT_TRIALS, is_head=True))
+    run = rehearsal.add_trials(make_run(request, ()), request.tempers, terms.trials)
+    return count_cost(check_beside(rehearsal, run, terms), tally).verdict.comparisons
 
 
 def judge_ab(request: Request, tally: Tally) -> tuple[Comparison, ...]:
     """``ab``: every case in pairs."""
-    run, cost = run_pairs(request, make_run(request, ()), None)
-    tally.suspects += len(request.cases)
-    tally.trials.append(cost)
-    return decide_side_by_side(run, POLICY).comparisons
+    rehearsal = make_rehearsal(request, ())
+    checked = check_pairs(rehearsal, make_run(request, ()), POLICY, request.pair_budget_s)
+    return count_cost(checked, tally).verdict.comparisons
 
 
 def judge_alone(request: Request, tally: Tally) -> tuple[Comparison, ...]:
     """``check`` without a base: more trials of what is undecided, and only stored baselines beside them."""
-    drawn = Drawn(
-        baselines=make_baselines(draw_sitting(request, BASELINE_TRIALS, is_head=False)),
-        candidates=group_cases(draw_sitting(request, EFFORT.max_trials, is_head=True)),
-    )
-    judged = judge_request(make_run(request, ()), drawn, POLICY, EFFORT)
-    tally.trials.append(judged.trials - len(request.cases))
-    return judged.verdict.comparisons
+    terms = make_terms(request, MAX_TRIALS)
+    rehearsal = make_rehearsal(request, draw_sitting(request, MAX_TRIALS, is_head=True))
+    run = rehearsal.add_trials(make_run(request, ()), request.tempers, terms.trials)
+    checked = check_alone(rehearsal, replace(run, base=None), terms)
+    tally.trials.append(len(checked.run.trials) - len(request.cases))
+    return checked.verdict.comparisons
 
 
 JUDGES = {"check": judge_check, "ab": judge_ab, "alone": judge_alone}
@@ -361,6 +347,8 @@ def main() -> int:
     parser.add_argument("--trial-sd", nargs=2, type=float, help="range between cases, of all times")
     parser.add_argument("--compile-sd", nargs=3, type=float, help="clock, processor, correlation")
     parser.add_argument("--slower", choices=[LATENCIES[0], COMPILES[0]], default=LATENCIES[0])
+    parser.add_argument("--pair-s", type=float, default=30.0, help="seconds of a whole pair")
+    parser.add_argument("--pair-budget-s", type=float, default=math.inf, help="seconds of all pairs")
     parser.add_argument("--faults", nargs="*", type=float, default=FAULTS)
     options = parser.parse_args()
     started = time.perf_counter()

@@ -9,21 +9,22 @@ from pathlib import Path
 
 from gate.anchor import AnchorFile
 from gate.arm_cases import load_head_cases
+from gate.check import check_pairs
+from gate.check.pair_schedule import is_paired
 from gate.cli.anchor import find_anchor, note_anchor
 from gate.cli.origin import note_idle, note_origin, note_reference
 from gate.cli.output import code_verdict, print_verdict, save_reports
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Request, load_request
-from gate.cli.side_by_side import Limit, add_base, note_sources, settle_pairs
-from gate.codec import save_run
+from gate.cli.side_by_side import add_base, note_sources
 from gate.config import Config
-from gate.decide import decide_side_by_side
 from gate.errors import ExitCode
 from gate.lab.arms import ArmOptions, ArmSources, open_arms
+from gate.lab.measurer import LabPairs
 from gate.lab.resume import carry_over
-from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab
-from gate.lab.side_by_side import Duel, is_paired, open_duel
+from gate.lab.runner import make_run, open_lab
+from gate.lab.side_by_side import Duel, open_duel
 from gate.policies import load_policy
 from gate.records import Policy, Run, Verdict
 from gate.report.progress import show_progress
@@ -113,9 +114,12 @@ def _compare_arms(
         note_config(config, options, observe)
         duel = open_duel(lab, sources.base.arm)
         run = _begin_run(duel, sources, request, previous)
-        run = _measure_unpaired(lab, run, config)
-        run = settle_pairs(duel, run, policy, Limit(wall_s=60 * options.minutes, out=config.out))
-    return decide_side_by_side(run, policy)
+        measurer = LabPairs(lab=lab, path=config.out / RUN_FILE, duel=duel)
+        # What has no counterpart is measured on its own: what is new must run too.
+        run = measurer.add_trials(run, _list_unpaired(run), 1)
+        checked = check_pairs(measurer, run, policy, 60 * options.minutes)
+        measurer.save(checked.run)
+    return checked.verdict
 
 
 def _begin_run(duel: Duel, sources: ArmSources, request: Request, previous: Run | None) -> Run:
@@ -125,10 +129,6 @@ def _begin_run(duel: Duel, sources: ArmSources, request: Request, previous: Run 
     return carry_over(run, previous) if previous else run
 
 
-def _measure_unpaired(lab: Lab, run: Run, config: Config) -> Run:
-    """Measure the cases that have no counterpart on their own: what is new must run too."""
+def _list_unpaired(run: Run) -> set[str]:
     base = {case.id: case for case in run.base.cases} if run.base else {}
-    alone = {case.id for case in run.cases if not is_paired(case, base)}
-    path = config.out / RUN_FILE
-    budget = Budget(max_trials=1, wall_s=float("inf"))
-    return extend_run(lab, run, alone, budget, lambda current: save_run(current, path))
+    return {case.id for case in run.cases if not is_paired(case, base)}

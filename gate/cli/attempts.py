@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gate.check import PairMeasurer, make_need, settle_pairs
+from gate.check.schedule import compute_trial_s
 from gate.cli.setup import RUN_FILE
-from gate.cli.side_by_side import Limit, make_need, settle_pairs
-from gate.codec import save_run
 from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
 from gate.decide.pairs import BASE_ARM
 from gate.decide.rules import find_pair_threshold
 from gate.decide.selftest import Opinion, judge_fault
 from gate.faults.catalog import NOTHING, Fault, FaultKind, Method
 from gate.faults.dose import Dose, find_scale, plant_case, prescribe_dose, weigh_dose
+from gate.lab.measurer import LabPairs
 from gate.lab.runner import make_run
-from gate.lab.schedule import compute_trial_s
-from gate.lab.side_by_side import Duel, describe_base, measure_pairs
+from gate.lab.side_by_side import Duel, describe_base
 from gate.lab.trials import Bench, run_trial
 from gate.records import Case, Metric, Pairing, Policy, Provenance, Run, Trial
 from gate.selftest import Attempt
@@ -83,9 +83,11 @@ def try_in_pairs(stand: Stand, fault: Fault, subject: Subject, number: int) -> T
     base, head = (planted, bare) if fault.is_in_base else (bare, planted)
     suspects = _list_suspects(fault, subject.case)
     blank = _make_run(stand, base, head)
-    limit = Limit(wall_s=blank.wall_s + stand.limit_s, out=stand.out / f"{name_fault(fault)}-{number}")
-    first = _take_first_pairs(stand, blank, suspects, limit)
-    run = settle_pairs(stand.duel, first, stand.policy, limit, suspects)
+    path = stand.out / f"{name_fault(fault)}-{number}" / RUN_FILE
+    measurer = LabPairs(lab=stand.duel.lab, path=path, duel=stand.duel)
+    first = _take_first_pairs(measurer, blank, stand.policy, suspects)
+    run = settle_pairs(measurer, first, stand.policy, blank.wall_s + stand.limit_s, suspects)
+    measurer.save(run)
     opinion = judge_fault(fault, judge_pairs(run, stand.policy, suspects), run.failures)
     weighed = _weigh(stand, fault, dose, list_base_trials(run, everything=False))
     return Tried(attempt=_make_attempt(fault, subject, weighed, opinion, (run, begun)), run=run)
@@ -152,17 +154,18 @@ def _list_suspects(fault: Fault, case: Case) -> Sequence[Suspect] | None:
     return [Suspect(case_id=case.id, metrics=watched)] if watched else None
 
 
-def _take_first_pairs(stand: Stand, run: Run, suspects: Sequence[Suspect] | None, limit: Limit) -> Run:
+def _take_first_pairs(
+    measurer: PairMeasurer, run: Run, policy: Policy, suspects: Sequence[Suspect] | None
+) -> Run:
     """Measure the pairs of the first looks, however long they take: with fewer nothing can be caught.
 
     What nothing is planted into also gives the base's trials, so there everything is measured twice.
     """
-    path = limit.out / RUN_FILE
     for look in range(FREE_LOOKS):
-        needs = [make_need(run, one) for one in list_unsettled(run, stand.policy, suspects)]
+        needs = [make_need(run, one) for one in list_unsettled(run, policy, suspects)]
         if not look and suspects is None:
             needs = [replace(need, more=max(need.more, TRIALS_ONCE)) for need in needs]
-        run = measure_pairs(stand.duel, run, needs, math.inf, lambda current: save_run(current, path))
+        run = measurer.add_pairs(run, needs, math.inf)
     return run
 
 

@@ -6,17 +6,18 @@ import math
 from argparse import Namespace
 from dataclasses import replace
 
+from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.calibration import Effort
+from gate.check import Need, count_pairs
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous, read_run
 from gate.cli.setup import RUN_FILE, Request, load_request
 from gate.codec import save_calibration, save_run
 from gate.config import Config, apply_options
-from gate.decide.calibrate import calibrate_gate, list_unknown
 from gate.errors import ExitCode
 from gate.lab.pairs import BASE
 from gate.lab.runner import Lab, Save, make_run, open_lab, run_plan
-from gate.lab.side_by_side import Need, count_pairs, describe_base, measure_pairs, open_duel
+from gate.lab.side_by_side import describe_base, measure_pairs, open_duel
 from gate.metrics import SPECS, Family, Role
 from gate.plan import pool_runs
 from gate.policies import load_policy

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gate.check.pair_schedule import plan_content
 from gate.lab.host import read_host
 from gate.lab.prime import prime_bench
 from gate.lab.provenance import format_time
@@ -38,14 +39,6 @@ BASE = "base"
 # Blocks of two programs in turn disturb each other's caches; over this long it does not show.
 LIVE_BLOCK_S = 0.030
 
-LATENCIES = frozenset({Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP})
-# What only a second process on full caches knows.
-_OF_WARM = frozenset(
-    {
-        *(Metric.WARM_COMPILE_TIME, Metric.CACHE_MISSES, Metric.COMPILE_CALLS),
-        *(Metric.PEAK_MEMORY, Metric.MEMORY_RATIO, Metric.DRIFT, Metric.DRIFT_FLOAT32),
-    }
-)
 # What CUDA, ROCm, torch and their libraries say where a device has no room for two, or lets only one in. A
 # library that cannot allocate its handle is "not initialized".
 _CROWDED = re.compile(
@@ -53,7 +46,6 @@ _CROWDED = re.compile(
     r"|busy or unavailable|devices?_?unavailable",
     re.IGNORECASE,
 )
-_COMPILE_TIMES = frozenset({Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,20 +102,10 @@ def make_sides(base: Bench, head: Bench, base_case: Case, head_case: Case) -> Si
 
 
 def plan_pair(metrics: Collection[Metric], index: int, device: str, pairing: Pairing) -> PairPlan:
-    """Plan a pair that measures ``metrics``, and no more than that.
-
-    The first pair compiles on empty caches. Later ones need to only for what a compile decides: on a
-    CPU the code that is generated is the same each time, on a GPU its tuning is drawn anew.
-    """
-    wanted = frozenset(metrics)
-    compiles = index == 1 or device != "cpu" or bool(wanted - LATENCIES)
-    corroborates = index == 1 and bool(wanted & _COMPILE_TIMES)
-    return PairPlan(
-        index=index,
-        first=WorkerRole.COLD if compiles else WorkerRole.ROUNDS,
-        warm=bool(wanted & _OF_WARM) or corroborates,
-        pairing=pairing,
-    )
+    """Plan the processes of a pair by :func:`gate.check.pair_schedule.plan_content`."""
+    content = plan_content(metrics, index, device)
+    first = WorkerRole.COLD if content.compiles else WorkerRole.ROUNDS
+    return PairPlan(index=index, first=first, warm=content.warm, pairing=pairing)
 
 
 def measure_pair(sides: Sides, plan: PairPlan) -> Pair:

@@ -20,6 +20,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from gate.check.schedule import (
+    Slot,
+    compute_trial_s,
+    drop_cases,
+    estimate_left_s,
+    list_ended,
+    make_schedule,
+    predict_trial_s,
+)
 from gate.errors import InterruptedRunError
 from gate.lab.events import (
     CaseFailed,
@@ -40,15 +49,6 @@ from gate.lab.prime import prime_bench
 from gate.lab.process import defer_interrupts
 from gate.lab.provenance import load_provenance
 from gate.lab.resume import carry_over
-from gate.lab.schedule import (
-    Slot,
-    compute_trial_s,
-    drop_cases,
-    estimate_left_s,
-    list_ended,
-    make_schedule,
-    predict_trial_s,
-)
 from gate.lab.scratch import open_scratch
 from gate.lab.server_pool import open_pool
 from gate.lab.trials import Bench, LabSettings, TrialOutcome, check_disk, run_trial

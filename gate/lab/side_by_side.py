@@ -10,32 +10,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from gate.check.pair_schedule import (
+    Need,
+    PairSlot,
+    drop_case,
+    fit_slot,
+    list_pair_slots,
+    predict_pair_s,
+)
 from gate.errors import InterruptedRunError
 from gate.lab.events import CaseFailed, PairFinished, PairStarted, Progress, TrialSkipped
-from gate.lab.pairs import BASE, LATENCIES, make_sides, measure_pair, open_base, plan_pair
+from gate.lab.pairs import BASE, make_sides, measure_pair, open_base, plan_pair
 from gate.lab.process import defer_interrupts
 from gate.lab.runner import Clock, Lab, Save
-from gate.lab.schedule import compute_trial_s, predict_trial_s
 from gate.lab.trials import Bench
-from gate.protocol import Stage, WorkerRole
-from gate.records import Arm, BaseArm, Case, Environment, Metric, Pairing, Provenance, Run, Trial
-
-_LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
-# A pair that compiles nothing took 15 to 20 s where a whole one took 50 s.
-LIGHT_PAIR_SHARE = 0.4
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Need:
-    """So many more pairs of a case, for these metrics. ``later`` ones are only counted in what is left."""
-
-    case_id: str
-    metrics: Collection[Metric]
-    more: int
-    later: bool = False
+from gate.records import Arm, BaseArm, Case, Environment, Pairing, Provenance, Run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,17 +37,6 @@ class Duel:
     lab: Lab
     base: Bench
     environment: Environment  # of the base
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairSlot:
-    """One pair to be measured; ``index`` counts from 1."""
-
-    case: Case
-    base_case: Case
-    index: int
-    metrics: Collection[Metric]
-    later: bool = False
 
 
 def open_duel(lab: Lab, base: Arm) -> Duel:
@@ -92,7 +73,7 @@ def measure_pairs(duel: Duel, run: Run, needs: Sequence[Need], limit_s: float, s
             slot = fit_slot(run, slots[0], device, clock.limit_s - clock.read_s())
             if slot is None:
                 duel.lab.observe(_report_skipped(run, slots[0], device))
-                slots = _drop_case(slots, slots[0].case.id)
+                slots = drop_case(slots, slots[0].case.id)
                 continue
             run, slots = _measure_slot(duel, run, (slot, *slots[1:]), clock)
             save(run)
@@ -103,82 +84,6 @@ def measure_pairs(duel: Duel, run: Run, needs: Sequence[Need], limit_s: float, s
             f"stopped with {len(slots)} pairs to go", "What was measured is saved: continue with --resume."
         ) from None
     return run
-
-
-def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
-    """Order the pairs: a first one of every case before a second of any, and those for later last. Pure."""
-    base = {case.id: case for case in run.base.cases} if run.base else {}
-    cases = {case.id: case for case in run.cases}
-    failed = {failure.case_id for failure in run.failures}
-    open_needs = [
-        need for need in needs if need.case_id not in failed and is_paired(cases[need.case_id], base)
-    ]
-    slots = (
-        PairSlot(
-            case=cases[need.case_id],
-            base_case=base[need.case_id],
-            index=count_pairs(run, need.case_id) + step,
-            metrics=need.metrics,
-            later=need.later,
-        )
-        for step in range(1, max((need.more for need in open_needs), default=0) + 1)
-        for need in open_needs
-        if step <= need.more
-    )
-    return tuple(sorted(slots, key=lambda slot: slot.later))
-
-
-def count_pairs(run: Run, case_id: str) -> int:
-    """Count the pairs of a case."""
-    return sum(
-        trial.case_id == case_id and trial.pairing is not Pairing.ALONE and trial.arm == BASE
-        for trial in run.trials
-    )
-
-
-def is_paired(case: Case, base: Mapping[str, Case]) -> bool:
-    """Whether the base has the case, with the same definition."""
-    return case.id in base and base[case.id].definition == case.definition
-
-
-def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot | None:
-    """The pair, or as much of it as ends within ``left_s`` seconds: all, its latencies, or ``None``. Pure."""
-    latencies = frozenset(slot.metrics) & LATENCIES
-    lighter = (replace(slot, metrics=latencies),) if latencies else ()
-    return next((one for one in (slot, *lighter) if predict_pair_s(run, one, device) <= left_s), None)
-
-
-def predict_pair_s(run: Run, slot: PairSlot, device: str) -> float:
-    """Predict the wall time of a pair in seconds: as the case's last of its kind, or two trials. Pure."""
-    own = [trial for trial in run.trials if trial.case_id == slot.case.id]
-    paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]
-    if not paired:
-        return 2 * predict_trial_s(slot.case, run.cases, run.trials)
-    is_light = plan_pair(slot.metrics, slot.index, device, Pairing.LIVE).first is WorkerRole.ROUNDS
-    alike = [trial for trial in paired if _is_light(trial) == is_light]
-    if alike:
-        return _compute_pair_s(alike)
-    return _compute_pair_s(paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
-
-
-def _is_light(trial: Trial) -> bool:
-    return Metric.COLD_COMPILE_TIME not in trial.samples
-
-
-def _compute_pair_s(trials: Sequence[Trial]) -> float:
-    """Wall time in seconds of the last pair among ``trials``, without what a further one is spared.
-
-    Waiting for each other counts once, a case's servers are there already, and arms load at the same time.
-    """
-    last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
-    spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER)) for trial in last)
-    if all(map(_is_light, last)):
-        spared_s += min(_sum_stages(trial, _LOADING) for trial in last)
-    return sum(map(compute_trial_s, last)) - spared_s
-
-
-def _sum_stages(trial: Trial, stages: Sequence[Stage]) -> float:
-    return sum(trial.stages_s.get(stage, 0.0) for stage in stages)
 
 
 def _report_skipped(run: Run, slot: PairSlot, device: str) -> TrialSkipped:
@@ -200,7 +105,7 @@ def _measure_slot(
     crowded = any(one.case_id == slot.case.id and one.pairing is Pairing.TURNS for one in run.trials)
     pairing = Pairing.TURNS if alone or crowded else Pairing.LIVE
     pair = measure_pair(sides, plan_pair(slot.metrics, slot.index, device, pairing))
-    left = _drop_case(slots, slot.case.id) if pair.failures else slots[1:]
+    left = drop_case(slots, slot.case.id) if pair.failures else slots[1:]
     run = replace(
         run,
         trials=(*run.trials, *pair.trials),
@@ -216,10 +121,6 @@ def _measure_slot(
         (head,) = arms.values()
         observe(PairFinished(base=base, head=head, progress=progress))
     return run, left
-
-
-def _drop_case(slots: tuple[PairSlot, ...], case_id: str) -> tuple[PairSlot, ...]:
-    return tuple(slot for slot in slots if slot.case.id != case_id)
 
 
 def _compute_progress(run: Run, slots: Sequence[PairSlot], device: str) -> Progress:

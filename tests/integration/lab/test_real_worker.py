@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gate.check.schedule import compute_trial_s
 from gate.codec import load_run, save_run
 from gate.lab import lock as lock_module
 from gate.lab.runner import make_run, open_lab, run_plan
-from gate.lab.schedule import compute_trial_s
 from gate.lab.trials import LabSettings
 from gate.protocol import Sampling
 from gate.records import Arm, Case, FailureKind, Metric, Run

@@ -7,22 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from gate.cli.side_by_side import Limit, settle_pairs
+from gate.check import Need, PairSlot, count_pairs, settle_pairs
+from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
 from gate.decide import Suspect
 from gate.lab.events import Event, PairStarted, TrialSkipped, ignore_event
 from gate.lab.gpu import GpuState
+from gate.lab.measurer import LabPairs
 from gate.lab.pairs import Sides, make_sides, measure_pair, open_base, plan_pair
 from gate.lab.runner import Lab
-from gate.lab.side_by_side import (
-    Need,
-    PairSlot,
-    count_pairs,
-    fit_slot,
-    list_pair_slots,
-    measure_pairs,
-    open_duel,
-    predict_pair_s,
-)
+from gate.lab.side_by_side import measure_pairs, open_duel
 from gate.lab.trials import Bench
 from gate.lab.turns import make_turn_order, parse_ready
 from gate.metrics import SPECS
@@ -333,7 +326,8 @@ def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
     duel = open_duel(lab, replace(bench.arm, name="base"))
     suspects = [Suspect(case_id=case.id, metrics=LATENCY) for case in run.cases]
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
-    settled = settle_pairs(duel, run, policy, Limit(wall_s=120.0, out=bench.settings.out), suspects)
+    measurer = LabPairs(lab=lab, path=bench.settings.out / "run.json", duel=duel)
+    settled = settle_pairs(measurer, run, policy, 120.0, suspects)
     assert [count_pairs(settled, case.id) for case in run.cases] == [3, 1]
     assert [(one.case_id, one.index) for one in events if isinstance(one, TrialSkipped)] == [(slow.id, 2)]
     assert settled.finished
@@ -351,7 +345,8 @@ def test_the_worst_suspect_is_settled_before_another_is_begun(bench: Bench, make
     ]
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
     duel = open_duel(lab, replace(bench.arm, name="base"))
-    settle_pairs(duel, run, policy, Limit(wall_s=600.0, out=bench.settings.out), suspects)
+    measurer = LabPairs(lab=lab, path=bench.settings.out / "run.json", duel=duel)
+    settle_pairs(measurer, run, policy, 600.0, suspects)
     started = [one for one in events if isinstance(one, PairStarted)]
     assert [(one.case_id, one.index) for one in started] == [
         *((worst.id, index) for index in (1, 2, 3)),

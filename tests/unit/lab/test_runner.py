@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.check.schedule import compute_trial_s
 from gate.errors import InterruptedRunError, MachineError, UsageError
 from gate.lab import lock as lock_module
 from gate.lab import scratch as scratch_module
@@ -30,7 +31,6 @@ from gate.lab.events import (
 )
 from gate.lab.fitness import HostSample
 from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
-from gate.lab.schedule import compute_trial_s
 from gate.lab.trials import LabSettings
 from gate.records import Arm, Case, FailureKind, Run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gate.lab.schedule import (
+from gate.check.schedule import (
     Slot,
     compute_trial_s,
     drop_cases,

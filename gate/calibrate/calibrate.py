@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gate.calibrate.replay import MIN_PAIRS, count_candidates, gather_recorded, replay_requests
 from gate.calibration import Calibration, Effort, Replay
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.costs import list_costs
@@ -14,7 +15,6 @@ from gate.decide.modes import MIN_VALUES
 from gate.decide.noise import list_instabilities, measure_noise
 from gate.decide.pair_noise import gather_pair_series, list_pair_instabilities, measure_pair_noise
 from gate.decide.pairs import BASE_ARM
-from gate.decide.replay import MIN_PAIRS, gather_recorded, replay_requests
 from gate.decide.series import gather_series, list_alone
 from gate.records import Policy, Run
 
@@ -81,7 +81,7 @@ def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterat
         named = f"{unknown[0]} and {len(unknown) - 1} more" if len(unknown) > 1 else unknown[0]
         yield f"Nothing is known of {named}: that takes {_MIN_KNOWN} trials of a case."
     counts = [len(list_alone(run, case)) for case in run.cases]
-    needed = MIN_BASELINE_TRIALS + effort.max_trials
+    needed = MIN_BASELINE_TRIALS + count_candidates(effort)
     short = sum(count < needed for count in counts)
     if not replays:
         yield f"Nothing was replayed: that takes {needed} trials of a case (--trials {needed})."

@@ -1,7 +1,7 @@
 """Replays the whole procedure on recorded trials of an unchanged program.
 
 Every simulated pull request draws, for each case, trials for a baseline and others for a candidate,
-no trial twice, and pairs for a confirmation, and goes through :func:`gate.decide.rehearsal.judge_request`.
+no trial twice, and pairs for a confirmation, and goes through the procedure of :mod:`gate.check`.
 What was recorded in one sitting is mixed freely, so the replay knows the noise between trials and not
 that between days.
 """
@@ -11,24 +11,53 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gate.calibration import Effort, Replay
+from gate.check import Checked, PairSlot, Rehearsal, Terms, check_alone, check_beside
+from gate.check.procedure import EXACT_TRIALS
+from gate.check.schedule import Slot
+from gate.decide.baselines import make_baselines
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
 from gate.decide.controls import COMPILE_TIMES
-from gate.decide.disturbed import set_aside_disturbed
 from gate.decide.evidence import CANDIDATE_ARM
 from gate.decide.pairs import BASE_ARM, LATENCIES, Pair, list_pairs
 from gate.decide.rate import compute_rate
-from gate.decide.rehearsal import Request, judge_request
 from gate.decide.series import list_alone
-from gate.decide.values import collect_values
-from gate.records import BaseArm, Baseline, Case, Metric, Outcome, Policy, Run, Status, Trial, Verdict
+from gate.records import (
+    BaseArm,
+    Baseline,
+    Metric,
+    Outcome,
+    Pairing,
+    Policy,
+    Run,
+    Status,
+    Trial,
+    Verdict,
+)
 
 # Of fewer recorded pairs the same few values are drawn again and again: copies agree with each other,
 # and look like certainty.
 MIN_PAIRS = 6
 _EVEN = 0.5  # as likely one way as the other
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """One simulated pull request: what is stored, and trials and pairs of the change in their order."""
+
+    baselines: tuple[Baseline, ...]
+    candidates: Mapping[str, Sequence[Trial]]  # by case id
+    pairs: Mapping[str, Sequence[Pair]] = field(default_factory=dict)  # empty: there is no base
+
+    def take_trial(self, slot: Slot) -> Trial:
+        """The trial of a case that comes at this place."""
+        return replace(self.candidates[slot.case.id][slot.index - 1], index=slot.index)
+
+    def take_pair(self, slot: PairSlot) -> Pair:
+        """The pair of a case that comes at this place."""
+        return self.pairs[slot.case.id][slot.index - 1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,9 +102,10 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
     for number in range(effort.requests):
         slowed = slowable[number % len(slowable)] if planted else ""
         request = slow_case(draw_request(recorded, effort, generator), slowed, 1.0 + planted)
-        judged = judge_request(recorded.run, request, policy, effort)
-        found[_find_result(judged.verdict, slowed)] += 1
-        trials, pairs = trials + judged.trials, pairs + judged.pairs
+        checked = judge_request(recorded.run, request, policy, effort)
+        found[_find_result(checked.verdict, slowed)] += 1
+        alone = sum(trial.pairing is Pairing.ALONE for trial in checked.run.trials)
+        trials, pairs = trials + alone, pairs + (len(checked.run.trials) - alone) // 2
     return Replay(
         planted=planted,
         regressed=compute_rate(found[Status.REGRESSED], effort.requests),
@@ -83,6 +113,18 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
         trials=trials / effort.requests,
         pairs=pairs / effort.requests,
     )
+
+
+def judge_request(run: Run, request: Request, policy: Policy, effort: Effort) -> Checked:
+    """Judge a request as ``check`` does: beside the base where there are pairs, else by more trials."""
+    rehearsal = Rehearsal(take_trial=request.take_trial, take_pair=request.take_pair)
+    terms = Terms(
+        baselines=request.baselines, policy=policy, trials=effort.trials, max_trials=effort.max_trials
+    )
+    run = rehearsal.add_trials(run, request.candidates.keys(), effort.trials)
+    if request.pairs:
+        return check_beside(rehearsal, run, terms)
+    return check_alone(rehearsal, replace(run, base=None), terms)
 
 
 def gather_recorded(run: Run, effort: Effort) -> Recorded:
@@ -106,17 +148,19 @@ def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -
     pairs' chance deviation would else be a change in every simulated request. Latencies are drawn apart
     from all else: they are timed in other stages, and more pairs may have them.
     """
-    baselines, candidates, pairs = [], {}, {}
+    stored: list[Trial] = []
+    candidates, pairs = {}, {}
     for case in recorded.run.cases:
         dealt = generator.sample(recorded.trials[case.id], len(recorded.trials[case.id]))
-        stored = _count_stored(dealt, effort)
-        baselines.append(_make_baseline(recorded.run, case, dealt[:stored]))
-        candidates[case.id] = dealt[stored : stored + effort.max_trials]
+        kept = _count_stored(dealt, effort)
+        stored += dealt[:kept]
+        candidates[case.id] = dealt[kept : kept + count_candidates(effort)]
         if recorded.pairs:
             pairs[case.id] = [
                 _draw_pair(recorded.pairs[case.id], index, generator) for index in range(1, LOOKS[-1] + 1)
             ]
-    return Request(baselines=tuple(baselines), candidates=candidates, pairs=pairs)
+    baselines = make_baselines(replace(recorded.run, trials=tuple(stored)), recorded.run.provenance)
+    return Request(baselines=baselines, candidates=candidates, pairs=pairs)
 
 
 def slow_case(request: Request, case_id: str, factor: float) -> Request:
@@ -131,9 +175,14 @@ def slow_case(request: Request, case_id: str, factor: float) -> Request:
     return replace(request, pairs={**request.pairs, case_id: pairs})
 
 
+def count_candidates(effort: Effort) -> int:
+    """Count the trials of a case that a check may ask for."""
+    return max(effort.max_trials, EXACT_TRIALS)
+
+
 def _count_stored(trials: Sequence[Trial], effort: Effort) -> int:
     """How many trials are dealt to the baseline; 0 when there are too few to replay anything."""
-    left = min(effort.baseline_trials, len(trials) - effort.max_trials)
+    left = min(effort.baseline_trials, len(trials) - count_candidates(effort))
     return left if left >= MIN_BASELINE_TRIALS else 0
 
 
@@ -184,23 +233,4 @@ def _find_result(verdict: Verdict, slowed: str) -> str:
         one.status
         for one in verdict.comparisons
         if one.case_id == slowed and one.metric is Metric.COMPILED_LATENCY
-    )
-
-
-def _make_baseline(run: Run, case: Case, trials: Sequence[Trial]) -> Baseline:
-    canaries: dict[str, list[float]] = {}
-    trials = set_aside_disturbed(replace(run, trials=tuple(trials)), MIN_BASELINE_TRIALS).trials
-    for trial in trials:
-        for name, seconds in trial.conditions.canaries_s.items():
-            canaries.setdefault(name, []).append(seconds)
-    return Baseline(
-        case_id=case.id,
-        definition=case.definition,
-        environment=run.environment,
-        provenance=run.provenance,
-        trials=collect_values(trials),
-        identity=trials[0].identity,
-        workload=trials[0].workload,
-        graph_breaks=trials[0].graph_breaks,
-        canaries_s={name: tuple(values) for name, values in canaries.items()},
     )

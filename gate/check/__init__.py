@@ -1,0 +1,33 @@
+"""The procedure of a check, over anything that measures: processes, recorded trials, or drawn ones.
+
+::
+
+    checked = check_beside(measurer, run, Terms(baselines=baselines, policy=policy))
+
+``run`` has the plan's first trials. Pure but for what the measurer does.
+"""
+
+from __future__ import annotations
+
+from gate.check.measurer import Measurer, PairMeasurer, TrialMeasurer
+from gate.check.pair_schedule import Need, PairSlot, count_pairs
+from gate.check.procedure import Checked, Terms, check_alone, check_beside, check_pairs
+from gate.check.rehearsal import Rehearsal
+from gate.check.settle import make_need, settle_pairs
+
+__all__ = [
+    "Checked",
+    "Measurer",
+    "Need",
+    "PairMeasurer",
+    "PairSlot",
+    "Rehearsal",
+    "Terms",
+    "TrialMeasurer",
+    "check_alone",
+    "check_beside",
+    "check_pairs",
+    "count_pairs",
+    "make_need",
+    "settle_pairs",
+]

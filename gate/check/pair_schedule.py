@@ -1,0 +1,160 @@
+"""Which pair comes next, what it measures and how long it takes; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gate.check.schedule import compute_trial_s, predict_trial_s
+from gate.decide.pairs import BASE_ARM, INTERLEAVED
+from gate.protocol import Stage
+from gate.records import Case, Metric, Pairing, Run, Trial
+
+_LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
+# A pair that compiles nothing took 15 to 20 s where a whole one took 50 s.
+LIGHT_PAIR_SHARE = 0.4
+
+
+# What only a second process on full caches knows.
+_OF_WARM = frozenset(
+    {
+        *(Metric.WARM_COMPILE_TIME, Metric.CACHE_MISSES, Metric.COMPILE_CALLS),
+        *(Metric.PEAK_MEMORY, Metric.MEMORY_RATIO, Metric.DRIFT, Metric.DRIFT_FLOAT32),
+    }
+)
+_COMPILE_TIMES = frozenset({Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Need:
+    """So many more pairs of a case, for these metrics. ``later`` ones are only counted in what is left."""
+
+    case_id: str
+    metrics: Collection[Metric]
+    more: int
+    later: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Content:
+    """What a pair measures beyond latencies, in each arm."""
+
+    compiles: bool  # on empty caches; else nothing but latencies, on the caches of the pair before
+    warm: bool  # in a second process, on the caches of the first
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairSlot:
+    """One pair to be measured; ``index`` counts from 1."""
+
+    case: Case
+    base_case: Case
+    index: int
+    metrics: Collection[Metric]
+    later: bool = False
+
+
+def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
+    """Order the pairs: a first one of every case before a second of any, and those for later last. Pure."""
+    base = {case.id: case for case in run.base.cases} if run.base else {}
+    cases = {case.id: case for case in run.cases}
+    failed = {failure.case_id for failure in run.failures}
+    open_needs = [
+        need for need in needs if need.case_id not in failed and is_paired(cases[need.case_id], base)
+    ]
+    slots = (
+        PairSlot(
+            case=cases[need.case_id],
+            base_case=base[need.case_id],
+            index=count_pairs(run, need.case_id) + step,
+            metrics=need.metrics,
+            later=need.later,
+        )
+        for step in range(1, max((need.more for need in open_needs), default=0) + 1)
+        for need in open_needs
+        if step <= need.more
+    )
+    return tuple(sorted(slots, key=lambda slot: slot.later))
+
+
+def count_pairs(run: Run, case_id: str) -> int:
+    """Count the pairs of a case."""
+    return sum(
+        trial.case_id == case_id and trial.pairing is not Pairing.ALONE and trial.arm == BASE_ARM
+        for trial in run.trials
+    )
+
+
+def is_paired(case: Case, base: Mapping[str, Case]) -> bool:
+    """Whether the base has the case, with the same definition."""
+    return case.id in base and base[case.id].definition == case.definition
+
+
+def plan_content(metrics: Collection[Metric], index: int, device: str) -> Content:
+    """Plan what a pair measures for ``metrics``, and no more than that. Pure.
+
+    The first pair compiles on empty caches. Later ones need to only for what a compile decides: on a
+    CPU the code that is generated is the same each time, on a GPU its tuning is drawn anew.
+    """
+    wanted = frozenset(metrics)
+    corroborates = index == 1 and bool(wanted & _COMPILE_TIMES)
+    return Content(
+        compiles=index == 1 or device != "cpu" or bool(wanted - INTERLEAVED),
+        warm=bool(wanted & _OF_WARM) or corroborates,
+    )
+
+
+def drop_unmeasured(trial: Trial, content: Content) -> Trial:
+    """Take from a whole trial of a pair what one of this content would not have measured. Pure."""
+    if not content.compiles:
+        kept = {metric: values for metric, values in trial.samples.items() if metric in INTERLEAVED}
+        return replace(trial, samples=kept, phases_s={})
+    if not content.warm:
+        kept = {metric: values for metric, values in trial.samples.items() if metric not in _OF_WARM}
+        return replace(trial, samples=kept)
+    return trial
+
+
+def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot | None:
+    """The pair, or as much of it as ends within ``left_s`` seconds: all, its latencies, or ``None``. Pure."""
+    latencies = frozenset(slot.metrics) & INTERLEAVED
+    lighter = (replace(slot, metrics=latencies),) if latencies else ()
+    return next((one for one in (slot, *lighter) if predict_pair_s(run, one, device) <= left_s), None)
+
+
+def predict_pair_s(run: Run, slot: PairSlot, device: str) -> float:
+    """Predict the wall time of a pair in seconds: as the case's last of its kind, or two trials. Pure."""
+    own = [trial for trial in run.trials if trial.case_id == slot.case.id]
+    paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]
+    if not paired:
+        return 2 * predict_trial_s(slot.case, run.cases, run.trials)
+    is_light = not plan_content(slot.metrics, slot.index, device).compiles
+    alike = [trial for trial in paired if _is_light(trial) == is_light]
+    if alike:
+        return compute_pair_s(alike)
+    return compute_pair_s(paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
+
+
+def _is_light(trial: Trial) -> bool:
+    return Metric.COLD_COMPILE_TIME not in trial.samples
+
+
+def compute_pair_s(trials: Sequence[Trial]) -> float:
+    """Wall time in seconds of the last pair among ``trials``, without what a further one is spared.
+
+    Waiting for each other counts once, a case's servers are there already, and arms load at the same time.
+    """
+    last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
+    spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER)) for trial in last)
+    if all(map(_is_light, last)):
+        spared_s += min(_sum_stages(trial, _LOADING) for trial in last)
+    return sum(map(compute_trial_s, last)) - spared_s
+
+
+def _sum_stages(trial: Trial, stages: Sequence[Stage]) -> float:
+    return sum(trial.stages_s.get(stage, 0.0) for stage in stages)
+
+
+def drop_case(slots: tuple[PairSlot, ...], case_id: str) -> tuple[PairSlot, ...]:
+    """Leave out every pair of a case. Pure."""
+    return tuple(slot for slot in slots if slot.case.id != case_id)

@@ -1,0 +1,94 @@
+"""A check: screen, repeat what is exact, settle by more trials or confirm by pairs, conclude."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from gate.check.measurer import Measurer, PairMeasurer, TrialMeasurer
+from gate.check.settle import settle_pairs
+from gate.decide import (
+    Screening,
+    conclude_verdict,
+    confirm_screening,
+    decide_side_by_side,
+    decide_verdict,
+    list_suspects,
+    list_undecided,
+    screen_run,
+)
+from gate.metrics import SPECS, Family
+from gate.records import Baseline, Outcome, Policy, Run, Status, Verdict
+
+EXACT_TRIALS = 2  # a counter that moves twice did not move by accident
+_MOVED = frozenset({Status.REGRESSED, Status.INCONCLUSIVE})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Terms:
+    """What a run is judged by, and what it may cost."""
+
+    baselines: tuple[Baseline, ...]
+    policy: Policy
+    trials: int = 1  # of each case, which the run has
+    max_trials: int = 1  # of a case that more trials could settle
+    pair_budget_s: float = math.inf  # seconds of pairs, on top of what the run took
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Checked:
+    """A verdict, and the run that it is about: with all that was measured on the way."""
+
+    run: Run
+    verdict: Verdict
+
+
+def check_alone(measurer: TrialMeasurer, run: Run, terms: Terms) -> Checked:
+    """Judge by stored baselines, and give the cases that more trials could settle one more at a time."""
+    # The error budget is for the whole verdict, however often these data are looked at.
+    policy = replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
+    verdict = decide_verdict(run, terms.baselines, policy)
+    for trials in range(terms.trials + 1, terms.max_trials + 1):
+        undecided = list_undecided(verdict)
+        if not undecided or verdict.outcome is Outcome.NOTHING_COMPARED:
+            break
+        extended = measurer.add_trials(run, undecided, trials)
+        if _count_ended(extended) == _count_ended(run):
+            break
+        run = extended
+        verdict = decide_verdict(run, terms.baselines, policy)
+    return Checked(run=run, verdict=verdict)
+
+
+def check_beside(measurer: Measurer, run: Run, terms: Terms) -> Checked:
+    """Screen by stored baselines, and let pairs with the run's base decide on what is suspect."""
+    policy = terms.policy
+    screening = screen_run(run, terms.baselines, policy)
+    if moved := _list_moved(screening):
+        run = measurer.add_trials(run, moved, max(terms.trials, EXACT_TRIALS))
+        screening = screen_run(run, terms.baselines, policy)
+    if suspects := list_suspects(screening):
+        run = settle_pairs(measurer, run, policy, run.wall_s + terms.pair_budget_s, suspects)
+        # Screened again, since a case that failed in a pair has failed.
+        screening = screen_run(run, terms.baselines, policy)
+    verdict = conclude_verdict(run, confirm_screening(screening, run, policy), policy)
+    return Checked(run=run, verdict=verdict)
+
+
+def check_pairs(measurer: PairMeasurer, run: Run, policy: Policy, limit_s: float = math.inf) -> Checked:
+    """Judge the whole plan by pairs with the run's base; ``limit_s`` counts the run's seconds."""
+    run = settle_pairs(measurer, run, policy, limit_s, None)
+    return Checked(run=run, verdict=decide_side_by_side(run, policy))
+
+
+def _list_moved(screening: Screening) -> set[str]:
+    """List the cases whose counters, memory or drift moved: they need another trial, not pairs."""
+    return {
+        row.case_id
+        for row in screening.comparisons
+        if row.decides and SPECS[row.metric].family is not Family.NOISY and row.status in _MOVED
+    }
+
+
+def _count_ended(run: Run) -> int:
+    return len(run.trials) + len(run.failures)

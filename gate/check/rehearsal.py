@@ -1,0 +1,76 @@
+"""A measurer that starts no process: it takes trials that were recorded or are drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from gate.check.pair_schedule import (
+    LIGHT_PAIR_SHARE,
+    Need,
+    PairSlot,
+    compute_pair_s,
+    drop_case,
+    drop_unmeasured,
+    fit_slot,
+    list_pair_slots,
+    plan_content,
+)
+from gate.check.schedule import Slot, compute_trial_s, drop_cases, make_schedule, predict_trial_s
+from gate.decide.pairs import Pair
+from gate.protocol import Stage
+from gate.records import Run, Trial
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rehearsal:
+    """Gives the trials and pairs that are asked for, as the lab does, in the time that they say they took.
+
+    A pair is taken whole and given without what one of its kind would not have measured.
+    """
+
+    take_trial: Callable[[Slot], Trial]
+    take_pair: Callable[[PairSlot], Pair]
+    device: str = "cpu"
+    budget_s: float = math.inf  # for trials, in seconds of the run
+
+    def add_trials(self, run: Run, case_ids: Collection[str], trials: int) -> Run:
+        """Add trials round-robin; none that would end after the budget by what its case took before."""
+        slots = make_schedule([case for case in run.cases if case.id in case_ids], trials, run.trials)
+        while slots:
+            case = slots[0].case
+            if run.wall_s + predict_trial_s(case, run.cases, run.trials) > self.budget_s:
+                slots = drop_cases(slots, {case.id})
+                continue
+            trial = self.take_trial(slots[0])
+            run, slots = _add(run, (trial,), compute_trial_s(trial)), slots[1:]
+        return run
+
+    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+        """Add the pairs that are needed now, or their latencies alone where no more ends in time."""
+        slots = list_pair_slots(run, needs)
+        while slots and not slots[0].later:
+            slot = fit_slot(run, slots[0], self.device, limit_s - run.wall_s)
+            if slot is None:
+                slots = drop_case(slots, slots[0].case.id)
+                continue
+            pair = self._measure_pair(slot)
+            run, slots = _add(run, pair, compute_pair_s(pair)), slots[1:]
+        return run
+
+    def _measure_pair(self, slot: PairSlot) -> tuple[Trial, Trial]:
+        content, pair = plan_content(slot.metrics, slot.index, self.device), self.take_pair(slot)
+        base, head = drop_unmeasured(pair.base, content), drop_unmeasured(pair.head, content)
+        if content.compiles:
+            return base, head
+        arm_s = LIGHT_PAIR_SHARE * compute_pair_s((pair.base, pair.head)) / 2
+        return _set_time(base, arm_s), _set_time(head, arm_s)
+
+
+def _set_time(trial: Trial, seconds: float) -> Trial:
+    return replace(trial, stages_s={Stage.ROUNDS: seconds}, overhead_s=0.0)
+
+
+def _add(run: Run, trials: Sequence[Trial], wall_s: float) -> Run:
+    return replace(run, trials=(*run.trials, *trials), wall_s=run.wall_s + wall_s)
