@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from gate.protocol import Stage
-from gate.records import Case, Run, Trial
+from gate.records import Case, Pairing, Run, Trial
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,10 +21,12 @@ class Slot:
 def make_schedule(cases: Sequence[Case], trials: int, taken: Iterable[Trial] = ()) -> tuple[Slot, ...]:
     """Order ``trials`` trials of every case round-robin, leaving out those that are ``taken``.
 
+    Those of pairs stand for none: both arms of one ran side by side.
+
     Trial 1 of every case comes before trial 2 of any: a machine that drifts during a run then spreads
     over all cases alike, and a run that is stopped early has something to say about each.
     """
-    finished = {(trial.case_id, trial.index) for trial in taken}
+    finished = {(trial.case_id, trial.index) for trial in taken if trial.pairing is Pairing.ALONE}
     return tuple(
         Slot(case=case, index=index)
         for index in range(1, trials + 1)

@@ -11,7 +11,7 @@ import pytest
 from gate.calibrate.calibrate import calibrate_gate
 from gate.calibrate.replay import draw_request, gather_recorded, judge_request, replay_requests
 from gate.calibration import Effort
-from gate.records import Conditions, Metric, Outcome, Pairing, Policy, Run, Trial
+from gate.records import Conditions, Metric, Outcome, Pairing, Policy, Reason, Run, Trial
 
 Make = Callable[..., Run]
 
@@ -70,6 +70,39 @@ def test_a_request_is_judged_as_a_check_is(draw: Make, policy: Policy, effort: E
     checked = judge_request(recorded.run, request, policy, effort)
     assert (checked.verdict.outcome, checked.verdict.trials) == (Outcome.PASS, 5)
     assert all(trial.pairing is Pairing.ALONE for trial in checked.run.trials)
+
+
+@pytest.mark.parametrize(("factor", "reason"), [(1.3, Reason.BEYOND_BAR), (1.0, Reason.UNCORROBORATED)])
+def test_a_replayed_screen_knows_processor_time(
+    draw: Make, policy: Policy, effort: Effort, factor: float, reason: Reason
+) -> None:
+    """A cold compile that takes 30 % longer by the clock is red where its processor time rose as much."""
+    run = draw(cases=4, trials=8, noise=0.001)
+    run = replace(run, trials=tuple(replace(one, phases_s={"cpu_self": 8.0}) for one in run.trials))
+    recorded = gather_recorded(run, effort)
+    request = draw_request(recorded, effort, random.Random(0))  # noqa: S311 - repeatable
+    slower = [
+        replace(
+            one,
+            samples={**one.samples, Metric.COLD_COMPILE_TIME: (12.0 * 1.3,)},
+            phases_s={"cpu_self": 8.0 * factor},
+        )
+        for one in request.candidates["m0/x"]
+    ]
+    request = replace(request, candidates={**request.candidates, "m0/x": slower})
+    verdict = judge_request(recorded.run, request, policy, effort).verdict
+    (found,) = (
+        one for one in verdict.comparisons if one.case_id == "m0/x" and one.metric is Metric.COLD_COMPILE_TIME
+    )
+    assert found.reason is reason
+
+
+def test_the_most_trials_of_a_check_leave_a_second_look_at_counters(draw: Make, effort: Effort) -> None:
+    """With one trial at most, two are dealt to the candidate: a counter that moved is seen again."""
+    few = replace(effort, max_trials=1)
+    recorded = gather_recorded(draw(cases=1, trials=6, noise=0.01), few)
+    request = draw_request(recorded, few, random.Random(0))  # noqa: S311 - repeatable
+    assert len(request.candidates["m0/x"]) == 2
 
 
 @pytest.mark.parametrize(("trials", "replayed"), [(5, False), (6, True)])

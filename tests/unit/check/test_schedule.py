@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gate.check.schedule import (
@@ -12,7 +14,7 @@ from gate.check.schedule import (
     make_schedule,
     predict_trial_s,
 )
-from gate.records import Case, Trial
+from gate.records import Case, Pairing, Trial
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
@@ -39,6 +41,12 @@ def test_taken_trials_are_left_out() -> None:
     """What a stopped run has already measured is not scheduled again."""
     taken = [make_trial(A, 1, 1.0), make_trial(A, 2, 1.0), make_trial(B, 2, 1.0)]
     assert (Slot(case=B, index=1),) == make_schedule((A, B), 2, taken)
+
+
+def test_pairs_stand_for_no_trial() -> None:
+    """A case whose pairs came back is still given the second trial that a moved counter asks for."""
+    taken = [make_trial(A, 1, 1.0), replace(make_trial(A, 2, 1.0), pairing=Pairing.LIVE)]
+    assert (Slot(case=A, index=2),) == make_schedule((A,), 2, taken)
 
 
 def test_drops_cases() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from gate.decide.suspects import gather_judged
 from gate.records import (
     Acceptance,
     CaseFailure,
+    Cause,
     CodeIdentity,
     Comparison,
     FailureKind,
@@ -291,6 +292,20 @@ def test_explanations_hold_head_against_the_base(duel: Make, pair_run: Pair, pol
     sentences = [one.sentence for one in verdict.explanations]
     assert "New graph break at model.py:3: print" in sentences
     assert "The generated code changed." in sentences
+
+
+@pytest.mark.parametrize(("digests", "told"), [(("p", "p", "p"), True), (("p", "q", "p"), False)])
+def test_code_that_differs_between_the_bases_own_pairs_did_not_change(
+    duel: Make, pair_run: Pair, policy: Policy, digests: Sequence[str], told: bool
+) -> None:
+    """Where the base generates now this and now that, as tuning does, head's code is not called another."""
+    run = pair_run(duel(pairs=3, head={LATENCY: 0.012}))
+    trials = tuple(
+        replace(one, identity=CodeIdentity(digest=digests[one.index - 1] if one.arm == "base" else "q"))
+        for one in run.trials
+    )
+    verdict = decide_side_by_side(replace(run, trials=trials), policy)
+    assert any(one.kind == Cause.CHANGED_CODE for one in verdict.explanations) is told
 
 
 def test_case_that_the_base_lacks_is_new(ab: Judge, find: Find) -> None:

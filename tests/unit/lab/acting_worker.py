@@ -159,7 +159,13 @@ def note_loading(what: str) -> None:
 
 
 def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None:
-    """Take turns as a real worker does; after ``stop`` blocks it crashes, or sleeps over one."""
+    """Take turns as a real worker does; after ``stop`` blocks it crashes, or sleeps over one.
+
+    Alone it has nobody to take turns with.
+    """
+    if REQUEST["channel"] < 0:
+        play_ok()
+        return
     lines = socket.socket(fileno=REQUEST["channel"]).makefile("rw", encoding="ascii")
 
     def ask(said: str) -> str:

@@ -1,0 +1,142 @@
+"""A measurer that gives trials by hand, and runs and baselines to go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gate.check import Need, Terms, count_pairs
+from gate.decide.baselines import make_baselines
+from gate.metrics import SPECS
+from gate.records import (
+    BaseArm,
+    Case,
+    CaseFailure,
+    FailureKind,
+    Metric,
+    Pairing,
+    Policy,
+    Provenance,
+    Run,
+    Trial,
+)
+from tests.hosts import CPU_HOST
+
+POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")
+TYPICAL = {
+    Metric.COMPILED_LATENCY: 0.010,
+    Metric.EAGER_LATENCY: 0.020,
+    Metric.COLD_COMPILE_TIME: 10.0,
+    Metric.GRAPH_BREAKS: 0.0,
+}
+STORED = 5  # trials of each baseline
+# Of the pairs' changes; every three sum to nothing.
+SPREAD = (0.0, 0.002, -0.002) * 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A case, and what there is to measure of it: by how much each trial and pair of head differs."""
+
+    name: str = "a"
+    alone: Sequence[Mapping[Metric, float]] = ({}, {}, {})  # values instead of the typical ones
+    slower: float = 0.0  # compiled latency of head in pairs, a fraction
+    spread: Sequence[float] = SPREAD
+    failing_pair: int = 0  # the index of the pair in which head fails
+
+    @property
+    def case(self) -> Case:
+        """Its case."""
+        return Case(id=f"{self.name}/x", model=self.name, factory="m:f", definition="d")
+
+
+@dataclass(kw_only=True)
+class Given:
+    """Gives what its subjects say, and remembers what was asked; ``time_for`` is in pairs."""
+
+    subjects: Sequence[Subject]
+    time_for: int = 100
+    has_trials: bool = True
+    asked: list[tuple[str, int]] = field(default_factory=list)  # cases with the trials that they are to have
+    measured: list[str] = field(default_factory=list)  # the case of each pair
+    limits: list[float] = field(default_factory=list)  # each once
+
+    def add_trials(self, run: Run, case_ids: Collection[str], trials: int) -> Run:
+        """Up to so many trials of each, or none at all."""
+        self.asked += [(case.id, trials) for case in run.cases if case.id in case_ids]
+        wanted = [one for one in self.subjects if one.case.id in case_ids and self.has_trials]
+        had = {one.case.id: sum(trial.case_id == one.case.id for trial in run.trials) for one in wanted}
+        new = [
+            make_trial(one, index)
+            for one in wanted
+            for index in range(had[one.case.id] + 1, min(trials, len(one.alone)) + 1)
+        ]
+        return replace(run, trials=(*run.trials, *new))
+
+    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+        """All the pairs of the needs that are not for later, while there is time."""
+        self.limits += [limit_s] if limit_s not in self.limits else []
+        by_id = {one.case.id: one for one in self.subjects}
+        for need in needs:
+            for _ in range(0 if need.later else need.more):
+                subject, index = by_id[need.case_id], count_pairs(run, need.case_id) + 1
+                if index == subject.failing_pair:
+                    return replace(run, failures=(*run.failures, make_failure(subject, index)))
+                if len(self.measured) < min(self.time_for, limit_s):
+                    self.measured.append(need.case_id)
+                    run = replace(run, trials=(*run.trials, *make_pair(subject, index)))
+        return run
+
+
+def make_trial(subject: Subject, index: int) -> Trial:
+    values = {**TYPICAL, **subject.alone[index - 1]}
+    samples = {metric: (value,) for metric, value in values.items()}
+    return Trial(case_id=subject.case.id, index=index, samples=samples)
+
+
+def make_pair(subject: Subject, index: int) -> tuple[Trial, Trial]:
+    stray = 1 + subject.spread[index - 1]
+    head = {
+        **TYPICAL,
+        Metric.COMPILED_LATENCY: 0.010 * (1 + subject.slower) * stray,
+        Metric.COLD_COMPILE_TIME: 10.0 * stray,
+    }
+    blank = Trial(case_id=subject.case.id, index=index, pairing=Pairing.LIVE)
+    return (
+        replace(blank, arm="base", samples={metric: (value,) for metric, value in TYPICAL.items()}),
+        replace(blank, samples={metric: (value,) for metric, value in head.items()}),
+    )
+
+
+def make_failure(subject: Subject, index: int) -> CaseFailure:
+    return CaseFailure(
+        case_id=subject.case.id, trial=index, kind=FailureKind.ERROR, stage="compile", message="no such layer"
+    )
+
+
+def make_run(subjects: Sequence[Subject]) -> Run:
+    """The first trial of each subject, with a base that has the same cases."""
+    cases = tuple(one.case for one in subjects)
+    base = BaseArm(label="main", environment=CPU_HOST, provenance=Provenance(), cases=cases)
+    return Run(
+        cases=cases,
+        environment=CPU_HOST,
+        provenance=Provenance(),
+        trials=tuple(make_trial(one, 1) for one in subjects),
+        trials_planned=1,
+        finished=True,
+        base=base,
+    )
+
+
+def make_terms(run: Run, **changes: object) -> Terms:
+    """What is stored of the run's cases is typical."""
+    stored = [
+        Trial(
+            case_id=case.id, index=index + 1, samples={metric: (value,) for metric, value in TYPICAL.items()}
+        )
+        for case in run.cases
+        for index in range(STORED)
+    ]
+    baselines = make_baselines(replace(run, trials=tuple(stored)), Provenance())
+    return replace(Terms(baselines=baselines, policy=POLICY, max_trials=3), **changes)  # type: ignore[arg-type] # the test's

@@ -1,0 +1,159 @@
+"""The procedure of a check, branch by branch, over trials by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gate.check import Checked, Terms, check_alone, check_beside, check_pairs
+from gate.records import Metric, Outcome, Reason, Status, Verdict
+
+from .conftest import POLICY, Given, Subject, make_run, make_terms
+
+LATENCY, BREAKS = Metric.COMPILED_LATENCY, Metric.GRAPH_BREAKS
+SLOW = [{LATENCY: 0.012}] * 3  # a fifth slower than what is stored
+# Half a tenth slower: three trials do not settle it.
+DOUBTFUL = [{LATENCY: 0.0105}] * 3
+Check = Callable[..., Checked]
+
+
+def beside(given: Given, **terms: object) -> Checked:
+    run = make_run(given.subjects)
+    return check_beside(given, run, make_terms(run, **terms))
+
+
+def alone(given: Given, **terms: object) -> Checked:
+    run = replace(make_run(given.subjects), base=None)
+    return check_alone(given, run, make_terms(run, **terms))
+
+
+def find(verdict: Verdict, metric: Metric, status: Status) -> list[tuple[str, Reason]]:
+    rows = [one for one in verdict.comparisons if one.metric is metric and one.status is status]
+    return [(one.case_id, one.reason) for one in rows]
+
+
+@pytest.mark.parametrize("check", [beside, alone])
+def test_nothing_suspect_measures_nothing_more(check: Check) -> None:
+    """Values like the stored ones pass on the first trial of each case."""
+    given = Given(subjects=[Subject(name="a"), Subject(name="b")])
+    checked = check(given)
+    assert (checked.verdict.outcome, given.asked, given.measured) == (Outcome.PASS, [], [])
+    assert len(checked.run.trials) == 2
+
+
+def test_suspect_is_acquitted_by_pairs() -> None:
+    """A case that looks a fifth slower, and beside the base is not, passes after three pairs of its own."""
+    given = Given(subjects=[Subject(name="a", alone=SLOW), Subject(name="b")])
+    checked = beside(given)
+    assert checked.verdict.outcome is Outcome.PASS
+    assert given.measured == ["a/x"] * 3
+    assert (LATENCY, "a/x") in [(one.metric, one.case_id) for one in checked.verdict.comparisons if one.pairs]
+    assert checked.run.finished
+
+
+def test_suspect_is_confirmed_by_pairs() -> None:
+    """The same is red where the base's pairs show it too."""
+    given = Given(subjects=[Subject(alone=SLOW, slower=0.2)])
+    verdict = beside(given).verdict
+    assert verdict.outcome is Outcome.REGRESSION
+    assert find(verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.CONFIRMED)]
+
+
+def test_counter_that_moved_is_seen_again_before_pairs() -> None:
+    """Graph breaks get a second trial, and where that shows them too, a pair; its neighbour gets neither."""
+    moved = [{BREAKS: 1.0}, {BREAKS: 1.0}]
+    given = Given(subjects=[Subject(name="a", alone=moved), Subject(name="b")])
+    verdict = beside(given).verdict
+    assert (given.asked, given.measured) == ([("a/x", 2)], ["a/x"])
+    # The base has no break in that pair, and head has none either: other commits made it.
+    assert verdict.outcome is Outcome.PASS
+
+
+def test_counter_that_moved_once_is_unstable() -> None:
+    """A second trial without the break leaves it open, and no pair is spent on it."""
+    given = Given(subjects=[Subject(alone=[{BREAKS: 1.0}, {}])])
+    verdict = beside(given).verdict
+    assert (verdict.outcome, given.measured) == (Outcome.INCONCLUSIVE, [])
+    assert find(verdict, BREAKS, Status.INCONCLUSIVE) == [("a/x", Reason.COUNTER_UNSTABLE)]
+
+
+def test_counter_is_repeated_whatever_the_most_trials() -> None:
+    """``max_trials`` is for what more trials settle; what is exact is seen twice even where it is 1."""
+    given = Given(subjects=[Subject(alone=[{BREAKS: 1.0}] * 2)])
+    beside(given, max_trials=1)
+    assert given.asked == [("a/x", 2)]
+
+
+def test_case_that_fails_in_a_pair_has_failed() -> None:
+    """The run is INCOMPLETE, and the other suspect still gets its pairs."""
+    broken = Subject(name="a", alone=SLOW, failing_pair=2)
+    given = Given(subjects=[broken, Subject(name="b", alone=SLOW)])
+    checked = beside(given)
+    assert checked.verdict.outcome is Outcome.INCOMPLETE
+    assert given.measured.count("a/x") == 1
+    assert given.measured.count("b/x") == 3
+    assert [one.case_id for one in checked.run.failures] == ["a/x"]
+
+
+def test_budget_that_is_over_convicts_nobody() -> None:
+    """Without time for a pair, a suspect is INCONCLUSIVE: baselines alone do not convict beside a base."""
+    given = Given(subjects=[Subject(alone=SLOW)])
+    verdict = beside(given, pair_budget_s=0.0).verdict
+    assert (verdict.outcome, given.measured) == (Outcome.INCONCLUSIVE, [])
+    assert find(verdict, LATENCY, Status.INCONCLUSIVE) == [("a/x", Reason.UNPAIRED)]
+
+
+def test_budget_of_pairs_counts_from_their_start() -> None:
+    """What the trials took is not taken from it: after 300 s, 20 s of pairs end at 320 s."""
+    given = Given(subjects=[Subject(alone=SLOW)])
+    run = replace(make_run(given.subjects), wall_s=300.0)
+    check_beside(given, run, make_terms(run, pair_budget_s=20.0))
+    assert given.limits == [320.0]
+
+
+def test_undecided_case_gets_one_trial_more_at_a_time() -> None:
+    """Four doubtful cases get their second trial, then their third, and stay open."""
+    given = Given(subjects=[Subject(name=name, alone=DOUBTFUL) for name in "abcd"])
+    checked = alone(given)
+    assert given.asked == [(f"{name}/x", trials) for trials in (2, 3) for name in "abcd"]
+    assert (checked.verdict.outcome, checked.verdict.trials) == (Outcome.INCONCLUSIVE, 12)
+
+
+def test_settled_case_gets_no_more_trials() -> None:
+    """What the second trial clears is not measured a third time; a regression is seen twice."""
+    given = Given(subjects=[Subject(alone=SLOW)])
+    assert alone(given).verdict.outcome is Outcome.REGRESSION
+    assert given.asked == [("a/x", 2)]
+
+
+@pytest.mark.parametrize(("most", "outcome"), [(1, Outcome.REGRESSION), (3, Outcome.INCONCLUSIVE)])
+def test_looks_are_paid_for(most: int, outcome: Outcome) -> None:
+    """A first trial that convicts does not where two more looks share the error budget with it."""
+    given = Given(subjects=[Subject(alone=[{LATENCY: 0.0117}])], has_trials=False)
+    assert alone(given, max_trials=most).verdict.outcome is outcome
+
+
+def test_time_that_is_up_ends_the_trials() -> None:
+    """Where nothing was added, nothing more is asked for."""
+    given = Given(subjects=[Subject(name=name, alone=DOUBTFUL) for name in "abcd"], has_trials=False)
+    alone(given)
+    assert given.asked == [(f"{name}/x", 2) for name in "abcd"]
+
+
+def test_nothing_compared_asks_for_no_trials() -> None:
+    """Where nothing is stored more trials settle nothing."""
+    given = Given(subjects=[Subject(alone=SLOW)])
+    run = replace(make_run(given.subjects), base=None)
+    checked = check_alone(given, run, Terms(baselines=(), policy=POLICY, max_trials=3))
+    assert (checked.verdict.outcome, given.asked) == (Outcome.NOTHING_COMPARED, [])
+
+
+def test_plan_in_pairs_needs_nothing_stored() -> None:
+    """``ab`` runs every case in pairs, ten of them for compile times, and finds the one that is slower."""
+    given = Given(subjects=[Subject(name="a", slower=0.2), Subject(name="b")])
+    run = replace(make_run(given.subjects), trials=(), trials_planned=0)
+    checked = check_pairs(given, run, POLICY)
+    assert {case_id: given.measured.count(case_id) for case_id in ("a/x", "b/x")} == {"a/x": 10, "b/x": 10}
+    assert find(checked.verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.CONFIRMED)]

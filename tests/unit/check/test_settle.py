@@ -1,0 +1,112 @@
+"""The loop of pairs: who gets how many, and when it ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gate.check import PairSlot, Rehearsal, count_pairs, make_need, settle_pairs
+from gate.check.schedule import Slot
+from gate.decide import Suspect
+from gate.decide.pairs import Pair
+from gate.records import Metric, Run, Trial
+
+from .conftest import POLICY, Given, Subject, make_pair, make_run
+
+LATENCY, COMPILE = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
+WILD = (0.3, -0.3) * 8  # no number of these pairs settles anything
+WHOLE_S, LIGHT_S = 10.0, 4.0  # seconds of a pair, and of one that times latencies alone
+
+
+def make_suspect(name: str, *metrics: Metric, doubt: float = 1.0) -> Suspect:
+    return Suspect(case_id=f"{name}/x", metrics=metrics or (LATENCY,), doubt=doubt)
+
+
+def make_bare_run(*subjects: Subject) -> Run:
+    return replace(make_run(subjects), trials=())
+
+
+def rehearse(subject: Subject) -> Rehearsal:
+    """Pairs of one subject, which take WHOLE_S."""
+
+    def take_trial(slot: Slot) -> Trial:
+        raise AssertionError(slot)
+
+    def take_pair(slot: PairSlot) -> Pair:
+        base, head = (
+            replace(trial, stages_s={"rounds": WHOLE_S / 2}) for trial in make_pair(subject, slot.index)
+        )
+        return Pair(base=base, head=head)
+
+    return Rehearsal(take_trial=take_trial, take_pair=take_pair)
+
+
+def test_no_suspect_needs_no_pair() -> None:
+    """Without suspects nothing is measured, and the run is finished."""
+    given = Given(subjects=[Subject()])
+    run = settle_pairs(given, replace(make_bare_run(Subject()), finished=False), POLICY, 100.0, ())
+    assert (run.trials, run.finished) == ((), True)
+
+
+def test_the_worst_comes_first() -> None:
+    """The one that looks worst is settled before another is begun."""
+    subjects = [Subject(name="mild"), Subject(name="worst")]
+    given = Given(subjects=subjects)
+    suspects = [make_suspect("mild", doubt=0.5), make_suspect("worst", doubt=2.0)]
+    settle_pairs(given, make_bare_run(*subjects), POLICY, 100.0, suspects)
+    assert given.measured == ["worst/x"] * 3 + ["mild/x"] * 3
+
+
+def test_last_look_ends_it() -> None:
+    """Pairs that settle nothing end at the sixteenth."""
+    given = Given(subjects=[Subject(spread=WILD)])
+    run = settle_pairs(given, make_bare_run(Subject()), POLICY, 100.0, [make_suspect("a")])
+    assert count_pairs(run, "a/x") == 16
+    assert make_need(run, make_suspect("a")).more == 0
+
+
+@pytest.mark.parametrize(("time_for", "expected"), [(2, ["a/x"] * 2), (0, [])])
+def test_time_that_is_up_ends_it(time_for: int, expected: list[str]) -> None:
+    """A case that gets fewer pairs than it asked for is not asked for again."""
+    subjects = [Subject(name="a", spread=WILD), Subject(name="b", spread=WILD)]
+    given = Given(subjects=subjects, time_for=time_for)
+    suspects = [make_suspect("a", doubt=2.0), make_suspect("b")]
+    run = settle_pairs(given, make_bare_run(*subjects), POLICY, 100.0, suspects)
+    assert given.measured == expected
+    assert run.finished
+
+
+def test_failure_ends_one_case() -> None:
+    """The other one is settled all the same."""
+    subjects = [Subject(name="a", failing_pair=1), Subject(name="b")]
+    given = Given(subjects=subjects)
+    suspects = [make_suspect("a", doubt=2.0), make_suspect("b")]
+    run = settle_pairs(given, make_bare_run(*subjects), POLICY, 100.0, suspects)
+    assert given.measured == ["b/x"] * 3
+    assert [one.case_id for one in run.failures] == ["a/x"]
+
+
+def test_case_that_the_base_lacks_gets_no_pair() -> None:
+    """There is nothing to hold it against."""
+    subjects = [Subject(name="a"), Subject(name="b")]
+    run = make_bare_run(*subjects)
+    assert run.base is not None
+    run = replace(run, base=replace(run.base, cases=run.base.cases[1:]))
+    given = Given(subjects=subjects)
+    settle_pairs(given, run, POLICY, 100.0, [make_suspect("a"), make_suspect("b")])
+    assert given.measured == ["b/x"] * 3
+
+
+def test_latencies_may_use_up_the_looks_of_a_compile_time() -> None:
+    """After 14 whole pairs 9 s are left, so the last two time latencies alone: the compile time stays open.
+
+    It was seen in 14 pairs, its looks are over, and there the loop ends.
+    """
+    subject = Subject(spread=WILD)
+    suspects = [make_suspect("a", LATENCY, COMPILE)]
+    limit_s = 14 * WHOLE_S + 9.0
+    run = settle_pairs(rehearse(subject), make_bare_run(subject), POLICY, limit_s, suspects)
+    compiled = [trial.index for trial in run.trials if trial.arm == "base" and COMPILE in trial.samples]
+    assert (count_pairs(run, "a/x"), compiled) == (16, list(range(1, 15)))
+    assert run.wall_s == pytest.approx(14 * WHOLE_S + 2 * LIGHT_S)

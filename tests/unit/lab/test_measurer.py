@@ -1,0 +1,103 @@
+"""The lab as what measures for a check: the same verdicts as a rehearsal of what it measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.check import Checked, PairSlot, Rehearsal, Terms, check_beside
+from gate.check.schedule import Slot
+from gate.codec import load_run
+from gate.decide import list_pairs
+from gate.decide.baselines import make_baselines
+from gate.decide.pairs import Pair
+from gate.lab.events import ignore_event
+from gate.lab.measurer import LabPairs
+from gate.lab.runner import Lab, make_run
+from gate.lab.side_by_side import describe_base, open_duel
+from gate.lab.trials import Bench
+from gate.metrics import SPECS
+from gate.records import Baseline, Case, Metric, Policy, Provenance, Run, Trial
+from tests.hosts import CPU_HOST
+
+from .conftest import MakeCase
+
+STORED = 3
+POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
+
+
+@pytest.fixture
+def measurer(bench: Bench) -> LabPairs:
+    """A lab whose base is the same tree."""
+    lab = Lab(bench=bench, environment=CPU_HOST, toolchain_s=0.0, observe=ignore_event)
+    duel = open_duel(lab, replace(bench.arm, name="base"))
+    return LabPairs(lab=lab, path=bench.settings.out / "run.json", duel=duel)
+
+
+def begin(measurer: LabPairs, *cases: Case) -> Run:
+    """The first trial of each case, and a base with the same cases."""
+    run = make_run(measurer.lab, cases, "all", 1)
+    run = replace(run, base=describe_base(measurer.duel, "main", Provenance(), cases))
+    return measurer.add_trials(run, [case.id for case in cases], 1)
+
+
+def store(run: Run, case: Case, factor: float) -> tuple[Baseline, ...]:
+    """Store what was measured, as often as a baseline needs, with other latencies of this case."""
+
+    def change(trial: Trial) -> Trial:
+        latencies = tuple(factor * one for one in trial.samples[Metric.COMPILED_LATENCY])
+        return replace(trial, samples={**trial.samples, Metric.COMPILED_LATENCY: latencies})
+
+    changed = [change(trial) if trial.case_id == case.id else trial for trial in run.trials]
+    trials = [replace(trial, index=index) for index in range(1, STORED + 1) for trial in changed]
+    return make_baselines(replace(run, trials=tuple(trials)), Provenance())
+
+
+def rehearse(measured: Run, begun: Run, terms: Terms) -> Checked:
+    """Check the same run again, with what was measured on the way instead of processes."""
+    pairs = list_pairs(measured)
+
+    def take_trial(slot: Slot) -> Trial:
+        raise AssertionError(slot)
+
+    def take_pair(slot: PairSlot) -> Pair:
+        return pairs[slot.case.id][slot.index - 1]
+
+    return check_beside(Rehearsal(take_trial=take_trial, take_pair=take_pair), begun, terms)
+
+
+def test_rehearsal_and_lab_give_the_same_verdict(measurer: LabPairs, make_case: MakeCase) -> None:
+    """A case that looks half as slow again is acquitted by three pairs: measured, and replayed from them."""
+    slow, same = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("slow", "same"))
+    begun = begin(measurer, slow, same)
+    terms = Terms(baselines=store(begun, slow, 1 / 1.5), policy=POLICY)
+    live = check_beside(measurer, begun, terms)
+    again = rehearse(live.run, begun, terms)
+    assert len(list_pairs(live.run)[slow.id]) == 3
+    assert again.verdict.comparisons == live.verdict.comparisons
+    assert again.verdict.outcome is live.verdict.outcome
+    asked = [[(one.case_id, one.index, one.arm) for one in checked.run.trials] for checked in (live, again)]
+    assert sorted(asked[0]) == sorted(asked[1])
+
+
+def test_run_between_its_pairs_is_not_finished(
+    measurer: LabPairs, make_case: MakeCase, tmp_path: Path
+) -> None:
+    """What a kill leaves on disk amid the pairs says so, though all trials are there."""
+    case = make_case("turns", roles=["cold", "rounds"])
+    begun = begin(measurer, case)
+    assert begun.finished
+    saved: list[Run] = []
+
+    class Watched(LabPairs):
+        def save(self, run: Run) -> None:
+            super().save(run)
+            saved.append(load_run(self.path))
+
+    watched = Watched(lab=measurer.lab, path=tmp_path / "run.json", duel=measurer.duel)
+    terms = Terms(baselines=store(begun, case, 1 / 1.5), policy=POLICY)
+    checked = check_beside(watched, begun, terms)
+    assert [one.finished for one in saved] == [False] * 3
+    assert checked.run.finished
