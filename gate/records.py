@@ -165,6 +165,7 @@ class Cause(StrEnum):
     GRAPH_BREAK = "graph_break"
     RECOMPILE = "recompile"
     SAME_CODE = "same_code"  # the same code was generated
+    TUNING = "tuning"  # the same code was generated, and tuned to other configurations
     CHANGED_CODE = "changed_code"
     WORKLOAD = "workload"  # the measured model itself
     EAGER = "eager"
@@ -267,6 +268,7 @@ class CodeIdentity:
 
     digest: str  # "" where it cannot be known
     kernels: Mapping[str, str] = field(default_factory=dict)
+    tuned: str = ""  # hash of the configurations that were chosen by timing them; "" where none were
 
 
 # Normal under heavy matrix products: the same in every trial of a case.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from gate.decide.controls import COMPILE_TIMES
 from gate.decide.evidence import Evidence, match_metric
 from gate.decide.machine import Shifts, list_shifts
-from gate.decide.proxies import PROCESSOR_TIMES, is_code_changed
+from gate.decide.proxies import PROCESSOR_TIMES, is_code_changed, is_tuned_otherwise
 from gate.decide.values import collect_phases
 from gate.metrics import SPECS, Family
 from gate.records import Cause, Comparison, Explanation, GraphBreak, Metric, Status, Trial
@@ -36,6 +36,9 @@ _NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change
 _QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
 _RATES = frozenset({Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP})
 SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
+TUNED = (
+    "The generated code is the same, its kernels were tuned otherwise: their speed may differ by that alone."
+)
 _MOVED = frozenset({Status.REGRESSED, Status.IMPROVED, Status.INCONCLUSIVE, Status.ACCEPTED})
 
 
@@ -113,7 +116,7 @@ def _explain_code(evidence: Evidence, comparisons: Iterable[Comparison], moved: 
     traced = any(_is_counter(one.metric) and one.change and one.change.centre for one in comparisons)
     if is_code_changed(evidence) is None or traced or not moved & _RATES:
         return []
-    return [(Cause.SAME_CODE, SAME_CODE)]
+    return [(Cause.TUNING, TUNED)] if is_tuned_otherwise(evidence) else [(Cause.SAME_CODE, SAME_CODE)]
 
 
 def _is_counter(metric: Metric) -> bool:

@@ -70,9 +70,15 @@ def make_baseline(origin: Origin, trials: Sequence[Trial]) -> Baseline:
 
 
 def _find_common_identity(trials: Iterable[Trial]) -> CodeIdentity:
-    """Find the identity that all trials which know theirs share; code that differs between them has none."""
+    """Find the identity that all trials which know theirs share; what differs between them has none.
+
+    Tuning is drawn anew in each trial: it may differ where the code is the same.
+    """
     known = [trial.identity for trial in trials if trial.identity.digest]
-    return known[0] if known and known.count(known[0]) == len(known) else CodeIdentity(digest="")
+    codes = [replace(identity, tuned="") for identity in known]
+    if not codes or codes.count(codes[0]) < len(codes):
+        return CodeIdentity(digest="")
+    return known[0] if known.count(known[0]) == len(known) else codes[0]
 
 
 def _find_common_items(mappings: Sequence[Mapping[str, str]]) -> dict[str, str]:

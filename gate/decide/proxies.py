@@ -66,6 +66,13 @@ def is_code_changed(evidence: Evidence) -> bool | None:
     return baseline.identity.digest not in digests
 
 
+def is_tuned_otherwise(evidence: Evidence) -> bool:
+    """Whether kernels were tuned to other configurations than the baseline's, or otherwise in each trial."""
+    baseline = evidence.code_baseline
+    tuned = {trial.identity.tuned for trial in evidence.trials} - {""}
+    return bool(tuned) and (baseline is None or tuned != {baseline.identity.tuned})
+
+
 def is_calm(trials: Iterable[Trial]) -> bool:
     """Whether no trial saw its device throttle, another process on it or an unfit host.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gate.decide.advice import list_notes, note_machine
-from gate.decide.attribute import SAME_CODE, describe_arms
+from gate.decide.attribute import SAME_CODE, TUNED, describe_arms
 from gate.decide.coverage import is_judged
 from gate.decide.finding import Finding
 from gate.decide.headline import write_headline
@@ -46,6 +46,7 @@ EXPLANATIONS: Mapping[str, str] = {
     Cause.GRAPH_BREAK: "There are new graph breaks; their places are in the run's summary.",
     Cause.RECOMPILE: "It recompiled; the reasons are in the run's summary.",
     Cause.SAME_CODE: SAME_CODE,
+    Cause.TUNING: TUNED,
     Cause.CHANGED_CODE: "The generated code changed; the kernels are in the run's summary.",
     Cause.WORKLOAD: "The model itself changed.",
     Cause.COMPILE_PHASE: "What each phase of the compile took is in the run's summary.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -41,6 +42,14 @@ class MachineMood:
     canaries_s: Mapping[str, tuple[float, ...]]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settling:
+    """The calls after the first until nothing was compiled any more, and their wall time in seconds."""
+
+    calls: int
+    wall_s: float
+
+
 def measure_cold(context: Context, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
     """Measure a case in a fresh process whose compile caches hold no graph; the logbook gets it all.
 
@@ -54,12 +63,13 @@ def measure_cold(context: Context, workload: Workload | None, time_blocks: TimeB
         before = _observe_machine(context)
         first = _compile_first(context, prepared)
         context.logbook.enter(Stage.WARMUP)
-        settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+        settling = _settle(context, prepared)
         _record_graphs(context)
         rounds = measure_rounds(context, prepared, time_blocks)
         if rounds.recompiled:
             _record_graphs(context)
         _record_times(context, first, rounds)
+        _record_settling(context, settling, rounds)
         _record_conditions(context, before, _observe_machine(context))
         _record_profile(context, prepared)
     return rounds
@@ -141,6 +151,24 @@ def _compile_first(context: Context, prepared: Prepared) -> FirstCall:
     if first.peak_bytes is not None:
         context.logbook.add_samples({Metric.COMPILE_PEAK_MEMORY: (first.peak_bytes,)})
     return first
+
+
+def _settle(context: Context, prepared: Prepared) -> Settling:
+    begun = time.perf_counter()
+    calls = settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+    return Settling(calls=calls, wall_s=time.perf_counter() - begun)
+
+
+def _record_settling(context: Context, settling: Settling, rounds: Rounds) -> None:
+    """Record what the calls after the first took beyond steady ones, where graphs are captured in them."""
+    if context.device.kind == "cpu":
+        return
+    steady_s = statistics.median(rounds.times.compiled_s)
+    later_s = {
+        **graph.observe_graphs(context.directory).phases_s,
+        "until_steady": compute_compile_time(settling.wall_s, settling.calls * steady_s),
+    }
+    context.logbook.record(phases_s={**later_s, **context.logbook.result.phases_s})
 
 
 def _record_graphs(context: Context) -> None:

@@ -7,12 +7,15 @@ strings. Comments name source lines and includes name places on the machine: nei
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from gate.records import CodeIdentity
 
+_NOT_CHOSEN = frozenset({"time_taken_ms", "triton_cache_hash", "found_by_coordesc"})
 _HASH_CHARS = 16  # 64 bits: compared within one case only
 _GRAPH_MARK = "async_compile.wait(globals())"  # in the file of each graph, and in no other
 _KERNEL = re.compile(r"^(\w+) = async_compile\.\w+\(.*?'''(.*?)'''", re.MULTILINE | re.DOTALL)
@@ -23,7 +26,29 @@ _CACHE_PATH = re.compile(r"(?:/[\w.+-]+)+/(?=c[a-z2-7]{40,}\b)")
 
 def read_identity(cache: Path) -> CodeIdentity:
     """Read the identity of all graphs in Inductor's cache directory; empty when there are none."""
-    return compute_identity(path.read_text(errors="replace") for path in cache.rglob("*.py"))
+    identity = compute_identity(path.read_text(errors="replace") for path in cache.rglob("*.py"))
+    return replace(identity, tuned=_read_tuned(cache))
+
+
+def _read_tuned(cache: Path) -> str:
+    """Read the identity of what tuning chose, as Inductor keeps it beside the kernels; empty for nothing."""
+    chosen = sorted(map(_normalize_choice, cache.rglob("*.best_config")))
+    return _compute_hash(chosen) if chosen else ""
+
+
+def _normalize_choice(path: Path) -> str:
+    """A configuration without how long it took and what its binary's hash was: neither was chosen."""
+    text = path.read_text(errors="replace")
+    try:
+        choice = json.loads(text)
+    except ValueError:
+        return text
+    kept = (
+        {name: choice[name] for name in choice if name not in _NOT_CHOSEN}
+        if isinstance(choice, dict)
+        else choice
+    )
+    return json.dumps(kept, sort_keys=True)
 
 
 def compute_identity(files: Iterable[str]) -> CodeIdentity:

@@ -177,6 +177,17 @@ def test_what_differs_between_trials_is_not_stored_as_shared() -> None:
     assert baseline.workload == {"parameters": "10"}
 
 
+def test_code_that_each_trial_tuned_otherwise_is_the_same_code() -> None:
+    """Tuning is drawn anew in each trial: what differs has no identity, the code keeps its own."""
+    code = CodeIdentity(digest="foo", kernels={"k": "1"}, tuned="a")
+    trials = [replace(make_trial(index), identity=code) for index in range(2)]
+    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
+    assert baseline.identity == code
+    trials.append(replace(make_trial(2), identity=replace(code, tuned="b")))
+    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
+    assert baseline.identity == replace(code, tuned="")
+
+
 def test_cases_without_a_full_measurement_have_no_baseline() -> None:
     """A failure in one trial spoils the case; a case without trials has nothing to store."""
     failure = CaseFailure(case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", message="m")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide.attribute import SAME_CODE
+from gate.decide.attribute import SAME_CODE, TUNED
 from gate.records import Cause, CodeIdentity, GraphBreak, Metric, Outcome, Verdict
 
 Make = Callable[..., Any]
@@ -83,6 +83,19 @@ def test_same_code_points_away_from_the_compiler(situation: Make, judge: Judge) 
     code = CodeIdentity(digest="1")
     one = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=code, code_after=code)
     assert explain(judge(one), Cause.SAME_CODE) == [SAME_CODE]
+
+
+@pytest.mark.parametrize("tuned", ["", "b"])
+def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(
+    situation: Make, judge: Judge, tuned: str
+) -> None:
+    """On a GPU the same code runs in configurations that were timed anew, in each baseline trial perhaps."""
+    before, after = CodeIdentity(digest="1", tuned=tuned), CodeIdentity(digest="1", tuned="a")
+    one = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=before, code_after=after)
+    assert explain(judge(one), Cause.SAME_CODE) == []
+    assert explain(judge(one), Cause.TUNING) == [TUNED]
+    same = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=after, code_after=after)
+    assert explain(judge(same), Cause.SAME_CODE) == [SAME_CODE]
 
 
 @pytest.mark.parametrize(

@@ -85,3 +85,25 @@ def test_directory_is_searched(tmp_path: Path) -> None:
 def test_blank_lines_are_dropped() -> None:
     """Layout is not code."""
     assert normalize_code("a = 1\n\n  # why\nb = 2  \n") == "a = 1\nb = 2"
+
+
+CHOICE = """{"XBLOCK": 512, "num_warps": 8, "num_stages": 1, "configs_hash": "1f", "found_by_coordesc": false,
+ "time_taken_ms": 12, "triton_cache_hash": "ABC"}"""  # as torch 2.13 writes it
+
+
+def test_tuned_configurations_are_an_identity_of_their_own(tmp_path: Path) -> None:
+    """Another tile is another program of the same code; how long trying took is nothing of it."""
+    (tmp_path / "graph.py").write_text(GRAPH)
+    plain = read_identity(tmp_path)
+    assert plain.tuned == ""
+    choice = tmp_path / "ab" / "cabc.best_config"
+    choice.parent.mkdir()
+    choice.write_text(CHOICE)
+    tuned = read_identity(tmp_path)
+    assert (tuned.digest, bool(tuned.tuned)) == (plain.digest, True)
+    choice.write_text(CHOICE.replace(": 12,", ": 13,").replace("ABC", "DEF"))
+    assert read_identity(tmp_path) == tuned
+    choice.write_text(CHOICE.replace("512", "256"))
+    assert read_identity(tmp_path).tuned != tuned.tuned
+    choice.write_text("no JSON")
+    assert read_identity(tmp_path).tuned
