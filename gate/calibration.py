@@ -116,6 +116,8 @@ class Effort:
     max_trials: int
     requests: int  # simulated pull requests of each kind
     seed: int = 0
+    budget_s: float | None = None  # of trials, in seconds of a run; None: without a limit
+    pair_budget_s: float | None = None  # of pairs, beyond what the trials take
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

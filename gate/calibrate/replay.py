@@ -8,6 +8,7 @@ that between days.
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -118,10 +119,16 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
 def judge_request(run: Run, request: Request, policy: Policy, effort: Effort) -> Checked:
     """Judge a request as ``check`` does: beside the base where there are pairs, else by more trials."""
     rehearsal = Rehearsal(take_trial=request.take_trial, take_pair=request.take_pair)
-    terms = Terms(
-        baselines=request.baselines, policy=policy, trials=effort.trials, max_trials=effort.max_trials
-    )
     run = rehearsal.add_trials(run, request.candidates.keys(), effort.trials)
+    if effort.budget_s is not None:
+        rehearsal = replace(rehearsal, budget_s=effort.budget_s)
+    terms = Terms(
+        baselines=request.baselines,
+        policy=policy,
+        trials=effort.trials,
+        max_trials=effort.max_trials,
+        pair_budget_s=math.inf if effort.pair_budget_s is None else effort.pair_budget_s,
+    )
     if request.pairs:
         return check_beside(rehearsal, run, terms)
     return check_alone(rehearsal, replace(run, base=None), terms)
@@ -135,7 +142,16 @@ def gather_recorded(run: Run, effort: Effort) -> Recorded:
     pairs = {case.id: _sort_pairs(listed.get(case.id, ()), trials[case.id]) for case in cases}
     itself = BaseArm(label="itself", environment=run.environment, provenance=run.provenance, cases=run.cases)
     return Recorded(
-        run=replace(run, cases=cases, failures=(), trials=(), base=itself, trials_planned=0, finished=True),
+        run=replace(
+            run,
+            cases=cases,
+            failures=(),
+            trials=(),
+            base=itself,
+            trials_planned=0,
+            finished=True,
+            wall_s=run.toolchain_s,
+        ),
         trials=trials,
         pairs=pairs if all(len(one.whole) >= MIN_PAIRS for one in pairs.values()) else {},
     )

@@ -53,6 +53,8 @@ def _make_effort(config: Config, requests: int) -> Effort:
         trials=config.trials,
         max_trials=config.max_trials,
         requests=requests,
+        budget_s=config.budget_s,
+        pair_budget_s=config.pair_budget_s,
     )
 
 

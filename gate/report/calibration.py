@@ -39,11 +39,13 @@ def _render_head(calibration: Calibration) -> str:
         f"{_count(len(calibration.case_ids), 'case')}, {_count(calibration.trials, 'trial')},"
         f" {_count(calibration.pairs, 'pair')} in {render_duration(calibration.wall_s)}"
     )
+    pairs_s = effort.pair_budget_s if calibration.pairs else None
+    beside = "" if pairs_s is None else f", and pairs for {render_duration(pairs_s)}"
     lines = (
         ("hardware", describe_hardware(calibration.environment)),
         ("software", describe_software(calibration.environment)),
         ("measured", measured),
-        ("a check", f"takes {spent} trials a case, against {effort.baseline_trials} that are stored"),
+        ("a check", f"takes {spent} trials a case, against {effort.baseline_trials} that are stored{beside}"),
     )
     return "\n".join(f"{label:9} {clean_line(text)}" for label, text in lines)
 

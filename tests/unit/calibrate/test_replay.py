@@ -153,6 +153,24 @@ def test_pairs_let_a_request_be_confirmed(draw_pairs: Make, policy: Policy, effo
     assert 3.0 <= slowed.pairs < 16.0  # three at the first look
 
 
+def test_time_for_pairs_ends_in_a_replay_too(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
+    """In 50 s there is room for one whole pair of 30 s and one of latencies of 12 s, not for a third.
+
+    Pairs that vary by 4 % do not settle a slowdown of 10 % in two, and do in sixteen.
+    """
+    run = draw_pairs(cases=1, trials=8, pairs=8, noise=0.03)
+    timed = tuple(replace(one, stages_s={"rounds": 15.0}) for one in run.trials)
+    free, short = (
+        replay_requests(replace(run, trials=timed), policy, replace(effort, pair_budget_s=limit), planted=0.1)
+        for limit in (None, 50.0)
+    )
+    assert free is not None
+    assert short is not None
+    assert free.regressed.hits == 40
+    assert short.pairs == 2.0
+    assert short.inconclusive.hits > 20
+
+
 def test_without_enough_pairs_of_every_case_none_are_used(
     draw_pairs: Make, policy: Policy, effort: Effort
 ) -> None:

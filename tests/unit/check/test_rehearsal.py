@@ -1,0 +1,96 @@
+"""A measurer without processes: what it gives, in which time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from gate.check import Need, PairSlot, Rehearsal
+from gate.check.schedule import Slot
+from gate.decide.pairs import Pair
+from gate.records import Metric, Run, Trial
+
+from .conftest import Subject, make_pair, make_run, make_trial
+
+SUBJECT = Subject()
+LATENCIES = {Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY}
+WHOLE = {*LATENCIES, Metric.COLD_COMPILE_TIME, Metric.GRAPH_BREAKS}
+
+
+def take_trial(slot: Slot) -> Trial:
+    """A trial of 10 s."""
+    return replace(make_trial(SUBJECT, slot.index), stages_s={"rounds": 10.0})
+
+
+def take_pair(slot: PairSlot) -> Pair:
+    """A pair of twice 10 s, with a warm process in each arm."""
+    warm = {Metric.WARM_COMPILE_TIME: (3.0,)}
+    base, head = (
+        replace(
+            trial, samples={**trial.samples, **warm}, stages_s={"rounds": 10.0}, phases_s={"cpu_self": 1.0}
+        )
+        for trial in make_pair(SUBJECT, slot.index)
+    )
+    return Pair(base=base, head=head)
+
+
+def make_bare_run() -> Run:
+    return replace(make_run([SUBJECT]), trials=())
+
+
+@pytest.mark.parametrize(("budget_s", "trials"), [(35.0, 3), (30.0, 3), (29.0, 2)])
+def test_trials_end_with_their_budget(budget_s: float, trials: int) -> None:
+    """Three trials of 10 s take 30 s; the third is not begun where it would end too late."""
+    first = Rehearsal(take_trial=take_trial, take_pair=take_pair).add_trials(make_bare_run(), ["a/x"], 1)
+    rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair, budget_s=budget_s)
+    run = rehearsal.add_trials(first, ["a/x"], 3)
+    assert [trial.index for trial in run.trials] == list(range(1, trials + 1))
+    assert run.wall_s == 10.0 * trials
+    assert rehearsal.add_trials(run, [], 3) == run
+
+
+@pytest.mark.parametrize(
+    ("metrics", "first", "second"),
+    [
+        ({Metric.COMPILED_LATENCY}, WHOLE, LATENCIES),
+        ({Metric.COLD_COMPILE_TIME}, {*WHOLE, Metric.WARM_COMPILE_TIME}, WHOLE),
+        ({Metric.WARM_COMPILE_TIME}, *[{*WHOLE, Metric.WARM_COMPILE_TIME}] * 2),
+    ],
+)
+def test_pairs_measure_what_the_lab_would(
+    metrics: Collection[Metric], first: set[Metric], second: set[Metric]
+) -> None:
+    """Further pairs of a latency time latencies alone; a warm process runs for what only it knows."""
+    rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
+    run = rehearsal.add_pairs(make_bare_run(), [Need(case_id="a/x", metrics=metrics, more=2)], 1e9)
+    assert [set(trial.samples) for trial in run.trials] == [first, first, second, second]
+    assert run.wall_s == pytest.approx(20.0 + (8.0 if second == LATENCIES else 20.0))
+    assert bool(run.trials[-1].phases_s) is (second != LATENCIES)
+
+
+def test_on_a_gpu_each_pair_compiles() -> None:
+    """Its tuning is a draw of its own."""
+    rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair, device="cuda")
+    needs = [Need(case_id="a/x", metrics=LATENCIES, more=2)]
+    assert all(
+        set(trial.samples) == WHOLE for trial in rehearsal.add_pairs(make_bare_run(), needs, 1e9).trials
+    )
+
+
+def test_pairs_for_later_are_not_measured() -> None:
+    """They are only counted in what is left."""
+    rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
+    needs = [Need(case_id="a/x", metrics=LATENCIES, more=2, later=True)]
+    assert rehearsal.add_pairs(make_bare_run(), needs, 1e9).trials == ()
+
+
+def test_pairs_that_end_too_late_are_not_begun() -> None:
+    """After a whole pair of 20 s there are 9 s left: one of latencies, 8 s, and no second."""
+    rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
+    needs = [Need(case_id="a/x", metrics=WHOLE, more=3)]
+    alone = replace(make_bare_run(), trials=(take_trial(Slot(case=SUBJECT.case, index=1)),))
+    run = rehearsal.add_pairs(alone, needs, 29.0)
+    assert [len(trial.samples) for trial in run.trials[1:]] == [5, 5, 2, 2]
+    assert run.wall_s == pytest.approx(28.0)
