@@ -25,6 +25,7 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 MINIMUM_VERSIONS = {
     "filelock": "3.13",
     "jsonschema": "4.20",
+    "nvidia-ml-py": "11.525",
     "packaging": "23.0",
     "psutil": "5.9",
     "pytest": "8.0",

@@ -1,4 +1,4 @@
-"""What NVML tells about a GPU, through nvidia-ml-py, which is optional. Torch-free.
+"""What NVML tells about a GPU, through nvidia-ml-py, which an interpreter of workers may lack. Torch-free.
 
 What cannot be asked is unknown, and said: a guard that is off must not look like a quiet machine.
 """

@@ -277,3 +277,10 @@ def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, command: str) -> N
 def test_versions_are_compared_by_their_numbers(text: str, expected: tuple[int, ...]) -> None:
     """Whatever follows the numbers does not count."""
     assert parse_version(text) == expected
+
+
+def test_whoever_measures_can_watch_a_gpu() -> None:
+    """What asks the driver comes with the gate, wherever it is installed from."""
+    assert "nvidia-ml-py" in MINIMUM_VERSIONS
+    assert "nvidia-ml-py" in read_locked()
+    assert "nvidia-ml-py" not in TRUSTED
