@@ -27,6 +27,12 @@ from gate.yaml_text import render_value
 _COMMENT_COLUMN = 44
 
 
+# Where gate.yml and the options say nothing and the device is a GPU: full-size models compile in minutes, a
+# tuned one in up to 7, and a trial compiles six times. Two full trials of the slowest case fit into either
+# budget, and both, beside a run of half an hour, into the 90 minutes of the example workflow.
+GPU_LIMITS: Mapping[str, float] = {"budget_s": 2400.0, "pair_budget_s": 2400.0, "trial_timeout_s": 1800.0}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Config:
     """The configuration in force. Keys mean what they mean in ``gate.yml``; paths are resolved.
@@ -77,11 +83,8 @@ def load_config(path: Path | None) -> Config:
     if source is None:
         return replace(make_config(GateFile(version=VERSION)), is_found=False)
     file, document = load_yaml(GateFile, source)
-    return replace(
-        make_config(file, source.parent),
-        source=str(source),
-        origins={key: f"{source}:{line}" for key, line in document.lines.items()},
-    )
+    origins = {key: f"{source}:{line}" for key, line in document.lines.items()}
+    return _set_limits(replace(make_config(file, source.parent), source=str(source), origins=origins))
 
 
 def make_config(file: GateFile, directory: Path = Path()) -> Config:
@@ -127,7 +130,18 @@ def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- 
     origins = {**config.origins, **{name: name_option(name) for name in given}}
     changed = replace(config, **{name: getattr(checked, name) for name in given}, origins=origins)
     check_places(changed)
-    return replace(changed, max_trials=max(changed.trials, changed.max_trials))
+    return _set_limits(replace(changed, max_trials=max(changed.trials, changed.max_trials)))
+
+
+def _set_limits(config: Config) -> Config:
+    """Give the limits that nobody has set the defaults of the device."""
+    defaults = GateFile.__dataclass_fields__
+    chosen: dict[str, Any] = {
+        key: defaults[key].default if config.device == "cpu" else limit
+        for key, limit in GPU_LIMITS.items()
+        if key not in config.origins
+    }
+    return replace(config, **chosen)
 
 
 def check_places(config: Config) -> None:

@@ -259,18 +259,20 @@ class GateFile(Entry):
     """
     budget_s: Seconds = 330.0
     """Seconds of measuring after which no further trial is added to a case that is not settled. The default
-    keeps the smoke selection within six minutes on two cores, with the preparation before it.
+    keeps the smoke selection within six minutes on two cores, with the preparation before it. On a GPU it is
+    2400.
 
     Example: 900
     """
     pair_budget_s: Seconds = 330.0
     """Seconds on top for what `check --base` measures side by side with the base. What is not settled by then
-    is INCONCLUSIVE.
+    is INCONCLUSIVE. On a GPU the default is 2400.
 
     Example: 1200
     """
     trial_timeout_s: Seconds = 300.0
-    """Seconds after which a process that measures is taken for hung and ended; its case has then failed.
+    """Seconds after which a process that measures is taken for hung and ended; its case has then failed. On a
+    GPU the default is 1800: tuning full-size models takes minutes.
 
     Example: 900
     """

@@ -148,6 +148,21 @@ def test_the_dump_tells_where_each_value_comes_from(tmp_path: Path, monkeypatch:
     assert lines["- {name"] == "gate.yml:18"
 
 
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_limits_of_a_gpu_have_room_for_its_compiles(tmp_path: Path, device: str) -> None:
+    """A tuned UNet compiles for 7 minutes: a limit of 5 takes it for hung. What is set stays as it is."""
+    plain = make_config(GateFile(version=1))
+    gpu, cpu = apply_options(plain, device=device), apply_options(plain, device="cpu")
+    assert (cpu.budget_s, cpu.pair_budget_s, cpu.trial_timeout_s) == (330.0, 330.0, 300.0)
+    assert gpu.trial_timeout_s >= 3 * 7 * 60
+    # Two pairs settle nothing less than nothing: each is two trials of up to 350 s.
+    assert min(gpu.budget_s, gpu.pair_budget_s) >= 2 * 2 * 350
+    own = load_config(write_config(tmp_path, f"version: 1\ndevice: {device}\nbudget_s: 330\n"))
+    told = apply_options(own, pair_budget_s=60.0)
+    assert (told.budget_s, told.pair_budget_s, told.trial_timeout_s) == (330.0, 60.0, gpu.trial_timeout_s)
+    assert apply_options(own, device="cpu").trial_timeout_s == 300.0
+
+
 def test_options_replace_keys_and_none_leaves_them(tmp_path: Path) -> None:
     """An option's path is relative to the current directory, not to gate.yml."""
     config = load_config(write_config(tmp_path, FULL))
