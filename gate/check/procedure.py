@@ -69,9 +69,9 @@ def check_beside(measurer: Measurer, run: Run, terms: Terms) -> Checked:
         screening = screen_run(run, terms.baselines, policy)
     if suspects := list_suspects(screening):
         run = settle_pairs(measurer, run, policy, run.wall_s + terms.pair_budget_s, suspects)
-        # Screened again, since a case that failed in a pair has failed.
+        # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.
         screening = screen_run(run, terms.baselines, policy)
-    verdict = conclude_verdict(run, confirm_screening(screening, run, policy), policy)
+    verdict = conclude_verdict(run, confirm_screening(screening, run, policy, suspects), policy)
     return Checked(run=run, verdict=verdict)
 
 

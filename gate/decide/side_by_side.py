@@ -39,13 +39,15 @@ def judge_pairs(
     )
 
 
-def confirm_screening(screening: Screening, run: Run, policy: Policy) -> Screening:
-    """Replace what the screen said of its suspects by what their pairs with the base say.
+def confirm_screening(
+    screening: Screening, run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
+) -> Screening:
+    """Replace what the screen said of its suspects, or of these, by what their pairs with the base say.
 
     Where no pair came back nothing is convicted: what looks worse is INCONCLUSIVE, and says why no pair
     looked at it.
     """
-    suspects = list_suspects(screening)
+    suspects = list_suspects(screening) if suspects is None else suspects
     if run.base is None or not suspects:
         return screening
     sides, rules = gather_judged(run, policy, suspects)
@@ -87,6 +89,8 @@ def _confirm_row(
     row: Comparison, paired: Comparison | None, wanted: Sequence[Metric], run: Run
 ) -> Comparison:
     """The pairs' comparison where there is one that should count, else the screen's."""
+    if row.status is Status.FAILED:  # it measured this and that before it failed
+        return row
     asked = row.metric in wanted
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
     if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row)):

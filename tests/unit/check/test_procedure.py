@@ -87,7 +87,7 @@ def test_counter_is_repeated_whatever_the_most_trials() -> None:
 
 
 def test_case_that_fails_in_a_pair_has_failed() -> None:
-    """The run is INCOMPLETE, and the other suspect still gets its pairs."""
+    """The run is INCOMPLETE, the other suspect still gets its pairs, and baselines alone convict nobody."""
     broken = Subject(name="a", alone=SLOW, failing_pair=2)
     given = Given(subjects=[broken, Subject(name="b", alone=SLOW)])
     checked = beside(given)
@@ -95,6 +95,8 @@ def test_case_that_fails_in_a_pair_has_failed() -> None:
     assert given.measured.count("a/x") == 1
     assert given.measured.count("b/x") == 3
     assert [one.case_id for one in checked.run.failures] == ["a/x"]
+    assert find(checked.verdict, LATENCY, Status.REGRESSED) == []
+    assert find(checked.verdict, LATENCY, Status.FAILED) == [("a/x", Reason.CASE_FAILED)]
 
 
 def test_budget_that_is_over_convicts_nobody() -> None:
