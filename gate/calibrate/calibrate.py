@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gate.calibrate.costs import list_costs
+from gate.calibrate.modes import MIN_VALUES
+from gate.calibrate.noise import list_instabilities, measure_noise
 from gate.calibrate.replay import MIN_PAIRS, count_candidates, gather_recorded, replay_requests
+from gate.calibrate.series import gather_series, list_alone
 from gate.calibration import Calibration, Effort, Replay
 from gate.decide.constants import MIN_BASELINE_TRIALS
-from gate.decide.costs import list_costs
 from gate.decide.disturbed import note_disturbed
-from gate.decide.modes import MIN_VALUES
-from gate.decide.noise import list_instabilities, measure_noise
 from gate.decide.pair_noise import gather_pair_series, list_pair_instabilities, measure_pair_noise
 from gate.decide.pairs import BASE_ARM
-from gate.decide.series import gather_series, list_alone
 from gate.records import Policy, Run
 
 # Slowdowns whose catch rate is worth knowing: the latency threshold, and what must not be missed.

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gate.calibrate.series import list_alone
 from gate.calibration import Effort, Replay
 from gate.check import Checked, PairSlot, Rehearsal, Terms, check_alone, check_beside
 from gate.check.procedure import EXACT_TRIALS
@@ -24,7 +25,6 @@ from gate.decide.controls import COMPILE_TIMES
 from gate.decide.evidence import CANDIDATE_ARM
 from gate.decide.pairs import BASE_ARM, LATENCIES, Pair, list_pairs
 from gate.decide.rate import compute_rate
-from gate.decide.series import list_alone
 from gate.records import (
     BaseArm,
     Baseline,

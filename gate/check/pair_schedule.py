@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.check.schedule import compute_trial_s, predict_trial_s
+from gate.check.schedule import Slot, compute_trial_s, predict_trial_s
 from gate.decide.pairs import BASE_ARM, INTERLEAVED
 from gate.protocol import Stage
 from gate.records import Case, Metric, Pairing, Run, Trial
@@ -44,12 +44,10 @@ class Content:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PairSlot:
-    """One pair to be measured; ``index`` counts from 1."""
+class PairSlot(Slot):
+    """One pair to be measured."""
 
-    case: Case
     base_case: Case
-    index: int
     metrics: Collection[Metric]
     later: bool = False
 
@@ -153,8 +151,3 @@ def compute_pair_s(trials: Sequence[Trial]) -> float:
 
 def _sum_stages(trial: Trial, stages: Sequence[Stage]) -> float:
     return sum(trial.stages_s.get(stage, 0.0) for stage in stages)
-
-
-def drop_case(slots: tuple[PairSlot, ...], case_id: str) -> tuple[PairSlot, ...]:
-    """Leave out every pair of a case. Pure."""
-    return tuple(slot for slot in slots if slot.case.id != case_id)

@@ -11,7 +11,6 @@ from gate.check.pair_schedule import (
     Need,
     PairSlot,
     compute_pair_s,
-    drop_case,
     drop_unmeasured,
     fit_slot,
     list_pair_slots,
@@ -53,7 +52,7 @@ class Rehearsal:
         while slots and not slots[0].later:
             slot = fit_slot(run, slots[0], self.device, limit_s - run.wall_s)
             if slot is None:
-                slots = drop_case(slots, slots[0].case.id)
+                slots = drop_cases(slots, {slots[0].case.id})
                 continue
             pair = self._measure_pair(slot)
             run, slots = _add(run, pair, compute_pair_s(pair)), slots[1:]

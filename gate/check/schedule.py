@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TypeVar
 
 from gate.protocol import Stage
 from gate.records import Case, Pairing, Run, Trial
@@ -16,6 +17,9 @@ class Slot:
 
     case: Case
     index: int
+
+
+AnySlot = TypeVar("AnySlot", bound=Slot)
 
 
 def make_schedule(cases: Sequence[Case], trials: int, taken: Iterable[Trial] = ()) -> tuple[Slot, ...]:
@@ -41,7 +45,7 @@ def list_ended(run: Run) -> frozenset[tuple[str, int]]:
     return frozenset(measured | {(failure.case_id, failure.trial) for failure in run.failures})
 
 
-def drop_cases(slots: Sequence[Slot], case_ids: Collection[str]) -> tuple[Slot, ...]:
+def drop_cases(slots: Sequence[AnySlot], case_ids: Collection[str]) -> tuple[AnySlot, ...]:
     """Leave out every slot of these cases."""
     return tuple(slot for slot in slots if slot.case.id not in case_ids)
 

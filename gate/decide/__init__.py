@@ -10,7 +10,7 @@ from gate.decide.constants import LOOKS
 from gate.decide.coverage import Coverage, measure_coverage
 from gate.decide.estimate import estimate_metric
 from gate.decide.outcome import FailOn, compute_exit_code, list_undecided
-from gate.decide.pairs import Pair, Paired, collect_paired, list_pairs
+from gate.decide.pairs import Pair, list_pairs
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
 from gate.decide.suspects import Suspect, find_next_look, list_suspects, list_unsettled, order_unsettled
 from gate.decide.values import collect_values, compute_values
@@ -21,10 +21,8 @@ __all__ = [
     "Coverage",
     "FailOn",
     "Pair",
-    "Paired",
     "Screening",
     "Suspect",
-    "collect_paired",
     "collect_values",
     "compute_exit_code",
     "compute_values",

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from gate.check.pair_schedule import (
     Need,
     PairSlot,
-    drop_case,
     fit_slot,
     list_pair_slots,
     predict_pair_s,
 )
+from gate.check.schedule import drop_cases
 from gate.errors import InterruptedRunError
 from gate.lab.events import CaseFailed, PairFinished, PairStarted, Progress, TrialSkipped
 from gate.lab.pairs import BASE, make_sides, measure_pair, open_base, plan_pair
@@ -73,7 +73,7 @@ def measure_pairs(duel: Duel, run: Run, needs: Sequence[Need], limit_s: float, s
             slot = fit_slot(run, slots[0], device, clock.limit_s - clock.read_s())
             if slot is None:
                 duel.lab.observe(_report_skipped(run, slots[0], device))
-                slots = drop_case(slots, slots[0].case.id)
+                slots = drop_cases(slots, {slots[0].case.id})
                 continue
             run, slots = _measure_slot(duel, run, (slot, *slots[1:]), clock)
             save(run)
@@ -105,7 +105,7 @@ def _measure_slot(
     crowded = any(one.case_id == slot.case.id and one.pairing is Pairing.TURNS for one in run.trials)
     pairing = Pairing.TURNS if alone or crowded else Pairing.LIVE
     pair = measure_pair(sides, plan_pair(slot.metrics, slot.index, device, pairing))
-    left = drop_case(slots, slot.case.id) if pair.failures else slots[1:]
+    left = drop_cases(slots, {slot.case.id}) if pair.failures else slots[1:]
     run = replace(
         run,
         trials=(*run.trials, *pair.trials),

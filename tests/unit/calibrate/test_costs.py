@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
+from gate.calibrate.costs import THRESHOLDS, compute_suspicion, list_costs
+from gate.calibrate.series import gather_series
 from gate.calibration import Effort
-from gate.decide.costs import THRESHOLDS, compute_suspicion, list_costs
 from gate.decide.screen import Bar, Level, Reading, screen_change
-from gate.decide.series import gather_series
 from gate.decide.stats import Variance
 from gate.records import Metric, Policy, Run, Threshold
 

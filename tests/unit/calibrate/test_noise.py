@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gate.calibrate.noise import list_instabilities, measure_noise
+from gate.calibrate.series import gather_series, list_blocks
 from gate.calibration import Effort, Flaw, MetricNoise
 from gate.decide.constants import SESSION_SD
-from gate.decide.noise import list_instabilities, measure_noise
-from gate.decide.series import gather_series, list_blocks
 from gate.decide.student import compute_t_quantile
 from gate.records import (
     Case,

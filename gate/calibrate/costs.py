@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gate.calibrate.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
 from gate.calibration import Effort, ThresholdCost
 from gate.decide.constants import CLEAR_CONFIDENCE, SUSPECT_CHANGE, SUSPECT_P
 from gate.decide.screen import Reading, compute_edge, is_too_noisy
-from gate.decide.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
 from gate.decide.stats import compute_mean
 from gate.decide.student import compute_t_quantile, compute_t_upper
 from gate.metrics import SPECS, Role

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from gate.calibrate.modes import find_modes
+from gate.calibrate.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
 from gate.calibration import Effort, Flaw, Instability, MetricNoise
 from gate.decide.drift import judge_drift
 from gate.decide.estimate import estimate_metric
 from gate.decide.exact import judge_exact, judge_nearly_exact
 from gate.decide.finding import Finding, Question
-from gate.decide.modes import find_modes
 from gate.decide.screen import compute_edge, is_too_noisy
-from gate.decide.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
 from gate.decide.stats import Variance, compute_variance, pool_variances
 from gate.metrics import SPECS, Family, Role
 from gate.records import CaseFailure, Metric, Status, Threshold
