@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from argparse import Namespace
+from dataclasses import replace
 
-from gate.cli.setup import describe_source, load_configured, load_request
+from gate.capability import describe_unavailable, list_unavailable
+from gate.cli.setup import Request, describe_source, load_configured, load_request
 from gate.config import render_config
 from gate.errors import ExitCode
 from gate.plan import make_plan, render_github_matrix
@@ -32,11 +36,23 @@ def run_plan(options: Namespace) -> ExitCode:
 
     request = load_request(options)
     plan = make_plan(request.cases, request.config.trials)
+    if told := _explain_unavailable(request):
+        print(f"note: {told}", file=sys.stderr)
     if options.format == "github-matrix":
         print(render_github_matrix(plan, options.shards))
     else:
         print(render_plan(plan, options.shards, options.format))
     return ExitCode.PASS
+
+
+def _explain_unavailable(request: Request) -> str:
+    """Say which of the selected cases this machine's GPU cannot run; empty for a CPU, or where none tells."""
+    if request.config.device == "cpu":
+        return ""
+    from gate.lab.gpu import find_gpu, load_gpus  # noqa: PLC0415 - only a GPU needs it
+
+    gpu = find_gpu(load_gpus(), request.config.device, os.environ)
+    return describe_unavailable(list_unavailable(request.cases, gpu.capability if gpu else ""))
 
 
 def run_doctor(options: Namespace) -> ExitCode:
@@ -46,7 +62,9 @@ def run_doctor(options: Namespace) -> ExitCode:
     from gate.lab.probe import probe_machine  # noqa: PLC0415 - psutil
     from gate.report.tables import render_doctor  # noqa: PLC0415 - rich is slow to import
 
-    checks = examine_machine(probe_machine(*place_lab(load_configured(options))))
+    request = load_request(options)
+    state = probe_machine(*place_lab(request.config))
+    checks = examine_machine(replace(state, unavailable=_explain_unavailable(request)))
     print(render_doctor(checks, options.format))
     return ExitCode.PASS if is_fit(checks) else ExitCode.MACHINE
 

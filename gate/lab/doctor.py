@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gate.lab.findings import Check, Level
 from gate.lab.fitness import STEAL_LIMIT
 from gate.lab.gpu import GpuState
-from gate.lab.gpu_checks import examine_gpu, look_at_guards
+from gate.lab.gpu_checks import examine_gpu, look_at_cases, look_at_guards
 from gate.lab.toolchain_place import CACHE_VARIABLE, ToolchainState
 from gate.lab.trials import MIN_FREE_BYTES
 
@@ -52,6 +52,7 @@ class MachineState:
     preloaded: str = ""  # LD_PRELOAD
     toolchain: ToolchainState = field(default_factory=ToolchainState)
     gpu: GpuState | None = None
+    unavailable: str = ""  # which cases the GPU cannot run, and why
     nvml_problem: str = ""  # why workers cannot ask NVML what happens to the GPU
 
 
@@ -61,6 +62,7 @@ def examine_machine(state: MachineState) -> tuple[Check, ...]:
     if state.device != "cpu":
         checks.extend(examine_gpu(state.device, state.torch_devices, state.gpu))
         checks.append(look_at_guards(state.gpu, state.nvml_problem, state.interpreter))
+        checks.append(look_at_cases(state.unavailable))
     return tuple(checks)
 
 

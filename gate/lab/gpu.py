@@ -20,7 +20,12 @@ _FIELDS = (
 )
 # Its name since driver 535, and before. nvidia-smi refuses a query with one field that it does not know.
 _REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
-FIELD_SETS = (*((*_FIELDS, reasons) for reasons in _REASONS), _FIELDS)
+_CAPABILITY = "compute_cap"  # since driver 510
+FIELD_SETS = (
+    *((*_FIELDS, reasons, _CAPABILITY) for reasons in _REASONS),
+    *((*_FIELDS, reasons) for reasons in _REASONS),
+    _FIELDS,
+)
 _INSTANCE = re.compile(r"^\s+MIG (?P<profile>\S+)\s.*\(UUID: (?P<uuid>MIG-[^)]+)\)")
 _BOARD = re.compile(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>GPU-[^)]+)\)")
 _EXCLUSIVE = "Exclusive_Process"
@@ -51,6 +56,7 @@ class GpuState:
     mig: bool = False  # switched on; the device itself is one of its instances where the UUID says so
     exclusive: bool = False  # one process at a time may use it
     blind: tuple[str, ...] = ()  # what the driver does not tell
+    capability: str = ""  # "9.0"
     memory_used_mib: float = 0.0
     memory_total_mib: float = 0.0
     processes: int = 0
@@ -159,6 +165,7 @@ def _parse_gpu(fields: Mapping[str, str], processes: int) -> GpuState:
         temperature_c=_parse_number(fields["temperature.gpu"]),
         persistent=fields["persistence_mode"] == "Enabled",
         mig=fields["mig.mode.current"] == "Enabled",
+        capability=fields.get(_CAPABILITY, ""),
         exclusive=fields["compute_mode"] == _EXCLUSIVE,
         memory_used_mib=_parse_number(fields["memory.used"]),
         memory_total_mib=_parse_number(fields["memory.total"]),

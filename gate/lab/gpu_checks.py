@@ -38,6 +38,14 @@ def look_at_guards(gpu: GpuState | None, problem: str, interpreter: str) -> Chec
     return Check(name="guards", level=Level.OK, finding="NVML answers")
 
 
+def look_at_cases(unavailable: str) -> Check:
+    """Judge whether the selected cases can run on the device at all."""
+    if unavailable:
+        fix = "Leave them out of `select` in gate.yml: a check in which they are planned is INCOMPLETE."
+        return Check(name="cases", level=Level.FAIL, finding=unavailable, fix=fix)
+    return Check(name="cases", level=Level.OK, finding="the GPU can run all that are selected")
+
+
 def _look_at_torch_device(device: str, torch_devices: int) -> Check:
     ordinal = int(device.partition(":")[2] or 0)
     finding = f"torch sees {torch_devices} CUDA devices"

@@ -52,7 +52,7 @@ from gate.lab.resume import carry_over
 from gate.lab.scratch import open_scratch
 from gate.lab.server_pool import open_pool
 from gate.lab.trials import Bench, LabSettings, TrialOutcome, check_disk, run_trial
-from gate.lab.tries import find_unimportable
+from gate.lab.tries import find_unavailable, find_unimportable
 from gate.lab.worker import make_directory
 from gate.lab.worker_environment import list_dropped_variables
 from gate.records import Arm, Case, CaseFailure, Environment, Run
@@ -68,7 +68,7 @@ class Lab:
     environment: Environment
     toolchain_s: float
     observe: Observer
-    unimportable: tuple[CaseFailure, ...] = ()  # found before anything was primed
+    failed: tuple[CaseFailure, ...] = ()  # before anything is measured: not importable, not for this GPU
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,17 +107,20 @@ def open_lab(
         _note_dropped(observe)
         _note_place(bench.scratch.parent, observe)
         unimportable = find_unimportable(bench, cases, observe)
-        for failure in unimportable:
-            observe(CaseFailed(failure=failure, progress=None))
+        _report_failed(unimportable, observe)
         observe(PrimeStarted())
         primed = prime_bench(bench)
         observe(PrimeFinished(toolchain_s=primed.toolchain_s))
+        known = {failure.case_id for failure in unimportable}
+        left = [case for case in cases if case.id not in known]
+        unavailable = find_unavailable(left, primed.environment, bench)
+        _report_failed(unavailable, observe)
         yield Lab(
             bench=bench,
             environment=primed.environment,
             toolchain_s=primed.toolchain_s,
             observe=observe,
-            unimportable=unimportable,
+            failed=(*unimportable, *unavailable),
         )
 
 
@@ -141,12 +144,12 @@ def open_bench(arm: Arm, settings: LabSettings, observe: Observer = ignore_event
 def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Run:
     """Make the run that is still to be measured: ``trials`` trials of each of ``cases``.
 
-    Those whose factory cannot be imported have failed already.
+    Those whose factory cannot be imported, or that the GPU cannot run, have failed already.
     """
     planned = {case.id for case in cases}
     return Run(
         cases=tuple(cases),
-        failures=tuple(failure for failure in lab.unimportable if failure.case_id in planned),
+        failures=tuple(failure for failure in lab.failed if failure.case_id in planned),
         environment=lab.environment,
         provenance=load_provenance(Path(lab.bench.arm.directory)),
         selection=selection,
@@ -255,6 +258,11 @@ def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: Clock) -> TrialOutcome:
 def _compute_progress(run: Run, slots: tuple[Slot, ...]) -> Progress:
     done = len(list_ended(run))
     return Progress(done=done, total=done + len(slots), left_s=estimate_left_s(slots, run.cases, run.trials))
+
+
+def _report_failed(failures: Sequence[CaseFailure], observe: Observer) -> None:
+    for failure in failures:
+        observe(CaseFailed(failure=failure, progress=None))
 
 
 def _note_dropped(observe: Observer) -> None:

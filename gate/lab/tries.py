@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gate.capability import list_unavailable
 from gate.lab.events import Noted, Observer
 from gate.lab.trials import Bench, make_job, remove_cache, run_job
 from gate.lab.worker import add_told, name_log
 from gate.protocol import Stage, WorkerRole
-from gate.records import Case, CaseFailure, FailureKind
+from gate.records import Case, CaseFailure, Environment, FailureKind
 
 # A project that takes longer to import is left to its trials, whose limit is the configured one.
 IMPORT_LIMIT_S = 60.0
@@ -50,6 +51,24 @@ def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) ->
         add_told(replace(blank, case_id=case.id), found[case.factory])
         for case in cases
         if case.factory in found
+    )
+
+
+def find_unavailable(
+    cases: Sequence[Case], environment: Environment, bench: Bench
+) -> tuple[CaseFailure, ...]:
+    """Find the cases that this GPU cannot run compiled: a failure each, instead of eager's figures. Pure."""
+    unavailable = list_unavailable(cases, environment.device_traits.get("capability", ""))
+    return tuple(
+        CaseFailure(
+            case_id=case_id,
+            trial=1,
+            arm=bench.arm.name,
+            kind=FailureKind.ERROR,
+            stage=Stage.COMPILE,
+            message=f"UNAVAILABLE: {why}; leave it out here: --select '...,!{case_id}'",
+        )
+        for case_id, why in unavailable.items()
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
@@ -87,3 +88,26 @@ def test_every_report_names_the_commit_whose_rules_hold(report_format: str) -> N
 
     assert commit in " ".join(named.split())
     assert own == render(verdict, report_format)
+
+
+def test_plan_and_doctor_tell_what_the_gpu_cannot_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a T4 compiled bfloat16 is eager in disguise: whoever plans it hears of it beforehand."""
+    program = tmp_path / "nvidia-smi"
+    row = "0, GPU-a, T4, 580.65, 300, 1590, 31, Enabled, [N/A], Default, 0, 15360, 0x0000000000000001, 7.5"
+    program.write_text(
+        f"#!/bin/sh\ncase $* in *compute-apps*) ;; *) echo '{row}' ;; esac\n", encoding="ascii"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    path = tmp_path / "gate.yml"
+    for dtype, is_told in (("bfloat16", True), ("float16", False)):
+        models = f"models: [{{name: m, factory: 'm:build', cases: [{{dtype: {dtype}}}]}}]"
+        path.write_text(f"version: 1\ndevice: cuda\nreference_models: false\nselect: m\n{models}\n")
+        assert main(["plan", "--config", str(path)]) == 0
+        told = f"UNAVAILABLE: m/inference-{dtype}-smoke-default: this GPU compiles no bfloat16"
+        assert (told in capsys.readouterr().err) == is_told
+        main(["doctor", "--config", str(path), "--format", "json"])
+        assert (told in capsys.readouterr().out) == is_told

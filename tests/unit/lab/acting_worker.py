@@ -25,6 +25,7 @@ ENVIRONMENT = {
     "python": "3.11",
     "compiler": "g++ 12.2.0",
     "device_kind": "cpu",
+    "device_traits": {"capability": os.environ.get("ACTING_CAPABILITY", "")},
     **dict.fromkeys(("device_model", "device_uuid", "driver", "clocks", "triton", "cuda"), ""),
 }
 SAMPLES = {

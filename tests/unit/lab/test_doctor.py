@@ -132,6 +132,14 @@ def test_a_gpu_that_nobody_can_watch_is_not_fit() -> None:
     assert is_fit(examine_machine(WELL_GPU))
 
 
+def test_cases_that_the_gpu_cannot_run_are_told() -> None:
+    """A check in which they are planned would be INCOMPLETE: the doctor says so before."""
+    state = replace(WELL_GPU, unavailable="UNAVAILABLE: bert/x: this GPU compiles no bfloat16")
+    check = find_check(state, "cases")
+    assert (check.level, check.finding) == (Level.FAIL, state.unavailable)
+    assert find_check(WELL_GPU, "cases").level == Level.OK
+
+
 def test_words() -> None:
     """Findings name what was found, fixes what to do."""
     expected = Check(

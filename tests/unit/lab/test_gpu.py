@@ -19,9 +19,9 @@ from gate.lab.gpu import (
 
 # As `--format=csv,noheader,nounits` prints FIELD_SETS[0].
 TABLE = """\
-0, GPU-aaaa, H200, 580.65, 345, 1980, 31, Enabled, Disabled, Default, 0, 143771, 0x0000000000000001
-1, GPU-bbbb, H200, 580.65, 1200, 1980, 88, Disabled, Enabled, Default, 900, 143771, 0x0000000000000060
-2, GPU-cccc, GTX 1650, 580.65.06, [N/A], [N/A], 40, Enabled, [N/A], Exclusive_Process, 12, 4096, [N/A]
+0, GPU-aaaa, H200, 580.65, 345, 1980, 31, Enabled, Disabled, Default, 0, 143771, 0x0000000000000001, 9.0
+1, GPU-bbbb, H200, 580.65, 1200, 1980, 88, Disabled, Enabled, Default, 900, 143771, 0x0000000000000060, 9.0
+2, GPU-cccc, GTX 1650, 580.65.06, [N/A], [N/A], 40, Enabled, [N/A], Exclusive_Process, 12, 4096, [N/A], 7.5
 """
 LISTED = """\
 GPU 0: NVIDIA H200 (UUID: GPU-aaaa)
@@ -55,6 +55,7 @@ def test_parses_every_gpu() -> None:
         temperature_c=31.0,
         persistent=True,
         memory_total_mib=143771.0,
+        capability="9.0",
     )
     assert (second.processes, second.mig, second.persistent) == (2, True, False)
     assert second.throttled == ("software thermal slowdown", "hardware thermal slowdown")
@@ -109,16 +110,23 @@ def test_instances_of_a_gpu_are_found(visible: str, uuid: str, name: str) -> Non
     assert find_alone(found) == ("" if uuid.startswith("GPU-") else uuid)
 
 
-@pytest.mark.parametrize("unknown", ["nothing", "clocks_event_reasons.active", "_reasons.active"])
+@pytest.mark.parametrize(
+    ("unknown", "cut"),
+    [
+        ("nothing", 0),
+        ("clocks_event_reasons.active", 0),
+        ("compute_cap", 1),
+        ("_reasons.active", 2),  # and what comes after them
+    ],
+)
 def test_a_field_that_nvidia_smi_lacks_takes_no_other_with_it(
-    unknown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unknown: str, cut: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The UUID, which is the lock's key, and the rest are told by drivers of all ages."""
     program = tmp_path / "nvidia-smi"
     program.write_text(NVIDIA_SMI.replace("@UNKNOWN@", unknown), encoding="ascii")
     program.chmod(0o755)
-    # Without any reasons the last column is not there.
-    cut = 1 if unknown == "_reasons.active" else 0
+    # Of a table without some fields the last columns are not there.
     rows = [line.split(", ") for line in TABLE.splitlines()]
     table = "".join(f"{', '.join(row[: len(row) - cut])}\n" for row in rows)
     (tmp_path / "nvidia-smi.table").write_text(table, encoding="ascii")
@@ -127,5 +135,8 @@ def test_a_field_that_nvidia_smi_lacks_takes_no_other_with_it(
     gpus = load_gpus()
     assert [gpu.uuid for gpu in gpus[:3]] == ["GPU-aaaa", "GPU-bbbb", "GPU-cccc"]
     assert len(gpus) == 5
-    assert gpus[1].throttled == (() if cut else ("software thermal slowdown", "hardware thermal slowdown"))
-    assert gpus[1].blind == (("throttling",) if cut else ())
+    assert gpus[1].throttled == (
+        () if cut > 1 else ("software thermal slowdown", "hardware thermal slowdown")
+    )
+    assert gpus[1].blind == (("throttling",) if cut > 1 else ())
+    assert gpus[1].capability == ("" if cut else "9.0")

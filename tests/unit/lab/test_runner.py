@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gate.check.schedule import compute_trial_s
+from gate.decide import decide_verdict
 from gate.errors import InterruptedRunError, MachineError, UsageError
 from gate.lab import lock as lock_module
 from gate.lab import scratch as scratch_module
@@ -32,7 +33,7 @@ from gate.lab.events import (
 from gate.lab.fitness import HostSample
 from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
 from gate.lab.trials import LabSettings
-from gate.records import Arm, Case, FailureKind, Run
+from gate.records import Arm, Case, DType, FailureKind, Outcome, Policy, Run
 
 MakeCase = Callable[..., Case]
 
@@ -360,11 +361,39 @@ def test_factory_that_cannot_be_imported_is_told_before_the_priming(
     assert (run.failures, ()) == (workshop.saved[0].failures, workshop.saved[0].trials)
 
 
+@pytest.mark.parametrize(("capability", "is_available"), [("7.5", False), ("8.0", True), ("", True)])
+def test_case_that_the_gpu_cannot_run_fails_at_once(
+    workshop: Workshop,
+    make_case: MakeCase,
+    monkeypatch: pytest.MonkeyPatch,
+    capability: str,
+    is_available: bool,
+) -> None:
+    """Compiled bfloat16 is eager in disguise on a T4: its case is not measured, and the run is INCOMPLETE."""
+    monkeypatch.setenv("ACTING_CAPABILITY", capability)
+    brain = replace(make_case(name="brain"), dtype=DType.BFLOAT16)
+    backend = replace(brain, id="backend/x", model="backend", backend="eager")
+    plain = make_case(name="plain")
+    with workshop.open(brain, backend, plain) as lab:
+        run = run_plan(lab, make_run(lab, (brain, backend, plain), "all", 1), workshop.saved.append)
+    started = {name for name, _ in workshop.list_started()}
+    assert started == {"backend", "plain"} | ({"brain"} if is_available else set())
+    if is_available:
+        assert run.failures == ()
+        return
+    (failure,) = run.failures
+    assert failure.case_id == brain.id
+    assert failure.message.startswith(
+        "UNAVAILABLE: this GPU compiles no bfloat16: its compute capability is 7.5, 8.0 is needed"
+    )
+    assert decide_verdict(run, (), Policy(thresholds={})).outcome is Outcome.INCOMPLETE
+
+
 def test_import_that_kills_its_process_blames_nobody(workshop: Workshop, make_case: MakeCase) -> None:
     """Which of the factories it was, the trials find out; that they were not tried is noted."""
     crashing = replace(make_case(), factory="models:crash")
     with workshop.open(crashing) as lab:
-        assert () == lab.unimportable
+        assert () == lab.failed
     noted = [event.sentence for event in workshop.events if isinstance(event, Noted)]
     assert any("factories were not imported beforehand: ended with SIGSEGV" in note for note in noted)
 
@@ -372,5 +401,5 @@ def test_import_that_kills_its_process_blames_nobody(workshop: Workshop, make_ca
 def test_reference_models_are_not_tried_beforehand(workshop: Workshop, make_case: MakeCase) -> None:
     """They come with the gate; importing what they are built from takes longer than a trial's own import."""
     with workshop.open(replace(make_case(), factory="gate.models.bert:error")) as lab:
-        assert () == lab.unimportable
+        assert () == lab.failed
     assert not (workshop.settings.out / "logs" / "import").exists()
