@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from gate.anchor import AnchorFile
@@ -18,13 +19,13 @@ from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Request, load_request
 from gate.cli.side_by_side import add_base, note_sources
+from gate.codec import save_run
 from gate.config import Config
 from gate.errors import ExitCode
 from gate.lab.arms import ArmOptions, ArmSources, open_arms
-from gate.lab.measurer import LabPairs
 from gate.lab.resume import carry_over
 from gate.lab.runner import make_run, open_lab
-from gate.lab.side_by_side import Duel, open_duel
+from gate.lab.side_by_side import Duel, LabPairs, open_duel
 from gate.policies import load_policy
 from gate.records import Policy, Run, Verdict
 from gate.report.progress import show_progress
@@ -114,11 +115,12 @@ def _compare_arms(
         note_config(config, options, observe)
         duel = open_duel(lab, sources.base.arm)
         run = _begin_run(duel, sources, request, previous)
-        measurer = LabPairs(lab=lab, path=config.out / RUN_FILE, duel=duel)
+        save = partial(save_run, path=config.out / RUN_FILE)
+        measurer = LabPairs(lab=lab, save=save, duel=duel)
         # What has no counterpart is measured on its own: what is new must run too.
         run = measurer.add_trials(run, _list_unpaired(run), 1)
         checked = check_pairs(measurer, run, policy, 60 * options.minutes)
-        measurer.save(checked.run)
+        save(checked.run)
     return checked.verdict
 
 

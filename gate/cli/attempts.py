@@ -6,20 +6,21 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from gate.check import PairMeasurer, make_need, settle_pairs
 from gate.check.schedule import compute_trial_s
 from gate.cli.setup import RUN_FILE
+from gate.codec import save_run
 from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
 from gate.decide.pairs import BASE_ARM
 from gate.decide.rules import find_pair_threshold
 from gate.decide.selftest import Opinion, judge_fault
 from gate.faults.catalog import NOTHING, Fault, FaultKind, Method
 from gate.faults.dose import Dose, find_scale, plant_case, prescribe_dose, weigh_dose
-from gate.lab.measurer import LabPairs
 from gate.lab.runner import make_run
-from gate.lab.side_by_side import Duel, describe_base
+from gate.lab.side_by_side import Duel, LabPairs, describe_base
 from gate.lab.trials import Bench, run_trial
 from gate.records import Case, Metric, Pairing, Policy, Provenance, Run, Trial
 from gate.selftest import Attempt
@@ -76,18 +77,18 @@ class Tried:
 def try_in_pairs(stand: Stand, fault: Fault, subject: Subject, number: int) -> Tried:
     """Plant a fault and measure pairs, look by look, until the decision is made.
 
-    Raises as :func:`gate.lab.side_by_side.measure_pairs`.
+    Raises as :func:`gate.lab.side_by_side.LabPairs.add_pairs`.
     """
     begun, dose = time.monotonic(), _prescribe(stand, fault, subject)
     planted, bare = plant_case(subject.case, fault, dose), plant_case(subject.case, NOTHING, Dose())
     base, head = (planted, bare) if fault.is_in_base else (bare, planted)
     suspects = _list_suspects(fault, subject.case)
     blank = _make_run(stand, base, head)
-    path = stand.out / f"{name_fault(fault)}-{number}" / RUN_FILE
-    measurer = LabPairs(lab=stand.duel.lab, path=path, duel=stand.duel)
+    save = partial(save_run, path=stand.out / f"{name_fault(fault)}-{number}" / RUN_FILE)
+    measurer = LabPairs(lab=stand.duel.lab, save=save, duel=stand.duel)
     first = _take_first_pairs(measurer, blank, stand.policy, suspects)
     run = settle_pairs(measurer, first, stand.policy, blank.wall_s + stand.limit_s, suspects)
-    measurer.save(run)
+    save(run)
     opinion = judge_fault(fault, judge_pairs(run, stand.policy, suspects), run.failures)
     weighed = _weigh(stand, fault, dose, list_base_trials(run, everything=False))
     return Tried(attempt=_make_attempt(fault, subject, weighed, opinion, (run, begun)), run=run)

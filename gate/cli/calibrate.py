@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from argparse import Namespace
 from dataclasses import replace
+from functools import partial
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.calibration import Effort
@@ -17,7 +18,7 @@ from gate.config import Config, apply_options
 from gate.errors import ExitCode
 from gate.lab.pairs import BASE
 from gate.lab.runner import Lab, Save, make_run, open_lab, run_plan
-from gate.lab.side_by_side import describe_base, measure_pairs, open_duel
+from gate.lab.side_by_side import LabPairs, describe_base, open_duel
 from gate.metrics import SPECS, Family, Role
 from gate.plan import pool_runs
 from gate.policies import load_policy
@@ -62,7 +63,7 @@ def _measure(options: Namespace, request: Request) -> Run:
     """Measure trials on their own, as many as a baseline and a candidate take, then pairs with itself."""
     config = request.config
     trials = options.trials or config.refresh_trials + config.max_trials
-    path = config.out / RUN_FILE
+    save = partial(save_run, path=config.out / RUN_FILE)
     previous = read_previous(options, [config.out]).get(config.out)
     with (
         show_progress(quiet=options.quiet) as observe,
@@ -70,8 +71,8 @@ def _measure(options: Namespace, request: Request) -> Run:
     ):
         note_config(config, options, observe)
         planned = make_run(lab, request.cases, config.select, trials)
-        run = run_plan(lab, planned, lambda current: save_run(current, path), previous)
-        return _measure_pairs(lab, run, options.pairs, lambda current: save_run(current, path))
+        run = run_plan(lab, planned, save, previous)
+        return _measure_pairs(lab, run, options.pairs, save)
 
 
 def _measure_pairs(lab: Lab, run: Run, pairs: int, save: Save) -> Run:
@@ -82,7 +83,7 @@ def _measure_pairs(lab: Lab, run: Run, pairs: int, save: Save) -> Run:
     needs = [
         Need(case_id=case.id, metrics=_PAIRED, more=pairs - count_pairs(run, case.id)) for case in run.cases
     ]
-    run = measure_pairs(duel, replace(run, base=base, finished=False), needs, math.inf, save)
-    run = replace(run, finished=True)
+    measurer = LabPairs(lab=lab, save=save, duel=duel)
+    run = replace(measurer.add_pairs(replace(run, base=base), needs, math.inf), finished=True)
     save(run)
     return run

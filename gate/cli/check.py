@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from contextlib import ExitStack
+from functools import partial
 
 from gate.baseline import load_baselines
 from gate.check import Terms, check_alone, check_beside
@@ -18,9 +19,8 @@ from gate.config import Config
 from gate.errors import ExitCode
 from gate.lab.arms import ArmOptions, ArmSources, open_arms
 from gate.lab.events import Noted, Observer
-from gate.lab.measurer import LabPairs, LabTrials
-from gate.lab.runner import Lab, make_run, open_lab, run_plan
-from gate.lab.side_by_side import open_duel
+from gate.lab.runner import Lab, LabTrials, make_run, open_lab, run_plan
+from gate.lab.side_by_side import LabPairs, open_duel
 from gate.policies import load_policy
 from gate.records import Run
 from gate.report.progress import show_progress
@@ -39,7 +39,7 @@ def run_check(options: Namespace) -> ExitCode:
         max_trials=config.max_trials,
         pair_budget_s=config.pair_budget_s,
     )
-    path = config.out / RUN_FILE
+    save = partial(save_run, path=config.out / RUN_FILE)
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = open_base(options, config, stack, observe)
@@ -47,14 +47,14 @@ def run_check(options: Namespace) -> ExitCode:
         note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, config.trials)
         if sources is None:
-            alone = LabTrials(lab=lab, path=path, budget_s=config.budget_s)
+            alone = LabTrials(lab=lab, save=save, budget_s=config.budget_s)
             checked = check_alone(alone, _measure(lab, run, config, previous), terms)
         else:
             duel = open_duel(lab, sources.base.arm)
             run = add_base(duel, run, sources, config)
-            beside = LabPairs(lab=lab, path=path, budget_s=config.budget_s, duel=duel)
+            beside = LabPairs(lab=lab, save=save, budget_s=config.budget_s, duel=duel)
             checked = check_beside(beside, _measure(lab, run, config, previous), terms)
-        save_run(checked.run, path)
+        save(checked.run)
     verdict = note_origin(note_idle(checked.verdict, policy, request.registry), config, options)
     verdict = note_reference(verdict, config)
     code = code_verdict(verdict, options, terms.policy)
@@ -110,5 +110,4 @@ def measure_request(options: Namespace, request: Request, trials: int) -> Run:
 
 
 def _measure(lab: Lab, run: Run, config: Config, previous: Run | None) -> Run:
-    path = config.out / RUN_FILE
-    return run_plan(lab, run, lambda current: save_run(current, path), previous)
+    return run_plan(lab, run, partial(save_run, path=config.out / RUN_FILE), previous)

@@ -4,7 +4,7 @@ The functions that a command calls::
 
     with open_lab(arm, settings, observe) as lab:
         run = run_plan(lab, make_run(lab, cases, selection, trials), save, previous)
-        run = extend_run(lab, run, suspects, budget, save)
+        run = LabTrials(lab=lab, save=save).add_trials(run, suspects, 2)
 """
 
 from __future__ import annotations
@@ -81,14 +81,6 @@ class Clock:
     def read_s(self) -> float:
         """Return the seconds of the run so far."""
         return time.monotonic() - self.origin
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Budget:
-    """How far extra trials may go: trials a case, and seconds of the whole run."""
-
-    max_trials: int
-    wall_s: float
 
 
 @contextmanager
@@ -182,18 +174,27 @@ def run_plan(lab: Lab, run: Run, save: Save, previous: Run | None = None) -> Run
     return run
 
 
-def extend_run(lab: Lab, run: Run, case_ids: Collection[str], budget: Budget, save: Save) -> Run:
-    """Add trials to some cases, round-robin, up to ``budget.max_trials`` each.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabTrials:
+    """Measures more trials for :mod:`gate.check`, with processes; ``save`` is called after each."""
 
-    A trial that would end after ``budget.wall_s`` seconds of the run, by what its case took before, is
-    not started; a cheaper one that still fits is. Raises as :func:`run_plan`.
-    """
-    failed = {failure.case_id for failure in run.failures}
-    chosen = [case for case in run.cases if case.id in case_ids and case.id not in failed]
-    slots = make_schedule(chosen, budget.max_trials, run.trials)
-    run = replace(_run_slots(lab, replace(run, finished=False), slots, save, budget.wall_s), finished=True)
-    save(run)
-    return run
+    lab: Lab
+    save: Save
+    budget_s: float = math.inf  # of the whole run
+
+    def add_trials(self, run: Run, case_ids: Collection[str], trials: int) -> Run:
+        """Add trials to some cases, round-robin, up to so many each.
+
+        A trial that would end after the budget, by what its case took before, is not started; a cheaper
+        one that still fits is. Raises as :func:`run_plan`.
+        """
+        failed = {failure.case_id for failure in run.failures}
+        chosen = [case for case in run.cases if case.id in case_ids and case.id not in failed]
+        slots = make_schedule(chosen, trials, run.trials)
+        run = _run_slots(self.lab, replace(run, finished=False), slots, self.save, self.budget_s)
+        run = replace(run, finished=True)
+        self.save(run)
+        return run
 
 
 def _run_slots(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s: float = math.inf) -> Run:

@@ -4,7 +4,7 @@
 
     with open_lab(arm, settings, observe) as lab:
         duel = open_duel(lab, base_arm)
-        run = measure_pairs(duel, run, needs, limit_s, save)
+        run = LabPairs(lab=lab, save=save, duel=duel).add_pairs(run, needs, limit_s)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gate.errors import InterruptedRunError
 from gate.lab.events import CaseFailed, PairFinished, PairStarted, Progress, TrialSkipped
 from gate.lab.pairs import BASE, make_sides, measure_pair, open_base, plan_pair
 from gate.lab.process import defer_interrupts
-from gate.lab.runner import Clock, Lab, Save
+from gate.lab.runner import Clock, Lab, LabTrials
 from gate.lab.trials import Bench
 from gate.records import Arm, BaseArm, Case, Environment, Pairing, Provenance, Run
 
@@ -54,36 +54,43 @@ def describe_base(duel: Duel, label: str, provenance: Provenance, cases: Sequenc
     return BaseArm(label=label, environment=duel.environment, provenance=provenance, cases=tuple(cases))
 
 
-def measure_pairs(duel: Duel, run: Run, needs: Sequence[Need], limit_s: float, save: Save) -> Run:
-    """Add the pairs that are needed now, round-robin over the cases.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabPairs(LabTrials):
+    """Measures pairs for :mod:`gate.check` as well."""
 
-    A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
-    after ``limit_s`` seconds of the run, by what its case took before, measures the latencies alone if
-    that ends in time, and is not started if not.
+    duel: Duel
 
-    Raises:
-        MachineError: A disk is full.
-        InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
-    """
-    slots = list_pair_slots(run, needs)
-    clock = Clock(origin=time.monotonic() - run.wall_s, limit_s=limit_s)
-    try:
-        while slots and not slots[0].later:
-            device = duel.lab.bench.settings.device
-            slot = fit_slot(run, slots[0], device, clock.limit_s - clock.read_s())
-            if slot is None:
-                duel.lab.observe(_report_skipped(run, slots[0], device))
-                slots = drop_cases(slots, {slots[0].case.id})
-                continue
-            run, slots = _measure_slot(duel, run, (slot, *slots[1:]), clock)
-            save(run)
-    except KeyboardInterrupt:
-        with defer_interrupts():
-            save(replace(run, wall_s=clock.read_s()))
-        raise InterruptedRunError(
-            f"stopped with {len(slots)} pairs to go", "What was measured is saved: continue with --resume."
-        ) from None
-    return run
+    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+        """Add the pairs that are needed now, round-robin over the cases; the run is not finished then.
+
+        A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
+        after ``limit_s`` seconds of the run, by what its case took before, measures the latencies alone if
+        that ends in time, and is not started if not.
+
+        Raises:
+            MachineError: A disk is full.
+            InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
+        """
+        run, slots = replace(run, finished=False), list_pair_slots(run, needs)
+        clock = Clock(origin=time.monotonic() - run.wall_s, limit_s=limit_s)
+        device = self.lab.bench.settings.device
+        try:
+            while slots and not slots[0].later:
+                slot = fit_slot(run, slots[0], device, clock.limit_s - clock.read_s())
+                if slot is None:
+                    self.lab.observe(_report_skipped(run, slots[0], device))
+                    slots = drop_cases(slots, {slots[0].case.id})
+                    continue
+                run, slots = _measure_slot(self.duel, run, (slot, *slots[1:]), clock)
+                self.save(run)
+        except KeyboardInterrupt:
+            with defer_interrupts():
+                self.save(replace(run, wall_s=clock.read_s()))
+            raise InterruptedRunError(
+                f"stopped with {len(slots)} pairs to go",
+                "What was measured is saved: continue with --resume.",
+            ) from None
+        return run
 
 
 def _report_skipped(run: Run, slot: PairSlot, device: str) -> TrialSkipped:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from gate.check import Checked, PairSlot, Rehearsal, Terms, check_beside
 from gate.check.schedule import Slot
-from gate.codec import load_run
 from gate.decide import list_pairs
 from gate.decide.baselines import make_baselines
 from gate.decide.pairs import Pair
 from gate.lab.events import ignore_event
-from gate.lab.measurer import LabPairs
 from gate.lab.runner import Lab, make_run
-from gate.lab.side_by_side import describe_base, open_duel
+from gate.lab.side_by_side import LabPairs, describe_base, open_duel
 from gate.lab.trials import Bench
 from gate.metrics import SPECS
 from gate.records import Baseline, Case, Metric, Policy, Provenance, Run, Trial
@@ -33,7 +30,7 @@ def measurer(bench: Bench) -> LabPairs:
     """A lab whose base is the same tree."""
     lab = Lab(bench=bench, environment=CPU_HOST, toolchain_s=0.0, observe=ignore_event)
     duel = open_duel(lab, replace(bench.arm, name="base"))
-    return LabPairs(lab=lab, path=bench.settings.out / "run.json", duel=duel)
+    return LabPairs(lab=lab, save=lambda _: None, duel=duel)
 
 
 def begin(measurer: LabPairs, *cases: Case) -> Run:
@@ -82,21 +79,13 @@ def test_rehearsal_and_lab_give_the_same_verdict(measurer: LabPairs, make_case: 
     assert sorted(asked[0]) == sorted(asked[1])
 
 
-def test_run_between_its_pairs_is_not_finished(
-    measurer: LabPairs, make_case: MakeCase, tmp_path: Path
-) -> None:
+def test_run_between_its_pairs_is_not_finished(measurer: LabPairs, make_case: MakeCase) -> None:
     """What a kill leaves on disk amid the pairs says so, though all trials are there."""
     case = make_case("turns", roles=["cold", "rounds"])
     begun = begin(measurer, case)
     assert begun.finished
     saved: list[Run] = []
-
-    class Watched(LabPairs):
-        def save(self, run: Run) -> None:
-            super().save(run)
-            saved.append(load_run(self.path))
-
-    watched = Watched(lab=measurer.lab, path=tmp_path / "run.json", duel=measurer.duel)
+    watched = replace(measurer, save=saved.append)
     terms = Terms(baselines=store(begun, case, 1 / 1.5), policy=POLICY)
     checked = check_beside(watched, begun, terms)
     assert [one.finished for one in saved] == [False] * 3

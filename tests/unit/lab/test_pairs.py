@@ -12,10 +12,9 @@ from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
 from gate.decide import Suspect
 from gate.lab.events import Event, PairStarted, TrialSkipped, ignore_event
 from gate.lab.gpu import GpuState
-from gate.lab.measurer import LabPairs
 from gate.lab.pairs import Sides, make_sides, measure_pair, open_base, plan_pair
 from gate.lab.runner import Lab
-from gate.lab.side_by_side import measure_pairs, open_duel
+from gate.lab.side_by_side import LabPairs, open_duel
 from gate.lab.trials import Bench
 from gate.lab.turns import make_turn_order, parse_ready
 from gate.metrics import SPECS
@@ -190,7 +189,8 @@ def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench, make_case: MakeC
     lab = Lab(bench=use_gpu(bench, gpu), environment=run.environment, toolchain_s=0.0, observe=ignore_event)
     duel = open_duel(lab, replace(bench.arm, name="base"))
     needs = [Need(case_id=case.id, metrics=LATENCY, more=1)]
-    measured = measure_pairs(duel, run, needs, 600.0, lambda _: None)
+    measurer = LabPairs(lab=duel.lab, save=lambda _: None, duel=duel)
+    measured = measurer.add_pairs(run, needs, 600.0)
     assert [trial.pairing for trial in measured.trials] == [Pairing.TURNS] * 2
 
 
@@ -326,7 +326,7 @@ def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
     duel = open_duel(lab, replace(bench.arm, name="base"))
     suspects = [Suspect(case_id=case.id, metrics=LATENCY) for case in run.cases]
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
-    measurer = LabPairs(lab=lab, path=bench.settings.out / "run.json", duel=duel)
+    measurer = LabPairs(lab=lab, save=lambda _: None, duel=duel)
     settled = settle_pairs(measurer, run, policy, 120.0, suspects)
     assert [count_pairs(settled, case.id) for case in run.cases] == [3, 1]
     assert [(one.case_id, one.index) for one in events if isinstance(one, TrialSkipped)] == [(slow.id, 2)]
@@ -345,7 +345,7 @@ def test_the_worst_suspect_is_settled_before_another_is_begun(bench: Bench, make
     ]
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
     duel = open_duel(lab, replace(bench.arm, name="base"))
-    measurer = LabPairs(lab=lab, path=bench.settings.out / "run.json", duel=duel)
+    measurer = LabPairs(lab=lab, save=lambda _: None, duel=duel)
     settle_pairs(measurer, run, policy, 600.0, suspects)
     started = [one for one in events if isinstance(one, PairStarted)]
     assert [(one.case_id, one.index) for one in started] == [

@@ -31,7 +31,7 @@ from gate.lab.events import (
     TrialStarted,
 )
 from gate.lab.fitness import HostSample
-from gate.lab.runner import Budget, Lab, extend_run, make_run, open_lab, run_plan
+from gate.lab.runner import Lab, LabTrials, make_run, open_lab, run_plan
 from gate.lab.trials import LabSettings
 from gate.records import Arm, Case, DType, FailureKind, Outcome, Policy, Run
 
@@ -234,7 +234,8 @@ def test_extra_trials_go_to_the_suspects(workshop: Workshop, make_case: MakeCase
         run = run_plan(lab, make_run(lab, cases, "all", 1), workshop.saved.append)
         workshop.events.clear()
         suspects = {case.id for case in cases if case.model != "b"}
-        run = extend_run(lab, run, suspects, Budget(max_trials=3, wall_s=60.0), workshop.saved.append)
+        measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=60.0)
+        run = measurer.add_trials(run, suspects, 3)
     assert workshop.list_started() == [("a", 2), ("d", 2), ("a", 3), ("d", 3)]
     assert (len(run.trials), run.finished, run.trials_planned) == (7, True, 1)
 
@@ -247,7 +248,8 @@ def test_budget_stops_extra_trials(workshop: Workshop, make_case: MakeCase) -> N
         slow = replace(run.trials[0], overhead_s=100.0)
         run = replace(run, trials=(slow, *run.trials[1:]))
         workshop.events.clear()
-        extend_run(lab, run, {dear.id, cheap.id}, Budget(max_trials=2, wall_s=50.0), workshop.saved.append)
+        measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=50.0)
+        measurer.add_trials(run, {dear.id, cheap.id}, 2)
     assert workshop.list_started() == [("cheap", 2)]
     skipped = [event for event in workshop.events if isinstance(event, TrialSkipped)]
     assert [(dear.id, 2)] == [(event.case_id, event.index) for event in skipped]
@@ -336,8 +338,9 @@ def test_no_repeat_beyond_the_budget(
         crowd_host(monkeypatch, True, True)
         assert compute_trial_s(run.trials[0]) == 60.0  # as both processes tell, in two seconds
         # Enough for the trial itself, a second after now, and not for another after it.
-        budget = Budget(max_trials=2, wall_s=run.wall_s + 61.0)
-        run = extend_run(lab, run, {case.id}, budget, workshop.saved.append)
+        budget_s = run.wall_s + 61.0
+        measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=budget_s)
+        run = measurer.add_trials(run, {case.id}, 2)
     assert [trial.conditions.repeated for trial in run.trials] == [False, False]
     assert run.trials[1].conditions.disturbances != ()
 
