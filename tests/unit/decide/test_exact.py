@@ -84,8 +84,9 @@ def test_explaining_counter_never_regresses(situation: Make, judge: Judge, find:
         ((400, 400), (413, 414), Status.REGRESSED, Reason.BEYOND_BAR),  # 3.25 %, 13 MiB
         ((400, 400), (400, 414), Status.INCONCLUSIVE, Reason.SUSPECT),
         ((400, 400), (380, 380), Status.IMPROVED, Reason.BEYOND_BAR),
-        ((10, 10), (13.9,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # 39 %, yet 3.9 MiB of 4
-        ((10, 10), (14.1,), Status.REGRESSED, Reason.BEYOND_BAR),
+        ((10, 10), (15.9,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # 59 %, yet 5.9 MiB of 6
+        ((10, 10), (16.1,), Status.REGRESSED, Reason.BEYOND_BAR),
+        ((8.2, 8.2, 8.2), (13.75, 13.75), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # 1.5 x an idle jump
         ((400, 410), (425,), Status.UNCHANGED, Reason.BELOW_THRESHOLD),  # 20 MiB of 3 x 10 MiB
         ((400, 410), (440,), Status.REGRESSED, Reason.BEYOND_BAR),
         ((400, 500), (430,), Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH),  # 300 MiB could hide
@@ -100,7 +101,7 @@ def test_memory(  # noqa: PLR0913, PLR0917 - a table of situations and three fix
     status: Status,
     reason: Reason,
 ) -> None:
-    """Memory regresses when every trial leaves the median by 3 %, 4 MiB and three of its ranges."""
+    """Memory regresses when every trial leaves the median by 3 %, 6 MiB and three of its ranges."""
     mib = {MEMORY: [MIB * value for value in before]}, {MEMORY: [MIB * value for value in after]}
     found = find(judge(situation(before=mib[0], after=mib[1])), MEMORY)
     assert (found.status, found.reason) == (status, reason)
