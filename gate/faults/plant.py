@@ -114,7 +114,7 @@ def _keep(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any mode
 
 
 def _slow_compiled(seconds: float) -> Before:
-    ops.measure_overhead_s()  # now, not within a timed call
+    ops.prepare()
 
     def slow_down(ticket: torch.Tensor) -> None:
         if torch.compiler.is_compiling():
@@ -124,7 +124,7 @@ def _slow_compiled(seconds: float) -> Before:
 
 
 def _slow_eager(seconds: float) -> Before:
-    ops.measure_overhead_s()  # now, not within a timed call
+    ops.prepare()
 
     def slow_down(ticket: torch.Tensor) -> None:
         if not torch.compiler.is_compiling():
