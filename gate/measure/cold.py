@@ -25,7 +25,7 @@ from gate.measure.rounds import (
     TimeBlocks,
     run_rounds,
     settle_step,
-    time_super_block,
+    size_blocks,
     warm_up,
 )
 from gate.measure.schedule import Side
@@ -116,13 +116,13 @@ def measure_rounds(context: Context, prepared: Prepared, time_blocks: TimeBlocks
     device.hold_memory()
     context.logbook.enter(Stage.WARMUP)
     calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
-    super_block_s = time_super_block(steps, calls, device)
+    sizes, super_block_s = size_blocks(steps, calls, device)
     context.logbook.enter(Stage.ROUNDS)
     if context.turns is None:
         super_blocks = compute_super_blocks(super_block_s, sampling)
-        rounds = run_rounds(steps, calls, super_blocks, device, time_blocks)
+        rounds = run_rounds(steps, sizes, super_blocks, device, time_blocks)
     else:
-        rounds = run_rounds(steps, calls, context.turns.agree(super_block_s), device, time_blocks)
+        rounds = run_rounds(steps, sizes, context.turns.agree(super_block_s), device, time_blocks)
         context.turns.wait()
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
     if rounds.recompiled:

@@ -14,10 +14,12 @@ from gate.measure import graph
 from gate.measure.device import Device
 from gate.measure.schedule import (
     BLOCKS_PER_SIDE,
+    BlockSize,
     PairedTimes,
     Side,
     compute_block_calls,
     make_schedule,
+    size_block,
     split_times,
 )
 from gate.protocol import Sampling
@@ -29,9 +31,9 @@ _SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size agai
 
 
 class TimeBlocks(Protocol):
-    """Times ``rounds`` calls of ``target`` one by one; seconds each."""
+    """Times ``rounds`` calls of ``target``, each after an untimed one of ``lead_in``; seconds each."""
 
-    def __call__(self, target: Callable[[], object], rounds: int) -> list[float]:
+    def __call__(self, target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
         """Return the seconds of each call, in order."""
 
 
@@ -53,16 +55,27 @@ class BlockRunner:
     """
 
     def __init__(
-        self, steps: Mapping[Side, Step], calls: Mapping[Side, int], schedule: tuple[Side, ...]
+        self, steps: Mapping[Side, Step], sizes: Mapping[Side, BlockSize], schedule: tuple[Side, ...]
     ) -> None:
-        self._blocks = {side: (steps[side], range(calls[side])) for side in steps}
+        self._steps = steps
+        self._led = {side: range(size.led) for side, size in sizes.items()}
+        self._timed = {side: range(size.timed) for side, size in sizes.items()}
         self._schedule = schedule
         self._next = 0
         self.spoilt: set[int] = set()
 
+    def lead_in(self) -> None:
+        """Run the calls that are not timed before the next block."""
+        self._run(self._led)
+
     def __call__(self) -> None:
         """Run one block."""
-        step, calls = self._blocks[self._schedule[self._next]]
+        self._run(self._timed)
+        self._next += 1
+
+    def _run(self, calls_of: Mapping[Side, range]) -> None:
+        side = self._schedule[self._next]
+        step, calls = self._steps[side], calls_of[side]
         try:
             for _ in calls:
                 step()
@@ -73,7 +86,6 @@ class BlockRunner:
             self.spoilt.add(self._next)
             for _ in calls:
                 step()
-        self._next += 1
 
 
 def settle_step(step: Step, device: Device, quiet_calls: int) -> int:
@@ -114,26 +126,32 @@ def time_calls(step: Step, device: Device, calls: int) -> float:
     return time.perf_counter() - begun
 
 
-def time_super_block(steps: Mapping[Side, Step], calls: Mapping[Side, int], device: Device) -> float:
-    """Time one block of each side and return the seconds that a super-block will take."""
-    return BLOCKS_PER_SIDE * sum(time_calls(steps[side], device, calls[side]) for side in Side)
+def size_blocks(
+    steps: Mapping[Side, Step], calls: Mapping[Side, int], device: Device
+) -> tuple[dict[Side, BlockSize], float]:
+    """Time one block of each side; return their sizes, and the seconds that a super-block will take."""
+    elapsed_s = {side: time_calls(steps[side], device, calls[side]) for side in Side}
+    sizes = {side: size_block(calls[side], elapsed_s[side]) for side in Side}
+    lasting_s = (elapsed_s[side] * (1 + size.led / size.timed) for side, size in sizes.items())
+    return sizes, BLOCKS_PER_SIDE * sum(lasting_s)
 
 
 def run_rounds(
     steps: Mapping[Side, Step],
-    calls: Mapping[Side, int],
+    sizes: Mapping[Side, BlockSize],
     super_blocks: int,
     device: Device,
     time_blocks: TimeBlocks,
 ) -> Rounds:
     """Run the schedule of so many super-blocks; recompiles are forbidden until one happens."""
     schedule = make_schedule(super_blocks)
-    runner = BlockRunner(steps, calls, schedule)
+    runner = BlockRunner(steps, sizes, schedule)
+    calls = {side: size.timed for side, size in sizes.items()}
     gc.collect()
     gc.freeze()  # the collector runs between blocks; what is alive now is not looked at again
     try:
         torch.compiler.set_stance("fail_on_recompile")
-        durations_s = time_blocks(runner, len(schedule))
+        durations_s = time_blocks(runner, runner.lead_in, len(schedule))
     finally:
         torch.compiler.set_stance("default")
         gc.unfreeze()

@@ -27,13 +27,19 @@ class BlockTimer:
         self._rows = rows
         self._wait = wait
 
-    def __call__(self, target: Callable[[], object], rounds: int) -> list[float]:
-        """Time ``rounds`` blocks; seconds each.
+    def __call__(self, target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
+        """Time ``rounds`` blocks, each led in by what is not timed; seconds each.
 
         Raises:
             RuntimeError: pytest-benchmark is switched off, so nothing was timed.
         """
-        self._benchmark.pedantic(target, setup=self._wait, rounds=rounds, iterations=1)
+
+        def prepare() -> None:
+            if self._wait:
+                self._wait()
+            lead_in()
+
+        self._benchmark.pedantic(target, setup=prepare, rounds=rounds, iterations=1)
         if self._benchmark.stats is None:
             raise RuntimeError(
                 "pytest-benchmark is disabled (--benchmark-disable, or xdist): nothing was timed"

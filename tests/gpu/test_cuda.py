@@ -14,7 +14,7 @@ from gate.measure import canary, graph
 from gate.measure.build import Subject, compile_subject, make_compiled_step, make_step, make_subject
 from gate.measure.device import CudaDevice, open_device
 from gate.measure.environment import capture_environment
-from gate.measure.rounds import run_rounds, settle_step, time_calls, warm_up
+from gate.measure.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.schedule import Side
 from gate.protocol import Sampling, WorkerRequest, WorkerRole
 from gate.records import Case, DType, Metric, Mode
@@ -53,9 +53,10 @@ def make_layers(device: CudaDevice, mode: Mode = Mode.DEFAULT) -> Subject:
 def time_with(timer: Callable[[], float]) -> Callable[..., list[float]]:
     """Return what times blocks with ``timer``."""
 
-    def time_blocks(target: Callable[[], object], rounds: int) -> list[float]:
+    def time_blocks(target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
         times_s = []
         for _ in range(rounds):
+            lead_in()
             begun = timer()
             target()
             times_s.append(timer() - begun)
@@ -179,7 +180,8 @@ def test_rounds_run_without_recompiles(device: CudaDevice, mode: Mode) -> None:
         }
         settle_step(steps[Side.COMPILED], device, 5)
         calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
-        rounds = run_rounds(steps, calls, sampling.super_blocks, device, time_with(timer))
+        sizes, _ = size_blocks(steps, calls, device)
+        rounds = run_rounds(steps, sizes, sampling.super_blocks, device, time_with(timer))
     counts = graph.observe_graphs("").counts
     assert (0, 0) == (rounds.recompiled, counts[Metric.RECOMPILES])
     assert counts[Metric.CUDAGRAPH_SKIPS] == 0

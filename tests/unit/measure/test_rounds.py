@@ -9,16 +9,17 @@ import pytest
 from gate.measure import graph, rounds
 from gate.measure.device import CpuDevice
 from gate.measure.rounds import BlockRunner, TimeBlocks, format_order, run_rounds, settle_step
-from gate.measure.schedule import Side, make_schedule
+from gate.measure.schedule import BlockSize, Side, make_schedule
 
 RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."
 
 
 def time_with(durations_s: list[float]) -> TimeBlocks:
-    """Return a timer that calls the target and gives made-up times."""
+    """Return a timer that calls the target, led in, and gives made-up times."""
 
-    def time_blocks(target: Callable[[], object], rounds: int) -> list[float]:
+    def time_blocks(target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
         for _ in range(rounds):
+            lead_in()
             target()
         return durations_s[:rounds]
 
@@ -26,13 +27,33 @@ def time_with(durations_s: list[float]) -> TimeBlocks:
 
 
 def test_blocks_follow_the_schedule() -> None:
-    """Each block calls its side as often as a block of that side has calls."""
+    """Each block calls its side as often as a block of that side has calls, and leads in with as many."""
     called: list[str] = []
     steps = {Side.EAGER: lambda: called.append("E"), Side.COMPILED: lambda: called.append("C")}
-    runner = BlockRunner(steps, {Side.EAGER: 2, Side.COMPILED: 1}, make_schedule(1))
+    sizes = {Side.EAGER: BlockSize(timed=2), Side.COMPILED: BlockSize(timed=1, led=3)}
+    runner = BlockRunner(steps, sizes, make_schedule(1))
     for _ in range(4):
+        runner.lead_in()
+        called.append(" ")
         runner()
-    assert "EECCEE" == "".join(called)
+    assert " EECCC CCCC C EE" == "".join(called)
+
+
+def test_a_recompile_before_a_block_spoils_it() -> None:
+    """What is compiled while a block is led in is no part of it, but what ran then was not the usual code."""
+    calls = 0
+
+    def compiled() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise RuntimeError(RECOMPILE)
+
+    steps = {Side.EAGER: lambda: None, Side.COMPILED: compiled}
+    sizes = dict.fromkeys(Side, BlockSize(timed=1, led=1))
+    outcome = run_rounds(steps, sizes, 2, CpuDevice(), time_with([float(index) for index in range(8)]))
+    assert outcome.recompiled == 1
+    assert (4.0, 7.0) == outcome.times.compiled_s
 
 
 def test_recompile_spoils_its_block_and_the_case_goes_on() -> None:
@@ -47,7 +68,7 @@ def test_recompile_spoils_its_block_and_the_case_goes_on() -> None:
 
     steps = {Side.EAGER: lambda: None, Side.COMPILED: compiled}
     timer = time_with([float(index) for index in range(12)])
-    outcome = run_rounds(steps, dict.fromkeys(Side, 1), 3, CpuDevice(), timer)
+    outcome = run_rounds(steps, dict.fromkeys(Side, BlockSize(timed=1)), 3, CpuDevice(), timer)
     assert outcome.recompiled == 1
     assert (4.0, 7.0, 9.0, 10.0) == outcome.times.compiled_s
     assert outcome.order == "ECCE CEEC ECCE"
@@ -59,7 +80,9 @@ def test_other_errors_pass_through() -> None:
     def broken() -> None:
         raise RuntimeError("out of memory")
 
-    runner = BlockRunner(dict.fromkeys(Side, broken), dict.fromkeys(Side, 1), make_schedule(1))
+    runner = BlockRunner(
+        dict.fromkeys(Side, broken), dict.fromkeys(Side, BlockSize(timed=1)), make_schedule(1)
+    )
     with pytest.raises(RuntimeError, match="out of memory"):
         runner()
 

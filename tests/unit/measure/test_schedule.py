@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.measure.schedule import (
+    BlockSize,
     Side,
     compute_block_calls,
     make_schedule,
+    size_block,
     split_times,
 )
 from gate.protocol import MIN_SUPER_BLOCKS, Sampling, compute_super_blocks
@@ -70,6 +72,21 @@ def test_missing_durations_are_refused() -> None:
 def test_block_size(calls: int, elapsed_s: float, expected: int) -> None:
     """A block holds the smallest number of calls that lasts 10 ms."""
     assert expected == compute_block_calls(calls, elapsed_s, Sampling(block_s=0.01, max_block_calls=1000))
+
+
+@pytest.mark.parametrize(
+    ("timed", "elapsed_s", "led"),
+    [
+        pytest.param(100, 0.010, 50, id="of 0.1 ms: 5 ms of them"),
+        pytest.param(4, 0.012, 2, id="of 3 ms: the first two are slow"),
+        pytest.param(1, 0.010, 1, id="of 10 ms"),
+        pytest.param(1, 0.030, 0, id="as long as no lead is worth"),
+        pytest.param(1000, 0.001, 1000, id="so short that a block is shorter than its lead should be"),
+    ],
+)
+def test_calls_that_lead_a_block_in(timed: int, elapsed_s: float, led: int) -> None:
+    """5 ms of untimed calls before a block; none where a call takes 30 ms or more."""
+    assert size_block(timed, elapsed_s) == BlockSize(timed=timed, led=led)
 
 
 @pytest.mark.parametrize(

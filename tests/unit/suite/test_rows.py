@@ -48,7 +48,7 @@ def test_two_rows_replace_the_blocks() -> None:
     """The table shows seconds per call of each side, grouped by case, with what they were made from."""
     rows: list[Any] = []
     timer = BlockTimer(Benchmark(rows), rows)
-    assert [0.0, 1.0] == timer(lambda: None, 2)
+    assert [0.0, 1.0] == timer(lambda: None, lambda: None, 2)
     times = PairedTimes(eager_s=(1.0, 3.0), compiled_s=(0.5, 0.25))
     calls = {Side.EAGER: 4, Side.COMPILED: 8}
     timer.split_row(
@@ -73,7 +73,7 @@ def test_parameters_can_be_written() -> None:
     rows: list[Any] = []
     params = {"gate_case": Case(id="m/c", model="m", factory="a:b"), "width": 64}
     timer = BlockTimer(Benchmark(rows, params=params), rows)
-    timer(lambda: None, 1)
+    timer(lambda: None, lambda: None, 1)
     times = PairedTimes(eager_s=(1.0,), compiled_s=(0.5,))
     calls = {Side.EAGER: 1, Side.COMPILED: 1}
     timer.split_row("m/c", Rounds(times=times, calls=calls, order="EC", recompiled=0), {})
@@ -90,4 +90,4 @@ def test_skipping_leaves_no_row() -> None:
 def test_disabled_benchmarks_are_an_error() -> None:
     """A run that timed nothing must not look like one that did."""
     with pytest.raises(RuntimeError, match="disabled"):
-        BlockTimer(Benchmark([], disabled=True), [])(lambda: None, 2)
+        BlockTimer(Benchmark([], disabled=True), [])(lambda: None, lambda: None, 2)
