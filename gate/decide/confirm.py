@@ -79,7 +79,7 @@ def decide_pairs(reading: Reading, bar: Bar) -> tuple[Status, Reason]:
     """Status of a metric by its pairs alone; before the last look, UNSETTLED asks for more of them."""
     if is_confirmed(reading, bar):
         return Status.REGRESSED, Reason.CONFIRMED
-    if is_confirmed(mirror_reading(reading), bar):
+    if reading.change < 0 and is_confirmed(mirror_reading(reading), bar):
         return Status.IMPROVED, Reason.CONFIRMED
     if is_excluded(reading, bar):
         return Status.UNCHANGED, Reason.ACQUITTED
@@ -104,9 +104,9 @@ def is_excluded(reading: Reading, bar: Bar) -> bool:
     """
     if reading.trials < MIN_PAIRS:
         return False
-    mirrored = mirror_reading(reading)
-    by_noise, by_ranks = _bound_by_noise(mirrored, _MISS), compute_rank_bound(mirrored.ranked, _MISS)
-    return -max(by_noise, by_ranks) < compute_log_edge(reading, bar)
+    by_noise = reading.change + compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error
+    by_ranks = -compute_rank_bound([-change for change in reading.ranked], _MISS)
+    return min(by_noise, by_ranks) < compute_log_edge(reading, bar)
 
 
 def make_pair_change(reading: Reading, bar: Bar, detectable: float) -> Change:
@@ -163,6 +163,8 @@ def extend_reading(reading: Reading, pairs: int) -> Reading:
 
 def _is_settled_by_ranks(reading: Reading, bar: Bar) -> bool:
     """Whether the noise alone leaves it open."""
+    if not reading.ranked:
+        return False
     by_noise = replace(reading, ranked=())
     unsettled = (Status.INCONCLUSIVE, Reason.UNSETTLED)
     return decide_pairs(by_noise, bar) == unsettled != decide_pairs(reading, bar)
