@@ -9,12 +9,13 @@ _MAX_CASES = 3
 
 
 def note_warnings(run: Run) -> tuple[str, ...]:
-    """A note on each warning, with the cases that it came from."""
+    """A note on each warning, with the cases that it came from; what most of them tell comes first."""
     warned: dict[str, dict[str, None]] = {}
     for trial in run.trials:
         for warning in trial.warnings:
             warned.setdefault(warning, {})[trial.case_id] = None
-    notes = [f"{_name_cases(list(cases))}: {warning}." for warning, cases in warned.items()]
+    widest = sorted(warned.items(), key=lambda item: len(item[1]), reverse=True)
+    notes = [f"{_name_cases(list(cases))}: {warning}." for warning, cases in widest]
     more = len(notes) - _MAX_WARNINGS
     return (
         *notes[:_MAX_WARNINGS],

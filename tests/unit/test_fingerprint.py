@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gate.codec import BASELINE, decode_file
 from gate.fingerprint import (
     compute_environment_id,
     describe_difference,
@@ -14,9 +16,13 @@ from gate.fingerprint import (
     has_same_host,
     has_same_stack,
 )
-from gate.records import Environment
+from gate.measure.device import CpuDevice
+from gate.measure.environment import capture_environment
+from gate.protocol import WorkerRequest, WorkerRole
+from gate.records import Baseline, Environment
 from tests.hosts import CPU_HOST
 
+ROOT = Path(__file__).resolve().parents[2]
 CPU = replace(
     CPU_HOST,
     device_model="AMD EPYC 7763 64-Core Processor",
@@ -167,3 +173,25 @@ def test_differences_are_described_for_a_person() -> None:
         "library transformers 5.23.0 -> none",
     )
     assert describe_difference(CPU, CPU) == ()
+
+
+def test_stored_baselines_of_cpus_still_apply() -> None:
+    """What a GPU adds to an environment leaves those of CPUs as they are, with their ids."""
+    stored = list((ROOT / "baselines").glob("*/*/*.json"))
+    assert stored
+    for path in stored:
+        baseline = decode_file(BASELINE, Baseline, path.read_bytes(), str(path))
+        assert compute_environment_id(baseline.environment) == path.parts[-3]
+        assert baseline.environment.device_traits == {}
+
+
+def test_a_cpu_has_no_traits_and_no_cuda_libraries() -> None:
+    """What is captured here is what was captured before there were traits."""
+    request = WorkerRequest(
+        role=WorkerRole.PRIME, case=None, device="cpu", threads=2, directory="", result=""
+    )
+    captured = capture_environment(CpuDevice(), request)
+    assert captured.device_traits == {}
+    assert captured.libraries.keys() <= {"diffusers", "timm", "torchvision", "transformers"}
+    assert captured.settings.keys() == {"deterministic", "float32_matmul_precision", "system"}
+    assert captured.settings["float32_matmul_precision"] == "highest"

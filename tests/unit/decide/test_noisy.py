@@ -148,6 +148,18 @@ def test_both_arms_slower_on_a_steady_machine_is_convicted(situation: Make, judg
     assert state(find(judge(one), LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
 
 
+def test_a_power_cap_is_no_excuse(situation: Make, judge: Judge, find: Find) -> None:
+    """Heavy matrix products run into it in every trial, those of the baseline as well."""
+    one = situation(
+        before=BEFORE,
+        after=latencies(0.026, 0.013),
+        canaries_before=STEADY_BEFORE,
+        canaries_after=canaries(1.01),
+        throttled=("software power cap",),
+    )
+    assert state(find(judge(one), LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
 def test_both_arms_slower_in_a_single_trial_is_left_open(situation: Make, judge: Judge, find: Find) -> None:
     """One bad minute hits both arms of one trial alike, so one trial is not enough for that."""
     one = situation(

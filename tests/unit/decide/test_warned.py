@@ -24,3 +24,9 @@ def test_many_warnings_are_counted() -> None:
     run = make_run(*(("a", f"number {index}") for index in range(7)))
     assert note_warnings(run)[4:] == ("a: number 4.", "2 more warnings of trials are in run.json.")
     assert note_warnings(make_run()) == ()
+
+
+def test_what_most_cases_tell_comes_first() -> None:
+    """That nobody watched the GPU is true of all cases: it is not lost behind what one of them warns of."""
+    run = make_run(*(("a", f"number {index}") for index in range(6)), ("a", "blind"), ("b", "blind"))
+    assert note_warnings(run)[0] == "a, b: blind."
