@@ -27,6 +27,7 @@ from gate.protocol import Sampling
 Step = Callable[[], Any]
 
 MAX_SETTLING_CALLS = 64  # above Dynamo's recompile limit of 8 for several frames; then it is as it is
+_GPU_WARMUP_S = 1.0  # of work until the clock of an idle GPU has settled
 _SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size again with what it showed
 
 
@@ -104,13 +105,17 @@ def settle_step(step: Step, device: Device, quiet_calls: int) -> int:
 
 
 def warm_up(step: Step, device: Device, sampling: Sampling) -> int:
-    """Warm one side up for ``sampling.warmup_s``; return the calls that make a block of ``block_s``."""
+    """Warm one side up for ``sampling.warmup_s``; return the calls that make a block of ``block_s``.
+
+    A GPU gets a second at least: in a pair it may have idled for minutes while the other arm compiled.
+    """
     calls, begun, attempts = 1, time.perf_counter(), 0
+    least_s = 0.0 if device.kind == "cpu" else _GPU_WARMUP_S
     while True:
         elapsed_s = time_calls(step, device, calls)
         fitting = compute_block_calls(calls, elapsed_s, sampling)
         attempts += 1
-        long_enough = time.perf_counter() - begun >= sampling.warmup_s
+        long_enough = time.perf_counter() - begun >= max(sampling.warmup_s, least_s)
         if long_enough and attempts >= _SIZING_ATTEMPTS:
             return fitting
         calls = fitting

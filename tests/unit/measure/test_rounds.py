@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
 
 from gate.measure import graph, rounds
 from gate.measure.device import CpuDevice
-from gate.measure.rounds import BlockRunner, TimeBlocks, format_order, run_rounds, settle_step
+from gate.measure.rounds import BlockRunner, TimeBlocks, format_order, run_rounds, settle_step, warm_up
 from gate.measure.schedule import BlockSize, Side, make_schedule
+from gate.protocol import Sampling
 
 RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."
 
@@ -104,3 +106,16 @@ def test_settling_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_order_is_written_as_letters() -> None:
     """A word a super-block."""
     assert format_order(make_schedule(2)) == "ECCE CEEC"
+
+
+class IdleGpu(CpuDevice):
+    """A processor, asked as a GPU."""
+
+    kind = "cuda"
+
+
+def test_a_gpu_that_may_have_idled_is_warmed_for_a_second() -> None:
+    """Its clock rises within the first half second: the first timed blocks would be slower ones."""
+    begun = time.perf_counter()
+    warm_up(lambda: None, IdleGpu(), Sampling(warmup_s=0.0))
+    assert time.perf_counter() - begun >= 1.0
