@@ -8,11 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from gate.lab.lock_place import VARIABLE
 from gate.lab.toolchain_place import CACHE_VARIABLE
 
 PARTS = ("all", "shared", "alone")
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+settings.register_profile("gate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gate")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

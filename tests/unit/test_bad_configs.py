@@ -97,7 +97,7 @@ LINES = st.tuples(st.sampled_from([*KEYS, "  trials", "- name"]), VALUES).map(":
 
 
 @given(lines=st.lists(LINES, max_size=6), begin=st.sampled_from(BEGINNINGS))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_no_document_raises_anything_but_file_errors(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], begin: str
 ) -> None:

@@ -218,7 +218,7 @@ CHANGES: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
 
 
 @given(changes=CHANGES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_the_schema_and_the_decoder_accept_the_same_files(changes: dict[str, Any]) -> None:
     """An editor that knows the schema and the tool never disagree."""
     value = {"version": 1, **changes}

@@ -61,7 +61,7 @@ def test_a_byte_order_mark_is_no_harm() -> None:
 
 
 @given(data=st.binary(max_size=60) | st.text('[]{}",:\\ 1aeN-+.', max_size=40).map(str.encode))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_no_bytes_raise_anything_but_a_file_error(data: bytes) -> None:
     """The parser never lets a foreign exception out."""
     lines = 2
@@ -90,7 +90,6 @@ def test_depth_counts_brackets_outside_of_strings(data: bytes, depth: int) -> No
 
 
 @given(data=st.text('[]{}",\\a', max_size=80).map(str.encode), chunk=st.integers(1, 9))
-@settings(deadline=None)
 def test_the_shape_is_the_same_in_chunks_of_any_size(data: bytes, chunk: int) -> None:
     """A string or a nesting that goes on in the next chunk is not lost."""
     whole = [*measure_shape(data)][-1:]

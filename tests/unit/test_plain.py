@@ -99,7 +99,7 @@ def decode_or_refuse(record_type: type, value: object) -> None:
 
 
 @pytest.mark.parametrize("record_type", [Run, Verdict, Baseline])
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_decoding_what_was_encoded_gives_the_same_record(record_type: type, data: st.DataObject) -> None:
     """A record survives the way to plain values and back."""
@@ -108,7 +108,7 @@ def test_decoding_what_was_encoded_gives_the_same_record(record_type: type, data
 
 
 @given(value=HOSTILE)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_foreign_value_is_refused_as_a_file_error_only(value: object) -> None:
     """No plain value makes the decoder raise anything but FileError, and its text is two lines."""
     for record_type in (Run, Trial, Case, Sample):
@@ -116,7 +116,7 @@ def test_any_foreign_value_is_refused_as_a_file_error_only(value: object) -> Non
 
 
 @given(arguments=HOSTILE, metric=st.text(max_size=8), samples=HOSTILE)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_foreign_values_inside_a_record_are_refused_as_a_file_error_only(
     arguments: object, metric: str, samples: object
 ) -> None:
@@ -188,7 +188,7 @@ def test_all_misfits_are_found_in_the_order_of_the_value() -> None:
 
 
 @given(value=HOSTILE)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_first_misfit_is_the_one_that_is_raised(value: object) -> None:
     """Whoever needs one error only gets the first of all, and there are never many."""
     try:

@@ -68,7 +68,7 @@ def test_what_is_no_record_where_one_is_due_is_left_to_the_decoder() -> None:
 
 
 @given(value=HOSTILE)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_value_can_be_dropped_from(value: object) -> None:
     """Nothing is raised, and what a strict decoder takes it takes as it is."""
     for record_type in (Run, Verdict, Baseline, Outer):

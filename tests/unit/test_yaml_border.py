@@ -180,7 +180,7 @@ SCRAPS = st.text("ab1: -[]{},&*!'\"#|>?\n\t\\%~", max_size=40)
 
 
 @given(data=st.binary(max_size=40) | SCRAPS.map(str.encode))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_bytes_raise_anything_but_a_file_error(data: bytes) -> None:
     """The border lets no exception of the parser out, and every refusal is two lines."""
     told: list[str] = []
@@ -208,7 +208,7 @@ PLAIN = st.recursive(
 
 
 @given(value=PLAIN)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_rendered_values_read_back_the_same(value: object) -> None:
     """What the dump prints is what was in force, here and for any other YAML reader."""
     text = f"a: {render_value(value)}  # comment\n"

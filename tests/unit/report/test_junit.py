@@ -145,7 +145,7 @@ def test_an_untold_failure_still_shows(verdicts: Mapping[str, Verdict]) -> None:
     assert elements == {("x", "whole case"): "error"}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.text(alphabet=st.characters(exclude_categories=()), max_size=60),
     st.text(alphabet=st.characters(exclude_categories=()), max_size=60),

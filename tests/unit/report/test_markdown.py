@@ -122,7 +122,7 @@ def test_code_is_plain_where_it_can_be() -> None:
     assert [escape_code("a/b-c"), escape_code("a|b`")] == ["`a/b-c`", "<code>a&#124;b&#96;</code>"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(HOSTILE)
 def test_escaped_text_is_only_text(text: str) -> None:
     """Whatever the string, a parser finds nothing but text in it."""
@@ -137,7 +137,7 @@ def test_escaped_text_is_only_text(text: str) -> None:
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(HOSTILE)
 def test_escaped_code_reads_back(text: str) -> None:
     """Code shows exactly the characters that went in."""
@@ -149,7 +149,7 @@ def test_escaped_code_reads_back(text: str) -> None:
         assert line == shown
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(HOSTILE, HOSTILE, HOSTILE)
 def test_hostile_verdicts_stay_in_their_cells(
     verdicts: Mapping[str, Verdict], case_id: str, sentence: str, cause: str

@@ -119,7 +119,7 @@ def test_any_encoding_can_be_printed_to(verdicts: Mapping[str, Verdict], encodin
     assert "caf" in stream.read()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(TEXTS, TEXTS, TEXTS)
 @example("\x1b", "\x1b[2J", "\x1b")
 def test_arbitrary_strings_are_shown_as_they_are(case_id: str, sentence: str, note: str) -> None:
