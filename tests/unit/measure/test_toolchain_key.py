@@ -58,10 +58,6 @@ def change_processor(_: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(toolchain_key, "read_cpu_flags", lambda: "sse2")
 
 
-def change_inductor(_: Path, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(torch._inductor.config.cpp, "march", "x86-64")
-
-
 def change_python(_: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr("sys.prefix", "/opt/python")
 
@@ -81,7 +77,6 @@ def test_the_same_twice(compiler: Path) -> None:
         change_headers,
         change_torch,
         change_processor,
-        change_inductor,
         change_python,
     ],
 )
@@ -92,6 +87,14 @@ def test_every_ingredient_counts(
     before = compute_key(collect_ingredients())
     change(compiler, monkeypatch)
     assert compute_key(collect_ingredients()) != before
+
+
+def test_inductors_settings_count(compiler: Path) -> None:
+    """Another processor to generate code for is another entry."""
+    assert compiler.exists()
+    before = compute_key(collect_ingredients())
+    with torch._inductor.config.patch({"cpp.march": "x86-64"}):  # monkeypatch would delete the setting
+        assert compute_key(collect_ingredients()) != before
 
 
 def test_without_gcc_nothing_is_shared(compiler: Path) -> None:
