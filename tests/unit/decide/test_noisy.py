@@ -137,25 +137,24 @@ def test_both_arms_slower_without_canaries_is_left_open(situation: Make, judge: 
     assert find(verdict, SPEEDUP).status is Status.UNCHANGED
 
 
-def test_both_arms_slower_on_a_steady_machine_is_convicted(situation: Make, judge: Judge, find: Find) -> None:
+@pytest.mark.parametrize(
+    "throttled",
+    [
+        pytest.param((), id="steady"),
+        # Heavy matrix products run into it in every trial, those of the baseline as well: no excuse.
+        pytest.param(("software power cap",), id="power cap"),
+    ],
+)
+def test_both_arms_slower_on_a_steady_machine_is_convicted(
+    situation: Make, judge: Judge, find: Find, throttled: tuple[str, ...]
+) -> None:
     """The same with canaries that did not move: the model itself got slower."""
     one = situation(
         before=BEFORE,
         after=latencies(0.026, 0.013),
         canaries_before=STEADY_BEFORE,
         canaries_after=canaries(1.01),
-    )
-    assert state(find(judge(one), LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
-
-
-def test_a_power_cap_is_no_excuse(situation: Make, judge: Judge, find: Find) -> None:
-    """Heavy matrix products run into it in every trial, those of the baseline as well."""
-    one = situation(
-        before=BEFORE,
-        after=latencies(0.026, 0.013),
-        canaries_before=STEADY_BEFORE,
-        canaries_after=canaries(1.01),
-        throttled=("software power cap",),
+        throttled=throttled,
     )
     assert state(find(judge(one), LATENCY)) == (Status.REGRESSED, Reason.BEYOND_BAR)
 

@@ -28,6 +28,17 @@ def time_with(durations_s: list[float]) -> TimeBlocks:
     return time_blocks
 
 
+def make_recompiling() -> Callable[[], None]:
+    """Make a step whose first call compiles anew."""
+    errors = [RuntimeError(RECOMPILE)]
+
+    def step() -> None:
+        if errors:
+            raise errors.pop()
+
+    return step
+
+
 def test_blocks_follow_the_schedule() -> None:
     """Each block calls its side as often as a block of that side has calls, and leads in with as many."""
     called: list[str] = []
@@ -43,15 +54,7 @@ def test_blocks_follow_the_schedule() -> None:
 
 def test_a_recompile_before_a_block_spoils_it() -> None:
     """What is compiled while a block is led in is no part of it, but what ran then was not the usual code."""
-    calls = 0
-
-    def compiled() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            raise RuntimeError(RECOMPILE)
-
-    steps = {Side.EAGER: lambda: None, Side.COMPILED: compiled}
+    steps = {Side.EAGER: lambda: None, Side.COMPILED: make_recompiling()}
     sizes = dict.fromkeys(Side, BlockSize(timed=1, led=1))
     outcome = run_rounds(steps, sizes, 2, CpuDevice(), time_with([float(index) for index in range(8)]))
     assert outcome.recompiled == 1
@@ -60,15 +63,7 @@ def test_a_recompile_before_a_block_spoils_it() -> None:
 
 def test_recompile_spoils_its_block_and_the_case_goes_on() -> None:
     """A recompile in the rounds costs one super-block, not the case."""
-    calls = 0
-
-    def compiled() -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            raise RuntimeError(RECOMPILE)
-
-    steps = {Side.EAGER: lambda: None, Side.COMPILED: compiled}
+    steps = {Side.EAGER: lambda: None, Side.COMPILED: make_recompiling()}
     timer = time_with([float(index) for index in range(12)])
     outcome = run_rounds(steps, dict.fromkeys(Side, BlockSize(timed=1)), 3, CpuDevice(), timer)
     assert outcome.recompiled == 1
