@@ -16,12 +16,12 @@ import torch
 from torch import nn
 from torch.utils.benchmark import Timer
 
-from gate.measure.build import compile_subject, make_step, make_subject
-from gate.measure.device import CpuDevice
-from gate.measure.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
-from gate.measure.schedule import BlockSize, Side
-from gate.protocol import Sampling
+from gate.measure.device.device import CpuDevice
+from gate.measure.timing.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
+from gate.measure.timing.schedule import BlockSize, Side
+from gate.measure.workload.build import compile_subject, make_step, make_subject
 from gate.records import Case
+from gate.records.protocol import Sampling
 from gate.workload import Workload
 
 Step = Callable[[], object]

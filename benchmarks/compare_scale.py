@@ -19,9 +19,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from gate.codec import load_run, save_run
 from gate.decide import compute_values, decide_verdict
-from gate.measure.schedule import SAMPLE_DECIMALS
+from gate.files.codec import load_run, save_run
+from gate.measure.timing.schedule import SAMPLE_DECIMALS
 from gate.metrics import SPECS
 from gate.records import (
     Baseline,

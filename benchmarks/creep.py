@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pair_power import LIVE_SD, Request, Tally, describe_share, judge_ab, make_request
+from pair_power import LIVE_SD, SHOWS, Request, Tally, describe_share, judge_ab, make_request
 
 from gate.records import Metric, Status
 
@@ -92,7 +92,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     options.__dict__.update(live_sd=LIVE_SD, trial_sd=None, compile_sd=None, slower=Metric.COMPILED_LATENCY)
-    options.__dict__.update(pair_s=1.0, pair_budget_s=math.inf)
+    options.__dict__.update(shows=SHOWS[0], pair_s=1.0, pair_budget_s=math.inf)
     started = time.perf_counter()
     print(HEAD)
     print("|" + " --- |" * (HEAD.count("|") - 1))

@@ -20,17 +20,17 @@ from pathlib import Path
 
 from scipy import stats
 
-from gate.choice import choose_cases
-from gate.config import apply_options, load_config
-from gate.decide.pairs import Pair, compute_pair_changes
-from gate.lab.arms import make_working_tree_arm
-from gate.lab.pairs import BASE, LATENCIES, make_sides, measure_pair, open_base, plan_pair
-from gate.lab.prime import prime_bench
-from gate.lab.runner import open_bench
-from gate.lab.server_pool import open_pool
-from gate.lab.trials import Bench, LabSettings
-from gate.records import Case, Metric, Pairing
-from gate.registry import load_cases
+from gate.decide.evidence.pairs import Pair, compute_pair_changes
+from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.trials.pairs import make_sides, measure_pair, open_base_bench, plan_pair
+from gate.lab.trials.prime import prime_bench
+from gate.lab.trials.runner import open_bench
+from gate.lab.trials.trials import Bench, LabSettings
+from gate.lab.workers.server_pool import open_pool
+from gate.project.choice import choose_cases
+from gate.project.config import apply_options, load_config
+from gate.project.registry import load_cases
+from gate.records import BASE_ARM, Case, Metric, Pairing
 
 TIMED = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
 
@@ -63,16 +63,16 @@ def measure_check(bench: Bench, case: Case, pairs: int) -> list[dict[Metric, flo
     changes: list[dict[Metric, float]] = []
     with open_pool() as pool:
         head = replace(bench, pool=pool)
-        base, _ = open_base(head, replace(head.arm, name=BASE))
+        base, _ = open_base_bench(head, replace(head.arm, name=BASE_ARM))
         sides = make_sides(base, head, case, case)
         for arm in (sides.base, sides.head):
             shutil.rmtree(arm.trial_cache, ignore_errors=True)
         for index in range(1, pairs + 2):
-            measured = measure_pair(sides, plan_pair(LATENCIES, index, "cpu", Pairing.LIVE))
+            measured = measure_pair(sides, plan_pair(TIMED, index, "cpu", Pairing.LIVE))
             if measured.failures:
                 sys.exit(measured.failures[0].message)
             arms = {trial.arm: trial for trial in measured.trials}
-            found = compute_pair_changes(Pair(base=arms[BASE], head=arms[head.arm.name]))
+            found = compute_pair_changes(Pair(base=arms[BASE_ARM], head=arms[head.arm.name]))
             changes.append({metric: found[metric] for metric in TIMED})
             sys.stderr.write(f"pair {index} of {pairs + 1}: {changes[-1]}\n")
     return changes[1:]  # of the first the arms had compiled before they were timed

@@ -25,17 +25,17 @@ from pathlib import Path
 
 from scipy import stats
 
-from gate.choice import choose_cases
-from gate.config import apply_options, load_config
-from gate.lab.arms import make_working_tree_arm
-from gate.lab.prime import prime_bench
-from gate.lab.runner import open_bench
-from gate.lab.server_pool import ServerPool
-from gate.lab.trials import Bench, LabSettings, make_job, remove_cache, seed_cache
-from gate.lab.worker import run_worker
-from gate.protocol import WorkerResult, WorkerRole
+from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.trials.prime import prime_bench
+from gate.lab.trials.runner import open_bench
+from gate.lab.trials.trials import Bench, LabSettings, make_job, remove_cache, seed_cache
+from gate.lab.workers.server_pool import ServerPool
+from gate.lab.workers.worker import run_worker
+from gate.project.choice import choose_cases
+from gate.project.config import apply_options, load_config
+from gate.project.registry import load_cases
 from gate.records import Case
-from gate.registry import load_cases
+from gate.records.protocol import WorkerResult, WorkerRole
 
 TRIALS_PER_SERVER = 5
 KINDS = ("fresh", "forked")
@@ -91,7 +91,7 @@ def measure_trial(bench: Bench, case: Case, pool: ServerPool | None) -> Trial:
     for role in (WorkerRole.COLD, WorkerRole.WARM):
         job = make_job(bench, role, case, 1)
         if pool is not None:
-            seated = pool.seat([job])
+            seated = pool.open([job])
             if seated.why_not:
                 sys.exit(f"{case.id} cannot be forked: {seated.why_not}")
             (job,) = seated.jobs
@@ -115,9 +115,8 @@ def print_table(case_id: str, taken: Mapping[str, Sequence[Trial]]) -> None:
     """Print what differs between the kinds."""
     sys.stdout.write(f"\n{case_id}, {len(taken['fresh'])} trials of each kind\n")
     for name in sorted(set(taken["fresh"][0]) - {"server"}):
-        sys.stdout.write(
-            f"  {name:32} {compare(*([t[name] for t in taken[kind]] for kind in KINDS), taken)}\n"
-        )
+        fresh, forked = ([trial[name] for trial in taken[kind]] for kind in KINDS)
+        sys.stdout.write(f"  {name:32} {compare(fresh, forked, taken)}\n")
     sys.stdout.flush()
 
 

@@ -3,15 +3,17 @@
     python benchmarks/pair_power.py [--requests 1000] [--faulty 300] [--cases 20] [--seed 1]
         [--kinds check ab alone] [--live-sd 0.006 0.031] [--trial-sd 0.1 0.1]
         [--compile-sd 0.196 0.103 0.74] [--slower cold_compile_time] [--faults 0.2 0.3 0.5]
-        [--pair-budget-s 330] [--pair-s 30]
+        [--shows calls] [--pair-budget-s 330] [--pair-s 30]
 
 Each request has 20 cases with compiled and eager latency, both compile times and a counter. ``check``
 screens one trial a case against five stored ones of another sitting and runs suspects in pairs;
 ``ab`` runs every case in pairs; ``alone`` is ``check`` without a base, with up to three trials a case and
 no pairs. A faulty request has one case whose compiled latency is slower, or
 another metric that ``--slower`` names. All of it is :mod:`gate.check`, the procedure of the commands; what
-is drawn stands in for processes. ``--pair-budget-s`` ends the pairs as a check's ``pair_budget_s`` does,
-where a whole pair takes ``--pair-s`` seconds.
+is drawn stands in for processes. ``--shows`` says in what the cause of a slowdown can be seen besides: in the
+generated code, as where a model changes; in Python calls, which rise by half as much as a compile's time,
+as where the compiler has more to do; or in nothing but times. ``--pair-budget-s`` ends the pairs as a
+check's ``pair_budget_s`` does, where a whole pair takes ``--pair-s`` seconds.
 
 Noise, all of natural logarithms. A case's times vary between runs by 0.5 to 3 %, of whose variance 25 %
 is common to a sitting, 40 % is of the case in a sitting and 35 % of one process; eager shares nine
@@ -20,6 +22,7 @@ sitting in fifty is slower by 3 to 10 % as a whole. Canaries vary by 1 %. A live
 3.1 %, drawn anew for each case, one pair in fifty strays by 4 to 15 %, and compile times of a pair vary
 by 2 to 4 %. ``--compile-sd`` gives pairs of compile times the noise that was measured on a shared
 two-core machine instead: of the clock, of the processor time of a cold compile, and how both move together.
+A trial's processor time is known then as well, and varies as its cold compile time does.
 """
 
 from __future__ import annotations
@@ -32,16 +35,17 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gate.check import Checked, PairSlot, Rehearsal, Terms, check_alone, check_beside, check_pairs
+from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_alone, check_beside, check_pairs
 from gate.check.pair_schedule import LIGHT_PAIR_SHARE
 from gate.check.procedure import EXACT_TRIALS
 from gate.check.schedule import Slot
-from gate.decide.baselines import make_baselines
-from gate.decide.pairs import Pair
+from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.pairs import Pair
 from gate.metrics import SPECS
 from gate.records import (
     BaseArm,
     Case,
+    CodeIdentity,
     Comparison,
     Conditions,
     Environment,
@@ -64,6 +68,10 @@ BETWEEN_SD, COMPILE_SD, LIVE_SD, COMPILE_PAIR_SD = (0.005, 0.03), (0.015, 0.03),
 BAD_SITTING, STRAY_PAIR = 0.02, 0.02
 CANARY_SD = 0.01
 PROCESSOR_S = 10.0  # of a cold compile
+CALLS = 4e6  # Python calls of a compile
+SHOWN_CALLS = 0.5  # of a longer compile's time
+SHOWS = ("code", "calls", "nothing")
+OLD_CODE, NEW_CODE = CodeIdentity(digest="old"), CodeIdentity(digest="new")
 FAULTS = (0.02, 0.03, 0.05, 0.10)
 Z = 1.96
 HOST = Environment(
@@ -106,6 +114,7 @@ class Request:
     tempers: Mapping[str, Temper]
     slower: Mapping[str, float]
     metric: Metric = Metric.COMPILED_LATENCY  # which is slower
+    shows: str = SHOWS[0]  # in what the cause can be seen, one of SHOWS
     compile_sd: tuple[float, float, float] | None = None  # of the clock, of the processor, their correlation
     pair_s: float = 30.0  # of a whole pair
     pair_budget_s: float = math.inf
@@ -136,6 +145,7 @@ def make_request(rng: random.Random, options: argparse.Namespace, fault: float) 
         tempers={case.id: draw_temper(rng, options) for case in plan},
         slower=slower,
         metric=Metric(options.slower),
+        shows=options.shows,
         compile_sd=tuple(options.compile_sd) if options.compile_sd else None,
         pair_s=options.pair_s,
         pair_budget_s=options.pair_budget_s,
@@ -175,14 +185,29 @@ def draw_sitting(request: Request, trials: int, *, is_head: bool) -> Iterator[Tr
             moves[request.metric] += slower
             loop_s = math.exp(canary + rng.gauss(0, CANARY_SD))
             trial = make_trial(case.id, index, moves, request.pair_s / 2)
-            yield replace(trial, conditions=Conditions(canaries_s={"loop": loop_s}))
+            if request.compile_sd:
+                trial = replace(trial, phases_s={"cpu_self": PROCESSOR_S * math.exp(moves[COMPILES[0]])})
+            trial = replace(trial, conditions=Conditions(canaries_s={"loop": loop_s}))
+            yield show_cause(trial, slower, request.shows)
 
 
 def make_trial(case_id: str, index: int, moves: Mapping[Metric, float], wall_s: float) -> Trial:
     """Make a trial whose times are typical ones moved by so much, on the logarithmic scale."""
     samples = {metric: (TYPICAL[metric] * math.exp(move),) for metric, move in moves.items()}
-    samples |= {Metric.GRAPH_BREAKS: (0.0,), Metric.COMPILE_CALLS: (4e6,)}
-    return Trial(case_id=case_id, index=index, samples=samples, stages_s={"rounds": wall_s})
+    samples |= {Metric.GRAPH_BREAKS: (0.0,), Metric.COMPILE_CALLS: (CALLS,)}
+    return Trial(
+        case_id=case_id, index=index, samples=samples, stages_s={"rounds": wall_s}, identity=OLD_CODE
+    )
+
+
+def show_cause(trial: Trial, slower: float, shows: str) -> Trial:
+    """Let the cause of a slowdown be seen where ``shows`` says."""
+    if slower and shows == "code":
+        return replace(trial, identity=NEW_CODE)
+    if slower and shows == "calls":
+        calls = CALLS * math.exp(SHOWN_CALLS * slower)
+        return replace(trial, samples={**trial.samples, Metric.COMPILE_CALLS: (calls,)})
+    return trial
 
 
 def draw_pair(request: Request, case_id: str, index: int) -> Pair:
@@ -208,7 +233,7 @@ def draw_pair(request: Request, case_id: str, index: int) -> Pair:
         head = replace(head, phases_s={"cpu_self": PROCESSOR_S * math.exp(processor)})
     return Pair(
         base=replace(base, arm="base", pairing=Pairing.LIVE),
-        head=replace(head, pairing=Pairing.LIVE),
+        head=show_cause(replace(head, pairing=Pairing.LIVE), slower, request.shows),
     )
 
 
@@ -238,10 +263,10 @@ def make_run(request: Request, trials: tuple[Trial, ...]) -> Run:
     )
 
 
-def make_terms(request: Request, max_trials: int) -> Terms:
+def make_terms(request: Request, max_trials: int) -> CheckTerms:
     """Store the trials of a sitting as ``baseline refresh`` does, and spend what ``check`` spends."""
     stored = tuple(draw_sitting(request, BASELINE_TRIALS, is_head=False))
-    return Terms(
+    return CheckTerms(
         baselines=make_baselines(make_run(request, stored), Provenance()),
         policy=POLICY,
         max_trials=max_trials,
@@ -347,6 +372,7 @@ def main() -> int:
     parser.add_argument("--trial-sd", nargs=2, type=float, help="range between cases, of all times")
     parser.add_argument("--compile-sd", nargs=3, type=float, help="clock, processor, correlation")
     parser.add_argument("--slower", choices=[LATENCIES[0], COMPILES[0]], default=LATENCIES[0])
+    parser.add_argument("--shows", choices=SHOWS, default=SHOWS[0], help="of what is slower, besides times")
     parser.add_argument("--pair-s", type=float, default=30.0, help="seconds of a whole pair")
     parser.add_argument("--pair-budget-s", type=float, default=math.inf, help="seconds of all pairs")
     parser.add_argument("--faults", nargs="*", type=float, default=FAULTS)

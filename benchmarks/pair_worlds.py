@@ -1,12 +1,13 @@
 """Simulates whole pull requests in many worlds of noise, through the code that ships.
 
-    python benchmarks/pair_worlds.py [--worlds NAME ...] [--requests 1000] [--faulty 300] [--list]
+    python benchmarks/pair_worlds.py [--worlds NAME ...] [--requests 1000] [--faulty 300] [--last] [--list]
 
 Each row is one world: so many requests of unchanged code, and as many as ``--faulty`` in which the first
-case's compiled latency is 5 % slower (or what the row says). Each is screened against stored baselines and
-settled by pairs as ``check --base`` does, with as much time as it needs or what the world has. Red is a
-request with a regression that is none; open one whose other cases are INCONCLUSIVE; caught, open and
-missed are of the slower case. Intervals are exact (Clopper and Pearson), 95 %.
+case's compiled latency is 5 % slower (or what the row says; with ``--last``, the last one's). Each is
+screened against stored baselines and settled by pairs as ``check --base`` does, with as much time as it
+needs or what the world has. Red is a request with a regression that is none; open one whose other cases
+are INCONCLUSIVE; caught, open and missed are of the slower case. Seconds are the median of what all pairs
+of a request take. Intervals are exact (Clopper and Pearson), 95 %.
 
 Noise is of natural logarithms. A process of a case is slower or faster by the world's own noise, of which
 in a lottery some are of another speed; of trials 65 % of the variance is of the sitting, nine tenths of
@@ -23,16 +24,17 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from statistics import median
 
-from pair_power import COMPILES, HOST, LATENCIES, POLICY, PROCESSOR_S, make_trial
+from pair_power import COMPILES, HOST, LATENCIES, POLICY, PROCESSOR_S, SHOWS, make_trial, show_cause
 
-from gate.check import Checked, PairSlot, Rehearsal, Terms, check_beside
+from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_beside
 from gate.check.procedure import EXACT_TRIALS
-from gate.check.schedule import Slot
-from gate.decide.baselines import make_baselines
-from gate.decide.pairs import Pair
-from gate.decide.rate import compute_rate
+from gate.check.schedule import Slot, compute_trial_s
+from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.pairs import Pair
+from gate.decide.stats.rate import compute_rate
 from gate.records import (
     BaseArm,
     Case,
@@ -49,6 +51,7 @@ SITTING_SHARE = 0.65
 AUTOCORRELATION = 0.95  # of the drift, from block to block
 CLOCK_SD, PROCESSOR_SD, TOGETHER = 0.20, 0.10, 0.74
 TRIAL_COMPILE_SD = 0.03
+TRIAL_PROCESSOR_SD = 0.05  # of a cold compile's processor time, besides what of the sitting it shares
 Shape = Callable[[random.Random], float]
 
 
@@ -85,6 +88,8 @@ class World:
     stored: int = 5
     slower: Metric = Metric.COMPILED_LATENCY
     fault: float = 0.05
+    shows: str = SHOWS[0]  # in what the cause of the slowdown can be seen besides: see pair_power
+    works: bool = True  # whether a longer compile takes more processor time, and does not only wait
 
     def draw_jump(self, rng: random.Random) -> float:
         """By how much a process happens to be of the slow kind."""
@@ -117,6 +122,19 @@ def _list_suspects(cases: int) -> Iterator[tuple[str, World]]:
         yield f"{cases}-{name}", replace(slow, lottery=(share, factor))
 
 
+def _list_compiles() -> Iterator[tuple[str, World]]:
+    """The worlds in which a cold compile takes longer, and what shows it."""
+    for shows in SHOWS:
+        told = f"8 cases; a cold compile +30 %, which {shows} {'show' if shows == 'calls' else 'shows'}"
+        world = _wander(told, 8, 0.016)
+        yield shows, replace(world, slower=Metric.COLD_COMPILE_TIME, fault=0.3, shows=shows)
+    waits = _wander("8 cases; a cold compile waits for 30 %", 8, 0.016)
+    yield (
+        "waits",
+        replace(waits, slower=Metric.COLD_COMPILE_TIME, fault=0.3, shows="nothing", works=False),
+    )
+
+
 WORLDS: Mapping[str, World] = {
     "quiet": World(told="all times vary by 1 %"),
     "heavy": World(told="the same, heavy tails", shape=draw_heavy),
@@ -147,9 +165,9 @@ WORLDS: Mapping[str, World] = {
     "cases-50": World(told="50 cases", cases=50),
     "cases-200": World(told="200 cases", cases=200),
     "wandering": _wander("20 suspects, pairs 1.6 %", 20, 0.016),
-    "compile": replace(
-        _wander("8 suspects; a cold compile +30 %", 8, 0.016), slower=Metric.COLD_COMPILE_TIME, fault=0.3
-    ),
+    "wandering-8": _wander("8 cases, pairs 1.6 %", 8, 0.016),
+    "same-code": replace(_wander("8 cases, pairs 1.6 %, slower by the same code", 8, 0.016), shows="nothing"),
+    **{f"compile-{name}": world for name, world in _list_compiles()},
     "one-loud": replace(_wander("8 suspects, pairs 0.8 %, the first case's 5 %", 8, 0.008), loud_sd=0.05),
     **{
         f"persistent-{name}": replace(
@@ -189,12 +207,15 @@ class Drawer:
                 }
                 moves[world.slower] += self.slower.get(case.id, 0.0) * is_head
                 canary = shift * ("canary" in world.shifted) + rng.gauss(0, world.canary_sd)
-                trial = make_trial(case.id, index, moves, world.pair_s / 2)
-                yield replace(
-                    trial,
+                slower = self.slower.get(case.id, 0.0) * is_head
+                processor = TOGETHER * sitting + rng.gauss(0, TRIAL_PROCESSOR_SD)
+                processor += slower * (world.slower is COMPILES[0] and world.works)
+                trial = replace(
+                    make_trial(case.id, index, moves, world.pair_s / 2),
                     conditions=Conditions(canaries_s={"loop": math.exp(canary)}),
-                    phases_s={"cpu_self": PROCESSOR_S},
+                    phases_s={"cpu_self": PROCESSOR_S * math.exp(processor)},
                 )
+                yield show_cause(trial, slower, world.shows)
 
     def draw_pair(self, slot: PairSlot) -> Pair:
         """One live pair that measured everything; its noise is put on the head."""
@@ -214,14 +235,16 @@ class Drawer:
         }
         slower = self.slower.get(case_id, 0.0)
         moves[world.slower] += slower
-        processor = PROCESSOR_SD * shared + slower * (world.slower is COMPILES[0])
+        processor = PROCESSOR_SD * shared + slower * (world.slower is COMPILES[0] and world.works)
         spent = PROCESSOR_S * math.exp(processor)
         still = dict.fromkeys(moves, 0.0)
         base, head = (make_trial(case_id, slot.index, one, world.pair_s / 2) for one in (still, moves))
         base, head = _drift(rng, world.drift, (base, head))
         return Pair(
             base=replace(base, arm="base", pairing=Pairing.LIVE, phases_s={"cpu_self": PROCESSOR_S}),
-            head=replace(head, pairing=Pairing.LIVE, phases_s={"cpu_self": spent}),
+            head=show_cause(
+                replace(head, pairing=Pairing.LIVE, phases_s={"cpu_self": spent}), slower, world.shows
+            ),
         )
 
     def _make_rng(self, *parts: object) -> random.Random:
@@ -263,6 +286,7 @@ class Tally:
     caught: int = 0
     undecided: int = 0
     pairs: int = 0
+    seconds: list[float] = field(default_factory=list)  # of the pairs of each request
 
     def count(self, checked: Checked, faulty: tuple[str, Metric] | None) -> None:
         """Count one request; of a faulty case the slower metric counts, and no other."""
@@ -271,6 +295,8 @@ class Tally:
         others = {row.status for row in judged if faulty is None or row.case_id != faulty[0]}
         self.requests += 1
         self.pairs += sum(trial.pairing is not Pairing.ALONE for trial in checked.run.trials) // 2
+        alone = (trial for trial in checked.run.trials if trial.pairing is Pairing.ALONE)
+        self.seconds.append(checked.run.wall_s - sum(map(compute_trial_s, alone)))
         self.red += Status.REGRESSED in others
         self.open += Status.INCONCLUSIVE in others
         self.caught += slow is Status.REGRESSED
@@ -289,7 +315,7 @@ def judge_drawn(drawer: Drawer) -> Checked:
         return found[slot.case.id, slot.index]
 
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=drawer.draw_pair)
-    terms = Terms(
+    terms = CheckTerms(
         baselines=make_baselines(stored, Provenance()),
         policy=POLICY,
         max_trials=EXACT_TRIALS,
@@ -299,14 +325,14 @@ def judge_drawn(drawer: Drawer) -> Checked:
     return check_beside(rehearsal, run, terms)
 
 
-def simulate(name: str, requests: int, seed: int, *, slower: bool) -> Tally:
-    """Judge so many requests of a world."""
+def simulate(name: str, requests: int, seed: int, *, slower: bool, place: int = 0) -> Tally:
+    """Judge so many requests of a world; the case at ``place`` is the slower one."""
     world, tally = WORLDS[name], Tally()
     cases = tuple(
         Case(id=f"m{n}/a", model=f"m{n}", factory="m:f", definition="d") for n in range(world.cases)
     )
-    fault = {cases[0].id: math.log1p(world.fault)} if slower else {}
-    faulty = (cases[0].id, world.slower) if slower else None
+    fault = {cases[place].id: math.log1p(world.fault)} if slower else {}
+    faulty = (cases[place].id, world.slower) if slower else None
     for number in range(requests):
         drawer = Drawer(seed=f"{seed} {name} {number}", world=world, cases=cases, slower=fault)
         tally.count(judge_drawn(drawer), faulty)
@@ -321,6 +347,13 @@ def describe(hits: int, of: int) -> str:
     return f"{100 * hits / of:.1f} ({100 * rate.low:.1f} to {100 * rate.high:.1f})"
 
 
+def describe_cost(tally: Tally) -> tuple[str, str]:
+    """The mean number of pairs, and the median of their seconds."""
+    if not tally.requests:
+        return "-", "-"
+    return f"{tally.pairs / tally.requests:.1f}", f"{median(tally.seconds):.0f}"
+
+
 def describe_world(name: str, quiet: Tally, faulty: Tally) -> str:
     """One row of the table."""
     missed = faulty.requests - faulty.caught - faulty.undecided
@@ -330,17 +363,17 @@ def describe_world(name: str, quiet: Tally, faulty: Tally) -> str:
         str(quiet.requests),
         describe(quiet.red, quiet.requests),
         describe(quiet.open, quiet.requests),
-        f"{quiet.pairs / max(quiet.requests, 1):.1f}",
+        *describe_cost(quiet),
         str(faulty.requests),
         *(describe(hits, faulty.requests) for hits in (faulty.caught, faulty.undecided, missed)),
-        f"{faulty.pairs / max(faulty.requests, 1):.1f}",
+        *describe_cost(faulty),
     )
     return f"| {' | '.join(cells)} |"
 
 
 HEAD = (
-    "| world | noise | unchanged | red, % | open, % | pairs | slower | caught, % | open, % | missed, %"
-    " | pairs |"
+    "| world | noise | unchanged | red, % | open, % | pairs | seconds | slower | caught, % | open, %"
+    " | missed, % | pairs | seconds |"
 )
 
 
@@ -353,6 +386,7 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=1000, help="of unchanged code")
     parser.add_argument("--faulty", type=int, default=300, help="with one slower case")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--last", action="store_true", help="slow the last case, and not the first")
     parser.add_argument("--list", action="store_true", help="name the worlds and stop")
     options = parser.parse_args()
     if options.list:
@@ -362,7 +396,7 @@ def main() -> int:
     print(f"{HEAD}\n|{' --- |' * (HEAD.count('|') - 1)}")
     for name in options.worlds:
         quiet, faulty = (
-            simulate(name, requests, options.seed, slower=slower)
+            simulate(name, requests, options.seed, slower=slower, place=-1 if options.last else 0)
             for requests, slower in ((options.requests, False), (options.faulty, True))
         )
         print(describe_world(name, quiet, faulty), flush=True)

@@ -1,0 +1,239 @@
+"""Runs complete checks of known truth, as a user would: red, open, caught, seconds to the verdict.
+
+    python benchmarks/complete_checks.py DIRECTORY [--checks 20] [--kinds unchanged +5 +10] [--busy]
+
+DIRECTORY becomes a project with the six cases of ``checked_models.py`` and its stored baselines. Each
+check is of a commit in which nothing changed, or in which the compiled calls of one case, of each in turn,
+take 5 or 10 % longer than the baselines say; its base is the commit before. ``--busy`` keeps one core busy
+half of the time, as another program would. Each check is written to DIRECTORY/checks.jsonl as it ends:
+started again, only what is missing is run, and the table is of all. A check takes minutes; on a machine
+that does something else the figures are of that too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import checked_models
+
+from gate.decide.stats.rate import compute_rate
+from gate.files import codec
+from gate.records import Metric, Outcome, Status
+from gate.store.baselines import load_baselines
+
+KINDS: Mapping[str, float] = {"unchanged": 0.0, "+5": 0.05, "+10": 0.10}
+BASELINE_TRIALS = 5
+BUSY_S = 0.05  # of each tenth of a second
+CASE = "{name}/inference-float32-only-default"
+CONFIG = """\
+version: 1
+device: cpu
+threads: 2
+reference_models: false
+select: tag:checked
+models:
+{models}"""
+MODEL = """\
+  - name: {name}
+    factory: checked_models:build
+    arguments: {{name: {name}}}
+    sizes: {{only: {{}}}}
+    cases: [{{size: only, task: inference, dtype: float32, tags: [checked], expected_s: 25}}]
+"""
+_BURN = """\
+import time
+while True:
+    end = time.monotonic() + {0}
+    while time.monotonic() < end:
+        pass
+    time.sleep({0})
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What came of one check. ``slowed`` is the case that was made slower, "" for none."""
+
+    kind: str
+    number: int
+    busy: bool
+    slowed: str
+    outcome: str
+    found: str  # of the slowed case's compiled latency: its status
+    red: tuple[str, ...]  # what regressed although nothing was planted there
+    open: tuple[str, ...]  # what else is INCONCLUSIVE
+    seconds: float
+
+    @property
+    def key(self) -> tuple[str, int, bool]:
+        """What identifies it among all."""
+        return self.kind, self.number, self.busy
+
+
+def main() -> None:
+    """Run what is missing, and print the table."""
+    options = parse_options()
+    project: Path = options.directory.absolute()
+    if not (project / "baselines").is_dir():
+        make_project(project)
+    kept = project / "checks.jsonl"
+    checks = load_checks(kept)
+    done = {one.key for one in checks}
+    with keep_busy(wanted=options.busy):
+        for number in range(options.checks):
+            for kind in options.kinds:
+                if (kind, number, options.busy) in done:
+                    continue
+                checks.append(run_check(project, kind, number, busy=options.busy))
+                with kept.open("a") as lines:
+                    lines.write(json.dumps(asdict(checks[-1])) + "\n")
+                sys.stderr.write(f"{checks[-1]}\n")
+    print("\n".join(describe_checks(checks)))
+
+
+def parse_options() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--checks", type=int, default=20, help="of each kind")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--busy", action="store_true", help="keep one core busy half of the time")
+    return parser.parse_args()
+
+
+def make_project(project: Path) -> None:
+    """Make the project, commit it and record its baselines."""
+    project.mkdir(parents=True, exist_ok=True)
+    shutil.copy(checked_models.__file__, project / "checked_models.py")
+    models = "".join(MODEL.format(name=name) for name in checked_models.NAMES)
+    (project / "gate.yml").write_text(CONFIG.format(models=models))
+    (project / ".gitignore").write_text("out/\nchecks.jsonl\nbaselines/\n__pycache__/\n")
+    (project / "doses.json").write_text("{}\n")
+    run_git(project, "init", "--quiet")
+    commit(project, "Six models")
+    run_gate(project, "baseline", "refresh", "--trials", str(BASELINE_TRIALS)).check_returncode()
+
+
+def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
+    """Commit what is planted, check it against the commit before, and take it back."""
+    name = checked_models.NAMES[number % len(checked_models.NAMES)]
+    slowed = CASE.format(name=name) if KINDS[kind] else ""
+    doses = {name: KINDS[kind] * find_latency(project, slowed)} if slowed else {}
+    (project / "doses.json").write_text(json.dumps(doses) + "\n")
+    commit(project, f"{kind}, {name}")
+    out = project / "out" / f"{kind}-{number}{'-busy' if busy else ''}"
+    begun = time.monotonic()
+    try:
+        ended = run_gate(project, "check", "--base", "HEAD~1", "--out", str(out))
+        seconds = time.monotonic() - begun
+    finally:
+        run_git(project, "reset", "--quiet", "--hard", "HEAD~1")
+    path = out / "verdict.json"
+    if not path.is_file():
+        sys.exit(f"{out}: the check gave no verdict (status {ended.returncode}):\n{ended.stderr[-2000:]}")
+    verdict = codec.load_verdict(path)
+    rows = [row for row in verdict.comparisons if row.decides]
+    others = [row for row in rows if row.case_id != slowed]
+    latencies = {row.case_id: row.status.value for row in rows if row.metric is Metric.COMPILED_LATENCY}
+    return Check(
+        kind=kind,
+        number=number,
+        busy=busy,
+        slowed=slowed,
+        outcome=verdict.outcome.value,
+        found=latencies.get(slowed, ""),
+        red=tuple(f"{row.case_id} {row.metric}" for row in others if row.status is Status.REGRESSED),
+        open=tuple(f"{row.case_id} {row.metric}" for row in others if row.status is Status.INCONCLUSIVE),
+        seconds=seconds,
+    )
+
+
+def find_latency(project: Path, case_id: str) -> float:
+    """Find the stored compiled latency of a case, in seconds."""
+    (baseline,) = (one for one in load_baselines(project / "baselines") if one.case_id == case_id)
+    return median(baseline.trials[Metric.COMPILED_LATENCY])
+
+
+def run_gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run compile-gate in the project."""
+    command = (sys.executable, "-m", "gate", *arguments)
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+
+
+def run_git(project: Path, *arguments: str) -> None:
+    """Run git in the project."""
+    subprocess.run(("git", *arguments), cwd=project, check=True)
+
+
+def commit(project: Path, message: str) -> None:
+    """Commit everything, also where nothing changed."""
+    run_git(project, "add", "--all")
+    author = ("-c", "user.name=check", "-c", "user.email=check@localhost")
+    run_git(project, *author, "commit", "--quiet", "--allow-empty", "--message", message)
+
+
+@contextmanager
+def keep_busy(*, wanted: bool) -> Iterator[None]:
+    """Let another program take one core half of the time, if wanted."""
+    if not wanted:
+        yield
+        return
+    with subprocess.Popen((sys.executable, "-c", _BURN.format(BUSY_S))) as other:
+        try:
+            yield
+        finally:
+            other.kill()
+
+
+def load_checks(kept: Path) -> list[Check]:
+    """Load the checks that have ended."""
+    lines = kept.read_text().splitlines() if kept.is_file() else []
+    found = [json.loads(line) for line in lines]
+    return [Check(**{**one, "red": tuple(one["red"]), "open": tuple(one["open"])}) for one in found]
+
+
+def describe_checks(checks: Sequence[Check]) -> Iterator[str]:
+    """One row for each kind, quiet and busy."""
+    yield "| planted | other program | checks | red elsewhere, % | open, % | caught, % | seconds, median |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for busy in (False, True):
+        for kind in KINDS:
+            found = [one for one in checks if one.kind == kind and one.busy is busy]
+            if found:
+                yield describe_kind(kind, found)
+
+
+def describe_kind(kind: str, found: Sequence[Check]) -> str:
+    """The row of one kind; a check counts as open by its outcome."""
+    total = len(found)
+    caught = sum(one.found == Status.REGRESSED.value for one in found)
+    cells = (
+        kind,
+        "half a core" if found[0].busy else "none",
+        str(total),
+        describe_share(sum(bool(one.red) for one in found), total),
+        describe_share(sum(one.outcome == Outcome.INCONCLUSIVE.value for one in found), total),
+        describe_share(caught, total) if KINDS[kind] else "-",
+        f"{median(one.seconds for one in found):.0f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def describe_share(hits: int, total: int) -> str:
+    """A share in percent with its exact interval."""
+    rate = compute_rate(hits, total)
+    return f"{100 * hits / total:.0f} ({100 * rate.low:.0f} to {100 * rate.high:.0f})"
+
+
+if __name__ == "__main__":
+    main()
