@@ -51,9 +51,8 @@ from gate.records import (
     Trial,
     Verdict,
 )
+from gate.version import __version__
 from gate.workload import Workload
-
-__version__ = "0.1.0"
 
 __all__ = [
     "SPECS",
@@ -78,6 +77,7 @@ __all__ = [
     "UsageError",
     "Verdict",
     "Workload",
+    "__version__",
     "compare",
     "compute_exit_code",
     "load_baselines",

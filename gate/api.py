@@ -17,22 +17,22 @@ def load_run(path: str | Path) -> Run:
     Raises:
         FileError: The file is missing, damaged, hostile or from a newer compile-gate.
     """
-    from gate import codec  # noqa: PLC0415 - keeps `import gate` and `--help` instant
+    from gate.files import codec  # noqa: PLC0415 - keeps `import gate` and `--help` instant
 
     return codec.load_run(Path(path))
 
 
 def load_verdict(path: str | Path) -> Verdict:
     """Read a ``verdict.json``; raises as :func:`load_run`."""
-    from gate import codec  # noqa: PLC0415 - see load_run
+    from gate.files import codec  # noqa: PLC0415 - see load_run
 
     return codec.load_verdict(Path(path))
 
 
 def load_baselines(directory: str | Path) -> tuple[Baseline, ...]:
     """Read every baseline below a directory; raises as :func:`load_run`."""
-    from gate import baseline  # noqa: PLC0415 - see load_run
-    from gate.hostile import is_present  # noqa: PLC0415 - see load_run
+    from gate.files.untrusted import is_present  # noqa: PLC0415 - see load_run
+    from gate.store import baselines as baseline  # noqa: PLC0415 - see load_run
 
     if not is_present(Path(directory)):
         raise FileError(str(directory), "", "does not exist", "Name a directory of baselines.")
@@ -48,8 +48,8 @@ def load_policy(config: str | Path | None = None) -> Policy:
     Raises:
         FileError: A file cannot be used.
     """
-    from gate import policies  # noqa: PLC0415 - see load_run
-    from gate.config import load_config  # noqa: PLC0415 - see load_run
+    from gate.project.config import load_config  # noqa: PLC0415 - see load_run
+    from gate.store import policies  # noqa: PLC0415 - see load_run
 
     return policies.load_policy(load_config(Path(config) if config else None))
 
@@ -60,9 +60,9 @@ def compare(*, baseline: Run | tuple[Baseline, ...], candidate: Run, policy: Pol
     Raises:
         FileError: The baseline is a run that was stopped, or that lacks trials that it planned.
     """
-    from gate.baseline import check_whole, make_baselines  # noqa: PLC0415 - see load_run
     from gate.decide import decide_verdict  # noqa: PLC0415 - see load_run
     from gate.records import Run as RunRecord  # noqa: PLC0415 - see load_run
+    from gate.store.baselines import check_whole, make_baselines  # noqa: PLC0415 - see load_run
 
     if isinstance(baseline, RunRecord):
         check_whole(baseline, "baseline")
@@ -85,7 +85,7 @@ def compute_exit_code(verdict: Verdict, fail_on: str = "inconclusive") -> ExitCo
 
 
 def render(verdict: Verdict, report_format: str = "text") -> str:
-    """Render a verdict as ``text``, ``markdown``, ``json`` or ``junit``.
+    """Render a verdict as ``text``, ``markdown``, ``html``, ``json`` or ``junit``.
 
     Raises:
         UsageError: There is no such format.
@@ -102,13 +102,13 @@ def save_run(run: Run, path: str | Path) -> None:
         MachineError: The disk is full or read-only.
         UsageError: The path cannot be written.
     """
-    from gate import codec  # noqa: PLC0415 - see load_run
+    from gate.files import codec  # noqa: PLC0415 - see load_run
 
     codec.save_run(run, Path(path))
 
 
 def save_verdict(verdict: Verdict, path: str | Path) -> None:
     """Write a ``verdict.json``; raises as :func:`save_run`."""
-    from gate import codec  # noqa: PLC0415 - see load_run
+    from gate.files import codec  # noqa: PLC0415 - see load_run
 
     codec.save_verdict(verdict, Path(path))

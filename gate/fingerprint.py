@@ -22,7 +22,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 
+from gate.devices import is_gpu
 from gate.records import Environment
+from gate.records.targets import TARGET_KIND
 
 _HASH_CHARS = 8  # 32 bits: a repository stores tens of environments, not thousands
 _SLUG_CHARS = 40  # file names stay readable, and far below the 255 bytes of a path component
@@ -89,7 +91,7 @@ def _describe_change(label: str, old: object, new: object) -> str:
 
 
 def _list_stack_parts(env: Environment) -> dict[str, object]:
-    on_gpu = env.device_kind != "cpu"
+    on_gpu = is_gpu(env.device_kind)
     return {
         "device_kind": env.device_kind,
         "torch": _drop_local(env.torch),
@@ -103,21 +105,25 @@ def _list_stack_parts(env: Environment) -> dict[str, object]:
 
 def _name_architecture(env: Environment) -> str:
     """Name what a GPU's code is compiled for; one that does not tell is only like its own model."""
-    return "" if env.device_kind == "cpu" else env.device_traits.get(_CAPABILITY, "") or env.device_model
+    return (env.device_traits.get(_CAPABILITY, "") or env.device_model) if is_gpu(env.device_kind) else ""
 
 
 def _list_codegen_parts(env: Environment) -> tuple[object, ...]:
-    if env.device_kind == "cpu":
+    if not is_gpu(env.device_kind):
         return env.isa, env.threads
+    if env.device_kind == TARGET_KIND:
+        return tuple(sorted(env.device_traits.items()))
     traits = {name: env.device_traits.get(name, "") for name in _CODEGEN_TRAITS}
     return env.isa, env.threads, env.device_model, traits
 
 
 def _list_host_parts(env: Environment) -> dict[str, object]:
+    if env.device_kind == TARGET_KIND:  # what is compiled for a target is the same wherever it is compiled
+        return {**_list_stack_parts(env), "device_traits": dict(env.device_traits)}
     return {
         **_list_stack_parts(env),
         "device_model": env.device_model,
-        "driver": env.driver if env.device_kind != "cpu" else "",
+        "driver": env.driver if is_gpu(env.device_kind) else "",
         "clocks": env.clocks,
         "cpu": env.cpu,
         "cores": env.cores,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ SHORT_CHARS = 7  # of a commit, as git shows it
 # Where a repository keeps the branch that changes are merged into, best first; the remote's own answer
 # (`origin/HEAD`) is what a clone sets, and a checkout in CI does not.
 _DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
+_GITHUB = re.compile(r"(?:https://|ssh://git@|git@)github\.com[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?", re.ASCII)
 _FIX = "Run in a checkout; or name, in place of a branch or commit, a directory with its files."
 
 
@@ -179,3 +181,27 @@ def _describe_refusal(directory: Path, answer: GitAnswer) -> GateError:
     if "work tree" in answer.complaint or "bare repository" in answer.complaint:
         return UsageError(f"{directory.absolute()} is in a repository without a working tree", _FIX)
     return UsageError(refusal.what, _FIX) if "not a git repository" in answer.complaint else refusal
+
+
+def describe_resolved_commit(directory: Path, commit: str) -> str:
+    """Describe a commit by its short id and its subject."""
+    answer = ask_git(directory, "show", "--no-patch", "--format=%s", commit)
+    return f"{commit[:SHORT_CHARS]} {answer.said}".rstrip() if answer.is_good else commit
+
+
+def find_repository(directory: Path) -> str:
+    """Find the name ``owner/name`` of the repository on GitHub that ``origin`` is; empty where it is none."""
+    remote = ask_git(directory, "config", "--get", "remote.origin.url")
+    return name_repository(remote.said) if remote.is_good else ""
+
+
+def name_repository(url: str) -> str:
+    """The name ``owner/name`` of a repository on GitHub; empty where the address is another."""
+    found = _GITHUB.fullmatch(url)
+    return found[1] if found else ""
+
+
+def find_page(directory: Path, commit: str) -> str:
+    """Find the page of a commit on GitHub; empty where ``origin`` is elsewhere."""
+    repository = find_repository(directory)
+    return f"https://github.com/{repository}/commit/{commit}" if repository else ""

@@ -19,23 +19,34 @@ from enum import EnumMeta, StrEnum
 from pathlib import Path
 from typing import Any, cast
 
-from gate.accepted_entries import AcceptedFile, ApprovalFile
-from gate.anchor import AnchorFile
-from gate.calibration import Calibration
-from gate.codec import BASELINE, CALIBRATION, RUN, SELFTEST, VERDICT, FileKind, encode, write_atomic
-from gate.entries import GateFile
-from gate.entry import Entry, read_docs
 from gate.errors import UsageError
-from gate.key_types import VERSION
-from gate.limits import Notation
+from gate.files.codec import (
+    BASELINE,
+    BISECTION,
+    CALIBRATION,
+    RUN,
+    SELFTEST,
+    VERDICT,
+    FileKind,
+    encode,
+    write_atomic,
+)
+from gate.files.entry import Entry, read_docs
+from gate.files.key_types import VERSION
+from gate.files.yaml_in import parse_yaml
 from gate.metrics import SPECS, MetricSpec
-from gate.model_entries import RegistryFile
+from gate.project.entries import GateFile
+from gate.project.model_entries import RegistryFile
 from gate.records import Baseline, Metric, Run, Verdict
-from gate.selftest import SelftestReport
-from gate.yaml_border import parse_yaml
+from gate.records.bisection import Bisection
+from gate.records.calibration import Calibration
+from gate.records.limits import Notation
+from gate.records.selftest import SelftestReport
+from gate.store.accepted_entries import AcceptedFile, ApprovalFile
+from gate.store.anchor import AnchorFile
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_ROOTS: Mapping[str, tuple[type, FileKind | None]] = {
+_ROOTS: Mapping[str, tuple[type, FileKind[Any] | None]] = {
     "config": (GateFile, None),
     "registry": (RegistryFile, None),
     "accepted": (AcceptedFile, None),
@@ -46,6 +57,7 @@ _ROOTS: Mapping[str, tuple[type, FileKind | None]] = {
     "baseline": (Baseline, BASELINE),
     "calibration": (Calibration, CALIBRATION),
     "selftest": (SelftestReport, SELFTEST),
+    "bisection": (Bisection, BISECTION),
 }
 _TITLES = {
     "config": "gate.yml",

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from gate.metrics import SPECS, Family
+from gate.metrics import SPECS, Family, Unit
 from gate.records import Metric, Threshold
 
 DIGITS = 3  # significant digits: a reader compares two numbers, and noise is in the third
@@ -65,6 +65,15 @@ def render_bytes(value: float) -> str:
         value /= KIBI
         text = render_number(value)
     return f"{text} {unit}"
+
+
+def render_joules(value: float) -> str:
+    """Return an energy in J or mJ: ``12.3 mJ``."""
+    if not math.isfinite(value):
+        return NOT_FINITE
+    if abs(value) >= 1 or not value:
+        return f"{render_number(value)} J"
+    return f"{render_number(value * 1e3)} mJ"
 
 
 def render_ratio(value: float) -> str:
@@ -212,11 +221,12 @@ def _parse_time(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-_RENDERERS: Mapping[str, Callable[[float], str]] = {
-    "s": render_seconds,
-    "bytes": render_bytes,
-    "count": render_count,
-    "ratio": render_ratio,
-    "log2": render_log2,
-    "fraction": _render_share,
+_RENDERERS: Mapping[Unit, Callable[[float], str]] = {
+    Unit.SECONDS: render_seconds,
+    Unit.BYTES: render_bytes,
+    Unit.COUNT: render_count,
+    Unit.RATIO: render_ratio,
+    Unit.LOG2: render_log2,
+    Unit.FRACTION: _render_share,
+    Unit.JOULES: render_joules,
 }

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from gate.lab.lock_place import VARIABLE
-from gate.lab.toolchain_place import CACHE_VARIABLE
+from gate.lab.host.lock_place import VARIABLE
+from gate.lab.host.toolchain_place import CACHE_VARIABLE
 
-PARTS = ("all", "shared", "alone")
+PARTS = ("all", "pure", "shared", "alone")
+PURE = tuple(Path(__file__).parent / "unit" / name for name in ("decide", "check", "calibrate"))
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 settings.register_profile("gate", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,9 +22,9 @@ settings.load_profile("gate")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let tools/run_tests.py choose what runs on all cores and what has the machine to itself."""
+    """Let tools/run_tests.py choose what is covered, what runs on all cores and what runs alone."""
     parser.addoption(
-        "--part", choices=PARTS, default="all", help="tests that share the machine, or those alone"
+        "--part", choices=PARTS, default="all", help="tests of the pure packages, others, or those alone"
     )
 
 
@@ -40,9 +41,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     part = config.getoption("--part")
     if part == "all":
         return
-    chosen = [item for item in items if (item.get_closest_marker("alone") is not None) == (part == "alone")]
+    chosen = [item for item in items if find_part(item) == part]
     config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
     items[:] = chosen
+
+
+def find_part(item: pytest.Item) -> str:
+    """Find the part of tools/run_tests.py that runs a test."""
+    if item.get_closest_marker("alone") is not None:
+        return "alone"
+    if item.get_closest_marker("untraced") is not None:
+        return "shared"
+    return "pure" if any(item.path.is_relative_to(place) for place in PURE) else "shared"
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -64,8 +64,16 @@ def install(interpreter: Path, extras: str, host_torch: str, directory: Path) ->
         constraints = directory / "host-constraints.txt"
         constraints.write_text(f"torch=={host_torch}\n")
     target = f"{ROOT}[{extras}]"
-    command = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-    subprocess.run([*command, "--constraint", constraints, "--editable", target], check=True)
+    command = [
+        str(interpreter),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-compile",
+    ]
+    subprocess.run([*command, "--constraint", str(constraints), "--editable", target], check=True)
     compile_packages(interpreter)
 
 

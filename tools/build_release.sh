@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=${1:?name the version}
-grep --fixed-strings --line-regexp --quiet "__version__ = \"$version\"" gate/__init__.py || {
-  echo "gate/__init__.py does not say $version" >&2
+grep --fixed-strings --line-regexp --quiet "__version__ = \"$version\"" gate/version.py || {
+  echo "gate/version.py does not say $version" >&2
   exit 2
 }
 grep --fixed-strings --quiet "## $version" CHANGELOG.md || {

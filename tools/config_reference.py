@@ -8,17 +8,24 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping
-from enum import EnumMeta
+from enum import Enum
 from typing import Any
 
-from gate.accepted_entries import AcceptanceEntry, AcceptedFile
-from gate.anchor import AnchorFile
-from gate.entries import GateFile, OverrideEntry, QuarantineEntry, SamplingEntry, ThresholdEntry
-from gate.entry import Entry, read_docs, render_default
-from gate.key_types import Text
-from gate.limits import NotEmpty
-from gate.model_entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
+from gate.files.entry import Entry, read_docs, render_default
+from gate.files.key_types import Text
+from gate.project.entries import (
+    GateFile,
+    LimitEntry,
+    OverrideEntry,
+    QuarantineEntry,
+    SamplingEntry,
+    ThresholdEntry,
+)
+from gate.project.model_entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
 from gate.records import Metric
+from gate.records.limits import NotEmpty
+from gate.store.accepted_entries import AcceptanceEntry, AcceptedFile
+from gate.store.anchor import AnchorFile
 
 ENTRIES: tuple[type[Entry], ...] = (
     GateFile,
@@ -28,6 +35,7 @@ ENTRIES: tuple[type[Entry], ...] = (
     SamplingEntry,
     ThresholdEntry,
     OverrideEntry,
+    LimitEntry,
     QuarantineEntry,
     RegistryFile,
     AcceptedFile,
@@ -46,13 +54,14 @@ _WORDS: Mapping[Any, str] = {
     SamplingEntry: "see [sampling](#sampling)",
     ThresholdEntry: "a [threshold](#thresholds)",
     OverrideEntry: "an [override](#overrides)",
+    LimitEntry: "a [limit](#limits)",
     QuarantineEntry: "a [quarantine](#quarantine)",
     AcceptanceEntry: "an [acceptance](#acceptedyml)",
 }
 
 
-def render_keys(entry: type[Entry]) -> str:
-    """Render the table of an entry's keys."""
+def render_keys(entry: type[Any]) -> str:
+    """Render the table of the keys of an ``Entry`` (each is a dataclass, which its type cannot say)."""
     rows = ["| key | value | default | example | what it is for |", "| --- | --- | --- | --- | --- |"]
     hints = typing.get_type_hints(entry, include_extras=True)
     docs = read_docs(entry)
@@ -76,7 +85,7 @@ def describe_value(annotation: Any) -> str:  # noqa: ANN401 -- an annotation can
     arguments = typing.get_args(annotation)
     if annotation in _WORDS:
         return _WORDS[annotation]
-    if isinstance(annotation, EnumMeta):
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
         return ", ".join(f"`{member}`" for member in annotation)
     match typing.get_origin(annotation):
         case typing.Annotated:

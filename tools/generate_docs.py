@@ -6,14 +6,20 @@ python tools/generate_docs.py [--check]
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from config_reference import ENTRIES, render_keys
+from house import render_picture
+from registry_page import render_cases
+from target_sizes import DATA, read_data, render_table
 
 from gate.cli.parser import list_commands, render_exit_codes
+from gate.kinds import KIND_SPECS as KINDS
+from gate.kinds import Setting
 from gate.metrics import SPECS, Family, MetricSpec, Role
-from gate.model_entries import CaseEntry
+from gate.project.model_entries import CaseEntry
+from gate.records import Metric
 from gate.units import MICRO
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -70,6 +76,27 @@ def render_example() -> str:
     return "\n".join(["```text", head, "", "[...]", "", *lines[steps : steps + 2], "[...]", "```"])
 
 
+def render_kind_table() -> str:
+    """Return the table of kinds of cases."""
+    rows = ["| kind | one call is | settings | measured besides | not measured |", "|---|---|---|---|---|"]
+    for spec in KINDS.values():
+        settings = "<br>".join(_describe_setting(name, one) for name, one in spec.settings.items())
+        cells = (settings, *(_list_metrics(metrics) for metrics in (spec.adds, spec.lacks)))
+        rows.append(f"| `{spec.kind}` | {spec.title} | {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _describe_setting(name: str, setting: Setting) -> str:
+    told = ", ".join(f"`{choice}`" for choice in setting.choices)
+    values = f": one of {told}" if told else ""
+    default = "" if setting.is_required else f"; `{setting.default}` by default"
+    return f"`{name}`: {setting.title}{values}{default}"
+
+
+def _list_metrics(metrics: Iterable[Metric]) -> str:
+    return ", ".join(f"`{metric}`" for metric in Metric if metric in set(metrics))
+
+
 def replace_section(text: str, name: str, body: str) -> str:
     """Return ``text`` with the lines between the section's markers replaced."""
     start, end = f"<!-- generated: {name} -->\n", f"\n<!-- end: {name} -->"
@@ -100,10 +127,29 @@ def render_guide(text: str) -> str:
     return replace_section(text, CaseEntry.__name__, render_keys(CaseEntry))
 
 
+def render_architecture(text: str) -> str:
+    """Return the page on the architecture with its picture drawn anew."""
+    return replace_section(text, "picture", render_picture(ROOT))
+
+
+def render_registry(text: str) -> str:
+    """Return the page on the registry with its tables made anew."""
+    text = replace_section(text, "kinds", render_kind_table())
+    return replace_section(text, "cases", render_cases())
+
+
+def render_targets(text: str) -> str:
+    """Return the page on targets with the table of full sizes made of what was compiled."""
+    return replace_section(text, "full sizes", render_table(read_data(DATA)))
+
+
 DOCUMENTS: Mapping[str, Callable[[str], str]] = {
     "README.md": render_readme,
     "docs/configuration.md": render_reference,
     "docs/adding-a-model.md": render_guide,
+    "docs/architecture.md": render_architecture,
+    "docs/registry.md": render_registry,
+    "docs/targets.md": render_targets,
 }
 
 

@@ -2,8 +2,10 @@
 
     python tools/run_tests.py -k elementwise
 
-First, on all cores, the tests that do not mind each other; then one by one those marked ``alone``, which
-judge times or measure for minutes under the device's lock.
+In three parts: the unit tests of the pure packages, which must cover every branch of them; all others that
+do not mind each other; and one by one those marked ``alone``, which judge times or measure for minutes under
+the device's lock. The first two run on up to four cores. Each part names its slowest tests, and leaves the
+time of each in ``.pytest_cache/PART.xml``.
 """
 
 from __future__ import annotations
@@ -12,21 +14,38 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from gate.lab.probe import count_cores
+from gate.lab.doctor.probe import count_cores
 
 # A worker that imports torch takes half a gigabyte; more than four gain little, as files are not divided.
 MAX_WORKERS = 4
 NOTHING_COLLECTED = 5  # pytest's own exit status
+# Two seconds are long for a test that compiles nothing; those that compile fill the rest of the list.
+SLOWEST = ("--durations=25", "--durations-min=2")
+
+
+def list_parts(workers: int, arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """List pytest's options for each part; a chosen few tests are held to no floor of coverage."""
+    on_cores = ("-n", str(workers), "--no-loadscope-reorder")
+    floor = () if arguments else ("--cov", "--cov-report=term-missing:skip-covered")
+    return {
+        "pure": (*on_cores, "--dist=worksteal", *floor),
+        # In the order of tests/conftest.py: a file that compiles and is begun last would keep a core idle.
+        "shared": (*on_cores, "--dist=loadfile"),
+        "alone": (),
+    }
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run both parts; return the first status that is not 0, or 5 when neither held a test."""
-    workers = str(min(MAX_WORKERS, count_cores()))
-    # In the order of tests/conftest.py: a file that compiles and is begun last would keep a core idle.
-    shared = ("--part=shared", "-n", workers, "--dist=loadfile", "--no-loadscope-reorder")
-    parts = (shared, ("--part=alone",))
-    command = (sys.executable, "-m", "pytest")
-    ended = [subprocess.run((*command, *part, *arguments), check=False).returncode for part in parts]
+    """Run all parts; return the first status that is not 0, or 5 when none held a test."""
+    parts = list_parts(min(MAX_WORKERS, count_cores()), arguments)
+    command = (sys.executable, "-m", "pytest", *SLOWEST)
+    ended = [
+        subprocess.run(
+            (*command, f"--part={part}", f"--junit-xml=.pytest_cache/{part}.xml", *options, *arguments),
+            check=False,
+        ).returncode
+        for part, options in parts.items()
+    ]
     failed = [status for status in ended if status not in {0, NOTHING_COLLECTED}]
     return failed[0] if failed else min(ended)
 

@@ -13,7 +13,12 @@ from urllib.parse import urlsplit
 
 from gate.action.base import find_head_sha, list_parents
 from gate.action.tree import LIMIT_S
-from gate.approvals import (
+from gate.errors import FileError, UsageError
+from gate.git import ask_git, read_git
+from gate.github.context import find_text, is_sha
+from gate.records import Approval
+from gate.revisions import find_top
+from gate.store.approvals import (
     BRANCH,
     DIRECTORY,
     MAX_APPROVAL_BYTES,
@@ -21,11 +26,6 @@ from gate.approvals import (
     name_approval,
     render_approval,
 )
-from gate.errors import FileError, UsageError
-from gate.git import ask_git, read_git
-from gate.github.context import find_text, is_sha
-from gate.records import Approval
-from gate.revisions import find_top
 
 REF = f"refs/remotes/origin/{BRANCH}"
 _MERGE_PARENTS = 2

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gate.action.inputs import ActionInputs
-from gate.action.rules import Rules
+from gate.action.rules import RuleSource
 
 
-def make_check_arguments(inputs: ActionInputs, rules: Rules, base: str = "") -> tuple[str, ...]:
+def make_check_arguments(inputs: ActionInputs, rules: RuleSource, base: str = "") -> tuple[str, ...]:
     """Make the arguments of ``check``; ``base`` is the commit that suspects are confirmed against."""
     return (
         "check",
@@ -19,7 +19,7 @@ def make_check_arguments(inputs: ActionInputs, rules: Rules, base: str = "") -> 
     )
 
 
-def make_measure_arguments(inputs: ActionInputs, rules: Rules, trials: int = 0) -> tuple[str, ...]:
+def make_measure_arguments(inputs: ActionInputs, rules: RuleSource, trials: int = 0) -> tuple[str, ...]:
     """Make the arguments of ``measure``; ``trials`` is how many where the workflow does not say."""
     return (
         "measure",
@@ -54,7 +54,7 @@ def make_anchor_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     )
 
 
-def make_plan_arguments(inputs: ActionInputs, rules: Rules) -> tuple[str, ...]:
+def make_plan_arguments(inputs: ActionInputs, rules: RuleSource) -> tuple[str, ...]:
     """Make the arguments of ``plan``, whose output is a matrix."""
     return (
         "plan",
@@ -65,13 +65,13 @@ def make_plan_arguments(inputs: ActionInputs, rules: Rules) -> tuple[str, ...]:
     )
 
 
-def make_merge_arguments(rules: Rules, runs: tuple[str, ...], select: str, out: str) -> tuple[str, ...]:
+def make_merge_arguments(rules: RuleSource, runs: tuple[str, ...], select: str, out: str) -> tuple[str, ...]:
     """Make the arguments of ``merge``: the selection that was divided is what must come back."""
     return ("merge", *_ruling(rules), f"--select={select}", f"--out={out}", "--", *runs)
 
 
 def make_compare_arguments(
-    inputs: ActionInputs, rules: Rules, baselines: str, run: str, out: str
+    inputs: ActionInputs, rules: RuleSource, baselines: str, run: str, out: str
 ) -> tuple[str, ...]:
     """Make the arguments of ``compare``, a run against baselines."""
     fail_on = _option("--fail-on", inputs.fail_on)
@@ -141,7 +141,7 @@ def make_propose_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     )
 
 
-def _ruling(rules: Rules) -> tuple[str, ...]:
+def _ruling(rules: RuleSource) -> tuple[str, ...]:
     return (
         *_option("--config", rules.config),
         *_option("--directory", rules.directory),
@@ -149,7 +149,7 @@ def _ruling(rules: Rules) -> tuple[str, ...]:
     )
 
 
-def _approvals(rules: Rules) -> tuple[str, ...]:
+def _approvals(rules: RuleSource) -> tuple[str, ...]:
     return tuple(f"--approvals={file}" for file in rules.approvals.files)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
+
 
 class ActionMode(StrEnum):
     """What the action does."""
@@ -29,7 +31,7 @@ class ActionMode(StrEnum):
 BESIDE = frozenset((ActionMode.UPGRADE, ActionMode.ANCHOR))  # what is held against what lies side by side
 MEASURING = BESIDE | frozenset((ActionMode.CHECK, ActionMode.MEASURE, ActionMode.REFRESH))
 JUDGING = frozenset((ActionMode.CHECK, ActionMode.JUDGE))  # by rules that hold acceptances
-TRUSTED = frozenset(
+TRUSTED_MODES = frozenset(
     (
         *(ActionMode.PUBLISH, ActionMode.PUBLISH_UPGRADE),
         *(ActionMode.AUTHORIZE, ActionMode.ACCEPT, ActionMode.PROPOSE),
@@ -109,8 +111,8 @@ INPUTS = (
     Input(
         name="device",
         default="",
-        pattern="cpu|cuda(:[0-9]{1,2})?",
-        expected="cpu, cuda or cuda:N",
+        pattern=DEVICE_PATTERN,
+        expected=DEVICE_FORMS,
         modes=MEASURING,
     ),
     Input(
@@ -246,5 +248,5 @@ INPUTS = (
         modes=_PROPOSE,
     ),
     Input(name="reason", default="", pattern=rf"(?!-){_LINE}", expected="one line of text", modes=_PROPOSE),
-    Input(name="token", default="", pattern=r"[\x21-\x7e]*", expected="a token", modes=TRUSTED),
+    Input(name="token", default="", pattern=r"[\x21-\x7e]*", expected="a token", modes=TRUSTED_MODES),
 )

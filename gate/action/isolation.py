@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-PACKAGES_VARIABLE = "COMPILE_GATE_PACKAGES"
+from gate.installation import PACKAGES_VARIABLE
 
 # What a step talks to its runner with, and what its job could be asked for. A name of these files in
 # the environment would let measured code set outputs, paths and variables of later steps; the event

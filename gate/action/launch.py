@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from gate.action.input_table import TRUSTED, ActionMode
-from gate.action.isolation import PACKAGES_VARIABLE, drop_hidden, is_hidden, isolate, make_command
-from gate.action.packages import TRUSTED as TRUSTED_PACKAGES
-from gate.action.packages import install, list_missing, read_locked
+from gate.action.input_table import TRUSTED_MODES, ActionMode
+from gate.action.isolation import drop_hidden, is_hidden, isolate, make_command
+from gate.action.packages import TRUSTED_PACKAGES, install, list_missing, read_locked
 from gate.errors import ExitCode, GateError, UsageError
 from gate.github.job import render_annotation, write_outputs
-
-_PACKAGE = Path(__file__).resolve().parents[1]
+from gate.installation import PACKAGES_VARIABLE, copy_package
+from gate.version import __version__
 
 
 def launch(environ: Mapping[str, str]) -> int:
@@ -70,24 +67,20 @@ def prepare_environment(environ: Mapping[str, str]) -> dict[str, str]:
     wanted = TRUSTED_PACKAGES if _is_trusted(environ) else frozenset(read_locked())
     if missing := list_missing(wanted):
         install(missing, place / "packages", environ)
-    paths = (str(copy_package(place / "source")), environ.get("PYTHONPATH", ""))
+    paths = (str(place_package(place / "source")), environ.get("PYTHONPATH", ""))
     search_path = os.pathsep.join(path for path in paths if path)
     return {**environ, "PYTHONPATH": search_path, PACKAGES_VARIABLE: str(place / "packages")}
 
 
-def copy_package(directory: Path) -> Path:
-    """Copy the package ``gate`` to where nothing else lies, and return that directory.
+def place_package(directory: Path) -> Path:
+    """Copy the package to where nothing else lies, with what an installation would leave as its metadata.
 
     The action's checkout has ``tests`` and ``tools`` beside it, which must not come in front of those
-    of the repository under test. The metadata is what an installation would leave.
+    of the repository under test.
     """
-    shutil.copytree(_PACKAGE, directory / "gate", ignore=shutil.ignore_patterns("__pycache__"))
-    text = (_PACKAGE / "__init__.py").read_text(encoding="utf-8")
-    found = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
-    version = found[1] if found else "0"
-    metadata = directory / f"compile_gate-{version}.dist-info"
+    metadata = copy_package(directory) / f"compile_gate-{__version__}.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: compile-gate\nVersion: {version}\n")
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: compile-gate\nVersion: {__version__}\n")
     return directory
 
 
@@ -112,7 +105,7 @@ def read_given(descriptor: str) -> dict[str, str]:
 
 
 def _is_trusted(environ: Mapping[str, str]) -> bool:
-    return environ.get("INPUT_MODE", "").strip() in TRUSTED
+    return environ.get("INPUT_MODE", "").strip() in TRUSTED_MODES
 
 
 def _tell(environ: Mapping[str, str], code: ExitCode, message: str) -> int:

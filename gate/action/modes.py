@@ -18,14 +18,14 @@ from gate.action.commands import (
     make_publish_upgrade_arguments,
 )
 from gate.action.input_table import ActionMode
-from gate.action.inputs import parse_inputs
+from gate.action.inputs import ActionInputs, parse_inputs
 from gate.action.notices import tell_failure
-from gate.action.runs import run_measure, run_plan, run_refresh
-from gate.action.step import Step, run_command, stop_commands
-from gate.action.verdicts import run_anchor, run_check, run_judge, run_upgrade
+from gate.action.runs import start_measure, start_plan, start_refresh
+from gate.action.step import ActionStep, run_command, stop_commands
+from gate.action.verdicts import run_judge, run_upgrade, start_anchor, start_check
 from gate.errors import ExitCode, GateError, UsageError
 from gate.git import GIT_SETTINGS, trust_checkout
-from gate.github.context import find_value, load_event
+from gate.github.context import find_value, load_payload
 from gate.github.job import render_annotation, write_outputs
 
 
@@ -50,7 +50,7 @@ def _run_mode(environ: Mapping[str, str]) -> int:
     inputs = parse_inputs(environ)
     _enter(inputs.working_directory)
     with _trust_workspace(environ) as trusting:
-        return _MODES[inputs.mode](Step(inputs=inputs, environ=trusting, event=load_event(environ)))
+        return _MODES[inputs.mode](ActionStep(inputs=inputs, environ=trusting, event=load_payload(environ)))
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def _enter(directory: str) -> None:
         raise UsageError(what, "Check the path, and that actions/checkout runs before this step.") from None
 
 
-def _publish(step: Step) -> int:
+def _publish(step: ActionStep) -> int:
     found = step.inputs.run_id or str(find_value(step.event, "workflow_run.id") or "")
     if not found:
         fix = "Start this workflow by workflow_run, or set `run-id:`."
@@ -92,36 +92,29 @@ def _publish(step: Step) -> int:
     return tell_failure(run_command(step, make_publish_arguments(step.inputs, found)))
 
 
-def _publish_upgrade(step: Step) -> int:
+def _publish_upgrade(step: ActionStep) -> int:
     found = step.inputs.run_id or step.environ.get("GITHUB_RUN_ID", "")
     if not found:
         raise UsageError("input run-id: there is no run to publish", "Run this in a job, or set `run-id:`.")
     return tell_failure(run_command(step, make_publish_upgrade_arguments(step.inputs, found)))
 
 
-def _authorize(step: Step) -> int:
-    return tell_failure(run_command(step, make_authorize_arguments(step.inputs)))
+def _pass_on(make_arguments: Callable[[ActionInputs], tuple[str, ...]]) -> Callable[[ActionStep], int]:
+    """Make a mode that runs one command and tells why it failed."""
+    return lambda step: tell_failure(run_command(step, make_arguments(step.inputs)))
 
 
-def _accept(step: Step) -> int:
-    return tell_failure(run_command(step, make_accept_arguments(step.inputs)))
-
-
-def _propose(step: Step) -> int:
-    return tell_failure(run_command(step, make_propose_arguments(step.inputs)))
-
-
-_MODES: Mapping[ActionMode, Callable[[Step], int]] = {
-    ActionMode.CHECK: run_check,
-    ActionMode.PLAN: run_plan,
-    ActionMode.MEASURE: run_measure,
+_MODES: Mapping[ActionMode, Callable[[ActionStep], int]] = {
+    ActionMode.CHECK: start_check,
+    ActionMode.PLAN: start_plan,
+    ActionMode.MEASURE: start_measure,
     ActionMode.JUDGE: run_judge,
     ActionMode.UPGRADE: run_upgrade,
-    ActionMode.ANCHOR: run_anchor,
-    ActionMode.REFRESH: run_refresh,
+    ActionMode.ANCHOR: start_anchor,
+    ActionMode.REFRESH: start_refresh,
     ActionMode.PUBLISH: _publish,
     ActionMode.PUBLISH_UPGRADE: _publish_upgrade,
-    ActionMode.AUTHORIZE: _authorize,
-    ActionMode.ACCEPT: _accept,
-    ActionMode.PROPOSE: _propose,
+    ActionMode.AUTHORIZE: _pass_on(make_authorize_arguments),
+    ActionMode.ACCEPT: _pass_on(make_accept_arguments),
+    ActionMode.PROPOSE: _pass_on(make_propose_arguments),
 }

@@ -6,22 +6,22 @@ from pathlib import Path
 
 from gate.action.base import find_base
 from gate.action.child import Ended
-from gate.action.rules import Rules
-from gate.action.step import Step
+from gate.action.rules import RuleSource
+from gate.action.step import ActionStep
 from gate.errors import ExitCode, UsageError
 from gate.github.job import append_summary, render_annotation
 
 _SHOWN = 5  # files that a warning names
 
 
-def tell_rules(rules: Rules) -> None:
+def tell_rules(rules: RuleSource) -> None:
     """Say in the log which commit's rules hold, and how that commit was found."""
     if rules.sha:
         found = f": {rules.origin}" if rules.origin else ""
         print(f"Configuration and baselines are those of commit {rules.sha}{found}.", flush=True)
 
 
-def tell_approvals(step: Step, rules: Rules) -> None:
+def tell_approvals(step: ActionStep, rules: RuleSource) -> None:
     """Say what was approved for the commit that is judged, and what of it does not count."""
     for note in rules.approvals.notes:
         print(note, flush=True)
@@ -29,7 +29,7 @@ def tell_approvals(step: Step, rules: Rules) -> None:
         warn(step, warning)
 
 
-def tell_changed(step: Step, rules: Rules) -> None:
+def tell_changed(step: ActionStep, rules: RuleSource) -> None:
     """Say that the change touches what it is judged by; it was judged by the base's all the same."""
     if rules.changed and rules.sha:
         warn(
@@ -63,7 +63,7 @@ def tell_failure(ended: Ended) -> int:
     return ended.code
 
 
-def find_confirming_commit(step: Step) -> str:
+def find_confirming_commit(step: ActionStep) -> str:
     """Find the commit to confirm suspects against; where it is out of reach that is said, and no error.
 
     Empty where the input ``confirm`` or the event asks for none.
@@ -78,7 +78,7 @@ def find_confirming_commit(step: Step) -> str:
     return base.sha if base else ""
 
 
-def warn(step: Step, text: str) -> None:
+def warn(step: ActionStep, text: str) -> None:
     """Warn on the run's page and in the summary."""
     print(render_annotation("warning", text), flush=True)
     safe = "".join(char if char.isalnum() or char in " ./_-,();:'" else "?" for char in text)

@@ -23,7 +23,9 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 # Where a package that the environment has is older than this, the gate cannot use it; pyproject.toml
 # says the same, and a test compares the two.
 MINIMUM_VERSIONS = {
+    "argcomplete": "3.4",
     "filelock": "3.13",
+    "jinja2": "3.1",
     "jsonschema": "4.20",
     "nvidia-ml-py": "11.525",
     "packaging": "23.0",
@@ -36,7 +38,7 @@ MINIMUM_VERSIONS = {
     "urllib3": "2.2",
 }
 # What holds a token measures nothing, and needs no more than this; a test runs it with no more.
-TRUSTED = frozenset(("certifi", "charset-normalizer", "idna", "pyyaml", "requests", "urllib3"))
+TRUSTED_PACKAGES = frozenset(("certifi", "charset-normalizer", "idna", "pyyaml", "requests", "urllib3"))
 # Where packages come from, and how to get there.
 PIP_SETTINGS = frozenset(
     (

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gate.action.rules import Rules, load_configured
-from gate.decide.attribute import find_new_breaks
+from gate.action.rules import RuleSource, load_rules_config
+from gate.decide.explain.compiled import find_new_breaks
 from gate.errors import ExitCode, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
-from gate.records import Comparison, Explanation, GraphBreak, Metric, Outcome, Run, Status, Verdict
+from gate.records import Cause, Comparison, GraphBreak, Metric, Outcome, Run, Status, Verdict
+from gate.report.words.comparisons import describe_comparison
+from gate.report.words.headline import write_headline
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,6 +22,7 @@ class Results:
 
     verdict: Path
     report: Path
+    page: Path
     run: Path
     code: Path
 
@@ -32,15 +35,20 @@ class Places:
     top: Path
 
 
-def clear_results(rules: Rules) -> Results:
+def clear_results(rules: RuleSource) -> Results:
     """Name the files that a command will leave, and remove an earlier run's.
 
     Raises:
         UsageError: Something else lies there, which a change can bring.
     """
-    config = load_configured(rules.config)
+    config = load_rules_config(rules.config)
     out = config.out.absolute()
-    files = {"verdict": out / "verdict.json", "report": out / "report.md", "run": out / "run.json"}
+    files = {
+        "verdict": out / "verdict.json",
+        "report": out / "report.md",
+        "page": out / "report.html",
+        "run": out / "run.json",
+    }
     for path in files.values():
         try:
             path.unlink(missing_ok=True)
@@ -83,22 +91,22 @@ def list_annotations(verdict: Verdict, run: Run | None, places: Places, code: in
     A verdict that does not fail the step is a warning: GitHub would show an error in a green job.
     """
     level = "error" if code else "notice" if verdict.outcome is Outcome.PASS else "warning"
-    yield render_annotation(level, f"{verdict.outcome.value}: {verdict.headline}")
+    yield render_annotation(level, f"{verdict.outcome.value}: {write_headline(verdict)}")
     regressed = [item for item in verdict.comparisons if item.decides and item.status is Status.REGRESSED]
     shown = regressed[: MAX_ANNOTATIONS - 2]
     level = "error" if code == ExitCode.REGRESSION else "warning"
     for item in shown:
         title = f"compile-gate: {item.case_id} {item.metric}"
-        told = [one for one in verdict.explanations if one.case_id == item.case_id]
+        told = [one for one in verdict.causes if one.case_id == item.case_id]
         place = _find_place(_list_breaks(item, run, told), places)
-        yield render_annotation(level, item.sentence, title, place)
+        yield render_annotation(level, describe_comparison(item), title, place)
     if len(regressed) > len(shown):
         yield render_annotation(
             level, f"{len(regressed) - len(shown)} more regressions are in the job summary."
         )
 
 
-def _list_breaks(item: Comparison, run: Run | None, told: Sequence[Explanation]) -> list[GraphBreak]:
+def _list_breaks(item: Comparison, run: Run | None, told: Sequence[Cause]) -> list[GraphBreak]:
     """List the graph breaks that are new: a run has those of the base as well."""
     if item.metric is not Metric.GRAPH_BREAKS or run is None:
         return []

@@ -19,20 +19,18 @@ from pathlib import Path
 from gate.action.approvals import Approvals, collect_approvals
 from gate.action.base import BaseCommit, check_commit, find_base, load_top
 from gate.action.input_table import JUDGING
-from gate.action.step import Step
+from gate.action.step import ActionStep
 from gate.action.tree import LIMIT_S, Tree, has_path, write_files
-from gate.codec import write_atomic
-from gate.config import Config, load_config, render_config
-from gate.config_file import DEFAULT_FILE
 from gate.errors import MachineError
+from gate.files.codec import write_atomic
 from gate.git import read_git
-
-# GitHub runs a pull request's workflows as the pull request has them.
-WORKFLOWS = ".github"
+from gate.project.config import Config, load_config, render_config
+from gate.project.config_file import DEFAULT_FILE
+from gate.publish.ci_run import WORKFLOWS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rules:
+class RuleSource:
     """What a check is judged by. ``sha`` is empty where that is the working tree."""
 
     config: str  # for --config; empty means the default
@@ -46,7 +44,7 @@ class Rules:
 
 
 @contextmanager
-def hold_rules(step: Step) -> Iterator[Rules]:
+def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
     """Put the rules that the input ``baseline-ref`` asks for in place, and take them away afterwards.
 
     Raises:
@@ -71,19 +69,19 @@ def hold_rules(step: Step) -> Iterator[Rules]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def load_configured(config: str) -> Config:
+def load_rules_config(config: str) -> Config:
     """Load the configuration of that name; empty means the default."""
     return load_config(Path(config) if config else None)
 
 
-def _choose_commit(step: Step) -> BaseCommit | None:
+def _choose_commit(step: ActionStep) -> BaseCommit | None:
     ref = step.inputs.baseline_ref
     if ref == "head":
         return None
     return find_base(step.event, Path.cwd()) if ref == "base" else BaseCommit(sha=ref, origin="")
 
 
-def prepare_rules(config: str, baselines: str, base: BaseCommit | None, place: Path) -> Rules:
+def prepare_rules(config: str, baselines: str, base: BaseCommit | None, place: Path) -> RuleSource:
     """Write the rules of a commit below ``place``; without one, the working tree's hold.
 
     Raises:
@@ -91,7 +89,7 @@ def prepare_rules(config: str, baselines: str, base: BaseCommit | None, place: P
         FileError: Its configuration cannot be used.
     """
     if base is None:
-        return Rules(config=config, baselines=baselines)
+        return RuleSource(config=config, baselines=baselines)
     top = load_top(Path.cwd())
     check_commit(top, base.sha)
     tree = Tree(top=top, sha=base.sha)
@@ -100,7 +98,7 @@ def prepare_rules(config: str, baselines: str, base: BaseCommit | None, place: P
         # The base has no configuration yet: the head's is all there is, and that is said.
         own = tree.to_git(Path.cwd() / (config or DEFAULT_FILE))
         changed = (own,) if (top / own).exists() else ()
-        return Rules(
+        return RuleSource(
             config=config,
             baselines=baselines,
             changed=changed,
@@ -120,7 +118,7 @@ def _find_config(tree: Tree, config: str) -> Path | None:
     return next((path for path in found if has_path(tree, tree.to_git(path))), None)
 
 
-def _extract(tree: Tree, path: Path, baselines: str, place: Path, origin: str) -> Rules:
+def _extract(tree: Tree, path: Path, baselines: str, place: Path, origin: str) -> RuleSource:
     name, files = tree.to_git(path), place / "files"
     write_files(tree, (name,), files)
     loaded = load_config(files / name)
@@ -140,7 +138,7 @@ def _extract(tree: Tree, path: Path, baselines: str, place: Path, origin: str) -
     )
     write_atomic(place / DEFAULT_FILE, render_config(kept))
     ruling = (name, *registry, stored)
-    return Rules(
+    return RuleSource(
         config=str(place / DEFAULT_FILE),
         baselines=str(files / stored),
         sha=tree.sha,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from gate.action.commands import make_measure_arguments, make_plan_arguments
 from gate.action.notices import tell_failure, tell_rules
 from gate.action.results import clear_results, describe_run
-from gate.action.rules import Rules, hold_rules, load_configured
-from gate.action.step import Step, read_command, run_measured
-from gate.codec import load_run
+from gate.action.rules import RuleSource, hold_rules, load_rules_config
+from gate.action.step import ActionStep, read_command, run_measured
 from gate.errors import ExitCode
+from gate.files.codec import load_run
 from gate.github.job import write_outputs
 
 
-def run_plan(step: Step) -> int:
+def start_plan(step: ActionStep) -> int:
     """Divide the selection over machines by the base commit's registry: the output is a matrix."""
     with hold_rules(step) as rules:
         tell_rules(rules)
@@ -22,7 +22,7 @@ def run_plan(step: Step) -> int:
     return tell_failure(ended)
 
 
-def run_measure(step: Step) -> int:
+def start_measure(step: ActionStep) -> int:
     """Measure a shard by the base commit's registry, and judge nothing."""
     with hold_rules(step) as rules:
         tell_rules(rules)
@@ -30,13 +30,13 @@ def run_measure(step: Step) -> int:
         return _measure(step, rules)
 
 
-def run_refresh(step: Step) -> int:
+def start_refresh(step: ActionStep) -> int:
     """Measure the checked-out commit as often as a baseline wants."""
-    trials = load_configured(step.inputs.config).refresh_trials
-    return _measure(step, Rules(config=step.inputs.config, baselines=""), trials)
+    trials = load_rules_config(step.inputs.config).refresh_trials
+    return _measure(step, RuleSource(config=step.inputs.config, baselines=""), trials)
 
 
-def _measure(step: Step, rules: Rules, trials: int = 0) -> int:
+def _measure(step: ActionStep, rules: RuleSource, trials: int = 0) -> int:
     path = clear_results(rules).run
     ended = run_measured(step, make_measure_arguments(step.inputs, rules, trials))
     if path.exists():

@@ -13,14 +13,14 @@ import sys
 from pathlib import Path
 
 MINIMUM_PYTHON = (3, 11)
-USAGE = 2  # gate.errors.ExitCode, which an old Python cannot import
+EXIT_USAGE = 2  # gate.errors.ExitCode, which an old Python cannot import
 ROOT = Path(__file__).resolve().parents[2]  # what holds the package ``gate``
 
 
 def main(arguments: list[str]) -> int:
     """Enter the module that is named, or start the action; in a Python that is too old, say so."""
     if sys.version_info < MINIMUM_PYTHON:
-        return refuse()
+        return refuse_python()
     sys.path.insert(0, str(ROOT))
     from gate.action.isolation import enter  # noqa: PLC0415 - an old Python could not
     from gate.action.launch import launch  # noqa: PLC0415
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     return enter(arguments[0], arguments[1:]) if arguments else launch(dict(os.environ))
 
 
-def refuse() -> int:
+def refuse_python() -> int:
     """Tell the runner that this Python is too old: an annotation, and the exit code as an output."""
     version = ".".join(map(str, sys.version_info[:3]))
     print(
@@ -39,8 +39,8 @@ def refuse() -> int:
     )
     if os.environ.get("GITHUB_OUTPUT"):
         with Path(os.environ["GITHUB_OUTPUT"]).open("a") as file:
-            file.write(f"exit-code={USAGE}\n")
-    return USAGE
+            file.write(f"exit-code={EXIT_USAGE}\n")
+    return EXIT_USAGE
 
 
 if __name__ == "__main__":

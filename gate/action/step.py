@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gate.action.child import Ended, run_child
-from gate.action.input_table import TRUSTED
+from gate.action.input_table import TRUSTED_MODES
 from gate.action.inputs import ActionInputs
 from gate.action.isolation import drop_hidden, make_command
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class ActionStep:
     """One run of the action. ``environ`` has all that the runner gave it, the process has not."""
 
     inputs: ActionInputs
@@ -24,24 +24,24 @@ class Step:
 
 def make_child_environment(environ: Mapping[str, str], inputs: ActionInputs) -> dict[str, str]:
     """Make the environment of the command: without any way to the runner, but for what holds a token."""
-    if inputs.mode not in TRUSTED:
+    if inputs.mode not in TRUSTED_MODES:
         return drop_hidden(environ)
     kept = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
     return kept | {"GITHUB_TOKEN": inputs.token}
 
 
-def run_command(step: Step, arguments: tuple[str, ...]) -> Ended:
+def run_command(step: ActionStep, arguments: tuple[str, ...]) -> Ended:
     """Run ``compile-gate`` with the arguments."""
     return run_child(make_command("gate", *arguments), make_child_environment(step.environ, step.inputs))
 
 
-def run_measured(step: Step, arguments: tuple[str, ...]) -> Ended:
+def run_measured(step: ActionStep, arguments: tuple[str, ...]) -> Ended:
     """Run a command that measures; nothing that it prints can be taken for a command to the runner."""
     with stop_commands():
         return run_command(step, arguments)
 
 
-def read_command(step: Step, arguments: tuple[str, ...]) -> tuple[Ended, str]:
+def read_command(step: ActionStep, arguments: tuple[str, ...]) -> tuple[Ended, str]:
     """Run a command that measures nothing, and return how it ended and what it printed."""
     environment = make_child_environment(step.environ, step.inputs)
     with stop_commands():

@@ -16,15 +16,15 @@ from gate.action.commands import (
 )
 from gate.action.notices import find_confirming_commit, tell_approvals, tell_changed, tell_failure, tell_rules
 from gate.action.results import Places, Results, clear_results, describe_verdict, list_annotations
-from gate.action.rules import Rules, hold_rules, load_configured
-from gate.action.step import Step, run_measured
-from gate.choice import choose_cases
-from gate.codec import load_run, load_verdict
+from gate.action.rules import RuleSource, hold_rules, load_rules_config
+from gate.action.step import ActionStep, run_measured
 from gate.errors import ExitCode, FileError, UsageError
+from gate.files.codec import load_run, load_verdict
 from gate.git import find_checkout
 from gate.github.job import append_summary, write_outputs
+from gate.project.choice import choose_cases
+from gate.project.registry import load_cases
 from gate.records import Verdict
-from gate.registry import load_cases
 from gate.report.markdown import escape_code
 from gate.report.upgrade import render_upgrade
 
@@ -37,7 +37,7 @@ _WITH_VERDICT = frozenset(
 )
 
 
-def run_check(step: Step) -> int:
+def start_check(step: ActionStep) -> int:
     """Measure and judge by the base commit's rules, confirm side by side with it, tell the runner."""
     with hold_rules(step) as rules:
         tell_rules(rules)
@@ -49,7 +49,7 @@ def run_check(step: Step) -> int:
     return tell_verdict(step, results, ended, {"baseline-sha": rules.sha})
 
 
-def run_judge(step: Step) -> int:
+def run_judge(step: ActionStep) -> int:
     """Join the runs of the shards, judge them by the base commit's rules, tell the runner.
 
     A shard that is missing leaves its cases in the plan, so that the verdict is INCOMPLETE.
@@ -63,7 +63,7 @@ def run_judge(step: Step) -> int:
     with hold_rules(step) as rules:
         tell_rules(rules)
         tell_approvals(step, rules)
-        results, config = clear_results(rules), load_configured(rules.config)
+        results, config = clear_results(rules), load_rules_config(rules.config)
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
         merged, out = str(results.run), str(config.out)
@@ -76,21 +76,21 @@ def run_judge(step: Step) -> int:
     return tell_verdict(step, results, ended, {"baseline-sha": rules.sha})
 
 
-def run_upgrade(step: Step) -> int:
+def run_upgrade(step: ActionStep) -> int:
     """Hold one stack against another with the code fixed, tell the runner."""
-    results = clear_results(Rules(config=step.inputs.config, baselines=""))
+    results = clear_results(RuleSource(config=step.inputs.config, baselines=""))
     ended = run_measured(step, make_upgrade_arguments(step.inputs))
     return tell_verdict(step, results, ended, {}, lambda verdict: render_upgrade(verdict, escape_code))
 
 
-def run_anchor(step: Step) -> int:
+def start_anchor(step: ActionStep) -> int:
     """Hold what is checked out against the release anchor, tell the runner."""
-    results = clear_results(Rules(config=step.inputs.config, baselines=""))
+    results = clear_results(RuleSource(config=step.inputs.config, baselines=""))
     return tell_verdict(step, results, run_measured(step, make_anchor_arguments(step.inputs)), {})
 
 
 def tell_verdict(
-    step: Step,
+    step: ActionStep,
     results: Results,
     ended: Ended,
     outputs: Mapping[str, object],
@@ -110,7 +110,11 @@ def tell_verdict(
     verdict = load_verdict(results.verdict)
     head_sha = find_head_sha(step.event) or verdict.provenance.commit
     described = {**describe_verdict(verdict), **outputs} | {"head-sha": head_sha}
-    described |= {"result-path": str(results.verdict), "report-path": str(results.report)}
+    described |= {
+        "result-path": str(results.verdict),
+        "report-path": str(results.report),
+        "page-path": str(results.page),
+    }
     write_outputs(step.environ, described)
     first = f"{preface(verdict)}\n\n" if preface else ""
     append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))

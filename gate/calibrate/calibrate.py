@@ -9,14 +9,14 @@ from dataclasses import replace
 from gate.calibrate.costs import list_costs
 from gate.calibrate.modes import MIN_VALUES
 from gate.calibrate.noise import list_instabilities, measure_noise
-from gate.calibrate.replay import MIN_PAIRS, count_candidates, gather_recorded, replay_requests
+from gate.calibrate.pair_noise import gather_pair_series, list_pair_instabilities, measure_pair_noise
+from gate.calibrate.replay import MIN_RECORDED_PAIRS, count_candidates, gather_recorded, replay_requests
 from gate.calibrate.series import gather_series, list_alone
-from gate.calibration import Calibration, Effort, Replay
+from gate.decide.conclude.tally import note_stop
 from gate.decide.constants import MIN_BASELINE_TRIALS
-from gate.decide.disturbed import note_disturbed
-from gate.decide.pair_noise import gather_pair_series, list_pair_instabilities, measure_pair_noise
-from gate.decide.pairs import BASE_ARM
-from gate.records import Policy, Run
+from gate.decide.evidence.disturbed import note_disturbed
+from gate.records import BASE_ARM, Code, Fact, Policy, Run
+from gate.records.calibration import Calibration, Effort, Replay
 
 # Slowdowns whose catch rate is worth knowing: the latency threshold, and what must not be missed.
 PLANTED = (0.05, 0.10)
@@ -73,29 +73,23 @@ def _replay_all(run: Run, policy: Policy, effort: Effort) -> Iterator[Replay]:
             yield replay
 
 
-def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterator[str]:
-    if not run.finished:
-        yield "The run was stopped before its end."
+def _list_notes(run: Run, effort: Effort, replays: tuple[Replay, ...]) -> Iterator[Fact]:
+    yield from note_stop(finished=run.finished)
     yield from note_disturbed(run)
     if unknown := list_unknown(run):
-        named = f"{unknown[0]} and {len(unknown) - 1} more" if len(unknown) > 1 else unknown[0]
-        yield f"Nothing is known of {named}: that takes {_MIN_KNOWN} trials of a case."
+        numbers = {"more": len(unknown) - 1, "trials": _MIN_KNOWN}
+        yield Fact(code=Code.NOISE_UNKNOWN, numbers=numbers, cases=unknown[:1])
     counts = [len(list_alone(run, case)) for case in run.cases]
     needed = MIN_BASELINE_TRIALS + count_candidates(effort)
     short = sum(count < needed for count in counts)
     if not replays:
-        yield f"Nothing was replayed: that takes {needed} trials of a case (--trials {needed})."
+        yield Fact(code=Code.NOT_REPLAYED, numbers={"trials": needed})
     elif short:
-        yield f"{short} of {len(counts)} cases have fewer than {needed} trials and were not replayed."
+        numbers = {"short": short, "cases": len(counts), "trials": needed}
+        yield Fact(code=Code.SOME_NOT_REPLAYED, numbers=numbers)
     if counts and min(counts) < MIN_VALUES:
-        yield f"Two modes are looked for in cases with at least {MIN_VALUES} trials only."
+        yield Fact(code=Code.MODES_NOT_SOUGHT, numbers={"trials": MIN_VALUES})
     if replays and not gather_recorded(run, effort).pairs:
-        yield (
-            f"Replayed without a base: that takes {MIN_PAIRS} pairs of every case (--pairs {MIN_PAIRS}) with"
-            " all that its trials measured; later pairs of a check have latencies alone."
-        )
+        yield Fact(code=Code.REPLAYED_ALONE, numbers={"pairs": MIN_RECORDED_PAIRS})
     if replays:
-        yield (
-            "The replay mixes trials of one sitting: it knows the noise between trials, not between days,"
-            " and its intervals are those of the drawing, not of the few trials drawn from."
-        )
+        yield Fact(code=Code.REPLAY_MIXES)

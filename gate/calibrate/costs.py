@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gate.calibrate.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
-from gate.calibration import Effort, ThresholdCost
 from gate.decide.constants import CLEAR_CONFIDENCE, SUSPECT_CHANGE, SUSPECT_P
-from gate.decide.screen import Reading, compute_edge, is_too_noisy
-from gate.decide.stats import compute_mean
-from gate.decide.student import compute_t_quantile, compute_t_upper
+from gate.decide.judge.screen import Reading, compute_edge, is_too_noisy
+from gate.decide.stats.moments import compute_mean
+from gate.decide.stats.student import compute_t_quantile, compute_t_upper
 from gate.metrics import SPECS, Role
 from gate.records import Threshold
+from gate.records.calibration import Effort, ThresholdCost
 
 # From what only a quiet GPU resolves to what nobody would miss.
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gate.calibration import Modes
-from gate.decide.stats import compute_mean
+from gate.decide.stats.moments import compute_mean
+from gate.records.calibration import Modes
 
 # In fewer values than this two groups cannot be told from chance.
 MIN_VALUES = 8

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gate.calibrate.modes import find_modes
 from gate.calibrate.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
-from gate.calibration import Effort, Flaw, Instability, MetricNoise
-from gate.decide.drift import judge_drift
-from gate.decide.estimate import estimate_metric
-from gate.decide.exact import judge_exact, judge_nearly_exact
-from gate.decide.finding import Finding, Question
-from gate.decide.screen import compute_edge, is_too_noisy
-from gate.decide.stats import Variance, compute_variance, pool_variances
+from gate.decide.judge.compare import judge_steady
+from gate.decide.judge.screen import compute_edge, is_too_noisy
+from gate.decide.stats.estimate import estimate_metric
+from gate.decide.stats.moments import Variance, compute_variance, pool_variances
 from gate.metrics import SPECS, Family, Role
-from gate.records import CaseFailure, Metric, Status, Threshold
-from gate.units import render_value
+from gate.records import CaseFailure, Code, Fact, Metric, Status, Threshold, name_words
+from gate.records.calibration import Effort, Flaw, Instability, MetricNoise
 
 # Blocks are split in more than this share of the trials before the case is called two-moded for it:
 # in one trial it was the minute, not the program.
@@ -26,15 +24,7 @@ MIN_SPLIT = 2
 
 def measure_noise(series: Series, effort: Effort) -> MetricNoise:
     """Describe one series; what would be noticed follows from the trials that a check spends first."""
-    reading = imagine_reading(series, effort, effort.trials)
-    floor: float | None
-    detectable: float | None
-    if reading is None and series.logs:  # one trial does not know its noise
-        floor = detectable = None
-    elif reading is None:
-        floor, detectable = (_judge_itself(series, bar) for bar in (NO_THRESHOLD, series.threshold))
-    else:
-        floor, detectable = (compute_noticed(reading, bar) for bar in (NO_THRESHOLD, series.threshold))
+    floor, detectable = (_find_noticed(series, effort, bar) for bar in (NO_THRESHOLD, series.threshold))
     estimate = estimate_metric(series.metric, series.values)
     return MetricNoise(
         case_id=series.case.id,
@@ -60,7 +50,11 @@ def list_instabilities(
             case_id=failure.case_id,
             metric=Metric.COMPILED_LATENCY,
             flaw=Flaw.FAILED,
-            sentence=f"Trial {failure.trial} failed at {failure.stage}: {failure.message}",
+            told=Fact(
+                code=Code.TRIAL_FAILED,
+                numbers={"trial": failure.trial},
+                names=name_words(stage=failure.stage, message=failure.message),
+            ),
         )
         for failure in failures
     ]
@@ -68,27 +62,16 @@ def list_instabilities(
     return (*failed, *(found for one in deciding for found in _examine(one, effort)))
 
 
-def _judge_itself(series: Series, threshold: Threshold) -> float:
-    """What would be noticed of a metric without noise to speak of: its own judgement says."""
-    question = Question(
-        case=series.case,
-        metric=series.metric,
-        before=series.values,
-        after=series.values,
-        threshold=threshold,
-    )
-    finding = _judge_quiet(question)
-    return finding.change.detectable if finding is not None and finding.change is not None else 0.0
-
-
-def _judge_quiet(question: Question) -> Finding | None:
-    """Judge a metric that is not noisy; ``None`` for one that is and has no ratio."""
-    family = SPECS[question.metric].family
-    if family is Family.EXACT:
-        return judge_exact(question)
-    if family is Family.NEARLY_EXACT:
-        return judge_nearly_exact(question)
-    return judge_drift(question) if family is Family.LOG2 else None
+def _find_noticed(series: Series, effort: Effort, threshold: Threshold) -> float | None:
+    """What would be noticed; ``None`` where the noise is not known: of one trial, or without a ratio."""
+    reading = imagine_reading(series, effort, effort.trials)
+    if reading is not None:
+        return compute_noticed(reading, threshold)
+    if SPECS[series.metric].family is Family.NOISY:
+        return None
+    # Without noise to speak of: its own judgement says.
+    change = judge_steady(replace(series.question, threshold=threshold)).change
+    return change.detectable if change is not None else None
 
 
 def _pool_within(blocks: Sequence[Sequence[float]]) -> Variance:
@@ -108,45 +91,45 @@ def _is_split(series: Series, blocks: Sequence[float]) -> bool:
 def _examine(series: Series, effort: Effort) -> list[Instability]:
     if not series.logs:
         return _examine_quiet(series)
-    found = [_describe_modes(series), _describe_split(series), _describe_noise(series, effort)]
-    return [_make_instability(series, flaw, sentence) for flaw, sentence in found if sentence]
+    found = (_find_groups(series), _find_split(series), _find_noise(series, effort))
+    return [_make_instability(series, *one) for one in found if one]
 
 
 def _examine_quiet(series: Series) -> list[Instability]:
-    finding = _judge_quiet(series.question)
-    if finding is not None and finding.status is not Status.INCONCLUSIVE:
+    is_noisy = SPECS[series.metric].family is Family.NOISY  # and has no ratio
+    if not is_noisy and judge_steady(series.question).status is not Status.INCONCLUSIVE:
         return []
-    low, high = (render_value(series.metric, bound(series.values)) for bound in (min, max))
-    sentence = f"{len(series.values)} trials of one program range from {low} to {high}."
-    return [_make_instability(series, Flaw.UNREPEATABLE, sentence)]
+    numbers = {"trials": len(series.values), "low": min(series.values), "high": max(series.values)}
+    return [_make_instability(series, Flaw.UNREPEATABLE, Fact(code=Code.VALUES_RANGE, numbers=numbers))]
 
 
-def _describe_modes(series: Series) -> tuple[Flaw, str]:
+def _find_groups(series: Series) -> tuple[Flaw, Fact] | None:
     modes = find_modes(series.logs)
     edge = compute_edge(series.threshold, min(series.values))
     if modes is None or not modes.are_two or modes.apart <= edge:
-        return Flaw.TWO_MODES, ""
-    return Flaw.TWO_MODES, f"Trials fall into two groups that are {100 * modes.apart:.1f} % apart."
+        return None
+    return Flaw.TWO_MODES, Fact(code=Code.TWO_GROUPS, numbers={"apart": modes.apart})
 
 
-def _describe_split(series: Series) -> tuple[Flaw, str]:
+def _find_split(series: Series) -> tuple[Flaw, Fact] | None:
     split = sum(_is_split(series, blocks) for blocks in series.blocks)
     if split < MIN_SPLIT or split <= SPLIT_SHARE * len(series.blocks):
-        return Flaw.TWO_MODES, ""
-    return Flaw.TWO_MODES, f"In {split} of {len(series.blocks)} trials the blocks fall into two groups."
+        return None
+    numbers = {"split": split, "trials": len(series.blocks)}
+    return Flaw.TWO_MODES, Fact(code=Code.BLOCKS_SPLIT, numbers=numbers)
 
 
-def _describe_noise(series: Series, effort: Effort) -> tuple[Flaw, str]:
+def _find_noise(series: Series, effort: Effort) -> tuple[Flaw, Fact] | None:
     """Whether even the most trials that a check spends leave large changes unseen."""
     reading = imagine_reading(series, effort, effort.max_trials)
     if reading is None:
-        return Flaw.TOO_NOISY, ""
+        return None
     detectable = compute_noticed(reading, series.threshold)
     if not is_too_noisy(detectable, series.threshold, reading.baseline):
-        return Flaw.TOO_NOISY, ""
-    noticed = f"a change below {100 * detectable:.0f} % could go unseen in {effort.max_trials} trials"
-    return Flaw.TOO_NOISY, f"Trials vary by {100 * math.sqrt(reading.noise.value):.1f} %: {noticed}."
+        return None
+    numbers = {"noise": math.sqrt(reading.noise.value), "unseen": detectable, "trials": effort.max_trials}
+    return Flaw.TOO_NOISY, Fact(code=Code.TRIALS_VARY, numbers=numbers)
 
 
-def _make_instability(series: Series, flaw: Flaw, sentence: str) -> Instability:
-    return Instability(case_id=series.case.id, metric=series.metric, flaw=flaw, sentence=sentence)
+def _make_instability(series: Series, flaw: Flaw, told: Fact) -> Instability:
+    return Instability(case_id=series.case.id, metric=series.metric, flaw=flaw, told=told)

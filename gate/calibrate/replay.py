@@ -15,17 +15,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.calibrate.series import list_alone
-from gate.calibration import Effort, Replay
-from gate.check import Checked, PairSlot, Rehearsal, Terms, check_alone, check_beside
+from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_alone, check_beside
 from gate.check.procedure import EXACT_TRIALS
 from gate.check.schedule import Slot
-from gate.decide.baselines import make_baselines
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
-from gate.decide.controls import COMPILE_TIMES
-from gate.decide.evidence import CANDIDATE_ARM
-from gate.decide.pairs import BASE_ARM, LATENCIES, Pair, list_pairs
-from gate.decide.rate import compute_rate
+from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.pairs import Pair, list_pairs
+from gate.decide.stats.rate import compute_rate
+from gate.metrics import COMPILE_TIMES, LATENCIES
 from gate.records import (
+    BASE_ARM,
+    CANDIDATE_ARM,
     BaseArm,
     Baseline,
     Metric,
@@ -37,15 +37,16 @@ from gate.records import (
     Trial,
     Verdict,
 )
+from gate.records.calibration import Effort, Replay
 
 # Of fewer recorded pairs the same few values are drawn again and again: copies agree with each other,
 # and look like certainty.
-MIN_PAIRS = 6
+MIN_RECORDED_PAIRS = 6
 _EVEN = 0.5  # as likely one way as the other
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class SimulatedRequest:
     """One simulated pull request: what is stored, and trials and pairs of the change in their order."""
 
     baselines: tuple[Baseline, ...]
@@ -75,7 +76,7 @@ class Recorded:
 
     run: Run  # its plan is these cases
     trials: Mapping[str, Sequence[Trial]]
-    pairs: Mapping[str, RecordedPairs]  # empty unless every case has MIN_PAIRS whole ones
+    pairs: Mapping[str, RecordedPairs]  # empty unless every case has MIN_RECORDED_PAIRS whole ones
 
     @property
     def slowable(self) -> list[str]:
@@ -116,13 +117,13 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
     )
 
 
-def judge_request(run: Run, request: Request, policy: Policy, effort: Effort) -> Checked:
+def judge_request(run: Run, request: SimulatedRequest, policy: Policy, effort: Effort) -> Checked:
     """Judge a request as ``check`` does: beside the base where there are pairs, else by more trials."""
     rehearsal = Rehearsal(take_trial=request.take_trial, take_pair=request.take_pair)
     run = rehearsal.add_trials(run, request.candidates.keys(), effort.trials)
     if effort.budget_s is not None:
         rehearsal = replace(rehearsal, budget_s=effort.budget_s)
-    terms = Terms(
+    terms = CheckTerms(
         baselines=request.baselines,
         policy=policy,
         trials=effort.trials,
@@ -153,11 +154,11 @@ def gather_recorded(run: Run, effort: Effort) -> Recorded:
             wall_s=run.toolchain_s,
         ),
         trials=trials,
-        pairs=pairs if all(len(one.whole) >= MIN_PAIRS for one in pairs.values()) else {},
+        pairs=pairs if all(len(one.whole) >= MIN_RECORDED_PAIRS for one in pairs.values()) else {},
     )
 
 
-def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -> Request:
+def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -> SimulatedRequest:
     """Deal each case's trials out to a baseline and a candidate, and draw pairs, some more than once.
 
     Both arms of a recorded pair are the same program, so which is called head is drawn as well: a few
@@ -176,10 +177,10 @@ def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -
                 _draw_pair(recorded.pairs[case.id], index, generator) for index in range(1, LOOKS[-1] + 1)
             ]
     baselines = make_baselines(replace(recorded.run, trials=tuple(stored)), recorded.run.provenance)
-    return Request(baselines=baselines, candidates=candidates, pairs=pairs)
+    return SimulatedRequest(baselines=baselines, candidates=candidates, pairs=pairs)
 
 
-def slow_case(request: Request, case_id: str, factor: float) -> Request:
+def slow_case(request: SimulatedRequest, case_id: str, factor: float) -> SimulatedRequest:
     """Make a case's compiled calls take ``factor`` times as long in every trial of head."""
     if not case_id:
         return request

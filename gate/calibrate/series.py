@@ -6,15 +6,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.calibration import Effort
-from gate.decide.evidence import CANDIDATE_ARM
-from gate.decide.finding import Question
-from gate.decide.rules import find_threshold
-from gate.decide.screen import Bar, Reading, compute_detectable, read_change
-from gate.decide.stats import LogArms, Variance, compute_logs, compute_mean, compute_prior, compute_variance
-from gate.decide.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
+from gate.decide.evidence.finding import Question
+from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
+from gate.decide.judge.rules import find_threshold
+from gate.decide.judge.screen import Bar, Reading, compute_detectable, read_change
+from gate.decide.stats.moments import (
+    LogArms,
+    Variance,
+    compute_logs,
+    compute_mean,
+    compute_prior,
+    compute_variance,
+)
 from gate.metrics import SPECS, Family, Role
-from gate.records import Case, Metric, Pairing, Policy, Run, Threshold, Trial
+from gate.records import CANDIDATE_ARM, Case, Metric, Pairing, Policy, Run, Threshold, Trial
+from gate.records.calibration import Effort
 
 # With it a change is noticed wherever noise allows.
 NO_THRESHOLD = Threshold(relative=0.0, absolute=0.0)

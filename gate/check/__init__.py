@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from gate.check.measurer import Measurer, PairMeasurer, TrialMeasurer
 from gate.check.pair_schedule import Need, PairSlot, count_pairs
-from gate.check.procedure import Checked, Terms, check_alone, check_beside, check_pairs
+from gate.check.procedure import Checked, CheckTerms, check_alone, check_beside, check_pairs
 from gate.check.rehearsal import Rehearsal
 from gate.check.settle import make_need, settle_pairs
 
 __all__ = [
+    "CheckTerms",
     "Checked",
     "Measurer",
     "Need",
     "PairMeasurer",
     "PairSlot",
     "Rehearsal",
-    "Terms",
     "TrialMeasurer",
     "check_alone",
     "check_beside",

@@ -6,33 +6,29 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.check.schedule import Slot, compute_trial_s, predict_trial_s
-from gate.decide.pairs import BASE_ARM, INTERLEAVED
-from gate.protocol import Stage
-from gate.records import Case, Metric, Pairing, Run, Trial
+from gate.devices import DEFAULT_DEVICE, KINDS, find_kind
+from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM
+from gate.records import BASE_ARM, Case, Metric, Pairing, Run, Trial
+from gate.records.protocol import Stage
+from gate.records.targets import is_target, name_target
 
 _LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
 # A pair that compiles nothing took 15 to 20 s where a whole one took 50 s.
 LIGHT_PAIR_SHARE = 0.4
 
 
-# What only a second process on full caches knows.
-_OF_WARM = frozenset(
-    {
-        *(Metric.WARM_COMPILE_TIME, Metric.CACHE_MISSES, Metric.COMPILE_CALLS),
-        *(Metric.PEAK_MEMORY, Metric.MEMORY_RATIO, Metric.DRIFT, Metric.DRIFT_FLOAT32),
-    }
-)
-_COMPILE_TIMES = frozenset({Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME})
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Need:
-    """So many more pairs of a case, for these metrics. ``later`` ones are only counted in what is left."""
+    """So many more pairs of a case, for these metrics. ``later`` ones are only counted in what is left.
+
+    ``known_code`` says that head's own trial generated the stored baseline's code: see :func:`plan_content`.
+    """
 
     case_id: str
     metrics: Collection[Metric]
     more: int
     later: bool = False
+    known_code: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +45,7 @@ class PairSlot(Slot):
 
     base_case: Case
     metrics: Collection[Metric]
-    later: bool = False
+    known_code: bool = False
 
 
 def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
@@ -67,6 +63,7 @@ def list_pair_slots(run: Run, needs: Sequence[Need]) -> tuple[PairSlot, ...]:
             index=count_pairs(run, need.case_id) + step,
             metrics=need.metrics,
             later=need.later,
+            known_code=need.known_code,
         )
         for step in range(1, max((need.more for need in open_needs), default=0) + 1)
         for need in open_needs
@@ -83,22 +80,37 @@ def count_pairs(run: Run, case_id: str) -> int:
     )
 
 
+def name_device(run: Run) -> str:
+    """Name the device that a run was measured on, or its target, as a command would."""
+    environment = run.environment
+    target = name_target(environment.device_kind, environment.device_traits.get("capability", ""))
+    return target or (environment.device_kind if environment.device_kind in KINDS else DEFAULT_DEVICE)
+
+
 def is_paired(case: Case, base: Mapping[str, Case]) -> bool:
     """Whether the base has the case, with the same definition."""
     return case.id in base and base[case.id].definition == case.definition
 
 
-def plan_content(metrics: Collection[Metric], index: int, device: str) -> Content:
+def plan_content(
+    metrics: Collection[Metric], index: int, device: str, *, known_code: bool = False
+) -> Content:
     """Plan what a pair measures for ``metrics``, and no more than that. Pure.
 
     The first pair compiles on empty caches. Later ones need to only for what a compile decides: on a
     CPU the code that is generated is the same each time, on a GPU its tuning is drawn anew.
+    Where head's own trial generated the stored baseline's code (``known_code``), no pair of latencies
+    compiles: both arms begin with the caches of that trial. An arm whose code differs finds nothing of use
+    there, and compiles untimed.
     """
+    if is_target(device):
+        return Content(compiles=True, warm=False)
     wanted = frozenset(metrics)
-    corroborates = index == 1 and bool(wanted & _COMPILE_TIMES)
+    corroborates = index == 1 and not wanted.isdisjoint(COMPILE_TIMES)
+    fills = index == 1 and not known_code
     return Content(
-        compiles=index == 1 or device != "cpu" or bool(wanted - INTERLEAVED),
-        warm=bool(wanted & _OF_WARM) or corroborates,
+        compiles=fills or find_kind(device).draws_tuning or not wanted <= set(INTERLEAVED),
+        warm=not wanted.isdisjoint(OF_WARM) or corroborates,
     )
 
 
@@ -106,16 +118,16 @@ def drop_unmeasured(trial: Trial, content: Content) -> Trial:
     """Take from a whole trial of a pair what one of this content would not have measured. Pure."""
     if not content.compiles:
         kept = {metric: values for metric, values in trial.samples.items() if metric in INTERLEAVED}
-        return replace(trial, samples=kept, phases_s={})
+        return replace(trial, samples=kept, phases_s={}, limits_s={}, kernels_s={})
     if not content.warm:
-        kept = {metric: values for metric, values in trial.samples.items() if metric not in _OF_WARM}
+        kept = {metric: values for metric, values in trial.samples.items() if metric not in OF_WARM}
         return replace(trial, samples=kept)
     return trial
 
 
 def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot | None:
     """The pair, or as much of it as ends within ``left_s`` seconds: all, its latencies, or ``None``. Pure."""
-    latencies = frozenset(slot.metrics) & INTERLEAVED
+    latencies = frozenset(slot.metrics).intersection(INTERLEAVED)
     lighter = (replace(slot, metrics=latencies),) if latencies else ()
     return next((one for one in (slot, *lighter) if predict_pair_s(run, one, device) <= left_s), None)
 
@@ -124,9 +136,9 @@ def predict_pair_s(run: Run, slot: PairSlot, device: str) -> float:
     """Predict the wall time of a pair in seconds: as the case's last of its kind, or two trials. Pure."""
     own = [trial for trial in run.trials if trial.case_id == slot.case.id]
     paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]
+    is_light = not plan_content(slot.metrics, slot.index, device, known_code=slot.known_code).compiles
     if not paired:
-        return 2 * predict_trial_s(slot.case, run.cases, run.trials)
-    is_light = not plan_content(slot.metrics, slot.index, device).compiles
+        return 2 * predict_trial_s(slot.case, run.cases, run.trials) * (LIGHT_PAIR_SHARE if is_light else 1)
     alike = [trial for trial in paired if _is_light(trial) == is_light]
     if alike:
         return compute_pair_s(alike)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gate.check.measurer import Measurer, PairMeasurer, TrialMeasurer
 from gate.check.settle import settle_pairs
 from gate.decide import (
     Screening,
+    Suspect,
     conclude_verdict,
     confirm_screening,
     decide_side_by_side,
@@ -25,7 +27,7 @@ _MOVED = frozenset({Status.REGRESSED, Status.INCONCLUSIVE})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
+class CheckTerms:
     """What a run is judged by, and what it may cost."""
 
     baselines: tuple[Baseline, ...]
@@ -33,6 +35,7 @@ class Terms:
     trials: int = 1  # of each case, which the run has
     max_trials: int = 1  # of a case that more trials could settle
     pair_budget_s: float = math.inf  # seconds of pairs, on top of what the run took
+    thorough: bool = False  # whether a case that pairs have convicted is measured on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +46,7 @@ class Checked:
     verdict: Verdict
 
 
-def check_alone(measurer: TrialMeasurer, run: Run, terms: Terms) -> Checked:
+def check_alone(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked:
     """Judge by stored baselines, and give the cases that more trials could settle one more at a time."""
     # The error budget is for the whole verdict, however often these data are looked at.
     policy = replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
@@ -60,14 +63,15 @@ def check_alone(measurer: TrialMeasurer, run: Run, terms: Terms) -> Checked:
     return Checked(run=run, verdict=verdict)
 
 
-def check_beside(measurer: Measurer, run: Run, terms: Terms) -> Checked:
+def check_beside(measurer: Measurer, run: Run, terms: CheckTerms) -> Checked:
     """Screen by stored baselines, and let pairs with the run's base decide on what is suspect."""
     policy = terms.policy
     screening = screen_run(run, terms.baselines, policy)
     if moved := _list_moved(screening):
         run = measurer.add_trials(run, moved, max(terms.trials, EXACT_TRIALS))
         screening = screen_run(run, terms.baselines, policy)
-    if suspects := list_suspects(screening):
+    suspects = [replace(one, thorough=terms.thorough) for one in list_suspects(screening)]
+    if suspects:
         run = settle_pairs(measurer, run, policy, run.wall_s + terms.pair_budget_s, suspects)
         # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.
         screening = screen_run(run, terms.baselines, policy)
@@ -75,9 +79,18 @@ def check_beside(measurer: Measurer, run: Run, terms: Terms) -> Checked:
     return Checked(run=run, verdict=verdict)
 
 
-def check_pairs(measurer: PairMeasurer, run: Run, policy: Policy, limit_s: float = math.inf) -> Checked:
-    """Judge the whole plan by pairs with the run's base; ``limit_s`` counts the run's seconds."""
-    run = settle_pairs(measurer, run, policy, limit_s, None)
+def check_pairs(
+    measurer: PairMeasurer,
+    run: Run,
+    policy: Policy,
+    limit_s: float = math.inf,
+    suspects: Sequence[Suspect] | None = None,
+) -> Checked:
+    """Judge the whole plan by pairs with the run's base; ``limit_s`` counts the run's seconds.
+
+    With ``suspects`` pairs are measured until these are settled, whatever else they leave open.
+    """
+    run = settle_pairs(measurer, run, policy, limit_s, suspects)
     return Checked(run=run, verdict=decide_side_by_side(run, policy))
 
 

@@ -16,10 +16,11 @@ from gate.check.pair_schedule import (
     list_pair_slots,
     plan_content,
 )
-from gate.check.schedule import Slot, compute_trial_s, drop_cases, make_schedule, predict_trial_s
-from gate.decide.pairs import Pair
-from gate.protocol import Stage
+from gate.check.schedule import Slot, compute_trial_s, drop_cases, make_trial_schedule, predict_trial_s
+from gate.decide.evidence.pairs import Pair
+from gate.devices import DEFAULT_DEVICE
 from gate.records import Run, Trial
+from gate.records.protocol import Stage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,12 +32,12 @@ class Rehearsal:
 
     take_trial: Callable[[Slot], Trial]
     take_pair: Callable[[PairSlot], Pair]
-    device: str = "cpu"
+    device: str = DEFAULT_DEVICE
     budget_s: float = math.inf  # for trials, in seconds of the run
 
     def add_trials(self, run: Run, case_ids: Collection[str], trials: int) -> Run:
         """Add trials round-robin; none that would end after the budget by what its case took before."""
-        slots = make_schedule([case for case in run.cases if case.id in case_ids], trials, run.trials)
+        slots = make_trial_schedule([case for case in run.cases if case.id in case_ids], trials, run.trials)
         while slots:
             case = slots[0].case
             if run.wall_s + predict_trial_s(case, run.cases, run.trials) > self.budget_s:
@@ -59,7 +60,8 @@ class Rehearsal:
         return run
 
     def _measure_pair(self, slot: PairSlot) -> tuple[Trial, Trial]:
-        content, pair = plan_content(slot.metrics, slot.index, self.device), self.take_pair(slot)
+        content = plan_content(slot.metrics, slot.index, self.device, known_code=slot.known_code)
+        pair = self.take_pair(slot)
         base, head = drop_unmeasured(pair.base, content), drop_unmeasured(pair.head, content)
         if content.compiles:
             return base, head

@@ -7,22 +7,23 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
 
-from gate.protocol import Stage
 from gate.records import Case, Pairing, Run, Trial
+from gate.records.protocol import Stage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
-    """One trial to be run; ``index`` counts from 1."""
+    """One trial to be run; ``index`` counts from 1. Those for later are only counted in what is left."""
 
     case: Case
     index: int
+    later: bool = False
 
 
 AnySlot = TypeVar("AnySlot", bound=Slot)
 
 
-def make_schedule(cases: Sequence[Case], trials: int, taken: Iterable[Trial] = ()) -> tuple[Slot, ...]:
+def make_trial_schedule(cases: Sequence[Case], trials: int, taken: Iterable[Trial] = ()) -> tuple[Slot, ...]:
     """Order ``trials`` trials of every case round-robin, leaving out those that are ``taken``.
 
     Those of pairs stand for none: both arms of one ran side by side.

@@ -43,8 +43,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_arguments(arguments: Sequence[str]) -> int:
+    parser = make_parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could stand at its cursor
+        from gate.cli.completion import answer_shell  # noqa: PLC0415 - as every command's own imports
+
+        answer_shell(parser)
     try:
-        options = make_parser().parse_args(arguments)
+        options = parser.parse_args(arguments)
     except SystemExit as stopped:  # --help, --version and wrong options
         return int(stopped.code or ExitCode.PASS)
     # A service manager stops jobs with SIGTERM; treat it as Ctrl-C so that workers die and files are kept.

@@ -8,27 +8,29 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gate.anchor import AnchorFile
-from gate.arm_cases import load_head_cases
-from gate.check import check_pairs
+from gate.check import Checked, check_pairs
 from gate.check.pair_schedule import is_paired
 from gate.cli.anchor import find_anchor, note_anchor
+from gate.cli.history import record_creep
 from gate.cli.origin import note_idle, note_origin, note_reference
 from gate.cli.output import code_verdict, print_verdict, save_reports
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous
-from gate.cli.setup import RUN_FILE, Request, load_request
+from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.cli.side_by_side import add_base, note_sources
-from gate.codec import save_run
-from gate.config import Config
-from gate.errors import ExitCode
-from gate.lab.arms import ArmOptions, ArmSources, open_arms
-from gate.lab.resume import carry_over
-from gate.lab.runner import make_run, open_lab
-from gate.lab.side_by_side import Duel, LabPairs, open_duel
-from gate.policies import load_policy
-from gate.records import Policy, Run, Verdict
+from gate.decide import Suspect
+from gate.errors import ExitCode, UsageError
+from gate.files.codec import save_run
+from gate.lab.arms.arms import ArmOptions, ArmSources, open_arms
+from gate.lab.trials.resume import carry_over
+from gate.lab.trials.runner import make_run, open_lab
+from gate.lab.trials.side_by_side import LabPairs, SideBySide, open_side_by_side
+from gate.project.arm_cases import load_head_cases
+from gate.project.config import Config
+from gate.records import Policy, Run
 from gate.report.progress import show_progress
+from gate.store.anchor import AnchorFile
+from gate.store.policies import load_policy
 
 # Which factor of a two-by-two run a directory below ``out`` is about.
 STACK, CODE = "stack", "code"
@@ -45,25 +47,31 @@ class Factor:
     name: str  # empty where there is only one
     arms: ArmOptions
     out: Path
+    suspects: tuple[Suspect, ...] | None = None  # what pairs must settle; None: everything
 
 
 def run_ab(options: Namespace) -> ExitCode:
     """Measure two arms in pairs and judge head against base; nothing stored is needed."""
-    request = load_request(options)
+    request = load_project(options)
     policy = load_policy(request.config)
     codes = []
     anchor = find_anchor(options, request.config)
+    if options.history and anchor is None:
+        what = "--history: only what is held against the release anchor is kept, and this is not"
+        raise UsageError(what, "Leave it out, or hold head against the anchor with --anchor.")
     factors = list_factors(options, request.config, anchor)
     begun = read_previous(options, [factor.out for factor in factors])
     for factor in factors:
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
-        verdict = _compare_arms(options, request, policy, factor, begun.get(factor.out))
+        verdict = compare_arms(options, request, policy, factor, begun.get(factor.out)).verdict
         verdict = note_anchor(verdict, anchor)
         verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
         verdict = note_reference(verdict, request.config)
         codes.append(code_verdict(verdict, options))
         save_reports(verdict, factor.out, codes[-1])
+        if anchor is not None and factor.name != STACK:
+            record_creep(options, request.config, verdict)
         print_verdict(verdict, codes[-1], options)
     return min(codes, key=_STRENGTH.index)
 
@@ -99,9 +107,10 @@ def list_factors(options: Namespace, config: Config, anchor: AnchorFile | None =
     )
 
 
-def _compare_arms(
-    options: Namespace, request: Request, policy: Policy, factor: Factor, previous: Run | None
-) -> Verdict:
+def compare_arms(
+    options: Namespace, request: Project, policy: Policy, factor: Factor, previous: Run | None
+) -> Checked:
+    """Measure both arms in pairs, until all is settled or what the factor asks for."""
     config = replace(request.config, out=factor.out)
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
@@ -113,21 +122,21 @@ def _compare_arms(
         request = replace(request, config=config, cases=cases)
         lab = stack.enter_context(open_lab(*place_lab(config, sources.head.arm), observe, cases))
         note_config(config, options, observe)
-        duel = open_duel(lab, sources.base.arm)
-        run = _begin_run(duel, sources, request, previous)
+        side_by_side = open_side_by_side(lab, sources.base.arm)
+        run = _begin_run(side_by_side, sources, request, previous)
         save = partial(save_run, path=config.out / RUN_FILE)
-        measurer = LabPairs(lab=lab, save=save, duel=duel)
+        measurer = LabPairs(lab=lab, save=save, side_by_side=side_by_side)
         # What has no counterpart is measured on its own: what is new must run too.
         run = measurer.add_trials(run, _list_unpaired(run), 1)
-        checked = check_pairs(measurer, run, policy, 60 * options.minutes)
+        checked = check_pairs(measurer, run, policy, 60 * options.minutes, factor.suspects)
         save(checked.run)
-    return checked.verdict
+    return checked
 
 
-def _begin_run(duel: Duel, sources: ArmSources, request: Request, previous: Run | None) -> Run:
+def _begin_run(side_by_side: SideBySide, sources: ArmSources, request: Project, previous: Run | None) -> Run:
     config = request.config
-    run = make_run(duel.lab, request.cases, config.select, 0)
-    run = add_base(duel, replace(run, provenance=sources.head.provenance), sources, config)
+    run = make_run(side_by_side.lab, request.cases, config.select, 0)
+    run = add_base(side_by_side, replace(run, provenance=sources.head.provenance), sources, config)
     return carry_over(run, previous) if previous else run
 
 

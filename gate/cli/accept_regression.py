@@ -10,22 +10,23 @@ from gate.cli.checkout import check_head_sha
 from gate.cli.publish import make_client
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode, UsageError
-from gate.github.accept import AcceptRequest, authorize_acceptance, find_acceptance
+from gate.github.accept import authorize_acceptance, find_acceptance
 from gate.github.answer import Answerer, Reaction, make_patience
-from gate.github.approval_text import render_accepted
-from gate.github.approve import Accepted, Terms, accept_regression
-from gate.github.command import CommandRefusedError
+from gate.github.approve import accept_regression
 from gate.github.context import load_context
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.github.log import write_annotations
-from gate.registry import load_cases
+from gate.project.registry import load_cases
+from gate.publish.approval import Accepted, ApprovalTerms
+from gate.publish.approval_text import render_accepted
+from gate.publish.commands import AcceptRequest, CommandRefusedError
 
 
 def run_accept_regression(options: Namespace) -> ExitCode:
     """Check again who asks for what, store the approval, start the failed jobs again, answer."""
     check_head_sha(options.head_sha)
     context, client = load_context(os.environ), make_client(os.environ)[0]
-    terms = Terms(
+    terms = ApprovalTerms(
         cases=load_cases(load_configured(options)),
         workflow=options.workflow,
         artifact_name=options.artifact_name,

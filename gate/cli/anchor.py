@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from gate.anchor import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor, name_anchor, save_anchor
 from gate.cli.setup import load_configured
-from gate.config import Config
 from gate.errors import ExitCode, FileError, UsageError
-from gate.key_types import VERSION
-from gate.lab.provenance import format_time, load_provenance
-from gate.records import Verdict
+from gate.files.key_types import VERSION
+from gate.lab.host.provenance import format_time, load_provenance
+from gate.project.config import Config
+from gate.records import Code, Fact, Verdict, name_words
 from gate.revisions import advise_missing, find_ref, find_tag, find_top, resolve_ancestor
+from gate.store.anchor import ANCHOR_FILE, AnchorFile, describe_anchor, load_anchor, name_anchor, save_anchor
 from gate.units import render_age
 
 _RECORD = "compile-gate baseline anchor REF --reason TEXT"
@@ -80,6 +80,5 @@ def note_anchor(verdict: Verdict, anchor: AnchorFile | None) -> Verdict:
     """Say first what head was held against, and that a change may be that of many commits."""
     if anchor is None:
         return verdict
-    against = f"Held against the anchor {describe_anchor(anchor)}."
-    note = f"{against} A change is what all commits since then add up to."
+    note = Fact(code=Code.ANCHOR, names=name_words(anchor=describe_anchor(anchor)))
     return replace(verdict, notes=(note, *verdict.notes))

@@ -11,8 +11,10 @@ from gate.cli.options import (
     add_config,
     add_device,
     add_fail_on,
+    add_history,
     add_lab,
     add_list_format,
+    add_lock,
     add_out,
     add_quiet,
     add_report_format,
@@ -25,19 +27,62 @@ from gate.cli.options import (
 )
 
 AB_MINUTES = 60.0  # a dozen cases, ten pairs each, on two cores
+BISECT_MINUTES = 10.0  # a few pairs of a case on two cores
 CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
+CONTACT_MINUTES = 30.0  # all assumptions once on one GPU
 SELFTEST_MINUTES = 10.0  # all faults once on two cores
 CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
 SCHEMAS = (
     *("config", "registry", "run", "verdict", "baseline"),
-    *("accepted", "anchor", "approval", "calibration", "selftest"),
+    *("accepted", "anchor", "approval", "calibration", "selftest", "bisection"),
 )
+SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
+
+
+def add_init(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``init``."""
+    parser.add_argument(
+        "target",
+        metavar="MODULE:NAME",
+        help="your torch.nn.Module class, a function that makes one, a function of tensors, or a factory",
+    )
+    parser.add_argument(
+        "--argument",
+        dest="arguments",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what the class or function is called with; may be repeated",
+    )
+    parser.add_argument(
+        "--input",
+        dest="inputs",
+        action="append",
+        default=[],
+        metavar="SHAPE",
+        help="a tensor that forward takes: 8x64, or 8x64:int64<30000 for whole numbers below 30000;"
+        " one for each (default: guessed from the first layers, and tried)",
+    )
+    add_device(parser)
+    parser.add_argument(
+        "--action",
+        metavar="OWNER/REPO@COMMIT",
+        help="the action that the workflows use (default: what this installation came from)",
+    )
+    parser.add_argument(
+        "--runner", metavar="LABELS", help="the labels of your runner (default: self-hosted, linux)"
+    )
+
+
+def add_completion(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``completion``."""
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``check``."""
     add_config(parser)
-    add_lab(parser)
+    add_lab(parser, targets=True)
     add_trials(parser)
     add_resume(parser)
     add_baselines(parser)
@@ -60,7 +105,13 @@ def add_check(parser: argparse.ArgumentParser) -> None:
         dest="pair_budget_s",
         help="with --base: spend at most so long on re-measuring side by side",
     )
+    parser.add_argument(
+        "--thorough",
+        action="store_true",
+        help="with --base: settle every doubt about a case, though it has regressed for certain",
+    )
     add_approvals(parser)
+    add_history(parser)
     add_fail_on(parser)
     add_report_format(parser)
     add_volume(parser)
@@ -88,18 +139,45 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--base-python", metavar="FILE", help="the base's interpreter, which has torch")
     parser.add_argument("--head-python", metavar="FILE", help="head's interpreter (default: this one)")
-    add_lab(parser)
+    add_lab(parser, targets=True)
     add_resume(parser)
     _add_minutes(parser, AB_MINUTES, "start no new pair after M minutes")
+    add_history(parser)
     add_fail_on(parser)
     add_volume(parser)
     parser.set_defaults(format="text")  # it may print two reports
 
 
+def add_bisect(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``bisect``."""
+    parser.add_argument("select", metavar="CASE", help="the one case, by id or pattern")
+    parser.add_argument(
+        "metric",
+        nargs="?",
+        metavar="METRIC",
+        help="a metric that decides (default: what is worse at the bad end, a counter first)",
+    )
+    add_config(parser)
+    parser.add_argument("--good", metavar="REF", help="a commit that is known to be good")
+    parser.add_argument("--bad", metavar="REF", help="a later one that is known to be bad (default: HEAD)")
+    parser.add_argument(
+        "--pythons",
+        nargs="+",
+        metavar="FILE",
+        help="search interpreters instead, the working tree's code on each: the first is good, the last bad",
+    )
+    add_device(parser)
+    add_out(parser, "results go to bisect/ in there (default: out)")
+    add_lock(parser)
+    add_resume(parser)
+    _add_minutes(parser, BISECT_MINUTES, "time for the pairs of a step, twice where it cannot tell")
+    add_quiet(parser)
+
+
 def add_measure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``measure``."""
     add_config(parser)
-    add_lab(parser)
+    add_lab(parser, targets=True)
     add_trials(parser)
     add_resume(parser)
     add_quiet(parser)
@@ -168,7 +246,9 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("candidate", metavar="CANDIDATE", help="a run.json, or - for standard input")
     add_config(parser)
-    add_out(parser, "write verdict.json, report.md and junit.xml there (default: nothing is written)")
+    add_out(
+        parser, "write verdict.json, report.md, report.html and junit.xml there (default: nothing is written)"
+    )
     add_approvals(parser)
     add_fail_on(parser)
     add_report_format(parser)
@@ -178,10 +258,11 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 def add_refresh(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``baseline refresh``."""
     add_config(parser)
-    add_lab(parser)
+    add_lab(parser, targets=True)
     add_trials(parser)
     add_resume(parser)
     add_baselines(parser)
+    add_history(parser)
     parser.add_argument(
         "--reason", default="", metavar="R", help="why a metric got worse; needed where one did"
     )
@@ -224,6 +305,29 @@ def add_report(parser: argparse.ArgumentParser) -> None:
     add_volume(parser)
 
 
+def add_trend(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``trend``."""
+    parser.add_argument(
+        "history", nargs="*", metavar="HISTORY", help="files or directories (default: `history` of gate.yml)"
+    )
+    add_config(parser)
+    add_out(parser, "write the pages there (default: trend in the out directory)")
+    parser.add_argument("--repository", metavar="OWNER/NAME", help="on GitHub, for links to commits")
+    parser.add_argument("--compact", action="store_true", help="first write each history into one file")
+
+
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``explain``."""
+    parser.add_argument("case", metavar="CASE", help="a case id, or the beginning of one")
+    parser.add_argument(
+        "verdict",
+        nargs="?",
+        default="out",
+        metavar="VERDICT",
+        help="a verdict.json, the directory of a run, or - for standard input (default: out)",
+    )
+
+
 def add_models(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``models``."""
     add_config(parser)
@@ -243,6 +347,12 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     add_selection(parser)
     parser.add_argument(
         "--shards", type=int, default=1, metavar="N", help="machines to divide the cases over (default: 1)"
+    )
+    parser.add_argument(
+        "--after",
+        metavar="RUN",
+        help="leave out the cases whose generated code is that of the base, by the run.json of"
+        " `ab BASE --target T` (what that cannot see is in docs/targets.md)",
     )
     add_list_format(parser, "github-matrix")
 
@@ -265,6 +375,20 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     add_device(parser)
     add_list_format(parser)
+
+
+def add_first_contact(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``first-contact``."""
+    add_config(parser)
+    add_device(parser)
+    add_out(parser, "write what was seen there (default: first-contact)")
+    _add_minutes(parser, CONTACT_MINUTES, "ask nothing more after M minutes")
+    parser.add_argument(
+        "--only",
+        action=JoinTerms,
+        metavar="NAMES",
+        help="only these assumptions, by the names in the table, joined by commas",
+    )
 
 
 def add_schema(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,18 +12,19 @@ from pathlib import Path
 from gate.check import PairMeasurer, make_need, settle_pairs
 from gate.check.schedule import compute_trial_s
 from gate.cli.setup import RUN_FILE
-from gate.codec import save_run
 from gate.decide import Suspect, collect_values, judge_pairs, list_unsettled
-from gate.decide.pairs import BASE_ARM
-from gate.decide.rules import find_pair_threshold
-from gate.decide.selftest import Opinion, judge_fault
-from gate.faults.catalog import NOTHING, Fault, FaultKind, Method
-from gate.faults.dose import Dose, find_scale, plant_case, prescribe_dose, weigh_dose
-from gate.lab.runner import make_run
-from gate.lab.side_by_side import Duel, LabPairs, describe_base
-from gate.lab.trials import Bench, run_trial
-from gate.records import Case, Metric, Pairing, Policy, Provenance, Run, Trial
-from gate.selftest import Attempt
+from gate.decide.judge.rules import find_pair_threshold
+from gate.files.codec import save_run
+from gate.lab.trials.runner import make_run
+from gate.lab.trials.side_by_side import LabPairs, SideBySide, describe_base
+from gate.lab.trials.trials import Bench, run_trial
+from gate.metrics import list_watching
+from gate.records import BASE_ARM, Case, Pairing, Policy, Provenance, Run, Trial
+from gate.records.faults import Fault, FaultKind, Method
+from gate.records.selftest import Attempt
+from gate.selftest.catalog import NOTHING
+from gate.selftest.dose import Dose, find_scale, plant_case, prescribe_dose, weigh_dose
+from gate.selftest.score import Opinion, judge_fault
 
 # The decision asks for a second look at a counter, at memory and at drift before it calls them red.
 TRIALS_ONCE = 2
@@ -34,23 +35,17 @@ SUPER_BLOCKS_ONCE = 3
 # A hang is told from a slow case by this many times what the case usually takes, at least so long.
 HANG_TRIALS = 3.0
 MIN_HANG_S = 20.0
-_LATENCIES = (Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP)
-_WATCHED: Mapping[FaultKind, tuple[Metric, ...]] = {
-    FaultKind.SLOWDOWN: _LATENCIES,
-    FaultKind.EAGER_FASTER: _LATENCIES,
-    FaultKind.COLD_COMPILE: (Metric.COLD_COMPILE_TIME,),
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stand:
+class AttemptContext:
     """Where faults are tried: both arms are the same tree; what was measured is kept below ``out``.
 
     Both also carry the wrapping that faults come in, so that they differ by the fault alone.
     After ``limit_s`` seconds an attempt gets no further pairs, but it gets those of its first looks.
     """
 
-    duel: Duel
+    side_by_side: SideBySide
     policy: Policy
     out: Path
     limit_s: float
@@ -58,7 +53,7 @@ class Stand:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class AttemptSubject:
     """A case, trials of the base that measured everything, and its latest ones, which doses come from."""
 
     case: Case
@@ -74,35 +69,35 @@ class Tried:
     run: Run
 
 
-def try_in_pairs(stand: Stand, fault: Fault, subject: Subject, number: int) -> Tried:
+def try_in_pairs(context: AttemptContext, fault: Fault, subject: AttemptSubject, number: int) -> Tried:
     """Plant a fault and measure pairs, look by look, until the decision is made.
 
-    Raises as :func:`gate.lab.side_by_side.LabPairs.add_pairs`.
+    Raises as :func:`gate.lab.trials.side_by_side.LabPairs.add_pairs`.
     """
-    begun, dose = time.monotonic(), _prescribe(stand, fault, subject)
+    begun, dose = time.monotonic(), _prescribe(context, fault, subject)
     planted, bare = plant_case(subject.case, fault, dose), plant_case(subject.case, NOTHING, Dose())
     base, head = (planted, bare) if fault.is_in_base else (bare, planted)
     suspects = _list_suspects(fault, subject.case)
-    blank = _make_run(stand, base, head)
-    save = partial(save_run, path=stand.out / f"{name_fault(fault)}-{number}" / RUN_FILE)
-    measurer = LabPairs(lab=stand.duel.lab, save=save, duel=stand.duel)
-    first = _take_first_pairs(measurer, blank, stand.policy, suspects)
-    run = settle_pairs(measurer, first, stand.policy, blank.wall_s + stand.limit_s, suspects)
+    blank = _make_run(context, base, head)
+    save = partial(save_run, path=context.out / f"{name_fault(fault)}-{number}" / RUN_FILE)
+    measurer = LabPairs(lab=context.side_by_side.lab, save=save, side_by_side=context.side_by_side)
+    first = _take_first_pairs(measurer, blank, context.policy, suspects)
+    run = settle_pairs(measurer, first, context.policy, blank.wall_s + context.limit_s, suspects)
     save(run)
-    opinion = judge_fault(fault, judge_pairs(run, stand.policy, suspects), run.failures)
-    weighed = _weigh(stand, fault, dose, list_base_trials(run, everything=False))
+    opinion = judge_fault(fault, judge_pairs(run, context.policy, suspects), run.failures)
+    weighed = _weigh(context, fault, dose, list_base_trials(run, everything=False))
     return Tried(attempt=_make_attempt(fault, subject, weighed, opinion, (run, begun)), run=run)
 
 
-def try_once(stand: Stand, fault: Fault, subject: Subject) -> Tried:
+def try_once(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> Tried:
     """Plant a fault that leaves nothing to chance and hold a trial or two against the base's.
 
-    Raises as :func:`gate.lab.trials.run_trial`.
+    Raises as :func:`gate.lab.trials.trials.run_trial`.
     """
-    begun, dose = time.monotonic(), _prescribe(stand, fault, subject)
+    begun, dose = time.monotonic(), _prescribe(context, fault, subject)
     head = plant_case(subject.case, fault, dose)
-    bench = _make_hasty(stand.duel.lab.bench, fault, subject)
-    run = _make_run(stand, plant_case(subject.case, NOTHING, Dose()), head)
+    bench = _shorten_limits(context.side_by_side.lab.bench, fault, subject)
+    run = _make_run(context, plant_case(subject.case, NOTHING, Dose()), head)
     for index in range(1, TRIALS_ONCE + 1):
         came = run_trial(bench, head, index)
         run = replace(run, trials=(*run.trials, *([came.trial] if came.trial else [])))
@@ -110,7 +105,7 @@ def try_once(stand: Stand, fault: Fault, subject: Subject) -> Tried:
             run = replace(run, failures=(came.failure,))
             break
     run = _add_base_trials(run, subject)
-    opinion = judge_fault(fault, judge_pairs(run, stand.policy), run.failures)
+    opinion = judge_fault(fault, judge_pairs(run, context.policy), run.failures)
     return Tried(attempt=_make_attempt(fault, subject, dose, opinion, (run, begun)), run=run)
 
 
@@ -121,7 +116,7 @@ def list_base_trials(run: Run, *, everything: bool) -> tuple[Trial, ...]:
     return tuple(trial for trial in trials if len(trial.samples) == most or not everything)
 
 
-def is_reference(fault: Fault) -> bool:
+def has_original_base(fault: Fault) -> bool:
     """Whether the base of an attempt at this fault is the original's, so that doses can be taken from it."""
     return fault.method is Method.PAIRS and not fault.is_in_base
 
@@ -131,28 +126,28 @@ def name_fault(fault: Fault) -> str:
     return f"{fault.kind}-{round(100 * fault.size):02d}" if fault.size else fault.kind.value
 
 
-def _prescribe(stand: Stand, fault: Fault, subject: Subject) -> Dose:
+def _prescribe(context: AttemptContext, fault: Fault, subject: AttemptSubject) -> Dose:
     metric = find_scale(fault)
     if metric is None:
         return Dose()
     values = collect_values(subject.latest).get(metric) or collect_values(subject.base)[metric]
-    return prescribe_dose(fault, values, find_pair_threshold(stand.policy, subject.case.id, metric))
+    return prescribe_dose(fault, values, find_pair_threshold(context.policy, subject.case.id, metric))
 
 
-def _weigh(stand: Stand, fault: Fault, dose: Dose, base: Sequence[Trial]) -> Dose:
+def _weigh(context: AttemptContext, fault: Fault, dose: Dose, base: Sequence[Trial]) -> Dose:
     """Weigh a dose against what the base did beside it."""
     metric, values = find_scale(fault), collect_values(base)
     if metric is None or metric not in values:
         return dose
-    threshold = find_pair_threshold(stand.policy, base[0].case_id, metric)
+    threshold = find_pair_threshold(context.policy, base[0].case_id, metric)
     original = [value - dose.amount for value in values[metric]] if fault.is_in_base else values[metric]
     return weigh_dose(dose.amount, original, threshold)
 
 
 def _list_suspects(fault: Fault, case: Case) -> Sequence[Suspect] | None:
     """What the pairs are to settle: the metrics that the fault is about, or for none of it everything."""
-    watched = _WATCHED.get(fault.kind)
-    return [Suspect(case_id=case.id, metrics=watched)] if watched else None
+    metric = find_scale(fault)
+    return [Suspect(case_id=case.id, metrics=list_watching(metric), thorough=True)] if metric else None
 
 
 def _take_first_pairs(
@@ -170,12 +165,12 @@ def _take_first_pairs(
     return run
 
 
-def _make_run(stand: Stand, base: Case, head: Case) -> Run:
-    run = make_run(stand.duel.lab, (head,), head.id, 0)
-    return replace(run, base=describe_base(stand.duel, "the same tree", run.provenance, (base,)))
+def _make_run(context: AttemptContext, base: Case, head: Case) -> Run:
+    run = make_run(context.side_by_side.lab, (head,), head.id, 0)
+    return replace(run, base=describe_base(context.side_by_side, "the same tree", run.provenance, (base,)))
 
 
-def _make_hasty(bench: Bench, fault: Fault, subject: Subject) -> Bench:
+def _shorten_limits(bench: Bench, fault: Fault, subject: AttemptSubject) -> Bench:
     """A bench that spends no time on timing, and little on waiting for the end of a hang."""
     settings = bench.settings
     sampling = replace(settings.sampling, super_blocks=SUPER_BLOCKS_ONCE)
@@ -187,7 +182,7 @@ def _make_hasty(bench: Bench, fault: Fault, subject: Subject) -> Bench:
     return replace(bench, settings=settings)
 
 
-def _add_base_trials(run: Run, subject: Subject) -> Run:
+def _add_base_trials(run: Run, subject: AttemptSubject) -> Run:
     """Put as many of the base's trials beside the head's; they ran one after the other."""
     base = [replace(trial, index=index) for index, trial in enumerate(subject.base[:TRIALS_ONCE], start=1)]
     trials = (replace(trial, pairing=Pairing.TURNS) for trial in (*base, *run.trials))
@@ -195,7 +190,7 @@ def _add_base_trials(run: Run, subject: Subject) -> Run:
 
 
 def _make_attempt(
-    fault: Fault, subject: Subject, dose: Dose, opinion: Opinion, measured: tuple[Run, float]
+    fault: Fault, subject: AttemptSubject, dose: Dose, opinion: Opinion, measured: tuple[Run, float]
 ) -> Attempt:
     run, begun = measured
     return Attempt(
@@ -205,7 +200,8 @@ def _make_attempt(
         result=opinion.result,
         planted=dose.planted,
         is_asked=dose.is_asked,
-        sentence=opinion.sentence,
+        comparison=opinion.row,
+        told=opinion.told,
         metric=fault.metric,
         change=opinion.change,
         trials=sum(trial.arm != BASE_ARM for trial in run.trials),

@@ -19,7 +19,7 @@ from gate.github.errors import GitHubError
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.github.log import write_annotations
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 def run_authorize(options: Namespace) -> ExitCode:
@@ -72,7 +72,7 @@ def _make_answerer(context: JobContext, command: CommentCommand | None) -> Answe
     return Answerer(answers, context, command, print)
 
 
-def _decide(answerer: Answerer, decide: Callable[[], T]) -> T:
+def _decide(answerer: Answerer, decide: Callable[[], _T]) -> _T:
     """Decide, and answer; a refusal is an output too, and goes on as the error that it is."""
     try:
         with answerer.answering():

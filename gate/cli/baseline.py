@@ -9,11 +9,26 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
-from gate.anchor import describe_anchor, load_anchor
-from gate.baseline import (
-    MIN_TRIALS,
+from gate.cli.check import measure_request
+from gate.cli.history import record_run
+from gate.cli.setup import load_configured, load_project
+from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
+from gate.devices import find_kind
+from gate.errors import ExitCode, UsageError
+from gate.files.misfits import find_nearest
+from gate.files.untrusted import is_present
+from gate.lab.host.provenance import load_provenance
+from gate.metrics import SPECS, Role
+from gate.project.registry import load_cases, select_cases
+from gate.records import Acceptance, Metric
+from gate.records.history import HistoryKind
+from gate.records.targets import is_target
+from gate.report.words.notes import write_note
+from gate.store.anchor import describe_anchor, load_anchor
+from gate.store.baselines import (
     Proposal,
     check_refresh,
+    get_min_trials,
     load_baselines,
     make_baselines,
     parse_allowance,
@@ -21,44 +36,36 @@ from gate.baseline import (
     save_acceptance,
     save_baselines,
 )
-from gate.cli.check import measure_request
-from gate.cli.setup import load_configured, load_request
-from gate.decide.disturbed import note_disturbed, note_kept_disturbed
-from gate.errors import ExitCode, UsageError
-from gate.hostile import is_present
-from gate.lab.provenance import load_provenance
-from gate.metrics import SPECS, Role
-from gate.misfits import find_nearest
-from gate.policies import ACCEPTED_FILE, load_policy
-from gate.records import Acceptance, Metric
-from gate.registry import load_cases, select_cases
+from gate.store.policies import ACCEPTED_FILE, load_policy
 
 
 def run_refresh(options: Namespace) -> ExitCode:
     """Measure and record; a metric that got worse needs a reason."""
-    request = load_request(options)
+    request = load_project(options)
     config = request.config
     # Read what is stored before minutes are spent: a damaged baseline shows at once.
     stored, policy = load_baselines(config.baselines), load_policy(config)
-    trials = options.trials or config.refresh_trials
-    if trials < MIN_TRIALS:
-        what = f"a baseline needs at least {MIN_TRIALS} trials of a case, not {trials}"
-        raise UsageError(what, f"Write --trials {MIN_TRIALS} or more, or refresh_trials in gate.yml.")
+    fewest = get_min_trials(find_kind(config.device).name)
+    trials = options.trials or (fewest if is_target(config.device) else config.refresh_trials)
+    if trials < fewest:
+        what = f"a baseline needs at least {fewest} trials of a case, not {trials}"
+        raise UsageError(what, f"Write --trials {fewest} or more, or refresh_trials in gate.yml.")
     run = measure_request(options, request, trials)
     check_refresh(run)
     provenance = replace(run.provenance, reason=options.reason)
     proposals = propose_baselines(make_baselines(run, provenance), stored, policy)
     save_baselines(config.baselines, proposals, options.reason)
+    record_run(options, config, run, HistoryKind.BASELINE)
     for proposal in proposals:
         print(_describe(proposal))
-    for note in (*note_disturbed(run), *note_kept_disturbed(run, MIN_TRIALS)):
-        print(f"note  {note}")
+    for note in (*note_disturbed(run), *note_kept_disturbed(run, fewest)):
+        print(f"note  {write_note(note)}")
     print(f"Recorded {len(proposals)} baselines of {trials} trials each in {config.baselines}; commit them.")
     return ExitCode.PASS
 
 
 def _describe(proposal: Proposal) -> str:
-    worse = "".join(f"\n    worse: {setback.sentence}" for setback in proposal.setbacks)
+    worse = "".join(f"\n    worse: {setback.describe()}" for setback in proposal.setbacks)
     return f"{proposal.kind:9} {proposal.path}{worse}"
 
 

@@ -8,34 +8,31 @@ from dataclasses import replace
 from functools import partial
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
-from gate.calibration import Effort
 from gate.check import Need, count_pairs
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous, read_run
-from gate.cli.setup import RUN_FILE, Request, load_request
-from gate.codec import save_calibration, save_run
-from gate.config import Config, apply_options
+from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.errors import ExitCode
-from gate.lab.pairs import BASE
-from gate.lab.runner import Lab, Save, make_run, open_lab, run_plan
-from gate.lab.side_by_side import LabPairs, describe_base, open_duel
-from gate.metrics import SPECS, Family, Role
-from gate.plan import pool_runs
-from gate.policies import load_policy
-from gate.records import Run
+from gate.files.codec import save_calibration, save_run, write_atomic
+from gate.lab.trials.runner import Lab, Save, make_run, measure_plan, open_lab
+from gate.lab.trials.side_by_side import LabPairs, describe_base, open_side_by_side
+from gate.metrics import NOISY_DECIDING
+from gate.project.config import Config, apply_options
+from gate.project.plan import pool_runs
+from gate.records import BASE_ARM, Run
+from gate.records.calibration import Effort
 from gate.report.calibration import render_calibration
+from gate.report.page.studies import render_calibration_page
 from gate.report.progress import show_progress
+from gate.store.policies import load_policy
 
 CALIBRATION_FILE = "calibration.json"
-_PAIRED = frozenset(
-    metric for metric, spec in SPECS.items() if spec.family is Family.NOISY and spec.role is Role.DECIDES
-)
 
 
 def run_calibrate(options: Namespace) -> ExitCode:
     """Measure the selection again and again, or take recorded runs, and report what they say."""
     # --trials says how often to measure here; what a check spends is the configuration's.
-    request = load_request(Namespace(**{**vars(options), "trials": None}))
+    request = load_project(Namespace(**{**vars(options), "trials": None}))
     config = request.config
     apply_options(config, trials=options.trials)  # refuses what is no number of trials
     recorded = [read_run(name) for name in options.run_files or ()]
@@ -43,6 +40,7 @@ def run_calibrate(options: Namespace) -> ExitCode:
     calibration = calibrate_gate(run, load_policy(config), _make_effort(config, options.requests))
     path = config.out / CALIBRATION_FILE
     save_calibration(calibration, path)
+    write_atomic(path.with_suffix(".html"), render_calibration_page(calibration))
     print(render_calibration(calibration))
     print(f"Wrote {path}.")
     return ExitCode.INCOMPLETE if run.failures or list_unknown(run) else ExitCode.PASS
@@ -59,7 +57,7 @@ def _make_effort(config: Config, requests: int) -> Effort:
     )
 
 
-def _measure(options: Namespace, request: Request) -> Run:
+def _measure(options: Namespace, request: Project) -> Run:
     """Measure trials on their own, as many as a baseline and a candidate take, then pairs with itself."""
     config = request.config
     trials = options.trials or config.refresh_trials + config.max_trials
@@ -71,19 +69,20 @@ def _measure(options: Namespace, request: Request) -> Run:
     ):
         note_config(config, options, observe)
         planned = make_run(lab, request.cases, config.select, trials)
-        run = run_plan(lab, planned, save, previous)
+        run = measure_plan(lab, planned, save, previous)
         return _measure_pairs(lab, run, options.pairs, save)
 
 
 def _measure_pairs(lab: Lab, run: Run, pairs: int, save: Save) -> Run:
     if not pairs:
         return run
-    duel = open_duel(lab, replace(lab.bench.arm, name=BASE))
-    base = describe_base(duel, "the same tree", run.provenance, run.cases)
+    side_by_side = open_side_by_side(lab, replace(lab.bench.arm, name=BASE_ARM))
+    base = describe_base(side_by_side, "the same tree", run.provenance, run.cases)
     needs = [
-        Need(case_id=case.id, metrics=_PAIRED, more=pairs - count_pairs(run, case.id)) for case in run.cases
+        Need(case_id=case.id, metrics=NOISY_DECIDING, more=pairs - count_pairs(run, case.id))
+        for case in run.cases
     ]
-    measurer = LabPairs(lab=lab, save=save, duel=duel)
+    measurer = LabPairs(lab=lab, save=save, side_by_side=side_by_side)
     run = replace(measurer.add_pairs(replace(run, base=base), needs, math.inf), finished=True)
     save(run)
     return run

@@ -4,66 +4,77 @@ from __future__ import annotations
 
 from argparse import Namespace
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
-from gate.baseline import load_baselines
-from gate.check import Terms, check_alone, check_beside
+from gate.check import CheckTerms, check_alone, check_beside
+from gate.cli.history import record_run
 from gate.cli.origin import note_idle, note_origin, note_reference
 from gate.cli.output import code_verdict, print_verdict, save_reports
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous
-from gate.cli.setup import RUN_FILE, Request, load_request
+from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.cli.side_by_side import add_base, note_sources
-from gate.codec import save_run
-from gate.config import Config
 from gate.errors import ExitCode
-from gate.lab.arms import ArmOptions, ArmSources, open_arms
-from gate.lab.events import Noted, Observer
-from gate.lab.runner import Lab, LabTrials, make_run, open_lab, run_plan
-from gate.lab.side_by_side import LabPairs, open_duel
-from gate.policies import load_policy
-from gate.records import Run
+from gate.files.codec import save_run
+from gate.lab.arms.arms import ArmOptions, ArmSources, open_arms
+from gate.lab.trials.runner import Lab, LabTrials, make_run, measure_plan, open_lab
+from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
+from gate.project.config import Config
+from gate.records import Code, Fact, Run
+from gate.records.events import Noted, Observer
+from gate.records.history import HistoryKind
+from gate.records.targets import is_target
 from gate.report.progress import show_progress
+from gate.report.words.notes import write_note
+from gate.store.baselines import load_baselines
+from gate.store.policies import load_policy
 
 
 def run_check(options: Namespace) -> ExitCode:
     """Measure the selection, judge it against the stored baselines, confirm what is suspicious, report."""
-    request = load_request(options)
+    request = load_project(options)
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
     policy = load_policy(config, options.approvals)
-    terms = Terms(
+    terms = CheckTerms(
         baselines=load_baselines(config.baselines),
         policy=policy,
         trials=config.trials,
         max_trials=config.max_trials,
         pair_budget_s=config.pair_budget_s,
+        thorough=options.thorough,
     )
     save = partial(save_run, path=config.out / RUN_FILE)
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
-        sources = open_base(options, config, stack, observe)
-        lab = stack.enter_context(open_lab(*place_lab(config), observe, request.cases))
+        sources = open_base_sources(options, config, stack, observe)
+        arm, settings = place_lab(config)
+        settings = replace(settings, keeps_caches=sources is not None)
+        lab = stack.enter_context(open_lab(arm, settings, observe, request.cases))
         note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, config.trials)
         if sources is None:
             alone = LabTrials(lab=lab, save=save, budget_s=config.budget_s)
             checked = check_alone(alone, _measure(lab, run, config, previous), terms)
         else:
-            duel = open_duel(lab, sources.base.arm)
-            run = add_base(duel, run, sources, config)
-            beside = LabPairs(lab=lab, save=save, budget_s=config.budget_s, duel=duel)
+            side_by_side = open_side_by_side(lab, sources.base.arm)
+            run = add_base(side_by_side, run, sources, config)
+            beside = LabPairs(lab=lab, save=save, budget_s=config.budget_s, side_by_side=side_by_side)
             checked = check_beside(beside, _measure(lab, run, config, previous), terms)
         save(checked.run)
     verdict = note_origin(note_idle(checked.verdict, policy, request.registry), config, options)
     verdict = note_reference(verdict, config)
     code = code_verdict(verdict, options, terms.policy)
     save_reports(verdict, config.out, code)
+    record_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
     print_verdict(verdict, code, options)
     return code
 
 
-def open_base(options: Namespace, config: Config, stack: ExitStack, observe: Observer) -> ArmSources | None:
+def open_base_sources(
+    options: Namespace, config: Config, stack: ExitStack, observe: Observer
+) -> ArmSources | None:
     """Check the base out, before minutes are spent on measuring.
 
     ``None`` where none is asked for, or where the base is the very commit that is measured: pairs would
@@ -82,7 +93,7 @@ def open_base(options: Namespace, config: Config, stack: ExitStack, observe: Obs
 
 def run_measure(options: Namespace) -> ExitCode:
     """Measure the selection and judge nothing; a case that failed is still told by the exit code."""
-    request = load_request(options)
+    request = load_project(options)
     config = request.config
     run = measure_request(options, request, config.trials)
     measured = len({trial.case_id for trial in run.trials} - {failure.case_id for failure in run.failures})
@@ -90,13 +101,15 @@ def run_measure(options: Namespace) -> ExitCode:
     print(
         f"Wrote {config.out / RUN_FILE}; judge it with: compile-gate compare BASELINE {config.out / RUN_FILE}"
     )
+    if is_target(config.device):
+        print(write_note(Fact(code=Code.NO_DEVICE)))
     for failure in run.failures:
         print(f"FAILED {failure.case_id} ({failure.kind} at {failure.stage}): {failure.message}")
         print(f"    log: {failure.log}")
     return ExitCode.INCOMPLETE if measured < len(run.cases) else ExitCode.PASS
 
 
-def measure_request(options: Namespace, request: Request, trials: int) -> Run:
+def measure_request(options: Namespace, request: Project, trials: int) -> Run:
     """Open the lab and measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
@@ -110,4 +123,4 @@ def measure_request(options: Namespace, request: Request, trials: int) -> Run:
 
 
 def _measure(lab: Lab, run: Run, config: Config, previous: Run | None) -> Run:
-    return run_plan(lab, run, partial(save_run, path=config.out / RUN_FILE), previous)
+    return measure_plan(lab, run, partial(save_run, path=config.out / RUN_FILE), previous)

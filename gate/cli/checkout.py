@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from gate.errors import UsageError
+from gate.files.untrusted import format_value
 from gate.github.context import is_sha
-from gate.hostile import format_value
 
 _HEAD_FIX = (
     "Pass the output `head-sha` of the step with `mode: authorize-command`, or what `git rev-parse` prints."
 )
 
 
-def find_checkout(directory: Path, workspace: Path) -> Path:
+def find_workspace_checkout(directory: Path, workspace: Path) -> Path:
     """Find the top of the clone that ``directory`` lies in, or ``workspace`` where there is none.
 
     ``actions/checkout`` with ``path:`` clones to below the workspace. git itself is not asked: a trusted

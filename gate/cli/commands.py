@@ -95,6 +95,15 @@ _BASELINE = (
 
 COMMANDS = (
     Command(
+        name="init",
+        summary="write gate.yml, a factory and workflows for a module of yours",
+        example="compile-gate init my_package.model:MyModel",
+        success="the module was built and called, and what was missing was written; nothing was overwritten",
+        codes=(ExitCode.MACHINE,),
+        run="gate.cli.init:run_init",
+        add_arguments=arguments.add_init,
+    ),
+    Command(
         name="check",
         summary="measure, judge against the stored baselines, report: the main job",
         example="compile-gate check --select tag:smoke",
@@ -111,6 +120,15 @@ COMMANDS = (
         codes=_VERDICT,
         run="gate.cli.ab:run_ab",
         add_arguments=arguments.add_ab,
+    ),
+    Command(
+        name="bisect",
+        summary="find the first commit, or interpreter, at which a case got worse",
+        example="compile-gate bisect --good v1.0 --bad main bert/inference-float32-smoke-default",
+        success="the first bad one was found, and seen again side by side with the one before it",
+        codes=(ExitCode.MACHINE, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
+        run="gate.cli.bisect:run_bisect",
+        add_arguments=arguments.add_bisect,
     ),
     Command(
         name="measure",
@@ -162,6 +180,24 @@ COMMANDS = (
         codes=(ExitCode.MACHINE,),
         run="gate.cli.compare:run_report",
         add_arguments=arguments.add_report,
+    ),
+    Command(
+        name="trend",
+        summary="render a history of runs as pages: values over time, where they changed, since when",
+        example="compile-gate trend perf/history --out site",
+        success="the pages were written; damaged lines of the history are told",
+        codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
+        run="gate.cli.trend:run_trend",
+        add_arguments=arguments.add_trend,
+    ),
+    Command(
+        name="explain",
+        summary="tell the whole story of one case: numbers, causes, changed code, how to see it again",
+        example="compile-gate explain bert out/verdict.json",
+        success="the story was told, whatever the verdict says",
+        codes=(ExitCode.MACHINE,),
+        run="gate.cli.compare:run_explain",
+        add_arguments=arguments.add_explain,
     ),
     Command(
         name="models",
@@ -244,6 +280,15 @@ COMMANDS = (
         add_arguments=arguments.add_doctor,
     ),
     Command(
+        name="first-contact",
+        summary="ask a device whether what the gate assumes of it is so",
+        example="compile-gate first-contact --device cuda",
+        success="all was asked, and nothing that is assumed was refuted",
+        codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
+        run="gate.cli.first_contact:run_first_contact",
+        add_arguments=arguments.add_first_contact,
+    ),
+    Command(
         name="schema",
         summary="print the JSON Schema of a file",
         example="compile-gate schema run",
@@ -258,5 +303,13 @@ COMMANDS = (
         success="gate.yml can be read, and the configuration was printed",
         run="gate.cli.show:run_config",
         add_arguments=arguments.add_config_command,
+    ),
+    Command(
+        name="completion",
+        summary="print what makes a shell complete commands, options, cases and metrics",
+        example="compile-gate completion bash",
+        success="it was printed",
+        run="gate.cli.completion:run_completion",
+        add_arguments=arguments.add_completion,
     ),
 )

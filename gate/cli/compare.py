@@ -1,27 +1,28 @@
-"""``compare``, ``report`` and ``merge``: work on stored runs, measure nothing."""
+"""``compare``, ``report``, ``explain`` and ``merge``: work on stored runs, measure nothing."""
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from gate.baseline import check_whole, load_baselines, make_baselines
 from gate.cli.origin import note_origin
-from gate.cli.output import code_verdict, print_report, print_verdict, save_reports
+from gate.cli.output import VERDICT_FILE, code_verdict, print_report, print_verdict, save_reports
 from gate.cli.read import STDIN, name_source, read_run, read_verdict
 from gate.cli.setup import RUN_FILE, load_configured
-from gate.codec import save_run
-from gate.config import check_places
 from gate.decide import decide_verdict
-from gate.decide.evidence import list_short
+from gate.decide.evidence.stored import list_short
 from gate.errors import ExitCode, UsageError
-from gate.hostile import is_present
-from gate.plan import merge_runs
-from gate.policies import load_policy
+from gate.files.codec import save_run
+from gate.files.untrusted import is_present
+from gate.project.config import check_places
+from gate.project.plan import merge_runs
+from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Outcome, Run
-from gate.registry import load_cases, select_cases
-from gate.words import count_noun
+from gate.report.words.terms import count_noun
+from gate.store.baselines import check_whole, load_baselines, make_baselines
+from gate.store.policies import load_policy
 
 
 def run_compare(options: Namespace) -> ExitCode:
@@ -46,6 +47,19 @@ def run_compare(options: Namespace) -> ExitCode:
 def run_report(options: Namespace) -> ExitCode:
     """Render a stored verdict again; exit 0 says that rendering worked, not what the verdict is."""
     print_report(read_verdict(options.verdict), options)
+    return ExitCode.PASS
+
+
+def run_explain(options: Namespace) -> ExitCode:
+    """Tell all that a verdict knows of one case."""
+    from gate.report.story import find_case, render_story  # noqa: PLC0415 - rich is slow to import
+    from gate.report.terminal import find_style, write_text  # noqa: PLC0415
+
+    name = options.verdict
+    place = Path(name)
+    verdict = read_verdict(str(place / VERDICT_FILE) if name != STDIN and place.is_dir() else name)
+    case = find_case(verdict, options.case)
+    write_text(sys.stdout, render_story(verdict, case, find_style().width))
     return ExitCode.PASS
 
 

@@ -6,7 +6,7 @@ import argparse
 import re
 
 from gate.cli.options import FAIL_ON, add_baselines, add_config, add_quiet
-from gate.hostile import format_value
+from gate.files.untrusted import format_value
 
 _MAX_DIGITS = 18  # of what GitHub numbers: 64 bits hold them
 COMMENTS = ("always", "on-change", "on-failure", "never")

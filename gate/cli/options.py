@@ -6,7 +6,10 @@ import argparse
 import math
 from collections.abc import Sequence
 
-REPORT_FORMATS = ("text", "markdown", "json", "junit")
+from gate.devices import DEVICE_FORMS
+from gate.records.targets import BOARDS, name_targets, read_architecture
+from gate.report import FORMATS
+
 LIST_FORMATS = ("text", "json")
 FAIL_ON = ("new", "inconclusive", "regression", "never")
 
@@ -43,6 +46,13 @@ def parse_minutes(text: str) -> float:
     if not 0 < minutes < math.inf:
         raise argparse.ArgumentTypeError(f"must be minutes above 0, not {text!r}")
     return minutes
+
+
+def parse_target(text: str) -> str:
+    """Parse the name of a target."""
+    if read_architecture(text) not in BOARDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no target: choose one of {name_targets()}")
+    return text
 
 
 def parse_count(text: str) -> int:
@@ -88,14 +98,32 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 def add_device(parser: argparse.ArgumentParser) -> None:
     """Add the option that names the device."""
-    parser.add_argument("--device", metavar="D", help="cpu, cuda or cuda:N")
+    parser.add_argument("--device", metavar="D", help=DEVICE_FORMS)
 
 
-def add_lab(parser: argparse.ArgumentParser) -> None:
-    """Add the options of every command that measures."""
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the device, or a target that code is compiled for instead."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--device", metavar="D", help=DEVICE_FORMS)
+    where.add_argument(
+        "--target",
+        type=parse_target,
+        metavar="T",
+        help="compile for a GPU that need not be here, and run nothing: cuda:sm_80, cuda:sm_90, ...;"
+        " judged is what is exact of the code, and no speed (see docs/targets.md)",
+    )
+
+
+def add_lab(parser: argparse.ArgumentParser, *, targets: bool = False) -> None:
+    """Add the options of every command that measures; some can do so for a target, too."""
     add_selection(parser)
-    add_device(parser)
+    (add_target if targets else add_device)(parser)
     add_out(parser, "results go there (default: out)")
+    add_lock(parser)
+
+
+def add_lock(parser: argparse.ArgumentParser) -> None:
+    """Add the option of every command that holds the device."""
     parser.add_argument(
         "--lock-timeout",
         type=float,
@@ -127,9 +155,18 @@ def add_baselines(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baselines", metavar="DIR", help="directory of baselines (default: baselines)")
 
 
+def add_history(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the history."""
+    parser.add_argument(
+        "--history",
+        metavar="PATH",
+        help="append a line about this run for `trend`: to a file that ends in .jsonl, or to a directory",
+    )
+
+
 def add_report_format(parser: argparse.ArgumentParser) -> None:
     """Add the option that chooses how a verdict is printed."""
-    parser.add_argument("--format", choices=REPORT_FORMATS, default="text", help="how to print the verdict")
+    parser.add_argument("--format", choices=tuple(FORMATS), default="text", help="how to print the verdict")
 
 
 def add_list_format(parser: argparse.ArgumentParser, *more: str) -> None:

@@ -6,25 +6,25 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from gate.codec import save_verdict, write_atomic
 from gate.decide import FailOn, compute_exit_code, is_waived, measure_coverage
 from gate.errors import ExitCode
+from gate.files.codec import save_verdict, write_atomic
 from gate.records import Policy, Verdict
-from gate.report import render
+from gate.report import FORMATS, render
 from gate.report.notice import render_exit_notice
 
 VERDICT_FILE = "verdict.json"
-REPORT_FILES = {"report.md": "markdown", "junit.xml": "junit"}
 
 
 def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
-    """Write ``verdict.json``, ``report.md`` and ``junit.xml`` into a directory."""
+    """Write ``verdict.json`` and the reports that have a file into a directory."""
     save_verdict(verdict, out / VERDICT_FILE)
-    for name, report_format in REPORT_FILES.items():
-        write_atomic(out / name, render_report(verdict, report_format, code))
+    for one in FORMATS.values():
+        if one.file:
+            write_atomic(out / one.file, render_verdict(verdict, one.name, code))
 
 
-def render_report(verdict: Verdict, report_format: str, code: ExitCode | None) -> str:
+def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) -> str:
     """Return the report; as JUnit it is red where the command that judged ends with another code than 0."""
     if report_format != "junit" or code is None:
         return render(verdict, report_format)
@@ -59,7 +59,7 @@ def print_report(verdict: Verdict, options: Namespace, code: ExitCode | None = N
     from gate.report.text import Detail, print_text, render_text  # noqa: PLC0415 - rich is slow to import
 
     if options.format != "text":
-        print(render_report(verdict, options.format, code), end="")
+        print(render_verdict(verdict, options.format, code), end="")
     elif options.quiet:
         print(render_text(verdict, detail=Detail.VERDICT), end="")
     else:

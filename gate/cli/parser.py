@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gate import __version__
 from gate.cli.commands import COMMANDS, COMMON_CODES, EXIT_CODES, Command
 from gate.errors import ExitCode
-from gate.hostile import format_value
-from gate.misfits import find_nearest
+from gate.files.misfits import find_nearest
+from gate.files.untrusted import format_value
 from gate.report.clean import clean_message
+from gate.version import __version__
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction  # argparse has no public name for what add_subparsers returns

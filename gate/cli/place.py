@@ -6,12 +6,12 @@ import os
 from argparse import Namespace
 
 from gate.cli.setup import describe_source, is_surprising
-from gate.config import Config
-from gate.lab.arms import make_working_tree_arm
-from gate.lab.events import Noted, Observer
-from gate.lab.toolchain_place import find_toolchain_place
-from gate.lab.trials import LabSettings
+from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.host.toolchain_place import find_toolchain_place
+from gate.lab.trials.trials import LabSettings
+from gate.project.config import Config
 from gate.records import Arm
+from gate.records.events import Noted, Observer
 
 
 def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]:

@@ -7,21 +7,22 @@ import re
 from argparse import Namespace
 from pathlib import Path
 
-from gate.cli.checkout import check_head_sha, find_checkout, to_repository_path
+from gate.cli.checkout import check_head_sha, find_workspace_checkout, to_repository_path
 from gate.cli.publish import make_client
 from gate.cli.setup import load_configured
-from gate.config import Config
 from gate.errors import ExitCode, UsageError
+from gate.files.untrusted import format_value, load_bytes
+from gate.github.artifact import fetch_run
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext, find_text, load_context
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.github.log import make_line, write_annotations
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
-from gate.github.run_artifact import MAX_RUN_BYTES, fetch_run, parse_run
-from gate.hostile import format_value, load_bytes
-from gate.policies import load_policy
+from gate.project.config import Config
+from gate.publish.measured_run import MAX_RUN_BYTES, parse_run
 from gate.records import Run
 from gate.report.markdown import escape_text
+from gate.store.policies import load_policy
 
 _LINK = re.compile(r"https?://[A-Za-z0-9./:_~%@?=&+-]+")
 _BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}")
@@ -43,7 +44,7 @@ def _make_request(options: Namespace, context: JobContext, config: Config) -> Re
     if not _BRANCH.fullmatch(options.head_ref):
         what = f"--head-ref: expected the name of a branch, got {format_value(options.head_ref)}"
         raise UsageError(what, "Pass the output `head-ref` of the step with `mode: authorize-command`.")
-    top = find_checkout(Path.cwd(), context.workspace)
+    top = find_workspace_checkout(Path.cwd(), context.workspace)
     directory, source = (to_repository_path(path, top) for path in (config.baselines, Path(config.source)))
     if not source:
         raise UsageError(f"{config.source} lies outside the repository", "Name one of the repository's.")

@@ -7,21 +7,22 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from gate.baseline import load_baselines
-from gate.cli.checkout import find_checkout, to_repository_path
-from gate.config import load_config
-from gate.decide.outcome import FailOn
+from gate.cli.checkout import find_workspace_checkout, to_repository_path
+from gate.decide.conclude.outcome import FailOn
 from gate.errors import ExitCode, UsageError
 from gate.github.client import GitHubClient, Patience
 from gate.github.comment import find_author
-from gate.github.events import check_repository, load_event
+from gate.github.events import check_repository, load_trigger
 from gate.github.job import append_summary, write_outputs
 from gate.github.log import write_annotations
-from gate.github.publish import CommentWhen, Context, Publication, Settings, publish
-from gate.github.rules import WORKFLOWS
-from gate.github.trusted import Base
-from gate.policies import load_policy
-from gate.registry import load_cases
+from gate.github.publish import Publication, PublishContext, Settings, publish
+from gate.project.config import load_config
+from gate.project.registry import load_cases
+from gate.publish.ci_run import WORKFLOWS
+from gate.publish.telling import CommentWhen
+from gate.publish.trusted import Base
+from gate.store.baselines import load_baselines
+from gate.store.policies import load_policy
 
 DEFAULT_API = "https://api.github.com"
 
@@ -37,7 +38,7 @@ def run_publish(options: argparse.Namespace) -> int:
     return tell_publication(context, publish(context, settings), quiet=options.quiet)
 
 
-def tell_publication(context: Context, publication: Publication, *, quiet: bool) -> int:
+def tell_publication(context: PublishContext, publication: Publication, *, quiet: bool) -> int:
     """Tell the runner what was published, and return 0."""
     write_outputs(os.environ, publication.outputs)
     append_summary(os.environ, publication.summary)
@@ -60,7 +61,7 @@ def _make_settings(options: argparse.Namespace) -> Settings:
     )
 
 
-def make_context(config: str | None, author: str) -> Context:
+def make_context(config: str | None, author: str) -> PublishContext:
     """Make what a publication needs of this job; ``author`` is whom the token writes as, or empty.
 
     Raises:
@@ -69,10 +70,10 @@ def make_context(config: str | None, author: str) -> Context:
     """
     environ = os.environ
     client, token = make_client(environ)
-    return Context(
+    return PublishContext(
         client=client,
         repository=check_repository(environ.get("GITHUB_REPOSITORY", "")),
-        event=load_event(environ),
+        event=load_trigger(environ),
         author=author or find_author(client, token),
         base=load_base(Path(config) if config else None, Path(environ.get("GITHUB_WORKSPACE") or ".")),
     )
@@ -106,7 +107,7 @@ def load_base(path: Path | None, workspace: Path = Path()) -> Base:
     """
     config = load_config(path)
     source = Path(config.source)
-    top = find_checkout(source.parent, workspace)
+    top = find_workspace_checkout(source.parent, workspace)
     rules = (to_repository_path(rule, top) for rule in (source, *config.registry, config.baselines))
     return Base(
         cases=load_cases(config),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from gate.cli.publish import make_context, tell_publication
-from gate.decide.outcome import FailOn
-from gate.github.publish import CommentWhen
+from gate.decide.conclude.outcome import FailOn
 from gate.github.upgrade import UpgradeSettings, publish_upgrade
+from gate.publish.telling import CommentWhen
 
 
 def run_publish_upgrade(options: argparse.Namespace) -> int:

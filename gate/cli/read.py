@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gate.cli.setup import RUN_FILE
-from gate.codec import RUN, VERDICT, decode_file, load_run, load_verdict
 from gate.errors import UsageError
-from gate.hostile import MAX_JSON_BYTES, is_present
+from gate.files.codec import RUN, VERDICT, decode_file, load_run, load_verdict
+from gate.files.untrusted import MAX_JSON_BYTES, is_present
 from gate.records import Run, Verdict
 
 STDIN = "-"
@@ -23,7 +23,7 @@ def read_run(name: str) -> Run:
     Raises:
         FileError: It cannot be used.
     """
-    return decode_file(RUN, Run, _read_input(), _SOURCE) if name == STDIN else load_run(Path(name))
+    return decode_file(RUN, _read_input(), _SOURCE) if name == STDIN else load_run(Path(name))
 
 
 def name_source(name: str) -> str:
@@ -33,9 +33,7 @@ def name_source(name: str) -> str:
 
 def read_verdict(name: str) -> Verdict:
     """Read a ``verdict.json``; raises as :func:`read_run`."""
-    return (
-        decode_file(VERDICT, Verdict, _read_input(), _SOURCE) if name == STDIN else load_verdict(Path(name))
-    )
+    return decode_file(VERDICT, _read_input(), _SOURCE) if name == STDIN else load_verdict(Path(name))
 
 
 def read_previous(options: Namespace, directories: Iterable[Path]) -> dict[Path, Run]:

@@ -10,31 +10,33 @@ from itertools import count
 from pathlib import Path
 
 from gate.cli.attempts import (
-    Stand,
-    Subject,
+    AttemptContext,
+    AttemptSubject,
     Tried,
-    is_reference,
+    has_original_base,
     list_base_trials,
     try_in_pairs,
     try_once,
 )
 from gate.cli.place import note_config, place_lab
-from gate.cli.setup import Request, load_request
-from gate.codec import save_selftest
-from gate.decide.selftest import score_faults
+from gate.cli.setup import Project, load_project
 from gate.errors import ExitCode, UsageError
-from gate.faults.catalog import NOTHING, Fault, Method, choose_faults, list_faults
-from gate.faults.dose import is_fitting
-from gate.lab.events import Noted
-from gate.lab.pairs import BASE
-from gate.lab.provenance import load_provenance
-from gate.lab.runner import open_lab
-from gate.lab.side_by_side import open_duel
-from gate.policies import load_policy
-from gate.records import Case
+from gate.files.codec import save_selftest, write_atomic
+from gate.lab.host.provenance import load_provenance
+from gate.lab.trials.runner import open_lab
+from gate.lab.trials.side_by_side import open_side_by_side
+from gate.records import BASE_ARM, Case
+from gate.records.events import Noted
+from gate.records.faults import Fault, Method
+from gate.records.selftest import Attempt, Result, SelftestReport
+from gate.report.page.studies import render_selftest_page
 from gate.report.progress import show_progress
 from gate.report.selftest import describe_attempt, describe_fault, render_selftest
-from gate.selftest import Attempt, Result, SelftestReport
+from gate.report.words.attempts import describe_opinion
+from gate.selftest.catalog import NOTHING, choose_faults, list_faults
+from gate.selftest.dose import is_fitting
+from gate.selftest.score import score_faults
+from gate.store.policies import load_policy
 
 SELFTEST_FILE = "selftest.json"
 # One undecided attempt must not eat the time of the others: it stops after this part of it.
@@ -56,20 +58,21 @@ def run_selftest(options: Namespace) -> ExitCode:
 
     What must be caught and was not is exit 10, a fault that there was no time for exit 12.
     """
-    request = load_request(options)
+    request = load_project(options)
     config, agenda = request.config, _make_agenda(options, request)
     path = config.out / SELFTEST_FILE
     with show_progress(quiet=options.quiet) as observe, open_lab(*place_lab(config), observe) as lab:
         note_config(config, options, observe)
-        duel = open_duel(lab, replace(lab.bench.arm, name=BASE))
-        stand = Stand(
-            duel=duel,
+        side_by_side = open_side_by_side(lab, replace(lab.bench.arm, name=BASE_ARM))
+        context = AttemptContext(
+            side_by_side=side_by_side,
             policy=load_policy(config),
             out=config.out / "selftest",
             limit_s=agenda.limit_s / ATTEMPTS_IN_TIME,
             provenance=load_provenance(config.directory),
         )
-        report = try_faults(stand, agenda, path)
+        report = try_faults(context, agenda, path)
+    write_atomic(path.with_suffix(".html"), render_selftest_page(report))
     print(render_selftest(report))
     print(f"Wrote {path}.")
     if any(score.complaint for score in report.scores):
@@ -88,7 +91,7 @@ def count_left(agenda: Agenda, report: SelftestReport) -> int:
     return sum(any(is_fitting(fault, case) for case in agenda.cases) for fault in left)
 
 
-def choose_cases(cases: Sequence[Case], *, named: bool) -> tuple[Case, ...]:
+def choose_attempted(cases: Sequence[Case], *, named: bool) -> tuple[Case, ...]:
     """Choose the cases that faults can be planted into: all that were named, else the cheapest.
 
     Raises:
@@ -119,72 +122,74 @@ def schedule_faults(agenda: Agenda) -> Iterator[tuple[Fault, Case, int]]:
                 yield fault, agenda.cases[(number - 1) % len(agenda.cases)], number
 
 
-def _make_agenda(options: Namespace, request: Request) -> Agenda:
+def _make_agenda(options: Namespace, request: Project) -> Agenda:
     kind = request.config.device.partition(":")[0]
     faults = list_faults(kind, quick=options.quick)
     return Agenda(
         faults=choose_faults(faults, options.faults) if options.faults else faults,
-        cases=choose_cases(request.cases, named=bool(options.select)),
+        cases=choose_attempted(request.cases, named=bool(options.select)),
         repeats=1 if options.quick and options.repeats is None else options.repeats,
         limit_s=60 * options.minutes,
     )
 
 
-def try_faults(stand: Stand, agenda: Agenda, path: Path) -> SelftestReport:
+def try_faults(context: AttemptContext, agenda: Agenda, path: Path) -> SelftestReport:
     """Try one fault after the other; the report is saved after each.
 
     Raises as :func:`gate.cli.attempts.try_in_pairs`.
     """
     begun, attempts = time.monotonic(), []
-    for attempt in _attempt_faults(stand, agenda):
+    for attempt in _attempt_faults(context, agenda):
         attempts.append(attempt)
-        stand.duel.lab.observe(Noted(sentence=describe_attempt(attempt)))
-        report = _make_report(stand, agenda, attempts, time.monotonic() - begun)
+        context.side_by_side.lab.observe(Noted(sentence=describe_attempt(attempt)))
+        report = _make_report(context, agenda, attempts, time.monotonic() - begun)
         save_selftest(report, path)
     return report
 
 
-def _attempt_faults(stand: Stand, agenda: Agenda) -> Iterator[Attempt]:
+def _attempt_faults(context: AttemptContext, agenda: Agenda) -> Iterator[Attempt]:
     """Attempt one fault after the other; what began in time is finished."""
     begun, subjects = time.monotonic(), {}
     for case in agenda.cases:
-        tried = _try_nothing(stand, case)
-        subjects[case.id] = Subject(case=case, base=list_base_trials(tried.run, everything=True))
+        tried = _try_nothing(context, case)
+        subjects[case.id] = AttemptSubject(case=case, base=list_base_trials(tried.run, everything=True))
         yield tried.attempt
     for fault, case, number in schedule_faults(agenda):
         if time.monotonic() - begun > agenda.limit_s:
             return
         subject = subjects[case.id]
         if fault.method is Method.ONCE:
-            yield try_once(stand, fault, subject).attempt
+            yield try_once(context, fault, subject).attempt
             continue
-        tried = try_in_pairs(stand, fault, subject, number)
-        if is_reference(fault):
+        tried = try_in_pairs(context, fault, subject, number)
+        if has_original_base(fault):
             subjects[case.id] = replace(subject, latest=list_base_trials(tried.run, everything=False))
         yield tried.attempt
 
 
-def _try_nothing(stand: Stand, case: Case) -> Tried:
+def _try_nothing(context: AttemptContext, case: Case) -> Tried:
     """Hold a case against itself.
 
     Raises:
         UsageError: It cannot be measured even without a fault.
     """
-    tried = try_in_pairs(stand, NOTHING, Subject(case=case, base=()), 1)
+    tried = try_in_pairs(context, NOTHING, AttemptSubject(case=case, base=()), 1)
     if tried.attempt.result is Result.BROKEN:
         raise UsageError(
-            f"{case.id} cannot be measured: {tried.attempt.sentence}",
+            f"{case.id} cannot be measured: {describe_opinion(tried.attempt)}",
             "Fix it, or select another case with --select.",
         )
     return tried
 
 
-def _make_report(stand: Stand, agenda: Agenda, attempts: Sequence[Attempt], wall_s: float) -> SelftestReport:
-    lab, tried = stand.duel.lab, {(one.kind, one.size) for one in attempts}
+def _make_report(
+    context: AttemptContext, agenda: Agenda, attempts: Sequence[Attempt], wall_s: float
+) -> SelftestReport:
+    lab, tried = context.side_by_side.lab, {(one.kind, one.size) for one in attempts}
     untried = (fault for fault in agenda.faults if (fault.kind, fault.size) not in tried)
     return SelftestReport(
         environment=lab.environment,
-        provenance=stand.provenance,
+        provenance=context.provenance,
         case_ids=tuple(case.id for case in agenda.cases),
         attempts=tuple(attempts),
         scores=score_faults(agenda.faults, attempts),

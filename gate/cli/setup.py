@@ -7,11 +7,12 @@ from argparse import Namespace
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.choice import choose_cases
-from gate.config import Config, apply_options, load_config
-from gate.config_file import DEFAULT_FILE
+from gate.project.choice import choose_cases
+from gate.project.config import Config, apply_options, load_config
+from gate.project.config_file import DEFAULT_FILE
+from gate.project.limits import fit_limits
+from gate.project.registry import load_cases
 from gate.records import Case
-from gate.registry import load_cases
 
 # Options that stand for a key of gate.yml, under the key's name.
 _KEYS = ("select", "device", "trials", "budget_s", "pair_budget_s", "lock_timeout_s")
@@ -20,7 +21,7 @@ RUN_FILE = "run.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Request:
+class Project:
     """What a command was asked to work on."""
 
     config: Config
@@ -28,7 +29,7 @@ class Request:
     cases: tuple[Case, ...]  # the selected ones
 
 
-def load_request(options: Namespace) -> Request:
+def load_project(options: Namespace) -> Project:
     """Read gate.yml, the registries and the selection.
 
     Raises:
@@ -40,7 +41,8 @@ def load_request(options: Namespace) -> Request:
     for note in (choice.note, _note_namesake(config.directory)):
         if note and not getattr(options, "quiet", False):
             print(f"note: {note}", file=sys.stderr)
-    return Request(config=replace(config, select=choice.selection), registry=registry, cases=choice.cases)
+    config = fit_limits(replace(config, select=choice.selection), choice.cases)
+    return Project(config=config, registry=registry, cases=choice.cases)
 
 
 def _note_namesake(directory: Path) -> str:
@@ -66,7 +68,9 @@ def load_configured(options: Namespace) -> Config:
     for key in _PATHS:
         path = getattr(options, key, None)
         given[key] = Path(path) if path else None
-    return apply_options(config, **given)
+    config = apply_options(config, **given)
+    # No key of gate.yml: who measures measures on a device.
+    return replace(config, device=getattr(options, "target", None) or config.device)
 
 
 def describe_source(config: Config) -> str:

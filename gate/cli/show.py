@@ -6,13 +6,17 @@ import os
 import sys
 from argparse import Namespace
 from dataclasses import replace
+from pathlib import Path
 
-from gate.capability import describe_unavailable, list_unavailable
-from gate.cli.setup import Request, describe_source, load_configured, load_request
-from gate.config import render_config
+from gate.cli.setup import Project, describe_source, load_configured, load_project
 from gate.errors import ExitCode
-from gate.plan import make_plan, render_github_matrix
-from gate.registry import load_cases, select_cases
+from gate.files.codec import load_run
+from gate.project.capability import Card, describe_unavailable, list_unavailable
+from gate.project.config import render_config
+from gate.project.plan import make_plan, render_github_matrix
+from gate.project.registry import load_cases, select_cases
+from gate.project.shortcut import drop_same_code
+from gate.records import Case
 
 
 def run_models(options: Namespace) -> ExitCode:
@@ -34,8 +38,9 @@ def run_plan(options: Namespace) -> ExitCode:
     """Show what ``check`` would run, and how it divides over machines."""
     from gate.report.tables import render_plan  # noqa: PLC0415 - rich is slow to import
 
-    request = load_request(options)
-    plan = make_plan(request.cases, request.config.trials)
+    request = load_project(options)
+    cases = _drop_same_code(request, options.after) if options.after else request.cases
+    plan = make_plan(cases, request.config.trials)
     if told := _explain_unavailable(request):
         print(f"note: {told}", file=sys.stderr)
     if options.format == "github-matrix":
@@ -45,24 +50,35 @@ def run_plan(options: Namespace) -> ExitCode:
     return ExitCode.PASS
 
 
-def _explain_unavailable(request: Request) -> str:
-    """Say which of the selected cases this machine's GPU cannot run; empty for a CPU, or where none tells."""
-    if request.config.device == "cpu":
-        return ""
-    from gate.lab.gpu import find_gpu, load_gpus  # noqa: PLC0415 - only a GPU needs it
+def _drop_same_code(request: Project, path: str) -> tuple[Case, ...]:
+    """Leave out what a target has shown to be the same code, and say so."""
+    run = load_run(Path(path))
+    left = drop_same_code(request.cases, run)
+    dropped = len(request.cases) - len(left)
+    told = (
+        f"{dropped} of {len(request.cases)} cases are left out: their code for {run.environment.device_model}"
+    )
+    print(f"note: {told} is that of {run.base.label if run.base else 'the base'}", file=sys.stderr)
+    return left
 
-    gpu = find_gpu(load_gpus(), request.config.device, os.environ)
-    return describe_unavailable(list_unavailable(request.cases, gpu.capability if gpu else ""))
+
+def _explain_unavailable(request: Project) -> str:
+    """Say which of the selected cases this machine's GPU cannot run; empty for a CPU, or where none tells."""
+    from gate.lab.host.gpu import look_up_gpu  # noqa: PLC0415 - the lab is slow to import
+
+    gpu = look_up_gpu(request.config.device, os.environ)
+    card = Card(capability=gpu.capability, memory_gib=gpu.memory_total_mib / 1024) if gpu else Card()
+    return describe_unavailable(list_unavailable(request.cases, card))
 
 
 def run_doctor(options: Namespace) -> ExitCode:
     """Say whether this machine is fit to judge; a failed check is exit 4."""
     from gate.cli.place import place_lab  # noqa: PLC0415 - psutil
-    from gate.lab.doctor import examine_machine, is_fit  # noqa: PLC0415 - psutil
-    from gate.lab.probe import probe_machine  # noqa: PLC0415 - psutil
+    from gate.lab.doctor.checks import examine_machine, is_fit  # noqa: PLC0415 - psutil
+    from gate.lab.doctor.probe import probe_machine  # noqa: PLC0415 - psutil
     from gate.report.tables import render_doctor  # noqa: PLC0415 - rich is slow to import
 
-    request = load_request(options)
+    request = load_project(options)
     state = probe_machine(*place_lab(request.config))
     checks = examine_machine(replace(state, unavailable=_explain_unavailable(request)))
     print(render_doctor(checks, options.format))

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from gate.arm_cases import load_base_cases
-from gate.config import Config
-from gate.lab.arms import ArmSources
-from gate.lab.events import Noted, Observer
-from gate.lab.side_by_side import Duel, describe_base
+from gate.lab.arms.arms import ArmSources
+from gate.lab.trials.side_by_side import SideBySide, describe_base
+from gate.project.arm_cases import load_base_cases
+from gate.project.config import Config
 from gate.records import Run
+from gate.records.events import Noted, Observer
 
 
-def add_base(duel: Duel, run: Run, sources: ArmSources, config: Config) -> Run:
+def add_base(side_by_side: SideBySide, run: Run, sources: ArmSources, config: Config) -> Run:
     """Add the base to a run: its label, environment, provenance, and the cases as it defines them."""
     source = sources.base
     defined = load_base_cases(config, run.cases, Path(source.arm.directory))
     for note in defined.notes:
-        duel.lab.observe(Noted(sentence=note))
-    base = describe_base(duel, source.label, source.provenance, defined.cases)
+        side_by_side.lab.observe(Noted(sentence=note))
+    base = describe_base(side_by_side, source.label, source.provenance, defined.cases)
     return replace(run, base=replace(base, head_commit=sources.head.commit))
 
 

@@ -6,11 +6,11 @@ import json
 from argparse import Namespace
 
 from gate.cli.place import place_lab
-from gate.cli.setup import load_request
-from gate.codec import encode
+from gate.cli.setup import load_project
 from gate.errors import ExitCode
-from gate.lab.runner import open_bench
-from gate.lab.tries import try_case
+from gate.files.codec import encode
+from gate.lab.trials.runner import open_bench
+from gate.lab.trials.tries import try_in_worker
 from gate.records import CaseFailure
 from gate.report.progress import show_progress
 from gate.report.tries import render_attempt, render_tally
@@ -18,12 +18,12 @@ from gate.report.tries import render_attempt, render_tally
 
 def run_tries(options: Namespace) -> ExitCode:
     """Try the selected cases, each in a fresh process; INCOMPLETE where one cannot be built or called."""
-    request = load_request(options)
+    request = load_project(options)
     as_json = options.format == "json"
     found: dict[str, CaseFailure | None] = {}
     with show_progress() as observe, open_bench(*place_lab(request.config), observe) as bench:
         for case in request.cases:
-            found[case.id] = try_case(bench, case)
+            found[case.id] = try_in_worker(bench, case)
             if not as_json:
                 print(render_attempt(case.id, found[case.id]), end="", flush=True)
     failed = [failure for failure in found.values() if failure is not None]

@@ -5,15 +5,22 @@ The procedure, its formulas and its constants are told in ``docs/decision.md``.
 
 from __future__ import annotations
 
-from gate.decide.accept import is_waived
+from gate.decide.conclude.accept import is_waived
+from gate.decide.conclude.coverage import Coverage, measure_coverage
+from gate.decide.conclude.outcome import FailOn, compute_exit_code, list_undecided
 from gate.decide.constants import LOOKS
-from gate.decide.coverage import Coverage, measure_coverage
-from gate.decide.estimate import estimate_metric
-from gate.decide.outcome import FailOn, compute_exit_code, list_undecided
-from gate.decide.pairs import Pair, list_pairs
+from gate.decide.evidence.pairs import Pair, list_pairs
+from gate.decide.evidence.values import collect_values, compute_values
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
-from gate.decide.suspects import Suspect, find_next_look, list_suspects, list_unsettled, order_unsettled
-from gate.decide.values import collect_values, compute_values
+from gate.decide.stats.estimate import estimate_metric
+from gate.decide.suspects import (
+    PairEffort,
+    Suspect,
+    find_next_look,
+    list_suspects,
+    list_unsettled,
+    order_unsettled,
+)
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
 
 __all__ = [
@@ -21,6 +28,7 @@ __all__ = [
     "Coverage",
     "FailOn",
     "Pair",
+    "PairEffort",
     "Screening",
     "Suspect",
     "collect_values",

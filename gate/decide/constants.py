@@ -9,6 +9,8 @@ from __future__ import annotations
 
 # With fewer baseline trials a standard deviation has one degree of freedom or none.
 MIN_BASELINE_TRIALS = 3
+# Nothing of a target is timed: a second trial tells which counts vary.
+MIN_TARGET_TRIALS = 2
 # Three processes of one run agree to 0.2 to 0.8 % at best: a smaller spread was luck.
 NOISE_FLOOR = 0.005
 # Two sittings on one machine differ even where the trials within each agree, and more trials do
@@ -21,7 +23,7 @@ PRIOR_SD = 0.03
 PRIOR_DF = 4.0
 # The prior is learned from a metric's own cases when at least this many have a variance.
 MIN_CASES_FOR_PRIOR = 4
-# However alike the cases look, a case of its own temper keeps a say.
+# However alike the cases look, a case that varies in its own way keeps a say.
 MAX_PRIOR_DF = 20.0
 # However unlike the cases look, what they teach counts as two degrees of freedom: with fewer, a case
 # that has one pair and no spread of its own has an interval that no number holds.

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gate.decide.machine import Shifts
-from gate.decide.paired_case import compare_paired
-from gate.decide.pairs import BASE_ARM
-from gate.decide.side_advice import list_pair_notes, list_pair_steps, write_pair_headline
-from gate.decide.suspects import Suspect, gather_judged, list_suspects
+from gate.decide.explain.side_advice import list_pair_notes, list_pair_steps, make_pair_headline
+from gate.decide.judge.machine import Shifts
+from gate.decide.judge.paired_case import compare_paired
+from gate.decide.suspects import Suspect, gather_judged, is_shown_again, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.metrics import SPECS, Family
-from gate.records import Comparison, Metric, Policy, Reason, Run, Status, Verdict
+from gate.records import BASE_ARM, Code, Comparison, Fact, Metric, Policy, Reason, Run, Status, Verdict
 
-# A suspect's sentence says so where no pair came back.
+# What is told of a suspect for which no pair came back.
 _TOLD_WITHOUT_PAIRS = frozenset({Status.REGRESSED, Status.INCONCLUSIVE, Status.UNCHANGED})
 _ACQUITTED = frozenset({Status.UNCHANGED, Status.IMPROVED})
 
@@ -79,7 +78,7 @@ def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
     verdict = conclude_verdict(run, screening, policy)
     return replace(
         verdict,
-        headline=write_pair_headline(verdict, run.base),
+        headline=make_pair_headline(verdict),
         next_steps=list_pair_steps(verdict, policy),
         notes=list_pair_notes(run, verdict, policy),
     )
@@ -94,11 +93,11 @@ def _confirm_row(
     asked = row.metric in wanted
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
     if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row)):
-        return row if _is_seen_again(row, paired) else paired
+        seen_again = row.status is Status.REGRESSED and is_shown_again(paired)
+        return row if seen_again else paired
     if asked and row.status in _TOLD_WITHOUT_PAIRS:
-        because = _describe_absence(run, row.case_id)
-        told = replace(row, sentence=f"{row.sentence} Not measured again side by side: {because}.")
-        return _withhold(told)
+        why = Fact(code=_explain_absence(run, row.case_id))
+        return _withhold(replace(row, remarks=(*row.remarks, why)))
     return row
 
 
@@ -106,31 +105,20 @@ def _withhold(row: Comparison) -> Comparison:
     """Let no stored value convict where a base was asked for: what others merged since moved it as well."""
     if row.status is not Status.REGRESSED or row.reason is Reason.LIMIT_EXCEEDED:  # a limit needs no base
         return row
-    return replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNPAIRED)
+    return replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNPAIRED, found=row.reason)
 
 
-def _describe_absence(run: Run, case_id: str) -> str:
+def _explain_absence(run: Run, case_id: str) -> Code:
     """Why a suspect has no pairs to be judged by."""
     heads = {case.id: case.definition for case in run.cases}
     bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
     if case_id not in bases:
-        return "the base does not have this case"
+        return Code.BASE_LACKS_CASE
     if bases[case_id] != heads[case_id]:
-        return "the base defines this case differently"
+        return Code.BASE_DEFINES_OTHERWISE
     if any(one.case_id == case_id and one.arm == BASE_ARM for one in run.failures):
-        return "the base could not be measured"
-    return "no pair came back"
-
-
-def _is_seen_again(row: Comparison, paired: Comparison) -> bool:
-    """Whether the only pair shows what the stored values convict: a count, a size or drift, seen twice."""
-    return (
-        row.status is Status.REGRESSED
-        and SPECS[row.metric].family is not Family.NOISY
-        and paired.reason is Reason.UNSETTLED
-        and paired.change is not None
-        and paired.change.centre > 0
-    )
+        return Code.BASE_FAILED
+    return Code.NO_PAIR
 
 
 def _is_unjudged(row: Comparison) -> bool:

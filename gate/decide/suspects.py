@@ -6,12 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gate.decide.conclude.accept import apply_acceptances
+from gate.decide.conclude.quarantine import apply_quarantine
 from gate.decide.constants import BLIND_THRESHOLDS, LOOKS, SETTLING_PAIRS
-from gate.decide.finding import Question
-from gate.decide.machine import list_shifts
-from gate.decide.paired_case import LEADING, PairRules, compare_paired, make_pair_rules
-from gate.decide.rules import Rules
-from gate.decide.screen import (
+from gate.decide.evidence.finding import Question
+from gate.decide.evidence.proxies import has_traces, is_code_changed
+from gate.decide.judge.machine import list_shifts
+from gate.decide.judge.paired_case import PairRules, compare_paired, make_pair_rules
+from gate.decide.judge.rules import JudgingRules
+from gate.decide.judge.screen import (
     Bar,
     Level,
     Reading,
@@ -20,14 +23,12 @@ from gate.decide.screen import (
     read_change,
     screen_change,
 )
-from gate.decide.sides import Side, gather_sides
-from gate.decide.stats import LogArms
+from gate.decide.judge.sides import CasePairs, gather_case_pairs
+from gate.decide.stats.moments import LogArms
 from gate.decide.verdict import Screening
-from gate.metrics import SPECS, Family
+from gate.metrics import LEADING, NOISY_DECIDING, SPECS, Family
 from gate.records import Change, Comparison, Metric, Policy, Reason, Run, Status
 
-# What a plan without suspects asks of its first pair.
-_DECIDING = (Metric.WARM_SPEEDUP, *LEADING)
 _OPEN = frozenset({Status.REGRESSED, Status.INCONCLUSIVE, Status.NEW, Status.NOT_COMPARABLE})
 
 
@@ -36,13 +37,19 @@ class Suspect:
     """A case that is worth pairs, and the metrics that they should measure.
 
     ``doubt`` is the largest worsening of them in the screening, in half widths of its interval; infinite
-    where that has no width, 0 where nothing stored is at hand to tell. ``convicted`` says that pairs
-    confirmed a regression of the case.
+    where that has no width, 0 where nothing stored is at hand to tell. ``known_code`` says that the compile
+    did the stored baseline's work: the same code, the same counters. ``seen`` are the metrics that stored
+    values convict and that nothing but a change of the program moves: one pair that shows them too is
+    enough. ``thorough`` asks for all metrics of the case though pairs have convicted it, and ``convicted``
+    says that they have.
     """
 
     case_id: str
     metrics: tuple[Metric, ...]
     doubt: float = field(default=0.0, compare=False)
+    known_code: bool = field(default=False, compare=False)
+    seen: tuple[Metric, ...] = field(default=(), compare=False)
+    thorough: bool = field(default=False, compare=False)
     convicted: bool = field(default=False, compare=False)
 
 
@@ -67,8 +74,15 @@ def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
         doubtful = screening.rules is not None and _is_latency_doubtful(questions, screening.rules)
         metrics = _list_suspicious(rows.get(one.case.id, {}), doubtful=doubtful)
         if metrics:
-            doubt = _measure_doubt(rows.get(one.case.id, {}), metrics)
-            found.append(Suspect(case_id=one.case.id, metrics=metrics, doubt=doubt))
+            found.append(
+                Suspect(
+                    case_id=one.case.id,
+                    metrics=metrics,
+                    doubt=_measure_doubt(rows.get(one.case.id, {}), metrics),
+                    known_code=is_code_changed(one) is False and not has_traces(one, questions),
+                    seen=tuple(metric for metric in metrics if SPECS[metric].family is not Family.NOISY),
+                )
+            )
     return tuple(found)
 
 
@@ -77,7 +91,9 @@ def list_unsettled(
 ) -> tuple[Suspect, ...]:
     """The cases that need pairs up to the next of the LOOKS; without ``suspects``, of the whole plan.
 
-    A case that failed in either arm, or that the base lacks or defines otherwise, needs none.
+    A case that failed in either arm, or that the base lacks or defines otherwise, needs none; nor does one
+    that is convicted, unless its suspect is ``thorough``: what convicts it tells its size as well, to about
+    half of it, and nothing else of it changes the outcome.
     """
     sides, rules = gather_judged(run, policy, suspects)
     failed = {failure.case_id for failure in run.failures}
@@ -88,29 +104,47 @@ def list_unsettled(
         case = side.evidence.case
         if case.id in failed or bases.get(case.id) != case.definition:
             continue
-        asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=_DECIDING))
+        asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=NOISY_DECIDING, thorough=True))
         rows = compare_paired(side, rules) if side.paired else ()
-        metrics = _list_open(rows, asked.metrics) if rows else asked.metrics
-        if metrics:
-            convicted = any(row.decides and row.status is Status.REGRESSED for row in rows)
+        metrics = _list_open(rows, asked) if rows else asked.metrics
+        convicted = _is_convicted(rows, asked, policy)
+        if metrics and (asked.thorough or not convicted):
             found.append(replace(asked, metrics=metrics, convicted=convicted))
     return tuple(found)
 
 
-def order_unsettled(unsettled: Sequence[Suspect], pairs: Mapping[str, int]) -> tuple[Suspect, ...]:
-    """Order the open cases that ``pairs`` names, with the number they have, by who is to get more first.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairEffort:
+    """The pairs that an open case has, and the seconds that it still needs to be settled as most are."""
 
-    What is begun is brought to SETTLING_PAIRS, then what looks worst is begun: where time is short, some
-    cases are settled and not all begun. Then those with the fewest pairs. What is convicted comes last,
-    since no pair of it changes the outcome.
+    pairs: int
+    seconds: float
+
+
+def order_unsettled(unsettled: Sequence[Suspect], efforts: Mapping[str, PairEffort]) -> tuple[Suspect, ...]:
+    """Order the open cases that ``efforts`` names by who is to get pairs first.
+
+    What is begun is brought to SETTLING_PAIRS, then what promises most a second is begun: where time is
+    short, some cases are settled and not all begun. Then those with the fewest pairs. What is convicted
+    comes last, since no pair of it changes the outcome.
     """
 
     def rank(one: Suspect) -> tuple[bool, int, float]:
-        count = pairs[one.case_id]
-        turn = count if count >= SETTLING_PAIRS else -min(count, 1)
-        return one.convicted, turn, -one.doubt
+        effort = efforts[one.case_id]
+        turn = effort.pairs if effort.pairs >= SETTLING_PAIRS else -min(effort.pairs, 1)
+        return one.convicted, turn, -_measure_gain(one) / effort.seconds
 
-    return tuple(sorted((one for one in unsettled if one.case_id in pairs), key=rank))
+    return tuple(sorted((one for one in unsettled if one.case_id in efforts), key=rank))
+
+
+def is_shown_again(paired: Comparison) -> bool:
+    """Whether pairs are too few for what is exact, and show it worse: it stands where it was seen before."""
+    return (
+        SPECS[paired.metric].family is not Family.NOISY
+        and paired.reason is Reason.UNSETTLED
+        and paired.change is not None
+        and paired.change.centre > 0
+    )
 
 
 def find_next_look(pairs: int) -> int:
@@ -120,13 +154,13 @@ def find_next_look(pairs: int) -> int:
 
 def gather_judged(
     run: Run, policy: Policy, suspects: Sequence[Suspect] | None = None
-) -> tuple[tuple[Side, ...], PairRules]:
+) -> tuple[tuple[CasePairs, ...], PairRules]:
     """The sides of the suspects, or of the whole plan, and the rules that their number asks for."""
     if suspects is None:
-        sides = gather_sides(run, policy)
+        sides = gather_case_pairs(run, policy)
         tests = sum(metric in side.questions for side in sides for metric in LEADING)
     else:
-        sides = gather_sides(run, policy, [one.case_id for one in suspects])
+        sides = gather_case_pairs(run, policy, [one.case_id for one in suspects])
         tests = sum(metric in one.metrics for one in suspects for metric in LEADING)
     return sides, make_pair_rules(sides, policy, tests)
 
@@ -145,7 +179,7 @@ def _is_open(row: Comparison) -> bool:
     return row.decides and (row.status in _OPEN if is_noisy else row.status is Status.REGRESSED)
 
 
-def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: Rules) -> bool:
+def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: JudgingRules) -> bool:
     """Whether compiled latency may have changed, whatever the screen's controls say of it."""
     ratio, latency = questions.get(Metric.WARM_SPEEDUP), questions.get(Metric.COMPILED_LATENCY)
     if ratio is not None and ratio.logs is not None:
@@ -162,7 +196,7 @@ def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: Rules) -> 
     return blind or any(screen_change(reading, bar, shift) > Level.CLEAR for shift in views)
 
 
-def _read_question(question: Question, logs: LogArms, rules: Rules) -> tuple[Reading, Bar]:
+def _read_question(question: Question, logs: LogArms, rules: JudgingRules) -> tuple[Reading, Bar]:
     reading = read_change(question.metric, logs, rules.priors[question.metric])
     return reading, Bar(alpha=rules.alpha, threshold=question.threshold)
 
@@ -179,13 +213,33 @@ def _count_half_widths(change: Change) -> float:
     return math.inf if change.centre > 0 else 0.0
 
 
-def _list_open(rows: Sequence[Comparison], wanted: Sequence[Metric]) -> tuple[Metric, ...]:
-    """What the pairs so far have not settled: of what is wanted, and what has to be seen again."""
+def _measure_gain(one: Suspect) -> float:
+    """What settling a case is worth: it may be the one that is worse, the more so the worse it looks."""
+    return 1.0 + max(one.doubt, 0.0)
+
+
+def _list_open(rows: Sequence[Comparison], asked: Suspect) -> tuple[Metric, ...]:
+    """What the pairs so far have not settled: of what is asked, and what has to be seen again."""
     return tuple(
         row.metric
         for row in rows
         if row.reason is Reason.UNSETTLED
         and row.pairs < LOOKS[-1]
         and row.decides
-        and ((row.metric in LEADING and row.metric in wanted) or SPECS[row.metric].family is not Family.NOISY)
+        and not (row.metric in asked.seen and is_shown_again(row))
+        and (
+            (row.metric in LEADING and row.metric in asked.metrics)
+            or SPECS[row.metric].family is not Family.NOISY
+        )
+    )
+
+
+def _is_convicted(rows: Sequence[Comparison], asked: Suspect, policy: Policy) -> bool:
+    """Whether pairs convict a case of something that is asked about and that nobody has accepted."""
+    counted = apply_quarantine(apply_acceptances(rows, policy), policy)
+    return any(
+        row.decides
+        and (row.status is Status.REGRESSED or (row.metric in asked.seen and is_shown_again(row)))
+        and (row.metric in asked.metrics or SPECS[row.metric].family is not Family.NOISY)
+        for row in counted
     )

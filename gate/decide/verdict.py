@@ -9,29 +9,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gate.decide.accept import apply_acceptances
-from gate.decide.advice import list_next_steps, list_notes, note_difference, note_machine
-from gate.decide.attribute import explain_case
-from gate.decide.compare import compare_case
-from gate.decide.coverage import is_judged
-from gate.decide.disturbed import doubt_disturbed, note_disturbed, set_aside_disturbed
-from gate.decide.evidence import Evidence, gather_evidence, match_metric
-from gate.decide.finding import Question
-from gate.decide.headline import write_headline
-from gate.decide.machine import Shifts, make_machine_shift
-from gate.decide.outcome import decide_outcome
-from gate.decide.quarantine import apply_quarantine, note_quarantine
-from gate.decide.rules import Rules, list_questions, make_rules
-from gate.decide.side_advice import note_acquitted, note_vanished, suggest_anchor
-from gate.decide.tally import measure_tally, note_pairs
-from gate.decide.warned import note_warnings
+from gate.decide.conclude.accept import apply_acceptances
+from gate.decide.conclude.coverage import is_judged
+from gate.decide.conclude.limits import apply_limits
+from gate.decide.conclude.outcome import decide_outcome
+from gate.decide.conclude.quarantine import apply_quarantine, note_quarantine
+from gate.decide.conclude.severity import compute_severity
+from gate.decide.conclude.tally import measure_tally, note_pairs
+from gate.decide.conclude.warned import note_warnings
+from gate.decide.evidence.disturbed import doubt_disturbed, note_disturbed, set_aside_disturbed
+from gate.decide.evidence.finding import Question
+from gate.decide.evidence.pairs import list_pairs
+from gate.decide.evidence.shown import bound_sources, show_case
+from gate.decide.evidence.stored import Evidence, gather_evidence, match_metric
+from gate.decide.explain.advice import (
+    list_next_steps,
+    list_notes,
+    note_difference,
+    note_machine,
+    note_target,
+)
+from gate.decide.explain.causes import rank_causes
+from gate.decide.explain.headline import make_headline
+from gate.decide.explain.inquiry import MOVED
+from gate.decide.explain.side_advice import note_acquitted, note_vanished, suggest_anchor
+from gate.decide.judge.compare import compare_case
+from gate.decide.judge.machine import Shifts, make_machine_shift
+from gate.decide.judge.rules import JudgingRules, list_questions, make_rules
 from gate.fingerprint import compute_environment_id, has_same_host
 from gate.metrics import SPECS
 from gate.records import (
     Baseline,
+    CaseEvidence,
+    Cause,
     Comparison,
     Environment,
-    Explanation,
     Metric,
     PairBase,
     Policy,
@@ -49,7 +61,7 @@ class Screening:
     comparisons: tuple[Comparison, ...]
     shifts: Shifts
     questions: tuple[Mapping[Metric, Question], ...] = ()  # as ``evidence``
-    rules: Rules | None = None  # by which the questions were judged
+    rules: JudgingRules | None = None  # by which the questions were judged
     sides: Mapping[str, Evidence] = field(default_factory=dict)  # cases that ran in pairs, with the base
     acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
 
@@ -77,7 +89,8 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     """Apply doubts of the host, acceptances and the quarantine, and make the verdict of what was compared."""
-    believed = doubt_disturbed(screening.comparisons, run)
+    limited = apply_limits(screening.comparisons, screening.evidence, policy)
+    believed = doubt_disturbed(limited, run)
     comparisons = apply_quarantine(apply_acceptances(believed, policy), policy)
     outcome = decide_outcome(comparisons, finished=run.finished)
     used = _list_used(screening.evidence)
@@ -86,18 +99,20 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     base, tally = _name_base(run), measure_tally(run, screening.acquitted)
     return Verdict(
         outcome=outcome,
-        headline=write_headline(outcome, comparisons, run.cases, finished=run.finished),
+        headline=make_headline(outcome, comparisons, run.cases, finished=run.finished),
         cases=run.cases,
         comparisons=comparisons,
         failures=run.failures,
-        explanations=_explain_all(screening, comparisons),
+        causes=_rank_all(screening, comparisons, run.environment),
         next_steps=(
             *list_next_steps(outcome, comparisons, policy, base, finished=run.finished),
             *suggest_anchor(screening.acquitted, policy),
         ),
+        evidence=_show_all(run, screening, comparisons),
         notes=(
+            *note_target(run.environment),
             *list_notes(run, comparisons, used, policy),
-            *note_pairs(tally, base.label if base else ""),
+            *note_pairs(tally),
             *note_acquitted(screening.acquitted),
             *note_vanished(run),
             *note_difference(_find_other(screening.evidence), run.environment),
@@ -131,20 +146,40 @@ def _name_base(run: Run) -> PairBase | None:
         commit="" if provenance.dirty else provenance.commit,
         head_commit=run.base.head_commit,
         other_stack=not has_same_host(base, head),
+        torch=base.torch,
     )
 
 
-def _explain_all(screening: Screening, comparisons: Iterable[Comparison]) -> tuple[Explanation, ...]:
+def _rank_all(
+    screening: Screening, comparisons: Iterable[Comparison], environment: Environment
+) -> tuple[Cause, ...]:
     rows: dict[str, list[Comparison]] = {}
     for one in comparisons:
         rows.setdefault(one.case_id, []).append(one)
     return tuple(
-        explanation
+        cause
         for one in screening.evidence
-        for explanation in explain_case(
-            screening.sides.get(one.case.id, one), rows.get(one.case.id, ()), screening.shifts
+        for cause in rank_causes(
+            screening.sides.get(one.case.id, one), rows.get(one.case.id, ()), screening.shifts, environment
         )
     )
+
+
+def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
+    """Both sides of each case that was measured, with the kernels of those that moved."""
+    moved = {one.case_id: compute_severity(one) for one in comparisons if one.decides and one.status in MOVED}
+    pairs = list_pairs(run)
+    shown = (
+        show_case(
+            screening.sides.get(one.case.id, one),
+            pairs.get(one.case.id, ()),
+            run.sources,
+            moved=one.case.id in moved,
+        )
+        for one in screening.evidence
+        if one.trials
+    )
+    return bound_sources(shown, first=sorted(moved, key=moved.__getitem__, reverse=True))
 
 
 def _list_used(evidence: Sequence[Evidence]) -> tuple[Baseline, ...]:

@@ -11,13 +11,14 @@ from enum import StrEnum
 from typing import Any
 
 from gate.github.client import GitHubClient, Patience
-from gate.github.command import CommandRefusedError, CommentCommand
+from gate.github.command import CommentCommand
 from gate.github.context import JobContext
 from gate.github.errors import GitHubError
+from gate.publish.commands import CommandRefusedError
 
 # Of all waiting for answers, and of one request: the decision must not wait for a smiley.
-MAX_WAIT_S = 5.0
-EXCHANGE_S = 10.0
+ANSWER_WAIT_S = 5.0
+ANSWER_EXCHANGE_S = 10.0
 _NO_ANSWER = ("GitHub could not be asked whether this may go on", "Comment again later.")
 
 
@@ -95,4 +96,4 @@ def render_answer(context: JobContext, command: CommentCommand, text: str) -> st
 
 def make_patience(tell: Callable[[str], None]) -> Patience:
     """Make the little patience of the client that answers."""
-    return Patience(max_wait_s=MAX_WAIT_S, exchange_s=EXCHANGE_S, tell=tell)
+    return Patience(max_wait_s=ANSWER_WAIT_S, exchange_s=ANSWER_EXCHANGE_S, tell=tell)

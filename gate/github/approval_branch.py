@@ -5,7 +5,12 @@ A clone with all branches has it, so that the check reads it without any token.
 
 from __future__ import annotations
 
-from gate.approvals import (
+from gate.errors import FileError
+from gate.github.errors import RejectedError
+from gate.github.git_data import GitData
+from gate.publish.commands import CommandRefusedError
+from gate.records import Approval
+from gate.store.approvals import (
     BRANCH,
     DIRECTORY,
     MAX_ACCEPTED,
@@ -15,11 +20,6 @@ from gate.approvals import (
     name_approval,
     render_approval,
 )
-from gate.errors import FileError
-from gate.github.command import CommandRefusedError
-from gate.github.errors import RejectedError
-from gate.github.git_data import GitData
-from gate.records import Approval
 
 MAX_TRIES = 5  # each loses to another comment that was accepted within the same second or two
 

@@ -6,55 +6,28 @@ only cases that the default branch knows, metrics and numbers are taken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-from gate.approvals import compute_expiry
-from gate.decide.accept import apply_acceptances, compute_allowance
-from gate.decide.coverage import measure_coverage
-from gate.decide.outcome import decide_outcome
-from gate.errors import UsageError
-from gate.github.accept import AcceptRequest, AcceptWords
 from gate.github.approval_branch import store_approval
-from gate.github.artifact import RefusedError, fetch_verdict
+from gate.github.artifact import fetch_verdict
 from gate.github.client import GitHubClient
-from gate.github.command import CommandRefusedError
 from gate.github.context import JobContext
 from gate.github.errors import GitHubError
-from gate.github.events import WorkflowRun
 from gate.github.gate_run import find_failed_run, rerun_failed_jobs
 from gate.github.git_data import GitData
-from gate.records import Acceptance, Approval, Case, Comparison, Outcome, Policy, Status, Verdict, Waiver
-from gate.selection import select_cases
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
-    """What the default branch says, where the gate's run left its verdict, and the ISO date of today."""
-
-    cases: tuple[Case, ...]
-    workflow: str  # the path of the file that runs the gate
-    artifact_name: str
-    today: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Accepted:
-    """What is accepted of a run: the approval, and the regressions that its entries are for, in order.
-
-    ``remaining`` is what the same measurements would come to under it; ``trouble`` says why the check
-    was not started again, and is empty where it was.
-    """
-
-    approval: Approval
-    rows: tuple[Comparison, ...]
-    remaining: Outcome
-    left: int  # regressions that it does not cover
-    run: WorkflowRun
-    trouble: str = ""
+from gate.publish.approval import (
+    Accepted,
+    ApprovalTerms,
+    make_approval,
+    weigh_approval,
+    write_message,
+)
+from gate.publish.commands import AcceptRequest, CommandRefusedError
+from gate.publish.submitted_verdict import RefusedError
 
 
 def accept_regression(
-    client: GitHubClient, context: JobContext, request: AcceptRequest, terms: Terms
+    client: GitHubClient, context: JobContext, request: AcceptRequest, terms: ApprovalTerms
 ) -> Accepted:
     """Accept what regressed in the newest run for the head of a pull request, and start that run again.
 
@@ -69,125 +42,10 @@ def accept_regression(
         raise CommandRefusedError(error.refusal.value, "Run the check again.") from None
     approval, rows = make_approval(verdict, request, terms)
     # Stored before the run starts, whose clone must find it.
-    store_approval(GitData(client, context.path), approval, _write_message(request, approval))
+    store_approval(GitData(client, context.path), approval, write_message(request, approval))
     trouble = ""
     try:
         rerun_failed_jobs(client, context, run)
     except GitHubError as error:
         trouble = f"{error.what}. {error.fix}"
-    remaining = _apply(verdict, approval, terms.today)
-    return Accepted(
-        approval=approval,
-        rows=rows,
-        remaining=decide_outcome(remaining, finished=verdict.tally.finished),
-        left=sum(map(_is_regressed, remaining)),
-        run=run,
-        trouble=trouble,
-    )
-
-
-def make_approval(
-    verdict: Verdict, request: AcceptRequest, terms: Terms
-) -> tuple[Approval, tuple[Comparison, ...]]:
-    """Make the approval of just what regressed and is meant, and list that.
-
-    Each entry allows what was measured and no more. Where nothing would be compared then, or nothing was,
-    and the comment means everything, the lack of baselines is taken as well.
-
-    Raises:
-        CommandRefusedError: Nothing is left that could be accepted.
-    """
-    words, expires = request.words, compute_expiry(terms.today)
-    meant = _find_meant(words, terms.cases)
-    rows = tuple(
-        one
-        for one in verdict.comparisons
-        if _is_regressed(one) and one.case_id in meant and words.metric in {None, one.metric}
-    )
-    entries = tuple(
-        Acceptance(
-            case=one.case_id,
-            metric=one.metric,
-            allowance=compute_allowance(one.metric, one.change),
-            reason=words.reason,
-            author=request.author,
-            expires=expires,
-        )
-        for one in rows
-        if one.change is not None
-    )
-    approval = Approval(commit=request.head_sha, accepted=entries)
-    if not words.is_narrow and _lacks_baselines(verdict, approval, terms.today):
-        waiver = Waiver(reason=words.reason, author=request.author, expires=expires)
-        approval = Approval(commit=request.head_sha, accepted=entries, first_baselines=waiver)
-    if not approval.accepted and approval.first_baselines is None:
-        raise _describe_nothing(verdict, words)
-    return approval, rows
-
-
-def _is_regressed(row: Comparison) -> bool:
-    return row.decides and row.status is Status.REGRESSED and row.change is not None
-
-
-def _find_meant(words: AcceptWords, cases: tuple[Case, ...]) -> set[str]:
-    """Find the cases that a comment means, of those that the default branch knows."""
-    try:
-        return {case.id for case in (select_cases(cases, words.select) if words.select else cases)}
-    except UsageError:
-        raise CommandRefusedError(
-            "the selection names no case of the default branch's registry", "See `compile-gate models`."
-        ) from None
-
-
-def _apply(verdict: Verdict, approval: Approval, today: str) -> tuple[Comparison, ...]:
-    policy = Policy(thresholds={}, acceptances=approval.accepted, today=today)
-    return apply_acceptances(verdict.comparisons, policy)
-
-
-def _lacks_baselines(verdict: Verdict, approval: Approval, today: str) -> bool:
-    """Whether the check fails for want of baselines alone, once what regressed is accepted."""
-    after = _apply(verdict, approval, today)
-    outcome = decide_outcome(after, finished=verdict.tally.finished)
-    # A PASS that failed all the same asks for everything to have a baseline.
-    is_partial = outcome is Outcome.PASS and not approval.accepted and not measure_coverage(after).is_whole
-    return outcome is Outcome.NOTHING_COMPARED or is_partial
-
-
-def _describe_nothing(verdict: Verdict, words: AcceptWords) -> CommandRefusedError:
-    if words.is_narrow:
-        return CommandRefusedError(
-            "no regression is among what the command names", "The report of the check lists them."
-        )
-    return CommandRefusedError(*_NOTHING[verdict.outcome])
-
-
-_NOTHING = {
-    Outcome.INCOMPLETE: (
-        "no regression is there to accept: not all cases could be measured, and that cannot be accepted",
-        "See the run's log.",
-    ),
-    Outcome.REGRESSION: (
-        "what regressed is in cases that the default branch's registry does not have",
-        "Merge a change to the registry first.",
-    ),
-    Outcome.INCONCLUSIVE: (
-        "nothing surely regressed: the check could not tell",
-        "Run it again, or let it pass with `fail-on: regression`.",
-    ),
-    Outcome.NOTHING_COMPARED: (
-        "nothing was compared",
-        "Accept that without naming cases or a metric.",
-    ),
-    Outcome.PASS: ("nothing regressed", "See the run's log for why it failed."),
-}
-
-
-def _write_message(request: AcceptRequest, approval: Approval) -> str:
-    """Write the commit's message; GitHub's own words and numbers are all that is in it."""
-    count = len(approval.accepted)
-    what = [f"{count} {'regression' if count == 1 else 'regressions'}"] if count else []
-    what += ["a lack of baselines"] if approval.first_baselines else []
-    return (
-        f"Accept {' and '.join(what)} of {request.head_sha[:12]}\n\n"
-        f"By {request.author}, on pull request {request.pr_number}.\n"
-    )
+    return replace(weigh_approval(verdict, approval, rows, terms.today), run_url=run.url, trouble=trouble)

@@ -1,203 +1,92 @@
-"""The artifact of a run that anybody could have written: one member, a few sizes, strict JSON.
-
-The archive is never extracted. What comes out is a decoded record and nothing is shown of it here;
-what of a record may be shown at all is :mod:`gate.github.trusted`'s business.
-"""
+"""Artifacts of a workflow run, found and downloaded; what is in them is read by :mod:`gate.publish`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+from typing import Any
 
-from gate.codec import VERDICT, NewerFileError, decode_file
-from gate.errors import FileError
-from gate.github.archive import ArchiveError, ArchiveFault, read_member
 from gate.github.client import GitHubClient
-from gate.github.events import WorkflowRun, parse_time
-from gate.hostile import MAX_INTEGER
-from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Tally, Threshold, Verdict
-from gate.soundness import ContradictionError
+from gate.github.context import JobContext, find_text
+from gate.github.events import parse_time
+from gate.publish.ci_run import CiRun
+from gate.publish.measured_run import RunRefusedError, parse_run, read_run_member
+from gate.publish.submitted_verdict import Refusal, RefusedError, parse_archive
+from gate.records import Run, Verdict
 
-MEMBER = "verdict.json"
-MAX_ARCHIVE_BYTES = 8 * 1024 * 1024  # logs and reports may lie beside the verdict
-# A verdict takes 14 kB a case: this is 290 cases, and decoding it stays below 100 MiB of memory.
-MAX_MEMBER_BYTES = 4 * 1024 * 1024
-_LARGEST = float(MAX_INTEGER)  # of any number that is shown: as a text it stays short
-
-
-class Refusal(StrEnum):
-    """Why there is no verdict; the value is the sentence that is shown."""
-
-    NO_ARTIFACT = "the run left no artifact with a result"
-    EXPIRED = "the artifact with the result has expired"
-    OLD_ATTEMPT = "this attempt of the run left no artifact; the one that exists is of an earlier attempt"
-    TOO_LARGE = "the artifact is larger than any result of compile-gate"
-    NOT_AN_ARCHIVE = "the artifact is not a usable zip archive"
-    NO_MEMBER = f"the artifact does not hold exactly one regular file {MEMBER}"
-    NOT_A_VERDICT = "the artifact's verdict is not one that this compile-gate reads"
-    INCONSISTENT = "the artifact's verdict contradicts itself"
-    NEWER = "the verdict was written by a newer compile-gate than the workflow that publishes it uses"
-
-
-_REFUSALS: Mapping[ArchiveFault, Refusal] = {
-    ArchiveFault.NOT_AN_ARCHIVE: Refusal.NOT_AN_ARCHIVE,
-    ArchiveFault.NO_MEMBER: Refusal.NO_MEMBER,
-    ArchiveFault.TOO_LARGE: Refusal.TOO_LARGE,
-}
-
-
-# What to do about it where that is not to look at the run.
-NEXT_STEPS: Mapping[Refusal, str] = {
-    Refusal.NEWER: (
-        "The check itself counts. To see verdicts here again, merge the new version of compile-gate into"
-        " `gate-publish.yml` on the default branch first."
-    ),
-}
-
-
-class RefusedError(Exception):
-    """There is no verdict to be had."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.value)
-        self.refusal = refusal
+MAX_VERDICT_ARCHIVE_BYTES = 8 * 1024 * 1024  # logs and reports may lie beside the verdict
+MAX_RUN_ARCHIVE_BYTES = 16 * 1024 * 1024  # a run is compressed to about a tenth
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Artifact:
+class Artifact:
+    """One artifact, as the API tells it."""
+
     id: int
     created: str
     is_expired: bool
     size_bytes: int
+    path: str  # of its archive, in the API
 
 
-def fetch_verdict(client: GitHubClient, repository: str, run: WorkflowRun, name: str) -> Verdict:
+def list_artifacts(client: GitHubClient, repository: str, run_id: int, name: str) -> list[Artifact]:
+    """List the artifacts of a run that have a name, the oldest first.
+
+    Raises:
+        GitHubError: The API does not answer.
+    """
+    listed = client.paginate(
+        f"/repos/{repository}/actions/runs/{run_id}/artifacts", {"name": name}, key="artifacts"
+    )
+    found = (_parse_artifact(value, repository) for value in listed if find_text(value, "name") == name)
+    return sorted(filter(None, found), key=lambda one: one.id)
+
+
+def _parse_artifact(value: Mapping[str, Any], repository: str) -> Artifact | None:
+    number, size = value.get("id"), value.get("size_in_bytes")
+    if not isinstance(number, int) or not isinstance(size, int):
+        return None
+    return Artifact(
+        id=number,
+        created=parse_time(value.get("created_at")),
+        is_expired=value.get("expired") is not False,
+        size_bytes=size,
+        path=f"/repos/{repository}/actions/artifacts/{number}/zip",
+    )
+
+
+def fetch_verdict(client: GitHubClient, repository: str, run: CiRun, name: str) -> Verdict:
     """Fetch the verdict that a run left in the artifact ``name``.
 
     Raises:
         RefusedError: There is none, or none that can be believed to be one.
         GitHubError: The API or the storage does not answer.
     """
-    artifact = _find_artifact(client, repository, run, name)
-    path = f"/repos/{repository}/actions/artifacts/{artifact.id}/zip"
-    return parse_archive(client.download(path, MAX_ARCHIVE_BYTES))
-
-
-def _find_artifact(client: GitHubClient, repository: str, run: WorkflowRun, name: str) -> _Artifact:
-    path = f"/repos/{repository}/actions/runs/{run.id}/artifacts"
-    found = [_parse_artifact(value) for value in client.paginate(path, {"name": name}, key="artifacts")]
+    found = list_artifacts(client, repository, run.id, name)
     if not found:
         raise RefusedError(Refusal.NO_ARTIFACT)
-    newest = max(found, key=lambda artifact: artifact.id)
+    newest = found[-1]
     if newest.is_expired:
         raise RefusedError(Refusal.EXPIRED)
     # A job that succeeded is not run again with the failed ones, so its artifact may be older; with
     # a run that failed, an older artifact would pass an earlier attempt's result off as this one's.
     if newest.created < run.started and run.conclusion != "success":
         raise RefusedError(Refusal.OLD_ATTEMPT)
-    if newest.size_bytes > MAX_ARCHIVE_BYTES:
+    if newest.size_bytes > MAX_VERDICT_ARCHIVE_BYTES:
         raise RefusedError(Refusal.TOO_LARGE)
-    return newest
+    return parse_archive(client.download(newest.path, MAX_VERDICT_ARCHIVE_BYTES))
 
 
-def _parse_artifact(value: dict[str, object]) -> _Artifact:
-    number, size = value.get("id"), value.get("size_in_bytes")
-    if not isinstance(number, int) or not isinstance(size, int):
-        raise RefusedError(Refusal.NO_ARTIFACT)
-    return _Artifact(
-        id=number,
-        created=parse_time(value.get("created_at")),
-        is_expired=value.get("expired") is not False,
-        size_bytes=size,
-    )
-
-
-def parse_archive(archive: bytes) -> Verdict:
-    """Parse the archive that an artifact is downloaded as.
+def fetch_run(client: GitHubClient, context: JobContext, run_id: int, name: str) -> Run:
+    """Fetch the ``run.json`` that a workflow run left in the artifact ``name``.
 
     Raises:
-        RefusedError: It holds no verdict that can be used.
+        RunRefusedError: There is none, or none that can be used.
+        GitHubError: The API or the storage does not answer.
     """
-    try:
-        content = read_member(archive, MEMBER, MAX_MEMBER_BYTES)
-    except ArchiveError as error:
-        raise RefusedError(_REFUSALS[error.fault]) from None
-    return parse_verdict(content)
-
-
-def parse_verdict(content: bytes) -> Verdict:
-    """Parse a verdict strictly, and hold its parts against each other.
-
-    Raises:
-        RefusedError: It cannot be used.
-    """
-    try:
-        verdict = decode_file(VERDICT, Verdict, content, MEMBER)
-    except NewerFileError:
-        raise RefusedError(Refusal.NEWER) from None
-    except ContradictionError:
-        raise RefusedError(Refusal.INCONSISTENT) from None
-    except FileError:
-        raise RefusedError(Refusal.NOT_A_VERDICT) from None
-    _check_consistency(verdict)
-    return verdict
-
-
-def _check_consistency(verdict: Verdict) -> None:
-    planned = {case.id for case in verdict.cases}
-    # A case that failed in one trial, or lacks some, has a row of its own beside those of what was measured.
-    rows = [(one.case_id, one.metric, one.reason in OF_WHOLE_CASE) for one in verdict.comparisons]
-    named = {case_id for case_id, _, _ in rows}
-    named |= {one.case_id for one in verdict.failures} | {one.case_id for one in verdict.explanations}
-    sound = (
-        len(planned) == len(verdict.cases)
-        and named <= planned
-        and len(set(rows)) == len(rows)
-        and all(map(_is_bounded, verdict.comparisons))
-        and _is_tally_sound(verdict.tally)
-        and all(abs(number) <= _LARGEST for number in _list_numbers(verdict))
-        and all(number >= 0 for number in _list_amounts(verdict))
-    )
-    if not sound:
-        raise RefusedError(Refusal.INCONSISTENT)
-
-
-def _list_numbers(verdict: Verdict) -> tuple[float, ...]:
-    return (*_list_amounts(verdict), verdict.machine.canary, verdict.machine.suite)
-
-
-def _list_amounts(verdict: Verdict) -> tuple[float, ...]:
-    """List what there cannot be less than none of."""
-    times = (verdict.wall_s, verdict.toolchain_s, verdict.overhead_s)
-    estimates = [part for one in verdict.comparisons for part in (one.baseline, one.candidate) if part]
-    return (
-        *times,
-        verdict.trials,
-        *(one.trial for one in verdict.failures),
-        *(amount for one in verdict.comparisons for amount in (one.pairs, one.more_pairs or 0)),
-        *(amount for estimate in estimates for amount in (estimate.noise or 0.0, estimate.n)),
-    )
-
-
-def _is_tally_sound(tally: Tally) -> bool:
-    counts = (tally.trials, tally.pairs, tally.paired_cases, tally.pairs_in_turn, tally.cleared)
-    parts = ((tally.disturbed_trials, tally.trials), (tally.disturbed_pairs, tally.pairs))
-    return all(0 <= count <= _LARGEST for count in counts) and all(0 <= part <= of for part, of in parts)
-
-
-def _is_bounded(comparison: Comparison) -> bool:
-    parts = (comparison.baseline, comparison.candidate, comparison.change, comparison.threshold)
-    return all(abs(number) <= _LARGEST for part in parts for number in _list_parts(part))
-
-
-def _list_parts(part: Estimate | Change | Threshold | None) -> tuple[float, ...]:
-    match part:
-        case None:
-            return ()
-        case Estimate():
-            return tuple(value for value in (part.centre, part.low, part.high) if value is not None)
-        case Change():
-            return (part.centre, part.low, part.high, part.detectable)
-        case Threshold():
-            return (part.relative, part.absolute)
+    found = list_artifacts(client, context.repository, run_id, name)
+    kept = [one for one in found if not one.is_expired]
+    if not kept:
+        what = f"there is no artifact {name} in run {run_id}"
+        raise RunRefusedError(what, "Look at the job that measured.")
+    return parse_run(read_run_member(client.download(kept[-1].path, MAX_RUN_ARCHIVE_BYTES)))

@@ -8,39 +8,20 @@ what is run.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
-from gate.github.command import (
-    CommandRefusedError,
-    CommentCommand,
-    check_commit,
-    check_writer,
-    find_command,
-    is_commit,
-    load_pull,
-)
+from gate.github.command import CommentCommand, check_asked_commit, check_writer, find_command, load_pull
 from gate.github.context import JobContext, find_text, find_value, is_sha
 from gate.github.errors import MissingError
+from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError, parse_refresh_words, parse_select
 
-COMMAND = "/refresh-baselines"
-USAGE = f"Write: {COMMAND} [select=tag:smoke] [commit]"
 ENVIRONMENT = "refresh-baselines"  # of the job that measures, in gate-refresh.yml
-_SELECT = re.compile(r"select=([A-Za-z0-9_!*?\[][A-Za-z0-9_.,:/!*?\[\]-]{0,499})")
 _BRANCH = "refs/heads/"
 # Rules of an environment that let nobody say no: a pause, and which branch's workflow may use it.
 _RULES_WITHOUT_REVIEW = frozenset(("wait_timer", "branch_policy"))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RefreshWords:
-    """What the words after the command ask for; ``sha`` may be the beginning of a commit id, or empty."""
-
-    select: str = ""
-    sha: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,28 +33,6 @@ class Authorization:
     select: str
     author: str
     pr_number: int = 0
-
-
-def parse_words(words: tuple[str, ...]) -> RefreshWords:
-    """Parse the words after the command.
-
-    Raises:
-        CommandRefusedError: One of them means nothing.
-    """
-    found: dict[str, str] = {}
-    for position, word in enumerate(words, start=1):
-        select = parse_select(word)
-        key, value = ("select", select) if select else ("sha", word if is_commit(word) else "")
-        if not value or key in found:
-            raise CommandRefusedError(f"word {position} after the command cannot be read", USAGE)
-        found[key] = value
-    return RefreshWords(**found)
-
-
-def parse_select(word: str) -> str:
-    """Parse the word ``select=...`` of a command; empty where it is none."""
-    match = _SELECT.fullmatch(word)
-    return match[1] if match else ""
 
 
 def authorize_refresh(
@@ -100,11 +59,11 @@ def authorize_refresh(
 
 def find_refresh(context: JobContext) -> CommentCommand | None:
     """Find the comment that asks for a refresh, if one started this job."""
-    return find_command(context, COMMAND) if context.event_name == "issue_comment" else None
+    return find_command(context, REFRESH_COMMAND) if context.event_name == "issue_comment" else None
 
 
 def _authorize_comment(client: GitHubClient, context: JobContext, command: CommentCommand) -> Authorization:
-    words = parse_words(command.words)
+    words = parse_refresh_words(command.words)
     author = check_writer(client, context, command.user)
     head = load_pull(client, context, command)
     if head.is_fork:
@@ -112,7 +71,7 @@ def _authorize_comment(client: GitHubClient, context: JobContext, command: Comme
             "the pull request comes from a fork: its code must not run where a refresh does",
             "Push the branch to this repository after reviewing it, and ask there.",
         )
-    check_commit(words.sha, head)
+    check_asked_commit(words.sha, head)
     return Authorization(
         head_sha=head.sha, head_ref=head.ref, select=words.select, author=author, pr_number=command.number
     )

@@ -8,7 +8,7 @@ Use it like this; every call may raise the errors of :mod:`gate.github.errors`:
     for artifact in client.paginate("/repos/o/r/actions/runs/1/artifacts", key="artifacts"):
     made = client.post("/repos/o/r/issues/7/comments", {"body": "..."})      # never repeated blindly
     client.patch("/repos/o/r/issues/comments/3", {"body": "..."})            # repeated when needed
-    client.put(path, body); client.delete(path)
+    client.delete(path)
     zipped = client.download("/repos/o/r/actions/artifacts/5/zip", limit_bytes=4 << 20)
     client.request_count, client.waited_s                        # how much of GitHub's patience was used
 
@@ -45,7 +45,7 @@ from gate.github.errors import (
 )
 from gate.github.transport import (
     EXCHANGE_S,
-    MAX_BODY_BYTES,
+    MAX_ANSWER_BYTES,
     Clock,
     ExchangeFailedError,
     Request,
@@ -150,10 +150,6 @@ class GitHubClient:
         """Change something; safe to repeat."""
         return self._call("PATCH", self._make_url(path), body)[0]
 
-    def put(self, path: str, body: object) -> Any:  # noqa: ANN401 -- JSON
-        """Put something; safe to repeat."""
-        return self._call("PUT", self._make_url(path), body)[0]
-
     def delete(self, path: str) -> None:
         """Delete something; that it is gone already is fine."""
         try:
@@ -181,7 +177,7 @@ class GitHubClient:
 
     def _call(self, method: str, url: str, body: object = None) -> tuple[Any, Response]:
         payload = None if body is None else json.dumps(body, ensure_ascii=False).encode()
-        request = Request(method=method, url=url, payload=payload, limit_bytes=MAX_BODY_BYTES)
+        request = Request(method=method, url=url, payload=payload, limit_bytes=MAX_ANSWER_BYTES)
         response = self._send(request, _is_json)
         return (json.loads(response.body) if response.body else None), response
 

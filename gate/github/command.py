@@ -14,19 +14,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
 from gate.github.context import JobContext, find_text, find_value, is_sha
 from gate.github.errors import MissingError
+from gate.publish.commands import CommandRefusedError, split_command
 
 # What the API calls admin and write; it maps maintain to write, and roles of one's own to their base.
 WRITERS = frozenset(("admin", "write"))
 _LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,99})")
-_COMMIT = re.compile(r"[0-9a-f]{7,40}")
-
-
-class CommandRefusedError(UsageError):
-    """Somebody asked and it is not done; ``what`` and ``fix`` hold no foreign text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,13 +48,6 @@ class PullHead:
     sha: str
     ref: str
     is_fork: bool  # or of a repository that is gone
-
-
-def split_command(body: str, name: str) -> tuple[str, ...] | None:
-    """Split the first line of a comment into the words after the command; None where it is not this one."""
-    lines = body.strip().splitlines()
-    first, *words = lines[0].split() if lines else [""]
-    return tuple(words) if first == name else None
 
 
 def find_command(context: JobContext, name: str) -> CommentCommand | None:
@@ -126,12 +114,7 @@ def load_pull(client: GitHubClient, context: JobContext, command: CommentCommand
     return PullHead(sha=sha, ref=ref, is_fork=find_value(pull, "head.repo.id") != here)
 
 
-def is_commit(word: str) -> bool:
-    """Whether a word is a commit id, or enough of its beginning."""
-    return _COMMIT.fullmatch(word) is not None
-
-
-def check_commit(asked: str, head: PullHead) -> None:
+def check_asked_commit(asked: str, head: PullHead) -> None:
     """Check that a commit that a command names is the head; an empty one names none.
 
     Raises:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gate.errors import FileError, UsageError
-from gate.hostile import load_bytes, parse_json
+from gate.files.untrusted import load_bytes, parse_json
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
@@ -66,12 +66,12 @@ def load_context(environ: Mapping[str, str]) -> JobContext:
         sha=environ.get("GITHUB_SHA", ""),
         run_id=environ.get("GITHUB_RUN_ID", ""),
         workspace=Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()),
-        event=load_event(environ),
+        event=load_payload(environ),
         token=environ["GITHUB_TOKEN"],
     )
 
 
-def load_event(environ: Mapping[str, str]) -> dict[str, object]:
+def load_payload(environ: Mapping[str, str]) -> dict[str, object]:
     """Load the payload of the event that started the workflow; empty outside GitHub Actions.
 
     Raises:

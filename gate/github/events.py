@@ -14,39 +14,21 @@ from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
-from gate.github.context import load_event as load_payload
+from gate.github.context import load_payload
 from gate.github.errors import MissingError, UnreachableError
+from gate.publish.ci_run import PULL_REQUEST_EVENTS, CiRun
 
-PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
 _WORD = re.compile(r"[a-z_]{1,40}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Event:
+class TriggerEvent:
     """What started this job: the event's name and GitHub's payload."""
 
     name: str = ""
     payload: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WorkflowRun:
-    """One run of a workflow, as the API tells it."""
-
-    id: int
-    attempt: int
-    event: str  # what started it: "pull_request", "merge_group", "schedule"
-    conclusion: str  # "success", "failure", "cancelled", ...; "" while it is running
-    head_sha: str
-    head_branch: str
-    head_owner: str  # "" where the head's repository is gone
-    head_repository: int  # id; 0 where it is gone
-    repository: int  # id
-    started: str  # ISO 8601, UTC: when this attempt began
-    url: str
-    path: str = ""  # of the workflow's file: ".github/workflows/gate.yml"; "" where GitHub does not tell
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +43,6 @@ class PullRequest:
     base_branch: str
     base_sha: str
     is_open: bool
-    is_locked: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,19 +52,19 @@ class Target:
     ``is_outrun`` is whether a newer attempt of the run has begun, which will tell its own verdict.
     """
 
-    run: WorkflowRun
+    run: CiRun
     pull: PullRequest | None = None
     note: str = ""
     is_outrun: bool = False
 
 
-def load_event(environ: Mapping[str, str]) -> Event:
+def load_trigger(environ: Mapping[str, str]) -> TriggerEvent:
     """Load the event of this job from the files of the runner; an empty one outside GitHub Actions.
 
     Raises:
         FileError: The payload is missing or is no JSON.
     """
-    return Event(name=environ.get("GITHUB_EVENT_NAME", ""), payload=load_payload(environ))
+    return TriggerEvent(name=environ.get("GITHUB_EVENT_NAME", ""), payload=load_payload(environ))
 
 
 def check_repository(name: str) -> str:
@@ -99,7 +80,7 @@ def check_repository(name: str) -> str:
     return name
 
 
-def resolve_target(client: GitHubClient, repository: str, run_id: int, event: Event) -> Target:
+def resolve_target(client: GitHubClient, repository: str, run_id: int, event: TriggerEvent) -> Target:
     """Find the run and its pull request.
 
     Raises:
@@ -107,7 +88,7 @@ def resolve_target(client: GitHubClient, repository: str, run_id: int, event: Ev
         GitHubError: The API does not tell.
     """
     attempt = _find_attempt(run_id, event)
-    run = load_run(client, repository, run_id)
+    run = load_workflow_run(client, repository, run_id)
     if attempt and run.attempt > attempt:
         return Target(run=run, note="a newer attempt of the run has begun", is_outrun=True)
     if event.name in PULL_REQUEST_EVENTS:
@@ -115,24 +96,24 @@ def resolve_target(client: GitHubClient, repository: str, run_id: int, event: Ev
         return _choose_pull(run, [parse_pull(client.get(f"/repos/{repository}/pulls/{number}"))])
     if run.event == "merge_group":
         return Target(run=run, note="a merge queue's run belongs to no single pull request")
-    if run.event not in PULL_REQUEST_EVENTS:
+    if not run.is_of_pull_request:
         return Target(run=run, note=f"the run was started by {run.event}, not by a pull request")
     return _choose_pull(run, _find_pulls(client, repository, run))
 
 
-def load_run(client: GitHubClient, repository: str, run_id: int) -> WorkflowRun:
+def load_workflow_run(client: GitHubClient, repository: str, run_id: int) -> CiRun:
     """Load a run.
 
     Raises:
         GitHubError: The API does not tell, or tells of another run.
     """
-    run = parse_run(client.get(f"/repos/{repository}/actions/runs/{run_id}"))
+    run = parse_workflow_run(client.get(f"/repos/{repository}/actions/runs/{run_id}"))
     if run.id != run_id:
         raise UnreachableError(f"GitHub's answer is about another run than {run_id}", "Try again later.")
     return run
 
 
-def check_workflow(run: WorkflowRun, repository: str, expected: str) -> None:
+def check_workflow(run: CiRun, repository: str, expected: str) -> None:
     """Check that a run is of the workflow file ``expected``.
 
     A change may bring a workflow of its own under the name that starts this job.
@@ -168,7 +149,7 @@ def is_on_branch(client: GitHubClient, repository: str, branch: str, sha: str) -
     return _get(found, "status") in {"behind", "identical"}
 
 
-def _find_attempt(run_id: int, event: Event) -> int:
+def _find_attempt(run_id: int, event: TriggerEvent) -> int:
     """Find the attempt that the event is about; 0 where it is about no run."""
     run = event.payload.get("workflow_run") if event.name == "workflow_run" else None
     if not isinstance(run, dict):
@@ -181,7 +162,7 @@ def _find_attempt(run_id: int, event: Event) -> int:
     return _get_int(run, "run_attempt")
 
 
-def _find_pulls(client: GitHubClient, repository: str, run: WorkflowRun) -> list[PullRequest]:
+def _find_pulls(client: GitHubClient, repository: str, run: CiRun) -> list[PullRequest]:
     if run.head_owner and run.head_branch:
         head = f"{run.head_owner}:{run.head_branch}"
         found = client.paginate(f"/repos/{repository}/pulls", {"state": "open", "head": head})
@@ -191,7 +172,7 @@ def _find_pulls(client: GitHubClient, repository: str, run: WorkflowRun) -> list
     return [parse_pull(value) for value in found]
 
 
-def _choose_pull(run: WorkflowRun, pulls: Iterable[PullRequest]) -> Target:
+def _choose_pull(run: CiRun, pulls: Iterable[PullRequest]) -> Target:
     ours = [
         pull
         for pull in pulls
@@ -210,7 +191,7 @@ def _choose_pull(run: WorkflowRun, pulls: Iterable[PullRequest]) -> Target:
     return Target(run=run, pull=exact[0])
 
 
-def parse_run(value: object) -> WorkflowRun:
+def parse_workflow_run(value: object) -> CiRun:
     """Parse a run as the API or an event tells it.
 
     Raises:
@@ -221,7 +202,7 @@ def parse_run(value: object) -> WorkflowRun:
     started = parse_time(_get(value, "run_started_at")) or parse_time(_get(value, "created_at"))
     if not started:
         raise _describe_surprise("run_started_at")
-    return WorkflowRun(
+    return CiRun(
         id=_get_int(value, "id"),
         attempt=_get_int(value, "run_attempt"),
         event=_get_text(value, "event", _WORD),
@@ -238,7 +219,7 @@ def parse_run(value: object) -> WorkflowRun:
 
 
 def parse_pull(value: object) -> PullRequest:
-    """Parse a pull request; raises as :func:`parse_run`."""
+    """Parse a pull request; raises as :func:`parse_workflow_run`."""
     head, base = _get(value, "head"), _get(value, "base")
     fork = _get(head, "repo")
     return PullRequest(
@@ -250,7 +231,6 @@ def parse_pull(value: object) -> PullRequest:
         base_branch=_get_text(base, "ref"),
         base_sha=_get_text(base, "sha", _SHA),
         is_open=_get(value, "state") == "open",
-        is_locked=_get(value, "locked") is True,
     )
 
 

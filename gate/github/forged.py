@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gate.github.body import Marker
 from gate.github.client import GitHubClient
 from gate.github.errors import MissingError
-from gate.github.events import load_run
+from gate.github.events import load_workflow_run
+from gate.publish.body import Marker
 
 
 def check_marker(client: GitHubClient, repository: str, found: Marker, ours: Marker) -> Marker:
@@ -24,7 +24,7 @@ def check_marker(client: GitHubClient, repository: str, found: Marker, ours: Mar
     if found.order <= ours.order:
         return found
     try:
-        run = load_run(client, repository, found.run_id)
+        run = load_workflow_run(client, repository, found.run_id)
     except MissingError:
         return replace(found, run_id=0, attempt=0)
     is_told = run.head_sha == found.head_sha and run.attempt >= found.attempt

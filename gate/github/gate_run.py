@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gate.github.client import GitHubClient, quote_part
-from gate.github.command import CommandRefusedError
 from gate.github.context import JobContext, find_text
 from gate.github.errors import GitHubError, MissingError, UncertainWriteError
-from gate.github.events import WorkflowRun, parse_run, parse_time
+from gate.github.events import parse_time, parse_workflow_run
+from gate.publish.ci_run import CiRun
+from gate.publish.commands import CommandRefusedError
 
 # What GitHub says happened when a pull request got another base: a run before it judged another change.
 _RETARGETED = frozenset(("base_ref_changed", "automatic_base_change_succeeded"))
@@ -14,7 +15,7 @@ _RETARGETED = frozenset(("base_ref_changed", "automatic_base_change_succeeded"))
 
 def find_failed_run(
     client: GitHubClient, context: JobContext, workflow: str, head_sha: str, pr_number: int
-) -> WorkflowRun:
+) -> CiRun:
     """Find the newest run for the head of a pull request, which must have failed.
 
     ``workflow`` is the path of the file that runs the gate.
@@ -35,12 +36,12 @@ def find_failed_run(
         ) from None
     if not found:
         raise CommandRefusedError(f"the gate has not run for {head_sha[:12]}", "Wait until it has ended.")
-    newest = max(found, key=lambda run: parse_run(run).id)
+    newest = max(found, key=lambda run: parse_workflow_run(run).id)
     if find_text(newest, "status") != "completed":
         raise CommandRefusedError(
             f"the gate still runs for {head_sha[:12]}", "Wait until it has ended, and look at what it says."
         )
-    run = parse_run(newest)
+    run = parse_workflow_run(newest)
     if run.conclusion != "failure":
         raise CommandRefusedError(
             f"the gate ended with {run.conclusion} for {head_sha[:12]}", "Only what failed can be accepted."
@@ -64,7 +65,7 @@ def _check_base(client: GitHubClient, context: JobContext, pr_number: int, creat
             )
 
 
-def rerun_failed_jobs(client: GitHubClient, context: JobContext, run: WorkflowRun) -> None:
+def rerun_failed_jobs(client: GitHubClient, context: JobContext, run: CiRun) -> None:
     """Start the failed jobs of a run again, with its own event and commit; those that passed stay.
 
     Raises:
@@ -75,9 +76,9 @@ def rerun_failed_jobs(client: GitHubClient, context: JobContext, run: WorkflowRu
         client.post(f"{path}/rerun-failed-jobs", {})
     except UncertainWriteError:
         # It may have begun: asking again would be refused then, and look like a failure.
-        if parse_run(client.get(path)).attempt <= run.attempt:
+        if parse_workflow_run(client.get(path)).attempt <= run.attempt:
             client.post(f"{path}/rerun-failed-jobs", {})
     except GitHubError:
         # Somebody else, or this job's earlier attempt, was faster.
-        if parse_run(client.get(path)).attempt <= run.attempt:
+        if parse_workflow_run(client.get(path)).attempt <= run.attempt:
             raise

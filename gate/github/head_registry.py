@@ -11,14 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gate.config import load_config, make_config
-from gate.entries import GateFile
 from gate.errors import FileError, UsageError
+from gate.files.key_types import VERSION
+from gate.files.yaml_in import MAX_YAML_BYTES
 from gate.github.git_data import GitData
-from gate.key_types import VERSION
+from gate.project.config import load_config, make_config
+from gate.project.entries import GateFile
+from gate.project.registry import load_cases
 from gate.records import Case
-from gate.registry import load_cases
-from gate.yaml_border import MAX_YAML_BYTES
 
 MAX_REGISTRIES = 50  # each is a request
 

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from gate.disk import describe_write_error
+from gate.files.disk import describe_write_error
 
 MAX_SUMMARY_BYTES = 1024 * 1024 - 1024  # GitHub's limit of a step is 1 MiB, and refuses all beyond
 MAX_ANNOTATIONS = 9  # GitHub shows 10 of a type for a step; a composite action is one step

@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
-import gate
-from gate.baseline import MAX_BASELINE_BYTES, propose_baselines
-from gate.codec import BASELINE, decode_file
 from gate.errors import UsageError
+from gate.files.codec import BASELINE, decode_file
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext, find_text, find_value
@@ -29,9 +27,11 @@ from gate.github.errors import (
 )
 from gate.github.git_data import GitData, quote_branch
 from gate.github.head_registry import load_cases_at
-from gate.github.measured_run import check_run, record_run
-from gate.github.proposal_text import ProposalText, render_body, render_message, render_title
+from gate.publish.measured_run import check_measured_run, record_run
+from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
 from gate.records import Baseline, Policy, Provenance, Run
+from gate.store.baselines import MAX_BASELINE_BYTES, propose_baselines
+from gate.version import __version__
 
 BRANCH_PREFIX = "compile-gate/baselines/"
 WORKFLOWS_DIRECTORY = ".github/workflows"
@@ -81,7 +81,7 @@ def propose_refresh(
     data = GitData(client, context.path)
     check_tip(data, request)
     head = data.load_tip(request.head_sha)
-    check_run(run, request.head_sha, load_cases_at(data, request.head_sha, request.config))
+    check_measured_run(run, request.head_sha, load_cases_at(data, request.head_sha, request.config))
     new = record_run(run, _make_provenance(run, context, request))
     listed = data.list_files(head.tree, request.directory)
     old = _load_stored(data, listed, new, request.directory)
@@ -132,7 +132,7 @@ def _make_provenance(run: Run, context: JobContext, request: RefreshRequest) -> 
         author=request.author,
         reason=request.reason,
         run_url=context.run_url,
-        gate_version=gate.__version__,
+        gate_version=__version__,
     )
 
 
@@ -146,7 +146,7 @@ def _load_stored(
         path = str(PurePosixPath(directory, compute_environment_id(baseline.environment), name))
         if path in listed:
             content = data.load_blob(listed[path], MAX_BASELINE_BYTES)
-            baselines.append(decode_file(BASELINE, Baseline, content, path))
+            baselines.append(decode_file(BASELINE, content, path))
     return tuple(item for item in baselines if all(item.trials.values()))
 
 
@@ -195,7 +195,7 @@ def _ask_for_merge(
     client: GitHubClient, context: JobContext, request: RefreshRequest, text: ProposalText, commit: str
 ) -> ProposalOutcome:
     outcome = ProposalOutcome(commit=commit, setbacks=len(text.setbacks))
-    fields = {"title": render_title(text), "body": render_body(text)}
+    fields = {"title": render_title(text), "body": render_proposal(text)}
     try:
         url = _open_pull(client, context, request, fields)
     except DeniedError as error:

@@ -8,50 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from gate.decide.coverage import measure_coverage
-from gate.decide.outcome import FailOn
-from gate.fingerprint import compute_environment_id
-from gate.github.approved import NOTHING_APPROVED, Approved, find_approved
-from gate.github.artifact import RefusedError, fetch_verdict
-from gate.github.body import describe_outcome, make_marker, render_body, render_report
+from gate.decide.conclude.outcome import FailOn
+from gate.github.approved import find_approved
+from gate.github.artifact import fetch_verdict
 from gate.github.client import GitHubClient
-from gate.github.comment import Action, CommentBoard, Wish, Written
+from gate.github.comment import CommentDraft, StickyComment
 from gate.github.context import is_sha
 from gate.github.errors import GitHubError
-from gate.github.events import (
-    Event,
-    Target,
-    WorkflowRun,
-    check_workflow,
-    has_moved,
-    is_on_branch,
-    resolve_target,
-)
-from gate.github.finding import Finding
+from gate.github.events import Target, TriggerEvent, check_workflow, has_moved, is_on_branch, resolve_target
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
-from gate.github.rules import describe_touched
+from gate.github.rules import note_touched
 from gate.github.status import CommitStatus, State, set_status
-from gate.github.trusted import NOTHING_KNOWN, Base, Known, make_trusted_verdict
-from gate.records import Outcome, Status, Verdict
-from gate.report.content import count_statuses
+from gate.github.sticky import Action, Written
+from gate.publish.approved import NOTHING_APPROVED, Approved
+from gate.publish.body import describe_outcome, make_marker, render_body
+from gate.publish.submitted_verdict import RefusedError
+from gate.publish.telling import CommentWhen, describe_finding, is_wanted, make_finding, render_summary
+from gate.publish.trusted import Base, Known
+from gate.publish.trusted_result import TrustedResult
+from gate.records import Fact, Outcome, Status, Verdict
 from gate.report.markdown import escape_text
+from gate.report.words.comparisons import describe_comparison
 
 # Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them.
 _SILENT = frozenset({"action_required", "skipped", "stale"})
 
 
 WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdicts are told
-
-
-class CommentWhen(StrEnum):
-    """When a first comment is wanted; one that exists is always kept up to date, unless never."""
-
-    ALWAYS = "always"
-    ON_CHANGE = "on-change"  # whenever it is not a plain PASS
-    ON_FAILURE = "on-failure"  # whenever the gate fails
-    NEVER = "never"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,12 +52,12 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Context:
+class PublishContext:
     """Where to publish: the API, the repository (``owner/name``), what started this job, whose comments."""
 
     client: GitHubClient
     repository: str
-    event: Event
+    event: TriggerEvent
     author: str
     base: Base
 
@@ -104,7 +88,7 @@ class Troubles:
         return True
 
 
-def publish(context: Context, settings: Settings) -> Publication:
+def publish(context: PublishContext, settings: Settings) -> Publication:
     """Tell the verdict of a run.
 
     Raises:
@@ -118,7 +102,7 @@ def publish(context: Context, settings: Settings) -> Publication:
         check_workflow(target.run, context.repository, settings.workflow)
         finding = _make_finding(context, settings, target, troubles)
     except GitHubError as error:
-        return make_failure(f"The verdict could not be fetched: {error.what}. {error.fix}")
+        return make_failed_publication(f"The verdict could not be fetched: {error.what}. {error.fix}")
     notes = list[str]()
     outputs = describe_finding(finding) | {
         "pr-number": target.pull.number if target.pull else "",
@@ -128,13 +112,13 @@ def publish(context: Context, settings: Settings) -> Publication:
     return Publication(
         outputs=outputs,
         summary=render_summary(finding, notes, troubles.lines),
-        lines=tuple(list_annotations(finding, troubles.lines)),
+        lines=tuple(list_published_annotations(finding, troubles.lines)),
         troubles=tuple(troubles.lines),
     )
 
 
 def _tell_status(
-    context: Context, settings: Settings, finding: Finding, troubles: Troubles, notes: list[str]
+    context: PublishContext, settings: Settings, finding: TrustedResult, troubles: Troubles, notes: list[str]
 ) -> str:
     """Set the commit status and return its state; empty where it was not set."""
     if not settings.status:
@@ -150,7 +134,11 @@ def _tell_status(
 
 
 def _tell_comment(
-    context: Context, settings: Settings, told: tuple[Target, Finding], troubles: Troubles, notes: list[str]
+    context: PublishContext,
+    settings: Settings,
+    told: tuple[Target, TrustedResult],
+    troubles: Troubles,
+    notes: list[str],
 ) -> str:
     """Write the comment and return its page; empty where there is none."""
     target, finding = told
@@ -171,35 +159,37 @@ def _is_superseded(target: Target) -> bool:
     return target.run.conclusion == "cancelled" and target.pull is None
 
 
-def _find_remark(context: Context, target: Target, troubles: Troubles) -> str:
+def _find_remarks(context: PublishContext, target: Target, troubles: Troubles) -> tuple[Fact, ...]:
     """What readers must know before all else: the change moves its own bar."""
-    remarks: list[str] = []
+    remarks: list[Fact] = []
     pull = target.pull
     if pull is not None and context.base.rules:
         troubles.attempt(
             "The change's files could not be listed",
-            lambda: remarks.append(
-                describe_touched(context.client, context.repository, pull.number, context.base.rules)
+            lambda: remarks.extend(
+                note_touched(context.client, context.repository, pull.number, context.base.rules)
             ),
         )
-    return "".join(remarks)
+    return tuple(remarks)
 
 
-def _make_finding(context: Context, settings: Settings, target: Target, troubles: Troubles) -> Finding:
-    remark = _find_remark(context, target, troubles)
+def _make_finding(
+    context: PublishContext, settings: Settings, target: Target, troubles: Troubles
+) -> TrustedResult:
+    remarks = _find_remarks(context, target, troubles)
     try:
         verdict = fetch_verdict(context.client, context.repository, target.run, settings.artifact_name)
     except RefusedError as error:
-        return Finding(run=target.run, refusal=error.refusal)
+        return TrustedResult(run=target.run, refusal=error.refusal)
     known = Known(
-        remark=remark,
+        remarks=remarks,
         base_sha=_check_base(context, target, verdict, troubles),
         approved=_find_approved(context, target, verdict, troubles),
     )
     return make_finding(verdict, context.base, target.run, known, settings.fail_on)
 
 
-def _check_base(context: Context, target: Target, verdict: Verdict, troubles: Troubles) -> str:
+def _check_base(context: PublishContext, target: Target, verdict: Verdict, troubles: Troubles) -> str:
     """What the verdict calls its base commit, if GitHub has it on the base branch; else ``""``."""
     sha, pull = verdict.base.commit if verdict.base else "", target.pull
     found: list[bool] = []
@@ -211,7 +201,7 @@ def _check_base(context: Context, target: Target, verdict: Verdict, troubles: Tr
     return sha if any(found) else ""
 
 
-def _find_approved(context: Context, target: Target, verdict: Verdict, troubles: Troubles) -> Approved:
+def _find_approved(context: PublishContext, target: Target, verdict: Verdict, troubles: Troubles) -> Approved:
     """Who accepted what for this commit; nobody, where GitHub does not tell."""
     found: list[Approved] = []
     client, repository, policy = context.client, context.repository, context.base.policy
@@ -222,52 +212,24 @@ def _find_approved(context: Context, target: Target, verdict: Verdict, troubles:
     return found[0] if found else NOTHING_APPROVED
 
 
-def make_finding(
-    verdict: Verdict,
-    base: Base,
-    run: WorkflowRun,
-    known: Known = NOTHING_KNOWN,
-    fail_on: FailOn = FailOn.REGRESSION,
-) -> Finding:
-    """Make what may be told of a verdict that anybody could have written."""
-    return Finding(
-        run=run,
-        verdict=make_trusted_verdict(verdict, base, run, known),
-        fail_on=fail_on,
-        base_sha=known.base_sha,
-        is_waived=known.approved.is_waived,
-        can_accept=base.can_accept,
-        counts=count_statuses(verdict),
-        case_count=len(verdict.cases),
-        coverage=measure_coverage(verdict.comparisons),
-    )
-
-
-def _write_comment(context: Context, settings: Settings, target: Target, finding: Finding) -> Written:
+def _write_comment(
+    context: PublishContext, settings: Settings, target: Target, finding: TrustedResult
+) -> Written:
     if target.pull is None:
         return Written(action=Action.NOT_WANTED)
     marker = make_marker(settings.key, target.run)
-    wish = Wish(
+    draft = CommentDraft(
         repository=context.repository,
         number=target.pull.number,
         marker=marker,
         body=render_body(marker, finding),
-        may_create=is_wanted(finding, settings.comment),
+        is_wanted=is_wanted(finding, settings.comment),
     )
-    board = CommentBoard(context.client, context.author)
-    return board.write(wish, lambda: has_moved(context.client, context.repository, target))
+    comment = StickyComment(context.client, context.author)
+    return comment.write(draft, lambda: has_moved(context.client, context.repository, target))
 
 
-def is_wanted(finding: Finding, when: CommentWhen) -> bool:
-    """Whether this is to be told where nothing has been told yet."""
-    if when is CommentWhen.ON_CHANGE:
-        return finding.outcome is not Outcome.PASS or finding.has_other_trouble
-    if when is CommentWhen.ON_FAILURE:
-        return finding.is_failing or finding.has_other_trouble
-    return when is CommentWhen.ALWAYS
-
-
-def _make_status(finding: Finding, settings: Settings) -> CommitStatus:
+def _make_status(finding: TrustedResult, settings: Settings) -> CommitStatus:
     state = State.FAILURE if finding.is_failing or finding.has_other_trouble else State.SUCCESS
     return CommitStatus(
         context=settings.status,
@@ -278,30 +240,7 @@ def _make_status(finding: Finding, settings: Settings) -> CommitStatus:
     )
 
 
-def describe_finding(finding: Finding) -> dict[str, object]:
-    """Describe what came of a run as outputs."""
-    verdict = finding.verdict
-    counts = dict(finding.counts)
-    known = verdict is not None and verdict.environment.device_kind
-    return {
-        "verdict": finding.outcome.value,
-        "regressions": counts.get(Status.REGRESSED, 0),
-        "improvements": counts.get(Status.IMPROVED, 0),
-        "inconclusive": counts.get(Status.INCONCLUSIVE, 0),
-        "cases": finding.case_count,
-        "environment-id": compute_environment_id(verdict.environment) if verdict and known else "",
-        "head-sha": finding.run.head_sha,
-    }
-
-
-def render_summary(finding: Finding, notes: list[str], troubles: list[str]) -> str:
-    """Render the job summary: the report, then what became of telling it."""
-    lines = [*notes, *(f"Trouble: {trouble}" for trouble in troubles)]
-    listed = "\n".join(f"- {escape_text(line)}" for line in lines)
-    return f"{render_report(finding)}\n**Published**\n\n{listed}\n"
-
-
-def list_annotations(finding: Finding, troubles: list[str]) -> list[str]:
+def list_published_annotations(finding: TrustedResult, troubles: list[str]) -> list[str]:
     """The headline, what regressed, and the troubles: as many of each type as GitHub shows."""
     failed = finding.is_failing or finding.has_other_trouble
     level = "error" if failed else "notice" if finding.outcome is Outcome.PASS else "warning"
@@ -309,7 +248,7 @@ def list_annotations(finding: Finding, troubles: list[str]) -> list[str]:
     comparisons = finding.verdict.comparisons if finding.verdict else ()
     regressed = [one for one in comparisons if one.decides and one.status is Status.REGRESSED]
     lines += [
-        render_annotation(level, one.sentence, f"compile-gate: {one.case_id} {one.metric}")
+        render_annotation(level, describe_comparison(one), f"compile-gate: {one.case_id} {one.metric}")
         for one in regressed[: MAX_ANNOTATIONS - 1 - len(troubles)]
     ]
     return lines + [render_annotation("warning", trouble) for trouble in troubles]
@@ -321,7 +260,7 @@ def _make_silence(target: Target) -> Publication:
     return Publication(outputs={"head-sha": target.run.head_sha}, summary=f"{escape_text(text)}\n")
 
 
-def make_failure(trouble: str) -> Publication:
+def make_failed_publication(trouble: str) -> Publication:
     """Make the publication of a verdict that could not be fetched."""
     return Publication(
         summary=f"{escape_text(trouble)}\n",

@@ -8,13 +8,16 @@ from itertools import islice
 from typing import Any
 
 from gate.github.client import GitHubClient
+from gate.records import Code, Fact
+from gate.report.words.terms import count_noun
 
-WORKFLOWS = ".github"  # what runs the gate is as much of a rule as what it judges by
 MAX_FILES = 300  # three requests; a change of more files is looked at in another way
 
 
-def describe_touched(client: GitHubClient, repository: str, number: int, rules: Iterable[str]) -> str:
-    """Describe which of ``rules`` (paths in the repository) a pull request changes; ``""`` for none.
+def note_touched(
+    client: GitHubClient, repository: str, number: int, rules: Iterable[str]
+) -> tuple[Fact, ...]:
+    """Note which of ``rules`` (paths in the repository) a pull request changes.
 
     Only the rules are named, never a file of the pull request.
 
@@ -28,11 +31,11 @@ def describe_touched(client: GitHubClient, repository: str, number: int, rules: 
     for file in islice(files, MAX_FILES):
         seen += 1
         touched.update({rule for rule in known if any(_is_below(name, rule) for name in _list_names(file))})
-    beyond = f" Only the first {MAX_FILES} files were looked at." if seen == MAX_FILES else ""
-    if not touched:
-        return beyond.strip()
-    named = ", ".join(f"{rule} ({count} file{'' if count == 1 else 's'})" for rule, count in touched.items())
-    return f"This change touches what changes are judged by: {named}. Look at that first.{beyond}"
+    named = tuple(f"{rule} ({count_noun(count, 'file')})" for rule, count in touched.items())
+    return (
+        *([Fact(code=Code.TOUCHES_RULES, names={"rules": named})] if named else []),
+        *([Fact(code=Code.FILES_UNSEEN, numbers={"files": MAX_FILES})] if seen == MAX_FILES else []),
+    )
 
 
 def _list_names(file: Mapping[str, Any]) -> list[str]:

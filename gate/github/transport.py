@@ -20,7 +20,7 @@ READ_TIMEOUT_S = 30.0  # between two packets; GitHub ends a request of its own a
 EXCHANGE_S = 60.0  # whole answer: a body that trickles must not hold the job
 MAX_REDIRECTS = 5
 # The largest honest answer is a page of 100 comments of 65,536 characters, up to 4 bytes each.
-MAX_BODY_BYTES = 32 * 1024 * 1024
+MAX_ANSWER_BYTES = 32 * 1024 * 1024
 _CHUNK_BYTES = 64 * 1024
 _REDIRECTS = {301, 302, 303, 307, 308}
 
@@ -46,7 +46,7 @@ class Request:
     url: str
     payload: bytes | None = None
     accept: str = "application/vnd.github+json"
-    limit_bytes: int = MAX_BODY_BYTES
+    limit_bytes: int = MAX_ANSWER_BYTES
 
     @property
     def name(self) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gate.lab.arms import ArmOptions, ArmSource, ArmSources, make_working_tree_arm, open_arms
-from gate.lab.events import Event, Observer
-from gate.lab.provenance import load_provenance
-from gate.lab.runner import Lab, LabTrials, make_run, open_lab, run_plan
-from gate.lab.trials import LabSettings
+from gate.lab.arms.arms import ArmOptions, ArmSource, ArmSources, make_working_tree_arm, open_arms
+from gate.lab.host.provenance import load_provenance
+from gate.lab.trials.runner import Lab, LabTrials, make_run, measure_plan, open_lab
+from gate.lab.trials.trials import LabSettings
+from gate.records.events import Event, Observer
 
 __all__ = [
     "ArmOptions",
@@ -20,7 +20,7 @@ __all__ = [
     "load_provenance",
     "make_run",
     "make_working_tree_arm",
+    "measure_plan",
     "open_arms",
     "open_lab",
-    "run_plan",
 ]

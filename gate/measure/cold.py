@@ -9,18 +9,19 @@ from dataclasses import dataclass
 
 import torch
 
-from gate.measure import canary, graph, identity
-from gate.measure.build import has_cudagraphs
-from gate.measure.context import Context, Prepared, prepare, use_gradients
-from gate.measure.first_call import (
+from gate.kinds import has_metric
+from gate.measure.compiler import graph
+from gate.measure.compiler.identity import read_sources
+from gate.measure.context import Prepared, WorkerContext, prepare_case, use_gradients
+from gate.measure.device.nvml import DeviceState, count_strangers, describe_unseen, list_throttling
+from gate.measure.timing import canary
+from gate.measure.timing.first_call import (
     FirstCall,
     check_cold,
-    check_compiled,
     compute_compile_time,
     time_first_call,
 )
-from gate.measure.nvml import DeviceState, count_strangers, describe_unseen, list_throttling
-from gate.measure.rounds import (
+from gate.measure.timing.rounds import (
     Rounds,
     TimeBlocks,
     run_rounds,
@@ -28,9 +29,11 @@ from gate.measure.rounds import (
     size_blocks,
     warm_up,
 )
-from gate.measure.schedule import Side
-from gate.protocol import Stage, compute_super_blocks
-from gate.records import Conditions, Metric
+from gate.measure.timing.schedule import Side
+from gate.measure.usage import record_usage
+from gate.metrics import SPECS
+from gate.records import FIRST_CALL, Conditions, Metric
+from gate.records.protocol import Stage, compute_super_blocks
 from gate.workload import Workload
 
 
@@ -50,7 +53,7 @@ class Settling:
     wall_s: float
 
 
-def measure_cold(context: Context, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
+def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
     """Measure a case in a fresh process whose compile caches hold no graph; the logbook gets it all.
 
     Raises:
@@ -59,30 +62,31 @@ def measure_cold(context: Context, workload: Workload | None, time_blocks: TimeB
         NotFiniteError: An output is NaN or infinite. What the model or the compiler raises passes through.
     """
     with use_gradients(context.case):
-        prepared = prepare(context, workload)
+        prepared = prepare_case(context, workload)
         before = _observe_machine(context)
         first = _compile_first(context, prepared)
         context.logbook.enter(Stage.WARMUP)
         settling = _settle(context, prepared)
-        _record_graphs(context)
+        _record_graphs(context, prepared)
         rounds = measure_rounds(context, prepared, time_blocks)
         if rounds.recompiled:
-            _record_graphs(context)
+            _record_graphs(context, prepared)
         _record_times(context, first, rounds)
         _record_settling(context, settling, rounds)
         _record_conditions(context, before, _observe_machine(context))
-        _record_profile(context, prepared)
+        record_usage(context, prepared, statistics.median(rounds.times.compiled_s))
+        _record_kind(context, prepared)
     return rounds
 
 
-def measure_again(context: Context, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
+def measure_again(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
     """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`."""
     with use_gradients(context.case):
-        prepared = prepare(context, workload)
+        prepared = prepare_case(context, workload)
         context.logbook.enter(Stage.COMPILE)
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
-        check_compiled(graph.observe_graphs(context.directory))
-        context.logbook.record(identity=identity.read_identity(graph.find_cache()))
+        prepared.protocol.check_compiled(graph.observe_graphs(context.directory))
+        _record_code(context, prepared)
         if context.turns is not None:
             context.turns.arrive()
             context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
@@ -93,7 +97,7 @@ def measure_again(context: Context, workload: Workload | None, time_blocks: Time
     return rounds
 
 
-def measure_plain(context: Context, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
+def measure_plain(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
     """Measure warm latencies only, in a process that may have compiled other cases before.
 
     Raises:
@@ -102,14 +106,14 @@ def measure_plain(context: Context, workload: Workload | None, time_blocks: Time
     torch.compiler.reset()
     graph.start_observation()
     with use_gradients(context.case):
-        prepared = prepare(context, workload)
+        prepared = prepare_case(context, workload)
         context.logbook.enter(Stage.COMPILE)
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
-        check_compiled(graph.observe_graphs(context.directory))
+        prepared.protocol.check_compiled(graph.observe_graphs(context.directory))
         return measure_rounds(context, prepared, time_blocks)
 
 
-def measure_rounds(context: Context, prepared: Prepared, time_blocks: TimeBlocks) -> Rounds:
+def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: TimeBlocks) -> Rounds:
     """Warm both sides up and run the timed rounds."""
     steps = {Side.EAGER: prepared.eager_step, Side.COMPILED: prepared.compiled_step}
     sampling, device = context.sampling, context.device
@@ -131,37 +135,37 @@ def measure_rounds(context: Context, prepared: Prepared, time_blocks: TimeBlocks
     return rounds
 
 
-def _observe_machine(context: Context) -> MachineMood:
+def _observe_machine(context: WorkerContext) -> MachineMood:
     """Read the device's state first: it still shows what the work before has done to it."""
     context.logbook.enter(Stage.CANARY)
     state = context.device.read_state()
     return MachineMood(state=state, canaries_s=canary.run_canaries(context.device))
 
 
-def _compile_first(context: Context, prepared: Prepared) -> FirstCall:
+def _compile_first(context: WorkerContext, prepared: Prepared) -> FirstCall:
     context.logbook.enter(Stage.COMPILE)
     graph.start_observation()
     first = time_first_call(prepared.compiled_step, context.device)
     report = graph.observe_graphs(context.directory)
     check_cold(report.cache)
-    check_compiled(report)
+    prepared.protocol.check_compiled(report)
     phases_s = {**report.phases_s, "cpu_self": first.cpu_self_s, "cpu_children": first.cpu_children_s}
-    context.logbook.record(graph_breaks=report.graph_breaks, phases_s=phases_s)
+    context.logbook.record(graph_breaks=report.graph_breaks, phases_s={**phases_s, FIRST_CALL: first.wall_s})
     _add_counts(context, {Metric.GRAPH_BREAKS: report.counts.get(Metric.GRAPH_BREAKS)})
     if first.peak_bytes is not None:
         context.logbook.add_samples({Metric.COMPILE_PEAK_MEMORY: (first.peak_bytes,)})
     return first
 
 
-def _settle(context: Context, prepared: Prepared) -> Settling:
+def _settle(context: WorkerContext, prepared: Prepared) -> Settling:
     begun = time.perf_counter()
     calls = settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
     return Settling(calls=calls, wall_s=time.perf_counter() - begun)
 
 
-def _record_settling(context: Context, settling: Settling, rounds: Rounds) -> None:
+def _record_settling(context: WorkerContext, settling: Settling, rounds: Rounds) -> None:
     """Record what the calls after the first took beyond steady ones, where graphs are captured in them."""
-    if context.device.kind == "cpu":
+    if not context.device.kind.is_gpu:
         return
     steady_s = statistics.median(rounds.times.compiled_s)
     later_s = {
@@ -171,40 +175,59 @@ def _record_settling(context: Context, settling: Settling, rounds: Rounds) -> No
     context.logbook.record(phases_s={**later_s, **context.logbook.result.phases_s})
 
 
-def _record_graphs(context: Context) -> None:
+def _record_graphs(context: WorkerContext, prepared: Prepared) -> None:
     """Record what was compiled so far. Breaks are those of the first call: a recompile repeats them."""
+    _record_code(context, prepared)
     report = graph.observe_graphs(context.directory)
     counts: dict[Metric, int | None] = {
         metric: value for metric, value in report.counts.items() if metric != Metric.GRAPH_BREAKS
     }
-    context.logbook.record(identity=identity.read_identity(graph.find_cache()))
-    if context.device.kind == "cpu":
-        counts.pop(Metric.CUDAGRAPH_PARTITIONS, None)  # there are no CUDA graphs to be cut
-    counts[Metric.GENERATED_KERNELS] = identity.count_kernels(graph.find_cache())
+    counts[Metric.GENERATED_KERNELS] = prepared.protocol.count_kernels(graph.find_cache())
     _add_counts(context, counts)
-    context.logbook.record(recompile_reasons=report.recompile_reasons)
+    context.logbook.record(recompile_reasons=report.recompile_reasons, unknown=report.unknown)
     context.logbook.add_warnings(*report.skipped, *report.unknown)
 
 
-def _add_counts(context: Context, counts: Mapping[Metric, int | None]) -> None:
+def _record_kind(context: WorkerContext, prepared: Prepared) -> None:
+    """Record what only this kind of case tells."""
+    seen = prepared.protocol.observe(prepared.subject, prepared.compiled, prepared.compiled_step)
+    context.logbook.add_samples(seen.samples)
+    context.logbook.record(parts_s=seen.parts_s)
+
+
+def _record_code(context: WorkerContext, prepared: Prepared) -> None:
+    context.logbook.enter(Stage.EVIDENCE)
+    cache = graph.find_cache()
+    context.logbook.record(identity=prepared.protocol.identify(cache), sources=read_sources(cache))
+
+
+def _add_counts(context: WorkerContext, counts: Mapping[Metric, int | None]) -> None:
+    """Add what is known, and can be something else than 0 on this kind of device."""
     known = {metric: (float(value),) for metric, value in counts.items() if value is not None}
-    context.logbook.add_samples(known)
+    context.logbook.add_samples(
+        {
+            metric: values
+            for metric, values in known.items()
+            if (context.device.kind.is_gpu or not SPECS[metric].measuring.is_gpu_only)
+            and has_metric(context.case, metric)
+        }
+    )
 
 
-def _record_times(context: Context, first: FirstCall, rounds: Rounds) -> None:
+def _record_times(context: WorkerContext, first: FirstCall, rounds: Rounds) -> None:
     _record_latencies(context, rounds)
     compile_s = compute_compile_time(first.wall_s, statistics.median(rounds.times.compiled_s))
     context.logbook.add_samples({Metric.COLD_COMPILE_TIME: (compile_s,)})
 
 
-def _record_latencies(context: Context, rounds: Rounds) -> None:
+def _record_latencies(context: WorkerContext, rounds: Rounds) -> None:
     times = rounds.times
     context.logbook.add_samples(
         {Metric.EAGER_LATENCY: times.eager_s, Metric.COMPILED_LATENCY: times.compiled_s}
     )
 
 
-def _record_conditions(context: Context, before: MachineMood, after: MachineMood) -> None:
+def _record_conditions(context: WorkerContext, before: MachineMood, after: MachineMood) -> None:
     context.logbook.record(conditions=make_conditions(before, after, is_paired=context.turns is not None))
     context.logbook.add_warnings(*describe_unseen(after.state))
 
@@ -222,19 +245,3 @@ def make_conditions(before: MachineMood, after: MachineMood, *, is_paired: bool)
         clock_mhz=after.state.clock_mhz,
         temperature_c=max(state.temperature_c for state in states),
     )
-
-
-def _record_profile(context: Context, prepared: Prepared) -> None:
-    profile = context.device.profile(prepared.compiled_step)
-    if profile is None:
-        return
-    if profile.utilization is not None:
-        context.logbook.add_samples({Metric.DEVICE_UTILIZATION: (profile.utilization,)})
-    _add_counts(
-        context,
-        {Metric.LAUNCHES: profile.launches, Metric.CUDAGRAPH_LAUNCHES: profile.graph_launches},
-    )
-    if profile.launches is None:
-        context.logbook.add_warnings("launches are not counted: calls differ, or the profiler tells none")
-    if profile.graph_launches == 0 and has_cudagraphs(context.case):
-        context.logbook.add_warnings("the case asks for CUDA graphs, and no call launches one")

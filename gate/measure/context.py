@@ -9,32 +9,26 @@ from typing import Any
 
 import torch
 
-from gate.measure import precision
-from gate.measure.build import (
-    Function,
-    Subject,
-    build_workload,
-    compile_subject,
-    load_factory,
-    make_compiled_step,
-    make_step,
-    make_subject,
-)
-from gate.measure.device import Device
-from gate.measure.drift import check_finite
-from gate.measure.logbook import Logbook
-from gate.measure.schedule import Side
-from gate.measure.tensors import iterate_tensors
-from gate.measure.turns import Turns
-from gate.protocol import Sampling, Stage
+from gate.measure.compiler.pool import tune_together
+from gate.measure.device import precision
+from gate.measure.device.device import Device
+from gate.measure.kinds.protocol import Protocol, find_protocol
+from gate.measure.numerics.drift import check_finite, describe_tensor
+from gate.measure.process.logbook import Logbook
+from gate.measure.process.turns import Turns
+from gate.measure.timing.schedule import Side
+from gate.measure.workload.build import Function, Subject, is_tuned, load_factory
+from gate.measure.workload.tensors import iterate_tensors
 from gate.records import Case, Task
+from gate.records.protocol import Sampling, Stage
 from gate.workload import Workload
 
 EAGER_CALLS = 2  # the first sets libraries up, the second shows that it worked
+_MAX_INPUTS = 8  # tensors that are named
 
 
 @dataclass(frozen=True, kw_only=True)
-class Context:
+class WorkerContext:
     """One measurement: of what, where, how much, and where it is written down."""
 
     case: Case
@@ -53,41 +47,63 @@ class Prepared:
     compiled: Function
     eager_step: Callable[[], Any]
     compiled_step: Callable[[], Any]
+    protocol: Protocol
 
 
-def prepare(context: Context, workload: Workload | None) -> Prepared:
+def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: bool = True) -> Prepared:
     """Build the workload, unless the caller brings one, and call it eagerly.
+
+    ``is_cold`` tells a process that compiles from one that finds what another has compiled.
 
     Raises:
         NotFiniteError: The first output holds NaN or infinity.
     """
-    logbook = context.logbook
+    logbook, protocol = context.logbook, find_protocol(context.case)
     if workload is None:
         logbook.enter(Stage.IMPORT)
         load_factory(context.case.factory)
     logbook.enter(Stage.BUILD)
-    subject = make_subject(workload or build_workload(context.case), context.case, context.device)
+    subject = protocol.make_subject(workload or protocol.build(), context.device)
     settings = precision.describe_settings(context.device.kind)  # the workload's own, once it is built
-    logbook.record(workload={"parameters": str(count_parameters(subject)), "settings": settings})
+    logbook.record(
+        workload={
+            "parameters": str(count_parameters(subject)),
+            "inputs": describe_inputs(subject),
+            "settings": settings,
+        }
+    )
     logbook.enter(Stage.EAGER)
-    eager_step = make_step(subject, subject.function)
+    eager_step = protocol.make_eager_step(subject)
     for _ in range(EAGER_CALLS):
         returned = eager_step()
     check_finite({f"output{path}": value for path, value in iterate_tensors(returned)}, Side.EAGER)
     logbook.enter(Stage.COMPILE)  # torch refuses wrong options and backends here, before the first call
-    compiled = compile_subject(subject)
+    if context.device.kind.draws_tuning and is_tuned(context.case):
+        tune_together()
+    protocol.enter(subject, is_cold=is_cold)
+    compiled = protocol.compile(subject)
     return Prepared(
         subject=subject,
         compiled=compiled,
         eager_step=eager_step,
-        compiled_step=make_compiled_step(subject, compiled),
+        compiled_step=protocol.make_compiled_step(subject, compiled),
+        protocol=protocol,
     )
 
 
-def try_case(context: Context, workload: Workload | None) -> None:
-    """Build the workload and call it eagerly, as a measurement begins; raises as :func:`prepare`."""
+def call_eagerly(context: WorkerContext, workload: Workload | None) -> None:
+    """Build the workload and call it eagerly, as a measurement begins; raises as :func:`prepare_case`."""
     with use_gradients(context.case):
-        prepare(context, workload)
+        prepare_case(context, workload)
+
+
+def describe_inputs(subject: Subject) -> str:
+    """Describe dtype and shape of what the workload is called with: ``float32[8, 1000]``."""
+    tensors = iterate_tensors((subject.inputs, subject.kwargs))
+    told = [describe_tensor(value) for _, value in tensors]
+    return ", ".join(
+        [*told[:_MAX_INPUTS], *([f"{len(told) - _MAX_INPUTS} more"] * (len(told) > _MAX_INPUTS))]
+    )
 
 
 def count_parameters(subject: Subject) -> int:

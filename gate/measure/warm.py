@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import statistics
 
-from gate.measure import graph, reference
-from gate.measure.calls import count_compile_calls
-from gate.measure.context import Context, Prepared, prepare, use_gradients
-from gate.measure.first_call import compute_compile_time, time_first_call
-from gate.measure.microscope import Pair, measure_drift
-from gate.measure.rounds import settle_step, time_calls
-from gate.protocol import Stage
+from gate.kinds import has_metric
+from gate.measure.compiler import graph
+from gate.measure.compiler.calls import count_compile_calls
+from gate.measure.context import Prepared, WorkerContext, prepare_case, use_gradients
+from gate.measure.numerics import reference
+from gate.measure.seed_drift import CompiledSubject, measure_drift
+from gate.measure.timing.first_call import compute_compile_time, time_first_call
+from gate.measure.timing.rounds import settle_step, time_calls
 from gate.records import Metric
+from gate.records.protocol import Stage
 from gate.workload import Workload
 
 STEADY_CALLS = 5  # the median of these is subtracted from the first call
 
 
-def measure_warm(context: Context, workload: Workload | None) -> None:
+def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
     """Measure a case in a second process on the caches of its cold one; the logbook gets it all.
 
     Raises:
@@ -25,20 +27,22 @@ def measure_warm(context: Context, workload: Workload | None) -> None:
             raises passes through.
     """
     with use_gradients(context.case):
-        prepared = prepare(context, workload)
+        prepared = prepare_case(context, workload, is_cold=False)
         state = reference.copy_state(prepared.subject) if prepared.subject.is_training else None
         # Before anything is compiled: both sides' memory holds the workspaces of the libraries.
         eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
         _compile_first(context, prepared)
         _measure_memory(context, prepared, eager_bytes)
         _count_calls(context, prepared)
+        if not has_metric(context.case, Metric.DRIFT):
+            return
         context.logbook.enter(Stage.DRIFT)
         if state is not None:
             reference.restore_state(prepared.subject, state)
-        measure_drift(context, Pair(subject=prepared.subject, compiled=prepared.compiled))
+        measure_drift(context, CompiledSubject(subject=prepared.subject, compiled=prepared.compiled))
 
 
-def _compile_first(context: Context, prepared: Prepared) -> None:
+def _compile_first(context: WorkerContext, prepared: Prepared) -> None:
     logbook, step, device = context.logbook, prepared.compiled_step, context.device
     logbook.enter(Stage.COMPILE)
     graph.start_observation()
@@ -48,10 +52,19 @@ def _compile_first(context: Context, prepared: Prepared) -> None:
     report = graph.observe_graphs(context.directory)
     steady_s = statistics.median([time_calls(step, device, 1) for _ in range(STEADY_CALLS)])
     compile_s = compute_compile_time(first.wall_s, steady_s)
-    logbook.add_samples({Metric.WARM_COMPILE_TIME: (compile_s,), Metric.CACHE_MISSES: (report.cache.misses,)})
+    logbook.record(caches=report.caches)
+    misses = prepared.protocol.count_misses(report)
+    logbook.add_samples(
+        {
+            Metric.WARM_COMPILE_TIME: (compile_s,),
+            Metric.CACHE_MISSES: (misses,),
+        }
+    )
 
 
-def _count_calls(context: Context, prepared: Prepared) -> None:
+def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
+    if not has_metric(context.case, Metric.COMPILE_CALLS):
+        return
     context.logbook.enter(Stage.CALLS)
     graph.start_observation()
     calls = count_compile_calls(prepared.compiled_step, graph.find_cache())
@@ -61,7 +74,7 @@ def _count_calls(context: Context, prepared: Prepared) -> None:
     context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
 
 
-def _measure_memory(context: Context, prepared: Prepared, eager_resident: int) -> None:
+def _measure_memory(context: WorkerContext, prepared: Prepared, eager_resident: int) -> None:
     """Measure both sides' peaks; ``eager_resident`` bytes stayed in use before there was a compiled side."""
     context.logbook.enter(Stage.MEMORY)
     device, tensor_bytes = context.device, prepared.subject.compute_resident_bytes()

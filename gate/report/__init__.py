@@ -1,45 +1,46 @@
-"""Reports: one pure function a format, from a verdict to text.
+"""Reports: one pure function a format, from a verdict to text; :data:`FORMATS` is the table of them.
 
 Importing this imports neither rich nor a format: each is imported when it is first used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
 
 from gate.errors import UsageError
 from gate.records import Verdict
 
 
-def _render_text(verdict: Verdict) -> str:
-    from gate.report.text import render_text  # noqa: PLC0415 - rich costs 0.1 s
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportFormat:
+    """A format: the function that renders it, and the file that a command which judges leaves, if any."""
 
-    return render_text(verdict)
+    name: str
+    module: str
+    function: str  # of a verdict alone
+    file: str = ""
 
-
-def _render_markdown(verdict: Verdict) -> str:
-    from gate.report.markdown import render_markdown  # noqa: PLC0415 - only when asked for
-
-    return render_markdown(verdict)
-
-
-def _render_json(verdict: Verdict) -> str:
-    from gate.report.json_format import render_json  # noqa: PLC0415 - only when asked for
-
-    return render_json(verdict)
+    def render(self, verdict: Verdict) -> str:
+        """Render a verdict."""
+        return str(getattr(import_module(self.module), self.function)(verdict))
 
 
-def _render_junit(verdict: Verdict) -> str:
-    from gate.report.junit import render_junit  # noqa: PLC0415 - only when asked for
-
-    return render_junit(verdict)
-
-
-FORMATS: Mapping[str, Callable[[Verdict], str]] = {
-    "text": _render_text,
-    "markdown": _render_markdown,
-    "json": _render_json,
-    "junit": _render_junit,
+# In the order in which --format lists them.
+FORMATS: Mapping[str, ReportFormat] = {
+    one.name: one
+    for one in (
+        ReportFormat(name="text", module="gate.report.text", function="render_text"),
+        ReportFormat(
+            name="markdown", module="gate.report.markdown", function="render_markdown", file="report.md"
+        ),
+        ReportFormat(
+            name="html", module="gate.report.page.verdict", function="render_verdict_page", file="report.html"
+        ),
+        ReportFormat(name="json", module="gate.report.json_format", function="render_json"),
+        ReportFormat(name="junit", module="gate.report.junit", function="render_junit", file="junit.xml"),
+    )
 }
 
 
@@ -51,7 +52,7 @@ def render(verdict: Verdict, report_format: str = "text") -> str:
     """
     if report_format not in FORMATS:
         raise UsageError(f"no report format {report_format!r}", f"Choose one of {', '.join(FORMATS)}.")
-    return FORMATS[report_format](verdict)
+    return FORMATS[report_format].render(verdict)
 
 
-__all__ = ["FORMATS", "render"]
+__all__ = ["FORMATS", "ReportFormat", "render"]

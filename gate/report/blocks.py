@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.again import add_config, write_ab, write_check
-from gate.decide.severity import compute_severity
+from gate.decide.conclude.severity import compute_severity
 from gate.metrics import SPECS, Family
-from gate.records import CaseFailure, Comparison, Explanation, PairBase, Status, Verdict
+from gate.records import CaseFailure, Cause, Comparison, PairBase, Status, Verdict
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import (
     MAX_SENTENCE,
@@ -20,8 +19,10 @@ from gate.report.rows import (
     part_comparisons,
 )
 from gate.report.view import Block, Member, Row
+from gate.report.words.causes import describe_cause
+from gate.report.words.commands import write_ab, write_selected, write_setting
+from gate.report.words.terms import count_noun
 from gate.units import render_change, render_threshold
-from gate.words import count_noun
 
 # Statuses that a reader should see one by one; the others are counted or summed up.
 SHOWN = frozenset(
@@ -71,9 +72,8 @@ def make_blocks(
 
 def render_command(case_id: str, comparisons: Iterable[Comparison], verdict: Verdict) -> str:
     """Return the command that measures and judges a case again as ``comparisons`` of it were."""
-    names, base = [clean_line(case_id)], _find_base(comparisons, verdict)
-    command = write_ab(names, base) if base else write_check(names)
-    return add_config(command, clean_line(verdict.config))
+    names, base, setting = [clean_line(case_id)], _find_base(comparisons, verdict), write_setting(verdict)
+    return clean_line(write_ab(names, base, setting) if base else write_selected("check", names, setting))
 
 
 def _find_base(comparisons: Iterable[Comparison], verdict: Verdict) -> PairBase | None:
@@ -88,14 +88,14 @@ def _list_found(
     failures: dict[str, list[CaseFailure]] = defaultdict(list)
     for failure in verdict.failures:
         failures[failure.case_id].append(failure)
-    explanations: dict[str, list[Explanation]] = defaultdict(list)
-    for explanation in verdict.explanations:
-        explanations[explanation.case_id].append(explanation)
+    causes: dict[str, list[Cause]] = defaultdict(list)
+    for one in verdict.causes:
+        causes[one.case_id].append(one)
     found = []
     for case_id in dict.fromkeys((*(case.id for case in verdict.cases), *comparisons, *failures)):
         chosen = _choose_comparisons(comparisons.get(case_id, ()), everything=everything)
         if chosen or case_id in failures:
-            found.append(_make_found(case_id, chosen, failures[case_id], explanations[case_id]))
+            found.append(_make_found(case_id, chosen, failures[case_id], causes[case_id]))
     return found
 
 
@@ -103,16 +103,16 @@ def _make_found(
     case_id: str,
     chosen: Sequence[Comparison],
     failures: Sequence[CaseFailure],
-    explanations: Sequence[Explanation],
+    causes: Sequence[Cause],
 ) -> _Found:
     statuses = [one.status for one in chosen if one.decides] + [Status.FAILED] * bool(failures)
-    causes = dict.fromkeys(clean_line(one.sentence, MAX_SENTENCE) for one in explanations)
+    told = dict.fromkeys(clean_line(describe_cause(one.fact), MAX_SENTENCE) for one in causes)
     return _Found(
         case_id=clean_line(case_id),
         status=min(statuses, key=RANK.__getitem__, default=Status.UNCHANGED),
         parts=tuple(tuple(part) for part in part_comparisons(chosen)),
         failures=tuple(failures),
-        causes=tuple(causes),
+        causes=tuple(told),
         severity=max(map(compute_severity, chosen), default=0.0),
     )
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from gate.calibration import Calibration, Instability, MetricNoise, Rate, Replay, ThresholdCost
 from gate.metrics import SPECS, Family
+from gate.records.calibration import Calibration, Instability, MetricNoise, Rate, Replay, ThresholdCost
 from gate.report.clean import clean_line
 from gate.report.footer import describe_hardware, describe_software
-from gate.report.tables import render_table
+from gate.report.tables import render_section
+from gate.report.view import Section
+from gate.report.words.instabilities import describe_instability
+from gate.report.words.notes import write_note
 from gate.units import render_duration, render_number, render_percent, render_threshold, render_value
 
-UNKNOWN = "-"
+_UNKNOWN = "-"
 _WORDS = frozenset({"case", "metric", "threshold", "planted"})
 _NOISE_HEADER = (
     *("case", "metric", "typical", "within", "between", "notices", "threshold"),
@@ -23,16 +26,27 @@ def render_calibration(calibration: Calibration) -> str:
     """Return the report of ``calibration``; a table that is wider than the terminal is left so."""
     parts = (
         _render_head(calibration),
-        _render_noise(calibration),
-        _render_unstable(calibration.unstable),
-        _render_costs(calibration.costs),
-        _render_replays(calibration),
-        "\n".join(f"note  {clean_line(note)}" for note in calibration.notes),
+        render_section(_make_noise(calibration)),
+        "\n".join(list_unstable(calibration.unstable)),
+        render_section(_make_costs(calibration.costs)),
+        render_section(_make_replays(calibration)),
+        "\n".join(f"note  {clean_line(write_note(note))}" for note in calibration.notes),
     )
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def list_sections(calibration: Calibration) -> tuple[Section, ...]:
+    """List the tables of a calibration."""
+    made = (_make_noise(calibration), _make_costs(calibration.costs), _make_replays(calibration))
+    return tuple(section for section in made if section)
+
+
 def _render_head(calibration: Calibration) -> str:
+    return "\n".join(f"{label:9} {text}" for label, text in describe_calibration(calibration))
+
+
+def describe_calibration(calibration: Calibration) -> tuple[tuple[str, str], ...]:
+    """Describe where and how much was measured, in labelled lines."""
     effort = calibration.effort
     spent = f"{effort.trials} to {effort.max_trials}" if effort.max_trials > effort.trials else effort.trials
     measured = (
@@ -47,20 +61,25 @@ def _render_head(calibration: Calibration) -> str:
         ("measured", measured),
         ("a check", f"takes {spent} trials a case, against {effort.baseline_trials} that are stored{beside}"),
     )
-    return "\n".join(f"{label:9} {clean_line(text)}" for label, text in lines)
+    return tuple((label, clean_line(text)) for label, text in lines)
 
 
-def _render_noise(calibration: Calibration) -> str:
-    rows = [_make_noise_row(one) for one in calibration.noise if _is_noisy(one)]
+def _make_noise(calibration: Calibration) -> Section | None:
+    rows = tuple(_make_noise_row(one) for one in calibration.noise if _is_noisy(one))
     if not rows:
-        return ""
+        return None
     quiet = sum(not _is_noisy(one) for one in calibration.noise)
-    table = render_table(_NOISE_HEADER, rows, right=set(_NOISE_HEADER) - _WORDS)
     meaning = (
         "Standard deviations: within, of a trial's blocks; between, of trials; pair, of pairs with itself.\n"
         "Notices: the smallest change that the first trials would notice in 95 of 100 cases."
     )
-    return f"Noise\n{table}\n{meaning}\nCounters, memory and drift: {quiet} more figures in calibration.json."
+    return Section(
+        title="Noise",
+        header=_NOISE_HEADER,
+        rows=rows,
+        right=frozenset(_NOISE_HEADER) - _WORDS,
+        meaning=f"{meaning}\nCounters, memory and drift: {quiet} more figures in calibration.json.",
+    )
 
 
 def _is_noisy(noise: MetricNoise) -> bool:
@@ -75,68 +94,81 @@ def _make_noise_row(noise: MetricNoise) -> tuple[str, ...]:
         render_value(noise.metric, noise.centre),
         _render_deviation(noise.within),
         _render_deviation(noise.between),
-        UNKNOWN if noise.detectable is None else render_percent(noise.detectable),
+        _UNKNOWN if noise.detectable is None else render_percent(noise.detectable),
         render_threshold(noise.metric, noise.threshold),
-        str(pair.pairs) if pair else UNKNOWN,
-        _render_deviation(pair.noise) if pair else UNKNOWN,
-        render_percent(pair.bias) if pair else UNKNOWN,
+        str(pair.pairs) if pair else _UNKNOWN,
+        _render_deviation(pair.noise) if pair else _UNKNOWN,
+        render_percent(pair.bias) if pair else _UNKNOWN,
     )
 
 
 def _render_deviation(noise: float) -> str:
-    return render_percent(noise, signed=False) if noise else UNKNOWN
+    return render_percent(noise, signed=False) if noise else _UNKNOWN
 
 
-def _render_unstable(unstable: Sequence[Instability]) -> str:
+def list_unstable(unstable: Sequence[Instability]) -> list[str]:
+    """List the lines about unstable cases, with what to write into gate.yml."""
     if not unstable:
-        return "Unstable cases: none"
+        return ["Unstable cases: none"]
     lines = [f"Unstable cases: {len({one.case_id for one in unstable})}"]
-    lines += [
-        f"  {clean_line(one.case_id)} {one.metric} ({one.flaw.replace('_', ' ')}): {clean_line(one.sentence)}"
-        for one in unstable
-    ]
+    lines += map(_render_instability, unstable)
     first = unstable[0]
     where = f'case: "{clean_line(first.case_id)}", metric: {first.metric}'
     entry = f"quarantine: [{{{where}, owner: ..., reason: ..., expires: ...}}]"
-    return "\n".join([*lines, "Fix them, or keep them from deciding, in gate.yml:", f"  {entry}"])
+    return [*lines, "Fix them, or keep them from deciding, in gate.yml:", f"  {entry}"]
 
 
-def _render_costs(costs: Sequence[ThresholdCost]) -> str:
+def _render_instability(found: Instability) -> str:
+    flaw, told = found.flaw.replace("_", " "), clean_line(describe_instability(found))
+    return f"  {clean_line(found.case_id)} {found.metric} ({flaw}): {told}"
+
+
+def _make_costs(costs: Sequence[ThresholdCost]) -> Section | None:
     if not costs:
-        return ""
+        return None
     metrics = dict.fromkeys(cost.metric for cost in costs)
     sizes = sorted({cost.relative for cost in costs})
     header = ("metric", *(f"{100 * size:.3g} %" for size in sizes))
     by_key = {(cost.metric, cost.relative): cost for cost in costs}
-    rows = [
+    rows = tuple(
         (metric.value, *(_render_cost(by_key.get((metric, size))) for size in sizes)) for metric in metrics
-    ]
+    )
     meaning = (
         "How often the first trials take an unchanged case for slower; in brackets, in how many cases"
         " a change of that size would go unnoticed. * in force."
     )
-    return f"Thresholds and their cost\n{render_table(header, rows, right=header[1:])}\n{meaning}"
+    return Section(
+        title="Thresholds and their cost",
+        header=header,
+        rows=rows,
+        right=frozenset(header[1:]),
+        meaning=meaning,
+    )
 
 
 def _render_cost(cost: ThresholdCost | None) -> str:
     if cost is None:
-        return UNKNOWN
+        return _UNKNOWN
     missed = f" ({cost.below_floor})" if cost.below_floor else ""
     return f"{_render_share(cost.suspected)}{missed}{' *' if cost.in_force else ''}"
 
 
-def _render_replays(calibration: Calibration) -> str:
+def _make_replays(calibration: Calibration) -> Section | None:
     if not calibration.replays:
-        return ""
+        return None
     header = ("planted", "requests", "REGRESSED", "INCONCLUSIVE", "trials", "pairs")
-    rows = [_make_replay_row(replay) for replay in calibration.replays]
-    return "\n".join(["The gate itself, replayed on these trials", *_list_meanings(header, rows)])
-
-
-def _list_meanings(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield render_table(header, rows, right=header[1:])
-    yield "Nothing planted: share of pull requests with that verdict, so REGRESSED is a false alarm."
-    yield "Planted: what the slowed case's compiled latency was found to be. Intervals are 95 %."
+    rates = [replay.regressed for replay in calibration.replays]
+    return Section(
+        title="The gate itself, replayed on these trials",
+        header=header,
+        rows=tuple(map(_make_replay_row, calibration.replays)),
+        right=frozenset(header[1:]),
+        meaning=(
+            "Nothing planted: share of pull requests with that verdict, so REGRESSED is a false alarm.\n"
+            "Planted: what the slowed case's compiled latency was found to be. Intervals are 95 %."
+        ),
+        rates=tuple((rate.hits / rate.of, rate.low, rate.high) if rate.of else None for rate in rates),
+    )
 
 
 def _make_replay_row(replay: Replay) -> tuple[str, ...]:
@@ -147,7 +179,7 @@ def _make_replay_row(replay: Replay) -> tuple[str, ...]:
         _render_rate(replay.regressed),
         _render_rate(replay.inconclusive),
         render_number(replay.trials),
-        render_number(replay.pairs) if replay.pairs else UNKNOWN,
+        render_number(replay.pairs) if replay.pairs else _UNKNOWN,
     )
 
 

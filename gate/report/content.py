@@ -6,7 +6,6 @@ counted; what could not be judged is summed up by reason, with its values in the
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -17,11 +16,13 @@ from gate.report.figures import COLUMNS, make_case_lines
 from gate.report.footer import list_footer
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
 from gate.report.scope import list_scope
-from gate.report.view import Report, Step
-from gate.words import name_status
+from gate.report.view import NextStep, Report
+from gate.report.words.headline import write_headline
+from gate.report.words.notes import write_notes
+from gate.report.words.steps import write_steps
+from gate.report.words.terms import name_status
 
 MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
-_COMMAND = re.compile(r"`?(?P<command>compile-gate [^`]*[^`.])`?\.?$")
 
 
 def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
@@ -31,14 +32,14 @@ def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
         comparisons[comparison.case_id].append(comparison)
     return Report(
         outcome=verdict.outcome,
-        headline=clean_line(verdict.headline, MAX_SENTENCE),
+        headline=clean_line(write_headline(verdict), MAX_SENTENCE),
         counts=count_statuses(verdict),
         blocks=make_blocks(verdict, comparisons, everything=everything),
         columns=tuple(COLUMNS.values()),
         case_lines=make_case_lines(verdict, comparisons),
         scope=list_scope(verdict),
-        notes=tuple(clean_line(note, MAX_SENTENCE) for note in verdict.notes),
-        next_steps=tuple(map(split_step, verdict.next_steps)),
+        notes=tuple(clean_line(note, MAX_SENTENCE) for note in write_notes(verdict)),
+        next_steps=tuple(map(_clean_step, write_steps(verdict))),
         footer=list_footer(verdict),
     )
 
@@ -57,8 +58,5 @@ def render_counts(counts: Sequence[tuple[Status, int]]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in named.items()) or "nothing compared"
 
 
-def split_step(step: str) -> Step:
-    """Part the command that a step ends with from its words, so that it can be copied."""
-    line = clean_line(step, MAX_STEP)
-    match = _COMMAND.search(line)
-    return Step(text=line[: match.start()].rstrip(), command=match["command"]) if match else Step(text=line)
+def _clean_step(step: NextStep) -> NextStep:
+    return NextStep(text=clean_line(step.text, MAX_STEP), command=clean_line(step.command, MAX_STEP))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gate.metrics import SPECS, Role
 from gate.records import Comparison, Metric, Status, Verdict
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, CaseLine, Cell
 from gate.units import render_value
 
+# What decides comes first; the rest says what it is to be held against.
 COLUMNS: Mapping[Metric, str] = {
-    Metric.WARM_SPEEDUP: "speedup",
-    Metric.COMPILED_LATENCY: "compiled",
-    Metric.COLD_COMPILE_TIME: "cold compile",
-    Metric.WARM_COMPILE_TIME: "warm compile",
-    Metric.PEAK_MEMORY: "peak memory",
-    Metric.DRIFT: "drift",
-    Metric.EAGER_LATENCY: "eager",
+    metric: SPECS[metric].column
+    for metric in sorted(SPECS, key=lambda metric: SPECS[metric].role is not Role.DECIDES)
+    if SPECS[metric].column
 }
 # Marks beside the figures, so that they read the same without colour.
 MARKS: Mapping[Status, tuple[str, str]] = {

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gate.records import Environment, Provenance, Verdict
+from gate.records.targets import TARGET_KIND
 from gate.report.clean import clean_line
+from gate.report.words.terms import count_noun
 from gate.units import render_age, render_duration, render_percent
-from gate.words import count_noun
 
-COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
-MAX_NAME = 60  # characters of a device's or a library's name
+SHOWN_COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
+_MAX_NAME = 60  # characters of a device's or a library's name
 MAX_ENVIRONMENTS = 3  # named; more are counted
 # Libraries that models are built from; all others are in verdict.json.
 _LIBRARIES = ("transformers", "diffusers", "torchvision", "timm", "numpy")
@@ -32,7 +33,12 @@ def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 
 
 def describe_hardware(environment: Environment) -> str:
-    """Describe the device and the host: ``cpu: AMD EPYC 7B13, 2 cores, 2 threads, avx512``."""
+    """Describe the device and the host: ``cpu: AMD EPYC 7B13, 2 cores, 2 threads, avx512``.
+
+    The host that compiles for a target is no part of it: ``target: cuda:sm_90, as NVIDIA H100``.
+    """
+    if environment.device_kind == TARGET_KIND:
+        return f"{TARGET_KIND}: {_join((environment.device_model, _name_board(environment)))}"
     parts = [environment.device_model] if environment.device_model != environment.cpu else []
     parts += [
         environment.cpu,
@@ -41,6 +47,11 @@ def describe_hardware(environment: Environment) -> str:
     ]
     parts += [environment.isa, environment.clocks]
     return f"{_shorten(environment.device_kind)}: {_join(parts)}" if environment.device_kind else ""
+
+
+def _name_board(environment: Environment) -> str:
+    board = environment.device_traits.get("board", "")
+    return f"as {board}" if board else ""
 
 
 def describe_software(environment: Environment) -> str:
@@ -71,7 +82,7 @@ def _describe_base(verdict: Verdict) -> str:
     if base is None:
         return ""
     beside = f"side by side in {count_noun(verdict.tally.pairs, 'pair')}"
-    return _join([base.label or base.commit[:COMMIT_CHARS], beside])
+    return _join([base.label or base.commit[:SHOWN_COMMIT_CHARS], beside])
 
 
 def _describe_baselines(verdict: Verdict) -> str:
@@ -100,14 +111,14 @@ def _describe_ages(ordered: Sequence[Provenance], now: str) -> str:
 
 
 def _describe_environments(environments: Sequence[str]) -> str:
-    named = [clean_line(name, MAX_NAME) for name in environments[:MAX_ENVIRONMENTS]]
+    named = [clean_line(name, _MAX_NAME) for name in environments[:MAX_ENVIRONMENTS]]
     if len(environments) > MAX_ENVIRONMENTS:
         named.append(f"{len(environments) - MAX_ENVIRONMENTS} more")
     return f"recorded on {' and '.join(named)}" if named else ""
 
 
 def _abbreviate(provenance: Provenance) -> str:
-    return clean_line(provenance.commit)[:COMMIT_CHARS] or "unknown"
+    return clean_line(provenance.commit)[:SHOWN_COMMIT_CHARS] or "unknown"
 
 
 def _describe_run(verdict: Verdict) -> str:
@@ -131,4 +142,4 @@ def _join(parts: Sequence[str]) -> str:
 
 
 def _shorten(text: str) -> str:
-    return clean_line(text, MAX_NAME)
+    return clean_line(text, _MAX_NAME)

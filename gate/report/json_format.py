@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gate.codec import VERDICT, encode_file
+from gate.files.codec import VERDICT, encode_file
 from gate.records import Verdict
 
 
 def render_json(verdict: Verdict) -> str:
-    """Return the verdict as the text of ``verdict.json`` (``compile-gate/verdict/1``)."""
+    """Return the verdict as the text of ``verdict.json`` (``compile-gate/verdict/2``)."""
     return encode_file(VERDICT, verdict)

@@ -11,14 +11,30 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from gate.records import CaseFailure, Comparison, Explanation, Metric, Outcome, Reason, Status, Verdict
+from gate.records import (
+    CaseFailure,
+    Cause,
+    Code,
+    Comparison,
+    Fact,
+    Metric,
+    Outcome,
+    Reason,
+    Status,
+    Verdict,
+    name_words,
+)
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, render_change_interval
+from gate.report.words.causes import describe_cause
+from gate.report.words.headline import write_headline
+from gate.report.words.notes import write_notes
+from gate.report.words.steps import write_steps
+from gate.report.words.terms import describe_change
 from gate.units import render_threshold, render_value
-from gate.words import describe_change
 
-LOG_LINES = 60  # a dashboard folds it away
+_LOG_LINES = 60  # a dashboard folds it away
 ELEMENTS: Mapping[Status, str] = {
     Status.REGRESSED: "failure",
     Status.FAILED: "error",
@@ -70,8 +86,9 @@ def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
 
 def _render_verdict(verdict: Verdict) -> str:
     """The testcase of a verdict that fails though no comparison is red: nothing was compared, say."""
-    message, kind = _quote(verdict.headline), _quote(verdict.outcome.value.lower())
-    body = escape("\n".join(clean_line(step) for step in verdict.next_steps))
+    message, kind = _quote(write_headline(verdict)), _quote(verdict.outcome.value.lower())
+    steps = (clean_line(f"{step.text} {step.command}") for step in write_steps(verdict))
+    body = escape("\n".join(steps))
     start = f'<testcase classname="compile-gate" name="verdict" {_NO_TIME}>'
     return f"{start}<error message={message} type={kind}>{body}</error></testcase>"
 
@@ -89,19 +106,19 @@ def _make_failed(failure: CaseFailure) -> Comparison:
         metric=Metric.COMPILED_LATENCY,  # not shown: the comparison stands for the whole case
         status=Status.FAILED,
         reason=Reason.CASE_FAILED,
-        sentence=failure.message,
         decides=True,
+        remarks=(Fact(code=Code.TEXT, names=name_words(text=failure.message)),),
     )
 
 
 def _render_properties(verdict: Verdict) -> list[str]:
     properties = (
         ("outcome", verdict.outcome.value),
-        ("headline", verdict.headline),
+        ("headline", write_headline(verdict)),
         ("commit", verdict.provenance.commit),
         ("torch", verdict.environment.torch),
         ("device", verdict.environment.device_model),
-        *(("note", note) for note in verdict.notes),
+        *(("note", note) for note in write_notes(verdict)),
     )
     lines = [f"<property name={_quote(name)} value={_quote(value)}/>" for name, value in properties]
     return ["<properties>", *lines, "</properties>"]
@@ -111,9 +128,9 @@ def _render_cases(
     deciding: Sequence[Comparison], verdict: Verdict, elements: Mapping[Status, str]
 ) -> list[str]:
     failures = {failure.case_id: failure for failure in reversed(verdict.failures)}
-    explanations: dict[str, list[Explanation]] = defaultdict(list)
-    for explanation in verdict.explanations:
-        explanations[explanation.case_id].append(explanation)
+    causes: dict[str, list[Cause]] = defaultdict(list)
+    for cause in verdict.causes:
+        causes[cause.case_id].append(cause)
     return [
         _render_case(
             one,
@@ -121,7 +138,7 @@ def _render_cases(
             _list_details(
                 one,
                 failures.get(one.case_id) if one.status is Status.FAILED else None,
-                explanations.get(one.case_id, ()),
+                causes.get(one.case_id, ()),
                 render_command(one.case_id, [one], verdict),
             ),
         )
@@ -143,7 +160,7 @@ def _render_case(comparison: Comparison, element: str, details: Sequence[str]) -
 
 
 def _list_details(
-    comparison: Comparison, failure: CaseFailure | None, explanations: Sequence[Explanation], again: str
+    comparison: Comparison, failure: CaseFailure | None, causes: Sequence[Cause], again: str
 ) -> list[str]:
     lines = _list_numbers(comparison)
     if failure:
@@ -151,9 +168,9 @@ def _list_details(
             f"{failure.kind.value} in stage {clean_line(failure.stage)}: {clean_line(failure.message)}"
         )
         lines += [f"log: {clean_line(failure.log)}"] if failure.log else []
-    lines += [f"why: {clean_line(explanation.sentence)}" for explanation in explanations]
+    lines += [f"why: {clean_line(describe_cause(cause.fact))}" for cause in causes]
     lines.append(f"run again: {again}")
-    return lines + list(clean_lines(failure.log_tail, LOG_LINES) if failure else ())
+    return lines + list(clean_lines(failure.log_tail, _LOG_LINES) if failure else ())
 
 
 def _list_numbers(comparison: Comparison) -> list[str]:

@@ -15,12 +15,12 @@ from gate.records import Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.figures import MARKS, list_marks
 from gate.report.view import Block, CaseLine, Report, Row
-from gate.words import count_noun, name_status
+from gate.report.words.terms import count_noun, name_status
 
 # A comment on GitHub holds 65,536 characters; other text may share it.
 MAX_COMMENT = 60_000
 MAX_OPEN = 3  # cases whose causes are readable without a click
-MAX_ITEMS = 20
+_MAX_ITEMS = 20
 MAX_CHARS = 300  # of one escaped string before it is escaped
 
 
@@ -39,7 +39,7 @@ class Layout:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Frame:
+class ReportFrame:
     """What stands instead of a verdict's own words, or beside them; all of it is Markdown already."""
 
     heading: str = ""  # instead of the outcome; the headline follows below
@@ -50,7 +50,7 @@ class Frame:
 
 
 FULL = Layout()
-PLAIN = Frame()
+PLAIN = ReportFrame()
 
 GOOD = "\N{WHITE HEAVY CHECK MARK}"
 BAD = "\N{CROSS MARK}"
@@ -96,7 +96,7 @@ def escape_code(text: str, limit: int = MAX_CHARS) -> str:
     return f"<code>{_escape_all(text)}</code>"
 
 
-def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: Frame = PLAIN) -> str:
+def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame = PLAIN) -> str:
     """Return the report as GitHub-flavoured Markdown."""
     report = make_report(verdict)
     own_steps = [_render_step(step.text, step.command) for step in report.next_steps]
@@ -114,7 +114,7 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: Frame = PLAI
     return _join_sections([section for section in sections if section])
 
 
-def _render_heading(report: Report, frame: Frame) -> list[str]:
+def _render_heading(report: Report, frame: ReportFrame) -> list[str]:
     """The first line: sign, outcome and one plain sentence; below another heading, that sentence alone."""
     sentence = escape_text(report.headline)
     sign = frame.sign or OUTCOME_SIGNS[report.outcome]
@@ -174,8 +174,8 @@ def _render_blocks(blocks: Sequence[Block], layout: Layout) -> list[str]:
 def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
     """Sentences, causes and the command of one case, folded away below the table or opened."""
     lines = [line for row in block.rows if (line := _render_details(row))]
-    lines += [f"- {escape_text(failure)}" for failure in block.failures[:MAX_ITEMS]]
-    lines += [f"- log: {escape_code(log)}" for log in block.logs[:MAX_ITEMS]]
+    lines += [f"- {escape_text(failure)}" for failure in block.failures[:_MAX_ITEMS]]
+    lines += [f"- log: {escape_code(log)}" for log in block.logs[:_MAX_ITEMS]]
     lines += [f"- why: {escape_text(cause)}" for cause in block.causes]
     lines += [f"- run again: {escape_code(block.command)}"] if block.command and layout.commands else []
     log = [_render_log(block.log_tail)] if block.log_tail else []
@@ -258,8 +258,8 @@ def _render_step(text: str, command: str) -> str:
 def _render_list(title: str, items: Sequence[str]) -> str:
     if not items:
         return ""
-    more = [_render_more(len(items) - MAX_ITEMS, "line")] if len(items) > MAX_ITEMS else []
-    return "\n".join([f"**{title}**", "", *(f"- {item}" for item in (*items[:MAX_ITEMS], *more))])
+    more = [_render_more(len(items) - _MAX_ITEMS, "line")] if len(items) > _MAX_ITEMS else []
+    return "\n".join([f"**{title}**", "", *(f"- {item}" for item in (*items[:_MAX_ITEMS], *more))])
 
 
 def _render_more(number: int, word: str) -> str:

@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from statistics import median
 from typing import TYPE_CHECKING, TextIO
 
-from gate.lab.events import (
+from gate.metrics import SPECS
+from gate.records import Metric, Trial
+from gate.records.events import (
     CaseFailed,
     Event,
     LockAwaited,
@@ -28,7 +30,6 @@ from gate.lab.events import (
     TrialStarted,
     ignore_event,
 )
-from gate.records import Metric, Trial
 from gate.report.clean import clean_line
 from gate.report.terminal import make_console, write_text
 from gate.units import render_duration, render_value
@@ -37,12 +38,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 REFRESH_HZ = 1.0
-MAX_MESSAGE = 200  # characters of a failure's message; the log has the rest
-_FIGURES = (
-    (Metric.COMPILED_LATENCY, "compiled"),
-    (Metric.WARM_SPEEDUP, "speedup"),
-    (Metric.COLD_COMPILE_TIME, "cold compile"),
-)
+_MAX_MESSAGE = 200  # characters of a failure's message; the log has the rest
+_FIGURES = (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
 
 
 @contextmanager
@@ -97,7 +94,7 @@ def _render_came(event: TrialFinished | CaseFailed) -> str:
     else:
         failure = event.failure
         where = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
-        message = clean_line(failure.message, MAX_MESSAGE)
+        message = clean_line(failure.message, _MAX_MESSAGE)
         log = f"; log: {clean_line(failure.log)}" if failure.log else ""
         said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {where}: {message}{log}"
     if event.progress is None:
@@ -126,10 +123,11 @@ def _render_preparation(event: LockAwaited | PrimeStarted | PrimeFinished) -> st
 
 
 def summarize_trial(trial: Trial) -> str:
-    """Return the main figures of a trial: ``compiled 12.1 ms, speedup 1.42x, cold compile 11.2 s``."""
-    known = ((metric, title, trial.samples.get(metric, ())) for metric, title in _FIGURES)
+    """Return the main figures of a trial: ``compiled 12.1 ms, cold compile 11.2 s``."""
     return ", ".join(
-        f"{title} {render_value(metric, median(values))}" for metric, title, values in known if values
+        f"{SPECS[metric].column} {render_value(metric, median(values))}"
+        for metric in _FIGURES
+        if (values := trial.samples.get(metric))
     )
 
 
@@ -141,7 +139,10 @@ def _render_count(progress: Progress) -> str:
 def _render_left(progress: Progress) -> str:
     if progress.done >= progress.total:
         return ""
-    return f"; about {render_duration(progress.left_s)} left"
+    left = render_duration(progress.left_s)
+    if progress.cases:  # it may be more: who is open after these pairs gets others
+        return f"; {progress.cases_done} of {progress.cases} cases done, about {left} more"
+    return f"; about {left} left"
 
 
 @contextmanager

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from gate.metrics import SPECS, Family
 from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Status
 from gate.report.clean import clean_line
-from gate.report.view import ABSENT, BASE, BASELINE, Row
+from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE, Row
+from gate.report.words.comparisons import describe_comparison
+from gate.report.words.terms import describe_range, name_direction, name_metric
 from gate.units import render_change, render_interval, render_threshold, render_value
-from gate.words import describe_range, name_direction, name_metric
 
 STATUS_ORDER = (
     Status.REGRESSED,
@@ -34,7 +35,7 @@ def part_comparisons(comparisons: Iterable[Comparison]) -> list[list[Comparison]
     """Part the comparisons of a case into rows; those without a change and of one fate share one."""
     parts: dict[object, list[Comparison]] = defaultdict(list)
     for one in comparisons:
-        fate = (one.status, one.reason, one.decides, one.sentence)
+        fate = (one.status, one.reason, one.decides, describe_comparison(one))
         parts[fate if one.change is None else one.metric].append(one)
     return list(parts.values())
 
@@ -43,18 +44,17 @@ def make_row(part: Sequence[Comparison]) -> Row:
     """Make the row of one case: of one comparison, or of several without a change."""
     first, alone = part[0], len(part) == 1
     has_values = alone and bool(first.baseline or first.candidate)
-    sentence = complete_sentence(first)
     return Row(
         status=first.status,
         label=_label_status(first),
         metric=_name_row(first) if alone else f"{len(part)} metrics",
-        against=(BASE if first.pairs else BASELINE) if has_values and first.baseline else "",
+        against=(AGAINST_BASE if first.pairs else AGAINST_BASELINE) if has_values and first.baseline else "",
         before=_render_estimate(first.metric, first.baseline) if has_values else "",
         after=_render_estimate(first.metric, first.candidate) if has_values else "",
         change=_describe_changes([first]),
         interval=render_change_interval(first.metric, first.change),
         limit=_render_limit(first),
-        sentence=_drop_values(sentence) if first.change else sentence,
+        sentence=complete_sentence(first, with_values=first.change is None),
         decides=first.decides,
     )
 
@@ -77,9 +77,12 @@ def make_common_row(parts: Sequence[Sequence[Comparison]]) -> Row:
     )
 
 
-def complete_sentence(comparison: Comparison) -> str:
-    """Return the sentence; an undecided comparison also says the smallest change that would have shown."""
-    sentence = clean_line(comparison.sentence, MAX_SENTENCE)
+def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> str:
+    """Return the sentence; an undecided comparison also says the smallest change that would have shown.
+
+    The values may be left out, where columns say them.
+    """
+    sentence = clean_line(describe_comparison(comparison, with_values=with_values), MAX_SENTENCE)
     change = comparison.change
     counted = SPECS[comparison.metric].family is Family.EXACT
     if comparison.status is not Status.INCONCLUSIVE or change is None or counted:
@@ -143,12 +146,6 @@ def _render_limit(comparison: Comparison) -> str:
     if not comparison.change or bar is None or not (bar.relative or bar.absolute):
         return ""
     return render_threshold(comparison.metric, bar)
-
-
-def _drop_values(sentence: str) -> str:
-    """Leave out "12.1 ms -> 15.8 ms, +30.6 % (slower): ", which the row's own columns say."""
-    values, colon, rest = sentence.partition(": ")
-    return rest[:1].upper() + rest[1:] if colon and " -> " in values else sentence
 
 
 def _share(texts: Iterable[str]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from gate.metrics import SPECS
 from gate.records import Comparison, MachineShift, Status, Verdict
+from gate.records.targets import TARGET_KIND
+from gate.report.words.terms import count_noun, name_metric
 from gate.units import render_percent
-from gate.words import count_noun, name_metric
 
 # Not held against anything: the notes of the verdict say why.
 _UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE, Status.MISSING, Status.FAILED})
@@ -25,6 +26,8 @@ def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     lines = [("judged", _describe_group(judged, named=bool(measured)))]
     if measured:
         lines.append(("measured", f"{_describe_group(measured, named=False)}, not judged"))
+    if verdict.environment.device_kind == TARGET_KIND:  # nothing was timed
+        return tuple(lines)
     return (*lines, ("machine", describe_machine(verdict.machine)))
 
 

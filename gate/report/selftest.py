@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gate.calibration import Rate
-from gate.faults.catalog import FaultKind
+from gate.records.calibration import Rate
+from gate.records.faults import FaultKind
+from gate.records.selftest import Attempt, FaultScore, Result, SelftestReport
 from gate.report.clean import clean_line
 from gate.report.footer import describe_hardware, describe_software
-from gate.report.tables import render_table
-from gate.selftest import Attempt, FaultScore, Result, SelftestReport
+from gate.report.tables import render_section
+from gate.report.view import Section
+from gate.report.words.attempts import describe_complaint, describe_opinion
 from gate.units import render_change, render_duration, render_percent
 
-UNKNOWN = "-"
-MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
+_UNKNOWN = "-"
+_MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
 _HEADER = ("fault", "planted", "asked", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
 _RIGHT = frozenset(_HEADER) - {"fault", "asked"}
 _QUIET_HEADER = ("harmless", "planted", "tried", "red", "unsure", "rate", "interval", "time")
@@ -47,11 +49,11 @@ _WORDS: Mapping[FaultKind, str] = {
 def render_selftest(report: SelftestReport) -> str:
     """Return the report of ``report``; a table that is wider than the terminal is left so."""
     parts = (
-        _render_headline(report),
-        _render_head(report),
-        _render_caught(report),
-        _render_harmless(report),
-        _render_complaints(report),
+        "  ".join(describe_result(report)),
+        "\n".join(f"{label:9} {text}" for label, text in describe_selftest(report)),
+        render_section(_make_caught(report)),
+        render_section(_make_harmless(report)),
+        "\n".join(list_complaints(report)),
         f"Not tried: {', '.join(report.untried)}." if report.untried else "",
     )
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -67,41 +69,60 @@ def describe_attempt(attempt: Attempt) -> str:
     change = ""
     if attempt.change is not None and attempt.metric is not None:
         change = f", {attempt.metric} {render_change(attempt.metric, attempt.change)}"
-    told = f" ({clean_line(attempt.sentence, MAX_SENTENCE)})" if _needs_reason(attempt) else ""
+    told = f" ({clean_line(describe_opinion(attempt), _MAX_SENTENCE)})" if _needs_reason(attempt) else ""
     fault = describe_fault(attempt.kind, attempt.size)
     return f"{fault} in {attempt.case_id}: {_MARKS[attempt.result]}{change}{told}"
 
 
 def _needs_reason(attempt: Attempt) -> bool:
-    return attempt.result not in {Result.CAUGHT, Result.QUIET} and bool(attempt.sentence)
+    return attempt.result not in {Result.CAUGHT, Result.QUIET} and bool(describe_opinion(attempt))
 
 
-def _render_headline(report: SelftestReport) -> str:
+def describe_result(report: SelftestReport) -> tuple[str, str]:
+    """Describe whether the gate passed its test, in a word and a sentence."""
     failed = [score for score in report.scores if score.complaint]
     if failed:
-        return f"FAILED  {len(failed)} of {len(report.scores)} faults were not handled as they should be"
-    return f"PASSED  {len(report.attempts)} attempts at {len(report.scores)} faults"
+        return "FAILED", f"{len(failed)} of {len(report.scores)} faults were not handled as they should be"
+    return "PASSED", f"{len(report.attempts)} attempts at {len(report.scores)} faults"
 
 
-def _render_head(report: SelftestReport) -> str:
+def describe_selftest(report: SelftestReport) -> tuple[tuple[str, str], ...]:
+    """Describe where and how long was tested, in labelled lines."""
     lines = (
         ("hardware", describe_hardware(report.environment)),
         ("software", describe_software(report.environment)),
         ("cases", ", ".join(report.case_ids)),
         ("time", render_duration(report.wall_s)),
     )
-    return "\n".join(f"{label:9} {clean_line(text)}" for label, text in lines)
+    return tuple((label, clean_line(text)) for label, text in lines)
 
 
-def _render_caught(report: SelftestReport) -> str:
+def list_tables(report: SelftestReport) -> tuple[Section, ...]:
+    """List the tables of a selftest."""
+    return tuple(section for section in (_make_caught(report), _make_harmless(report)) if section)
+
+
+def _make_caught(report: SelftestReport) -> Section | None:
     scores = [score for score in report.scores if not _is_harmless(score)]
     if not scores:
-        return ""
+        return None
     meaning = (
         "asked: the share that must be caught; - where the fault is too small for the thresholds in force.\n"
         "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
     )
-    return f"{render_table(_HEADER, [_make_row(score) for score in scores], right=_RIGHT)}\n{meaning}"
+    return Section(
+        title="",
+        header=_HEADER,
+        rows=tuple(map(_make_row, scores)),
+        right=_RIGHT,
+        meaning=meaning,
+        rates=tuple(map(_find_rate, scores)),
+    )
+
+
+def _find_rate(score: FaultScore) -> tuple[float, float, float] | None:
+    rate = score.rate
+    return (rate.hits / rate.of, rate.low, rate.high) if rate and rate.of else None
 
 
 def _make_row(score: FaultScore) -> tuple[str, ...]:
@@ -109,7 +130,7 @@ def _make_row(score: FaultScore) -> tuple[str, ...]:
     return (
         describe_fault(score.kind, score.size),
         _render_planted(score),
-        f"{100 * score.demand.catch:g} %" if is_asked else UNKNOWN,
+        f"{100 * score.demand.catch:g} %" if is_asked else _UNKNOWN,
         str(score.tried),
         str(score.caught),
         str(score.inconclusive),
@@ -119,9 +140,9 @@ def _make_row(score: FaultScore) -> tuple[str, ...]:
     )
 
 
-def _render_harmless(report: SelftestReport) -> str:
+def _make_harmless(report: SelftestReport) -> Section | None:
     scores = [score for score in report.scores if _is_harmless(score)]
-    rows = [
+    rows = tuple(
         (
             describe_fault(score.kind, score.size),
             _render_planted(score),
@@ -132,8 +153,16 @@ def _render_harmless(report: SelftestReport) -> str:
             render_duration(score.wall_s),
         )
         for score in scores
-    ]
-    return render_table(_QUIET_HEADER, rows, right=_QUIET_RIGHT) if rows else ""
+    )
+    if not rows:
+        return None
+    return Section(
+        title="",
+        header=_QUIET_HEADER,
+        rows=rows,
+        right=_QUIET_RIGHT,
+        rates=tuple(map(_find_rate, scores)),
+    )
 
 
 def _is_harmless(score: FaultScore) -> bool:
@@ -141,23 +170,24 @@ def _is_harmless(score: FaultScore) -> bool:
 
 
 def _render_planted(score: FaultScore) -> str:
-    return render_percent(score.planted) if score.planted else UNKNOWN
+    return render_percent(score.planted) if score.planted else _UNKNOWN
 
 
 def _render_rate(rate: Rate | None) -> tuple[str, str]:
     if rate is None:
-        return UNKNOWN, UNKNOWN
+        return _UNKNOWN, _UNKNOWN
     share, low, high = (f"{100 * part:.0f}" for part in (rate.hits / rate.of, rate.low, rate.high))
     return f"{share} %", f"{low} to {high} %"
 
 
-def _render_complaints(report: SelftestReport) -> str:
+def list_complaints(report: SelftestReport) -> list[str]:
+    """List what the gate did not handle as it should, with the attempts that show it."""
     lines = []
     for score in report.scores:
         if score.complaint:
-            lines.append(f"{describe_fault(score.kind, score.size)}: {score.complaint}")
+            lines.append(f"{describe_fault(score.kind, score.size)}: {describe_complaint(score)}")
             lines += [f"  {describe_attempt(one)}" for one in _list_failing(report, score)]
-    return "\n".join(lines)
+    return lines
 
 
 def _list_failing(report: SelftestReport, score: FaultScore) -> list[Attempt]:

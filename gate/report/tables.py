@@ -12,26 +12,22 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import stdev
 from typing import TYPE_CHECKING
 
-from gate.codec import encode
+from gate.files.codec import encode
 from gate.fingerprint import compute_environment_id
-from gate.metrics import SPECS, Family
-from gate.plan import Plan, shard_cases
+from gate.metrics import NOISY_DECIDING, SPECS, Family
+from gate.project.plan import Plan, shard_cases
 from gate.records import Baseline, Case, Metric
 from gate.report.clean import clean_line
-from gate.report.footer import COMMIT_CHARS
+from gate.report.footer import SHOWN_COMMIT_CHARS
+from gate.report.view import Section
 from gate.units import render_age, render_duration, render_percent
 
 if TYPE_CHECKING:
-    from gate.lab.findings import Check
+    from gate.records.findings import Check
 
 JSON = "json"
-GAP = "  "
-_NOISE_COLUMNS: Mapping[Metric, str] = {
-    Metric.COMPILED_LATENCY: "latency noise",
-    Metric.WARM_SPEEDUP: "speedup noise",
-    Metric.COLD_COMPILE_TIME: "cold noise",
-    Metric.WARM_COMPILE_TIME: "warm noise",
-}
+_GAP = "  "
+_NOISE_COLUMNS: Mapping[Metric, str] = {metric: f"{SPECS[metric].column} noise" for metric in NOISY_DECIDING}
 _RIGHT = frozenset({"trials", "expected", *_NOISE_COLUMNS.values()})
 
 
@@ -103,7 +99,7 @@ def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
     return "\n".join([*lines, "", _conclude_doctor(checks)])
 
 
-def compute_noise(values: Sequence[float]) -> float | None:
+def compute_log_noise(values: Sequence[float]) -> float | None:
     """Compute the standard deviation of the logarithms; ``None`` where it is not defined."""
     if len(values) < 2 or min(values) <= 0:  # noqa: PLR2004 - a deviation needs two values
         return None
@@ -126,11 +122,11 @@ def _render_environment(name: str, baselines: Sequence[Baseline], now: str) -> s
 
 def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
     provenance = baseline.provenance
-    noise = (compute_noise(baseline.trials.get(metric, ())) for metric in _NOISE_COLUMNS)
+    noise = (compute_log_noise(baseline.trials.get(metric, ())) for metric in _NOISE_COLUMNS)
     return (
         baseline.case_id,
         render_age(provenance.created, now).removesuffix(" old") or "unknown",
-        (provenance.commit[:COMMIT_CHARS] or "unknown") + ("+" if provenance.dirty else ""),
+        (provenance.commit[:SHOWN_COMMIT_CHARS] or "unknown") + ("+" if provenance.dirty else ""),
         provenance.author or "unknown",
         str(_count_trials(baseline)),
         *("-" if value is None else render_percent(value, signed=False) for value in noise),
@@ -145,7 +141,7 @@ def _list_baseline(baseline: Baseline) -> dict[str, object]:
         "definition": baseline.definition,
         "trials": _count_trials(baseline),
         "provenance": encode(baseline.provenance),
-        "noise": {metric.value: compute_noise(values) for metric, values in noisy.items()},
+        "noise": {metric.value: compute_log_noise(values) for metric, values in noisy.items()},
     }
 
 
@@ -178,14 +174,22 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Co
     cleaned = [header, *([clean_line(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
     lines = [
-        GAP.join(
+        _GAP.join(
             cell.rjust(width) if title in right else cell.ljust(width)
             for cell, width, title in zip(row, widths, header, strict=True)
         )
         for row in cleaned
     ]
-    rule = GAP.join("-" * width for width in widths)
+    rule = _GAP.join("-" * width for width in widths)
     return "\n".join(line.rstrip() for line in (lines[0], rule, *lines[1:]))
+
+
+def render_section(section: Section | None) -> str:
+    """Return a section with its title above and its meaning below; "" of none."""
+    if section is None:
+        return ""
+    table = render_table(section.header, section.rows, right=section.right)
+    return "\n".join(part for part in (section.title, table, section.meaning) if part)
 
 
 def _count(things: Sequence[object], word: str) -> str:

@@ -17,12 +17,12 @@ from gate.records import Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.figures import MARKS, list_marks
 from gate.report.terminal import WIDTH, find_style, write_text
-from gate.report.view import ABSENT, Block, CaseLine, Report, Row, Step, name_before
+from gate.report.view import ABSENT, Block, CaseLine, NextStep, Report, Row, name_before
 
 MIN_WIDTH = 60  # status, metric and change need it; on a narrower terminal lines wrap
 MAX_BLOCKS = 20  # cases shown one by one: more do not fit a mind; the rest is named
 MAX_CASE_LINES = 24  # lines of the table of main figures
-GAP = 2  # columns between two cells
+_GAP = 2  # columns between two cells
 INDENT = 2
 
 OUTCOME_STYLES: Mapping[Outcome, str] = {
@@ -49,7 +49,7 @@ _TITLES: Mapping[str, str] = {"label": "", "after": "head"}  # where they are no
 # Columns that give way on a narrow terminal, the first to go first: their words go below the row.
 _YIELDING = ("limit", "interval", "before", "after")
 _WORDS = frozenset({"label", "metric", "change", "limit"})  # columns that are set to the left
-MAX_NAMED = 6  # cases of a group that are spelled out
+_MAX_NAMED = 6  # cases of a group that are spelled out
 _LABEL_WIDTH = 5  # of "next", "note", "why" and "rerun"
 _DIM = "dim"
 
@@ -156,8 +156,8 @@ def _make_block(block: Block, layout: Mapping[str, int]) -> Iterator[RenderableT
 
 
 def _name_members(block: Block) -> str:
-    named = ", ".join(f"{one.case_id} {one.change}".strip() for one in block.members[:MAX_NAMED])
-    rest = len(block.members) - MAX_NAMED
+    named = ", ".join(f"{one.case_id} {one.change}".strip() for one in block.members[:_MAX_NAMED])
+    rest = len(block.members) - _MAX_NAMED
     return f"{named} and {rest:,} more: -v lists them." if rest > 0 else f"{named}."
 
 
@@ -166,7 +166,7 @@ def _choose_layout(rows: Sequence[Row], titles: Mapping[str, str], width: int) -
     used = [name for name in titles if any(getattr(row, name) for row in rows)]
     layout = {name: max(len(titles[name]), *(len(getattr(row, name)) for row in rows)) for name in used}
     for name in _YIELDING:
-        if name in layout and INDENT + sum(layout.values()) + GAP * (len(layout) - 1) > width:
+        if name in layout and INDENT + sum(layout.values()) + _GAP * (len(layout) - 1) > width:
             del layout[name]
     return layout
 
@@ -185,7 +185,7 @@ def _list_details(row: Row, layout: Mapping[str, int]) -> str:
 
 def _make_grid(cells: Sequence[tuple[str, str]], layout: Mapping[str, int]) -> Padding:
     """One line of cells, each a text and its style."""
-    grid = Table.grid(padding=(0, GAP, 0, 0))
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
     for name, column_width in layout.items():
         justify: JustifyMethod = "left" if name in _WORDS else "right"
         # The change wraps where all else has given way: its words are the news.
@@ -202,7 +202,7 @@ def _make_figures(report: Report, width: int, *, everything: bool) -> Iterator[R
     if not shown:
         return
     columns, left_out = _choose_columns(report.columns, shown, width)
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style=_DIM)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style=_DIM)
     table.add_column("case", vertical="bottom", no_wrap=True, overflow="ellipsis")
     for column in columns:
         title = report.columns[column].replace(" ", "  \n")
@@ -232,7 +232,7 @@ def _choose_columns(
     chosen: list[int] = []
     for index in filled:
         texts = (*titles[index].split(), *(line.cells[index].text for line in lines))
-        used += GAP + 2 + max(map(len, texts))
+        used += _GAP + 2 + max(map(len, texts))
         if used > width and chosen:
             break
         chosen.append(index)
@@ -247,7 +247,7 @@ def _make_cell(line: CaseLine, column: int) -> Text:
 
 
 def _make_pairs(pairs: Sequence[tuple[str, str]]) -> Iterator[RenderableType]:
-    grid = Table.grid(padding=(0, GAP, 0, 0))
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
     grid.add_column(style=_DIM, no_wrap=True)
     grid.add_column(overflow="fold")
     for label, text in pairs:
@@ -263,22 +263,22 @@ def _make_notes(notes: Sequence[str]) -> Iterator[RenderableType]:
         yield _make_item("note", note, indent=0)
 
 
-def _make_steps(steps: Sequence[Step], width: int) -> Iterator[RenderableType]:
+def _make_steps(steps: Sequence[NextStep], width: int) -> Iterator[RenderableType]:
     """One line a step where it fits; else its command on a line of its own, never wrapped."""
     if steps:
         yield Text()
     for step in steps:
         line = f"{step.text} {step.command}".strip()
-        if step.text and (not step.command or len(line) + _LABEL_WIDTH + GAP <= width):
+        if step.text and (not step.command or len(line) + _LABEL_WIDTH + _GAP <= width):
             yield _make_item("next", line, indent=0)
         else:
             if step.text:
                 yield _make_item("next", step.text, indent=0)
-            yield Text(f"{' ' * (_LABEL_WIDTH + GAP + INDENT)}{step.command}", no_wrap=True)
+            yield Text(f"{' ' * (_LABEL_WIDTH + _GAP + INDENT)}{step.command}", no_wrap=True)
 
 
 def _make_item(label: str, text: str, *, indent: int = INDENT) -> Padding:
-    grid = Table.grid(padding=(0, GAP, 0, 0))
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
     grid.add_column(min_width=_LABEL_WIDTH, no_wrap=True, style="bold" if label == "next" else _DIM)
     grid.add_column(overflow="fold")
     grid.add_row(Text(label), Text(text))

@@ -10,38 +10,33 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from gate.metrics import SPECS, Family
+from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import Comparison, Metric, Status, Verdict
 from gate.report.clean import clean_line
+from gate.report.words.terms import count_noun, describe_change, mention_change, name_metric
 from gate.units import render_percent
-from gate.words import count_noun, describe_change, mention_change, name_metric
 
 MAX_MODELS = 8  # named in a sentence; a person reads no more, and the tables have the rest
-MAX_ITEMS = 6
-MAX_NAME = 120  # characters of a case's or a model's name
+_MAX_ITEMS = 6
+_MAX_NAME = 120  # characters of a case's or a model's name
 
-Name = Callable[[str], str]
+NameWriter = Callable[[str], str]
 
-_MEANS = (
-    Metric.COMPILED_LATENCY,
-    Metric.COLD_COMPILE_TIME,
-    Metric.WARM_COMPILE_TIME,
-    Metric.PEAK_MEMORY,
-)
 _VISIBLE = 0.005  # a mean below half a percent is not worth a line
-_TIMES = frozenset({Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME})
-_MEMORY = frozenset({Metric.PEAK_MEMORY})
-_DRIFT = frozenset({Metric.DRIFT, Metric.DRIFT_FLOAT32})
+# What convicts by itself: a ratio only repeats what it is a ratio of.
+_LEADING = select_metrics(lambda spec: spec.role is Role.DECIDES and spec.judging.follows is None)
+_MEANS = tuple(metric for metric in _LEADING if SPECS[metric].unit in {Unit.SECONDS, Unit.BYTES})
 _BROKEN = frozenset({Status.FAILED, Status.MISSING})
 _COMPARED = frozenset(
     {Status.REGRESSED, Status.IMPROVED, Status.UNCHANGED, Status.INCONCLUSIVE, Status.ACCEPTED}
 )
 # A release number and nothing else: it may come from whoever measured.
 _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
-_RELEASE_IN_ID = re.compile(rf"-torch({_RELEASE.pattern})")
 
 
-def render_upgrade(verdict: Verdict, name: Name = clean_line, stacks: tuple[str, str] | None = None) -> str:
+def render_upgrade(
+    verdict: Verdict, name: NameWriter = clean_line, stacks: tuple[str, str] | None = None
+) -> str:
     """Render the lines. ``name`` writes the name of a case or a model; ``stacks`` are both releases."""
     deciding = [one for one in verdict.comparisons if one.decides]
     changes = [part for part in _list_changes(deciding, name) if part]
@@ -56,11 +51,9 @@ def render_upgrade(verdict: Verdict, name: Name = clean_line, stacks: tuple[str,
 
 def find_stacks(verdict: Verdict) -> tuple[str, str]:
     """Find the releases of torch of base and head, as bare numbers; ``""`` where one is not told."""
-    base = next(
-        (found[1] for id_ in verdict.baseline_environments if (found := _RELEASE_IN_ID.search(id_))), ""
-    )
-    head = _RELEASE.match(verdict.environment.torch)
-    return base, head[0] if head else ""
+    versions = (verdict.base.torch if verdict.base else "", verdict.environment.torch)
+    base, head = (found[0] if (found := _RELEASE.match(one)) else "" for one in versions)
+    return base, head
 
 
 def compute_geometric_mean(changes: Iterable[float]) -> float:
@@ -80,7 +73,7 @@ def _render_stacks(verdict: Verdict, stacks: tuple[str, str] | None) -> str:
     return f"{same if base == head else f'From torch {base} to {head}'}: {size}."
 
 
-def _render_means(verdict: Verdict, metric: Metric, name: Name) -> str:
+def _render_means(verdict: Verdict, metric: Metric, name: NameWriter) -> str:
     """Mean change of a metric over all cases, and by model; nothing where none changed."""
     models = {case.id: case.model for case in verdict.cases}
     by_model: dict[str, list[float]] = {}
@@ -105,45 +98,50 @@ def _pick_ends(ordered: Sequence[str]) -> Sequence[str]:
     return (*ordered[: MAX_MODELS // 2], *ordered[-MAX_MODELS // 2 :])
 
 
-def _list_changes(deciding: Sequence[Comparison], name: Name) -> tuple[str, ...]:
-    def list_rows(status: Status, metrics: frozenset[Metric]) -> list[Comparison]:
-        rows = [one for one in deciding if one.status is status and one.metric in metrics]
-        return sorted(rows, key=lambda one: -abs(one.change.centre) if one.change else 0.0)
+def _list_changes(deciding: Sequence[Comparison], name: NameWriter) -> tuple[str, ...]:
+    def render(title: str, status: Status, unit: Unit) -> str:
+        leading = (one for one in deciding if one.metric in _LEADING and SPECS[one.metric].unit is unit)
+        rows = [one for one in leading if one.status is status]
+        return _render_items(title, sorted(rows, key=_rank_change), name)
 
-    counters = frozenset(metric for metric, spec in SPECS.items() if spec.family is Family.EXACT)
     broken = dict.fromkeys(one.case_id for one in deciding if one.status in _BROKEN)
     return (
-        _render_items("Faster", list_rows(Status.IMPROVED, _TIMES), name),
-        _render_items("Slower", list_rows(Status.REGRESSED, _TIMES), name),
-        _render_items("Less memory", list_rows(Status.IMPROVED, _MEMORY), name),
-        _render_items("More memory", list_rows(Status.REGRESSED, _MEMORY), name),
+        render("Faster", Status.IMPROVED, Unit.SECONDS),
+        render("Slower", Status.REGRESSED, Unit.SECONDS),
+        render("Less memory", Status.IMPROVED, Unit.BYTES),
+        render("More memory", Status.REGRESSED, Unit.BYTES),
         _render_cases("Could not be measured", tuple(broken), name),
-        _render_items("Counts that rose", list_rows(Status.REGRESSED, counters), name),
-        _render_items("Counts that fell", list_rows(Status.IMPROVED, counters), name),
-        _render_items("Less exact", list_rows(Status.REGRESSED, _DRIFT), name),
+        render("Counts that rose", Status.REGRESSED, Unit.COUNT),
+        render("Counts that fell", Status.IMPROVED, Unit.COUNT),
+        render("Less exact", Status.REGRESSED, Unit.LOG2),
+        render("More exact", Status.IMPROVED, Unit.LOG2),
     )
 
 
-def _render_items(title: str, rows: Sequence[Comparison], name: Name) -> str:
+def _rank_change(comparison: Comparison) -> float:
+    return -abs(comparison.change.centre) if comparison.change else 0.0
+
+
+def _render_items(title: str, rows: Sequence[Comparison], name: NameWriter) -> str:
     if not rows:
         return ""
-    named = [_render_item(one, name) for one in rows[:MAX_ITEMS]]
+    named = [_render_item(one, name) for one in rows[:_MAX_ITEMS]]
     return f"{title}: {_join(named, len(rows), 'comparison')}."
 
 
-def _render_item(comparison: Comparison, name: Name) -> str:
+def _render_item(comparison: Comparison, name: NameWriter) -> str:
     metric, change = comparison.metric, comparison.change
     told = mention_change(metric, [change.centre]) if change else name_metric(metric)
     return f"{_write(comparison.case_id, name)} {told}"
 
 
-def _render_cases(title: str, case_ids: Sequence[str], name: Name) -> str:
-    named = [_write(case_id, name) for case_id in case_ids[:MAX_ITEMS]]
+def _render_cases(title: str, case_ids: Sequence[str], name: NameWriter) -> str:
+    named = [_write(case_id, name) for case_id in case_ids[:_MAX_ITEMS]]
     return f"{title}: {_join(named, len(case_ids), 'case')}." if named else ""
 
 
-def _write(text: str, name: Name) -> str:
-    return name(clean_line(text, MAX_NAME))
+def _write(text: str, name: NameWriter) -> str:
+    return name(clean_line(text, _MAX_NAME))
 
 
 def _join(named: Sequence[str], number: int, noun: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from gate.records import Outcome, Status
 
-BASELINE = "baseline"
-BASE = "base"
+AGAINST_BASELINE = "baseline"
+AGAINST_BASE = "base"
 ABSENT = "-"
 
 
@@ -19,7 +19,7 @@ class Row:
     status: Status
     label: str  # the status, in lower-case brackets where the metric does not decide
     metric: str
-    against: str = ""  # what ``before`` is of: BASELINE or BASE
+    against: str = ""  # what ``before`` is of: AGAINST_BASELINE or AGAINST_BASE
     before: str = ""
     after: str = ""
     change: str = ""  # with a word: "+30.6 % (slower)"
@@ -76,7 +76,7 @@ class CaseLine:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class NextStep:
     """One thing to do next; ``command`` is empty where it is not a command."""
 
     text: str
@@ -95,13 +95,25 @@ class Report:
     case_lines: tuple[CaseLine, ...]
     scope: tuple[tuple[str, str], ...]  # what was judged, the machine's share
     notes: tuple[str, ...]
-    next_steps: tuple[Step, ...]
+    next_steps: tuple[NextStep, ...]
     footer: tuple[tuple[str, str], ...]
 
     @property
     def before(self) -> str:
         """What the values before the change are of, for the head of a table."""
         return name_before(row for block in self.blocks for row in block.rows)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A table with what its columns mean, for a text or a page."""
+
+    title: str  # "" where the text has none
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: frozenset[str]  # columns of numbers
+    meaning: str = ""
+    rates: tuple[tuple[float, float, float] | None, ...] = ()  # of each row: a share and its interval
 
 
 def name_before(rows: Iterable[Row]) -> str:

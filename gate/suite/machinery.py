@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
-
 import torch
 
-from gate.measure.build import SEED, TORCH_DTYPES, seed_everything
+from gate.devices import TARGET
 from gate.measure.cold import measure_again, measure_cold, measure_plain
-from gate.measure.context import Context, try_case
-from gate.measure.device import Device, open_device
-from gate.measure.rounds import Rounds
-from gate.measure.tensors import iterate_tensors
-from gate.measure.toolchain import load_toolchain
-from gate.measure.turns import Turns
+from gate.measure.context import WorkerContext, call_eagerly
+from gate.measure.device.device import Device
+from gate.measure.device.opening import open_device
+from gate.measure.process.turns import Turns
+from gate.measure.target import measure_target
+from gate.measure.timing.rounds import Rounds
+from gate.measure.toolchain.toolchain import load_toolchain
 from gate.measure.warm import measure_warm
-from gate.protocol import WorkerRole
+from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
+from gate.measure.workload.tensors import iterate_tensors
 from gate.records import Case, DType
+from gate.records.protocol import WorkerRole
 from gate.suite.rows import BlockTimer
 from gate.suite.session import SuiteSession, tolerate_warnings
 from gate.suite.timer import TIMER
+from gate.suite.torch_imports import import_torch
 from gate.workload import Workload
-
-# What a first compile would import otherwise: importing is not compiling.
-_COMPILER_MODULES = ("torch._dynamo", "torch._inductor.compile_fx")
-
-
-def import_torch() -> None:
-    """Import the compiler; torch itself came with this module."""
-    for name in _COMPILER_MODULES:
-        importlib.import_module(name)
 
 
 def open_session_device(session: SuiteSession) -> Device:
@@ -64,7 +57,7 @@ def open_turns(session: SuiteSession) -> Turns | None:
 def measure_case(session: SuiteSession, case: Case, workload: Workload | None, timer: BlockTimer) -> None:
     """Measure a case as the session's role asks; in a trial, what goes wrong is in the result file too."""
     device = open_session_device(session)
-    context = Context(
+    context = WorkerContext(
         case=case,
         device=device,
         sampling=session.sampling,
@@ -87,22 +80,27 @@ def find_dtype(workload: Workload) -> DType:
     return next(half, DType.FLOAT32)
 
 
-def _measure(context: Context, workload: Workload | None, timer: BlockTimer, session: SuiteSession) -> None:
-    if session.request is None:
+def _measure(
+    context: WorkerContext, workload: Workload | None, timer: BlockTimer, session: SuiteSession
+) -> None:
+    if context.device.kind is TARGET:
+        measure_target(context, workload)
+        timer.skip()
+    elif session.request is None:
         _show(context, timer, measure_plain(context, workload, timer))
     elif session.request.role == WorkerRole.COLD:
         _show(context, timer, measure_cold(context, workload, timer))
     elif session.request.role == WorkerRole.ROUNDS:
         _show(context, timer, measure_again(context, workload, timer))
     elif session.request.role == WorkerRole.TRY:
-        try_case(context, workload)
+        call_eagerly(context, workload)
         timer.skip()
     else:
         measure_warm(context, workload)
         timer.skip()
 
 
-def _show(context: Context, timer: BlockTimer, rounds: Rounds) -> None:
+def _show(context: WorkerContext, timer: BlockTimer, rounds: Rounds) -> None:
     case = context.case
     extra = {"task": case.task, "dtype": case.dtype, "mode": case.mode, "device": str(context.device.name)}
     timer.split_row(case.id, rounds, {name: str(value) for name, value in extra.items()})

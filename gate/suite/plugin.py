@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gate.devices import DEVICE_FORMS
 from gate.errors import UsageError
 from gate.suite.fixture import CompileBenchmark
 from gate.suite.session import SESSION, SuiteOptions, TrialPlugin, make_plain_session, make_trial_session
@@ -22,9 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("compile-gate")
     group.addoption("--select", metavar="SELECTION", help="cases of the registry, as in `compile-gate check`")
     group.addoption("--gate-config", metavar="PATH", help="gate.yml (default: here or in a directory above)")
-    group.addoption(
-        "--gate-device", metavar="DEVICE", help="cpu, cuda or cuda:N (default: the configuration's)"
-    )
+    group.addoption("--gate-device", metavar="DEVICE", help=f"{DEVICE_FORMS} (default: the configuration's)")
     group.addoption("--gate-request", metavar="PATH", help="measure one trial as its request file says")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pytest_benchmark.stats import Metadata, Stats
 
-from gate.measure.rounds import Rounds
-from gate.measure.schedule import Side
+from gate.measure.timing.rounds import Rounds
+from gate.measure.timing.schedule import Side
 from gate.records import Case
 
 

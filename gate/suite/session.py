@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gate import codec
 from gate.errors import UsageError
-from gate.measure.logbook import Logbook
-from gate.protocol import Sampling, Stage, WorkerRequest, WorkerRole
+from gate.files import codec
+from gate.measure.process.logbook import Logbook
 from gate.records import Case
+from gate.records.protocol import Sampling, Stage, WorkerRequest, WorkerRole
+from gate.suite.torch_imports import import_torch
 
 if TYPE_CHECKING:
-    from gate.config import Config
+    from gate.project.config import Config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +89,7 @@ def make_plain_session(options: SuiteOptions) -> SuiteSession:
         FileError: ``gate.yml`` cannot be used.
     """
     # A trial needs no configuration, and not its parsers.
-    from gate.config import apply_options, load_config  # noqa: PLC0415
+    from gate.project.config import apply_options, load_config  # noqa: PLC0415
 
     config = apply_options(load_config(options.config), select=options.select or None)
     return SuiteSession(
@@ -108,8 +109,8 @@ def list_factory_cases(config: Config) -> tuple[Case, ...]:
     Raises:
         UsageError: The selection holds none.
     """
-    from gate.choice import choose_cases  # noqa: PLC0415 - see make_plain_session
-    from gate.registry import load_cases  # noqa: PLC0415 - see make_plain_session
+    from gate.project.choice import choose_cases  # noqa: PLC0415 - see make_plain_session
+    from gate.project.registry import load_cases  # noqa: PLC0415 - see make_plain_session
 
     choice = choose_cases(config, load_cases(config))
     built = tuple(case for case in choice.cases if case.factory)
@@ -138,8 +139,6 @@ class TrialPlugin:
         """Import torch before any test module does, on its own account."""
         self._logbook.enter(Stage.IMPORT)
         with tolerate_warnings():
-            from gate.suite.machinery import import_torch  # noqa: PLC0415 - what is timed here
-
             import_torch()
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from records import make_archive, make_passing, make_zip
 
-from gate.codec import VERDICT, encode_file
+from gate.files.codec import VERDICT, encode_file
 from gate.records import PairBase, Tally
 
 MEMBER = "verdict.json"
@@ -110,12 +110,12 @@ def make_broken_stream() -> bytes:
     return bytes(content)
 
 
-_DEEP = b'{"schema": "compile-gate/verdict/1", "cases": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-_HUGE = b'{"schema": "compile-gate/verdict/1", "trials": ' + b"9" * 4301 + b"}"
-_TWICE = b'{"schema": "compile-gate/verdict/1", "trials": 1, "trials": 2}'
-_KEYS = b'{"schema": "compile-gate/verdict/1", ' + b", ".join(b'"k%d": 0' % i for i in range(200_000)) + b"}"
+_DEEP = b'{"schema": "compile-gate/verdict/2", "cases": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+_HUGE = b'{"schema": "compile-gate/verdict/2", "trials": ' + b"9" * 4301 + b"}"
+_TWICE = b'{"schema": "compile-gate/verdict/2", "trials": 1, "trials": 2}'
+_KEYS = b'{"schema": "compile-gate/verdict/2", ' + b", ".join(b'"k%d": 0' % i for i in range(200_000)) + b"}"
 
-_START = b'{"schema": "compile-gate/verdict/1", '
+_START = b'{"schema": "compile-gate/verdict/2", '
 _LETTERS = bytes(range(97, 123)) * (4 * MIB // 26 - 8)  # what a comparison of words takes longest for
 
 # A few kilobytes each that take much time or memory of whoever is careless with them.
@@ -163,7 +163,7 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "a run": lambda: make_with(b'{"schema": "compile-gate/run/1"}'),
     "newer schema": lambda: make_with(b'{"schema": "compile-gate/verdict/99"}'),
     "newer minor schema": lambda: make_edited(
-        lambda plain: plain.update(schema="compile-gate/verdict/1.5", cases=[{"id": "a/b"}])
+        lambda plain: plain.update(schema="compile-gate/verdict/2.5", cases=[{"id": "a/b"}])
     ),
     "deep": lambda: make_with(_DEEP),
     "4,301 digits": lambda: make_with(_HUGE),
@@ -190,9 +190,11 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "unknown status": lambda: make_edited(put("comparisons.0.status", "<b>")),
     "unknown outcome": lambda: make_edited(put("outcome", "GREAT")),
     "true for a number": lambda: make_edited(put("trials", True)),
+    "number of nobody": lambda: make_edited(put("notes.0.numbers", {"<b>": 1})),
+    "note for a remark": lambda: make_edited(put("comparisons.0.remarks.0.code", "pairs")),
     "text for a number": lambda: make_edited(put("wall_s", "312")),
     "null": lambda: make_edited(put("comparisons", None)),
-    "lone surrogate": lambda: make_edited(put("headline", "\ud800")),
+    "lone surrogate": lambda: make_edited(put("headline.0.names.text.0", "\ud800")),
     "pass over a regression": lambda: make_edited(put("comparisons.0.status", "REGRESSED")),
     "case of nobody": lambda: make_edited(put("comparisons.0.case_id", "x/y")),
     "case twice": lambda: make_edited(lambda plain: plain["cases"].append(plain["cases"][0])),
@@ -217,10 +219,10 @@ _INJECTIONS = (
     "x" * 50_000,
 )
 _TEXT_PATHS = (
-    "headline",
-    "notes.0",
-    "next_steps.0",
-    "comparisons.0.sentence",
+    "headline.0.names.text.0",
+    "notes.0.names.text.0",
+    "next_steps.0.names.text.0",
+    "comparisons.0.remarks.0.names.text.0",
     "environment.device_model",
     "environment.cpu",
     "environment.torch",

@@ -7,12 +7,12 @@ import zipfile
 from dataclasses import replace
 from typing import Any
 
-from gate.codec import VERDICT, encode_file
-from gate.decide.outcome import decide_outcome
+from gate.decide.conclude.outcome import decide_outcome
+from gate.files.codec import VERDICT, encode_file
 from gate.fingerprint import compute_environment_id
-from gate.github.events import WorkflowRun
-from gate.github.trusted import Base
 from gate.metrics import SPECS, Family
+from gate.publish.ci_run import CiRun
+from gate.publish.trusted import Base
 from gate.records import (
     Baseline,
     Case,
@@ -29,6 +29,7 @@ from gate.records import (
     Verdict,
 )
 from tests.hosts import CUDA_HOST
+from tests.told import say
 
 SHA = "a" * 40
 ENVIRONMENT_ID = compute_environment_id(CUDA_HOST)
@@ -36,7 +37,7 @@ CASES = tuple(
     Case(id=f"{model}/inference-float32-smoke-default", model=model, factory=f"bench:{model}")
     for model in ("bert", "resnet50", "unet")
 )
-RUN = WorkflowRun(
+RUN = CiRun(
     id=100,
     attempt=1,
     event="pull_request",
@@ -81,7 +82,7 @@ def make_comparison(
         metric=metric,
         status=status,
         reason=reason,
-        sentence="Text of whoever measured.",
+        remarks=say("Text of whoever measured."),
         decides=True,
         baseline=make_estimate(before),
         candidate=make_estimate(after),
@@ -99,7 +100,7 @@ def _make_counted(case: Case, metric: Metric, status: Status, values: tuple[floa
         metric=metric,
         status=status,
         reason=Reason.EXACT_CHANGED if moved else Reason.EXACT_EQUAL,
-        sentence="Text of whoever measured.",
+        remarks=say("Text of whoever measured."),
         decides=True,
         baseline=before,
         candidate=after,
@@ -124,14 +125,14 @@ def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = CASES, **mo
     """A verdict whose outcome follows from its comparisons."""
     verdict = Verdict(
         outcome=decide_outcome(comparisons, finished=True),
-        headline="Headline of whoever measured.",
+        headline=say("Headline of whoever measured."),
         cases=cases,
         comparisons=comparisons,
         failures=(),
-        explanations=(),
-        next_steps=("Next step of whoever measured.",),
+        causes=(),
+        next_steps=say("Next step of whoever measured."),
         config="configuration of whoever measured",
-        notes=("Note of whoever measured.",),
+        notes=say("Note of whoever measured."),
         machine=MachineShift(canary=0.004, suite=-0.002, known=True),
         environment=CUDA_HOST,
         provenance=Provenance(commit="d" * 40, author="Mallory"),

@@ -9,13 +9,13 @@ from typing import Any
 from fake.server import TOKEN, FakeGitHub
 from fake.state import REPO_ID
 
-from gate.config import make_config
-from gate.entries import GateFile
+from gate.files.yaml_in import decode_yaml
 from gate.github.context import JobContext
 from gate.metrics import SPECS
+from gate.project.config import make_config
+from gate.project.entries import GateFile
+from gate.project.registry import load_cases
 from gate.records import Case, Metric, Policy, Provenance, Run, Trial
-from gate.registry import load_cases
-from gate.yaml_border import decode_yaml
 from tests.hosts import CPU_HOST
 
 CASE = "bert/inference-float32-smoke-default"
@@ -60,7 +60,7 @@ def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CA
         for case_id in cases
         for index in range(3)
     )
-    run = {
+    run: dict[str, Any] = {
         "cases": tuple(
             Case(id=name, model=name.split("/")[0], definition=DEFINITIONS.get(name, "d1")) for name in cases
         ),

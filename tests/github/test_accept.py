@@ -15,17 +15,11 @@ from records import CASES, make_comparison, make_failing, make_regressed, make_u
 from refreshes import make_context
 
 from gate.errors import UsageError
-from gate.github.accept import (
-    AcceptRequest,
-    AcceptWords,
-    authorize_acceptance,
-    find_acceptance,
-    parse_accept_words,
-)
-from gate.github.approve import Terms, make_approval
+from gate.github.accept import authorize_acceptance, find_acceptance
 from gate.github.client import GitHubClient
-from gate.github.command import CommandRefusedError
 from gate.github.errors import GitHubError
+from gate.publish.approval import ApprovalTerms, make_approval
+from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError, parse_accept_words
 from gate.records import Acceptance, Approval, Metric, Reason, Status, Verdict, Waiver
 
 HEAD = "a" * 40
@@ -180,12 +174,12 @@ def test_only_a_comment_can_accept(github: FakeGitHub) -> None:
         find_acceptance(make_context(github, "workflow_dispatch", {}))
 
 
-TERMS = Terms(
+TERMS = ApprovalTerms(
     cases=CASES, workflow=".github/workflows/gate.yml", artifact_name="compile-gate", today="2026-11-01"
 )
 
 
-def approve(verdict: Verdict, text: str = 'reason="worth it"', terms: Terms = TERMS) -> Approval:
+def approve(verdict: Verdict, text: str = 'reason="worth it"', terms: ApprovalTerms = TERMS) -> Approval:
     request = AcceptRequest(author="ada", head_sha=HEAD, pr_number=7, words=parse(text))
     return make_approval(verdict, request, terms)[0]
 

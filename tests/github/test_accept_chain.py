@@ -22,12 +22,13 @@ from records import make_zip
 from refreshes import CASE, ENVIRONMENT
 from test_action_chain import Jobs, pass_outputs
 
-from gate.approvals import BRANCH, name_approval
-from gate.baseline import make_baselines, propose_baselines
-from gate.codec import load_verdict, save_run
-from gate.config import load_config
+from gate.files.codec import load_verdict, save_run
+from gate.project.config import load_config
+from gate.project.registry import load_cases
 from gate.records import Metric, Policy, Provenance, Run, Status, Trial
-from gate.registry import load_cases
+from gate.store.approvals import BRANCH, name_approval
+from gate.store.baselines import make_baselines, propose_baselines
+from tests.told import tell_row
 
 RUN_ID = 77
 CONFIG = """\
@@ -150,8 +151,8 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
     assert (green.steps[0].code, green.outputs["verdict"]) == (0, "PASS"), green.log
     (row,) = load_verdict(Path(green.outputs["result-path"])).comparisons
     assert row.status is Status.ACCEPTED
-    assert "Accepted by ada until" in row.sentence
-    assert row.sentence.endswith(": the new decoder.")
+    assert "Accepted by ada until" in tell_row(row)
+    assert tell_row(row).endswith(": the new decoder.")
     assert f"Approved for commit {head[:12]}: 1 of what regressed, by ada." in green.log
     assert "Accepted by ada until" in green.summary
 

@@ -14,11 +14,11 @@ from gate.action.approvals import REF, Approvals, collect_approvals
 from gate.action.commands import make_check_arguments, make_compare_arguments
 from gate.action.inputs import parse_inputs
 from gate.action.notices import tell_approvals
-from gate.action.rules import Rules, hold_rules
-from gate.action.step import Step
-from gate.approvals import BRANCH, approve_policy, load_approval, name_approval, render_approval
+from gate.action.rules import RuleSource, hold_rules
+from gate.action.step import ActionStep
 from gate.cli.parser import make_parser
 from gate.records import Acceptance, Approval, Metric, Policy, Waiver
+from gate.store.approvals import BRANCH, approve_policy, load_approval, name_approval, render_approval
 
 LATER = (datetime.now(UTC) + timedelta(days=300)).date().isoformat()
 ENTRY = Acceptance(
@@ -364,7 +364,7 @@ def test_the_check_is_given_what_was_approved(place: Place, capsys: pytest.Captu
     place.check(head)
     temporary = place.root / "temp"
     environ = place.environ | {"RUNNER_TEMP": str(temporary), "INPUT_BASELINE_REF": "head"}
-    step = Step(inputs=parse_inputs(environ), environ=environ, event=make_pull(head))
+    step = ActionStep(inputs=parse_inputs(environ), environ=environ, event=make_pull(head))
 
     with hold_rules(step) as rules:
         arguments = make_check_arguments(step.inputs, rules)
@@ -378,7 +378,7 @@ def test_the_check_is_given_what_was_approved(place: Place, capsys: pytest.Captu
 
 def test_the_judgement_of_shards_is_given_them_too() -> None:
     """In front of the paths that it compares."""
-    rules = Rules(config="", baselines="", approvals=Approvals(files=("/a.yml", "/b.yml")))
+    rules = RuleSource(config="", baselines="", approvals=Approvals(files=("/a.yml", "/b.yml")))
     inputs = parse_inputs({"INPUT_MODE": "judge"})
 
     arguments = make_compare_arguments(inputs, rules, "-b", "run.json", "out")
@@ -388,9 +388,9 @@ def test_the_judgement_of_shards_is_given_them_too() -> None:
 
 def test_what_does_not_count_is_a_warning(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """On the run's page, and no error: the check goes on without it."""
-    rules = Rules(config="", baselines="", approvals=Approvals(warnings=("No approval counts: x.",)))
+    rules = RuleSource(config="", baselines="", approvals=Approvals(warnings=("No approval counts: x.",)))
     environ = place.environ
-    step = Step(inputs=parse_inputs(environ), environ=environ, event={})
+    step = ActionStep(inputs=parse_inputs(environ), environ=environ, event={})
 
     tell_approvals(step, rules)
 

@@ -62,7 +62,15 @@ def clone(story: Story, depth: int) -> Path:
     """Clone what is checked out, as actions/checkout does with a ``fetch-depth``."""
     place = story.top.parent / "clone"
     git(story.top, "branch", "--quiet", "trial", story.merge)
-    command = ["git", "clone", "--quiet", "--branch=trial", f"--depth={depth}", f"file://{story.top}", place]
+    command = [
+        "git",
+        "clone",
+        "--quiet",
+        "--branch=trial",
+        f"--depth={depth}",
+        f"file://{story.top}",
+        str(place),
+    ]
     subprocess.run(command, check=True)
     return place
 

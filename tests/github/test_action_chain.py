@@ -24,7 +24,7 @@ from refreshes import CASE, ENVIRONMENT, GATE_YML, make_run
 from runner_log import list_commands
 
 from gate.cli import main
-from gate.codec import RUN, encode_file
+from gate.files.codec import RUN, encode_file
 from gate.fingerprint import compute_environment_id
 
 RUN_ID = 77

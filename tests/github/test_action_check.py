@@ -10,7 +10,7 @@ import pytest
 from action.composite import Job, run_composite
 from action.samples import ACTION, commit, make_job
 
-from gate.codec import load_verdict
+from gate.files.codec import load_verdict
 from gate.records import Metric, Reason, Status
 
 CONFIG = """\

@@ -24,9 +24,9 @@ from gate.action.commands import (
     make_publish_upgrade_arguments,
     make_upgrade_arguments,
 )
-from gate.action.input_table import INPUTS, TRUSTED, ActionMode
+from gate.action.input_table import INPUTS, TRUSTED_MODES, ActionMode
 from gate.action.inputs import ActionInputs, parse_inputs
-from gate.action.rules import Rules
+from gate.action.rules import RuleSource
 from gate.cli.parser import make_parser
 from gate.errors import UsageError
 
@@ -35,7 +35,7 @@ ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
 TOKEN = "ghs_must-not-be-seen"
 SHA = "a" * 40
 PARSER = make_parser()
-OWN = Rules(config="", baselines="")  # the working tree's
+OWN = RuleSource(config="", baselines="")  # the working tree's
 
 
 def parse(**given: str) -> ActionInputs:
@@ -140,14 +140,14 @@ def test_a_wrong_token_is_not_shown() -> None:
     assert TOKEN not in repr(parse(mode="publish", token=TOKEN))
 
 
-@pytest.mark.parametrize("mode", sorted(set(ActionMode) - TRUSTED))
+@pytest.mark.parametrize("mode", sorted(set(ActionMode) - TRUSTED_MODES))
 def test_what_measures_refuses_a_token(mode: str) -> None:
     """A token beside code under test, or where none is needed, is a mistake of the workflow."""
     with pytest.raises(UsageError, match="takes no token"):
         parse(mode=mode, token=TOKEN)
 
 
-@pytest.mark.parametrize("mode", sorted(TRUSTED))
+@pytest.mark.parametrize("mode", sorted(TRUSTED_MODES))
 def test_what_writes_needs_a_token(mode: str) -> None:
     """Said before anything is sent."""
     with pytest.raises(UsageError, match="needs a token"):
@@ -177,8 +177,10 @@ def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
         "INPUT_RUN_ID": "7",
     }
     for mode in ActionMode:
-        others = given_inputs if mode in TRUSTED else {"INPUT_BASE_PYTHON": "a", "INPUT_HEAD_PYTHON": "b"}
-        environ = {**others, "INPUT_MODE": mode, item.variable: value}  # type: ignore[attr-defined]
+        others = (
+            given_inputs if mode in TRUSTED_MODES else {"INPUT_BASE_PYTHON": "a", "INPUT_HEAD_PYTHON": "b"}
+        )
+        environ = {**others, "INPUT_MODE": mode, item.variable: value}
         try:
             arguments = make_arguments(parse_inputs(environ))
         except UsageError as error:
@@ -191,7 +193,7 @@ def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
 
 def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of whatever the mode is."""
-    rules = Rules(config=inputs.config, baselines=inputs.baselines)
+    rules = RuleSource(config=inputs.config, baselines=inputs.baselines)
     run_id = inputs.run_id or "7"
     make = {
         ActionMode.CHECK: lambda: make_check_arguments(inputs, rules, SHA),
@@ -213,7 +215,7 @@ def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
 def test_arguments_of_a_judgement() -> None:
     """What was merged is compared with the base's baselines, whatever their paths begin with."""
     arguments = make_compare_arguments(
-        parse(mode="judge", fail_on="never"), Rules(config="c.yml", baselines=""), "-b", "r.json", "out"
+        parse(mode="judge", fail_on="never"), RuleSource(config="c.yml", baselines=""), "-b", "r.json", "out"
     )
 
     options = PARSER.parse_args(arguments)
@@ -225,7 +227,7 @@ def test_arguments_of_a_check() -> None:
     """Every input of a check reaches the command, each in one argument."""
     inputs = parse(select="tag:pr,!bert/*", device="cuda:1", trials="3", lock_timeout="60", fail_on="never")
 
-    rules = Rules(config="/x/gate.yml", baselines="/x/b c", sha=SHA, directory="/w/my models")
+    rules = RuleSource(config="/x/gate.yml", baselines="/x/b c", sha=SHA, directory="/w/my models")
     assert make_check_arguments(inputs, rules, SHA) == (
         "check",
         "--config=/x/gate.yml",

@@ -24,11 +24,11 @@ from gate.action.input_table import ActionMode
 from gate.action.inputs import parse_inputs
 from gate.action.modes import run_action
 from gate.action.step import make_child_environment
-from gate.codec import save_run, save_verdict
-from gate.config import load_config
+from gate.files.codec import save_run, save_verdict
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
-from gate.records import GraphBreak, Metric, Run, Trial
+from gate.project.config import load_config
+from gate.records import GraphBreak, Metric, PairBase, Run, Trial
 
 SHA = "a" * 40
 Command = Callable[[list[str], dict[str, str]], int | str]
@@ -80,6 +80,16 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], None]:
     return set_command
 
 
+def note_arguments(seen: list[list[str]], then: Command) -> Command:
+    """Make a command that notes its arguments before it does what ``then`` does."""
+
+    def run(argv: list[str], environment: dict[str, str]) -> int | str:
+        seen.append(argv)
+        return then(argv, environment)
+
+    return run
+
+
 def make_check(run: Run, baseline: Run, code: int) -> Command:
     """Make a command that leaves what ``check`` leaves."""
 
@@ -87,6 +97,8 @@ def make_check(run: Run, baseline: Run, code: int) -> Command:
         config = next((one.partition("=")[2] for one in argv if one.startswith("--config=")), "")
         out = load_config(Path(config) if config else None).out
         verdict = gate.compare(baseline=baseline, candidate=run, policy=gate.load_policy())
+        if any(one.startswith("--base-python=") for one in argv):  # of pairs, whose base tells its torch
+            verdict = replace(verdict, base=PairBase(torch=baseline.environment.torch))
         save_run(run, out / "run.json")
         save_verdict(verdict, out / "verdict.json")
         (out / "report.md").write_text(gate.render(verdict, "markdown"))
@@ -134,6 +146,7 @@ def test_a_regression_is_told_in_every_way(
         "head-sha": head,
         "result-path": str(Path("out/verdict.json").absolute()),
         "report-path": str(Path("out/report.md").absolute()),
+        "page-path": str(Path("out/report.html").absolute()),
     }
     printed = capsys.readouterr().out
     assert "\n::error title=compile-gate::REGRESSION: " in printed
@@ -278,7 +291,7 @@ def test_a_bug_of_the_action_is_an_annotation_and_exit_code_1(
     def fail(_: object) -> int:
         raise TypeError("unexpected\n::set-output name=verdict::PASS")
 
-    monkeypatch.setitem(modes._MODES, ActionMode.CHECK, fail)  # type: ignore[arg-type]
+    monkeypatch.setitem(modes._MODES, ActionMode.CHECK, fail)
 
     assert run_action(environ) == 1
     printed = capsys.readouterr().out
@@ -325,7 +338,7 @@ def test_a_change_to_the_rules_is_said_and_does_not_hold(
     """The command is given the base's rules; page and summary name the file; nothing is left behind."""
     seen: list[list[str]] = []
     check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    command(note_arguments(seen, check))
     Path("gate.yml").write_text("version: 1\nerror_budget: 0.5\n")
     commit(Path.cwd(), "head")
 
@@ -353,7 +366,7 @@ def test_suspects_are_confirmed_against_the_base_commit(
     """By default, for a pull request: the command is given the base's commit to run side by side with."""
     seen: list[list[str]] = []
     check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    command(note_arguments(seen, check))
     base, _ = read_event(environ)
 
     assert run_action(environ | ({"INPUT_CONFIRM": confirm} if confirm else {})) == 0
@@ -366,7 +379,7 @@ def test_a_trial_merge_is_judged_by_what_it_was_merged_into(
     """With a stale payload, too, nothing that main did meanwhile is this change's."""
     seen: list[list[str]] = []
     check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    command(note_arguments(seen, check))
     stale, _ = read_event(environ)
     git(Path.cwd(), "checkout", "--quiet", "-b", "topic", stale)
     Path("README.md").write_text("topic")
@@ -409,7 +422,7 @@ def test_a_push_has_nothing_to_be_confirmed_against(
     """Without a base commit in the event there is no side-by-side run, and nothing to say about it."""
     seen: list[list[str]] = []
     check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    command(note_arguments(seen, check))
     Path(environ["GITHUB_EVENT_PATH"]).write_text("{}")
 
     assert run_action(environ) == 0
@@ -423,7 +436,7 @@ def test_a_base_out_of_reach_is_a_note_and_no_failure(
     """In a shallow clone the check goes on without confirming, and page and summary say how to fix it."""
     seen: list[list[str]] = []
     check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    command(note_arguments(seen, check))
     base, head = commit(Path.cwd(), "base"), commit(Path.cwd(), "head")
     shallow = Path.cwd().parent / "shallow"
     clone = ["git", "clone", "--quiet", "--depth=1", f"file://{Path.cwd()}", str(shallow)]
@@ -462,7 +475,7 @@ def test_an_upgrade_begins_its_summary_with_the_paragraph(
     """The command is ``ab`` on both interpreters; summary and outputs tell what came of it."""
     seen: list[list[str]] = []
     check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    command(note_arguments(seen, check))
     given = {"INPUT_MODE": "upgrade", "INPUT_BASE_PYTHON": "old/python", "INPUT_HEAD_PYTHON": "new/python"}
 
     assert run_action({**environ, **given}) == 0
@@ -479,7 +492,7 @@ def test_the_anchor_is_told_as_a_verdict_is(
     """The command is ``ab --anchor``; its report is the summary, its exit code the step's."""
     seen: list[list[str]] = []
     check = make_check(make_run(SHA), make_run("b" * 40), 0)
-    command(lambda argv, env: (seen.append(argv), check(argv, env))[1])
+    command(note_arguments(seen, check))
 
     assert run_action({**environ, "INPUT_MODE": "anchor", "INPUT_MINUTES": "150"}) == 0
     assert seen[0][:3] == ["ab", "--anchor", "--minutes=150"]
@@ -544,7 +557,7 @@ def test_a_run_to_publish_is_the_inputs_or_the_events(
 ) -> None:
     """With neither, the input is named."""
     seen: list[list[str]] = []
-    command(lambda argv, _: (seen.append(argv), 0)[1])
+    command(note_arguments(seen, lambda *_: 0))
     Path(environ["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
     given = {**environ, "INPUT_MODE": "publish", "INPUT_TOKEN": "ghs_x"}
 

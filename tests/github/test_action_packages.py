@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib import metadata
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -22,7 +24,7 @@ from gate.action import packages
 from gate.action.packages import (
     MINIMUM_VERSIONS,
     REQUIREMENTS,
-    TRUSTED,
+    TRUSTED_PACKAGES,
     choose_pip_settings,
     install,
     list_missing,
@@ -37,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def have(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What the interpreter has: everything in the lock, at its version; a test takes away or ages."""
-    found = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE))
+    found: dict[str, str] = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE))
 
     def version(name: str) -> str:
         if name not in found:
@@ -62,7 +64,7 @@ def test_everything_in_the_lock_has_hashes() -> None:
     """Pip installs nothing else of it."""
     blocks = read_locked()
 
-    assert set(blocks) > set(MINIMUM_VERSIONS) | TRUSTED
+    assert set(blocks) > set(MINIMUM_VERSIONS) | TRUSTED_PACKAGES
     assert all("--hash=sha256:" in block for block in blocks.values())
 
 
@@ -84,8 +86,8 @@ def test_what_holds_a_token_needs_little(have: dict[str, str]) -> None:
     """Of an empty interpreter it wants six packages, and no test runner."""
     have.clear()
 
-    assert list_missing(TRUSTED) == sorted(TRUSTED)
-    assert len(TRUSTED) == 6
+    assert list_missing(TRUSTED_PACKAGES) == sorted(TRUSTED_PACKAGES)
+    assert len(TRUSTED_PACKAGES) == 6
 
 
 def test_a_package_that_is_too_old_is_named(have: dict[str, str]) -> None:
@@ -214,8 +216,8 @@ def test_settings_of_an_image_are_not_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """The real pip, told by an image to do something else with packages, and where to find them."""
-    monkeypatch.setattr(packages, "read_locked", lambda: {"mdurl": line})
     line = make_wheel(tmp_path / "wheels")
+    monkeypatch.setattr(packages, "read_locked", lambda: {"mdurl": line})
     (tmp_path / "constraint.txt").write_text("mdurl==0.1\n")
     settings = {
         "constraint": str(tmp_path / "constraint.txt"),
@@ -239,10 +241,27 @@ def test_settings_of_an_image_are_not_in_the_way(
     assert not (tmp_path / "prefix").exists()
 
 
+class Refusal(BaseHTTPRequestHandler):
+    """Answers every request with 401."""
+
+    def do_GET(self) -> None:
+        """Refuse."""
+        self.send_error(401)
+
+
+@pytest.fixture(scope="module")
+def closed_door() -> Iterator[HTTPServer]:
+    """Return a server that knows no token: whoever asks is refused at once, with nothing to try again."""
+    with HTTPServer(("127.0.0.1", 0), Refusal) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
 @pytest.mark.parametrize("command", ["publish", "publish-upgrade", "authorize", "propose"])
-def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, command: str) -> None:
-    """Every trusted command starts, as far as GitHub's absence, with the few packages it is given."""
-    python = make_bare_python(tmp_path, only=TRUSTED)
+def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, closed_door: HTTPServer, command: str) -> None:
+    """Every trusted command starts, as far as GitHub's refusal, with the few packages it is given."""
+    python = make_bare_python(tmp_path, only=TRUSTED_PACKAGES)
     work, event = tmp_path / "work", tmp_path / "event.json"
     work.mkdir()
     event.write_text(json.dumps({"repository": {"id": 1}}))
@@ -259,7 +278,7 @@ def test_what_holds_a_token_runs_with_no_more(tmp_path: Path, command: str) -> N
         "GITHUB_WORKSPACE": str(work),
         "GITHUB_EVENT_PATH": str(event),
         "GITHUB_EVENT_NAME": "issue_comment",
-        "GITHUB_API_URL": "http://127.0.0.1:9",  # nobody listens
+        "GITHUB_API_URL": f"http://127.0.0.1:{closed_door.server_port}",
     }
     start = Path(packages.__file__).with_name("start.py")
     whole = [str(python), "-I", "-S", str(start), "gate", command, *arguments.get(command, [])]
@@ -283,4 +302,4 @@ def test_whoever_measures_can_watch_a_gpu() -> None:
     """What asks the driver comes with the gate, wherever it is installed from."""
     assert "nvidia-ml-py" in MINIMUM_VERSIONS
     assert "nvidia-ml-py" in read_locked()
-    assert "nvidia-ml-py" not in TRUSTED
+    assert "nvidia-ml-py" not in TRUSTED_PACKAGES

@@ -12,10 +12,10 @@ from action.samples import commit, git
 from gate.action import tree
 from gate.action.base import BaseCommit
 from gate.action.inputs import parse_inputs
-from gate.action.rules import Rules, hold_rules, prepare_rules
-from gate.action.step import Step
-from gate.config import load_config
+from gate.action.rules import RuleSource, hold_rules, prepare_rules
+from gate.action.step import ActionStep
 from gate.errors import MachineError, UsageError
+from gate.project.config import load_config
 from gate.records import Metric
 
 CONFIG = """\
@@ -48,7 +48,7 @@ def write(directory: Path, files: dict[str, str]) -> None:
         (directory / name).write_text(text)
 
 
-def prepare(sha: str, place: Path, config: str = "", baselines: str = "") -> Rules:
+def prepare(sha: str, place: Path, config: str = "", baselines: str = "") -> RuleSource:
     """Prepare the rules of a commit, or of the working tree."""
     return prepare_rules(config, baselines, BaseCommit(sha=sha, origin="") if sha else None, place)
 
@@ -98,7 +98,7 @@ def test_the_working_tree_is_judged_by_itself_where_there_is_no_base(tmp_path: P
     """A push or a dispatch changes nothing that is still to be merged."""
     rules = prepare("", tmp_path / "rules", config="my.yml", baselines="b")
 
-    assert rules == Rules(config="my.yml", baselines="b")
+    assert rules == RuleSource(config="my.yml", baselines="b")
     assert not (tmp_path / "rules").exists()
 
 
@@ -232,9 +232,9 @@ def test_changed_workflows_are_flagged_and_only_the_changes_own(checkout: Path, 
     assert (rules.changed, rules.workflows) == ((), (".github/workflows/gate.yml",))
 
 
-def make_step(place: Path, base: str) -> Step:
+def make_step(place: Path, base: str) -> ActionStep:
     inputs = parse_inputs({"INPUT_BASELINE_REF": base})
-    return Step(inputs=inputs, environ={"RUNNER_TEMP": str(place)}, event={})
+    return ActionStep(inputs=inputs, environ={"RUNNER_TEMP": str(place)}, event={})
 
 
 @pytest.mark.parametrize("touched", ["gate.yml", "files/sub/perf/baselines/x.json", "files/new.json"])

@@ -11,14 +11,14 @@ from fake.faults import NO_RIGHT, Fault
 from fake.git_routes import BareRepository
 from fake.server import FakeGitHub
 
-from gate.approvals import BRANCH, MAX_ACCEPTED, name_approval, render_approval
 from gate.errors import FileError
 from gate.github.approval_branch import MAX_TRIES, find_approval, store_approval
 from gate.github.client import GitHubClient
-from gate.github.command import CommandRefusedError
 from gate.github.errors import DeniedError, GitHubError, RejectedError
 from gate.github.git_data import GitData
+from gate.publish.commands import CommandRefusedError
 from gate.records import Acceptance, Approval, Metric, Waiver
+from gate.store.approvals import BRANCH, MAX_ACCEPTED, name_approval, render_approval
 
 COMMIT = "a" * 40
 FILE = name_approval(COMMIT)

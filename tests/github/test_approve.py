@@ -16,11 +16,12 @@ from hostile_archives import ARCHIVES, INJECTED
 from records import CASES, make_archive, make_comparison, make_failing, make_regressed, make_verdict
 from runner_log import list_commands
 
-from gate.approvals import BRANCH, decode_approval, name_approval, render_approval
 from gate.cli import main
-from gate.github.approval_text import MAX_ROWS
 from gate.github.client import SystemClock
+from gate.publish.approval_text import MAX_APPROVAL_ROWS
 from gate.records import Approval, Case, Metric, Reason, Status, Verdict
+from gate.store.approvals import BRANCH, decode_approval, name_approval, render_approval
+from tests.told import say
 
 HEAD = "a" * 40
 COMMAND = '/accept-regression reason="the new attention"'
@@ -192,10 +193,16 @@ def test_no_text_of_the_artifact_is_stored_or_told(
     slower, other = make_regressed(CASES[0])
     strange = Case(id=text, model="x")
     evil = replace(
-        make_comparison(strange, Metric.COMPILED_LATENCY, Status.REGRESSED, Reason.BEYOND_BAR), sentence=text
+        make_comparison(strange, Metric.COMPILED_LATENCY, Status.REGRESSED, Reason.BEYOND_BAR),
+        remarks=say(text),
     )
     verdict = make_verdict(
-        replace(slower, sentence=text), other, evil, cases=(*CASES, strange), headline=text, notes=(text,)
+        replace(slower, remarks=say(text)),
+        other,
+        evil,
+        cases=(*CASES, strange),
+        headline=say(text),
+        notes=say(text),
     )
     leave(github, verdict)
 
@@ -287,7 +294,7 @@ def test_while_the_check_runs_nothing_is_accepted(ask: Any, github: FakeGitHub) 
 
 def test_a_long_list_is_cut(ask: Any, github: FakeGitHub, git: BareRepository, tmp_path: Path) -> None:
     """The answer shows as many rows as a reader reads, and counts the rest; all are stored."""
-    names = [f"model{index}" for index in range(MAX_ROWS + 5)]
+    names = [f"model{index}" for index in range(MAX_APPROVAL_ROWS + 5)]
     models = "".join(f"  - {{name: {name}, factory: 'b:m', cases: [{{size: smoke}}]}}\n" for name in names)
     (tmp_path / "gate.yml").write_text(f"version: 1\nreference_models: false\nmodels:\n{models}")
     cases = tuple(Case(id=f"{name}/inference-float32-smoke-default", model=name) for name in names)
@@ -298,7 +305,7 @@ def test_a_long_list_is_cut(ask: Any, github: FakeGitHub, git: BareRepository, t
 
     assert asked.code == 0, asked.log
     assert "| *and 5 more* | | | |" in asked.answers[0]
-    assert len(load(git).accepted) == MAX_ROWS + 5
+    assert len(load(git).accepted) == MAX_APPROVAL_ROWS + 5
 
 
 def test_a_broken_approval_in_place_is_told(ask: Any, github: FakeGitHub, git: BareRepository) -> None:

@@ -21,14 +21,15 @@ from records import (
     make_verdict,
 )
 
-from gate.approvals import BRANCH, name_approval, render_approval
 from gate.cli.publish import load_base
-from gate.github.body import make_marker, render_body
 from gate.github.client import GitHubClient
 from gate.github.comment import DEFAULT_AUTHOR
-from gate.github.events import Event
-from gate.github.publish import Context, Publication, Settings, make_finding, publish
+from gate.github.events import TriggerEvent
+from gate.github.publish import Publication, PublishContext, Settings, publish
+from gate.publish.body import make_marker, render_body
+from gate.publish.telling import make_finding
 from gate.records import Acceptance, Approval, Metric, Reason, Status, Verdict, Waiver
+from gate.store.approvals import BRANCH, name_approval, render_approval
 
 LATENCY = Metric.COMPILED_LATENCY
 SLOWER = make_comparison(CASES[0], LATENCY, Status.ACCEPTED, Reason.ACCEPTED, (0.010, 0.0108))
@@ -46,18 +47,22 @@ WAIVER = Waiver(reason="@octo-org/all", author="ada", expires="2026-11-15")
 
 
 @pytest.fixture
-def context(github: FakeGitHub, client: GitHubClient, tmp_path: Path) -> Context:
+def context(github: FakeGitHub, client: GitHubClient, tmp_path: Path) -> PublishContext:
     """A pull request whose check ran again after an approval, and is green."""
     github.state.git = BareRepository.create(tmp_path / "bare.git")  # type: ignore[attr-defined]
     github.state.add_pull(7, SHA)
     github.state.add_run(RUN.id, SHA)["conclusion"] = "success"
-    return Context(
-        client=client, repository="octo-org/models", event=Event(), author=DEFAULT_AUTHOR, base=make_base()
+    return PublishContext(
+        client=client,
+        repository="octo-org/models",
+        event=TriggerEvent(),
+        author=DEFAULT_AUTHOR,
+        base=make_base(),
     )
 
 
 def tell(
-    github: FakeGitHub, context: Context, verdict: Verdict, approval: Approval | str | None
+    github: FakeGitHub, context: PublishContext, verdict: Verdict, approval: Approval | str | None
 ) -> tuple[Publication, str]:
     """Store an approval, publish a verdict, and return what was published and the comment."""
     if approval is not None:
@@ -70,7 +75,7 @@ def tell(
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_who_accepted_is_told_and_why_is_not(github: FakeGitHub, context: Context) -> None:
+def test_who_accepted_is_told_and_why_is_not(github: FakeGitHub, context: PublishContext) -> None:
     """The login is GitHub's; the reason is in the comment that gave it."""
     published, body = tell(github, context, ACCEPTED, Approval(commit=SHA, accepted=(ENTRY,)))
 
@@ -92,7 +97,7 @@ def test_who_accepted_is_told_and_why_is_not(github: FakeGitHub, context: Contex
     ids=["smaller", "another metric", "another case", "expired"],
 )
 def test_what_an_approval_does_not_cover_is_not_laid_to_anybody(
-    github: FakeGitHub, context: Context, entry: Acceptance
+    github: FakeGitHub, context: PublishContext, entry: Acceptance
 ) -> None:
     """An artifact that calls something accepted puts no name to it."""
     _, body = tell(github, context, ACCEPTED, Approval(commit=SHA, accepted=(entry,)))
@@ -100,7 +105,9 @@ def test_what_an_approval_does_not_cover_is_not_laid_to_anybody(
     assert "ada" not in body.replace("Ada", "")
 
 
-def test_a_check_that_is_green_without_baselines_is_told_so(github: FakeGitHub, context: Context) -> None:
+def test_a_check_that_is_green_without_baselines_is_told_so(
+    github: FakeGitHub, context: PublishContext
+) -> None:
     """The status is the check's, the outcome stays NOTHING_COMPARED, and who accepts that is named."""
     published, body = tell(github, context, NEW, Approval(commit=SHA, first_baselines=WAIVER))
 
@@ -123,7 +130,7 @@ def test_a_check_that_is_green_without_baselines_is_told_so(github: FakeGitHub, 
     ids=["none", "of a regression", "expired", "not counted by the check", "broken"],
 )
 def test_without_an_approval_that_counts_nothing_compared_fails(
-    github: FakeGitHub, context: Context, approval: Approval | str | None, conclusion: str
+    github: FakeGitHub, context: PublishContext, approval: Approval | str | None, conclusion: str
 ) -> None:
     """Whatever a fork's own workflow makes of its exit code."""
     github.state.runs[RUN.id]["conclusion"] = conclusion
@@ -134,14 +141,14 @@ def test_without_an_approval_that_counts_nothing_compared_fails(
     assert 'comments `/accept-regression reason="..."`' in body
 
 
-def test_a_file_that_cannot_be_read_is_told(github: FakeGitHub, context: Context) -> None:
+def test_a_file_that_cannot_be_read_is_told(github: FakeGitHub, context: PublishContext) -> None:
     """Silence would look like nobody's."""
     _, body = tell(github, context, ACCEPTED, "version: 1\n")
 
     assert "What was accepted for this commit cannot be read, and does not count." in body
 
 
-def test_trouble_in_asking_changes_nothing_else(github: FakeGitHub, context: Context) -> None:
+def test_trouble_in_asking_changes_nothing_else(github: FakeGitHub, context: PublishContext) -> None:
     """The verdict is told; that who accepted is not known is told as trouble."""
     github.fail("GET", r"/contents/", Fault(status=403, message=NO_RIGHT, times=9))
 
@@ -151,7 +158,7 @@ def test_trouble_in_asking_changes_nothing_else(github: FakeGitHub, context: Con
     assert published.troubles[0].startswith("Who accepted what could not be looked up: ")
 
 
-def test_where_nothing_was_accepted_nobody_is_asked(github: FakeGitHub, context: Context) -> None:
+def test_where_nothing_was_accepted_nobody_is_asked(github: FakeGitHub, context: PublishContext) -> None:
     """One request is saved for each of the most verdicts."""
     github.state.runs[RUN.id]["conclusion"] = "failure"
     tell(github, context, make_failing(), None)

@@ -28,18 +28,14 @@ from records import (
     make_zip,
 )
 
-from gate.github import publish
-from gate.github.artifact import (
-    MAX_ARCHIVE_BYTES,
-    Refusal,
-    RefusedError,
-    fetch_verdict,
-    parse_archive,
-)
-from gate.github.body import make_marker, render_body
+from gate.github import publish as github_publish
+from gate.github.artifact import MAX_VERDICT_ARCHIVE_BYTES, fetch_verdict
 from gate.github.client import GitHubClient
 from gate.github.errors import TooLargeError
-from gate.github.upgrade import make_upgrade_finding
+from gate.publish import telling
+from gate.publish.body import make_marker, render_body
+from gate.publish.submitted_verdict import Refusal, RefusedError, parse_archive
+from gate.publish.upgrade import make_upgrade_finding
 from gate.records import Case, Metric, Reason, Status, Verdict
 
 MIB = 1024 * 1024
@@ -53,7 +49,7 @@ def parse(archive: bytes) -> Verdict:
 def test_corpus(name: str) -> None:
     """Every archive of the corpus is refused, within 5 seconds of the processor and 100 MiB."""
     archive = ARCHIVES[name]()
-    assert len(archive) <= MAX_ARCHIVE_BYTES
+    assert len(archive) <= MAX_VERDICT_ARCHIVE_BYTES
     started = time.process_time()
     with pytest.raises(RefusedError):
         parse(archive)
@@ -74,16 +70,16 @@ def test_injected_texts(name: str) -> None:
         verdict = parse(archive)
     except RefusedError:
         return  # a text that is not even one
-    finding = publish.make_finding(verdict, make_base(), GREEN)
+    finding = telling.make_finding(verdict, make_base(), GREEN)
     told = render_body(make_marker("default", GREEN), finding)
-    lines = publish.list_annotations(finding, [])
+    lines = github_publish.list_published_annotations(finding, [])
     assert [mark for mark in MARKS if mark in told or mark in "".join(lines)] == []
     assert told.count("<!--") == 1
     upgraded = render_body(make_marker("default", RUN), make_upgrade_finding(verdict, make_base(), GREEN))
     assert [mark for mark in MARKS if mark in upgraded] == []
     assert all(line.startswith("::notice title=compile-gate") and line.isprintable() for line in lines)
     if not name.startswith(("environment", "baseline_environments")):
-        honest = publish.make_finding(HONEST, make_base(), GREEN)
+        honest = telling.make_finding(HONEST, make_base(), GREEN)
         assert told == render_body(make_marker("default", RUN), honest)
 
 
@@ -141,7 +137,7 @@ def test_any_number(path: str, number: float) -> None:
         verdict = parse(make_edited(put(path, number)))
     except RefusedError:
         return
-    body = render_body(make_marker("default", RUN), publish.make_finding(verdict, make_base(), RUN))
+    body = render_body(make_marker("default", RUN), telling.make_finding(verdict, make_base(), RUN))
     assert len(body) < 20_000
 
 
@@ -154,7 +150,7 @@ def test_any_case_ids(names: list[str]) -> None:
         verdict = parse(make_archive(make_verdict(*rows, cases=cases)))
     except (RefusedError, UnicodeEncodeError):
         return
-    body = render_body(make_marker("default", RUN), publish.make_finding(verdict, make_base(), RUN))
+    body = render_body(make_marker("default", RUN), telling.make_finding(verdict, make_base(), RUN))
     assert "zz-" not in body
     assert "REGRESSION" in body
 
@@ -162,7 +158,7 @@ def test_any_case_ids(names: list[str]) -> None:
 def test_definition_of_a_known_case_is_the_base_s() -> None:
     """A known id with another factory is told with the base commit's definition."""
     cases = (replace(CASES[0], factory="evil:run", tags=("evil",)), *CASES[1:])
-    verdict = publish.make_finding(make_failing(cases=cases), make_base(), RUN).verdict
+    verdict = telling.make_finding(make_failing(cases=cases), make_base(), RUN).verdict
     assert verdict is not None
     assert verdict.cases == CASES
 
@@ -175,7 +171,7 @@ def test_time_and_memory() -> None:
     with zipfile.ZipFile(io.BytesIO(archive)) as opened:
         assert opened.getinfo("verdict.json").file_size > 3_000_000
     tracemalloc.start()
-    finding = publish.make_finding(parse(archive), make_base(cases), RUN)
+    finding = telling.make_finding(parse(archive), make_base(cases), RUN)
     render_body(make_marker("default", RUN), finding)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -210,7 +206,7 @@ def test_no_artifact(github: FakeGitHub, client: GitHubClient) -> None:
     [
         ({"expired": True}, Refusal.EXPIRED),
         ({"created_at": "2026-10-31T00:00:00Z"}, Refusal.OLD_ATTEMPT),
-        ({"size_in_bytes": MAX_ARCHIVE_BYTES + 1}, Refusal.TOO_LARGE),
+        ({"size_in_bytes": MAX_VERDICT_ARCHIVE_BYTES + 1}, Refusal.TOO_LARGE),
     ],
 )
 def test_refused_unread(
@@ -239,7 +235,7 @@ def test_earlier_artifact_of_success(github: FakeGitHub, client: GitHubClient) -
 def test_lying_size(github: FakeGitHub, client: GitHubClient) -> None:
     """A download that is larger than its artifact said is cut off."""
     github.state.add_run(RUN.id, SHA)
-    artifact = github.state.add_artifact(RUN.id, "compile-gate", b"x" * (MAX_ARCHIVE_BYTES + 1))
+    artifact = github.state.add_artifact(RUN.id, "compile-gate", b"x" * (MAX_VERDICT_ARCHIVE_BYTES + 1))
     artifact["size_in_bytes"] = 1000
     with pytest.raises(TooLargeError):
         fetch(github, client)

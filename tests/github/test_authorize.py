@@ -16,18 +16,21 @@ from refreshes import make_context
 
 from gate.errors import UsageError
 from gate.github.authorize import (
-    COMMAND,
     Authorization,
-    RefreshWords,
     authorize_refresh,
     describe_protection,
     find_refresh,
     make_outputs,
-    parse_words,
 )
 from gate.github.client import GitHubClient
-from gate.github.command import CommandRefusedError, split_command
 from gate.github.errors import GitHubError
+from gate.publish.commands import (
+    REFRESH_COMMAND,
+    CommandRefusedError,
+    RefreshWords,
+    parse_refresh_words,
+    split_command,
+)
 
 HEAD = "a" * 40
 
@@ -54,8 +57,8 @@ def authorize(client: GitHubClient, github: FakeGitHub, event: dict[str, Any]) -
 
 def parse_body(body: str) -> RefreshWords | None:
     """Parse a comment's text as the command that it is, if it is one."""
-    words = split_command(body, COMMAND)
-    return None if words is None else parse_words(words)
+    words = split_command(body, REFRESH_COMMAND)
+    return None if words is None else parse_refresh_words(words)
 
 
 @pytest.fixture

@@ -23,10 +23,9 @@ from records import (
     make_verdict,
 )
 
-from gate.decide.outcome import FailOn
-from gate.github import publish
-from gate.github.artifact import Refusal
-from gate.github.body import (
+from gate.decide.conclude.outcome import FailOn
+from gate.publish import telling
+from gate.publish.body import (
     MAX_BODY_BYTES,
     Marker,
     describe_outcome,
@@ -35,15 +34,18 @@ from gate.github.body import (
     render_body,
     render_marker,
 )
-from gate.github.events import WorkflowRun
-from gate.github.finding import Finding
-from gate.github.steps import list_comment_steps
-from gate.github.trusted import NOTHING_KNOWN, Base, Known
+from gate.publish.ci_run import CiRun
+from gate.publish.steps import list_comment_steps
+from gate.publish.submitted_verdict import Refusal
+from gate.publish.trusted import NOTHING_KNOWN, Base, Known
+from gate.publish.trusted_result import TrustedResult
 from gate.records import (
     Case,
     CaseFailure,
     Cause,
-    Explanation,
+    CauseKind,
+    Code,
+    Fact,
     FailureKind,
     Metric,
     Outcome,
@@ -52,7 +54,10 @@ from gate.records import (
     Status,
     Tally,
     Verdict,
+    name_words,
 )
+from gate.records.facts import CAUSE_CODES, NUMBERS
+from gate.report.words.causes import describe_cause
 from tests.hosts import CUDA_HOST
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "comment"
@@ -69,14 +74,19 @@ def make_many(number: int = 400, growth: float = 1.0) -> tuple[Verdict, Base]:
     return make_verdict(*rows, cases=cases), make_base(cases)
 
 
+CHANGED_CODE = Fact(
+    code=Code.CODE_CHANGED, numbers={"kernels": 23, "changed": 2}, names={"changed": ("evil", "whoever")}
+)
+
+
 def make_verdicts() -> dict[str, Verdict]:
     """Every kind of verdict that a reader can meet, by name."""
     first, second, third = CASES
     explained = [
-        ("graph_break", "New graph break at evil.py:1"),
-        ("changed_code", "evil.py was generated anew."),
+        (CauseKind.GRAPH_BREAK, Fact(code=Code.GRAPH_BREAK, names=name_words(location="evil.py:1"))),
+        (CauseKind.CHANGED_CODE, CHANGED_CODE),
     ]
-    explanations = tuple(Explanation(case_id=first.id, kind=k, sentence=s) for k, s in explained)
+    causes = tuple(Cause(case_id=first.id, kind=kind, fact=fact) for kind, fact in explained)
     failure = CaseFailure(
         case_id=second.id, trial=0, kind=FailureKind.KILLED, stage="compile", message="Killed", log_tail="x"
     )
@@ -95,7 +105,7 @@ def make_verdicts() -> dict[str, Verdict]:
     other = replace(CUDA_HOST, torch="2.14.1", device_uuid="GPU-2")
     return {
         "pass": make_passing(),
-        "regression": make_failing(explanations=explanations),
+        "regression": make_failing(causes=causes),
         "incomplete": make_verdict(*make_regressed(first), failed, *rest[2:], failures=(failure,)),
         "nothing_compared": make_verdict(
             *(
@@ -125,16 +135,16 @@ def make_verdicts() -> dict[str, Verdict]:
     }
 
 
-def make_situations() -> dict[str, Finding]:
+def make_situations() -> dict[str, TrustedResult]:
     """Every situation that a reader can meet, by name."""
     findings = {name: make_finding(verdict) for name, verdict in make_verdicts().items()}
     findings["many"] = make_finding(*make_many(60))
     findings["failed_run"] = make_finding(make_passing(), run=RUN)
     fork = replace(RUN, head_repository=2000, head_owner="contributor")
     findings["fork"] = make_finding(make_verdicts()["nothing_compared"], run=fork)
-    findings["side_by_side"] = make_finding(make_paired(), known=Known(base_sha="b" * 40, remark=REMARK))
-    findings["rejected"] = Finding(run=RUN, refusal=Refusal.NOT_A_VERDICT)
-    findings["no_result"] = Finding(
+    findings["side_by_side"] = make_finding(make_paired(), known=Known(base_sha="b" * 40, remarks=REMARKS))
+    findings["rejected"] = TrustedResult(run=RUN, refusal=Refusal.NOT_A_VERDICT)
+    findings["no_result"] = TrustedResult(
         run=replace(RUN, conclusion="cancelled", attempt=2), refusal=Refusal.NO_ARTIFACT
     )
     return findings
@@ -143,15 +153,15 @@ def make_situations() -> dict[str, Finding]:
 def make_finding(
     verdict: Verdict,
     base: Base | None = None,
-    run: WorkflowRun | None = None,
+    run: CiRun | None = None,
     known: Known = NOTHING_KNOWN,
-) -> Finding:
+) -> TrustedResult:
     """A finding of a run that ended as its verdict says."""
     passes = verdict.outcome in {Outcome.PASS, Outcome.INCONCLUSIVE}
-    return publish.make_finding(verdict, base or make_base(), run or (GREEN if passes else RUN), known)
+    return telling.make_finding(verdict, base or make_base(), run or (GREEN if passes else RUN), known)
 
 
-REMARK = "This change touches what changes are judged by: gate.yml (1 file). Look at that first."
+REMARKS = (Fact(code=Code.TOUCHES_RULES, names={"rules": ("gate.yml (1 file)",)}),)
 
 
 def make_paired() -> Verdict:
@@ -165,11 +175,12 @@ def make_paired() -> Verdict:
         second, Metric.COMPILED_LATENCY, Status.INCONCLUSIVE, Reason.UNSETTLED, (0.010, 0.0103)
     )
     rows = (slower, broken, replace(near, more_pairs=3))
+    broken_at = Fact(code=Code.GRAPH_BREAK, names=name_words(reason="evil", location="evil.py:1"))
     return make_verdict(
         *(replace(row, pairs=6) for row in rows),
         make_unchanged(second)[1],
         *make_unchanged(third),
-        explanations=(Explanation(case_id=first.id, kind=Cause.GRAPH_BREAK, sentence="New at evil.py:1"),),
+        causes=(Cause(case_id=first.id, kind=CauseKind.GRAPH_BREAK, fact=broken_at),),
         base=PairBase(label="evil", commit="b" * 40),
         tally=Tally(trials=9, disturbed_trials=2, pairs=12, paired_cases=2, disturbed_pairs=1, cleared=1),
     )
@@ -199,16 +210,18 @@ def test_nothing_of_the_artifact_is_told() -> None:
             assert text not in body
 
 
-@pytest.mark.parametrize("kind", Cause)
-def test_no_kind_of_explanation_vanishes(kind: Cause) -> None:
-    """Whatever was found to explain a change is told in our own words."""
-    told = Explanation(case_id=CASES[0].id, kind=kind, sentence="Text of whoever measured.")
-    eager = make_comparison(CASES[0], Metric.EAGER_LATENCY, Status.UNCHANGED, Reason.WITHIN_NOISE)
-    verdict = make_failing(explanations=(told,))
-    verdict = replace(verdict, comparisons=(*verdict.comparisons, replace(eager, decides=False)))
-    (shown,) = make_finding(verdict).verdict.explanations
-    assert shown.sentence.endswith(".")
-    assert "whoever" not in shown.sentence
+@pytest.mark.parametrize("code", sorted(CAUSE_CODES - {Code.TEXT, Code.MORE}))
+def test_no_cause_vanishes(code: Code) -> None:
+    """Whatever was found to explain a change is told, without a word of whoever measured."""
+    numbers = dict.fromkeys(NUMBERS.get(code, ()), 1.0)
+    words = {"reason": ("Text of whoever measured.",), "reasons": ("Text of whoever measured.",)}
+    fact = Fact(code=code, numbers=numbers, cases=("whoever",), names=words)
+    told = Cause(case_id=CASES[0].id, kind=CauseKind.MACHINE, fact=fact)
+    verdict = make_finding(make_failing(causes=(told,))).verdict
+    assert verdict is not None
+    (shown,) = verdict.causes
+    assert describe_cause(shown.fact).endswith(".")
+    assert "whoever" not in describe_cause(shown.fact)
 
 
 def test_no_command_for_a_machine_that_the_author_cannot_reach() -> None:
@@ -299,7 +312,7 @@ def test_a_partial_pass_that_fails_the_check_is_not_headed_pass() -> None:
         for row in make_unchanged(CASES[1])
     ]
     verdict = make_verdict(*make_unchanged(CASES[0]), *new)
-    finding = publish.make_finding(verdict, make_base(), RUN, fail_on=FailOn.NEW)
+    finding = telling.make_finding(verdict, make_base(), RUN, fail_on=FailOn.NEW)
     lines = render_body(make_marker("default", RUN), finding).splitlines()
     assert lines[1] == "## \N{CROSS MARK} Not everything has a baseline, which this check demands"
     assert lines[3] == "Nothing got worse in what was judged: 2 of 4 comparisons, in 1 of 2 cases."
@@ -390,3 +403,12 @@ def test_descriptions() -> None:
     assert describe_outcome(situations["rejected"]) == (
         "no result: the artifact's verdict is not one that this compile-gate reads"
     )
+
+
+def test_a_targets_comment_says_what_it_cannot_know() -> None:
+    """Speed and memory are absent by rule: a reader of the comment is told, as one of the report is."""
+    told = "speed, compile time, memory, drift, cache use and CUDA graphs are not known of it by rule"
+    passing = make_passing()
+    target = replace(passing, environment=replace(passing.environment, device_kind="target"))
+    assert told in render_body(make_marker("default", RUN), make_finding(target))
+    assert told not in render_body(make_marker("default", RUN), make_finding(passing))

@@ -12,6 +12,7 @@ from fake.server import TOKEN, FakeGitHub
 from gate.github.client import GitHubClient, Patience
 from gate.github.errors import (
     DeniedError,
+    GitHubError,
     MissingError,
     RateLimitedError,
     RejectedError,
@@ -155,7 +156,7 @@ def test_refusals(
     client: GitHubClient,
     clock: FakeClock,
     fault: Fault,
-    expected: type[Exception],
+    expected: type[GitHubError],
     fix: str,
 ) -> None:
     """A refusal is told at once, with the right that is missing where GitHub names it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from typing import Any
 
 import pytest
 from fake.clock import FakeClock
@@ -12,10 +13,11 @@ from fake.faults import Fault
 from fake.server import TOKEN, FakeGitHub
 from records import SHA
 
-from gate.github.body import Marker, render_marker
 from gate.github.client import GitHubClient, Patience
-from gate.github.comment import DEFAULT_AUTHOR, Action, CommentBoard, Wish, Written, find_author
+from gate.github.comment import DEFAULT_AUTHOR, CommentDraft, StickyComment, find_author
 from gate.github.errors import DeniedError, RejectedError, UncertainWriteError
+from gate.github.sticky import Action, Written
+from gate.publish.body import Marker, render_marker
 
 APP = "our-app[bot]"
 
@@ -27,10 +29,10 @@ def _pull(github: FakeGitHub) -> None:
         github.state.add_run(run_id, SHA)["run_attempt"] = 2
 
 
-def make_wish(run_id: int = 100, attempt: int = 1, text: str = "text", **more: object) -> Wish:
+def make_draft(run_id: int = 100, attempt: int = 1, text: str = "text", **more: Any) -> CommentDraft:
     marker = Marker(key="default", run_id=run_id, attempt=attempt, head_sha=SHA)
     body = f"{render_marker(marker)}\n{text} of run {run_id}.{attempt}"
-    return Wish(repository="octo-org/models", number=7, marker=marker, body=body, **more)
+    return CommentDraft(repository="octo-org/models", number=7, marker=marker, body=body, **more)
 
 
 def stay() -> bool:
@@ -38,8 +40,8 @@ def stay() -> bool:
     return False
 
 
-def write(client: GitHubClient, wish: Wish) -> Written:
-    return CommentBoard(client, DEFAULT_AUTHOR).write(wish, stay)
+def write(client: GitHubClient, draft: CommentDraft) -> Written:
+    return StickyComment(client, DEFAULT_AUTHOR).write(draft, stay)
 
 
 def list_bodies(github: FakeGitHub) -> list[str]:
@@ -52,28 +54,28 @@ def test_among_others(github: FakeGitHub, client: GitHubClient, others: int) -> 
     """The own comment is created once and found again behind any number of others."""
     for index in range(others):
         github.state.add_comment(7, f"comment {index}")
-    assert write(client, make_wish(100)).action is Action.CREATED
+    assert write(client, make_draft(100)).action is Action.CREATED
     for index in range(others):
         github.state.add_comment(7, f"later comment {index}")
-    assert write(client, make_wish(101)).action is Action.UPDATED
+    assert write(client, make_draft(101)).action is Action.UPDATED
     ours = [body for body in list_bodies(github) if "compile-gate" in body]
-    assert ours == [make_wish(101).body]
+    assert ours == [make_draft(101).body]
     assert client.request_count <= 12
 
 
 def test_same_again(github: FakeGitHub, client: GitHubClient) -> None:
     """The same text is not written twice, even where GitHub trimmed it and changed its line ends."""
-    wish = make_wish()
-    github.state.add_comment(7, wish.body.replace("\n", "\r\n") + "\r\n", DEFAULT_AUTHOR)
-    assert write(client, wish).action is Action.UNCHANGED
+    draft = make_draft()
+    github.state.add_comment(7, draft.body.replace("\n", "\r\n") + "\r\n", DEFAULT_AUTHOR)
+    assert write(client, draft).action is Action.UNCHANGED
     assert github.list_writes() == []
 
 
-@pytest.mark.parametrize("newer", [make_wish(101), make_wish(100, 2)])
-def test_newer_run(github: FakeGitHub, client: GitHubClient, newer: Wish) -> None:
+@pytest.mark.parametrize("newer", [make_draft(101), make_draft(100, 2)])
+def test_newer_run(github: FakeGitHub, client: GitHubClient, newer: CommentDraft) -> None:
     """A comment of a newer run, or of a newer attempt, is left alone."""
     made = github.state.add_comment(7, newer.body, DEFAULT_AUTHOR)
-    assert write(client, make_wish(100)) == Written(action=Action.NEWER, url=made["html_url"])
+    assert write(client, make_draft(100)) == Written(action=Action.NEWER, url=made["html_url"])
     assert github.list_writes() == []
 
 
@@ -89,57 +91,57 @@ FORGED = (
 def test_marker_of_a_run_that_is_none(github: FakeGitHub, client: GitHubClient, forged: Marker) -> None:
     """A first line that a stranger chose, under our name, does not keep verdicts from being told for ever."""
     github.state.add_comment(7, f"{render_marker(forged)}\nnews", DEFAULT_AUTHOR)
-    assert write(client, make_wish(100)).action is Action.UPDATED
-    assert list_bodies(github) == [make_wish(100).body]
+    assert write(client, make_draft(100)).action is Action.UPDATED
+    assert list_bodies(github) == [make_draft(100).body]
 
 
 def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:
     """A marker in somebody else's comment, in a quote or of another key is not ours."""
     foreign = [
-        github.state.add_comment(7, make_wish(999).body, "mallory"),
-        github.state.add_comment(7, make_wish(999).body, "other[bot]"),
-        github.state.add_comment(7, "> " + make_wish(999).body, DEFAULT_AUTHOR),
-        github.state.add_comment(7, make_wish(999).body.replace("key=default", "key=gpu"), DEFAULT_AUTHOR),
+        github.state.add_comment(7, make_draft(999).body, "mallory"),
+        github.state.add_comment(7, make_draft(999).body, "other[bot]"),
+        github.state.add_comment(7, "> " + make_draft(999).body, DEFAULT_AUTHOR),
+        github.state.add_comment(7, make_draft(999).body.replace("key=default", "key=gpu"), DEFAULT_AUTHOR),
     ]
     before = [comment["body"] for comment in foreign]
-    assert write(client, make_wish(100)).action is Action.CREATED
-    assert list_bodies(github) == [*before, make_wish(100).body]
+    assert write(client, make_draft(100)).action is Action.CREATED
+    assert list_bodies(github) == [*before, make_draft(100).body]
 
 
 def test_comment_of_nobody(github: FakeGitHub, client: GitHubClient) -> None:
     """A comment whose author's account is gone is passed over."""
-    github.state.add_comment(7, make_wish(999).body)["user"] = None
-    assert write(client, make_wish(100)).action is Action.CREATED
+    github.state.add_comment(7, make_draft(999).body)["user"] = None
+    assert write(client, make_draft(100)).action is Action.CREATED
 
 
 def test_not_wanted(github: FakeGitHub, client: GitHubClient) -> None:
     """No first comment is made where none is wanted; one that exists is kept up to date."""
-    wish = make_wish(101, may_create=False)
-    assert write(client, wish).action is Action.NOT_WANTED
+    draft = make_draft(101, is_wanted=False)
+    assert write(client, draft).action is Action.NOT_WANTED
     assert github.list_writes() == []
-    github.state.add_comment(7, make_wish(100).body, DEFAULT_AUTHOR)
-    assert write(client, wish).action is Action.UPDATED
-    assert list_bodies(github) == [wish.body]
+    github.state.add_comment(7, make_draft(100).body, DEFAULT_AUTHOR)
+    assert write(client, draft).action is Action.UPDATED
+    assert list_bodies(github) == [draft.body]
 
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_moved(github: FakeGitHub, client: GitHubClient, exists: bool) -> None:
     """Nothing is written once the head has moved."""
     if exists:
-        github.state.add_comment(7, make_wish(99).body, DEFAULT_AUTHOR)
-    written = CommentBoard(client, DEFAULT_AUTHOR).write(make_wish(100), lambda: True)
+        github.state.add_comment(7, make_draft(99).body, DEFAULT_AUTHOR)
+    written = StickyComment(client, DEFAULT_AUTHOR).write(make_draft(100), lambda: True)
     assert written.action is Action.SUPERSEDED
     assert github.list_writes() == []
 
 
 def test_duplicates(github: FakeGitHub, client: GitHubClient) -> None:
     """Of several own comments the oldest is kept and gets the text; the others go."""
-    made = [github.state.add_comment(7, make_wish(run).body, DEFAULT_AUTHOR) for run in (98, 97, 99)]
+    made = [github.state.add_comment(7, make_draft(run).body, DEFAULT_AUTHOR) for run in (98, 97, 99)]
     other = github.state.add_comment(7, "somebody's")
-    assert write(client, make_wish(100)).action is Action.UPDATED
+    assert write(client, make_draft(100)).action is Action.UPDATED
     left = github.state.list_comments(7)
     assert [comment["id"] for comment in left] == [made[0]["id"], other["id"]]
-    assert left[0]["body"] == make_wish(100).body
+    assert left[0]["body"] == make_draft(100).body
 
 
 @pytest.mark.parametrize(
@@ -150,24 +152,24 @@ def test_duplicates(github: FakeGitHub, client: GitHubClient) -> None:
 def test_lost_answer(github: FakeGitHub, client: GitHubClient, fault: Fault) -> None:
     """A POST whose answer is lost leads to one comment, whether it took effect or not."""
     github.fail("POST", "/comments$", Fault(**vars(fault)))
-    assert write(client, make_wish()).action is Action.CREATED
-    assert list_bodies(github) == [make_wish().body]
+    assert write(client, make_draft()).action is Action.CREATED
+    assert list_bodies(github) == [make_draft().body]
 
 
 def test_lost_twice(github: FakeGitHub, client: GitHubClient) -> None:
     """Two lost answers in a row are given up; nothing is doubled."""
     github.fail("POST", "/comments$", Fault(times=2))
     with pytest.raises(UncertainWriteError):
-        write(client, make_wish())
+        write(client, make_draft())
     assert list_bodies(github) == []
 
 
 def test_deleted_meanwhile(github: FakeGitHub, client: GitHubClient) -> None:
     """A comment that is deleted between finding and changing it is written anew."""
-    made = github.state.add_comment(7, make_wish(99).body, DEFAULT_AUTHOR)
+    made = github.state.add_comment(7, make_draft(99).body, DEFAULT_AUTHOR)
     github.call_before("PATCH", "/comments/", lambda: github.state.comments.pop(made["id"], None))
-    assert write(client, make_wish(100)).url == github.state.list_comments(7)[0]["html_url"]
-    assert list_bodies(github) == [make_wish(100).body]
+    assert write(client, make_draft(100)).url == github.state.list_comments(7)[0]["html_url"]
+    assert list_bodies(github) == [make_draft(100).body]
 
 
 @pytest.mark.parametrize("github", ["api.github.com"], indirect=True)
@@ -175,30 +177,30 @@ def test_app_token(github: FakeGitHub, client: GitHubClient) -> None:
     """An app's token, whose name cannot be asked for, ends with one comment as well."""
     github.state.author = APP
     for run_id in (100, 101, 102):
-        write(client, make_wish(run_id))
-    assert list_bodies(github) == [make_wish(102).body]
+        write(client, make_draft(run_id))
+    assert list_bodies(github) == [make_draft(102).body]
 
 
 def test_locked(github: FakeGitHub, client: GitHubClient) -> None:
     """A locked conversation refuses, and that is told."""
     github.state.pulls[7]["locked"] = True
     with pytest.raises(DeniedError, match="issue is locked"):
-        write(client, make_wish())
+        write(client, make_draft())
 
 
 @pytest.mark.parametrize(("size", "fits"), [(65_535, True), (65_536, True), (65_537, False)])
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\U0001f600"])
 def test_platform_limit(github: FakeGitHub, client: GitHubClient, size: int, fits: bool, letter: str) -> None:
     """GitHub's limit is 65,536 characters; beyond it the refusal is told."""
-    wish = make_wish()
-    body = wish.body + letter * (size - len(wish.body))
-    wish = Wish(repository=wish.repository, number=7, marker=wish.marker, body=body)
+    draft = make_draft()
+    body = draft.body + letter * (size - len(draft.body))
+    draft = CommentDraft(repository=draft.repository, number=7, marker=draft.marker, body=body)
     if fits:
-        write(client, wish)
+        write(client, draft)
         assert list_bodies(github) == [body]
     else:
         with pytest.raises(RejectedError):
-            write(client, wish)
+            write(client, draft)
 
 
 @pytest.mark.parametrize("order", [(100, 101), (101, 100), (100, 100)])
@@ -213,14 +215,14 @@ def test_race(github: FakeGitHub, order: tuple[int, int]) -> None:
     def publish(run_id: int) -> None:
         patience = Patience(clock=FakeClock())
         client = GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience)
-        CommentBoard(client, DEFAULT_AUTHOR).write(make_wish(run_id), meet)
+        StickyComment(client, DEFAULT_AUTHOR).write(make_draft(run_id), meet)
 
     threads = [threading.Thread(target=publish, args=(run_id,)) for run_id in order]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert list_bodies(github) == [make_wish(max(order)).body]
+    assert list_bodies(github) == [make_draft(max(order)).body]
 
 
 def test_find_author(github: FakeGitHub, clock: FakeClock) -> None:
@@ -257,7 +259,7 @@ def test_race_of_many(github: FakeGitHub, seed: int) -> None:
         client = GitHubClient(
             api_url=github.api_url, token=TOKEN, patience=Patience(clock=FakeClock(), exchange_s=10.0)
         )
-        CommentBoard(client, DEFAULT_AUTHOR).write(make_wish(run_id), meet)
+        StickyComment(client, DEFAULT_AUTHOR).write(make_draft(run_id), meet)
 
     runs = chance.sample(range(100, 110), 4)
     before = github.state.add_comment(7, "somebody's")["body"]
@@ -266,4 +268,4 @@ def test_race_of_many(github: FakeGitHub, seed: int) -> None:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert list_bodies(github) in [[before, make_wish(run_id).body] for run_id in runs]
+    assert list_bodies(github) in [[before, make_draft(run_id).body] for run_id in runs]

@@ -19,14 +19,14 @@ from gate.errors import FileError, UsageError
 from gate.github.client import GitHubClient
 from gate.github.errors import MissingError, UnreachableError
 from gate.github.events import (
-    Event,
     Target,
+    TriggerEvent,
     check_repository,
     has_moved,
-    load_event,
+    load_trigger,
     parse_pull,
-    parse_run,
     parse_time,
+    parse_workflow_run,
     resolve_target,
 )
 
@@ -37,7 +37,7 @@ def resolve(github: FakeGitHub, client: GitHubClient, run_id: int = 100) -> Targ
     """Resolve as the job of a workflow_run event does; the payload keeps to GitHub's schema."""
     payload = make_workflow_run(github.state.runs[run_id])
     assert list_faults("workflow_run", payload) == []
-    return resolve_target(client, REPOSITORY, run_id, Event(name="workflow_run", payload=payload))
+    return resolve_target(client, REPOSITORY, run_id, TriggerEvent(name="workflow_run", payload=payload))
 
 
 @pytest.mark.parametrize("conclusion", ["success", "failure", "cancelled", "timed_out"])
@@ -76,7 +76,7 @@ def test_deleted_fork(github: FakeGitHub, client: GitHubClient) -> None:
     github.state.add_pull(7, SHA, owner="mallory")["head"]["repo"] = None
     github.state.add_run(100, SHA, owner="mallory")
     github.state.runs[100]["head_repository"] = None
-    target = resolve_target(client, REPOSITORY, 100, Event())
+    target = resolve_target(client, REPOSITORY, 100, TriggerEvent())
     assert target.pull is not None
     assert (target.pull.number, target.run.head_owner, target.run.head_repository) == (7, "", 0)
     # GitHub's description does not say that a run's head repository can be gone, but it can.
@@ -136,7 +136,7 @@ def test_own_workflow(github: FakeGitHub, client: GitHubClient, action: str) -> 
     assert list_faults("pull_request", payload) == []
     github.state.add_pull(7, SHA)
     github.state.add_run(100, SHA)
-    target = resolve_target(client, REPOSITORY, 100, Event(name="pull_request", payload=payload))
+    target = resolve_target(client, REPOSITORY, 100, TriggerEvent(name="pull_request", payload=payload))
     assert target.pull is not None
     assert target.pull.number == 7
 
@@ -145,14 +145,14 @@ def test_another_run(github: FakeGitHub, client: GitHubClient) -> None:
     """A run that the event is not about is refused before anything is asked."""
     payload = make_workflow_run(github.state.add_run(100, SHA))
     with pytest.raises(UsageError, match="not the run that this event is about"):
-        resolve_target(client, REPOSITORY, 101, Event(name="workflow_run", payload=payload))
+        resolve_target(client, REPOSITORY, 101, TriggerEvent(name="workflow_run", payload=payload))
     assert client.request_count == 0
 
 
 def test_unknown_run(client: GitHubClient) -> None:
     """A run that does not exist is told as missing."""
     with pytest.raises(MissingError):
-        resolve_target(client, REPOSITORY, 101, Event())
+        resolve_target(client, REPOSITORY, 101, TriggerEvent())
 
 
 def test_merge_group_payload() -> None:
@@ -189,13 +189,13 @@ def test_load_event(tmp_path: Path) -> None:
     path = tmp_path / "event.json"
     path.write_text(json.dumps({"action": "completed"}))
     environ = {"GITHUB_EVENT_PATH": str(path), "GITHUB_EVENT_NAME": "workflow_run"}
-    assert load_event(environ) == Event(name="workflow_run", payload={"action": "completed"})
-    assert load_event({}) == Event()
+    assert load_trigger(environ) == TriggerEvent(name="workflow_run", payload={"action": "completed"})
+    assert load_trigger({}) == TriggerEvent()
     path.write_text("[]")
-    assert load_event(environ) == Event(name="workflow_run")
+    assert load_trigger(environ) == TriggerEvent(name="workflow_run")
     path.write_text("{")
     with pytest.raises(FileError):
-        load_event(environ)
+        load_trigger(environ)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_load_event(tmp_path: Path) -> None:
 def test_surprising_run(github: FakeGitHub, key: str, value: object) -> None:
     """An answer that is not what GitHub's description promises is named as such."""
     with pytest.raises(UnreachableError, match="no usable"):
-        parse_run(github.state.add_run(100, SHA) | {key: value})
+        parse_workflow_run(github.state.add_run(100, SHA) | {key: value})
 
 
 @pytest.mark.parametrize(
@@ -235,12 +235,12 @@ json_values = st.recursive(
 @given(value=json_values)
 def test_nonsense(value: Any) -> None:
     """No value crashes the parsers."""
-    for parse in (parse_run, parse_pull):
+    for parse in (parse_workflow_run, parse_pull):
         with pytest.raises(UnreachableError):
             parse(value)
 
 
 def test_ids_are_used(github: FakeGitHub) -> None:
     """The parsed run has the ids that everything is matched by."""
-    run = parse_run(github.state.add_run(100, SHA, owner="mallory"))
+    run = parse_workflow_run(github.state.add_run(100, SHA, owner="mallory"))
     assert (run.repository, run.head_repository) == (REPO_ID, 2000)

@@ -10,11 +10,11 @@ from fake.server import FakeGitHub
 from refreshes import make_context
 
 from gate.github.client import GitHubClient
-from gate.github.command import CommandRefusedError
 from gate.github.context import JobContext
 from gate.github.errors import DeniedError, GitHubError
-from gate.github.events import WorkflowRun
 from gate.github.gate_run import find_failed_run, rerun_failed_jobs
+from gate.publish.ci_run import CiRun
+from gate.publish.commands import CommandRefusedError
 
 HEAD = "a" * 40
 CREATED = "2026-11-01T11:00:00Z"  # of every run that the fake GitHub makes
@@ -29,9 +29,7 @@ def context(github: FakeGitHub) -> JobContext:
     return make_context(github, "issue_comment", {})
 
 
-def find(
-    client: GitHubClient, context: JobContext, workflow: str = ".github/workflows/gate.yml"
-) -> WorkflowRun:
+def find(client: GitHubClient, context: JobContext, workflow: str = ".github/workflows/gate.yml") -> CiRun:
     return find_failed_run(client, context, workflow, HEAD, 7)
 
 

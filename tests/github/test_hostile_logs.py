@@ -27,9 +27,9 @@ from test_log import COMMANDS
 
 from gate.action.modes import run_action
 from gate.cli import main
-from gate.codec import encode
-from gate.github import run_artifact
+from gate.files.codec import encode
 from gate.github.client import SystemClock
+from gate.publish import measured_run
 from gate.records import CaseFailure, FailureKind
 
 TEXT = "\n".join(COMMANDS)
@@ -125,7 +125,8 @@ def job(
 
 
 VERDICT_TEXTS = (
-    *("headline", "notes.0", "next_steps.0", "comparisons.0.sentence", "environment.device_model"),
+    *("headline.0.names.text.0", "notes.0.names.text.0", "next_steps.0.names.text.0"),
+    *("comparisons.0.remarks.0.names.text.0", "environment.device_model"),
     *("environment.torch", "provenance.commit", "provenance.run_url", "baseline_environments.0"),
 )
 VERDICT_TROUBLE = (
@@ -191,7 +192,7 @@ def test_archives(
     job: Job, github: FakeGitHub, git: BareRepository, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The archives that hurt, given to each command that reads one."""
-    monkeypatch.setattr(run_artifact, "MEMBER", "verdict.json")  # as theirs is called
+    monkeypatch.setattr(measured_run, "RUN_MEMBER", "verdict.json")  # as theirs is called
     head = git.find_ref("heads/topic")
     github.state.runs[RUN.id]["event"] = "schedule"
     github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 from fake.clock import FakeClock
@@ -11,11 +12,12 @@ from fake.issue_routes import add_issue, list_issues
 from fake.server import TOKEN, FakeGitHub
 from records import SHA
 
-from gate.github.body import Marker, render_marker
 from gate.github.client import GitHubClient, Patience
 from gate.github.comment import DEFAULT_AUTHOR
 from gate.github.errors import DeniedError, UncertainWriteError
-from gate.github.issue import IssueAction, IssueBoard, IssueWish, WrittenIssue
+from gate.github.issue import IssueDraft, StickyIssue
+from gate.github.sticky import Action, Written
+from gate.publish.body import Marker, render_marker
 
 APP = "our-app[bot]"
 Told = list[tuple[str, str, str | None]]
@@ -27,14 +29,14 @@ def _runs(github: FakeGitHub) -> None:
         github.state.add_run(run_id, SHA)
 
 
-def make_wish(run_id: int = 100, key: str = "h200", **more: object) -> IssueWish:
+def make_draft(run_id: int = 100, key: str = "h200", **more: Any) -> IssueDraft:
     marker = Marker(key=key, run_id=run_id, attempt=1, head_sha=SHA)
     body = f"{render_marker(marker)}\ntext of run {run_id}"
-    return IssueWish(repository="octo-org/models", title="An upgrade", marker=marker, body=body, **more)
+    return IssueDraft(repository="octo-org/models", title="An upgrade", marker=marker, body=body, **more)
 
 
-def write(client: GitHubClient, wish: IssueWish) -> WrittenIssue:
-    return IssueBoard(client, DEFAULT_AUTHOR).write(wish)
+def write(client: GitHubClient, draft: IssueDraft) -> Written:
+    return StickyIssue(client, DEFAULT_AUTHOR).write(draft)
 
 
 def list_told(github: FakeGitHub) -> Told:
@@ -46,21 +48,21 @@ def list_told(github: FakeGitHub) -> Told:
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_a_life(github: FakeGitHub, client: GitHubClient) -> None:
     """Created on the first trouble, updated, closed when it is over, opened again: always the same issue."""
-    quiet = write(client, make_wish(99, is_wanted=False))
-    created = write(client, make_wish(100))
-    updated = write(client, make_wish(101))
-    closed = write(client, make_wish(102, is_wanted=False))
-    passed = write(client, make_wish(103, is_wanted=False))
-    reopened = write(client, make_wish(104))
+    quiet = write(client, make_draft(99, is_wanted=False))
+    created = write(client, make_draft(100))
+    updated = write(client, make_draft(101))
+    closed = write(client, make_draft(102, is_wanted=False))
+    passed = write(client, make_draft(103, is_wanted=False))
+    reopened = write(client, make_draft(104))
 
-    assert quiet == WrittenIssue(action=IssueAction.NOT_WANTED)
+    assert quiet == Written(action=Action.NOT_WANTED)
     actions = [one.action for one in (created, updated, closed, passed, reopened)]
     assert actions == [
-        IssueAction.CREATED,
-        IssueAction.UPDATED,
-        IssueAction.CLOSED,
-        IssueAction.UPDATED,
-        IssueAction.REOPENED,
+        Action.CREATED,
+        Action.UPDATED,
+        Action.CLOSED,
+        Action.UPDATED,
+        Action.REOPENED,
     ]
     assert len({one.url for one in (created, updated, closed, passed, reopened)}) == 1
     assert list_told(github) == [("text of run 104", "open", "reopened")]
@@ -68,79 +70,79 @@ def test_a_life(github: FakeGitHub, client: GitHubClient) -> None:
 
 def test_what_passed_is_said_where_it_is_closed(github: FakeGitHub, client: GitHubClient) -> None:
     """The closed issue holds the text of the run that passed."""
-    write(client, make_wish(100))
-    write(client, make_wish(101, is_wanted=False))
+    write(client, make_draft(100))
+    write(client, make_draft(101, is_wanted=False))
 
     assert list_told(github) == [("text of run 101", "closed", "completed")]
 
 
 def test_somebody_who_has_had_enough_is_heard(github: FakeGitHub, client: GitHubClient) -> None:
     """Closed as not planned it stays closed, up to date; opened by a person it is open again."""
-    write(client, make_wish(100))
+    write(client, make_draft(100))
     (issue,) = list_issues(github.state).values()
     issue |= {"state": "closed", "state_reason": "not_planned"}
 
-    assert write(client, make_wish(101)).action is IssueAction.MUTED
+    assert write(client, make_draft(101)).action is Action.MUTED
     assert list_told(github) == [("text of run 101", "closed", "not_planned")]
     issue |= {"state": "open", "state_reason": "reopened"}
-    assert write(client, make_wish(102)).action is IssueAction.UPDATED
+    assert write(client, make_draft(102)).action is Action.UPDATED
     assert list_told(github) == [("text of run 102", "open", "reopened")]
 
 
 def test_one_issue_a_key(github: FakeGitHub, client: GitHubClient) -> None:
     """Two environments have two issues, and neither touches the other's."""
-    write(client, make_wish(100, key="h200"))
-    write(client, make_wish(100, key="cpu"))
-    write(client, make_wish(101, key="cpu"))
+    write(client, make_draft(100, key="h200"))
+    write(client, make_draft(100, key="cpu"))
+    write(client, make_draft(101, key="cpu"))
 
     assert [told for told, _, _ in list_told(github)] == ["text of run 100", "text of run 101"]
 
 
 def test_same_again(github: FakeGitHub, client: GitHubClient) -> None:
     """The same text is not written twice, even where GitHub changed its line ends."""
-    add_issue(github.state, {"body": make_wish().body.replace("\n", "\r\n") + "\r\n"}, DEFAULT_AUTHOR)
+    add_issue(github.state, {"body": make_draft().body.replace("\n", "\r\n") + "\r\n"}, DEFAULT_AUTHOR)
 
-    assert write(client, make_wish()).action is IssueAction.UNCHANGED
+    assert write(client, make_draft()).action is Action.UNCHANGED
     assert github.list_writes() == []
 
 
 def test_newer_run(github: FakeGitHub, client: GitHubClient) -> None:
     """An issue that tells of a newer run is left alone, also when there is nothing to tell."""
-    add_issue(github.state, {"body": make_wish(101).body}, DEFAULT_AUTHOR)
+    add_issue(github.state, {"body": make_draft(101).body}, DEFAULT_AUTHOR)
 
-    assert write(client, make_wish(100)).action is IssueAction.NEWER
-    assert write(client, make_wish(100, is_wanted=False)).action is IssueAction.NEWER
+    assert write(client, make_draft(100)).action is Action.NEWER
+    assert write(client, make_draft(100, is_wanted=False)).action is Action.NEWER
     assert github.list_writes() == []
 
 
 def test_marker_of_a_run_that_is_none(github: FakeGitHub, client: GitHubClient) -> None:
     """A first line that a stranger chose, under our name, does not keep upgrades from being told for ever."""
-    add_issue(github.state, {"body": make_wish(9_999_999_999).body}, DEFAULT_AUTHOR)
+    add_issue(github.state, {"body": make_draft(9_999_999_999).body}, DEFAULT_AUTHOR)
 
-    assert write(client, make_wish(100)).action is IssueAction.UPDATED
+    assert write(client, make_draft(100)).action is Action.UPDATED
     assert list_told(github)[0][0] == "text of run 100"
 
 
 def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:
     """A marker in somebody else's issue, in a pull request or in a quote is not ours."""
-    marked = make_wish(900).body
+    marked = make_draft(900).body
     add_issue(github.state, {"body": marked}, "octocat")
     example = {"url": "https://x", "html_url": "https://x", "diff_url": "https://x", "patch_url": "https://x"}
     add_issue(github.state, {"body": marked, "pull_request": example}, DEFAULT_AUTHOR)
     add_issue(github.state, {"body": f"> {marked}"}, DEFAULT_AUTHOR)
 
-    assert write(client, make_wish(100)).action is IssueAction.CREATED
+    assert write(client, make_draft(100)).action is Action.CREATED
     assert len(list_issues(github.state)) == 4
 
 
 @pytest.mark.parametrize("others", [99, 100, 250])
 def test_among_others(github: FakeGitHub, client: GitHubClient, others: int) -> None:
     """The own issue is found on any page of the author's issues."""
-    write(client, make_wish(100))
+    write(client, make_draft(100))
     for index in range(others):
         add_issue(github.state, {"body": f"issue {index}"}, DEFAULT_AUTHOR)
 
-    assert write(client, make_wish(101)).action is IssueAction.UPDATED
+    assert write(client, make_draft(101)).action is Action.UPDATED
     assert client.request_count <= 8
 
 
@@ -149,16 +151,16 @@ def test_the_list_is_bounded(github: FakeGitHub, client: GitHubClient) -> None:
     for index in range(1200):
         add_issue(github.state, {"body": f"issue {index}"}, DEFAULT_AUTHOR)
 
-    assert write(client, make_wish(100, is_wanted=False)).action is IssueAction.NOT_WANTED
+    assert write(client, make_draft(100, is_wanted=False)).action is Action.NOT_WANTED
     assert client.request_count == 10
 
 
 def test_an_app_writes_under_its_own_name(github: FakeGitHub, client: GitHubClient) -> None:
     """Where the token turns out to be an app's, the app's older issue is kept."""
     github.state.author = APP
-    add_issue(github.state, {"body": make_wish(99).body}, APP)
+    add_issue(github.state, {"body": make_draft(99).body}, APP)
 
-    write(client, make_wish(100))
+    write(client, make_draft(100))
 
     assert [(told, state) for told, state, _ in list_told(github)] == [
         ("text of run 100", "open"),
@@ -173,7 +175,7 @@ def test_a_lost_answer_makes_no_second_issue(github: FakeGitHub, client: GitHubC
     """Whether the lost request had taken effect or not, there is one issue afterwards."""
     github.fail("POST", "/issues$", fault)
 
-    write(client, make_wish(100))
+    write(client, make_draft(100))
 
     assert list_told(github) == [("text of run 100", "open", None)]
 
@@ -183,7 +185,7 @@ def test_two_lost_answers_are_trouble(github: FakeGitHub, client: GitHubClient) 
     github.fail("POST", "/issues$", Fault(times=2))
 
     with pytest.raises(UncertainWriteError):
-        write(client, make_wish(100))
+        write(client, make_draft(100))
 
 
 def test_without_the_right_nothing_is_tried_twice(github: FakeGitHub, client: GitHubClient) -> None:
@@ -191,7 +193,7 @@ def test_without_the_right_nothing_is_tried_twice(github: FakeGitHub, client: Gi
     github.fail("POST", "/issues$", Fault(status=403, message=NO_RIGHT))
 
     with pytest.raises(DeniedError, match=NO_RIGHT):
-        write(client, make_wish(100))
+        write(client, make_draft(100))
     assert len(github.list_writes()) == 1
 
 
@@ -204,7 +206,7 @@ def test_a_race_leaves_one_open_issue_of_the_newest_run(github: FakeGitHub, seed
 
     def publish(run_id: int) -> None:
         patience = Patience(clock=FakeClock(), exchange_s=10.0)
-        write(GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience), make_wish(run_id))
+        write(GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience), make_draft(run_id))
 
     threads = [threading.Thread(target=publish, args=(run_id,)) for run_id in runs]
     for thread in threads:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from refreshes import CASE, ENVIRONMENT, OTHER, POLICY
 
-from gate.baseline import ProposalKind, propose_baselines
-from gate.github.proposal_changes import (
+from gate.publish.proposal_changes import (
     Growth,
     Move,
-    Pair,
-    compute_noise,
+    Replacement,
+    compute_scatter,
     describe_rest,
     list_growths,
     list_moves,
-    list_pairs,
+    list_replacements,
 )
-from gate.github.proposal_text import MAX_BODY_BYTES, ProposalText, render_body
+from gate.publish.proposal_text import MAX_PROPOSAL_BYTES, ProposalText, render_proposal
 from gate.records import Baseline, CodeIdentity, GraphBreak, Metric, Provenance
+from gate.store.baselines import ProposalKind, propose_baselines
 
 LATENCY = Metric.COMPILED_LATENCY
 
@@ -52,9 +53,9 @@ def make_text(*new: Baseline, old: tuple[Baseline, ...] = (OLD,), reason: str = 
     )
 
 
-def pair_up(new: Baseline, old: Baseline = OLD) -> Pair:
+def pair_up(new: Baseline, old: Baseline = OLD) -> Replacement:
     text = make_text(new, old=(old,))
-    return Pair(proposal=text.proposals[0], old=old)
+    return Replacement(proposal=text.proposals[0], old=old)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_a_median_that_moved_is_a_row(
 )
 def test_noise_is_in_the_unit_of_its_family(metric: Metric, values: tuple[float, ...], noise: float) -> None:
     """A fraction for times and memory, log2 for drift, a difference for counters."""
-    assert compute_noise(metric, values) == pytest.approx(noise)
+    assert compute_scatter(metric, values) == pytest.approx(noise)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_counters_that_disagree_are_listed() -> None:
         ({}, ""),
     ],
 )
-def test_what_else_changed_is_named_in_our_words(changes: dict[str, object], said: str) -> None:
+def test_what_else_changed_is_named_in_our_words(changes: dict[str, Any], said: str) -> None:
     """Where no median moved, a reader still learns why there is a file to merge."""
     assert describe_rest(pair_up(replace(OLD, **changes))) == said
 
@@ -150,7 +151,7 @@ def test_a_case_that_is_defined_anew_shows_its_values() -> None:
     """Three times as slow under another definition: not asked about, and not folded away either."""
     new = make_baseline(definition="d2", compiled_latency=(0.030,) * 3, graph_breaks=(0.0,) * 3)
 
-    body = render_body(make_text(new))
+    body = render_proposal(make_text(new))
 
     assert "### 1 case is defined anew on this branch" in body
     row = f"| `{CASE}` | `compiled_latency` | 10.0 ms | 30.0 ms | worse |"
@@ -162,7 +163,7 @@ def test_noise_is_shown_with_what_it_hides() -> None:
     """Trials of 1, 10 and 100 ms over stored ones of about 10 ms: the median is the same."""
     new = replace(OLD, trials={**OLD.trials, LATENCY: (0.001, 0.010, 0.100)})
 
-    body = render_body(make_text(new))
+    body = render_proposal(make_text(new))
 
     assert "### 1 metric scatters more than before" in body
     # log(10) = 2.303 on either side of the median, three trials: a standard deviation of 230 %.
@@ -172,7 +173,7 @@ def test_noise_is_shown_with_what_it_hides() -> None:
 
 def test_what_is_only_different_is_named_too() -> None:
     """No median moved and nothing scatters: the generated code is another."""
-    body = render_body(make_text(replace(OLD, identity=CodeIdentity(digest="x"))))
+    body = render_proposal(make_text(replace(OLD, identity=CodeIdentity(digest="x"))))
 
     assert "<summary>What else changed: 1 case</summary>" in body
     assert f"- `{CASE}`: generated code" in body
@@ -181,7 +182,7 @@ def test_what_is_only_different_is_named_too() -> None:
 @pytest.mark.parametrize("old", [(OLD,), ()])
 def test_an_environment_without_baselines_is_pointed_out(old: tuple[Baseline, ...]) -> None:
     """A run that calls its machine something else has nothing to be held against, and no setback."""
-    body = render_body(make_text(OLD if not old else replace(OLD, definition="d2"), old=old))
+    body = render_proposal(make_text(OLD if not old else replace(OLD, definition="d2"), old=old))
 
     assert ("has no baselines of this environment" in body) is (not old)
 
@@ -191,10 +192,10 @@ def test_kinds_are_told_apart() -> None:
     text = make_text(replace(OLD, identity=CodeIdentity(digest="x")), make_baseline(OTHER))
 
     assert [
-        len(list_pairs(text.proposals, text.old, kind))
+        len(list_replacements(text.proposals, text.old, kind))
         for kind in (ProposalKind.CHANGED, ProposalKind.REDEFINED)
     ] == [1, 0]
-    assert "1 case recorded for the first time" in render_body(text).lower()
+    assert "1 case recorded for the first time" in render_proposal(text).lower()
 
 
 def test_a_thousand_cases_stay_within_githubs_limit() -> None:
@@ -205,7 +206,7 @@ def test_a_thousand_cases_stay_within_githubs_limit() -> None:
         for index, old in enumerate(olds)
     ]
 
-    body = render_body(make_text(*news, old=olds))
+    body = render_proposal(make_text(*news, old=olds))
 
-    assert len(body.encode()) <= MAX_BODY_BYTES
+    assert len(body.encode()) <= MAX_PROPOSAL_BYTES
     assert "### 500 metrics moved the wrong way" in body or "Too long" in body

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake import git_routes
@@ -24,15 +25,15 @@ from refreshes import (
     make_run,
 )
 
-from gate.codec import BASELINE, decode_file
 from gate.errors import FileError, UsageError
+from gate.files.codec import BASELINE, decode_file
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient, Patience
 from gate.github.errors import GitHubError, UnreachableError
 from gate.github.git_data import GitData, compute_blob_sha
-from gate.github.proposal_text import MAX_BODY_BYTES
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
-from gate.records import Baseline, Case, CaseFailure, FailureKind, Provenance, Run, Trial
+from gate.publish.proposal_text import MAX_PROPOSAL_BYTES
+from gate.records import Case, CaseFailure, FailureKind, Provenance, Run, Trial
 
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 BRANCH = "compile-gate/baselines/pr-7"
@@ -104,7 +105,7 @@ def test_what_is_committed_is_made_here_and_not_copied_from_the_run(
     propose(client, github, make_run(head), reason="a new fusion pass")
 
     text = git.read(f"{BRANCH}:{STORED}")
-    baseline = decode_file(BASELINE, Baseline, text.encode(), STORED)
+    baseline = decode_file(BASELINE, text.encode(), STORED)
     expected = Provenance(
         commit=head,
         created="2026-11-01T10:00:00Z",
@@ -254,7 +255,7 @@ def test_a_run_that_is_not_what_was_authorised_writes_nothing(
     client: GitHubClient,
     github: FakeGitHub,
     git: BareRepository,
-    changes: dict[str, object],
+    changes: dict[str, Any],
     error: type[Exception],
     words: str,
 ) -> None:
@@ -342,7 +343,7 @@ def test_many_files_are_written_in_several_trees(
     assert len(check_repository(git, tmp_path / "clone").splitlines()) == 152
     assert github.list_writes().count("POST /repos/octo-org/models/git/trees") == 2
     (pull,) = github.state.pulls.values()
-    assert len(pull["body"].encode()) <= MAX_BODY_BYTES
+    assert len(pull["body"].encode()) <= MAX_PROPOSAL_BYTES
 
 
 def test_two_cases_of_which_one_is_new_are_told_apart(

@@ -24,16 +24,16 @@ from refreshes import (
     make_run,
 )
 
-from gate.baseline import MAX_BASELINE_BYTES
 from gate.errors import UsageError
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
 from gate.github.errors import DeniedError
 from gate.github.git_data import GitData
 from gate.github.head_registry import RegistryError, load_cases_at
-from gate.github.measured_run import RunRefusedError
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
+from gate.publish.measured_run import RunRefusedError
 from gate.records import Case, CaseFailure, FailureKind, Metric, Run, Trial
+from gate.store.baselines import MAX_BASELINE_BYTES
 
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 BRANCH = "compile-gate/baselines/pr-7"

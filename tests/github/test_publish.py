@@ -24,29 +24,32 @@ from records import (
     make_verdict,
 )
 
-from gate.decide.outcome import FailOn
+from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.comment import DEFAULT_AUTHOR
-from gate.github.events import Event
-from gate.github.publish import CommentWhen, Context, Publication, Settings, publish
-from gate.github.rules import WORKFLOWS
+from gate.github.events import TriggerEvent
+from gate.github.publish import Publication, PublishContext, Settings, publish
+from gate.publish.ci_run import WORKFLOWS
+from gate.publish.telling import CommentWhen
 from gate.records import Metric, PairBase, Reason, Status, Tally, Verdict
 
 REPOSITORY = "octo-org/models"
 
 
 @pytest.fixture
-def context(github: FakeGitHub, client: GitHubClient) -> Context:
+def context(github: FakeGitHub, client: GitHubClient) -> PublishContext:
     """A pull request with one finished run."""
     github.state.add_pull(7, SHA)
     github.state.add_run(RUN.id, SHA)
-    return Context(
-        client=client, repository=REPOSITORY, event=Event(), author=DEFAULT_AUTHOR, base=make_base()
+    return PublishContext(
+        client=client, repository=REPOSITORY, event=TriggerEvent(), author=DEFAULT_AUTHOR, base=make_base()
     )
 
 
-def publish_verdict(github: FakeGitHub, context: Context, verdict: Verdict, **more: object) -> Publication:
+def publish_verdict(
+    github: FakeGitHub, context: PublishContext, verdict: Verdict, **more: Any
+) -> Publication:
     """Let the run leave a verdict, and publish it."""
     github.state.artifacts.clear()
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
@@ -54,7 +57,7 @@ def publish_verdict(github: FakeGitHub, context: Context, verdict: Verdict, **mo
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_regression(github: FakeGitHub, context: Context, clock: FakeClock) -> None:
+def test_regression(github: FakeGitHub, context: PublishContext, clock: FakeClock) -> None:
     """A regression gets a comment, a failed status, outputs, a summary and annotations."""
     published = publish_verdict(github, context, make_failing())
     comment = github.state.list_comments(7)[0]
@@ -82,7 +85,7 @@ def test_regression(github: FakeGitHub, context: Context, clock: FakeClock) -> N
     assert clock.slept == [1.0]
 
 
-def test_a_pass_is_a_sign_of_life(github: FakeGitHub, context: Context) -> None:
+def test_a_pass_is_a_sign_of_life(github: FakeGitHub, context: PublishContext) -> None:
     """A PASS sets a status and writes a comment of one line, so that silence always means trouble."""
     set_conclusion(github, "success")
     publish_verdict(github, context, make_passing())
@@ -91,7 +94,7 @@ def test_a_pass_is_a_sign_of_life(github: FakeGitHub, context: Context) -> None:
     assert github.state.statuses[SHA][0]["state"] == "success"
 
 
-def test_a_pass_can_be_quiet(github: FakeGitHub, context: Context) -> None:
+def test_a_pass_can_be_quiet(github: FakeGitHub, context: PublishContext) -> None:
     """Where only changes are asked for, a first PASS writes nothing; after a failure it is shown."""
     set_conclusion(github, "success")
     published = publish_verdict(github, context, make_passing(), comment=CommentWhen.ON_CHANGE)
@@ -103,7 +106,9 @@ def test_a_pass_can_be_quiet(github: FakeGitHub, context: Context) -> None:
 
 
 @pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
-def test_a_failed_run_is_never_told_as_pass(github: FakeGitHub, context: Context, when: CommentWhen) -> None:
+def test_a_failed_run_is_never_told_as_pass(
+    github: FakeGitHub, context: PublishContext, when: CommentWhen
+) -> None:
     """A run that failed with a verdict of PASS is red in the status, the comment and the annotations."""
     published = publish_verdict(github, context, make_passing(), comment=when)
     (comment,) = github.state.list_comments(7)
@@ -129,7 +134,7 @@ BASE_SHA = "b" * 40
 )
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_the_base_is_named_where_github_has_it(
-    github: FakeGitHub, context: Context, history: list[str] | None, sha: str, named: bool
+    github: FakeGitHub, context: PublishContext, history: list[str] | None, sha: str, named: bool
 ) -> None:
     """The artifact names a commit; it is linked only if it is one of the pull request's base branch."""
     if history is not None:
@@ -166,7 +171,7 @@ WANTED = [
 
 @pytest.mark.parametrize(("when", "verdict", "wanted"), WANTED)
 def test_when(
-    github: FakeGitHub, context: Context, when: CommentWhen, verdict: Verdict, wanted: bool
+    github: FakeGitHub, context: PublishContext, when: CommentWhen, verdict: Verdict, wanted: bool
 ) -> None:
     """The setting says when a first comment is written."""
     set_conclusion(github, "success")
@@ -187,7 +192,12 @@ def test_when(
     ],
 )
 def test_state(
-    github: FakeGitHub, context: Context, verdict: Verdict, conclusion: str, fail_on: FailOn, state: str
+    github: FakeGitHub,
+    context: PublishContext,
+    verdict: Verdict,
+    conclusion: str,
+    fail_on: FailOn,
+    state: str,
 ) -> None:
     """The status follows the verdict, and never says success over a run that failed."""
     set_conclusion(github, conclusion)
@@ -196,7 +206,7 @@ def test_state(
     assert published.outputs["status-state"] == state
 
 
-def test_status_of_a_newer_run(github: FakeGitHub, context: Context) -> None:
+def test_status_of_a_newer_run(github: FakeGitHub, context: PublishContext) -> None:
     """A pull request that was closed and opened again has two runs: the newer one's status holds."""
     url = "https://github.com/octo-org/models/actions/runs/101"
     newer = {"state": "success", "context": "compile-gate/report", "target_url": url}
@@ -217,7 +227,9 @@ def test_status_of_a_newer_run(github: FakeGitHub, context: Context) -> None:
         {"target_url": "https://github.com/octo-org/models/actions/runs/101", "context": "another"},
     ],
 )
-def test_status_of_no_newer_run(github: FakeGitHub, context: Context, fields: dict[str, str | None]) -> None:
+def test_status_of_no_newer_run(
+    github: FakeGitHub, context: PublishContext, fields: dict[str, str | None]
+) -> None:
     """An older run's status, one without a run and one of another context are no reason to be silent."""
     github.state.add_status(SHA, {"state": "success", "context": "compile-gate/report"} | fields)
     publish_verdict(github, context, make_failing())
@@ -227,7 +239,7 @@ def test_status_of_no_newer_run(github: FakeGitHub, context: Context, fields: di
 @pytest.mark.parametrize(
     "path", [".github/workflows/other.yml", "octo-org/models/.github/workflows/x.yml@main"]
 )
-def test_run_of_another_workflow(github: FakeGitHub, context: Context, path: str) -> None:
+def test_run_of_another_workflow(github: FakeGitHub, context: PublishContext, path: str) -> None:
     """A change that brings a workflow of the gate's name gets nothing told in the repository's name."""
     github.state.runs[RUN.id]["path"] = path
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(make_passing()))
@@ -237,14 +249,14 @@ def test_run_of_another_workflow(github: FakeGitHub, context: Context, path: str
 
 
 @pytest.mark.parametrize("path", ["{}", "octo-org/models/{}@refs/heads/main", "{}@main"])
-def test_run_of_the_named_workflow(github: FakeGitHub, context: Context, path: str) -> None:
+def test_run_of_the_named_workflow(github: FakeGitHub, context: PublishContext, path: str) -> None:
     """The gate may lie in another file, and GitHub may tell it with its repository and ref."""
     github.state.runs[RUN.id]["path"] = path.format(".github/workflows/perf.yml")
     publish_verdict(github, context, make_failing(), workflow=".github/workflows/perf.yml")
     assert len(github.state.list_comments(7)) == 1
 
 
-def test_answer_about_another_run(github: FakeGitHub, context: Context) -> None:
+def test_answer_about_another_run(github: FakeGitHub, context: PublishContext) -> None:
     """What GitHub answers about some other run is not taken for this one's."""
     other = json.dumps(github.state.runs[RUN.id] | {"id": 4711}).encode()
     github.fail("GET", r"/actions/runs/100$", Fault(status=200, body=other))
@@ -253,7 +265,7 @@ def test_answer_about_another_run(github: FakeGitHub, context: Context) -> None:
     assert github.list_writes() == []
 
 
-def test_no_status(github: FakeGitHub, context: Context) -> None:
+def test_no_status(github: FakeGitHub, context: PublishContext) -> None:
     """An empty context sets no status."""
     published = publish_verdict(github, context, make_failing(), status="")
     assert github.state.statuses == {}
@@ -261,7 +273,7 @@ def test_no_status(github: FakeGitHub, context: Context) -> None:
 
 
 @pytest.mark.parametrize("conclusion", ["failure", "cancelled", "timed_out", "startup_failure"])
-def test_no_result(github: FakeGitHub, context: Context, conclusion: str) -> None:
+def test_no_result(github: FakeGitHub, context: PublishContext, conclusion: str) -> None:
     """A run that left nothing is INCOMPLETE, an error and a comment."""
     set_conclusion(github, conclusion)
     published = publish(context, Settings(run_id=RUN.id))
@@ -271,7 +283,7 @@ def test_no_result(github: FakeGitHub, context: Context, conclusion: str) -> Non
 
 
 @pytest.mark.parametrize("conclusion", ["action_required", "skipped"])
-def test_silence(github: FakeGitHub, context: Context, conclusion: str) -> None:
+def test_silence(github: FakeGitHub, context: PublishContext, conclusion: str) -> None:
     """A run that waits for an approval, or was skipped, has nothing to tell."""
     set_conclusion(github, conclusion)
     published = publish(context, Settings(run_id=RUN.id))
@@ -279,7 +291,7 @@ def test_silence(github: FakeGitHub, context: Context, conclusion: str) -> None:
     assert "nothing to tell" in published.summary
 
 
-def test_a_run_that_a_push_cancelled_is_silent(github: FakeGitHub, context: Context) -> None:
+def test_a_run_that_a_push_cancelled_is_silent(github: FakeGitHub, context: PublishContext) -> None:
     """Its commit is not what is to be merged; the run of the new one tells its own verdict."""
     set_conclusion(github, "cancelled")
     github.state.pulls[7]["head"]["sha"] = "e" * 40
@@ -288,17 +300,17 @@ def test_a_run_that_a_push_cancelled_is_silent(github: FakeGitHub, context: Cont
     assert published.summary == "There is nothing to tell: the run ended with cancelled.\n"
 
 
-def test_newer_attempt(github: FakeGitHub, context: Context) -> None:
+def test_newer_attempt(github: FakeGitHub, context: PublishContext) -> None:
     """While a newer attempt of the run is under way, the older one's verdict is not told."""
     payload = make_workflow_run(github.state.runs[RUN.id])
     github.state.runs[RUN.id] |= {"run_attempt": 2, "conclusion": None, "status": "in_progress"}
-    event = Event(name="workflow_run", payload=payload)
+    event = TriggerEvent(name="workflow_run", payload=payload)
     published = publish(replace(context, event=event), Settings(run_id=RUN.id))
     assert github.list_writes() == []
     assert "a newer attempt of the run has begun" in published.summary
 
 
-def test_hostile_artifact(github: FakeGitHub, context: Context) -> None:
+def test_hostile_artifact(github: FakeGitHub, context: PublishContext) -> None:
     """A rejected artifact is told as such, with nothing of it."""
     github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES["unknown key"]())
     published = publish(context, Settings(run_id=RUN.id))
@@ -307,10 +319,10 @@ def test_hostile_artifact(github: FakeGitHub, context: Context) -> None:
     assert "script" not in body + published.summary + "".join(published.lines)
 
 
-NEWER = put("schema", "compile-gate/verdict/1.5")
+NEWER = put("schema", "compile-gate/verdict/2.5")
 
 
-def test_verdict_of_a_newer_minor_version(github: FakeGitHub, context: Context) -> None:
+def test_verdict_of_a_newer_minor_version(github: FakeGitHub, context: PublishContext) -> None:
     """It is told without what is new in it, which is foreign text like any other."""
 
     def add_news(plain: dict[str, Any]) -> None:
@@ -325,8 +337,8 @@ def test_verdict_of_a_newer_minor_version(github: FakeGitHub, context: Context) 
     assert not any(mark in body + published.summary for mark in ("script", "octocat", "evil"))
 
 
-@pytest.mark.parametrize("schema", ["compile-gate/verdict/2", "compile-gate/verdict/2.1"])
-def test_verdict_of_a_newer_version(github: FakeGitHub, context: Context, schema: str) -> None:
+@pytest.mark.parametrize("schema", ["compile-gate/verdict/3", "compile-gate/verdict/3.1"])
+def test_verdict_of_a_newer_version(github: FakeGitHub, context: PublishContext, schema: str) -> None:
     """The publisher is older than the gate: the comment says which of the two to change, and what counts."""
     github.state.add_artifact(RUN.id, "compile-gate", make_edited(put("schema", schema)))
     published = publish(context, Settings(run_id=RUN.id))
@@ -338,7 +350,7 @@ def test_verdict_of_a_newer_version(github: FakeGitHub, context: Context, schema
     assert "newer compile-gate" in published.lines[0]
 
 
-def test_superseded(github: FakeGitHub, context: Context) -> None:
+def test_superseded(github: FakeGitHub, context: PublishContext) -> None:
     """When the head moves while publishing, the comment is left alone and the summary says so."""
     old = github.state.add_comment(7, make_old_body(), DEFAULT_AUTHOR)["body"]
 
@@ -352,7 +364,7 @@ def test_superseded(github: FakeGitHub, context: Context) -> None:
     assert published.troubles == ()
 
 
-def test_closed(github: FakeGitHub, context: Context) -> None:
+def test_closed(github: FakeGitHub, context: PublishContext) -> None:
     """A closed pull request gets no comment; the commit still gets its status."""
     github.state.pulls[7]["state"] = "closed"
     published = publish_verdict(github, context, make_failing())
@@ -361,7 +373,7 @@ def test_closed(github: FakeGitHub, context: Context) -> None:
     assert "closed or merged" in published.summary
 
 
-def test_merge_group(github: FakeGitHub, context: Context) -> None:
+def test_merge_group(github: FakeGitHub, context: PublishContext) -> None:
     """A merge queue's run gets a status and a summary."""
     github.state.runs[RUN.id]["event"] = "merge_group"
     published = publish_verdict(github, context, make_failing())
@@ -407,7 +419,7 @@ TOUCHED = [
 
 @pytest.mark.parametrize(("files", "named"), TOUCHED)
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_touched_rules(github: FakeGitHub, context: Context, files: list[str], named: str) -> None:
+def test_touched_rules(github: FakeGitHub, context: PublishContext, files: list[str], named: str) -> None:
     """A change of what it is judged by is flagged in the comment, by our names for it only."""
     github.state.files[7] = files
     base = replace(context.base, rules=("gate.yml", "baselines", WORKFLOWS))
@@ -417,7 +429,7 @@ def test_touched_rules(github: FakeGitHub, context: Context, files: list[str], n
     assert named in body
 
 
-def test_many_files(github: FakeGitHub, context: Context) -> None:
+def test_many_files(github: FakeGitHub, context: PublishContext) -> None:
     """Of a change of thousands of files the first 300 are looked at, and that is said."""
     github.state.files[7] = [f"@evil/{index}" for index in range(999)]
     base = replace(context.base, rules=("gate.yml",))
@@ -453,7 +465,7 @@ FOR_GOOD = ("401", "403 secondary", "502 HTML", "reset", "truncated", "empty")
 @pytest.mark.parametrize("place", PLACES)
 def test_faults(
     github: FakeGitHub,
-    context: Context,
+    context: PublishContext,
     place: str,
     fault: str,
     times: int,
@@ -485,7 +497,7 @@ def test_faults(
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 @pytest.mark.parametrize(("comments", "requests"), [(0, 11), (30, 11), (31, 11), (150, 13)])
-def test_request_count(github: FakeGitHub, context: Context, comments: int, requests: int) -> None:
+def test_request_count(github: FakeGitHub, context: PublishContext, comments: int, requests: int) -> None:
     """Publishing takes few requests, and none for each comment."""
     for index in range(comments):
         github.state.add_comment(7, f"comment {index}")

@@ -18,8 +18,8 @@ from hostile_archives import COSTLY
 from records import RUN, SHA, make_archive, make_failing, make_passing, make_regressed, make_verdict
 
 from gate.cli import main
-from gate.config import load_config
-from gate.registry import load_cases
+from gate.project.config import load_config
+from gate.project.registry import load_cases
 
 GATE_YML = """\
 version: 1
@@ -156,7 +156,7 @@ def test_the_registry_is_the_base_s(job: Path) -> None:
 def test_large_verdict(github: FakeGitHub, job: Path) -> None:
     """A verdict near the size limit stays within the memory that a small runner has."""
     cases = load_cases(load_config(job / "gate.yml"))
-    names = [f"model_{index:04}" for index in range(2500)]
+    names = [f"model_{index:04}" for index in range(2300)]
     text = "".join(
         f"  - {{name: {name}, factory: 'bench:run', cases: [{{size: smoke}}]}}\n" for name in names
     )
@@ -165,7 +165,7 @@ def test_large_verdict(github: FakeGitHub, job: Path) -> None:
     verdict = make_verdict(*(row for case in cases for row in make_regressed(case)), cases=cases)
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
     done = run_publish(github, job)
-    assert parse_outputs(done.outputs)["regressions"] == "2503"
+    assert parse_outputs(done.outputs)["regressions"] == "2303"
     assert 0 < done.rss_bytes < MAX_RSS_BYTES
 
 
@@ -230,6 +230,7 @@ def test_usage(
     for name, value in (make_environ(github, job) | environ).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(job)
+    code: str | int | None
     try:
         code = main(["publish", "--run-id", "100", *options])
     except SystemExit as stopped:  # as argparse ends a process

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake.clock import FakeClock
@@ -27,16 +28,18 @@ from records import (
 )
 
 from gate.cli import main
-from gate.decide.outcome import FailOn
+from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
-from gate.github.artifact import Refusal
-from gate.github.body import MAX_BODY_BYTES, make_marker, render_body
 from gate.github.client import GitHubClient
 from gate.github.comment import DEFAULT_AUTHOR
-from gate.github.events import Event
-from gate.github.finding import Finding
-from gate.github.publish import CommentWhen, Context, Publication
-from gate.github.upgrade import UpgradeSettings, list_upgrade_steps, make_upgrade_finding, publish_upgrade
+from gate.github.events import TriggerEvent
+from gate.github.publish import Publication, PublishContext
+from gate.github.upgrade import UpgradeSettings, publish_upgrade
+from gate.publish.body import MAX_BODY_BYTES, make_marker, render_body
+from gate.publish.submitted_verdict import Refusal
+from gate.publish.telling import CommentWhen
+from gate.publish.trusted_result import TrustedResult
+from gate.publish.upgrade import list_upgrade_steps, make_upgrade_finding
 from gate.records import (
     Case,
     Comparison,
@@ -64,7 +67,7 @@ def pair(
     return replace(row, pairs=5)
 
 
-def make_upgrade(*rows: Comparison, **more: object) -> Verdict:
+def make_upgrade(*rows: Comparison, **more: Any) -> Verdict:
     """A verdict of the old stack, which the base commit has baselines of, against a new one."""
     quiet = [
         replace(row, pairs=5, reason=Reason.ACQUITTED)
@@ -75,14 +78,14 @@ def make_upgrade(*rows: Comparison, **more: object) -> Verdict:
     stacks = {
         "environment": NEW_STACK,
         "baseline_environments": (ENVIRONMENT_ID,),
-        "base": PairBase(label="torch 2.13.0", other_stack=True),
+        "base": PairBase(label="torch 2.13.0", other_stack=True, torch="2.13.0"),
         "tally": Tally(pairs=15, paired_cases=3),
         "machine": MachineShift(),
     }
     return make_verdict(*rows, *quiet, **{**stacks, **more})
 
 
-def make_worse(**more: object) -> Verdict:
+def make_worse(**more: Any) -> Verdict:
     return make_upgrade(
         pair(CASES[0], Metric.COMPILED_LATENCY, Status.REGRESSED, (0.010, 0.013)),
         pair(CASES[1], Metric.COMPILED_LATENCY, Status.IMPROVED, (0.010, 0.008)),
@@ -91,7 +94,7 @@ def make_worse(**more: object) -> Verdict:
     )
 
 
-def make_findings() -> dict[str, Finding]:
+def make_findings() -> dict[str, TrustedResult]:
     """Every situation that a reader can meet, by name."""
     verdicts = {
         "worse": make_worse(),
@@ -102,7 +105,9 @@ def make_findings() -> dict[str, Finding]:
         "same_stack": make_upgrade(environment=CUDA_HOST),
     }
     findings = {name: make_upgrade_finding(one, make_base(), UPGRADED) for name, one in verdicts.items()}
-    findings["no_result"] = Finding(run=replace(UPGRADED, conclusion="failure"), refusal=Refusal.NO_ARTIFACT)
+    findings["no_result"] = TrustedResult(
+        run=replace(UPGRADED, conclusion="failure"), refusal=Refusal.NO_ARTIFACT
+    )
     return findings
 
 
@@ -127,9 +132,7 @@ def test_nothing_of_the_artifact_is_told() -> None:
 
 def test_only_release_numbers_are_told_of_the_stacks() -> None:
     """An environment that names itself @all is told as none; so is a base that the repository lacks."""
-    hostile = make_worse(
-        environment=replace(NEW_STACK, torch="2.14@all"), baseline_environments=("x-torch9.9@all",)
-    )
+    hostile = make_worse(environment=replace(NEW_STACK, torch="2.14@all"), base=PairBase(torch="9.9@all"))
 
     body = render_body(make_marker("k", UPGRADED), make_upgrade_finding(hostile, make_base(), UPGRADED))
 
@@ -141,7 +144,8 @@ def test_levels() -> None:
     """An upgrade of thousands of cases that all got worse fits, also where a comment may hold little."""
     cases = tuple(Case(id=f"model_{index:04}/test", model=f"model_{index:04}") for index in range(2000))
     rows = (pair(case, Metric.COMPILED_LATENCY, Status.REGRESSED, (0.01, 0.02)) for case in cases)
-    verdict = make_verdict(*rows, cases=cases, environment=NEW_STACK)
+    base = PairBase(torch="2.13.0")
+    verdict = make_verdict(*rows, cases=cases, environment=NEW_STACK, base=base)
     finding = make_upgrade_finding(verdict, make_base(cases), UPGRADED)
 
     body = render_body(make_marker("default", UPGRADED), finding)
@@ -163,20 +167,22 @@ def test_steps_name_a_few_cases() -> None:
 
 
 @pytest.fixture
-def context(github: FakeGitHub, client: GitHubClient) -> Context:
+def context(github: FakeGitHub, client: GitHubClient) -> PublishContext:
     """A run of the default branch that is still going on, as it is for a job of its own."""
     run = github.state.add_run(RUN.id, SHA, branch="main", event="schedule")
     run |= {"status": "in_progress", "conclusion": None}
-    return Context(
+    return PublishContext(
         client=client,
         repository="octo-org/models",
-        event=Event(name="schedule", payload={"schedule": "17 2 * * *"}),
+        event=TriggerEvent(name="schedule", payload={"schedule": "17 2 * * *"}),
         author=DEFAULT_AUTHOR,
         base=make_base(),
     )
 
 
-def publish_verdict(github: FakeGitHub, context: Context, verdict: Verdict, **more: object) -> Publication:
+def publish_verdict(
+    github: FakeGitHub, context: PublishContext, verdict: Verdict, **more: Any
+) -> Publication:
     """Let the run leave a verdict, and publish it."""
     github.state.artifacts.clear()
     github.state.add_artifact(RUN.id, "compile-gate", make_archive(verdict))
@@ -185,7 +191,7 @@ def publish_verdict(github: FakeGitHub, context: Context, verdict: Verdict, **mo
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-def test_an_upgrade_that_got_worse(github: FakeGitHub, context: Context, clock: FakeClock) -> None:
+def test_an_upgrade_that_got_worse(github: FakeGitHub, context: PublishContext, clock: FakeClock) -> None:
     """An issue with the paragraph on top, outputs, a summary and annotations, in few requests."""
     published = publish_verdict(github, context, make_worse())
 
@@ -213,7 +219,7 @@ def test_an_upgrade_that_got_worse(github: FakeGitHub, context: Context, clock: 
     assert TOKEN not in str(published)
 
 
-def test_a_pass_is_quiet_and_closes_what_was_open(github: FakeGitHub, context: Context) -> None:
+def test_a_pass_is_quiet_and_closes_what_was_open(github: FakeGitHub, context: PublishContext) -> None:
     """A first PASS opens nothing; after trouble it is said, and the issue is closed."""
     publish_verdict(github, context, make_upgrade())
     assert list_issues(github.state) == {}
@@ -242,7 +248,7 @@ def test_a_pass_is_quiet_and_closes_what_was_open(github: FakeGitHub, context: C
     ],
 )
 def test_when(
-    github: FakeGitHub, context: Context, when: CommentWhen, verdict: Verdict, is_open: bool
+    github: FakeGitHub, context: PublishContext, when: CommentWhen, verdict: Verdict, is_open: bool
 ) -> None:
     """The setting says when there is to be an open issue."""
     publish_verdict(github, context, verdict, issue=when)
@@ -250,7 +256,7 @@ def test_when(
     assert bool(list_issues(github.state)) is is_open
 
 
-def test_a_lenient_rule_is_a_warning(github: FakeGitHub, context: Context) -> None:
+def test_a_lenient_rule_is_a_warning(github: FakeGitHub, context: PublishContext) -> None:
     """With fail-on never a regression is no error on the run's page."""
     published = publish_verdict(github, context, make_worse(), fail_on=FailOn.NEVER)
 
@@ -258,7 +264,7 @@ def test_a_lenient_rule_is_a_warning(github: FakeGitHub, context: Context) -> No
 
 
 @pytest.mark.parametrize("name", ["unknown key", "deep", "case twice", "no JSON", "zip slip"])
-def test_hostile_artifacts(github: FakeGitHub, context: Context, name: str) -> None:
+def test_hostile_artifacts(github: FakeGitHub, context: PublishContext, name: str) -> None:
     """Read as a pull request's is, on which the whole corpus is tried: nothing of it is told."""
     github.state.add_artifact(RUN.id, "compile-gate", ARCHIVES[name]())
 
@@ -273,7 +279,7 @@ def test_hostile_artifacts(github: FakeGitHub, context: Context, name: str) -> N
     ("conclusion", "told"), [("success", "(slower)"), ("failure", "there is no verdict")]
 )
 def test_an_earlier_attempts_result_counts_only_where_its_job_succeeded(
-    github: FakeGitHub, context: Context, conclusion: str, told: str
+    github: FakeGitHub, context: PublishContext, conclusion: str, told: str
 ) -> None:
     """When only the report is run again the measurement stands; when measuring failed anew it does not."""
     github.state.runs[RUN.id] |= {"run_attempt": 2, "run_started_at": "2027-01-01T00:00:00Z"}
@@ -286,7 +292,7 @@ def test_an_earlier_attempts_result_counts_only_where_its_job_succeeded(
 
 @pytest.mark.parametrize("more", [{"event": "pull_request"}, {"owner": "mallory"}])
 def test_a_pull_requests_run_is_no_upgrade(
-    github: FakeGitHub, context: Context, more: dict[str, str]
+    github: FakeGitHub, context: PublishContext, more: dict[str, str]
 ) -> None:
     """A fork's run, whatever it calls itself, cannot write the repository's issue."""
     github.state.add_run(RUN.id, SHA, **more)
@@ -323,7 +329,7 @@ PLACES = {
 @pytest.mark.parametrize("place", PLACES)
 def test_faults(
     github: FakeGitHub,
-    context: Context,
+    context: PublishContext,
     place: str,
     fault: str,
     times: int,
@@ -349,7 +355,7 @@ def test_faults(
 
 def test_the_command(
     github: FakeGitHub,
-    context: Context,
+    context: PublishContext,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],

@@ -14,7 +14,10 @@ EXAMPLES = sorted((ROOT / "examples" / "workflows").glob("*.yml"))
 WORKFLOWS = [*OWN, *EXAMPLES]
 # What a job may be given, by file and job; anything more must be argued for here too.
 PERMISSIONS = {
+    ("target", "compile"): {"contents": "read"},
     ("anchor", "compare"): {"contents": "read"},
+    ("trend", "measure"): {"contents": "read"},
+    ("trend", "publish"): {"contents": "write"},  # the branch gh-pages
     ("ci", "test"): {"contents": "read"},
     ("gate", "check"): {"contents": "read"},
     ("gate-accept", "authorize"): {"contents": "read", "pull-requests": "write"},

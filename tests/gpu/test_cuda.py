@@ -10,14 +10,16 @@ import pytest
 import torch
 
 from gate.errors import MachineError
-from gate.measure import canary, graph
-from gate.measure.build import Subject, compile_subject, make_compiled_step, make_step, make_subject
-from gate.measure.device import CudaDevice, open_device
-from gate.measure.environment import capture_environment
-from gate.measure.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
-from gate.measure.schedule import Side
-from gate.protocol import Sampling, WorkerRequest, WorkerRole
+from gate.measure.compiler import graph
+from gate.measure.device.device import CudaDevice
+from gate.measure.device.environment import capture_environment
+from gate.measure.device.opening import open_device
+from gate.measure.timing import canary
+from gate.measure.timing.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
+from gate.measure.timing.schedule import Side
+from gate.measure.workload.build import Subject, compile_subject, make_compiled_step, make_step, make_subject
 from gate.records import Case, DType, Metric, Mode
+from gate.records.protocol import Sampling, WorkerRequest, WorkerRole
 from gate.suite.timer import SynchronizedTimer
 from gate.workload import Workload
 
@@ -121,17 +123,22 @@ def test_memory_of_a_graph_is_counted(device: CudaDevice) -> None:
 def test_utilization_is_high_for_large_products(device: CudaDevice) -> None:
     """Kernels that take long leave no gaps; a sleeping host leaves the device idle."""
     left = torch.ones(8192, 8192, device=device.name)
-    profile = device.profile(lambda: torch.mm(left, left))
+
+    def run() -> object:
+        return torch.mm(left, left)
+
+    profile = device.profile(run, time_calls(run, device, 5) / 5)
     busy = profile.utilization
     assert busy is not None
     assert profile.launches is not None
+    assert sum(profile.kernels_s.values()) == pytest.approx(profile.device_s, rel=0.01)
     assert 0.8 < busy <= 1.0
 
     def run_idle() -> None:
         torch.ones(8, device=device.name)
         time.sleep(0.01)
 
-    idle = device.profile(run_idle).utilization
+    idle = device.profile(run_idle, time_calls(run_idle, device, 5) / 5).utilization
     assert idle is not None
     assert idle < 0.1
 
@@ -185,7 +192,7 @@ def test_rounds_run_without_recompiles(device: CudaDevice, mode: Mode) -> None:
     counts = graph.observe_graphs("").counts
     assert (0, 0) == (rounds.recompiled, counts[Metric.RECOMPILES])
     assert counts[Metric.CUDAGRAPH_SKIPS] == 0
-    profile = device.profile(steps[Side.COMPILED])
+    profile = device.profile(steps[Side.COMPILED], rounds.times.compiled_s[0])
     graphs = 1 if mode is Mode.REDUCE_OVERHEAD else 0
     assert profile.graph_launches == graphs
     assert profile.launches is not None

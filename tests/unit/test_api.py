@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import gate
-from gate.baseline import make_baselines, propose_baselines, save_baselines
 from gate.cli import main
-from gate.codec import save_run
+from gate.files.codec import save_run
 from gate.records import Outcome
+from gate.store.baselines import make_baselines, propose_baselines, save_baselines
 from tests.unit.cli.conftest import CASE_ID, make_run
 
 LATER = (datetime.now(UTC) + timedelta(days=300)).date().isoformat()

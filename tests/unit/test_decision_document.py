@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gate.decide import Coverage, FailOn, compute_exit_code, constants
-from gate.decide.student import compute_t_quantile
-from gate.lab import fitness
+from gate.decide.stats.student import compute_t_quantile
+from gate.lab.host import fitness
 from gate.metrics import SPECS
 from gate.records import Metric, Outcome, Reason
 
@@ -124,8 +124,8 @@ def test_glossary_names_what_exists() -> None:
 
 
 def can_resolve(name: str) -> bool:
-    """Whether `module.Thing.field` exists in gate, or `Thing.field` in gate.records or gate.metrics."""
-    starts = ("gate", "gate.records", "gate.calibration", "gate.errors")
+    """Whether `module.Thing.field` exists in gate, or `Thing.field` in the records or gate.metrics."""
+    starts = ("gate", "gate.records", "gate.records.calibration", "gate.errors")
     return any(_walk(start, name.split(".")) for start in starts)
 
 

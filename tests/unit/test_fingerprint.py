@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.codec import BASELINE, decode_file
+from gate.files.codec import BASELINE, decode_file
 from gate.fingerprint import (
     compute_environment_id,
     describe_difference,
@@ -16,10 +16,10 @@ from gate.fingerprint import (
     has_same_host,
     has_same_stack,
 )
-from gate.measure.device import CpuDevice
-from gate.measure.environment import capture_environment
-from gate.protocol import WorkerRequest, WorkerRole
-from gate.records import Baseline, Environment
+from gate.measure.device.device import CpuDevice
+from gate.measure.device.environment import capture_environment
+from gate.records import Environment
+from gate.records.protocol import WorkerRequest, WorkerRole
 from tests.hosts import CPU_HOST
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -180,7 +180,7 @@ def test_stored_baselines_of_cpus_still_apply() -> None:
     stored = list((ROOT / "baselines").glob("*/*/*.json"))
     assert stored
     for path in stored:
-        baseline = decode_file(BASELINE, Baseline, path.read_bytes(), str(path))
+        baseline = decode_file(BASELINE, path.read_bytes(), str(path))
         assert compute_environment_id(baseline.environment) == path.parts[-3]
         assert baseline.environment.device_traits == {}
 
@@ -195,3 +195,35 @@ def test_a_cpu_has_no_traits_and_no_cuda_libraries() -> None:
     assert captured.libraries.keys() <= {"diffusers", "timm", "torchvision", "transformers"}
     assert captured.settings.keys() == {"deterministic", "float32_matmul_precision", "system"}
     assert captured.settings["float32_matmul_precision"] == "highest"
+
+
+TARGET = replace(
+    CPU,
+    device_kind="target",
+    device_model="cuda:sm_90",
+    triton="3.8.0",
+    isa="",
+    device_traits={"capability": "9.0", "multiprocessors": "132", "memory": "80 GiB"},
+)
+
+
+def test_a_target_is_the_same_wherever_it_is_compiled_for() -> None:
+    """Cores, processor, threads and compiler of the machine move nothing that a target knows."""
+    elsewhere = replace(TARGET, cpu="Intel Xeon", cores=64, threads=8, compiler="g++ 14", clocks="x")
+    assert compare_all(TARGET, elsewhere) == (True, True, True)
+    assert compute_environment_id(TARGET) == compute_environment_id(elsewhere)
+    assert compute_environment_id(TARGET).startswith("target-cuda-sm-90-torch2.13.0-")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(TARGET, triton="3.9.0"),
+        replace(TARGET, device_traits={**TARGET.device_traits, "capability": "8.0"}),
+        replace(TARGET, device_kind="cuda", device_model="NVIDIA H100"),
+        replace(CPU, device_kind="cpu"),
+    ],
+)
+def test_a_target_is_held_against_nothing_else(other: Environment) -> None:
+    """Not another triton's, another target's, a real device's, or a processor's."""
+    assert compare_all(TARGET, other) == (False, False, False)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gate.accepted_entries import AcceptedFile
-from gate.anchor import AnchorFile
-from gate.entries import GateFile
-from gate.yaml_border import decode_yaml
+from gate.files.yaml_in import decode_yaml
+from gate.project.entries import GateFile
+from gate.store.accepted_entries import AcceptedFile
+from gate.store.anchor import AnchorFile
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = ("README.md", "docs/configuration.md", "docs/adding-a-model.md", "docs/selftest.md")

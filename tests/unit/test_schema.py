@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 
 import gate
-from gate.codec import BASELINE, RUN, FileKind, encode, encode_file
 from gate.errors import UsageError
+from gate.files.codec import BASELINE, RUN, FileKind, encode, encode_file
 from gate.records import Baseline, Case, Metric, Provenance, Run, Trial
 from gate.schema import list_outdated, list_schemas, main, make_schema, render_schema, save_schemas
 from tests.hosts import CPU_HOST
@@ -52,7 +53,7 @@ def test_the_schemas_that_are_checked_in_are_up_to_date() -> None:
 
 
 @pytest.mark.parametrize(("kind", "record"), [(RUN, RUN_RECORD), (BASELINE, BASELINE_RECORD)])
-def test_what_is_written_is_valid(kind: FileKind, record: Run | Baseline) -> None:
+def test_what_is_written_is_valid(kind: FileKind[Any], record: Run | Baseline) -> None:
     """A file of ours passes its own schema."""
     content = json.loads(encode_file(kind, record))
     jsonschema.validate(content, make_schema(kind.name))

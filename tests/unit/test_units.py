@@ -77,6 +77,15 @@ def test_count(value: float, expected: str) -> None:
     assert expected == units.render_count(value)
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(12.3456, "12.3 J"), (0.0123456, "12.3 mJ"), (0.0, "0 J"), (math.inf, "not finite")],
+)
+def test_energy(value: float, expected: str) -> None:
+    """A call takes from millijoules to some hundred joules."""
+    assert units.render_joules(value) == expected
+
+
 def test_ratio_and_drift() -> None:
     """A ratio ends in x; a log2 ratio carries its factor."""
     actual = [units.render_ratio(1.4231), units.render_log2(1.0), units.render_log2(-0.001)]

@@ -50,7 +50,7 @@ class Rule:
     method: str
     pattern: str
     fault: Fault | None = None
-    call: Callable[[], None] | None = None
+    call: Callable[[], object] | None = None
 
     def matches(self, method: str, path: str) -> bool:
         if self.fault is not None and self.fault.times < 1:

@@ -43,17 +43,17 @@ class BareRepository:
         subprocess.run(["git", "init", "--quiet", "--bare", "-b", "main", str(path)], check=True)
         return repository
 
-    def run(self, *arguments: str, stdin: bytes = b"", **variables: str) -> str:
+    def run(self, *arguments: str, stdin: bytes = b"", environ: Mapping[str, str] | None = None) -> str:
         """Run git and return its output; a failure is an AssertionError."""
-        done = self.try_run(*arguments, stdin=stdin, **variables)
+        done = self.try_run(*arguments, stdin=stdin, environ=environ)
         assert done.returncode == 0, done.stderr
         return done.stdout.decode().strip("\n")
 
     def try_run(
-        self, *arguments: str, stdin: bytes = b"", **variables: str
+        self, *arguments: str, stdin: bytes = b"", environ: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        environ = {"PATH": os.environ["PATH"], "GIT_DIR": str(self.path), **_WHO, **variables}
-        return subprocess.run(["git", *arguments], input=stdin, env=environ, capture_output=True, check=False)
+        own = {"PATH": os.environ["PATH"], "GIT_DIR": str(self.path), **_WHO, **(environ or {})}
+        return subprocess.run(["git", *arguments], input=stdin, env=own, capture_output=True, check=False)
 
     def has(self, sha: str, kind: str) -> bool:
         done = self.try_run("cat-file", "-t", sha)
@@ -61,17 +61,17 @@ class BareRepository:
 
     def write_tree(self, base: str, entries: list[dict[str, Any]]) -> str:
         index = {"GIT_INDEX_FILE": str(self.path / "fake-index")}
-        self.run("read-tree", "--empty", **index)
+        self.run("read-tree", "--empty", environ=index)
         if base:
-            self.run("read-tree", base, **index)
+            self.run("read-tree", base, environ=index)
         lines = []
         for entry in entries:
             sha = entry.get("sha") or self.run(
                 "hash-object", "-w", "--stdin", stdin=entry["content"].encode()
             )
             lines.append(f"{entry['mode']} {sha}\t{entry['path']}\n")
-        self.run("update-index", "--add", "--index-info", stdin="".join(lines).encode(), **index)
-        return self.run("write-tree", **index)
+        self.run("update-index", "--add", "--index-info", stdin="".join(lines).encode(), environ=index)
+        return self.run("write-tree", environ=index)
 
     def commit(self, files: Mapping[str, str], branch: str, message: str = "A commit") -> str:
         """Commit files on top of a branch, as somebody who pushes would, and return the commit."""

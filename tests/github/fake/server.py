@@ -60,7 +60,7 @@ class FakeGitHub:
         """Let requests whose path matches meet a fault, the next ``fault.times`` times."""
         self._rules.append(Rule(method, pattern, fault=fault))
 
-    def call_before(self, method: str, pattern: str, call: Callable[[], None]) -> None:
+    def call_before(self, method: str, pattern: str, call: Callable[[], object]) -> None:
         """Call something before each matching request is handled; it runs in the server's thread."""
         self._rules.append(Rule(method, pattern, call=call))
 

@@ -46,7 +46,7 @@ class State:
         return moment.isoformat().replace("+00:00", "Z")
 
     def make_user(self, login: str) -> dict[str, Any]:
-        user = make_example(self.host, "issue-comment")["user"]
+        user: dict[str, Any] = make_example(self.host, "issue-comment")["user"]
         return user | {"login": login, "type": "Bot" if login.endswith("[bot]") else "User"}
 
     def add_comment(self, number: int, body: str, author: str = "octocat") -> dict[str, Any]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.events import ignore_event
-from gate.lab.lock import hold_device
+from gate.lab.host.lock import hold_device
+from gate.records.events import ignore_event
 
 MODEL = """\
 models:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.codec import load_calibration, load_run
+from gate.files.codec import load_calibration, load_run
 from gate.records import Metric, Pairing
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]

@@ -100,7 +100,7 @@ def test_slower_head_is_confirmed_by_pairs(project: Path) -> None:
 def test_unchanged_tree_is_never_convicted(project: Path) -> None:
     """Pairs with the base never convict the base's own code."""
     write_model(project, 20)
-    code, printed, rows = run_gate(project, "ab", "HEAD", "--minutes", "2")
+    code, printed, rows = run_gate(project, "ab", "HEAD", "--minutes", "1.5")
     assert code in {0, 11}, printed
     assert rows["compiled_latency"]["pairs"] >= 2
     assert rows["compiled_latency"]["status"] in {"UNCHANGED", "INCONCLUSIVE"}

@@ -12,15 +12,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gate.lab.scratch import is_abandoned, remove_leftovers
+from gate.lab.host.scratch import is_abandoned, remove_leftovers
 
 GATE = """
 import sys, tempfile
 from pathlib import Path
-from gate.lab import lock
-from gate.lab.arms import make_working_tree_arm
-from gate.lab.runner import open_lab
-from gate.lab.trials import LabSettings
+from gate.lab.host import lock
+from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.trials.runner import open_lab
+from gate.lab.trials.trials import LabSettings
 place = Path(sys.argv[1])
 tempfile.tempdir = str(place / "temporary")
 lock.make_lock_directory = lambda: place
@@ -37,7 +37,7 @@ def wait_for_server(gate: psutil.Process) -> psutil.Process:
     while time.monotonic() < deadline:
         for child in gate.children():
             with suppress(psutil.Error):  # of git or a compiler that was asked something
-                if "gate.measure.server" in child.cmdline():
+                if "gate.measure.process.server" in child.cmdline():
                     return child
         time.sleep(0.01)
     pytest.fail("no server was started")

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab import lock as lock_module
-from gate.lab.arms import ArmOptions, open_arms
-from gate.lab.events import Event, Noted
-from gate.lab.runner import open_lab
-from gate.lab.trials import LabSettings, make_job
-from gate.lab.worker import run_worker
-from gate.protocol import Sampling, WorkerResult, WorkerRole
+from gate.lab.arms.arms import ArmOptions, open_arms
+from gate.lab.host import lock as lock_module
+from gate.lab.trials.runner import open_lab
+from gate.lab.trials.trials import LabSettings, make_job
+from gate.lab.workers.worker import run_worker
 from gate.records import Case, Metric
+from gate.records.events import Event, Noted
+from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 
 
 def _normalize(name: str) -> str:

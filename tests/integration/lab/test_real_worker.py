@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from gate.check.schedule import compute_trial_s
-from gate.codec import load_run, save_run
-from gate.lab import lock as lock_module
-from gate.lab.runner import make_run, open_lab, run_plan
-from gate.lab.trials import LabSettings
-from gate.protocol import Sampling
+from gate.files.codec import load_run, save_run
+from gate.lab.host import lock as lock_module
+from gate.lab.trials.runner import make_run, measure_plan, open_lab
+from gate.lab.trials.trials import LabSettings
 from gate.records import Arm, Case, FailureKind, Metric, Run
+from gate.records.protocol import Sampling
 
 FACTORIES = """
 import os, signal, torch
@@ -73,7 +73,7 @@ def run(out: Path, toolchain_place: Path) -> Run:
         patch.setattr(tempfile, "tempdir", str(out / "temporary"))
         patch.setattr(lock_module, "make_lock_directory", lambda: out)
         with open_lab(arm, settings) as lab:
-            run_plan(lab, make_run(lab, cases, "all", 1), lambda run: save_run(run, path))
+            measure_plan(lab, make_run(lab, cases, "all", 1), lambda run: save_run(run, path))
     return load_run(path)
 
 

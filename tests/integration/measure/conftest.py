@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from gate import codec
-from gate.lab.process import Command, run_process
-from gate.lab.server_pool import ServerPool, open_pool
-from gate.lab.worker import WorkerJob
-from gate.protocol import Sampling, WorkerRequest, WorkerResult, WorkerRole
+from gate.files import codec
+from gate.lab.workers.process import ProcessCommand, run_process
+from gate.lab.workers.server_pool import ServerPool, open_pool
+from gate.lab.workers.worker import WorkerJob
 from gate.records import Case
+from gate.records.protocol import Sampling, WorkerRequest, WorkerResult, WorkerRole
 
 THREADS = 2
 TIMEOUT_S = 300
@@ -120,11 +120,11 @@ class Workshop:
             log=self.directory / f"{role}.log",
             limit_s=TIMEOUT_S,
         )
-        (job,) = self.pool.seat((job,)).jobs
+        (job,) = self.pool.open((job,)).jobs
         path = self.directory / f"{role}.request.json"
         path.write_text(json.dumps(codec.encode(job.request)))
         ended = run_process(
-            Command(
+            ProcessCommand(
                 argv=(job.python, *job.arguments, str(path)),
                 environment=job.environment,
                 directory=self.directory,

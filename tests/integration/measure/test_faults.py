@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from gate.faults.catalog import Fault, FaultKind, list_faults
-from gate.faults.dose import Dose, plant_case
-from gate.protocol import WorkerResult
 from gate.records import Case, DType, Metric, Task
+from gate.records.faults import Fault, FaultKind
+from gate.records.protocol import WorkerResult
+from gate.selftest.catalog import list_faults
+from gate.selftest.dose import Dose, plant_case
 
 Both = tuple[WorkerResult, WorkerResult]
 MeasureCold = Callable[[Case], WorkerResult]

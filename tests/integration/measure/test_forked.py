@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gate.lab.server_pool import ServerPool
-from gate.lab.worker import WorkerJob, run_worker
+from gate.lab.workers.server_pool import ServerPool
+from gate.lab.workers.worker import WorkerJob, run_worker
 from gate.metrics import SPECS, Family
-from gate.protocol import Stage, WorkerResult, WorkerRole
 from gate.records import Case, Metric
+from gate.records.protocol import Stage, WorkerResult, WorkerRole
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,7 +26,7 @@ threading.Thread(target=time.sleep, args=(600,), name="watcher", daemon=True).st
 """
 
 
-def make_job(workshop: Any, role: WorkerRole, case: Case) -> WorkerJob:  # noqa: ANN401 - of conftest.py
+def make_job(workshop: Any, role: WorkerRole, case: Case) -> WorkerJob:
     """Make the job of a worker on the primer's toolchain."""
     return WorkerJob(
         request=workshop.make_request(role, case),
@@ -37,7 +37,7 @@ def make_job(workshop: Any, role: WorkerRole, case: Case) -> WorkerJob:  # noqa:
     )
 
 
-def test_a_forked_process_finds_what_a_fresh_one_does(workshop: Any, pool: ServerPool) -> None:  # noqa: ANN401
+def test_a_forked_process_finds_what_a_fresh_one_does(workshop: Any, pool: ServerPool) -> None:
     """Cold and warm, generated code and everything that is counted are the same, and nothing is imported."""
     case = Case(id="layers/forked", model="layers", factory="made_up:build")
     measured = {}
@@ -45,7 +45,7 @@ def test_a_forked_process_finds_what_a_fresh_one_does(workshop: Any, pool: Serve
         workshop.seed_cache()
         for role in (WorkerRole.COLD, WorkerRole.WARM):
             job = make_job(workshop, role, case)
-            result = run_worker(pool.seat([job]).jobs[0] if is_forked else job)
+            result = run_worker(pool.open([job]).jobs[0] if is_forked else job)
             assert isinstance(result, WorkerResult), result
             measured[role, is_forked] = result
     for role in (WorkerRole.COLD, WorkerRole.WARM):
@@ -56,23 +56,23 @@ def test_a_forked_process_finds_what_a_fresh_one_does(workshop: Any, pool: Serve
         assert forked.stages_s[Stage.IMPORT] < 0.5 * fresh.stages_s[Stage.IMPORT]
 
 
-def test_a_module_that_starts_a_thread_is_not_forked(workshop: Any, pool: ServerPool) -> None:  # noqa: ANN401
+def test_a_module_that_starts_a_thread_is_not_forked(workshop: Any, pool: ServerPool) -> None:
     """Its workers import everything themselves, and the reason is told; other cases are still forked."""
     (workshop.directory / "watched.py").write_text(WATCHED)
     watched = Case(id="watched/a", model="watched", factory="watched:build")
     job = make_job(workshop, WorkerRole.COLD, watched)
     for _ in range(2):  # the second answer is remembered
-        seated = pool.seat([job])
+        seated = pool.open([job])
         assert seated.why_not == "importing the model starts the thread 'watcher'"
         assert seated.jobs == (job,)
     plain = Case(id="layers/plain", model="layers", factory="made_up:build")
-    assert pool.seat([make_job(workshop, WorkerRole.COLD, plain)]).why_not == ""
+    assert pool.open([make_job(workshop, WorkerRole.COLD, plain)]).why_not == ""
 
 
-def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Any, pool: ServerPool) -> None:  # noqa: ANN401
+def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Any, pool: ServerPool) -> None:
     """The worker itself then tells what is wrong with it."""
     missing = Case(id="missing/a", model="missing", factory="missing_module:build")
-    seated = pool.seat([make_job(workshop, WorkerRole.COLD, missing)])
+    seated = pool.open([make_job(workshop, WorkerRole.COLD, missing)])
     assert seated.why_not == "importing the model fails with UsageError"
 
 

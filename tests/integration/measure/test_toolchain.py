@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from gate.protocol import WorkerRole
 from gate.records import Case, Metric
+from gate.records.protocol import WorkerRole
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -23,7 +23,7 @@ OpenWorkshop = Callable[[str], Any]
 @pytest.fixture(scope="module")
 def first(
     open_workshop: OpenWorkshop, toolchain_place: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Any:  # noqa: ANN401 - of conftest.py, which cannot be imported
+) -> Any:
     """Return a primed workshop whose kept toolchain no other test changes: it holds the one entry in use."""
     kept = tmp_path_factory.mktemp("toolchain") / "kept"
     kept.mkdir(mode=0o700)
@@ -40,7 +40,7 @@ def first(
 
 
 @pytest.fixture
-def kept(first: Any, tmp_path: Path) -> Path:  # noqa: ANN401
+def kept(first: Any, tmp_path: Path) -> Path:
     """What the first primer kept, for one test to spoil."""
     shutil.copytree(first.kept, tmp_path / "kept")
     (tmp_path / "kept").chmod(0o700)
@@ -53,13 +53,13 @@ def read_isa(kept: Path) -> str:
     return str(json.loads(manifest.read_text())["notes"]["isas"].split(", ")[0])
 
 
-def find_headers(workshop: Any) -> dict[str, int]:  # noqa: ANN401
+def find_headers(workshop: Any) -> dict[str, int]:
     """Find the precompiled headers of a run, with their times of change."""
     return {path.name: path.stat().st_mtime_ns for path in workshop.temporary.rglob("*.gch")}
 
 
 def test_a_later_run_takes_it_and_its_workers_use_it(
-    first: Any,  # noqa: ANN401
+    first: Any,
     open_workshop: OpenWorkshop,
 ) -> None:
     """Elsewhere on this machine nothing is built again: not by the primer, not by a case's first compile."""
@@ -75,7 +75,7 @@ def test_a_later_run_takes_it_and_its_workers_use_it(
 
 
 def test_what_workers_believe_changes_no_code(
-    first: Any,  # noqa: ANN401
+    first: Any,
 ) -> None:
     """Told that all instruction sets passed or probing them itself, a worker generates the same kernels."""
     case = Case(id="layers/b", model="layers", factory="made_up:build")

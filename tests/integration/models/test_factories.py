@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from gate.config import load_config
-from gate.measure.build import build_workload, load_factory, make_function
+from gate.measure.workload.build import build_workload, load_factory, make_function
+from gate.project.config import load_config
+from gate.project.registry import load_cases, select_cases
 from gate.records import Case, Task
-from gate.registry import load_cases, select_cases
 from gate.workload import Workload
 
 pytestmark = pytest.mark.slow
@@ -96,7 +96,7 @@ def test_full_size_is_the_published_model(case: Case) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("case", SMOKE)
 def test_outputs_are_finite_in_every_dtype(case: Case, dtype: torch.dtype) -> None:
-    """A case can run in its own dtype, in float32 for the microscope and in float64 for the reference."""
+    """A case can run in its own dtype, in float32 and in float64 for the reference."""
     outputs = run_forward(case, dtype)
     assert [tensor.dtype for tensor in outputs] == [dtype] * len(outputs)
     assert all(torch.isfinite(tensor).all() for tensor in outputs)

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from gate.calibration import Effort
 from gate.metrics import SPECS
 from gate.records import (
     BaseArm,
@@ -22,6 +21,7 @@ from gate.records import (
     Run,
     Trial,
 )
+from gate.records.calibration import Effort
 from tests.hosts import CPU_HOST
 
 POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today="2026-03-01")

@@ -11,10 +11,10 @@ import pytest
 
 from gate.calibrate.costs import THRESHOLDS, compute_suspicion, list_costs
 from gate.calibrate.series import gather_series
-from gate.calibration import Effort
-from gate.decide.screen import Bar, Level, Reading, screen_change
-from gate.decide.stats import Variance
+from gate.decide.judge.screen import Bar, Level, Reading, screen_change
+from gate.decide.stats.moments import Variance
 from gate.records import Metric, Policy, Run, Threshold
+from gate.records.calibration import Effort
 
 Make = Callable[..., Run]
 

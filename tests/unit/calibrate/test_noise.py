@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from gate.calibrate.noise import list_instabilities, measure_noise
 from gate.calibrate.series import gather_series, list_blocks
-from gate.calibration import Effort, Flaw, MetricNoise
 from gate.decide.constants import SESSION_SD
-from gate.decide.student import compute_t_quantile
+from gate.decide.stats.student import compute_t_quantile
 from gate.records import (
     Case,
     CaseFailure,
@@ -27,6 +26,8 @@ from gate.records import (
     Run,
     Trial,
 )
+from gate.records.calibration import Effort, Flaw, MetricNoise
+from gate.report.words.instabilities import describe_instability
 from tests.hosts import CPU_HOST
 
 Make = Callable[..., Run]
@@ -125,7 +126,9 @@ def test_more_noise_hides_more(factor: float, values: list[float]) -> None:
             Trial(case_id="a", index=index, samples={Metric.COLD_COMPILE_TIME: (value,)})
             for index, value in enumerate(series)
         )
-        return measure(replace(EMPTY, trials=trials), policy, effort, Metric.COLD_COMPILE_TIME).floor
+        noise = measure(replace(EMPTY, trials=trials), policy, effort, Metric.COLD_COMPILE_TIME)
+        assert noise.floor is not None
+        return noise.floor
 
     floor = find_floor(values)
     assert find_floor(wider) >= floor * (1 - 1e-9)
@@ -143,7 +146,7 @@ def test_two_modes_are_named(make: Make, policy: Policy, effort: Effort) -> None
     run = make({Metric.COLD_COMPILE_TIME: values})
     (found,) = list_instabilities(gather_series(run, policy), (), effort)
     assert (found.metric, found.flaw) == (Metric.COLD_COMPILE_TIME, Flaw.TWO_MODES)
-    assert found.sentence == "Trials fall into two groups that are 20.0 % apart."
+    assert describe_instability(found) == "Trials fall into two groups that are 20.0 % apart."
 
 
 def test_modes_closer_than_the_threshold_do_no_harm(make: Make, policy: Policy, effort: Effort) -> None:
@@ -165,7 +168,7 @@ def test_a_counter_that_differs_is_named(make: Make, policy: Policy, effort: Eff
     run = make({Metric.RECOMPILES: (0.0, 2.0, 0.0), Metric.GUARDS: (5.0, 6.0, 5.0)})
     (found,) = list_instabilities(gather_series(run, policy), (), effort)
     assert (found.metric, found.flaw) == (Metric.RECOMPILES, Flaw.UNREPEATABLE)
-    assert found.sentence == "3 trials of one program range from 0 to 2."
+    assert describe_instability(found) == "3 trials of one program range from 0 to 2."
 
 
 def test_a_failure_is_named(make: Make, policy: Policy, effort: Effort) -> None:
@@ -184,3 +187,27 @@ def test_split_blocks_are_named(make: Make, policy: Policy, effort: Effort) -> N
     assert measure(run, policy, effort, Metric.COMPILED_LATENCY).split_trials == 3
     assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.TWO_MODES)]
     assert list_flaws(replace(run, trials=trials[:1]), policy, effort) == []  # it may have been the minute
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [
+        (Metric.GRAPH_BREAKS, (1.0, 1.0, 1.0), (1.0, 1.0)),  # one more count, whatever the threshold
+        (Metric.PEAK_MEMORY, (100e6, 101e6, 100e6), (0.03, 0.06291456)),  # three ranges of 1 MB; 6 MiB
+        (Metric.COLD_COMPILE_TIME, (0.0, 1.0, 1.0), (None, None)),  # no ratio to a time of zero
+    ],
+)
+def test_what_is_noticed_without_a_noise(
+    make: Make, policy: Policy, metric: Metric, values: tuple[float, ...], expected: tuple[float | None, ...]
+) -> None:
+    """What hardly varies is held to its own rule; what has no ratio knows nothing."""
+    effort = Effort(baseline_trials=5, trials=1, max_trials=3, requests=1)
+    noise = measure(make({metric: values}), policy, effort, metric)
+    assert (noise.floor, noise.detectable) == pytest.approx(expected)
+
+
+def test_drift_is_noticed_by_its_own_rule(make: Make, policy: Policy, effort: Effort) -> None:
+    """Two equal trials have the least error that is assumed, so more than the threshold takes is noticed."""
+    noise = measure(make({Metric.DRIFT: (0.5, 0.5)}), policy, effort, Metric.DRIFT)
+    assert noise.detectable is not None
+    assert noise.detectable > policy.thresholds[Metric.DRIFT].absolute

@@ -9,15 +9,16 @@ from dataclasses import replace
 
 import pytest
 
-from gate.calibration import Flaw, Instability
-from gate.decide.confirm import compute_pair_detectable, extend_reading
-from gate.decide.pair_noise import (
+from gate.calibrate.pair_noise import (
     PairSeries,
     gather_pair_series,
     list_pair_instabilities,
     measure_pair_noise,
 )
+from gate.decide.judge.confirm import compute_pair_detectable, extend_reading
 from gate.records import Metric, Policy, Run
+from gate.records.calibration import Flaw
+from gate.report.words.instabilities import describe_instability
 
 Make = Callable[..., Run]
 
@@ -60,12 +61,8 @@ def test_bias_is_named(make_pairs: Make, policy: Policy) -> None:
     """Eight pairs in which head takes 65 % longer, though it is the same program."""
     series = gather(make_pairs, policy, [0.50 + 0.001 * (index % 3) for index in range(8)])
     (found,) = list_pair_instabilities(series)
-    assert found == Instability(
-        case_id="m/x",
-        metric=Metric.COLD_COMPILE_TIME,
-        flaw=Flaw.BIASED_PAIRS,
-        sentence="Of 8 pairs with itself, head is +65.0 % off.",
-    )
+    assert (found.metric, found.flaw) == (Metric.COLD_COMPILE_TIME, Flaw.BIASED_PAIRS)
+    assert describe_instability(found) == "Of 8 pairs with itself, head is +65.0 % off."
 
 
 def test_bias_must_be_certain_to_either_side(make_pairs: Make, policy: Policy) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from gate.calibrate.calibrate import calibrate_gate
 from gate.calibrate.replay import draw_request, gather_recorded, judge_request, replay_requests
-from gate.calibration import Effort
-from gate.records import Conditions, Metric, Outcome, Pairing, Policy, Reason, Run, Trial
+from gate.records import Code, Conditions, Fact, Metric, Outcome, Pairing, Policy, Reason, Run, Trial
+from gate.records.calibration import Effort
+from tests.told import tell_note
 
 Make = Callable[..., Run]
 
@@ -125,14 +126,47 @@ def test_calibration_sums_up(draw: Make, policy: Policy, effort: Effort) -> None
         (0.05, 10),
         (0.1, 10),
     ]
-    assert calibration.notes[0] == "Two modes are looked for in cases with at least 8 trials only."
+    assert tell_note(calibration.notes[0]) == "Two modes are looked for in cases with at least 8 trials only."
 
 
 def test_calibration_of_few_trials_says_so(draw: Make, policy: Policy, effort: Effort) -> None:
     """Nothing is replayed, and the note names the number of trials that it takes."""
     calibration = calibrate_gate(draw(cases=2, trials=3, noise=0.01), policy, effort)
     assert calibration.replays == ()
-    assert "Nothing was replayed: that takes 6 trials of a case (--trials 6)." in calibration.notes
+    assert "Nothing was replayed: that takes 6 trials of a case (--trials 6)." in [
+        *map(tell_note, calibration.notes)
+    ]
+
+
+def test_calibration_of_a_stopped_run_says_what_is_unknown(
+    draw: Make, policy: Policy, effort: Effort
+) -> None:
+    """Stopped after one trial of two cases and eight of a third: each limit of what is known has its note."""
+    run = draw(cases=3, trials=8, noise=0.01)
+    kept = tuple(one for one in run.trials if one.case_id == "m2/x" or one.index == 1)
+    few = replace(effort, requests=4)
+    notes = tuple(
+        map(tell_note, calibrate_gate(replace(run, trials=kept, finished=False), policy, few).notes)
+    )
+    assert notes[:3] == (
+        "The run was stopped before its end.",
+        "Nothing is known of m0/x and 1 more: that takes 2 trials of a case.",
+        "2 of 3 cases have fewer than 6 trials and were not replayed.",
+    )
+
+
+def test_the_time_of_a_check_ends_its_trials(draw: Make, policy: Policy, effort: Effort) -> None:
+    """Trials of 15 s near the threshold: in 20 s of a check there is no second one."""
+    run = draw(cases=1, trials=8, noise=0.005)
+    timed = replace(run, trials=tuple(replace(one, stages_s={"rounds": 15.0}) for one in run.trials))
+    free, short = (
+        replay_requests(timed, policy, replace(effort, budget_s=limit), planted=0.06)
+        for limit in (None, 20.0)
+    )
+    assert free is not None
+    assert short is not None
+    assert free.trials > 1.0
+    assert short.trials == 1.0
 
 
 def test_what_has_no_latency_is_not_slowed(make: Make, policy: Policy, effort: Effort) -> None:
@@ -213,9 +247,7 @@ def test_a_pair_of_latencies_alone_rehearses_no_compile(
     )
     run = replace(run, trials=tuple(trials))
     assert not gather_recorded(run, effort).pairs
-    assert any(
-        note.startswith("Replayed without a base") for note in calibrate_gate(run, policy, effort).notes
-    )
+    assert Fact(code=Code.REPLAYED_ALONE, numbers={"pairs": 6}) in calibrate_gate(run, policy, effort).notes
 
 
 def _drop_compile_times(trial: Trial) -> Trial:
@@ -251,7 +283,7 @@ def test_calibration_tells_of_an_unfit_host(draw: Make, policy: Policy, effort: 
     run = draw(cases=1, trials=4, noise=0.01)
     busy = Conditions(disturbances=("2 MiB were swapped",))
     run = replace(run, trials=(replace(run.trials[0], conditions=busy), *run.trials[1:]))
-    notes = calibrate_gate(run, policy, effort).notes
+    notes = tuple(map(tell_note, calibrate_gate(run, policy, effort).notes))
     assert notes[0] == "The machine was disturbed during 1 of 4 trials: 2 MiB were swapped."
 
 
@@ -259,6 +291,6 @@ def test_a_replay_without_pairs_says_so(draw: Make, draw_pairs: Make, policy: Po
     """The note names the pairs that it takes, and is not there when they are."""
     few = replace(effort, requests=4)
     runs = (draw(cases=1, trials=8, noise=0.01), draw_pairs(cases=1, trials=8, pairs=6, noise=0.01))
-    told = [" ".join(calibrate_gate(run, policy, few).notes) for run in runs]
+    told = [" ".join(map(tell_note, calibrate_gate(run, policy, few).notes)) for run in runs]
     assert "Replayed without a base: that takes 6 pairs of every case (--pairs 6)" in told[0]
     assert "Replayed without a base" not in told[1]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.check import Need, Terms, count_pairs
-from gate.decide.baselines import make_baselines
+from gate.check import CheckTerms, Need, count_pairs
+from gate.decide.evidence.baselines import make_baselines
 from gate.metrics import SPECS
 from gate.records import (
     BaseArm,
@@ -41,6 +41,8 @@ class Subject:
     name: str = "a"
     alone: Sequence[Mapping[Metric, float]] = ({}, {}, {})  # values instead of the typical ones
     slower: float = 0.0  # compiled latency of head in pairs, a fraction
+    breaks: float = 0.0  # graph breaks of head in pairs
+    compiles: Sequence[float] = ()  # spread of the cold compile; as of the latency where none is given
     spread: Sequence[float] = SPREAD
     failing_pair: int = 0  # the index of the pair in which head fails
 
@@ -99,7 +101,8 @@ def make_pair(subject: Subject, index: int) -> tuple[Trial, Trial]:
     head = {
         **TYPICAL,
         Metric.COMPILED_LATENCY: 0.010 * (1 + subject.slower) * stray,
-        Metric.COLD_COMPILE_TIME: 10.0 * stray,
+        Metric.COLD_COMPILE_TIME: 10.0 * (1 + (subject.compiles or subject.spread)[index - 1]),
+        Metric.GRAPH_BREAKS: subject.breaks,
     }
     blank = Trial(case_id=subject.case.id, index=index, pairing=Pairing.LIVE)
     return (
@@ -129,7 +132,7 @@ def make_run(subjects: Sequence[Subject]) -> Run:
     )
 
 
-def make_terms(run: Run, **changes: object) -> Terms:
+def make_terms(run: Run, **changes: object) -> CheckTerms:
     """What is stored of the run's cases is typical."""
     stored = [
         Trial(
@@ -139,4 +142,4 @@ def make_terms(run: Run, **changes: object) -> Terms:
         for index in range(STORED)
     ]
     baselines = make_baselines(replace(run, trials=tuple(stored)), Provenance())
-    return replace(Terms(baselines=baselines, policy=POLICY, max_trials=3), **changes)  # type: ignore[arg-type] # the test's
+    return replace(CheckTerms(baselines=baselines, policy=POLICY, max_trials=3), **changes)  # type: ignore[arg-type] # the test's

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Checked, Terms, check_alone, check_beside, check_pairs
+from gate.check import Checked, CheckTerms, check_alone, check_beside, check_pairs
 from gate.records import Metric, Outcome, Reason, Status, Verdict
 
 from .conftest import POLICY, Given, Subject, make_run, make_terms
@@ -69,6 +69,23 @@ def test_counter_that_moved_is_seen_again_before_pairs() -> None:
     assert (given.asked, given.measured) == ([("a/x", 2)], ["a/x"])
     # The base has no break in that pair, and head has none either: other commits made it.
     assert verdict.outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(("thorough", "pairs"), [(False, 3), (True, 16)])
+def test_convicted_case_is_measured_on_where_all_is_asked_for(thorough: bool, pairs: int) -> None:
+    """Compiled a fifth slower by three pairs; what its compile takes varies too much to be settled at all."""
+    wild = [{LATENCY: 0.012, Metric.COLD_COMPILE_TIME: 20.0}] * 3
+    given = Given(subjects=[Subject(alone=wild, slower=0.2, compiles=(0.5, -0.3) * 8)])
+    verdict = beside(given, thorough=thorough).verdict
+    assert (verdict.outcome, len(given.measured)) == (Outcome.REGRESSION, pairs)
+
+
+def test_counter_that_one_pair_shows_again_is_red() -> None:
+    """Two trials against what is stored, and one pair in which the base has no break: no second pair."""
+    given = Given(subjects=[Subject(alone=[{BREAKS: 1.0}, {BREAKS: 1.0}], breaks=1.0)])
+    verdict = beside(given).verdict
+    assert (verdict.outcome, given.measured) == (Outcome.REGRESSION, ["a/x"])
+    assert find(verdict, BREAKS, Status.REGRESSED) == [("a/x", Reason.EXACT_CHANGED)]
 
 
 def test_counter_that_moved_once_is_unstable() -> None:
@@ -148,7 +165,7 @@ def test_nothing_compared_asks_for_no_trials() -> None:
     """Where nothing is stored more trials settle nothing."""
     given = Given(subjects=[Subject(alone=SLOW)])
     run = replace(make_run(given.subjects), base=None)
-    checked = check_alone(given, run, Terms(baselines=(), policy=POLICY, max_trials=3))
+    checked = check_alone(given, run, CheckTerms(baselines=(), policy=POLICY, max_trials=3))
     assert (checked.verdict.outcome, given.asked) == (Outcome.NOTHING_COMPARED, [])
 
 

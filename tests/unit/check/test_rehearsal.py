@@ -9,7 +9,7 @@ import pytest
 
 from gate.check import Need, PairSlot, Rehearsal
 from gate.check.schedule import Slot
-from gate.decide.pairs import Pair
+from gate.decide.evidence.pairs import Pair
 from gate.records import Metric, Run, Trial
 
 from .conftest import Subject, make_pair, make_run, make_trial

@@ -11,10 +11,12 @@ from gate.check.schedule import (
     compute_trial_s,
     drop_cases,
     estimate_left_s,
-    make_schedule,
+    list_ended,
+    make_trial_schedule,
     predict_trial_s,
 )
-from gate.records import Case, Pairing, Trial
+from gate.records import Case, CaseFailure, FailureKind, Pairing, Provenance, Run, Trial
+from tests.hosts import CPU_HOST
 
 A = Case(id="a/x", model="a", expected_s=10.0)
 B = Case(id="b/x", model="b", expected_s=20.0)
@@ -34,24 +36,26 @@ def test_round_robin() -> None:
         Slot(case=A, index=2),
         Slot(case=B, index=2),
     )
-    assert expected == make_schedule((A, B), 2)
+    assert expected == make_trial_schedule((A, B), 2)
 
 
 def test_taken_trials_are_left_out() -> None:
     """What a stopped run has already measured is not scheduled again."""
     taken = [make_trial(A, 1, 1.0), make_trial(A, 2, 1.0), make_trial(B, 2, 1.0)]
-    assert (Slot(case=B, index=1),) == make_schedule((A, B), 2, taken)
+    assert (Slot(case=B, index=1),) == make_trial_schedule((A, B), 2, taken)
 
 
 def test_pairs_stand_for_no_trial() -> None:
     """A case whose pairs came back is still given the second trial that a moved counter asks for."""
     taken = [make_trial(A, 1, 1.0), replace(make_trial(A, 2, 1.0), pairing=Pairing.LIVE)]
-    assert (Slot(case=A, index=2),) == make_schedule((A,), 2, taken)
+    assert (Slot(case=A, index=2),) == make_trial_schedule((A,), 2, taken)
 
 
 def test_drops_cases() -> None:
     """No slot of a dropped case is left."""
-    assert (Slot(case=B, index=1), Slot(case=B, index=2)) == drop_cases(make_schedule((A, B), 2), {"a/x"})
+    assert (Slot(case=B, index=1), Slot(case=B, index=2)) == drop_cases(
+        make_trial_schedule((A, B), 2), {"a/x"}
+    )
 
 
 def test_trial_time_counts_start_up_once() -> None:
@@ -78,10 +82,26 @@ def test_prediction_prefers_the_case_itself() -> None:
 def test_time_left() -> None:
     """A took 30 s, so its second trial takes 30 s and each of B's two, unseen, 60 s."""
     trials = (make_trial(A, 1, 30.0),)
-    slots = make_schedule((A, B), 2, trials)
+    slots = make_trial_schedule((A, B), 2, trials)
     assert pytest.approx(estimate_left_s(slots, (A, B), trials)) == 150.0
 
 
 def test_nothing_left() -> None:
     """An empty schedule takes no time."""
     assert estimate_left_s((), (A, B), ()) == 0.0
+
+
+def test_what_failed_has_ended_too() -> None:
+    """A trial that was measured and failed ends once; one that only failed ends as well."""
+    failures = tuple(
+        CaseFailure(case_id=case.id, trial=1, kind=FailureKind.CRASH, stage="compile", message="SIGSEGV")
+        for case in (A, B)
+    )
+    run = Run(
+        cases=(A, B),
+        environment=CPU_HOST,
+        provenance=Provenance(),
+        trials=(make_trial(A, 1, 1.0), make_trial(A, 2, 1.0)),
+        failures=failures,
+    )
+    assert list_ended(run) == {("a/x", 1), ("a/x", 2), ("b/x", 1)}

@@ -9,7 +9,7 @@ import pytest
 from gate.check import PairSlot, Rehearsal, count_pairs, make_need, settle_pairs
 from gate.check.schedule import Slot
 from gate.decide import Suspect
-from gate.decide.pairs import Pair
+from gate.decide.evidence.pairs import Pair
 from gate.records import Metric, Run, Trial
 
 from .conftest import POLICY, Given, Subject, make_pair, make_run
@@ -63,6 +63,16 @@ def test_last_look_ends_it() -> None:
     given = Given(subjects=[Subject(spread=WILD)])
     run = settle_pairs(given, make_bare_run(Subject()), POLICY, 100.0, [make_suspect("a")])
     assert count_pairs(run, "a/x") == 16
+    assert make_need(run, make_suspect("a")).more == 0
+
+
+def test_a_target_is_seen_twice_and_no_more() -> None:
+    """Nothing of a target is timed: what is open after two pairs, a third does not settle."""
+    given = Given(subjects=[Subject(spread=WILD)])
+    run = make_bare_run(Subject())
+    run = replace(run, environment=replace(run.environment, device_kind="target"))
+    run = settle_pairs(given, run, POLICY, 100.0, [make_suspect("a")])
+    assert count_pairs(run, "a/x") == 2
     assert make_need(run, make_suspect("a")).more == 0
 
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.cli import main, place
-from gate.config import Config
-from gate.lab.lock_place import VARIABLE
-from gate.lab.trials import LabSettings
+from gate.lab.host.lock_place import VARIABLE
+from gate.lab.trials.trials import LabSettings
+from gate.project.config import Config
 from gate.records import Arm
 
 ACTOR = Path(__file__).with_name("planted_worker.py")

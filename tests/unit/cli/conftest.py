@@ -12,14 +12,15 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gate.cli import ab, attempts, calibrate, check, main, selftest
-from gate.codec import save_run
-from gate.lab import pairs, trials
-from gate.lab.fitness import HostSample
-from gate.lab.lock_place import VARIABLE
+from gate.files.codec import save_run
+from gate.lab.host.fitness import HostSample
+from gate.lab.host.lock_place import VARIABLE
+from gate.lab.trials import pairs, trials
 from gate.records import Case, Metric, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 from tests.unit.cli.acting_gate import place_actors
@@ -81,12 +82,12 @@ def run_gate(project: Path, tmp_path: Path) -> RunGate:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         starter: Sequence[str] = (),
-        **settings: object,
+        **settings: Any,
     ) -> subprocess.CompletedProcess[str]:
-        defaults = {"cwd": project, "capture_output": True, "text": True, "timeout": 120}
+        defaults: dict[str, Any] = {"cwd": project, "capture_output": True, "text": True, "timeout": 120}
         command = [*starter, sys.executable, str(ACTING_GATE), str(own), *arguments]
         settings = defaults | {"env": {**os.environ, **(environment or {})}} | settings
-        return subprocess.run(command, check=False, **settings)  # type: ignore[call-overload] # the test's
+        return subprocess.run(command, check=False, **settings)
 
     return run
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.approvals import render_approval
 from gate.cli import main
-from gate.codec import load_verdict, save_run
+from gate.files.codec import load_verdict, save_run
 from gate.records import (
     Acceptance,
     Approval,
@@ -24,7 +23,9 @@ from gate.records import (
     Trial,
     Waiver,
 )
+from gate.store.approvals import render_approval
 from tests.hosts import CPU_HOST
+from tests.told import tell_notes, tell_row
 
 CASE = "bert/inference-float32-smoke-default"
 COMMIT = "a" * 40
@@ -89,7 +90,7 @@ def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.Captu
     verdict = load_verdict(place / "out" / "verdict.json")
     (row,) = verdict.comparisons
     assert (verdict.outcome, row.status) == (Outcome.PASS, Status.ACCEPTED)
-    assert row.sentence.endswith(f"Accepted by ada until {LATER}: the new decoder.")
+    assert tell_row(row).endswith(f"Accepted by ada until {LATER}: the new decoder.")
     assert "ACCEPTED" in capsys.readouterr().out
 
 
@@ -107,7 +108,7 @@ def test_what_is_not_covered_stays_a_regression(place: Path, approval: Approval,
     assert compare(place, make_run(2.0), approval) == 10
     verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.REGRESSION
-    assert note in " ".join(verdict.notes)
+    assert note in " ".join(tell_notes(verdict))
 
 
 def test_an_approval_hides_no_failure(place: Path) -> None:
@@ -129,7 +130,7 @@ def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFix
     verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     taken = f"ada accepts that there are no baselines until {LATER}: the first change with a gate."
-    assert taken in verdict.notes
+    assert taken in tell_notes(verdict)
     told = capsys.readouterr().out
     assert "!! NOTHING_COMPARED, BUT EXIT 0: an approval takes it; the notes say whose." in told
 

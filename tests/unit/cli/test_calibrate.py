@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gate.calibration import Calibration
 from gate.cli.calibrate import run_calibrate
 from gate.cli.parser import make_parser
-from gate.codec import load_calibration, save_run
 from gate.errors import ExitCode
+from gate.files.codec import load_calibration, save_run
 from gate.records import Case, CaseFailure, FailureKind, Metric, Provenance, Run, Trial
+from gate.records.calibration import Calibration
 from tests.hosts import CPU_HOST
+from tests.told import tell_note
 
 CONFIG = "version: 1\nrefresh_trials: 4\nmax_trials: 2\n"
 CASE = Case(id="m/x", model="m", factory="m:f", definition="d")
@@ -94,7 +95,9 @@ def test_too_few_trials_say_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
     """A case without a second value is one of which nothing is known: exit 12, a note, and no figure."""
     code, calibration = calibrate(tmp_path, count=count)
     assert code == ExitCode.INCOMPLETE
-    assert "Nothing is known of m/x: that takes 2 trials of a case." in calibration.notes
+    assert "Nothing is known of m/x: that takes 2 trials of a case." in tuple(
+        map(tell_note, calibration.notes)
+    )
     assert [noise.detectable for noise in calibration.noise] == [None] * count
     assert "0.0 %" not in capsys.readouterr().out
     assert calibrate(tmp_path, count=2)[0] == ExitCode.PASS

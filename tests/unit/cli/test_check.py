@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gate.cli.check import open_base
-from gate.config import load_config
-from gate.lab.events import Event, Noted
+from gate.cli.check import open_base_sources
+from gate.project.config import load_config
+from gate.records.events import Event, Noted
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_commit_is_not_held_against_itself(project: Path, text: str, decides_alo
     events: list[Event] = []
     with ExitStack() as stack:
         config = load_config(project / "gate.yml")
-        sources = open_base(Namespace(base="HEAD"), config, stack, events.append)
+        sources = open_base_sources(Namespace(base="HEAD"), config, stack, events.append)
         assert (sources is None) is decides_alone
     told = [event.sentence for event in events if isinstance(event, Noted)]
     assert ("nothing differs from HEAD: the stored baselines decide alone" in told) is decides_alone

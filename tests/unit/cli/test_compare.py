@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.codec import load_verdict, save_run
+from gate.files.codec import load_verdict, save_run
 from gate.records import Case, Outcome, Reason, Run
 from tests.unit.cli.conftest import CASE_ID, CONFIG, make_run
 
@@ -55,7 +55,10 @@ def test_a_case_with_fewer_trials_than_planned_is_named(compare: Compare, projec
     assert code == 12
     assert "1 of 1 case came back with fewer trials than planned." in said
     assert "3 of 5 planned trials came back" in said
-    assert "next Measure again what came back with fewer trials than planned: compile-gate check" in said
+    assert (
+        "next Measure again what came back with fewer trials than planned, or with none: compile-gate check"
+        in said
+    )
     assert "log of each failed case" not in said
     rows = load_verdict(project / "told" / "verdict.json").comparisons
     assert [one.case_id for one in rows if one.reason is Reason.TRIALS_MISSING] == [CASE_ID]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.codec import save_run
+from gate.files.codec import save_run
 from tests.hosts import CPU_HOST
 from tests.unit.cli.conftest import CASE_ID, make_run
 

@@ -13,8 +13,8 @@ from gate import __version__
 from gate.cli import main
 from gate.cli.parser import make_parser
 from gate.cli.setup import load_configured
-from gate.codec import load_run, load_verdict
 from gate.errors import ExitCode
+from gate.files.codec import load_run, load_verdict
 
 pytestmark = pytest.mark.usefixtures("project")
 Capture = pytest.CaptureFixture[str]
@@ -166,7 +166,7 @@ def test_compare_writes_nothing_unless_told(project: Path) -> None:
     assert (project / "verdict.json").read_text(encoding="utf-8") == "precious"
     assert main(["compare", "old.json", "slow.json", "--out", "told"]) == ExitCode.REGRESSION
     assert set(list_files()) - set(before) == {
-        *("told", "told/verdict.json", "told/report.md", "told/junit.xml")
+        *("told", "told/verdict.json", "told/report.md", "told/report.html", "told/junit.xml")
     }
 
 
@@ -245,3 +245,27 @@ def test_nothing_to_resume_is_told_at_once(arguments: list[str], capsys: Capture
     told = capsys.readouterr().err
     assert "out/run.json does not exist, so there is no run to continue" in told
     assert list_files() == before
+
+
+def test_a_target_stands_in_the_place_of_a_device() -> None:
+    """gate.yml names the device of this machine, and --target what is compiled for instead."""
+    options = make_parser().parse_args(["check", "--target", "cuda:sm_90"])
+    assert load_configured(options).device == "cuda:sm_90"
+    assert load_configured(make_parser().parse_args(["check"])).device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["check", "--target", "cuda:sm_71"], "'cuda:sm_71' is no target: choose one of cuda:sm_80"),
+        (["check", "--target", "cuda:0"], "'cuda:0' is no target"),
+        (["check", "--device", "cuda:sm_90"], "cpu, cuda or cuda:N"),
+        (["check", "--device", "cpu", "--target", "cuda:sm_90"], "not allowed with"),
+        (["selftest", "--target", "cuda:sm_90"], "--target"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_what_is_no_target_is_refused(arguments: list[str], told: str, capsys: Capture) -> None:
+    """Nothing is run under another name than it was asked for."""
+    assert main(arguments) == ExitCode.USAGE
+    assert told in capsys.readouterr().err

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from gate.again import add_config, write_ab, write_check
 from gate.cli import main
 from gate.cli.origin import note_idle
-from gate.codec import load_verdict
 from gate.decide import decide_verdict
 from gate.errors import ExitCode
+from gate.files.codec import load_verdict
 from gate.records import Acceptance, Metric, Policy
+from gate.report.words.commands import write_ab, write_command, write_selected, write_setting
+from tests.hosts import CPU_HOST
+from tests.told import tell_headline, tell_notes, tell_steps
 from tests.unit.cli.conftest import CASE_ID, RunGate, make_run
 
 
@@ -39,7 +41,7 @@ def test_no_configuration_is_said_aloud(run_gate: RunGate, project: Path) -> Non
     assert f"note: no gate.yml in {project} or above it" in done.stderr
     verdict = load_verdict(project / "out" / "verdict.json")
     told = "No gate.yml was found: this is about compile-gate's own reference models."
-    assert verdict.headline.startswith(told)
+    assert tell_headline(verdict).startswith(told)
     assert told in " ".join(done.stdout.split())
 
 
@@ -68,39 +70,46 @@ def test_suggested_commands_name_the_configuration(project: Path, capsys: pytest
     commands = re.findall("compile-gate (?:check|ab|baseline \\w+)( --config 'nightly gate.yml')?", told)
     assert len(commands) > 2
     assert "" not in commands
-    assert all("--config 'nightly gate.yml'" in step for step in verdict.next_steps)
+    assert all("--config 'nightly gate.yml'" in step for step in tell_steps(verdict))
 
 
 def test_the_default_needs_no_option(project: Path) -> None:
     """Also where it is named."""
     assert main(["compare", "--config", "gate.yml", "old.json", "slow.json", "--out", "out"]) == 10
     verdict = load_verdict(project / "out" / "verdict.json")
-    assert (verdict.config, "--config" in " ".join(verdict.next_steps)) == ("", False)
+    assert (verdict.config, "--config" in " ".join(tell_steps(verdict))) == ("", False)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Run: compile-gate check --select a", "Run: compile-gate check --config c.yml --select a"),
-        ("compile-gate ab main", "compile-gate ab --config c.yml main"),
-        ("See compile-gate baseline refresh", "See compile-gate baseline refresh --config c.yml"),
-        ("compile-gate publish --run-id 1", "compile-gate publish --run-id 1"),
-        ("the newest compile-gate", "the newest compile-gate"),
-    ],
-)
-def test_only_commands_that_read_it_get_the_option(text: str, expected: str) -> None:
-    """And words about compile-gate are left alone."""
-    assert add_config(text, "c.yml") == expected
-    assert add_config(text, "") == text
+def make_setting(config: str, kind: str = "cpu", capability: str = "") -> str:
+    """The options that a verdict under this configuration and on this device makes its commands name."""
+    host = replace(CPU_HOST, device_kind=kind, device_traits={"capability": capability})
+    verdict = decide_verdict(replace(make_run(), environment=host), (), Policy(thresholds={}))
+    return write_setting(replace(verdict, config=config))
+
+
+def test_a_command_names_the_configuration() -> None:
+    """Right behind its own name, quoted for a shell; the default is not named."""
+    mine, plain = make_setting("my c.yml"), make_setting("c.yml")
+    assert write_command("baseline refresh", mine) == "compile-gate baseline refresh --config 'my c.yml'"
+    assert write_selected("check", ["a"], plain) == "compile-gate check --config c.yml --select a"
+    assert write_ab(["a"], None, make_setting("")) == "compile-gate ab --select a"
+
+
+def test_a_command_names_the_target_that_was_judged() -> None:
+    """Without it the same cases would be measured on the device of gate.yml; a real GPU is no target."""
+    setting = make_setting("c.yml", kind="target", capability="9.0")
+    assert write_ab(["a"], None, setting) == "compile-gate ab --config c.yml --target cuda:sm_90 --select a"
+    assert make_setting("", kind="cuda", capability="9.0") == ""
+    assert make_setting("", kind="target", capability="9.0; rm") == ""
 
 
 def test_a_command_for_many_cases_is_short() -> None:
     """Up to three by their ids, more by their models, of many models the first six."""
     three = ["a/x", "a/y", "b/x"]
-    assert write_check(three) == "compile-gate check --select a/x,a/y,b/x"
-    assert write_ab([*three, "b/y"]) == "compile-gate ab --select a,b"
+    assert write_selected("check", three) == "compile-gate check --select a/x,a/y,b/x"
+    assert write_ab([*three, "b/y"], None) == "compile-gate ab --select a,b"
     many = [f"m{number}/{case}" for number in range(9) for case in "xy"]
-    assert write_check(many) == "compile-gate check --select m0,m1,m2,m3,m4,m5"
+    assert write_selected("check", many) == "compile-gate check --select m0,m1,m2,m3,m4,m5"
 
 
 def test_an_acceptance_that_fits_nothing_is_told() -> None:
@@ -111,5 +120,5 @@ def test_an_acceptance_that_fits_nothing_is_told() -> None:
     )
     policy = Policy(thresholds={}, acceptances=(entry, replace(entry, case="acter/*")))
     verdict = decide_verdict(run, (), policy)
-    notes = note_idle(verdict, policy, run.cases).notes
-    assert notes[len(verdict.notes) :] == ("The acceptance of acter/* drift fits no case: remove it.",)
+    notes = tell_notes(note_idle(verdict, policy, run.cases))
+    assert notes[len(tell_notes(verdict)) :] == ("The acceptance of acter/* drift fits no case: remove it.",)

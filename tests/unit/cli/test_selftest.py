@@ -14,15 +14,16 @@ from gate.cli import attempts as attempts_module
 from gate.cli import main
 from gate.cli import selftest as selftest_module
 from gate.cli.place import place_lab
-from gate.cli.selftest import Agenda, choose_cases, schedule_faults
-from gate.codec import load_run, load_selftest
-from gate.config import Config
+from gate.cli.selftest import Agenda, choose_attempted, schedule_faults
 from gate.errors import ExitCode, UsageError
-from gate.faults.catalog import Fault, FaultKind, Method, list_faults
-from gate.lab import lock as lock_module
-from gate.lab.trials import LabSettings
+from gate.files.codec import load_run, load_selftest
+from gate.lab.host import lock as lock_module
+from gate.lab.trials.trials import LabSettings
+from gate.project.config import Config
 from gate.records import Arm, Case, Mode, Pairing, Task
-from gate.selftest import FaultScore, Result, SelftestReport
+from gate.records.faults import Fault, FaultKind, Method
+from gate.records.selftest import FaultScore, Result, SelftestReport
+from gate.selftest.catalog import list_faults
 
 ACTOR = Path(__file__).with_name("planted_worker.py")
 CASE_ID = "actor/inference-float32-smoke-default"
@@ -137,10 +138,10 @@ def test_cheapest_case_is_the_default() -> None:
     """Unless cases are named; those that cannot carry a fault are left out."""
     slow, fast = make_case("slow", expected_s=9.0), make_case("fast")
     graphs = make_case("graphs", expected_s=0.1, mode=Mode.REDUCE_OVERHEAD)
-    assert (fast,) == choose_cases((slow, graphs, fast), named=False)
-    assert (fast, slow) == choose_cases((slow, graphs, fast), named=True)
+    assert (fast,) == choose_attempted((slow, graphs, fast), named=False)
+    assert (fast, slow) == choose_attempted((slow, graphs, fast), named=True)
     with pytest.raises(UsageError, match="no selected case can carry a fault"):
-        choose_cases((graphs,), named=True)
+        choose_attempted((graphs,), named=True)
 
 
 def list_scheduled(

@@ -11,9 +11,9 @@ import pytest
 
 from gate.cli import main
 from gate.cli.origin import note_origin
-from gate.config import make_config
 from gate.decide import decide_verdict
-from gate.entries import GateFile
+from gate.project.config import make_config
+from gate.project.entries import GateFile
 from gate.records import Policy, Provenance, Run
 from gate.report import FORMATS, render
 from tests.hosts import CPU_HOST
@@ -93,9 +93,9 @@ def test_every_report_names_the_commit_whose_rules_hold(report_format: str) -> N
 def test_plan_and_doctor_tell_what_the_gpu_cannot_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a T4 compiled bfloat16 is eager in disguise: whoever plans it hears of it beforehand."""
+    """A T4 compiles no bfloat16 and has 15 GiB: whoever plans what needs more hears of it beforehand."""
     program = tmp_path / "nvidia-smi"
-    row = "0, GPU-a, T4, 580.65, 300, 1590, 31, Enabled, [N/A], Default, 0, 15360, 0x0000000000000001, 7.5"
+    row = "0, GPU-a, T4, 580.65, 300, 1590, 31, Enabled, [N/A], Default, 0, 15360, 0:1:0.0, 0x1, 7.5"
     program.write_text(
         f"#!/bin/sh\ncase $* in *compute-apps*) ;; *) echo '{row}' ;; esac\n", encoding="ascii"
     )
@@ -103,11 +103,18 @@ def test_plan_and_doctor_tell_what_the_gpu_cannot_run(
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     path = tmp_path / "gate.yml"
-    for dtype, is_told in (("bfloat16", True), ("float16", False)):
-        models = f"models: [{{name: m, factory: 'm:build', cases: [{{dtype: {dtype}}}]}}]"
+    small, large = (f"it needs {needed} GiB at least, and this GPU has 15.0" for needed in (15, 16))
+    for case, why, is_told in (
+        ("dtype: bfloat16", "this GPU compiles no bfloat16", True),
+        ("dtype: float16", "this GPU compiles no bfloat16", False),
+        ("gpu_memory_gib: 15", small, False),
+        ("gpu_memory_gib: 16", large, True),
+    ):
+        dtype = case.partition("dtype: ")[2] or "float32"
+        models = f"models: [{{name: m, factory: 'm:build', cases: [{{{case}}}]}}]"
         path.write_text(f"version: 1\ndevice: cuda\nreference_models: false\nselect: m\n{models}\n")
         assert main(["plan", "--config", str(path)]) == 0
-        told = f"UNAVAILABLE: m/inference-{dtype}-smoke-default: this GPU compiles no bfloat16"
+        told = f"UNAVAILABLE: m/inference-{dtype}-smoke-default: {why}"
         assert (told in capsys.readouterr().err) == is_told
         main(["doctor", "--config", str(path), "--format", "json"])
         assert (told in capsys.readouterr().out) == is_told

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.codec import load_verdict
 from gate.errors import ExitCode
+from gate.files.codec import load_verdict
 from gate.records import Outcome
 from tests.unit.cli.conftest import RunGate
 
@@ -38,7 +38,7 @@ def test_a_reader_that_goes_away_meanwhile_stops_no_measurement(run_gate: RunGat
     done = run_gate("check", capture_output=False, **{**others, stream: open_closed_pipe()})
     assert done.returncode == ExitCode.NOTHING_COMPARED
     written = {path.name for path in Path("out").iterdir()}
-    assert {"run.json", "verdict.json", "report.md", "junit.xml"} <= written
+    assert {"run.json", "verdict.json", "report.md", "report.html", "junit.xml"} <= written
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gate.baseline import make_baselines, propose_baselines, save_baselines
-from gate.codec import save_run
+from gate.files.codec import save_run
 from gate.records import CaseFailure, FailureKind, Metric, Policy, Run
+from gate.store.baselines import make_baselines, propose_baselines, save_baselines
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, RunGate, make_run
 
 Side = Callable[["Scene"], int]
@@ -116,6 +116,11 @@ QUARANTINE = f"""\
 {CONFIG}quarantine:
   - {{case: {CASE_ID}, metric: graph_breaks, owner: ada, reason: a print, expires: EXPIRES}}
 """
+HISTORY = (
+    '{"schema":"compile-gate/history/1","id":"1","kind":"check","created":"2026-03-01T10:00:00+00:00",'
+    '"machine":"cpu: a","cases":{"a/x":{"graph_breaks":[0]}}}\n'
+)
+FACTORY = "import gate\ndef build():\n    return gate.Workload(forward=len, inputs=((),))\n"
 APPROVAL = f"""\
 version: 1
 commit: {"a" * 40}
@@ -265,6 +270,19 @@ def hold_against_anchor(fault: str, dose: float) -> Side:
     return play
 
 
+def bisect(fault: str) -> Side:
+    """Search between a commit and the next, which has a fault."""
+
+    def play(scene: Scene) -> int:
+        begin_repository(scene.place)
+        scene.place.plant(fault)
+        scene.place.git("add", "fault.json")
+        scene.place.git("commit", "--quiet", "--message", "Break it")
+        return scene.place.run("bisect", CASE_ID, "graph_breaks", "--good", "HEAD~1", "--quiet")
+
+    return play
+
+
 def calibrate(trials: int) -> Side:
     """Calibrate on so many recorded trials."""
 
@@ -282,6 +300,16 @@ def try_faults(*options: str, blind: str = "") -> Side:
         config = CONFIG.replace("actor:build\n", f"actor:build\n    arguments: {{blind: [{blind}]}}\n")
         (scene.place.top / "gate.yml").write_text(config, encoding="utf-8")
         return scene.place.run("selftest", "--quiet", "--faults", "graph_break", "--repeats", "1", *options)
+
+    return play
+
+
+def tell_story(case: str) -> Side:
+    """Tell of a case of a regression's verdict, or of one that it does not have."""
+
+    def play(scene: Scene) -> int:
+        assert scene.place.run("compare", "old.json", "slow.json", "--out", "told") == 10
+        return scene.place.run("explain", case, "told")
 
     return play
 
@@ -344,6 +372,8 @@ WAYS = {
     "check-crash": Way(good=call("check", "--quiet"), bad=plant("crash", 0.0, "check", "--quiet")),
     "resume": Way(good=resume, bad=call("check", "--quiet", "--resume")),
     "ab": Way(good=compare_arms("", 0.0), bad=compare_arms("slowdown", SLOWER_S)),
+    "bisect": Way(good=bisect("graph_break"), bad=bisect("nothing"), says="first bad"),
+    "bisect-crash": Way(good=bisect("graph_break"), bad=bisect("crash")),
     "ab-anchor": Way(
         good=hold_against_anchor("", 0.0),
         bad=hold_against_anchor("slowdown", SLOWER_S),
@@ -379,9 +409,26 @@ WAYS = {
     "selftest": Way(good=try_faults(), bad=try_faults(blind="graph_break")),
     "selftest-time": Way(good=try_faults(), bad=try_faults("--minutes", "0.0001")),
     "report": Way(good=report_again("told/verdict.json"), bad=report_again("old.json"), says="REGRESSION"),
+    "trend": Way(
+        good=call("trend", "h.jsonl", h_jsonl=HISTORY),
+        bad=call("trend", "h.jsonl", h_jsonl="{"),
+        says="Wrote 2 pages of 1 runs",
+    ),
+    "explain": Way(good=tell_story("actor"), bad=tell_story("bert"), says="compiled latency before |"),
     "merge": Way(good=merge("new.json"), bad=merge("old.json", "new.json")),
     "models": Way(good=call("models"), bad=call("models", gate_yml=f"{CONFIG}modles: []\n"), says=CASE_ID),
     "plan": Way(good=call("plan"), bad=call("plan", "--select", "actor,!actor"), says=CASE_ID),
+    "first-contact": Way(
+        good=call("first-contact", "--device", "cpu", "--only", "the_host_clock_resolves_a_microsecond"),
+        bad=call("first-contact", "--device", "cuda:63"),
+        says="1 PROVED, 0 REFUTED",
+    ),
+    "init": Way(
+        good=call("init", "beginner:build", beginner_py=FACTORY),
+        bad=call("init", "beginner:build", beginner_py="import no_such_package\n"),
+        says="compile-gate baseline refresh",
+    ),
+    "completion": Way(good=call("completion", "bash"), bad=call("completion", "bsh"), says="compile-gate"),
     "schema": Way(good=call("schema", "run"), bad=call("schema", "rnu")),
     "config": Way(good=call("config"), bad=call("config", gate_yml="version: 1\n  trials: [\n")),
     "help": Way(good=call("check", "--help"), bad=call("check", "--hlep")),

@@ -56,6 +56,9 @@ class Situation:
     recompile_reasons: tuple[str, ...] = ()
     phases_s: Mapping[str, float] = field(default_factory=dict)
     phases_before_s: Mapping[str, float] = field(default_factory=dict)
+    kernels_s: Mapping[str, float] = field(default_factory=dict)
+    kernels_before_s: Mapping[str, float] = field(default_factory=dict)
+    limits_s: Mapping[str, float] = field(default_factory=dict)
     throttled: tuple[str, ...] = ()
     definition_before: str = "d1"
     definition_after: str = "d1"
@@ -90,6 +93,8 @@ def _make_trial(one: Situation, index: int) -> Trial:
         graph_breaks=one.breaks_after,
         recompile_reasons=one.recompile_reasons,
         phases_s=one.phases_s,
+        kernels_s=one.kernels_s,
+        limits_s=one.limits_s,
         conditions=Conditions(
             canaries_s={name: values[index] for name, values in one.canaries_after.items()},
             throttled=one.throttled,
@@ -114,6 +119,7 @@ def make_baseline(one: Situation) -> Baseline:
         graph_breaks=one.breaks_before,
         canaries_s={name: tuple(stored) for name, stored in one.canaries_before.items()},
         phases_s=one.phases_before_s,
+        kernels_s=one.kernels_before_s,
     )
 
 
@@ -151,7 +157,7 @@ SPREAD = (0.0, 0.01, -0.01, 0.005, -0.005, 0.012, -0.012, 0.0, 0.008, -0.008, 0.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Duel:
+class PairedCase:
     """One case in pairs: how many, what base has instead of the typical values, and head of the base's."""
 
     pairs: int = 6
@@ -165,47 +171,63 @@ class Duel:
     base_definition: str = "d1"
     failures: tuple[CaseFailure, ...] = ()
     alone: Mapping[Metric, Sequence[float]] = field(default_factory=dict)
+    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))  # of the trials alone
 
 
-def make_pair_trials(duel: Duel) -> list[Trial]:
+def make_pair_trials(paired_case: PairedCase) -> list[Trial]:
     trials = []
-    for index in range(1, duel.pairs + 1):
-        full = duel.full is None or index <= duel.full
+    for index in range(1, paired_case.pairs + 1):
+        full = paired_case.full is None or index <= paired_case.full
         for arm in ("base", "head"):
-            values = {**TYPICAL, **duel.base, **(duel.head if arm == "head" else {})}
-            noise = math.exp(duel.spread[index - 1]) if arm == "head" else 1.0
+            values = {**TYPICAL, **paired_case.base, **(paired_case.head if arm == "head" else {})}
+            noise = math.exp(paired_case.spread[index - 1]) if arm == "head" else 1.0
             samples = {
                 metric: (value * (noise if metric in NOISY else 1.0),)
                 for metric, value in values.items()
                 if full or metric in LATENCIES
             }
             trials.append(
-                Trial(case_id=duel.case_id, index=index, arm=arm, pairing=duel.pairing, samples=samples)
+                Trial(
+                    case_id=paired_case.case_id,
+                    index=index,
+                    arm=arm,
+                    pairing=paired_case.pairing,
+                    samples=samples,
+                )
             )
     return trials
 
 
-def make_alone_trials(duel: Duel) -> list[Trial]:
-    count = max((len(values) for values in duel.alone.values()), default=0)
+def make_alone_trials(paired_case: PairedCase) -> list[Trial]:
+    count = max((len(values) for values in paired_case.alone.values()), default=0)
     return [
-        Trial(case_id=duel.case_id, index=i, samples={m: (values[i],) for m, values in duel.alone.items()})
+        Trial(
+            case_id=paired_case.case_id,
+            index=i,
+            samples={m: (values[i],) for m, values in paired_case.alone.items()},
+            identity=paired_case.identity,
+        )
         for i in range(count)
     ]
 
 
-def pair_up(*duels: Duel) -> Run:
-    cases = [Case(id=one.case_id, model="mlp", factory="m:f", definition=one.definition) for one in duels]
+def pair_up(*paired_cases: PairedCase) -> Run:
+    cases = [
+        Case(id=one.case_id, model="mlp", factory="m:f", definition=one.definition) for one in paired_cases
+    ]
     based = [
         replace(case, definition=one.base_definition)
-        for case, one in zip(cases, duels, strict=True)
+        for case, one in zip(cases, paired_cases, strict=True)
         if one.base_definition
     ]
     return Run(
         cases=tuple(cases),
         environment=CPU_HOST,
         provenance=Provenance(commit="def"),
-        trials=tuple(trial for one in duels for trial in (*make_alone_trials(one), *make_pair_trials(one))),
-        failures=tuple(failure for one in duels for failure in one.failures),
+        trials=tuple(
+            trial for one in paired_cases for trial in (*make_alone_trials(one), *make_pair_trials(one))
+        ),
+        failures=tuple(failure for one in paired_cases for failure in one.failures),
         finished=True,
         base=BaseArm(
             label="main (1a2b3c4)",
@@ -243,8 +265,8 @@ def host() -> Environment:
 
 
 @pytest.fixture
-def duel() -> Callable[..., Duel]:
-    return Duel
+def paired_case() -> Callable[..., PairedCase]:
+    return PairedCase
 
 
 @pytest.fixture

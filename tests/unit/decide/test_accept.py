@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.accept import compute_allowance, is_waived
-from gate.records import Acceptance, Change, Comparison, Metric, Outcome, Policy, Status, Verdict, Waiver
+from gate.decide.conclude.accept import compute_acceptance_limit, is_waived, list_covered
+from gate.records import (
+    Acceptance,
+    Change,
+    Comparison,
+    Metric,
+    Outcome,
+    Policy,
+    Status,
+    Verdict,
+    Waiver,
+)
+from tests.told import tell_notes
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -38,14 +50,14 @@ def test_an_allowance_is_what_was_measured_rounded_up_with_its_interval(
 ) -> None:
     """The upper end of the interval in whole steps, and at most twice the estimate."""
     change = Change(centre=centre, low=0.0, high=high, detectable=0.0)
-    assert compute_allowance(metric, change) == pytest.approx(expected, abs=1e-12)
+    assert compute_acceptance_limit(metric, change) == pytest.approx(expected, abs=1e-12)
 
 
 @given(st.floats(1e-3, 1e6), st.floats(0.0, 1.0))
 def test_an_allowance_covers_its_change_and_little_more(centre: float, width: float) -> None:
     """At least the estimate, so that the same result passes; at most the interval and one step."""
     change = Change(centre=centre, low=centre, high=centre * (1 + width), detectable=0.0)
-    allowance = compute_allowance(Metric.COMPILED_LATENCY, change)
+    allowance = compute_acceptance_limit(Metric.COMPILED_LATENCY, change)
     assert centre <= allowance <= change.high + 0.01 + 1e-9 * centre
 
 
@@ -60,7 +72,9 @@ def test_a_regression_beyond_its_acceptance_is_told(situation: Make, judge: Judg
     one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
     verdict = judge(one, acceptances=(accept(1.0),))
     assert verdict.outcome is Outcome.REGRESSION
-    assert f"{CASE} graph breaks: ada accepted up to 1 until 2026-03-01, and this is more." in verdict.notes
+    assert f"{CASE} graph breaks: ada accepted up to 1 until 2026-03-01, and this is more." in tell_notes(
+        verdict
+    )
 
 
 @pytest.mark.parametrize("acceptance", [accept(2.0), accept(1.0, "2026-02-28")])
@@ -69,7 +83,7 @@ def test_what_is_covered_or_expired_is_not_called_exceeded(
 ) -> None:
     """An acceptance that covers it needs no note, and an expired one has its own."""
     one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (2.0,)})
-    assert not any("this is more" in note for note in judge(one, acceptances=(acceptance,)).notes)
+    assert not any("this is more" in note for note in tell_notes(judge(one, acceptances=(acceptance,))))
 
 
 @pytest.mark.parametrize(
@@ -86,14 +100,14 @@ def test_a_lack_of_baselines_that_somebody_takes_is_told_and_changes_no_outcome(
     waiver = Waiver(reason=WAIVER.reason, author="ada", expires=expires)
     verdict = judge(situation(after={BREAKS: (0.0,)}), waiver=waiver)
     assert verdict.outcome is Outcome.NOTHING_COMPARED
-    assert note in verdict.notes
+    assert note in tell_notes(verdict)
 
 
 def test_a_waiver_is_no_acceptance(situation: Make, judge: Judge, find: Find) -> None:
     """With a baseline there is nothing to take, and a regression stays one."""
     verdict = judge(situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}), waiver=WAIVER)
     assert find(verdict, BREAKS).status is Status.REGRESSED
-    assert not any("lack of baselines" in note for note in verdict.notes)
+    assert not any("lack of baselines" in note for note in tell_notes(verdict))
 
 
 @pytest.mark.parametrize(
@@ -103,3 +117,13 @@ def test_a_waiver_is_no_acceptance(situation: Make, judge: Judge, find: Find) ->
 def test_a_waiver_counts_through_its_last_day(today: str, waiver: Waiver | None, expected: bool) -> None:
     """The day after is past, and without a date of today it does not count."""
     assert is_waived(Policy(thresholds={}, waiver=waiver, today=today)) is expected
+
+
+def test_what_an_acceptance_covers_is_listed(situation: Make, judge: Judge) -> None:
+    """Of two accepted graph breaks the list has that of the case which the acceptance names."""
+    entry = Acceptance(case="a/x", metric=BREAKS, allowance=1.0, reason="known.", author="ada", expires=TODAY)
+    entries = (entry, replace(entry, case="b/x"))
+    cases = (situation(case_id=one.case, before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}) for one in entries)
+    verdict = judge(*cases, acceptances=entries)
+    assert [one.status for one in verdict.comparisons] == [Status.ACCEPTED] * 2
+    assert [one.case_id for one in list_covered(verdict.comparisons, (entry,))] == ["a/x"]

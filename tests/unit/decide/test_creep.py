@@ -22,14 +22,19 @@ Judge = Callable[[float, int], tuple[Outcome, Status]]
 
 @pytest.fixture
 def judge(
-    duel: Callable[..., Any], pair_run: Callable[..., Run], find: Callable[..., Comparison], policy: Policy
+    paired_case: Callable[..., Any],
+    pair_run: Callable[..., Run],
+    find: Callable[..., Comparison],
+    policy: Policy,
 ) -> Judge:
     """The verdict on six pairs whose head is slower by a factor, and what it says of compiled latency."""
 
     def decide(factor: float, seed: int) -> tuple[Outcome, Status]:
         rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
         spread = tuple(rng.gauss(0.0, PAIR_SD) for _ in range(PAIRS))
-        verdict = decide_side_by_side(pair_run(duel(head={LATENCY: 0.010 * factor}, spread=spread)), policy)
+        verdict = decide_side_by_side(
+            pair_run(paired_case(head={LATENCY: 0.010 * factor}, spread=spread)), policy
+        )
         return verdict.outcome, find(verdict, LATENCY).status
 
     return decide

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gate.decide import decide_verdict, list_undecided
-from gate.decide.disturbed import note_disturbed, set_aside_disturbed
+from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed, set_aside_disturbed
 from gate.metrics import SPECS
 from gate.records import (
     Baseline,
@@ -28,6 +28,7 @@ from gate.records import (
     Trial,
     Verdict,
 )
+from tests.told import tell_note, tell_notes, tell_row
 
 Find = Callable[..., Comparison]
 BUSY = "other programs kept 1.4 of 2 cores busy"
@@ -63,9 +64,9 @@ def test_a_regression_on_an_unfit_host_is_inconclusive(host: Environment, find: 
     verdict = judge(host, [make_trial(1, 20.0, disturbed=True)])
     found = find(verdict, Metric.COLD_COMPILE_TIME)
     assert (found.status, found.reason) == (Status.INCONCLUSIVE, Reason.DISTURBED)
-    assert found.sentence.endswith(f"But other work disturbed the machine while it was measured: {BUSY}.")
+    assert tell_row(found).endswith(f"But other work disturbed the machine while it was measured: {BUSY}.")
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert verdict.notes[-1] == f"The machine was disturbed during 1 of 1 trials: {BUSY}."
+    assert tell_notes(verdict)[-1] == f"The machine was disturbed during 1 of 1 trials: {BUSY}."
     assert list_undecided(verdict) == (CASE.id,)
 
 
@@ -111,7 +112,7 @@ def test_calm_trials_are_left_as_they_are(host: Environment) -> None:
     trials = (make_trial(1, 10.0, disturbed=False),)
     run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=trials)
     assert set_aside_disturbed(run) is run
-    assert not any("disturbed" in note for note in judge(host, trials).notes)
+    assert not any("disturbed" in note for note in tell_notes(judge(host, trials)))
 
 
 @pytest.mark.parametrize("changes", [{"pairing": Pairing.LIVE}, {"arm": "base"}])
@@ -131,6 +132,20 @@ def test_disturbed_pairs_are_noted(host: Environment) -> None:
         for arm in ("base", "head")
     ]
     run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=tuple(pairs))
-    assert note_disturbed(run) == (
+    assert tuple(map(tell_note, note_disturbed(run))) == (
         f"The machine was disturbed during 1 of 2 pairs, base and head alike: {BUSY}.",
     )
+
+
+@pytest.mark.parametrize(("fewest", "is_noted"), [(2, False), (3, True)])
+def test_disturbed_trials_that_had_to_be_recorded_are_noted(
+    host: Environment, fewest: int, is_noted: bool
+) -> None:
+    """Two of three trials were calm: a baseline that takes three has the disturbed one, and says so."""
+    trials = tuple(make_trial(index, 10.0, disturbed=index == 3) for index in (1, 2, 3))
+    run = Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=trials, finished=True)
+    told = (
+        f"Disturbed trials are recorded too of mlp/x: fewer than {fewest} others came back."
+        " Record again on a quiet machine, or changes will be told against a disturbed one."
+    )
+    assert tuple(map(tell_note, note_kept_disturbed(run, fewest))) == ((told,) if is_noted else ())

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from gate.records import Acceptance, Comparison, DType, Environment, Metric, Outcome, Reason, Status, Verdict
+from gate.records import (
+    Acceptance,
+    Comparison,
+    DType,
+    Environment,
+    Metric,
+    Outcome,
+    Reason,
+    Status,
+    Verdict,
+)
+from tests.told import tell_notes, tell_steps
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -77,14 +88,14 @@ def test_limit_is_waived_by_a_baseline_of_another_stack(
     other = replace(host, torch="2.11.0")
     verdict = judge(situation(before={DRIFT: (1.3,)}, after={DRIFT: (1.4,)}, host=other))
     assert find(verdict, DRIFT).status is Status.NOT_COMPARABLE
-    assert any("limit" in note for note in verdict.notes)
+    assert any("limit" in note for note in tell_notes(verdict))
 
 
 def test_waived_limit_has_a_note(situation: Make, judge: Judge) -> None:
     """Beyond the limit as its baseline is: passed by its change, and said."""
     verdict = judge(situation(before={DRIFT: (1.4,) * 3}, after={DRIFT: (1.45,)}))
     assert verdict.outcome is Outcome.PASS
-    assert [note for note in verdict.notes if "only the change counts" in note]
+    assert [note for note in tell_notes(verdict) if "only the change counts" in note]
 
 
 @pytest.mark.parametrize(("allowance", "status"), [(0.39, Status.REGRESSED), (0.41, Status.ACCEPTED)])
@@ -111,5 +122,5 @@ def test_limit_without_a_baseline_can_be_accepted(
     assert change is not None
     assert change.centre == pytest.approx(0.4)
     assert [
-        step for step in before.next_steps if "accept 'mlp/inference-float32-smoke-default' drift" in step
+        step for step in tell_steps(before) if "accept 'mlp/inference-float32-smoke-default' drift" in step
     ]

@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from gate.decide.evidence.finding import Finding
+from gate.decide.judge.exact import follow_peak_memory
 from gate.records import Comparison, Metric, Outcome, Reason, Status, Verdict
+from tests.told import tell_row
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -47,7 +50,7 @@ def test_counter_change_is_told_in_counts(situation: Make, judge: Judge, find: F
     found = find(judge(situation(before={BREAKS: (1.0,)}, after={BREAKS: (3.0,)})), BREAKS)
     assert found.change is not None
     assert found.change.centre == 2.0
-    assert found.sentence == "1 -> 3, +2 (more): 1 in the baseline trial, 3 in the new one."
+    assert tell_row(found) == "1 -> 3, +2 (more): 1 in the baseline trial, 3 in the new one."
 
 
 @pytest.mark.parametrize(
@@ -64,7 +67,7 @@ def test_counts_of_both_sides_are_told(
     """Each side's count stands with the number of trials that had it."""
     before, after = values
     found = find(judge(situation(before={BREAKS: before}, after={BREAKS: after})), BREAKS)
-    assert found.sentence.endswith(f": {told}")
+    assert tell_row(found).endswith(f": {told}")
 
 
 def test_explaining_counter_never_regresses(situation: Make, judge: Judge, find: Find) -> None:
@@ -135,3 +138,22 @@ def test_five_percent_more_calls_are_a_regression(situation: Make, judge: Judge,
     before = {calls: (1.0000e6, 1.0004e6, 1.0009e6)}
     assert find(judge(situation(before=before, after={calls: (1.061e6,)})), calls).status is Status.REGRESSED
     assert find(judge(situation(before=before, after={calls: (1.040e6,)})), calls).status is Status.UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("ratio", "peak", "expected"),
+    [
+        (Status.REGRESSED, None, (Status.REGRESSED, Reason.EXACT_CHANGED)),
+        (Status.UNCHANGED, Status.UNCHANGED, (Status.UNCHANGED, Reason.EXACT_CHANGED)),
+        (Status.REGRESSED, Status.IMPROVED, (Status.UNCHANGED, Reason.BELOW_THRESHOLD)),
+        (Status.REGRESSED, Status.INCONCLUSIVE, (Status.INCONCLUSIVE, Reason.SUSPECT)),
+        (Status.REGRESSED, Status.REGRESSED, (Status.REGRESSED, Reason.EXACT_CHANGED)),
+    ],
+)
+def test_memory_ratio_goes_as_far_as_its_peak(
+    ratio: Status, peak: Status | None, expected: tuple[Status, Reason]
+) -> None:
+    """A ratio that got worse is what the compiled peak says; without a peak it stands alone."""
+    beside = None if peak is None else Finding(status=peak, reason=Reason.EXACT_CHANGED)
+    found = follow_peak_memory(Finding(status=ratio, reason=Reason.EXACT_CHANGED), beside)
+    assert (found.status, found.reason) == expected

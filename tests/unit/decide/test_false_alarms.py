@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from gate.decide.stats import compute_mean
+from gate.decide.stats.moments import compute_mean
 from gate.records import Comparison, Metric, Status, Verdict
+
+pytestmark = pytest.mark.untraced
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from gate.decide.judge.machine import list_shifts
 from gate.records import Comparison, Metric, Reason, Status, Verdict
 
 Make = Callable[..., Any]
@@ -27,7 +28,7 @@ def draw(rng: random.Random, centre: float, sd: float, number: int) -> tuple[flo
     return tuple(centre * math.exp(rng.gauss(0.0, sd)) for _ in range(number))
 
 
-def draw_case(make: Make, rng: random.Random, number: int, canary_sd: float, slower: float) -> Any:  # noqa: ANN401 - a Situation
+def draw_case(make: Make, rng: random.Random, number: int, canary_sd: float, slower: float) -> Any:
     """One trial against five; the first case is slower, and the canaries' true speed never changes."""
     compiled_s = 0.010 * (1.0 + slower if number == 0 else 1.0)
     return make(
@@ -53,7 +54,7 @@ def test_canaries_that_only_vary_acquit_nobody(
 
 
 def compare_suspect(
-    make: Make, judge: Judge, find: Find, canaries: dict[str, tuple[Sequence[float], float]]
+    make: Make, judge: Judge, find: Find, canaries: Mapping[str, tuple[Sequence[float], float]]
 ) -> Comparison:
     """Judge a latency that looks 5 % slower beside canaries with these stored values and this new one."""
     one = make(
@@ -128,3 +129,14 @@ def test_shift_within_its_noise_still_keeps_a_conviction_back(
     )
     row = find(judge(one), LATENCY)
     assert (row.status, row.reason) == (Status.INCONCLUSIVE, Reason.MACHINE_SHIFT)
+
+
+def test_without_stored_canaries_no_shift_is_known() -> None:
+    """Beside a base nothing is shifted: both arms had the same machine."""
+    assert list_shifts(None, "a/x") == ()
+
+
+def test_a_canary_of_zero_is_left_out(situation: Make, judge: Judge, find: Find) -> None:
+    """A clock that read zero gives no ratio; the other canary, 5 % slower, still clears."""
+    canaries = {"copy": ((0.0, 1.0, 1.0), 1.0), "loop": ((0.999, 1.0, 1.001), 1.05)}
+    assert compare_suspect(situation, judge, find, canaries).status is Status.UNCHANGED

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gate.decide.confirm import (
+from gate.decide.constants import LIVE_PAIR_SD, PAIR_PRIOR_DF
+from gate.decide.evidence.pairs import Pair, Paired, collect_paired, compute_pair_changes, list_pairs
+from gate.decide.judge.confirm import (
     POOLING_LOSS,
     compute_further_pairs,
     compute_pair_detectable,
@@ -19,10 +21,8 @@ from gate.decide.confirm import (
     make_pair_change,
     read_pairs,
 )
-from gate.decide.constants import LIVE_PAIR_SD, PAIR_PRIOR_DF
-from gate.decide.pairs import Pair, Paired, collect_paired, compute_pair_changes, list_pairs
-from gate.decide.screen import Bar, Reading, make_change
-from gate.decide.stats import Variance, compute_hodges_lehmann, compute_winsorized_variance
+from gate.decide.judge.screen import Bar, Reading, make_change
+from gate.decide.stats.moments import Variance, compute_hodges_lehmann, compute_winsorized_variance
 from gate.records import (
     Environment,
     Metric,
@@ -124,12 +124,11 @@ def test_zero_has_no_ratio() -> None:
 
 def test_metrics_may_have_different_numbers_of_pairs() -> None:
     """The second pair measures latencies only; a compile is never live."""
-    full = {"compiled_latency": (1.0, 1.0), "cold_compile_time": (10.0,)}
-    short = {"compiled_latency": (1.0,)}
-    pairs = [
-        pair_up(make_trial("base", **full), make_trial("head", **full)),
-        pair_up(make_trial("base", 2, **short), make_trial("head", 2, **short)),
-    ]
+    full, short = (
+        [make_trial(arm, compiled_latency=(1.0, 1.0), cold_compile_time=(10.0,)) for arm in ("base", "head")],
+        [make_trial(arm, 2, compiled_latency=(1.0,)) for arm in ("base", "head")],
+    )
+    pairs = [pair_up(*full), pair_up(*short)]
     paired = collect_paired(pairs)
     assert [len(paired[metric].changes) for metric in (LATENCY, COLD)] == [2, 1]
     assert [paired[metric].is_live for metric in (LATENCY, COLD)] == [True, False]
@@ -399,3 +398,11 @@ def test_detectable_change_is_confirmed_in_95_of_100() -> None:
     drawn = (replace(reading, change=rng.gauss(true, reading.error)) for _ in range(4000))
     confirmed = sum(decide_pairs(one, BAR)[0] is Status.REGRESSED for one in drawn)
     assert 0.94 <= confirmed / 4000 <= 0.96
+
+
+def test_what_the_ranks_settle_they_say_how_finely() -> None:
+    """Fourteen changes of exactly 10 % leave the ranks no doubt of it, so the threshold would be seen."""
+    reading = read_pairs(make_paired([math.log(1.1)] * 14 + [change + 0.1 for change in TWO_SLOW]), PRIOR)
+    assert decide_pairs(replace(reading, ranked=()), BAR) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+    assert decide_pairs(reading, BAR) == (Status.REGRESSED, Reason.CONFIRMED)
+    assert compute_pair_detectable(reading, BAR) == pytest.approx(0.03)

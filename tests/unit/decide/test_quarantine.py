@@ -18,6 +18,7 @@ from gate.records import (
     Verdict,
 )
 from gate.report import render
+from tests.told import tell_headline, tell_notes, tell_row, tell_steps
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -34,43 +35,50 @@ def make_entry(
 
 
 @pytest.fixture
-def broken(situation: Make) -> Any:  # noqa: ANN401 - a situation of the conftest
+def broken(situation: Make) -> Any:
     """One graph break more; two recompiles as ever."""
     before = {Metric.GRAPH_BREAKS: (1.0,), Metric.RECOMPILES: (2.0,)}
     return situation(before=before, after={Metric.GRAPH_BREAKS: (2.0,), Metric.RECOMPILES: (2.0,)})
 
 
-def test_a_finding_in_quarantine_has_no_vote(broken: Any, judge: Judge, find: Find) -> None:  # noqa: ANN401
+def test_a_finding_in_quarantine_has_no_vote(broken: Any, judge: Judge, find: Find) -> None:
     """It stays REGRESSED, says who keeps it from deciding until when, and the verdict passes on the rest."""
     verdict = judge(broken, quarantine=(make_entry(),))
     found = find(verdict, Metric.GRAPH_BREAKS)
     assert (found.status, found.decides, found.quarantined) == (Status.REGRESSED, False, True)
-    assert found.sentence.endswith("Quarantined by ada until 2026-03-01: breaks by itself.")
+    assert tell_row(found).endswith("Quarantined by ada until 2026-03-01: breaks by itself.")
     assert find(verdict, Metric.RECOMPILES).decides
     assert verdict.outcome is Outcome.PASS
-    assert verdict.notes[-1] == (
+    assert tell_notes(verdict)[-1] == (
         "Quarantined by ada until 2026-03-01, so it does not decide: mlp/* graph_breaks"
         f" (breaks by itself). Now: {ID} graph_breaks REGRESSED."
     )
 
 
-def test_past_its_day_it_decides_again(broken: Any, judge: Judge, find: Find) -> None:  # noqa: ANN401
+def test_past_its_day_it_decides_again(broken: Any, judge: Judge, find: Find) -> None:
     """The day before today is past: the regression counts, and a note says that the quarantine expired."""
     verdict = judge(broken, quarantine=(make_entry(expires="2026-02-28"),))
     assert find(verdict, Metric.GRAPH_BREAKS).decides
     assert verdict.outcome is Outcome.REGRESSION
-    assert verdict.notes[-1] == (
+    assert tell_notes(verdict)[-1] == (
         "The quarantine of mlp/* graph_breaks by ada expired on 2026-02-28"
         " and it decides again: breaks by itself."
     )
 
 
-@pytest.mark.parametrize("entry", [make_entry(case="vit/*"), make_entry(metric=Metric.DRIFT)])
-def test_other_cases_and_metrics_keep_their_vote(broken: Any, judge: Judge, entry: Quarantine) -> None:  # noqa: ANN401
+@pytest.mark.parametrize(
+    "entry",
+    [
+        make_entry(case="vit/*"),
+        make_entry(metric=Metric.DRIFT),
+        make_entry(case="vit/*", expires="2026-02-28"),
+    ],
+)
+def test_other_cases_and_metrics_keep_their_vote(broken: Any, judge: Judge, entry: Quarantine) -> None:
     """An entry for what is not here changes nothing and is not mentioned."""
     verdict = judge(broken, quarantine=(entry,))
     assert verdict.outcome is Outcome.REGRESSION
-    assert not any("uarantine" in note for note in verdict.notes)
+    assert not any("uarantine" in note for note in tell_notes(verdict))
 
 
 @pytest.mark.parametrize(
@@ -89,11 +97,11 @@ def test_quiet_quarantine_says_so(situation: Make, judge: Judge) -> None:
     """With nothing worse, the note says how much is not deciding."""
     same = {Metric.GRAPH_BREAKS: (1.0,), Metric.RECOMPILES: (2.0,)}
     verdict = judge(situation(before=same, after=same), quarantine=(make_entry(metric=None),))
-    assert verdict.notes[-1].endswith("Now: none of 2 comparisons is worse.")
+    assert tell_notes(verdict)[-1].endswith("Now: none of 2 comparisons is worse.")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
 
 
-def test_the_report_shows_it(broken: Any, judge: Judge) -> None:  # noqa: ANN401
+def test_the_report_shows_it(broken: Any, judge: Judge) -> None:
     """A row in brackets, with the owner, though nothing that decides has changed."""
     text = render(judge(broken, quarantine=(make_entry(),)), "text")
     assert "(worse)" in text
@@ -106,8 +114,8 @@ def test_quarantine_beside_a_case_without_a_baseline(situation: Make, judge: Jud
     apart = situation(case_id="mlp/x", before=values, after=values)
     new = situation(case_id="vit/x", after=values)
     verdict = judge(apart, new, quarantine=(make_entry(metric=None),))
-    assert verdict.headline == (
+    assert tell_headline(verdict) == (
         "2 cases measured, none judged: 1 is quarantined, no baseline applies to the others."
     )
-    assert "1 case is quarantined until 2026-03-01: " in verdict.next_steps[0]
-    assert "Record baselines" in verdict.next_steps[1]
+    assert "1 case is quarantined until 2026-03-01: " in tell_steps(verdict)[0]
+    assert "Record baselines" in tell_steps(verdict)[1]

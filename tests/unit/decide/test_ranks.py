@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
-from gate.decide.ranks import compute_rank_bound, count_rank_sums, list_walsh_means
+from gate.decide.stats.ranks import compute_rank_bound, count_rank_sums, list_walsh_means
 
 VALUES = st.lists(st.floats(-1.0, 1.0), min_size=1, max_size=12)
 

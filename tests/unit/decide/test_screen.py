@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.screen import (
+from gate.decide.judge.screen import (
     Bar,
     Level,
     Reading,
@@ -20,7 +20,7 @@ from gate.decide.screen import (
     read_change,
     screen_change,
 )
-from gate.decide.stats import Variance, summarize_logs
+from gate.decide.stats.moments import Variance, summarize_logs
 from gate.records import Metric, Threshold
 
 BAR = Bar(alpha=0.001, threshold=Threshold(relative=0.05, absolute=0.0))

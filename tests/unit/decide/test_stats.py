@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.decide.constants import MAX_PRIOR_DF, MIN_PRIOR_DF, NOISE_FLOOR, PRIOR_DF, PRIOR_SD
-from gate.decide.stats import (
+from gate.decide.stats.moments import (
     Variance,
     compute_geometric_median,
     compute_median,

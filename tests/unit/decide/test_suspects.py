@@ -11,6 +11,7 @@ import pytest
 
 from gate.decide import (
     LOOKS,
+    PairEffort,
     Screening,
     Suspect,
     conclude_verdict,
@@ -24,8 +25,10 @@ from gate.decide import (
     screen_run,
 )
 from gate.records import (
+    Acceptance,
     Baseline,
     CaseFailure,
+    CodeIdentity,
     Comparison,
     Conditions,
     Environment,
@@ -40,6 +43,7 @@ from gate.records import (
     Tally,
     Verdict,
 )
+from tests.told import tell_notes, tell_row, tell_steps
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD, WARM, BREAKS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.GRAPH_BREAKS
@@ -77,19 +81,19 @@ def get_latency(screening: Screening) -> Comparison:
 
 
 @pytest.fixture
-def screen(duel: Make, pair_run: Pair, policy: Policy, stored: Baseline) -> Screen:
+def screen(paired_case: Make, pair_run: Pair, policy: Policy, stored: Baseline) -> Screen:
     """The screening of one case against its stored values."""
 
     def run_screen(
         alone: object, *, baselines: tuple[Baseline, ...] = (stored,), **changes: object
     ) -> Screening:
-        return screen_run(pair_run(duel(alone=alone, **changes)), baselines, policy)
+        return screen_run(pair_run(paired_case(alone=alone, **changes)), baselines, policy)
 
     return run_screen
 
 
 @pytest.fixture
-def confirm(duel: Make, pair_run: Pair, policy: Policy, stored: Baseline) -> Confirm:
+def confirm(paired_case: Make, pair_run: Pair, policy: Policy, stored: Baseline) -> Confirm:
     """The verdict on one case that was screened and has its pairs."""
 
     def run_both(
@@ -99,7 +103,7 @@ def confirm(duel: Make, pair_run: Pair, policy: Policy, stored: Baseline) -> Con
         rules: Policy = policy,
         **changes: object,
     ) -> Verdict:
-        run = pair_run(duel(alone=alone, **changes))
+        run = pair_run(paired_case(alone=alone, **changes))
         screening = confirm_screening(screen_run(run, baselines, rules), run, rules)
         return conclude_verdict(run, screening, rules)
 
@@ -127,34 +131,36 @@ def unbroken(stored: Baseline) -> Baseline:
 # --- who needs pairs ---
 
 
-def test_plan_without_pairs_asks_for_everything(duel: Make, pair_run: Pair, policy: Policy) -> None:
+def test_plan_without_pairs_asks_for_everything(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
     """The first pair measures all that decides and is noisy."""
-    (asked,) = list_unsettled(pair_run(duel(pairs=0)), policy)
+    (asked,) = list_unsettled(pair_run(paired_case(pairs=0)), policy)
     assert asked == Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD, WARM))
 
 
-def test_one_pair_settles_all_but_the_latency(duel: Make, pair_run: Pair, policy: Policy) -> None:
+def test_one_pair_settles_all_but_the_latency(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
     """After the first look only compiled latency needs more pairs."""
-    assert list_unsettled(pair_run(duel(pairs=1)), policy) == (Suspect(case_id=CASE, metrics=(LATENCY,)),)
+    assert list_unsettled(pair_run(paired_case(pairs=1)), policy) == (
+        Suspect(case_id=CASE, metrics=(LATENCY,)),
+    )
 
 
-def test_changed_counter_asks_for_another_pair(duel: Make, pair_run: Pair, policy: Policy) -> None:
+def test_changed_counter_asks_for_another_pair(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
     """Six pairs settled the latency; the break was seen in the only full one, and compiles are no alibi."""
-    run = pair_run(duel(pairs=6, full=1, head={BREAKS: 1.0}))
+    run = pair_run(paired_case(pairs=6, full=1, head={BREAKS: 1.0}))
     assert list_unsettled(run, policy) == (Suspect(case_id=CASE, metrics=(COLD, WARM, BREAKS)),)
 
 
-def test_only_the_suspects_are_asked_about(duel: Make, pair_run: Pair, policy: Policy) -> None:
+def test_only_the_suspects_are_asked_about(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
     """Of two cases without pairs one is suspect, for its compile."""
     suspects = (Suspect(case_id=CASE, metrics=(COLD,)),)
-    run = pair_run(duel(pairs=0), duel(pairs=0, case_id="b/x"))
+    run = pair_run(paired_case(pairs=0), paired_case(pairs=0, case_id="b/x"))
     assert list_unsettled(run, policy, suspects) == suspects
     assert list_unsettled(run, policy, ()) == ()
 
 
-def test_last_look_ends_it(duel: Make, pair_run: Pair, policy: Policy, find: Find) -> None:
+def test_last_look_ends_it(paired_case: Make, pair_run: Pair, policy: Policy, find: Find) -> None:
     """Near the threshold after the last look: open, and no more pairs."""
-    run = pair_run(duel(pairs=LOOKS[-1], full=1, head={LATENCY: 0.0103}, spread=(0.05, -0.05) * 8))
+    run = pair_run(paired_case(pairs=LOOKS[-1], full=1, head={LATENCY: 0.0103}, spread=(0.05, -0.05) * 8))
     assert find(decide_side_by_side(run, policy), LATENCY).reason is Reason.UNSETTLED
     assert list_unsettled(run, policy) == ()
 
@@ -170,24 +176,29 @@ def test_last_look_ends_it(duel: Make, pair_run: Pair, policy: Policy, find: Fin
     ids=["unknown to the base", "defined otherwise", "base failed", "head failed"],
 )
 def test_no_more_pairs_where_none_can_help(
-    duel: Make, pair_run: Pair, policy: Policy, changes: dict[str, object]
+    paired_case: Make, pair_run: Pair, policy: Policy, changes: dict[str, object]
 ) -> None:
     """What cannot be compared is not measured again."""
-    assert list_unsettled(pair_run(duel(pairs=0, **changes)), policy) == ()
+    assert list_unsettled(pair_run(paired_case(pairs=0, **changes)), policy) == ()
 
 
-def test_more_cases_share_the_error_budget(duel: Make, pair_run: Pair, policy: Policy, find: Find) -> None:
+def test_more_cases_share_the_error_budget(
+    paired_case: Make, pair_run: Pair, policy: Policy, find: Find
+) -> None:
     """What three pairs confirm for one case alone they leave open among forty-one."""
-    suspect = duel(pairs=3, head={LATENCY: 0.0108}, full=1)
-    others = [duel(pairs=3, case_id=f"m{n}/x", full=1) for n in range(40)]
+    suspect = paired_case(pairs=3, head={LATENCY: 0.0108}, full=1)
+    others = [paired_case(pairs=3, case_id=f"m{n}/x", full=1) for n in range(40)]
     alone = judge_pairs(pair_run(suspect), policy)
     crowd = decide_side_by_side(pair_run(suspect, *others), policy)
     assert [row.status for row in alone if row.metric is LATENCY] == [Status.REGRESSED]
     assert find(crowd, LATENCY, CASE).status is Status.INCONCLUSIVE
 
 
-def test_what_looks_worst_goes_first_and_on_to_the_look_that_settles() -> None:
-    """Begun first, then by doubt, then those with the fewest pairs; what is convicted already comes last."""
+def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles() -> None:
+    """Begun first, then by doubt and seconds, then those with the fewest pairs; what is convicted comes last.
+
+    The dear one looks worst and takes three times as long: (1 + 4) / 90 s is less than (1 + 1.1) / 30 s.
+    """
     found = {
         "convicted": (4, Suspect(case_id="convicted", metrics=(COLD,), doubt=9.0, convicted=True)),
         "many": (6, Suspect(case_id="many", metrics=(LATENCY,), doubt=5.0)),
@@ -195,18 +206,58 @@ def test_what_looks_worst_goes_first_and_on_to_the_look_that_settles() -> None:
         "begun": (1, Suspect(case_id="begun", metrics=(LATENCY,), doubt=0.5)),
         "mild": (0, Suspect(case_id="mild", metrics=(LATENCY,), doubt=1.1)),
         "worst": (0, Suspect(case_id="worst", metrics=(LATENCY,), doubt=3.0)),
+        "dear": (0, Suspect(case_id="dear", metrics=(COLD,), doubt=4.0)),
         "no time": (0, Suspect(case_id="no time", metrics=(LATENCY,), doubt=4.0)),
     }
-    pairs = {name: count for name, (count, _) in found.items() if name != "no time"}
-    ordered = order_unsettled([one for _, one in found.values()], pairs)
-    assert [one.case_id for one in ordered] == ["begun", "worst", "mild", "few", "many", "convicted"]
+    efforts = {
+        name: PairEffort(pairs=pairs, seconds=90.0 if name == "dear" else 30.0)
+        for name, (pairs, _) in found.items()
+        if name != "no time"
+    }
+    ordered = order_unsettled([one for _, one in found.values()], efforts)
+    expected = ["begun", "worst", "mild", "dear", "few", "many", "convicted"]
+    assert [one.case_id for one in ordered] == expected
+
+
+def test_a_convicted_case_needs_no_more_pairs(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+    """Six pairs show compiled 30 % slower, and the only full one leaves the compile open: it may wait."""
+    run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD))
+    assert list_unsettled(run, policy, [suspect]) == ()
+    (asked,) = list_unsettled(run, policy, [replace(suspect, thorough=True)])
+    assert (asked.metrics, asked.convicted) == ((COLD,), True)
+
+
+def test_what_is_accepted_convicts_nobody(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+    """Somebody takes the slower calls, so the outcome hangs on the compile, and it is measured on."""
+    run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
+    taken = Acceptance(
+        case=CASE, metric=LATENCY, allowance=0.5, reason="known", author="a", expires=policy.today
+    )
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD))
+    (asked,) = list_unsettled(run, replace(policy, acceptances=(taken,)), [suspect])
+    assert asked.metrics == (COLD,)
+
+
+@pytest.mark.parametrize(("seen", "expected"), [((BREAKS,), []), ((), [(BREAKS,)])])
+def test_what_stored_values_convict_is_seen_twice_by_one_pair(
+    paired_case: Make,
+    pair_run: Pair,
+    policy: Policy,
+    seen: tuple[Metric, ...],
+    expected: list[tuple[Metric, ...]],
+) -> None:
+    """A counter that the screen convicts and the first pair shows needs no second one."""
+    run = pair_run(paired_case(pairs=1, head={BREAKS: 1.0}))
+    suspect = Suspect(case_id=CASE, metrics=(BREAKS,), seen=seen)
+    assert [one.metrics for one in list_unsettled(run, policy, [suspect])] == expected
 
 
 def test_a_convicted_case_says_so_where_more_of_it_is_open(
-    duel: Make, pair_run: Pair, policy: Policy
+    paired_case: Make, pair_run: Pair, policy: Policy
 ) -> None:
     """Compiled 30 % slower by six pairs, and a counter that moved in one pair only."""
-    run = pair_run(duel(pairs=6, full=1, head={LATENCY: 0.013, BREAKS: 1.0}))
+    run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, BREAKS: 1.0}))
     (asked,) = list_unsettled(run, policy)
     assert (asked.metrics, asked.convicted) == ((COLD, WARM, BREAKS), True)
 
@@ -234,6 +285,25 @@ def test_slower_case_is_suspect(screen: Screen) -> None:
     assert found == (Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY)),)
 
 
+@pytest.mark.parametrize(
+    ("digests", "breaks", "expected"),
+    [
+        (("a1", "a1"), 0.0, True),
+        (("a1", "b2"), 0.0, False),
+        (("", "a1"), 0.0, False),
+        (("a1", "a1"), 1.0, False),
+    ],
+)
+def test_code_is_known_where_it_is_the_stored_baselines(
+    screen: Screen, unbroken: Baseline, digests: tuple[str, str], breaks: float, expected: bool
+) -> None:
+    """The same digest and the same counters; an unknown digest is no known code."""
+    before, after = (CodeIdentity(digest=one) for one in digests)
+    alone = {**measure(compiled_latency=1.08), BREAKS: (breaks,)}
+    (found,) = list_suspects(screen(alone, baselines=(replace(unbroken, identity=before),), identity=after))
+    assert found.known_code is expected
+
+
 def test_fallen_speedup_makes_the_latency_suspect(screen: Screen) -> None:
     """Eager 20 % faster and compiled unmoved: acquitted by the screen, and looked at all the same."""
     screening = screen(measure(eager_latency=0.8))
@@ -242,10 +312,10 @@ def test_fallen_speedup_makes_the_latency_suspect(screen: Screen) -> None:
 
 
 def test_a_machine_that_moved_acquits_nobody_where_pairs_can_look(
-    duel: Make, pair_run: Pair, policy: Policy, stored: Baseline
+    paired_case: Make, pair_run: Pair, policy: Policy, stored: Baseline
 ) -> None:
     """10 % slower on a machine whose canaries are 9 % slower: cleared by the screen, and looked at."""
-    run = pair_run(duel(alone=measure(compiled_latency=1.1, eager_latency=1.1)))
+    run = pair_run(paired_case(alone=measure(compiled_latency=1.1, eager_latency=1.1)))
     slow = Conditions(canaries_s={"loop": 1.09e-3})
     run = replace(run, trials=tuple(replace(trial, conditions=slow) for trial in run.trials))
     screening = screen_run(run, (replace(stored, canaries_s={"loop": (1e-3,) * 5}),), policy)
@@ -300,9 +370,9 @@ def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm
     assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.ACQUITTED)
     assert find(verdict, SPEEDUP).status is Status.UNCHANGED
     assert verdict.outcome is Outcome.PASS
-    assert f"Measured side by side with {MAIN} on this machine: 6 pairs of 1 case." in verdict.notes
+    assert f"Measured side by side with {MAIN} on this machine: 6 pairs of 1 case." in tell_notes(verdict)
     told = f"Worse than the stored baseline, but not than the base: {CASE} warm speedup, {CASE} compiled"
-    assert any(note.startswith(told) and "record new baselines" in note for note in verdict.notes)
+    assert any(note.startswith(told) and "record new baselines" in note for note in tell_notes(verdict))
     assert verdict.tally == Tally(trials=1, pairs=6, paired_cases=1, cleared=2)
 
 
@@ -310,9 +380,9 @@ def test_where_there_is_an_anchor_it_tells_creep_from_the_machine(confirm: Confi
     """What got worse since the baselines, and not by this change, is sent to the anchor; nothing else is."""
     command = f"compile-gate ab --anchor --select {CASE}"
     anchored = replace(policy, has_anchor=True)
-    assert confirm(measure(compiled_latency=1.3), rules=anchored).next_steps[-1].endswith(f": {command}")
+    assert tell_steps(confirm(measure(compiled_latency=1.3), rules=anchored))[-1].endswith(f": {command}")
     for rules, factor in ((policy, 1.3), (anchored, 1.0)):
-        steps = confirm(measure(compiled_latency=factor), rules=rules).next_steps
+        steps = tell_steps(confirm(measure(compiled_latency=factor), rules=rules))
         assert not any("--anchor" in step for step in steps)
 
 
@@ -326,7 +396,7 @@ def test_a_graph_break_that_the_base_has_too_is_not_the_changes(
     assert verdict.outcome is Outcome.PASS
     assert any(
         note.startswith(f"Worse than the stored baseline, but not than the base: {CASE} graph breaks.")
-        for note in verdict.notes
+        for note in tell_notes(verdict)
     )
 
 
@@ -366,8 +436,8 @@ def test_pairs_convict_what_was_suspect(confirm: Confirm, find: Find) -> None:
     verdict = confirm(measure(compiled_latency=1.08), head={LATENCY: 0.0108})
     assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.CONFIRMED)
     assert (find(verdict, LATENCY).pairs, find(verdict, COLD).pairs) == (6, 0)
-    assert not any("but not than the base" in note for note in verdict.notes)
-    assert not any("Not measured side by side" in note for note in verdict.notes)
+    assert not any("but not than the base" in note for note in tell_notes(verdict))
+    assert not any("Not measured side by side" in note for note in tell_notes(verdict))
 
 
 def test_pairs_stand_in_for_a_missing_baseline(confirm: Confirm, find: Find) -> None:
@@ -395,8 +465,8 @@ def test_without_pairs_nothing_is_convicted(
     found = find(verdict, LATENCY)
     assert state(found) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert found.sentence.endswith(f"Not measured again side by side: {because}.")
-    assert "Not measured side by side with the base: the times of 1 case." in verdict.notes
+    assert tell_row(found).endswith(f"Not measured again side by side: {because}.")
+    assert "Not measured side by side with the base: the times of 1 case." in tell_notes(verdict)
 
 
 def test_a_limit_needs_no_pair(confirm: Confirm, find: Find) -> None:
@@ -414,15 +484,15 @@ def test_what_could_hide_a_change_says_that_no_pair_looked(
     baselines = (replace(stored, trials={**stored.trials, **wide}),)
     row = find(confirm(measure(), baselines=baselines, pairs=0), LATENCY)
     assert row.status is Status.UNCHANGED
-    assert row.sentence.endswith("Not measured again side by side: no pair came back.")
+    assert tell_row(row).endswith("Not measured again side by side: no pair came back.")
 
 
 def test_check_without_a_base_says_that_it_is_not_confirmed(
-    duel: Make, pair_run: Pair, policy: Policy, stored: Baseline
+    paired_case: Make, pair_run: Pair, policy: Policy, stored: Baseline
 ) -> None:
     """One note for all times that were convicted against stored baselines alone."""
-    run = replace(pair_run(duel(pairs=0, alone=measure(compiled_latency=1.3))), base=None)
+    run = replace(pair_run(paired_case(pairs=0, alone=measure(compiled_latency=1.3))), base=None)
     verdict = decide_verdict(run, (stored,), policy)
-    notes = [note for note in verdict.notes if "side by side" in note]
+    notes = [note for note in tell_notes(verdict) if "side by side" in note]
     assert notes == ["Not measured side by side with the base: the times of 1 case."]
-    assert any(step.endswith("compile-gate check --select mlp/x --base main") for step in verdict.next_steps)
+    assert any(step.endswith("compile-gate check --select mlp/x --base main") for step in tell_steps(verdict))

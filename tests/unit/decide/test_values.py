@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.decide import collect_values, compute_values
-from gate.decide.values import compute_speedup
+from gate.decide.evidence.values import compute_speedup
 from gate.records import Metric, Trial
 
 

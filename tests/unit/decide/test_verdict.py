@@ -8,13 +8,22 @@ from typing import Any
 
 import pytest
 
-from gate.decide import Coverage, FailOn, compute_exit_code, list_undecided, measure_coverage
-from gate.decide.advice import list_acceptances, note_machine
-from gate.decide.rules import find_pair_threshold, find_threshold
+from gate.decide import (
+    Coverage,
+    FailOn,
+    compute_exit_code,
+    decide_verdict,
+    list_undecided,
+    measure_coverage,
+)
+from gate.decide.evidence.stored import list_short
+from gate.decide.explain.advice import list_acceptances, note_machine
+from gate.decide.judge.rules import find_pair_threshold, find_threshold
 from gate.errors import ExitCode
 from gate.metrics import SPECS
 from gate.records import (
     Acceptance,
+    Case,
     CaseFailure,
     Change,
     Comparison,
@@ -25,12 +34,16 @@ from gate.records import (
     Outcome,
     Override,
     Policy,
+    Provenance,
     Reason,
+    Run,
     Status,
     Threshold,
+    Trial,
     Verdict,
 )
 from tests.hosts import CUDA_HOST
+from tests.told import tell_headline, tell_note, tell_notes, tell_row, tell_steps
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -60,7 +73,7 @@ def test_failed_case_makes_the_run_incomplete(situation: Make, judge: Judge, fin
     verdict = judge(situation(before=SAME, failures=(fail(),)))
     assert verdict.outcome is Outcome.INCOMPLETE
     assert state(find(verdict, LATENCY)) == (Status.FAILED, Reason.CASE_FAILED)
-    assert find(verdict, LATENCY).sentence == "Trial 0 failed at compile (hang): over 300 s"
+    assert tell_row(find(verdict, LATENCY)) == "Trial 0 failed at compile (hang): over 300 s"
     assert verdict.failures == (fail(),)
 
 
@@ -70,7 +83,7 @@ def test_regression_in_a_partly_failed_case_is_listed(situation: Make, judge: Ju
     assert verdict.outcome is Outcome.INCOMPLETE
     assert find(verdict, LATENCY).status is Status.FAILED
     assert find(verdict, BREAKS).status is Status.REGRESSED
-    assert "; 1 case worse: graph breaks" in verdict.headline
+    assert "; 1 case worse: graph breaks" in tell_headline(verdict)
 
 
 def test_planned_case_without_a_trial_is_missing(situation: Make, judge: Judge, find: Find) -> None:
@@ -78,6 +91,7 @@ def test_planned_case_without_a_trial_is_missing(situation: Make, judge: Judge, 
     verdict = judge(situation(case_id="a/x", before=SAME, after=SAME), situation(case_id="b/x", before=SAME))
     assert verdict.outcome is Outcome.INCOMPLETE
     assert state(find(verdict, LATENCY, "b/x")) == (Status.MISSING, Reason.NOT_RUN)
+    assert tell_steps(verdict)[0].startswith("Measure again what came back with fewer trials than planned")
 
 
 def test_metric_that_is_no_longer_measured_is_missing(situation: Make, judge: Judge, find: Find) -> None:
@@ -112,7 +126,7 @@ def test_new_case_is_measured_only(situation: Make, judge: Judge, find: Find) ->
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert state(find(verdict, BREAKS)) == (Status.NEW, Reason.NO_BASELINE)
     assert find(verdict, BREAKS).candidate.centre == 1.0  # type: ignore[union-attr] # measured
-    assert any("compile-gate baseline refresh" in step for step in verdict.next_steps)
+    assert any("compile-gate baseline refresh" in step for step in tell_steps(verdict))
 
 
 def test_changed_definition_is_never_passed_silently(situation: Make, judge: Judge, find: Find) -> None:
@@ -120,7 +134,7 @@ def test_changed_definition_is_never_passed_silently(situation: Make, judge: Jud
     verdict = judge(situation(before=SAME, after=SAME, definition_before="d0"))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert state(find(verdict, BREAKS)) == (Status.NOT_COMPARABLE, Reason.STALE_DEFINITION)
-    assert any("defined differently" in note for note in verdict.notes)
+    assert any("defined differently" in note for note in tell_notes(verdict))
 
 
 def test_other_host_is_judged_on_stack_metrics_only(
@@ -136,9 +150,9 @@ def test_other_host_is_judged_on_stack_metrics_only(
     assert verdict.outcome is Outcome.PASS
     assert find(verdict, BREAKS).status is Status.UNCHANGED
     assert state(find(verdict, LATENCY)) == (Status.NOT_COMPARABLE, Reason.OTHER_ENVIRONMENT)
-    assert any("compiled latency" in note and "other machines" in note for note in verdict.notes)
-    assert any("baseline refresh" in step for step in verdict.next_steps)
-    assert any("CPU" in note or "cpu" in note for note in verdict.notes)
+    assert any("compiled latency" in note and "other machines" in note for note in tell_notes(verdict))
+    assert any("baseline refresh" in step for step in tell_steps(verdict))
+    assert any("CPU" in note or "cpu" in note for note in tell_notes(verdict))
 
 
 def test_other_threads_leave_code_counts_unjudged(
@@ -220,14 +234,14 @@ def test_a_pass_over_part_of_the_plan_says_which_part(situation: Make, judge: Ju
     assert verdict.outcome is Outcome.PASS
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=4, judged=1, cases=3, judged_cases=1)
     told = "Nothing got worse in what was judged: 1 of 4 comparisons, in 1 of 3 cases."
-    assert verdict.headline == told
+    assert tell_headline(verdict) == told
 
 
 def test_what_does_not_decide_counts_neither_way(situation: Make, judge: Judge) -> None:
     """An eager latency without a baseline leaves a PASS whole."""
     verdict = judge(situation(before=SAME, after={**SAME, EAGER: FIVE}))
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=1, judged=1, cases=1, judged_cases=1)
-    assert verdict.headline == "Nothing got worse: 1 comparison in 1 case judged."
+    assert tell_headline(verdict) == "Nothing got worse: 1 comparison in 1 case judged."
 
 
 def test_undecided_cases_are_those_that_trials_can_settle(situation: Make, judge: Judge) -> None:
@@ -296,7 +310,7 @@ def test_acceptance_in_force_takes_the_regression(situation: Make, judge: Judge,
     """One more break is allowed until today: ACCEPTED by name, and the verdict passes."""
     verdict = judge(situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-03-01"),))
     assert state(find(verdict, BREAKS)) == (Status.ACCEPTED, Reason.ACCEPTED)
-    assert "ann" in find(verdict, BREAKS).sentence
+    assert "ann" in tell_row(find(verdict, BREAKS))
     assert verdict.outcome is Outcome.PASS
 
 
@@ -304,7 +318,7 @@ def test_expired_acceptance_counts_no_longer_and_is_told(situation: Make, judge:
     """It ended yesterday."""
     verdict = judge(situation(before=SAME, after=MORE), acceptances=(accept(1.0, "2026-02-28"),))
     assert verdict.outcome is Outcome.REGRESSION
-    assert any("expired on 2026-02-28" in note for note in verdict.notes)
+    assert any("expired on 2026-02-28" in note for note in tell_notes(verdict))
 
 
 def test_acceptance_does_not_cover_more_than_its_allowance(situation: Make, judge: Judge) -> None:
@@ -332,12 +346,14 @@ def test_fraction_acceptance_covers_a_slower_program(situation: Make, judge: Jud
 
 
 def test_regression_names_case_metric_and_the_command(situation: Make, judge: Judge) -> None:
-    """The headline names the worst, the next step can be pasted, its expiry is 30 days on."""
+    """The headline names the worst and says that no cause is known; the next step can be pasted."""
     verdict = judge(situation(before=SAME, after=MORE))
-    assert verdict.headline == f"1 metric worse in {CASE}: graph breaks +1."
+    assert tell_headline(verdict) == (
+        f"1 metric worse in {CASE}: graph breaks +1. Unexplained: nothing that was recorded accounts for it."
+    )
     assert (
         f"compile-gate baseline accept '{CASE}' graph_breaks --allow 1 --reason '...' --expires 2026-03-31"
-        in verdict.next_steps[0]
+        in tell_steps(verdict)[0]
     )
 
 
@@ -355,13 +371,13 @@ def test_regression_names_case_metric_and_the_command(situation: Make, judge: Ju
 def test_a_machine_that_changed_is_told_by_what_is_known(machine: MachineShift, told: str) -> None:
     """Eager over too few cases is not known, and so is not said to be unchanged."""
     (note,) = note_machine(machine, judged=True)
-    assert note == f"The machine changed since the baselines were recorded: {told}"
+    assert tell_note(note) == f"The machine changed since the baselines were recorded: {told}"
 
 
 def test_old_baseline_has_a_note(situation: Make, judge: Judge) -> None:
     """31 days old on 2026-03-01."""
     old = judge(situation(before=SAME, after=SAME, created="2026-01-29T00:00:00Z"))
-    assert any("older than 30 days, the oldest 31" in note for note in old.notes)
+    assert any("older than 30 days, the oldest 31" in note for note in tell_notes(old))
     young = judge(situation(before=SAME, after=SAME, created="2026-01-30T00:00:00Z"))
     assert young.notes == ()
 
@@ -369,7 +385,7 @@ def test_old_baseline_has_a_note(situation: Make, judge: Judge) -> None:
 def test_baseline_of_the_future_has_a_note(situation: Make, judge: Judge) -> None:
     """Its age is not known; a day ahead may be another clock's midnight."""
     ahead = judge(situation(before=SAME, after=SAME, created="2026-03-11T00:00:00Z"))
-    assert "1 baseline dated up to 10 days ahead, so of unknown age: record new ones." in ahead.notes
+    assert "1 baseline dated up to 10 days ahead, so of unknown age: record new ones." in tell_notes(ahead)
     tomorrow = judge(situation(before=SAME, after=SAME, created="2026-03-02T00:00:00Z"))
     assert tomorrow.notes == ()
 
@@ -382,12 +398,11 @@ def test_a_suggested_allowance_of_a_count_is_one_that_is_taken(change: float, al
         metric=BREAKS,
         status=Status.REGRESSED,
         reason=Reason.EXACT_CHANGED,
-        sentence="",
         decides=True,
         change=Change(centre=change, low=change, high=change, detectable=0.0),
     )
     (step,) = list_acceptances([row], Policy(thresholds={}))
-    assert f"--allow {allowed} " in step
+    assert step.numbers["allowance"] == float(allowed)
 
 
 def test_used_baselines_are_named(situation: Make, judge: Judge) -> None:
@@ -413,7 +428,7 @@ def test_every_sentence_is_one_line_with_an_end(situation: Make, judge: Judge) -
         situation(case_id="d/x", before=SAME, failures=(fail("d/x"),)),
         situation(case_id="e/x"),
     )
-    sentences = [one.sentence for one in judge(*cases).comparisons]
+    sentences = [tell_row(one) for one in judge(*cases).comparisons]
     assert all(sentence and "\n" not in sentence for sentence in sentences)
 
 
@@ -427,3 +442,56 @@ def test_baselines_of_one_gpu_do_not_judge_another(situation: Make, judge: Judge
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     for metric in before:
         assert state(find(verdict, metric)) == (Status.NOT_COMPARABLE, Reason.OTHER_STACK)
+
+
+def test_a_moved_machine_is_not_settled_by_trials(situation: Make, judge: Judge) -> None:
+    """Where the whole run was unsteady, what the machine may have caused asks for no more trials."""
+    canaries = {"canaries_before": {"loop": (1.0,) * 5}, "canaries_after": {"loop": (1.2,)}}
+    verdict = judge(situation(before={LATENCY: FIVE}, after={LATENCY: (0.0106,)}, **canaries))
+    shifted = tuple(
+        replace(one, status=Status.INCONCLUSIVE, reason=Reason.MACHINE_SHIFT) for one in verdict.comparisons
+    )
+    moved = replace(verdict, comparisons=shifted)
+    assert moved.machine.canary == pytest.approx(0.2)
+    assert list_undecided(moved) == ()
+    assert list_undecided(replace(moved, machine=MachineShift())) == (CASE,)
+
+
+def make_run(host: Environment, *trials: Trial, planned: int = 1) -> Run:
+    case = Case(id=CASE, model="mlp", factory="m:f", definition="d1")
+    return Run(
+        cases=(case,),
+        environment=host,
+        provenance=Provenance(),
+        trials=trials,
+        trials_planned=planned,
+        finished=True,
+    )
+
+
+def test_fewer_trials_than_planned_are_missing(host: Environment, policy: Policy) -> None:
+    """One of three planned trials came back without a failure: MISSING, and the case is listed as short."""
+    run = make_run(host, Trial(case_id=CASE, index=1, samples={BREAKS: (0.0,)}), planned=3)
+    verdict = decide_verdict(run, (), policy)
+    assert state(verdict.comparisons[0]) == (Status.MISSING, Reason.TRIALS_MISSING)
+    assert tell_row(verdict.comparisons[0]) == "Missing: 1 of 3 planned trials came back."
+    assert [one.case.id for one in list_short(run)] == [CASE]
+    assert list_short(replace(run, trials_planned=1)) == ()
+
+
+def test_trials_that_measured_nothing_are_missing(host: Environment, policy: Policy) -> None:
+    """A trial without a sample does not pass in silence."""
+    verdict = decide_verdict(make_run(host, Trial(case_id=CASE, index=1, samples={})), (), policy)
+    (row,) = verdict.comparisons
+    assert state(row) == (Status.MISSING, Reason.NOT_RUN)
+    assert tell_row(row) == "Missing: its trials came back and measured nothing."
+
+
+def test_what_a_failure_explains_is_not_missing_too(situation: Make, judge: Judge) -> None:
+    """The failed case is one finding; a latency that it did not come to measure is no second one."""
+    stored = {LATENCY: FIVE, BREAKS: (0.0,) * 5}
+    verdict = judge(situation(before=stored, after=SAME, failures=(fail(trial=1),)))
+    assert [(one.metric, one.status) for one in verdict.comparisons] == [
+        (LATENCY, Status.FAILED),
+        (BREAKS, Status.UNCHANGED),
+    ]

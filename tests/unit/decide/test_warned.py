@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gate.decide.warned import note_warnings
+from gate.decide.conclude.warned import note_warnings
 from gate.records import Provenance, Run, Trial
 from tests.hosts import CPU_HOST
+from tests.told import tell_note
 
 
 def make_run(*warned: tuple[str, str]) -> Run:
@@ -13,20 +14,24 @@ def make_run(*warned: tuple[str, str]) -> Run:
     return Run(cases=(), environment=CPU_HOST, provenance=Provenance(), trials=trials)
 
 
+def _tell(run: Run) -> tuple[str, ...]:
+    return tuple(map(tell_note, note_warnings(run)))
+
+
 def test_a_warning_is_told_once_with_its_cases() -> None:
     """Trials of several cases that warn alike are one note; of four cases three are named."""
     run = make_run(("a", "slow"), ("b", "slow"), ("a", "slow"), ("c", "slow"), ("d", "slow"), ("b", "odd"))
-    assert note_warnings(run) == ("a, b, c and 1 more: slow.", "b: odd.")
+    assert _tell(run) == ("a, b, c and 1 more: slow.", "b: odd.")
 
 
 def test_many_warnings_are_counted() -> None:
     """Of seven warnings five are told; a run without any has no note."""
     run = make_run(*(("a", f"number {index}") for index in range(7)))
-    assert note_warnings(run)[4:] == ("a: number 4.", "2 more warnings of trials are in run.json.")
-    assert note_warnings(make_run()) == ()
+    assert _tell(run)[4:] == ("a: number 4.", "2 more warnings of trials are in run.json.")
+    assert _tell(make_run()) == ()
 
 
 def test_what_most_cases_tell_comes_first() -> None:
     """That nobody watched the GPU is true of all cases: it is not lost behind what one of them warns of."""
     run = make_run(*(("a", f"number {index}") for index in range(6)), ("a", "blind"), ("b", "blind"))
-    assert note_warnings(run)[0] == "a, b: blind."
+    assert _tell(run)[0] == "a, b: blind."

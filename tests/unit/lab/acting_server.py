@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 
-from gate.measure.server import main
+from gate.measure.process.server import main
 
 if __name__ == "__main__":
     main(lambda path, _begun: runpy.run_path(path))

@@ -25,7 +25,10 @@ ENVIRONMENT = {
     "python": "3.11",
     "compiler": "g++ 12.2.0",
     "device_kind": "cpu",
-    "device_traits": {"capability": os.environ.get("ACTING_CAPABILITY", "")},
+    "device_traits": {
+        "capability": os.environ.get("ACTING_CAPABILITY", ""),
+        "memory": os.environ.get("ACTING_MEMORY", ""),
+    },
     **dict.fromkeys(("device_model", "device_uuid", "driver", "clocks", "triton", "cuda"), ""),
 }
 SAMPLES = {
@@ -235,7 +238,7 @@ if REQUEST["role"] == "import":
     play_import()
 elif act == "no_torch":
     message = "ModuleNotFoundError: No module named 'torch'"
-    write_result(stage="import", failure={"kind": "error", "message": message})
+    write_result(stage="import", failure={"kind": "error", "message": message, "missing": "torch"})
 elif REQUEST["role"] in roles:
     globals()[f"play_{act}"](**(case["arguments"].get("how", {}) if case else {}))
 else:

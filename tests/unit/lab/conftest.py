@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gate.lab import pairs as pairs_module
-from gate.lab import trials as trials_module
-from gate.lab.fitness import HostSample
-from gate.lab.trials import Bench, LabSettings
+from gate.lab.host.fitness import HostSample
+from gate.lab.trials import pairs as pairs_module
+from gate.lab.trials import trials as trials_module
+from gate.lab.trials.trials import Bench, LabSettings
 from gate.records import Arm, Case
 
 MARK = "LAB_TEST_MARK"

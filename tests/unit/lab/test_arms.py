@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gate.errors import UsageError
-from gate.lab import scratch as scratch_module
-from gate.lab.arms import ArmOptions, open_arms
-from gate.lab.worktree import list_worktrees
+from gate.lab.arms.arms import ArmOptions, open_arms
+from gate.lab.arms.worktree import list_worktrees
+from gate.lab.host import scratch as scratch_module
 
 Git = Callable[..., str]
 

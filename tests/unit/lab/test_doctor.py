@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.doctor import MachineState, examine_machine, is_fit
-from gate.lab.findings import Check, Level
-from gate.lab.gpu import GpuState
-from gate.lab.toolchain_place import ToolchainPlace, ToolchainState
+from gate.lab.doctor.checks import MachineState, examine_machine, is_fit
+from gate.lab.host.gpu import GpuState
+from gate.lab.host.toolchain_place import ToolchainPlace, ToolchainState
+from gate.records.findings import Check, CheckLevel
 
 GIB = 2**30
 WELL = MachineState(
@@ -53,7 +53,7 @@ def find_check(state: MachineState, name: str) -> Check:
 def test_fit_machine(state: MachineState) -> None:
     """On a machine that is well every check is ok, has a finding and needs no fix."""
     checks = examine_machine(state)
-    assert {(Level.OK, "")} == {(check.level, check.fix) for check in checks}
+    assert {(CheckLevel.OK, "")} == {(check.level, check.fix) for check in checks}
     assert all(check.finding for check in checks)
     assert len(checks) == len({check.name for check in checks})
     assert is_fit(checks)
@@ -62,54 +62,58 @@ def test_fit_machine(state: MachineState) -> None:
 @pytest.mark.parametrize(
     ("name", "level", "change"),
     [
-        ("python", Level.FAIL, {"python": ""}),
-        ("python", Level.FAIL, {"python": "3.10.14"}),
-        ("torch", Level.FAIL, {"torch": "", "torch_problem": "ModuleNotFoundError: No module named 'torch'"}),
-        ("torch", Level.WARN, {"torch": "2.9.1"}),
-        ("compiler", Level.FAIL, {"compiler": ""}),
-        ("compiler", Level.FAIL, {"compiler_problem": "g++ cannot compile: vector: No such file"}),
-        ("load", Level.WARN, {"load": 1.0}),
-        ("load", Level.FAIL, {"load": 4.0}),
-        ("threads", Level.FAIL, {"threads": 5}),
-        ("clocks", Level.WARN, {"governor": "powersave"}),
-        ("steal", Level.WARN, {"steal": 0.05}),
-        ("memory", Level.WARN, {"memory_bytes": 2 * GIB}),
-        ("memory", Level.FAIL, {"memory_bytes": GIB // 2}),
-        ("disk", Level.WARN, {"disk_bytes": GIB}),
-        ("disk", Level.FAIL, {"disk_bytes": GIB // 4}),
-        ("directories", Level.FAIL, {"unwritable": ("/full",)}),
-        ("git", Level.WARN, {"git": "", "commit": ""}),
-        ("git", Level.WARN, {"commit": ""}),
-        ("lock", Level.WARN, {"holder": "process 4711 of ada"}),
-        ("lock", Level.FAIL, {"lock_problem": "the lock file is a link\nHave it removed."}),
-        ("variables", Level.WARN, {"preloaded": "/usr/lib/libtcmalloc.so"}),
-        ("toolchain", Level.WARN, {"toolchain": ToolchainState(place=REFUSED)}),
+        ("python", CheckLevel.FAIL, {"python": ""}),
+        ("python", CheckLevel.FAIL, {"python": "3.10.14"}),
+        (
+            "torch",
+            CheckLevel.FAIL,
+            {"torch": "", "torch_problem": "ModuleNotFoundError: No module named 'torch'"},
+        ),
+        ("torch", CheckLevel.WARN, {"torch": "2.9.1"}),
+        ("compiler", CheckLevel.FAIL, {"compiler": ""}),
+        ("compiler", CheckLevel.FAIL, {"compiler_problem": "g++ cannot compile: vector: No such file"}),
+        ("load", CheckLevel.WARN, {"load": 1.0}),
+        ("load", CheckLevel.FAIL, {"load": 4.0}),
+        ("threads", CheckLevel.FAIL, {"threads": 5}),
+        ("clocks", CheckLevel.WARN, {"governor": "powersave"}),
+        ("steal", CheckLevel.WARN, {"steal": 0.05}),
+        ("memory", CheckLevel.WARN, {"memory_bytes": 2 * GIB}),
+        ("memory", CheckLevel.FAIL, {"memory_bytes": GIB // 2}),
+        ("disk", CheckLevel.WARN, {"disk_bytes": GIB}),
+        ("disk", CheckLevel.FAIL, {"disk_bytes": GIB // 4}),
+        ("directories", CheckLevel.FAIL, {"unwritable": ("/full",)}),
+        ("git", CheckLevel.WARN, {"git": "", "commit": ""}),
+        ("git", CheckLevel.WARN, {"commit": ""}),
+        ("lock", CheckLevel.WARN, {"holder": "process 4711 of ada"}),
+        ("lock", CheckLevel.FAIL, {"lock_problem": "the lock file is a link\nHave it removed."}),
+        ("variables", CheckLevel.WARN, {"preloaded": "/usr/lib/libtcmalloc.so"}),
+        ("toolchain", CheckLevel.WARN, {"toolchain": ToolchainState(place=REFUSED)}),
     ],
 )
-def test_findings(name: str, level: Level, change: dict[str, object]) -> None:
+def test_findings(name: str, level: CheckLevel, change: dict[str, object]) -> None:
     """Each thing that can be wrong changes its own check only, to the right level, with a fix."""
     state = replace(WELL, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
     check = find_check(state, name)
     assert level == check.level
     assert check.fix
     others = [other for other in examine_machine(state) if other.name != name]
-    assert {Level.OK} == {other.level for other in others}
-    assert (level != Level.FAIL) == is_fit(examine_machine(state))
+    assert {CheckLevel.OK} == {other.level for other in others}
+    assert (level != CheckLevel.FAIL) == is_fit(examine_machine(state))
 
 
 @pytest.mark.parametrize(
     ("name", "level", "change"),
     [
-        ("throttling", Level.FAIL, {"throttled": ("hardware slowdown",)}),
-        ("sharing", Level.FAIL, {"processes": 1}),
-        ("sharing", Level.WARN, {"memory_used_mib": 6000.0}),
-        ("mode", Level.WARN, {"mig": True}),
-        ("mode", Level.WARN, {"persistent": False}),
-        ("mode", Level.WARN, {"exclusive": True}),
-        ("guards", Level.WARN, {"blind": ("throttling",)}),
+        ("throttling", CheckLevel.FAIL, {"throttled": ("hardware slowdown",)}),
+        ("sharing", CheckLevel.FAIL, {"processes": 1}),
+        ("sharing", CheckLevel.WARN, {"memory_used_mib": 6000.0}),
+        ("mode", CheckLevel.WARN, {"mig": True}),
+        ("mode", CheckLevel.WARN, {"persistent": False}),
+        ("mode", CheckLevel.WARN, {"exclusive": True}),
+        ("guards", CheckLevel.WARN, {"blind": ("throttling",)}),
     ],
 )
-def test_findings_of_a_gpu(name: str, level: Level, change: dict[str, object]) -> None:
+def test_findings_of_a_gpu(name: str, level: CheckLevel, change: dict[str, object]) -> None:
     """Each thing that can be wrong with a GPU has its check, with a fix."""
     gpu = replace(GPU, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
     check = find_check(replace(WELL_GPU, gpu=gpu), name)
@@ -119,15 +123,15 @@ def test_findings_of_a_gpu(name: str, level: Level, change: dict[str, object]) -
 
 def test_unknown_gpu() -> None:
     """A device that nvidia-smi does not list, or that torch does not see, is a failure."""
-    assert find_check(replace(WELL_GPU, gpu=None), "gpu").level == Level.FAIL
-    assert find_check(replace(WELL_GPU, device="cuda:1"), "device").level == Level.FAIL
+    assert find_check(replace(WELL_GPU, gpu=None), "gpu").level == CheckLevel.FAIL
+    assert find_check(replace(WELL_GPU, device="cuda:1"), "device").level == CheckLevel.FAIL
 
 
 def test_a_gpu_that_nobody_can_watch_is_not_fit() -> None:
     """Without NVML no trial would know of throttling or strangers: that fails, and names what to install."""
     state = replace(WELL_GPU, nvml_problem="ModuleNotFoundError: No module named 'pynvml'")
     check = find_check(state, "guards")
-    assert (check.level, is_fit(examine_machine(state))) == (Level.FAIL, False)
+    assert (check.level, is_fit(examine_machine(state))) == (CheckLevel.FAIL, False)
     assert "nvidia-ml-py" in check.fix
     assert is_fit(examine_machine(WELL_GPU))
 
@@ -136,15 +140,15 @@ def test_cases_that_the_gpu_cannot_run_are_told() -> None:
     """A check in which they are planned would be INCOMPLETE: the doctor says so before."""
     state = replace(WELL_GPU, unavailable="UNAVAILABLE: bert/x: this GPU compiles no bfloat16")
     check = find_check(state, "cases")
-    assert (check.level, check.finding) == (Level.FAIL, state.unavailable)
-    assert find_check(WELL_GPU, "cases").level == Level.OK
+    assert (check.level, check.finding) == (CheckLevel.FAIL, state.unavailable)
+    assert find_check(WELL_GPU, "cases").level == CheckLevel.OK
 
 
 def test_words() -> None:
     """Findings name what was found, fixes what to do."""
     expected = Check(
         name="load",
-        level=Level.WARN,
+        level=CheckLevel.WARN,
         finding="1.50 on 4 cores",
         fix="Wait until other work has ended; times measured now are too noisy to judge.",
     )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.lab.fitness import (
+from gate.lab.host.fitness import (
     REPEAT_SHARE,
     HostSample,
     compute_crowding,

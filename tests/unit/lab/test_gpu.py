@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.gpu import (
+from gate.lab.host.gpu import (
     FIELD_SETS,
     GpuState,
     find_alone,
@@ -19,9 +19,12 @@ from gate.lab.gpu import (
 
 # As `--format=csv,noheader,nounits` prints FIELD_SETS[0].
 TABLE = """\
-0, GPU-aaaa, H200, 580.65, 345, 1980, 31, Enabled, Disabled, Default, 0, 143771, 0x0000000000000001, 9.0
-1, GPU-bbbb, H200, 580.65, 1200, 1980, 88, Disabled, Enabled, Default, 900, 143771, 0x0000000000000060, 9.0
-2, GPU-cccc, GTX 1650, 580.65.06, [N/A], [N/A], 40, Enabled, [N/A], Exclusive_Process, 12, 4096, [N/A], 7.5
+0, GPU-aaaa, H200, 580.65, 345, 1980, 31, Enabled, Disabled, Default, \
+0, 143771, 00000000:17:00.0, 0x0000000000000001, 9.0
+1, GPU-bbbb, H200, 580.65, 1200, 1980, 88, Disabled, Enabled, Default, \
+900, 143771, 00000000:2A:00.0, 0x0000000000000060, 9.0
+2, GPU-cccc, GTX 1650, 580.65.06, [N/A], [N/A], 40, Enabled, [N/A], Exclusive_Process, \
+12, 4096, 00000000:C1:00.0, [N/A], 7.5
 """
 LISTED = """\
 GPU 0: NVIDIA H200 (UUID: GPU-aaaa)
@@ -56,12 +59,40 @@ def test_parses_every_gpu() -> None:
         persistent=True,
         memory_total_mib=143771.0,
         capability="9.0",
+        bus="00000000:17:00.0",
     )
     assert (second.processes, second.mig, second.persistent) == (2, True, False)
     assert second.throttled == ("software thermal slowdown", "hardware thermal slowdown")
     assert (third.clock_mhz, third.throttled, third.mig) == (0.0, (), False)
     assert [one.exclusive for one in (first, second, third)] == [False, False, True]
     assert [one.blind for one in (first, second, third)] == [(), (), ("throttling",)]
+
+
+@pytest.mark.parametrize(
+    "nothing", ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "[Insufficient Permissions]"]
+)
+def test_words_for_nothing_are_no_values(nothing: str) -> None:
+    """Drivers of all ages, and cards that share the host's memory, say in words what they do not tell."""
+    untold = {*FIELD_SETS[0]} - {"index", "uuid", "name", "driver_version", "pci.bus_id"}
+    told = {
+        "index": "0",
+        "uuid": "GPU-dd",
+        "name": "GB10",
+        "driver_version": "580.95",
+        "pci.bus_id": "0000000F:01:00.0",
+    }
+    row = ", ".join(nothing if field in untold else told[field] for field in FIELD_SETS[0])
+    (gpu,) = parse_gpus(row, "", FIELD_SETS[0])
+    blind = GpuState(
+        index=0,
+        uuid="GPU-dd",
+        name="GB10",
+        driver="580.95",
+        bus="0000000F:01:00.0",
+        blind=("throttling",),
+    )
+    assert gpu == blind
+    assert find_gpu((gpu,), "cuda", {}) is gpu
 
 
 @pytest.mark.parametrize("table", ["", "No devices were found\n", "Failed to initialize NVML\n", "a, b\n"])
@@ -91,20 +122,22 @@ def test_finds_the_gpu_of_a_device(device: str, visible: str | None, expected: i
 
 
 @pytest.mark.parametrize(
-    ("visible", "uuid", "name"),
+    ("visible", "name", "memory_gib"),
     [
-        ("MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", "3g.71gb"),
-        ("MIG-GPU-bbbb/7/0", "MIG-GPU-bbbb/7/0", "1g.18gb"),
-        ("1", "GPU-bbbb", ""),
+        ("MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", "3g.71gb", 71),
+        ("MIG-GPU-bbbb/7/0", "1g.18gb", 18),
+        ("1", "", 140),
     ],
 )
-def test_instances_of_a_gpu_are_found(visible: str, uuid: str, name: str) -> None:
-    """A name of MIG's in CUDA_VISIBLE_DEVICES is an instance of its board; a number is a board."""
+def test_instances_of_a_gpu_are_found(visible: str, name: str, memory_gib: int) -> None:
+    """A name of MIG's in CUDA_VISIBLE_DEVICES is an instance, with a part of the memory; a number a board."""
+    uuid = visible if name else "GPU-bbbb"
     gpus = parse_gpus(TABLE, "", FIELD_SETS[0])
     found = find_gpu((*gpus, *parse_instances(LISTED, gpus)), "cuda", {"CUDA_VISIBLE_DEVICES": visible})
     assert found is not None
     assert (found.uuid, found.mig, found.driver) == (uuid, True, "580.65")
     assert found.name.endswith(name)
+    assert int(found.memory_total_mib / 1024) == memory_gib
     assert "/" not in name_lock("cuda", found)
     # A worker that is shown a board in parts may see any of them.
     assert find_alone(found) == ("" if uuid.startswith("GPU-") else uuid)

@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gate.lab import host as host_module
-from gate.lab.fitness import describe_host
-from gate.lab.host import read_free_bytes, read_host
+from gate.lab.host import counters as host_module
+from gate.lab.host.counters import read_free_bytes, read_host
+from gate.lab.host.fitness import describe_host
 from gate.records import Conditions
 
 SPIN = "import time\nwhile time.process_time() < {seconds}: pass"

@@ -17,16 +17,16 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError, UsageError
-from gate.lab import lock_place
-from gate.lab.events import Event, LockAwaited, ignore_event
-from gate.lab.lock import find_holder, hold_device, make_lock_directory
-from gate.lab.lock_place import VARIABLE, find_lock_directory, is_current, open_lock_file
+from gate.lab.host import lock_place
+from gate.lab.host.lock import find_holder, hold_device, make_lock_directory
+from gate.lab.host.lock_place import VARIABLE, find_lock_directory, is_current, open_lock_file
+from gate.records.events import Event, LockAwaited, ignore_event
 
 HOLDER = """
 import os, sys
 from pathlib import Path
-from gate.lab.events import ignore_event
-from gate.lab.lock import hold_device
+from gate.records.events import ignore_event
+from gate.lab.host.lock import hold_device
 os.setuid(int(sys.argv[2]))  # after the imports: another user may not read this interpreter
 with hold_device("cpu", 5.0, ignore_event, Path(sys.argv[1])):
     print("held", flush=True)
@@ -183,9 +183,12 @@ def test_existing_file_is_not_asked_to_be_made(tmp_path: Path, monkeypatch: pyte
     os.close(open_lock_file(tmp_path / "cpu.lock"))
     asked: list[int] = []
     real = os.open
-    monkeypatch.setattr(
-        os, "open", lambda path, flags, *mode: asked.append(flags) or real(path, flags, *mode)
-    )
+
+    def note_flags(path: str, flags: int, *mode: int) -> int:
+        asked.append(flags)
+        return real(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", note_flags)
     os.close(open_lock_file(tmp_path / "cpu.lock"))
     assert [0] == [flags & os.O_CREAT for flags in asked]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.lab.log_tail import LOG_TAIL_BYTES, LOG_TAIL_LINES, clean_log_tail, find_shortage
+from gate.lab.workers.log_tail import LOG_EXCERPT_BYTES, LOG_EXCERPT_LINES, clean_log_tail, find_shortage
 
 
 def test_keeps_the_last_thirty_lines() -> None:
@@ -53,8 +53,8 @@ def test_keeps_the_telling_end_of_a_crash() -> None:
 def test_is_always_bounded_and_printable(log: bytes, times: int) -> None:
     """Whatever a process writes, the tail fits and holds no control character but tab and newline."""
     tail = clean_log_tail(log * times)
-    assert len(tail.encode()) <= LOG_TAIL_BYTES
-    assert tail.count("\n") < LOG_TAIL_LINES
+    assert len(tail.encode()) <= LOG_EXCERPT_BYTES
+    assert tail.count("\n") < LOG_EXCERPT_LINES
     assert not [c for c in tail if unicodedata.category(c).startswith("C") and c not in "\t\n"]
 
 

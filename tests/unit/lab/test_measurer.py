@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Checked, PairSlot, Rehearsal, Terms, check_beside
+from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_beside
 from gate.check.schedule import Slot
 from gate.decide import list_pairs
-from gate.decide.baselines import make_baselines
-from gate.decide.pairs import Pair
-from gate.lab.events import ignore_event
-from gate.lab.runner import Lab, make_run
-from gate.lab.side_by_side import LabPairs, describe_base, open_duel
-from gate.lab.trials import Bench
+from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.pairs import Pair
+from gate.lab.trials.runner import Lab, make_run
+from gate.lab.trials.side_by_side import LabPairs, describe_base, open_side_by_side
+from gate.lab.trials.trials import Bench
 from gate.metrics import SPECS
 from gate.records import Baseline, Case, Metric, Policy, Provenance, Run, Trial
+from gate.records.events import ignore_event
 from tests.hosts import CPU_HOST
 
 from .conftest import MakeCase
@@ -29,14 +29,14 @@ POLICY = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.ite
 def measurer(bench: Bench) -> LabPairs:
     """A lab whose base is the same tree."""
     lab = Lab(bench=bench, environment=CPU_HOST, toolchain_s=0.0, observe=ignore_event)
-    duel = open_duel(lab, replace(bench.arm, name="base"))
-    return LabPairs(lab=lab, save=lambda _: None, duel=duel)
+    side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
+    return LabPairs(lab=lab, save=lambda _: None, side_by_side=side_by_side)
 
 
 def begin(measurer: LabPairs, *cases: Case) -> Run:
     """The first trial of each case, and a base with the same cases."""
     run = make_run(measurer.lab, cases, "all", 1)
-    run = replace(run, base=describe_base(measurer.duel, "main", Provenance(), cases))
+    run = replace(run, base=describe_base(measurer.side_by_side, "main", Provenance(), cases))
     return measurer.add_trials(run, [case.id for case in cases], 1)
 
 
@@ -52,7 +52,7 @@ def store(run: Run, case: Case, factor: float) -> tuple[Baseline, ...]:
     return make_baselines(replace(run, trials=tuple(trials)), Provenance())
 
 
-def rehearse(measured: Run, begun: Run, terms: Terms) -> Checked:
+def rehearse(measured: Run, begun: Run, terms: CheckTerms) -> Checked:
     """Check the same run again, with what was measured on the way instead of processes."""
     pairs = list_pairs(measured)
 
@@ -69,7 +69,7 @@ def test_rehearsal_and_lab_give_the_same_verdict(measurer: LabPairs, make_case: 
     """A case that looks half as slow again is acquitted by three pairs: measured, and replayed from them."""
     slow, same = (make_case("turns", name, roles=["cold", "rounds"]) for name in ("slow", "same"))
     begun = begin(measurer, slow, same)
-    terms = Terms(baselines=store(begun, slow, 1 / 1.5), policy=POLICY)
+    terms = CheckTerms(baselines=store(begun, slow, 1 / 1.5), policy=POLICY)
     live = check_beside(measurer, begun, terms)
     again = rehearse(live.run, begun, terms)
     assert len(list_pairs(live.run)[slow.id]) == 3
@@ -86,7 +86,7 @@ def test_run_between_its_pairs_is_not_finished(measurer: LabPairs, make_case: Ma
     assert begun.finished
     saved: list[Run] = []
     watched = replace(measurer, save=saved.append)
-    terms = Terms(baselines=store(begun, case, 1 / 1.5), policy=POLICY)
+    terms = CheckTerms(baselines=store(begun, case, 1 / 1.5), policy=POLICY)
     checked = check_beside(watched, begun, terms)
     assert [one.finished for one in saved] == [False] * 3
     assert checked.run.finished

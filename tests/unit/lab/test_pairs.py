@@ -10,15 +10,13 @@ import pytest
 from gate.check import Need, PairSlot, count_pairs, settle_pairs
 from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
 from gate.decide import Suspect
-from gate.lab.events import Event, PairStarted, TrialSkipped, ignore_event
-from gate.lab.gpu import GpuState
-from gate.lab.pairs import Sides, make_sides, measure_pair, open_base, plan_pair
-from gate.lab.runner import Lab
-from gate.lab.side_by_side import LabPairs, open_duel
-from gate.lab.trials import Bench
-from gate.lab.turns import make_turn_order, parse_ready
+from gate.lab.host.gpu import GpuState
+from gate.lab.trials.pairs import Sides, make_sides, measure_pair, open_base_bench, plan_pair
+from gate.lab.trials.runner import Lab
+from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
+from gate.lab.trials.trials import Bench
+from gate.lab.workers.turns import make_turn_order, parse_ready
 from gate.metrics import SPECS
-from gate.protocol import WorkerRole
 from gate.records import (
     BaseArm,
     Case,
@@ -31,6 +29,8 @@ from gate.records import (
     Run,
     Trial,
 )
+from gate.records.events import Event, PairStarted, TrialSkipped, ignore_event
+from gate.records.protocol import WorkerRole
 from tests.hosts import CPU_HOST
 
 from .conftest import CountLeft, MakeCase
@@ -41,7 +41,7 @@ SUPER_BLOCKS = 15  # the default sampling's
 
 def open_sides(bench: Bench, base_case: Case, head_case: Case) -> Sides:
     """Both arms in the same tree; they differ in what the actors play."""
-    base, environment = open_base(bench, replace(bench.arm, name="base"))
+    base, environment = open_base_bench(bench, replace(bench.arm, name="base"))
     assert environment is None
     return make_sides(base, bench, base_case, head_case)
 
@@ -187,9 +187,9 @@ def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench, make_case: MakeC
     run = make_run((case,), (case,))
     gpu = GpuState(index=0, uuid="GPU-1", exclusive=True)
     lab = Lab(bench=use_gpu(bench, gpu), environment=run.environment, toolchain_s=0.0, observe=ignore_event)
-    duel = open_duel(lab, replace(bench.arm, name="base"))
+    side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
     needs = [Need(case_id=case.id, metrics=LATENCY, more=1)]
-    measurer = LabPairs(lab=duel.lab, save=lambda _: None, duel=duel)
+    measurer = LabPairs(lab=side_by_side.lab, save=lambda _: None, side_by_side=side_by_side)
     measured = measurer.add_pairs(run, needs, 600.0)
     assert [trial.pairing for trial in measured.trials] == [Pairing.TURNS] * 2
 
@@ -212,6 +212,29 @@ def test_pair_measures_what_is_wanted(
     """A compile costs more than the rounds: it is repeated only for what it decides."""
     plan = plan_pair(metrics, index, device, Pairing.LIVE)
     assert expected == (plan.first, plan.warm)
+
+
+def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench, make_case: MakeCase) -> None:
+    """Neither arm compiles: each has a copy of what the trial left, and the original stays as it was."""
+    bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
+    case = make_case("turns", roles=["rounds"])
+    kept = bench.find_kept(case)
+    kept.mkdir(parents=True)
+    (kept / "code.so").write_text("compiled", encoding="utf-8")
+    plan = plan_pair(LATENCY, 1, "cpu", Pairing.LIVE, kept)
+    assert (plan.first, plan.warm) == (WorkerRole.ROUNDS, False)
+    sides = open_sides(bench, case, case)
+    assert len(measure_pair(sides, plan).trials) == 2
+    for side in (sides.base, sides.head):
+        (side.trial_cache / "code.so").write_text("loaded", encoding="utf-8")
+    assert (kept / "code.so").read_text(encoding="utf-8") == "compiled"
+
+
+def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench, make_case: MakeCase) -> None:
+    """What a trial left would make a cold compile a warm one."""
+    kept = bench.find_kept(make_case())
+    plan = plan_pair(frozenset({Metric.COLD_COMPILE_TIME}), 1, "cpu", Pairing.LIVE, kept)
+    assert (plan.first, plan.warm) == (WorkerRole.COLD, True)
 
 
 def make_run(cases: tuple[Case, ...], base: tuple[Case, ...], trials: tuple[Trial, ...] = ()) -> Run:
@@ -323,10 +346,10 @@ def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
     run = make_run((quick, slow), (quick, slow), tuple(slow_pair))
     events: list[Event] = []
     lab = Lab(bench=bench, environment=run.environment, toolchain_s=0.0, observe=events.append)
-    duel = open_duel(lab, replace(bench.arm, name="base"))
-    suspects = [Suspect(case_id=case.id, metrics=LATENCY) for case in run.cases]
+    side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
+    suspects = [Suspect(case_id=case.id, metrics=tuple(LATENCY)) for case in run.cases]
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
-    measurer = LabPairs(lab=lab, save=lambda _: None, duel=duel)
+    measurer = LabPairs(lab=lab, save=lambda _: None, side_by_side=side_by_side)
     settled = settle_pairs(measurer, run, policy, 120.0, suspects)
     assert [count_pairs(settled, case.id) for case in run.cases] == [3, 1]
     assert [(one.case_id, one.index) for one in events if isinstance(one, TrialSkipped)] == [(slow.id, 2)]
@@ -344,8 +367,8 @@ def test_the_worst_suspect_is_settled_before_another_is_begun(bench: Bench, make
         Suspect(case_id=worst.id, metrics=(Metric.COMPILED_LATENCY,), doubt=2.0),
     ]
     policy = Policy(thresholds={metric: spec.threshold for metric, spec in SPECS.items()})
-    duel = open_duel(lab, replace(bench.arm, name="base"))
-    measurer = LabPairs(lab=lab, save=lambda _: None, duel=duel)
+    side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
+    measurer = LabPairs(lab=lab, save=lambda _: None, side_by_side=side_by_side)
     settle_pairs(measurer, run, policy, 600.0, suspects)
     started = [one for one in events if isinstance(one, PairStarted)]
     assert [(one.case_id, one.index) for one in started] == [

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.prime import find_fix, prime_bench
-from gate.lab.trials import Bench
+from gate.lab.trials.prime import find_fix, prime_bench
+from gate.lab.trials.trials import Bench
+from gate.records import CaseFailure, FailureKind
+from gate.records.protocol import Prerequisite, Stage, WorkerFailure, WorkerResult, WorkerRole
 
 
 def test_tells_environment_and_time(bench: Bench) -> None:
@@ -48,17 +50,20 @@ def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("missing", "words"),
     [
-        ("InvalidCxxCompiler: No working C++ compiler found in ...", "C++ compiler (g++)"),
-        ("AssertionError: Torch not compiled with CUDA enabled", "--device cpu"),
-        ("RuntimeError: Found no NVIDIA driver on your system.", "--device cpu"),
-        ("CUDA error: invalid device ordinal", "--device cpu"),
-        ("fatal error: Python.h: No such file or directory", "headers of Python"),
-        ("No module named 'gate'", "Install compile-gate"),
-        ("something else", "compile-gate doctor"),
+        (Prerequisite.TORCH, "Install torch for {python}"),
+        (Prerequisite.CXX_COMPILER, "C++ compiler (g++)"),
+        (Prerequisite.PYTHON_HEADERS, "headers of Python"),
+        (Prerequisite.DEVICE, "--device cpu"),
+        (None, "compile-gate doctor"),
     ],
 )
-def test_mends(said: str, words: str) -> None:
-    """What a primer says when something is missing leads to what fixes it."""
-    assert words in find_fix(said)
+def test_what_is_missing_has_a_fix(missing: Prerequisite | None, words: str) -> None:
+    """The code that a primer sends leads to what fixes it, whatever its message says."""
+    told = WorkerFailure(kind=FailureKind.ERROR, message="no C++ compiler, no CUDA", missing=missing)
+    left = WorkerResult(role=WorkerRole.PRIME, stage=Stage.COMPILE, failure=told)
+    failure = CaseFailure(
+        case_id="", trial=0, kind=FailureKind.ERROR, stage=Stage.COMPILE, message=told.message
+    )
+    assert words in find_fix(failure, left)

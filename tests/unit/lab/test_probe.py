@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.probe import count_cores, find_existing, probe_compiler, probe_machine
-from gate.lab.trials import LabSettings
+from gate.lab.doctor.probe import count_cores, find_existing, probe_compiler, probe_machine
+from gate.lab.trials.trials import LabSettings
 from gate.records import Arm
 
 STAND_IN_TORCH = "__version__ = '9.8.7'\nclass cuda:\n    device_count = staticmethod(lambda: 3)\n"

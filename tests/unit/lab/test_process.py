@@ -15,9 +15,9 @@ import pytest
 
 from gate.children import list_children
 from gate.errors import MachineError
-from gate.lab import log_file
-from gate.lab.log_file import LOG_HEAD_BYTES, LOG_TAIL_BYTES
-from gate.lab.process import Command, defer_interrupts, run_process
+from gate.lab.workers import log_file
+from gate.lab.workers.log_file import LOG_HEAD_BYTES, LOG_TAIL_BYTES
+from gate.lab.workers.process import ProcessCommand, defer_interrupts, run_process
 
 SLEEPER = (
     "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']"
@@ -25,11 +25,11 @@ SLEEPER = (
 
 
 @pytest.fixture
-def command(tmp_path: Path) -> Callable[..., Command]:
+def command(tmp_path: Path) -> Callable[..., ProcessCommand]:
     """Make a command that runs a line of Python."""
 
-    def make(line: str, limit_s: float = 30.0) -> Command:
-        return Command(
+    def make(line: str, limit_s: float = 30.0) -> ProcessCommand:
+        return ProcessCommand(
             argv=(sys.executable, "-S", "-c", line),
             environment=os.environ,
             directory=tmp_path,
@@ -40,7 +40,7 @@ def command(tmp_path: Path) -> Callable[..., Command]:
     return make
 
 
-def test_tells_status_wall_time_and_log(command: Callable[..., Command], tmp_path: Path) -> None:
+def test_tells_status_wall_time_and_log(command: Callable[..., ProcessCommand], tmp_path: Path) -> None:
     """The exit status, the output of both streams and the wall time come back."""
     line = "import os, sys, time; os.write(1, b'one'); os.write(2, b'two'); time.sleep(0.2); sys.exit(7)"
     ended = run_process(command(line))
@@ -49,7 +49,7 @@ def test_tells_status_wall_time_and_log(command: Callable[..., Command], tmp_pat
     assert (tmp_path / "logs" / "a.log").read_bytes() == b"onetwo"
 
 
-def test_signal_is_a_negative_status(command: Callable[..., Command]) -> None:
+def test_signal_is_a_negative_status(command: Callable[..., ProcessCommand]) -> None:
     """A process that dies on a signal has that signal's number, negated, as its status."""
     ended = run_process(command("import os; os.kill(os.getpid(), 11)"))
     assert ended.status == -signal.SIGSEGV
@@ -57,7 +57,7 @@ def test_signal_is_a_negative_status(command: Callable[..., Command]) -> None:
 
 @pytest.mark.parametrize("session", ["", ", start_new_session=True"])
 def test_time_limit_ends_the_whole_family(
-    command: Callable[..., Command], count_left: Callable[[], int], session: str
+    command: Callable[..., ProcessCommand], count_left: Callable[[], int], session: str
 ) -> None:
     """At the time limit the process and its children die, also a child in a session of its own."""
     line = f"{SLEEPER}{session}); import signal; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
@@ -70,7 +70,7 @@ def test_time_limit_ends_the_whole_family(
 
 @pytest.mark.parametrize("session", ["", ", start_new_session=True"])
 def test_children_of_a_process_that_ended_are_killed(
-    command: Callable[..., Command], count_left: Callable[[], int], session: str
+    command: Callable[..., ProcessCommand], count_left: Callable[[], int], session: str
 ) -> None:
     """A child that outlives its parent is killed and does not hold the call up by its open output."""
     begun = time.monotonic()
@@ -81,7 +81,7 @@ def test_children_of_a_process_that_ended_are_killed(
 
 
 def test_interrupt_ends_the_whole_family(
-    command: Callable[..., Command], count_left: Callable[[], int]
+    command: Callable[..., ProcessCommand], count_left: Callable[[], int]
 ) -> None:
     """Ctrl-C during a worker leaves none of its processes, and none unreaped."""
     before = list_children(os.getpid())  # servers of other tests
@@ -108,7 +108,7 @@ def test_interrupt_while_cleaning_up_waits(count_left: Callable[[], int]) -> Non
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_flood_is_cut_in_the_middle(command: Callable[..., Command], tmp_path: Path) -> None:
+def test_flood_is_cut_in_the_middle(command: Callable[..., ProcessCommand], tmp_path: Path) -> None:
     """Of a log of 50 MB the head, the tail and the number of bytes left out are kept."""
     line = "import os\nfor i in range(50 * 1024): os.write(1, b'x' * 1024)\nos.write(1, b'end')"
     ended = run_process(command(line))
@@ -121,7 +121,7 @@ def test_flood_is_cut_in_the_middle(command: Callable[..., Command], tmp_path: P
 
 
 def test_log_a_little_over_the_head_is_whole(
-    command: Callable[..., Command], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Callable[..., ProcessCommand], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where head and tail meet or overlap, the file holds every byte once."""
     monkeypatch.setattr(log_file, "LOG_HEAD_BYTES", 10)
@@ -131,14 +131,14 @@ def test_log_a_little_over_the_head_is_whole(
     assert ended.log_tail == b"56789abc"
 
 
-def test_process_that_closes_its_output_is_waited_for(command: Callable[..., Command]) -> None:
+def test_process_that_closes_its_output_is_waited_for(command: Callable[..., ProcessCommand]) -> None:
     """A closed output is not the end of the process."""
     ended = run_process(command("import os, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(4)"))
     assert ended.status == 4
 
 
 def test_without_process_descriptors(
-    command: Callable[..., Command], monkeypatch: pytest.MonkeyPatch
+    command: Callable[..., ProcessCommand], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the system has no descriptors of processes, the end and the limit are still noticed."""
     monkeypatch.delattr(os, "pidfd_open")
@@ -147,14 +147,14 @@ def test_without_process_descriptors(
     assert run_process(command("import time; time.sleep(600)", limit_s=0.3)).timed_out
 
 
-def test_missing_program_is_the_machines_fault(command: Callable[..., Command]) -> None:
+def test_missing_program_is_the_machines_fault(command: Callable[..., ProcessCommand]) -> None:
     """An interpreter that does not exist is a MachineError that names it."""
     with pytest.raises(MachineError, match=r"^/no/python cannot be started") as caught:
         run_process(replace(command(""), argv=("/no/python",)))
     assert caught.value.fix == "Check that the interpreter and the directory exist."
 
 
-def test_log_that_cannot_be_written(command: Callable[..., Command], tmp_path: Path) -> None:
+def test_log_that_cannot_be_written(command: Callable[..., ProcessCommand], tmp_path: Path) -> None:
     """A log below a file is refused before anything starts."""
     (tmp_path / "logs").write_text("a file", encoding="utf-8")
     with pytest.raises(Exception, match="cannot be written"):
@@ -162,7 +162,9 @@ def test_log_that_cannot_be_written(command: Callable[..., Command], tmp_path: P
     assert not (tmp_path / "started").exists()
 
 
-def test_full_disk_ends_the_worker(command: Callable[..., Command], count_left: Callable[[], int]) -> None:
+def test_full_disk_ends_the_worker(
+    command: Callable[..., ProcessCommand], count_left: Callable[[], int]
+) -> None:
     """When the log's disk is full the worker is ended and the machine blamed."""
     line = "import os, time; os.write(1, b'word'); time.sleep(600)"
     with pytest.raises(MachineError, match="the disk is full"):

@@ -12,8 +12,8 @@ import pytest
 
 import gate
 from gate.errors import MachineError
-from gate.lab import provenance
-from gate.lab.provenance import load_provenance, make_run_url
+from gate.lab.host import provenance
+from gate.lab.host.provenance import load_provenance, make_run_url
 
 ACTIONS = {
     "GITHUB_SERVER_URL": "https://github.com",

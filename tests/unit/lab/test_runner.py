@@ -17,10 +17,14 @@ import pytest
 from gate.check.schedule import compute_trial_s
 from gate.decide import decide_verdict
 from gate.errors import InterruptedRunError, MachineError, UsageError
-from gate.lab import lock as lock_module
-from gate.lab import scratch as scratch_module
-from gate.lab import trials as trials_module
-from gate.lab.events import (
+from gate.lab.host import lock as lock_module
+from gate.lab.host import scratch as scratch_module
+from gate.lab.host.fitness import HostSample
+from gate.lab.trials import trials as trials_module
+from gate.lab.trials.runner import Lab, LabTrials, make_run, measure_plan, open_lab
+from gate.lab.trials.trials import LabSettings
+from gate.records import Arm, Case, DType, FailureKind, Outcome, Policy, Run
+from gate.records.events import (
     CaseFailed,
     Event,
     Noted,
@@ -30,10 +34,6 @@ from gate.lab.events import (
     TrialSkipped,
     TrialStarted,
 )
-from gate.lab.fitness import HostSample
-from gate.lab.runner import Lab, LabTrials, make_run, open_lab, run_plan
-from gate.lab.trials import LabSettings
-from gate.records import Arm, Case, DType, FailureKind, Outcome, Policy, Run
 
 MakeCase = Callable[..., Case]
 
@@ -54,7 +54,7 @@ class Workshop:
 
     def run(self, *cases: Case, trials: int = 1, previous: Run | None = None) -> Run:
         with self.open() as lab:
-            return run_plan(lab, make_run(lab, cases, "all", trials), self.saved.append, previous)
+            return measure_plan(lab, make_run(lab, cases, "all", trials), self.saved.append, previous)
 
     def list_started(self) -> list[tuple[str, int]]:
         started = [event for event in self.events if isinstance(event, TrialStarted)]
@@ -116,6 +116,7 @@ def test_failure_of_one_case_leaves_the_others(workshop: Workshop, make_case: Ma
     assert [trial.case_id[0] for trial in run.trials] == ["b", "b", "b"]
     assert run.finished
     failed = next(event for event in workshop.events if isinstance(event, CaseFailed))
+    assert failed.progress is not None
     assert (failed.progress.done, failed.progress.total) == (1, 4)
 
 
@@ -126,7 +127,7 @@ def test_failure_beside_its_trial(workshop: Workshop, make_case: MakeCase) -> No
     assert [(trial.case_id[0], trial.index) for trial in first.trials] == [("a", 1), ("b", 1), ("b", 2)]
     assert [(failure.case_id[0], failure.trial) for failure in first.failures] == [("a", 1)]
     ended = [event.progress for event in workshop.events if isinstance(event, (CaseFailed, TrialFinished))]
-    assert [(item.done, item.total) for item in ended] == [(1, 3), (2, 3), (3, 3)]
+    assert [(item.done, item.total) for item in ended if item] == [(1, 3), (2, 3), (3, 3)]
     workshop.events.clear()
     again = workshop.run(case, other, trials=2, previous=first)
     assert workshop.list_started() == [("a", 1)]
@@ -153,7 +154,7 @@ def test_interrupt_saves_and_leaves_nothing(
         pytest.raises(InterruptedRunError) as caught,
         open_lab(workshop.arm, workshop.settings, interrupt) as lab,
     ):
-        run_plan(lab, make_run(lab, cases, "all", 1), workshop.saved.append)
+        measure_plan(lab, make_run(lab, cases, "all", 1), workshop.saved.append)
     assert caught.value.what == "stopped after 1 of 2 trials"
     assert [trial.case_id[0] for trial in workshop.saved[-1].trials] == ["a"]
     assert not workshop.saved[-1].finished
@@ -231,7 +232,7 @@ def test_extra_trials_go_to_the_suspects(workshop: Workshop, make_case: MakeCase
     """Suspects get trials up to the limit, others and failed cases none."""
     cases = (make_case(name="a"), make_case(name="b"), make_case("segfault", name="c"), make_case(name="d"))
     with workshop.open() as lab:
-        run = run_plan(lab, make_run(lab, cases, "all", 1), workshop.saved.append)
+        run = measure_plan(lab, make_run(lab, cases, "all", 1), workshop.saved.append)
         workshop.events.clear()
         suspects = {case.id for case in cases if case.model != "b"}
         measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=60.0)
@@ -244,7 +245,7 @@ def test_budget_stops_extra_trials(workshop: Workshop, make_case: MakeCase) -> N
     """No extra trial starts that would end after the budget, by what its case took; a cheaper one does."""
     dear, cheap = make_case(name="dear"), make_case(name="cheap")
     with workshop.open() as lab:
-        run = run_plan(lab, make_run(lab, (dear, cheap), "all", 1), workshop.saved.append)
+        run = measure_plan(lab, make_run(lab, (dear, cheap), "all", 1), workshop.saved.append)
         slow = replace(run.trials[0], overhead_s=100.0)
         run = replace(run, trials=(slow, *run.trials[1:]))
         workshop.events.clear()
@@ -263,7 +264,7 @@ def test_output_that_cannot_be_written_shows_at_once(workshop: Workshop, make_ca
         raise MachineError(f"{len(run.trials)} trials: disk full", "Free some space.")
 
     with pytest.raises(MachineError, match="0 trials"), workshop.open() as lab:
-        run_plan(lab, make_run(lab, (make_case(),), "all", 1), refuse)
+        measure_plan(lab, make_run(lab, (make_case(),), "all", 1), refuse)
     assert workshop.list_started() == []
 
 
@@ -281,14 +282,18 @@ def test_failed_priming_unlocks(
 
 
 def test_variables_that_workers_do_not_get_are_noted(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A setting of torch in the caller's environment is named, so that nobody wonders."""
-    monkeypatch.setenv("TORCH_LOGS", "recompiles")
-    with workshop.open():
-        pass
+    """A setting of torch in the caller's environment is named, in the log and in the report."""
+    for name in [name for name in os.environ if name.startswith(("TORCH", "PYTORCH", "TRITON"))]:
+        monkeypatch.delenv(name)  # torch itself sets some, once something is compiled in this process
+    monkeypatch.setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True")
+    with workshop.open(make_case()) as lab:
+        run = measure_plan(lab, make_run(lab, (make_case(),), "all", 1), workshop.saved.append)
     notes = [event.sentence for event in workshop.events if isinstance(event, Noted)]
-    assert any("TORCH_LOGS" in note for note in notes)
+    told = "workers do not inherit PYTORCH_ALLOC_CONF: it would change the measurement"
+    assert told in notes
+    assert told in run.trials[0].warnings
 
 
 def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
@@ -334,7 +339,7 @@ def test_no_repeat_beyond_the_budget(
     """An extra trial that was disturbed is kept as it is when the time is up."""
     case = make_case("long", name="a")
     with workshop.open() as lab:
-        run = run_plan(lab, make_run(lab, (case,), "all", 1), workshop.saved.append)
+        run = measure_plan(lab, make_run(lab, (case,), "all", 1), workshop.saved.append)
         crowd_host(monkeypatch, True, True)
         assert compute_trial_s(run.trials[0]) == 60.0  # as both processes tell, in two seconds
         # Enough for the trial itself, a second after now, and not for another after it.
@@ -352,7 +357,7 @@ def test_factory_that_cannot_be_imported_is_told_before_the_priming(
     broken = replace(make_case(name="broken"), factory="models:error")
     sound = replace(make_case(name="sound"), factory="models:build")
     with workshop.open(broken, sound) as lab:
-        run = run_plan(lab, make_run(lab, (broken, sound), "all", 2), workshop.saved.append)
+        run = measure_plan(lab, make_run(lab, (broken, sound), "all", 2), workshop.saved.append)
     kinds = [type(event) for event in workshop.events]
     assert kinds.index(CaseFailed) < kinds.index(PrimeStarted)
     (failure,) = run.failures
@@ -378,7 +383,7 @@ def test_case_that_the_gpu_cannot_run_fails_at_once(
     backend = replace(brain, id="backend/x", model="backend", backend="eager")
     plain = make_case(name="plain")
     with workshop.open(brain, backend, plain) as lab:
-        run = run_plan(lab, make_run(lab, (brain, backend, plain), "all", 1), workshop.saved.append)
+        run = measure_plan(lab, make_run(lab, (brain, backend, plain), "all", 1), workshop.saved.append)
     started = {name for name, _ in workshop.list_started()}
     assert started == {"backend", "plain"} | ({"brain"} if is_available else set())
     if is_available:
@@ -390,6 +395,20 @@ def test_case_that_the_gpu_cannot_run_fails_at_once(
         "UNAVAILABLE: this GPU compiles no bfloat16: its compute capability is 7.5, 8.0 is needed"
     )
     assert decide_verdict(run, (), Policy(thresholds={})).outcome is Outcome.INCOMPLETE
+
+
+def test_case_that_has_no_room_on_the_gpu_fails_at_once(
+    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Out of memory after minutes tells nobody how much there should have been; what fits is measured."""
+    monkeypatch.setenv("ACTING_MEMORY", "24 GiB")
+    large = replace(make_case(name="large"), gpu_memory_gib=25)
+    fitting = replace(make_case(name="fitting"), gpu_memory_gib=24)
+    with workshop.open(large, fitting) as lab:
+        run = measure_plan(lab, make_run(lab, (large, fitting), "all", 1), workshop.saved.append)
+    assert workshop.list_started() == [("fitting", 1)]
+    (failure,) = run.failures
+    assert failure.message.startswith("UNAVAILABLE: it needs 25 GiB at least, and this GPU has 24.0; leave")
 
 
 def test_import_that_kills_its_process_blames_nobody(workshop: Workshop, make_case: MakeCase) -> None:

@@ -13,13 +13,19 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError
-from gate.lab import scratch as scratch_module
-from gate.lab.scratch import find_scratch_place, is_abandoned, is_safe_path, is_scratch_name, open_scratch
+from gate.lab.host import scratch as scratch_module
+from gate.lab.host.scratch import (
+    find_scratch_place,
+    is_abandoned,
+    is_safe_path,
+    is_scratch_name,
+    open_scratch,
+)
 
 HOLDER = """
 import sys, tempfile, time
 tempfile.tempdir = sys.argv[1]
-from gate.lab.scratch import open_scratch
+from gate.lab.host.scratch import open_scratch
 with open_scratch() as path:
     (path / "cache").mkdir()
     (path / "cache" / "kernel.so").write_text("x")

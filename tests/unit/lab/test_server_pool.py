@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from gate.lab import server_pool
-from gate.lab.server_pool import ServerPool
-from gate.lab.trials import Bench, LabSettings, make_job
-from gate.protocol import WorkerRole
+from gate.lab.trials.trials import Bench, LabSettings, make_job
+from gate.lab.workers import server_pool
+from gate.lab.workers.server_pool import ServerPool
+from gate.records.protocol import WorkerRole
 
 from .conftest import MakeCase
 
@@ -21,16 +22,16 @@ ON_GPU = "it is not known whether forked ones measure the same on a GPU"
     ("settings_changed", "why_not"),
     [
         ({"device": "cuda:1"}, ON_GPU),
-        ({"worker": ("-m", "gate.faults.plant")}, "they do not run the gate's own program"),
+        ({"worker": ("-m", "gate.selftest.planted.factory")}, "they do not run the gate's own program"),
     ],
 )
 def test_without_a_server_jobs_stay_as_they_are(
-    bench: Bench, make_case: MakeCase, settings_changed: dict[str, object], why_not: str
+    bench: Bench, make_case: MakeCase, settings_changed: dict[str, Any], why_not: str
 ) -> None:
     """On a GPU, and where a fault is planted, workers are processes of their own, and nothing is opened."""
     changed = replace(bench, settings=replace(LabSettings(out=bench.settings.out), **settings_changed))
     jobs = (make_job(changed, WorkerRole.COLD, make_case()),)
-    seated = ServerPool().seat(jobs)
+    seated = ServerPool().open(jobs)
     assert (seated.jobs, seated.why_not) == (jobs, why_not)
     assert seated.opened_s < 1.0
 
@@ -39,7 +40,7 @@ def test_only_linux_forks(bench: Bench, make_case: MakeCase, monkeypatch: pytest
     """Elsewhere the system cannot announce a process's end, nor hand orphans on."""
     monkeypatch.setattr(sys, "platform", "darwin")
     job = make_job(replace(bench, settings=LabSettings(out=bench.settings.out)), WorkerRole.COLD, make_case())
-    assert ServerPool().seat([job]).why_not == "they are forked on Linux only"
+    assert ServerPool().open([job]).why_not == "they are forked on Linux only"
 
 
 class ThreadedServer:
@@ -60,4 +61,4 @@ def test_nothing_is_forked_from_a_server_with_a_thread(
     pool = ServerPool()
     for name in ("one", "two"):
         job = make_job(plain, WorkerRole.COLD, make_case(name=name))
-        assert pool.seat([job]).why_not == "a thread"
+        assert pool.open([job]).why_not == "a thread"

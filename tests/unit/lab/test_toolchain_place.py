@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.disk import make_private_directory
-from gate.lab.toolchain_place import (
+from gate.files.disk import make_private_directory
+from gate.lab.host.toolchain_place import (
     CACHE_VARIABLE,
     ToolchainState,
     find_toolchain_place,

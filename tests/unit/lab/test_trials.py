@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError
-from gate.lab import trials as trials_module
-from gate.lab.gpu import GpuState
-from gate.lab.trials import (
+from gate.lab.host.gpu import GpuState
+from gate.lab.trials import trials as trials_module
+from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
+from gate.lab.trials.trials import (
     Bench,
     LabSettings,
     TrialCircumstances,
@@ -21,17 +22,21 @@ from gate.lab.trials import (
     make_case_path,
     make_job,
     merge_results,
+    repeat_samples,
     run_trial,
 )
-from gate.protocol import Stage, WorkerResult, WorkerRole
+from gate.lab.workers.worker import WorkerJob
 from gate.records import (
+    BASE_ARM,
     Case,
     CodeIdentity,
     Conditions,
     GraphBreak,
     Metric,
+    Pairing,
     Trial,
 )
+from gate.records.protocol import Stage, WorkerResult, WorkerRole
 
 MakeCase = Callable[..., Case]
 CIRCUMSTANCES = TrialCircumstances(
@@ -60,6 +65,27 @@ def test_trial_joins_both_processes(bench: Bench, make_case: MakeCase) -> None:
     assert trial.started.endswith("Z")
 
 
+def test_jobs_are_run_by_what_the_lab_was_given(bench: Bench, make_case: MakeCase) -> None:
+    """The processes of a trial, and those of a pair in turn, are run by the settings' own ``run_job``."""
+    seen: list[tuple[str, WorkerRole]] = []
+
+    def run_elsewhere(job: WorkerJob) -> WorkerResult:
+        seen.append((job.arm, job.request.role))
+        return WorkerResult(role=job.request.role, stage=Stage.DONE, samples={Metric.GRAPH_BREAKS: (7.0,)})
+
+    given = replace(bench, settings=replace(bench.settings, run_job=run_elsewhere))
+    trial = run_trial(given, make_case("segfault"), 1).trial
+    assert trial is not None
+    assert trial.samples[Metric.GRAPH_BREAKS] == (7.0,)
+    sides = make_sides(
+        replace(given, arm=replace(given.arm, name=BASE_ARM)), given, *[make_case("segfault")] * 2
+    )
+    pair = measure_pair(sides, plan_pair((), 1, "cpu", Pairing.TURNS))
+    assert [one.arm for one in pair.trials] == [BASE_ARM, "head"]
+    assert seen[:2] == [("head", WorkerRole.COLD), ("head", WorkerRole.WARM)]
+    assert {arm for arm, _ in seen[2:]} == {BASE_ARM, "head"}
+
+
 def test_cache_is_cold_then_warm_then_gone(bench: Bench, make_case: MakeCase) -> None:
     """The cold process finds the primer's files only, the warm one the cold one's too; then all is gone."""
     toolchain = bench.primer_cache / "inductor" / "isa.so"
@@ -72,6 +98,30 @@ def test_cache_is_cold_then_warm_then_gone(bench: Bench, make_case: MakeCase) ->
         assert (logs / f"{index}-warm.log").read_text(encoding="utf-8") == "cache holds cold.txt isa.so\n"
         assert not bench.trial_cache.exists()
     assert toolchain.read_text(encoding="utf-8") == "probe"
+
+
+def test_caches_of_the_last_trial_are_kept_for_pairs(bench: Bench, make_case: MakeCase) -> None:
+    """Where pairs may follow, what a trial compiled stays until they do; a failed one leaves nothing."""
+    bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
+    case = make_case()
+    for index in (1, 2):
+        assert run_trial(bench, case, index).failure is None
+        kept = sorted(path.name for path in bench.find_kept(case).rglob("*.txt"))
+        assert kept == ["cold.txt", "warm.txt"]
+        assert not bench.trial_cache.exists()
+    failing = make_case("error", name="failing")
+    assert run_trial(bench, failing, 1).failure is not None
+    assert not bench.find_kept(failing).exists()
+
+
+def test_no_cache_is_kept_where_the_disk_is_short(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pair then compiles, as it would have."""
+    monkeypatch.setattr(trials_module, "MIN_FREE_TO_KEEP_BYTES", 2**63)
+    bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
+    assert run_trial(bench, make_case(), 1).failure is None
+    assert not bench.find_kept(make_case()).exists()
 
 
 def test_benchmark_file_is_the_cold_ones(bench: Bench, make_case: MakeCase) -> None:
@@ -263,4 +313,20 @@ def test_primer_has_its_own_cache(bench: Bench, make_case: MakeCase) -> None:
 
 def test_settings_name_the_real_worker(tmp_path: Path) -> None:
     """Unless told otherwise the lab starts the gate's own worker, which ignores its working directory."""
-    assert LabSettings(out=tmp_path).worker == ("-P", "-m", "gate.measure.worker")
+    assert LabSettings(out=tmp_path).worker == ("-P", "-m", "gate.measure.process.worker")
+
+
+def test_a_target_needs_one_process(bench: Bench, make_case: MakeCase) -> None:
+    """Nothing is run for a target, so a second process on full caches would find nothing more."""
+    bench = replace(bench, settings=replace(bench.settings, device="cuda:sm_90"))
+    trial = run_trial(bench, make_case(), 1).trial
+    assert trial is not None
+    assert Metric.WARM_COMPILE_TIME not in trial.samples
+    assert not list(bench.settings.out.rglob("*-warm.log"))
+
+
+def test_the_one_process_of_a_target_tells_all() -> None:
+    """Python calls of a compile, which a warm process counts elsewhere, are kept."""
+    cold = WorkerResult(role=WorkerRole.COLD, stage=Stage.DONE, samples={Metric.COMPILE_CALLS: (7.0,)})
+    joined = merge_results(BLANK, cold, repeat_samples(cold), CIRCUMSTANCES)
+    assert joined.samples == {Metric.COMPILE_CALLS: (7.0,)}

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from gate.lab.process import ProcessExit
-from gate.lab.trials import Bench, make_job
-from gate.lab.worker import MAX_RESULT_BYTES, LeftResult, judge_exit, load_result, run_worker
-from gate.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
+from gate.lab.trials.trials import Bench, make_job
+from gate.lab.workers.process import ProcessExit
+from gate.lab.workers.worker import MAX_RESULT_BYTES, LeftResult, judge_exit, load_result, run_worker
 from gate.records import Case, CaseFailure, FailureKind, Metric
+from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 
 MakeCase = Callable[..., Case]
 

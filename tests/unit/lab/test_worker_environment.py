@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gate.lab.worker_environment import WorkerPlaces, list_dropped_variables, make_worker_environment
+from gate.lab.workers.environment import (
+    WorkerPlaces,
+    describe_dropped_variables,
+    list_dropped_variables,
+    make_worker_environment,
+)
 
 PLACES = WorkerPlaces(cache=Path("/scratch/cache"), temporary=Path("/scratch/tmp"))
 
@@ -60,6 +65,22 @@ def test_drops_what_would_change_the_measurement(name: str) -> None:
     """Settings of the measured stack and hooks into Python are not inherited, and are listed."""
     assert name not in make_worker_environment({name: "1"}, PLACES, 1)
     assert (name,) == list_dropped_variables({name: "1", "PATH": "/bin"})
+
+
+def test_what_is_not_inherited_is_described() -> None:
+    """An allocator's settings matter to every figure; an OpenMP variable to a reader of the log alone."""
+    inherited = dict.fromkeys(
+        ("PYTORCH_ALLOC_CONF", "OMP_NUM_THREADS", "PYTHONPATH", "PYTHONOPTIMIZE", "TORCHINDUCTOR_CACHE_DIR"),
+        "1",
+    )
+    told = describe_dropped_variables(inherited)
+    assert told.startswith(
+        "workers do not inherit OMP_NUM_THREADS, PYTORCH_ALLOC_CONF, TORCHINDUCTOR_CACHE_DIR:"
+    )
+    assert describe_dropped_variables(inherited, of_stack=True).startswith(
+        "workers do not inherit PYTORCH_ALLOC_CONF: it would"
+    )
+    assert not describe_dropped_variables({"PYTHONOPTIMIZE": "1", "PATH": "/bin"})
 
 
 def test_fixed_settings_win() -> None:

@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.host import read_host
-from gate.lab.process import Command, run_process
-from gate.lab.worker_server import RootServer, ServerError, ServerPlace
+from gate.lab.host.counters import read_host
+from gate.lab.workers.process import ProcessCommand, run_process
+from gate.lab.workers.server import RootServer, ServerError, ServerPlace
 
 from .conftest import CountLeft
 
@@ -28,7 +28,7 @@ SPAWN = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SLEEP
 # Neither executed anew nor in the group of its parent: no token, no group to find it by.
 FORK_AWAY = f"import os\nif os.fork() == 0:\n    os.setsid()\n    {SLEEP}"
 
-MakeCommand = Callable[..., Command]
+MakeCommand = Callable[..., ProcessCommand]
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def server(place: ServerPlace) -> Iterator[RootServer]:
 def command(tmp_path: Path, server: RootServer) -> MakeCommand:
     """Make a command whose worker is forked and runs some lines of Python."""
 
-    def make(lines: str, limit_s: float = 30.0) -> Command:
+    def make(lines: str, limit_s: float = 30.0) -> ProcessCommand:
         script = tmp_path / "request.py"
         script.write_text(lines)
-        return Command(
+        return ProcessCommand(
             argv=("unused", str(script)),
             environment={"GIVEN": "one"},
             directory=tmp_path,

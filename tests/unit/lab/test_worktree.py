@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from gate.errors import MachineError
-from gate.lab import scratch as scratch_module
-from gate.lab.scratch import OWNER_FILE, open_scratch
-from gate.lab.worktree import list_worktrees, open_worktree, remove_leftover_worktrees
+from gate.lab.arms.worktree import list_worktrees, open_worktree, remove_leftover_worktrees
+from gate.lab.host import scratch as scratch_module
+from gate.lab.host.scratch import OWNER_FILE, open_scratch
 
 Git = Callable[..., str]
 
@@ -22,8 +22,8 @@ HOLDER = """
 import sys, tempfile, time
 from pathlib import Path
 top, commit, tempfile.tempdir = sys.argv[1:]
-from gate.lab.scratch import open_scratch
-from gate.lab.worktree import open_worktree
+from gate.lab.host.scratch import open_scratch
+from gate.lab.arms.worktree import open_worktree
 with open_scratch() as scratch, open_worktree(Path(top), commit, scratch / "base") as path:
     print(path, flush=True)
     time.sleep(600)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gate.measure.allocator import compute_growth, measure_tensor_growth
+from gate.measure.device.allocator import compute_allocated_growth, measure_tensor_growth
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from gate.measure.allocator import compute_growth, measure_tensor_growth
 )
 def test_growth_is_the_largest_sum(changes: list[int], expected: int) -> None:
     """What counts is how much was alive at once, not how much was asked for."""
-    assert expected == compute_growth(changes)
+    assert expected == compute_allocated_growth(changes)
 
 
 def test_growth_is_exact() -> None:

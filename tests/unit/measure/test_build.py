@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from gate.errors import UsageError
-from gate.measure.build import (
+from gate.measure.device.device import CpuDevice
+from gate.measure.workload.build import (
     SEED,
     build_workload,
     compile_function,
@@ -20,7 +21,6 @@ from gate.measure.build import (
     make_step,
     make_subject,
 )
-from gate.measure.device import CpuDevice
 from gate.records import Case, DType, Mode, Task
 from gate.workload import Workload
 
@@ -34,7 +34,7 @@ def factories(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def make_case(**changes: Any) -> Case:  # noqa: ANN401 - the fields of a Case
+def make_case(**changes: Any) -> Case:
     """Return a case of the module's ``build``."""
     return Case(**{"id": "m/c", "model": "m", "factory": "made_up_models:build", **changes})
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from gate.measure import canary
-from gate.measure.canary import REPEATS, compute_medians, run_canaries
-from gate.measure.device import CpuDevice
+from gate.devices import CUDA, Canaries
+from gate.measure.device.device import CpuDevice
+from gate.measure.timing.canary import REPEATS, compute_medians, run_canaries
 
 
 def test_median_is_over_both_visits() -> None:
@@ -25,7 +27,7 @@ def test_canaries_run() -> None:
 class PlayedGpu(CpuDevice):
     """A processor that counts how often it is waited for, asked as a GPU."""
 
-    kind = "cuda"
+    kind = replace(CUDA, canaries=Canaries(matmul_size=32, copy_bytes=4096, calls=20, waking_s=0.01))
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,20 +40,17 @@ class PlayedGpu(CpuDevice):
 
 def test_a_gpus_canaries_are_long_and_leave_the_workload_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample of one copy of 0.2 ms is a tenth noise: it makes 20. The workload's random numbers stay."""
-    monkeypatch.setattr(canary, "_MATMUL_SIZE", {"cuda": 32})
-    monkeypatch.setattr(canary, "_COPY_BYTES", {"cuda": 4096})
-    monkeypatch.setattr(canary, "_WAKING_S", 0.01)
-    copies, copy = [], torch.Tensor.copy_
+    copies: list[torch.Tensor] = []
+    copy = torch.Tensor.copy_
 
-    def note_copy(self: torch.Tensor, *arguments: object) -> torch.Tensor:
-        copies.append(arguments)
-        return copy(self, *arguments)
+    def note_copy(self: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        copies.append(source)
+        return copy(self, source)
 
     monkeypatch.setattr(torch.Tensor, "copy_", note_copy)
     state = torch.get_rng_state()
     times = run_canaries(PlayedGpu())
     assert torch.equal(torch.get_rng_state(), state)
     assert len(copies) == 1 + 20 * REPEATS
-    (source,) = copies[0]
-    assert source.float().std() > 60  # of random bytes 74, of constants 0
+    assert copies[0].float().std() > 60  # of random bytes 74, of constants 0
     assert {"matmul", "copy", "python", "launch"} == times.keys()

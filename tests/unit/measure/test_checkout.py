@@ -14,9 +14,9 @@ import gate
 
 LOOK = """
 import sys
-from gate.measure.checkout import check_source, set_search_path
+from gate.measure.process.checkout import check_source, set_search_path
 from gate.errors import UsageError
-from gate.protocol import WorkerRequest, WorkerRole
+from gate.records.protocol import WorkerRequest, WorkerRole
 directory, checkout, origin, factory = sys.argv[1:]
 request = WorkerRequest(role=WorkerRole.COLD, case=None, device="cpu", threads=1, result="",
                         directory=directory, checkout=checkout, origin=origin)

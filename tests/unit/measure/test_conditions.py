@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gate.lab.fitness import find_disturbances
+from gate.lab.host.fitness import find_disturbances
 from gate.measure.cold import MachineMood, make_conditions
-from gate.measure.nvml import DeviceState
+from gate.measure.device.nvml import DeviceState
 
 
 def see(processes: int, slowed_s: float = 0.0) -> MachineMood:

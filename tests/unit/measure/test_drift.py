@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from gate.measure.drift import (
+from gate.measure.numerics.drift import (
     FLOOR_STEPS,
     MISMATCH,
     Triple,
@@ -19,8 +19,8 @@ from gate.measure.drift import (
     describe_tensor,
     group_triples,
 )
-from gate.measure.logbook import NotFiniteError
-from gate.measure.schedule import Side
+from gate.measure.process.logbook import NotFiniteError
+from gate.measure.timing.schedule import Side
 
 SIZE = 1000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gate.errors import UsageError
-from gate.measure.first_call import CacheStateError, check_cold, check_compiled, compute_compile_time
-from gate.measure.graph import CacheUse, GraphReport
-from gate.records import Metric
+from gate.measure.compiler.graph import GraphReport
+from gate.measure.timing.first_call import CacheStateError, check_cold, check_compiled, compute_compile_time
+from gate.records import CacheUse, Metric
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gate.measure import graph
-from gate.records import Metric
+from gate.measure.compiler import graph
+from gate.records import CacheUse, Metric
 
 
 def make_frame(file: str, line: int) -> traceback.FrameSummary:
@@ -51,7 +51,7 @@ def test_nothing_compiled_is_all_zero() -> None:
         Metric.CUDAGRAPH_PARTITIONS: 0,
     }
     assert expected == dict(report.counts)
-    assert graph.CacheUse(hits=0, misses=0) == report.cache
+    assert CacheUse(hits=0, misses=0) == report.cache
 
 
 def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +64,17 @@ def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line each: why it was compiled again, and what was left to eager where."""
+    """One line each: the guard that failed and where, and what was left to eager where."""
     records = [
         SimpleNamespace(recompile_reason=None, guard_count=4),
-        SimpleNamespace(recompile_reason="0/0: size 3 != 4\nmore", guard_count=5),
+        SimpleNamespace(
+            recompile_reason="0/0: size 3 != 4\nmore",
+            guard_count=5,
+            co_filename="/p/a.py",
+            co_firstlineno=7,
+            co_name="forward",
+        ),
+        SimpleNamespace(recompile_reason="1/1: n == 1     # y = n * x  # a.py:8 in f (HINT: mark it)"),
         SimpleNamespace(
             fail_reason="not supported\nHint", fail_user_frame_filename="/p/a.py", fail_user_frame_lineno=9
         ),
@@ -75,8 +82,8 @@ def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(graph, "_list_compiles", lambda: records)
     graph.start_observation()
     report = graph.observe_graphs("/p")
-    assert ("0/0: size 3 != 4",) == report.recompile_reasons
-    assert (1, 9) == (report.counts[Metric.RECOMPILES], report.counts[Metric.GUARDS])
+    assert ("size 3 != 4 # a.py:7 in forward", "n == 1 # y = n * x # a.py:8 in f") == report.recompile_reasons
+    assert (2, 9) == (report.counts[Metric.RECOMPILES], report.counts[Metric.GUARDS])
     assert ("left to eager at a.py:9: not supported",) == report.skipped
 
 

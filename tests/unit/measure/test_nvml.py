@@ -13,19 +13,20 @@ from typing import Any
 
 import pytest
 
-from gate.measure.nvml import DeviceState, NvmlDevice, describe_unseen, list_throttling, parse_reasons
+from gate.devices import name_clock_reasons
+from gate.measure.device.nvml import DeviceState, NvmlDevice, describe_unseen, list_throttling
 
 STUB = Path(__file__).parent / "stub_nvml.c"
 UUID = "12345678-aaaa-bbbb-cccc-000000000000"  # as torch tells it
 LOOK = """
 import json, sys
 from dataclasses import asdict
-from gate.measure.nvml import NvmlDevice
+from gate.measure.device.nvml import NvmlDevice
 device = NvmlDevice(sys.argv[1])
 states = [asdict(device.read_state()) for _ in range(2)]
 print(json.dumps({
     "uuid": device.uuid, "driver": device.read_driver(), "clocks": device.read_clock_policy(),
-    "traits": device.read_traits(), "states": states,
+    "traits": device.read_traits(), "states": states, "energy": device.read_energy_j(),
 }))
 """
 Look = Callable[[str], dict[str, Any]]
@@ -70,7 +71,7 @@ def read_back(state: dict[str, Any]) -> DeviceState:
 
 def test_reasons_are_named() -> None:
     """Bits 0x04 and 0x40 are the power cap and hardware thermal slowdown; idle (0x01) is no reason."""
-    assert parse_reasons(0x45) == ("software power cap", "hardware thermal slowdown")
+    assert name_clock_reasons(0x45) == ("software power cap", "hardware thermal slowdown")
 
 
 def test_a_healthy_gpu(look: Look) -> None:
@@ -110,6 +111,15 @@ def test_an_old_driver_is_asked_by_the_old_names(look: Look) -> None:
 def test_strangers_are_counted(look: Look) -> None:
     """Three processes compute on the device, of which one is this one."""
     assert look("STRANGERS")["states"][0].processes == 3
+
+
+@pytest.mark.parametrize(
+    ("machine", "joules"),
+    [("HEALTHY", 1234.5), ("MIG", None), ("HIDDEN", None), ("GONE", None)],
+)
+def test_energy_is_the_boards(look: Look, machine: str, joules: float | None) -> None:
+    """1,234,500 mJ are 1234.5 J; an instance has no energy of its own, and not all boards count."""
+    assert look(machine)["energy"] == joules
 
 
 def test_a_driver_that_is_gone_is_told(look: Look) -> None:

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from gate.measure import process_memory
-from gate.measure.device import CpuDevice
-from gate.measure.process_memory import PeakUnknownError, compute_growth, parse_status
+from gate.measure.device import process_memory
+from gate.measure.device.device import CpuDevice
+from gate.measure.device.process_memory import PeakUnknownError, compute_resident_growth, parse_status
 
 STATUS = "Name:\tpython\nVmPeak:\t  900000 kB\nVmHWM:\t    5000 kB\nVmRSS:\t    4000 kB\nThreads:\t2\n"
 
@@ -29,12 +29,12 @@ def test_missing_key_is_an_error() -> None:
 def test_growth_is_peak_above_the_start() -> None:
     """A peak of 6000 kB after starting from 4000 kB is 2000 kB of growth."""
     after = STATUS.replace("5000", "6000").replace("4000", "4100")
-    assert compute_growth(STATUS, after) == 2000 * 1024
+    assert compute_resident_growth(STATUS, after) == 2000 * 1024
 
 
 def test_growth_is_never_negative() -> None:
     """The kernel's counters are batched: a peak slightly below the start is no growth."""
-    assert compute_growth(STATUS, STATUS.replace("5000", "3990")) == 0
+    assert compute_resident_growth(STATUS, STATUS.replace("5000", "3990")) == 0
 
 
 def test_memory_of_a_call_is_seen() -> None:
@@ -48,7 +48,7 @@ def test_memory_of_a_call_is_seen() -> None:
 
 COUNT_FAULTS = """\
 import resource, sys
-from gate.measure import process_memory
+from gate.measure.device import process_memory
 
 def cycle():
     block = bytearray(40 * 2**20)

@@ -9,9 +9,10 @@ from types import ModuleType
 import pytest
 import torch
 
-from gate.measure import reference
-from gate.measure.build import SEED, Subject, build_workload, make_subject
-from gate.measure.device import CpuDevice
+from gate.devices import CUDA
+from gate.measure.device.device import CpuDevice
+from gate.measure.numerics import reference
+from gate.measure.workload.build import SEED, Subject, build_workload, make_subject
 from gate.records import Case, DType, Task
 from gate.workload import Workload
 
@@ -104,7 +105,7 @@ def test_twin_has_the_rounded_values(subject: Subject) -> None:
 class SmallGpu(CpuDevice):
     """A device, as far as a processor can play one, whose memory is given back when it is asked for."""
 
-    kind = "cuda"
+    kind = CUDA
 
     def __init__(self) -> None:
         super().__init__()

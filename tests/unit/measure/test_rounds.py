@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from gate.measure import graph, rounds
-from gate.measure.device import CpuDevice
-from gate.measure.rounds import BlockRunner, TimeBlocks, format_order, run_rounds, settle_step, warm_up
-from gate.measure.schedule import BlockSize, Side, make_schedule
-from gate.protocol import Sampling
+from gate.devices import CUDA
+from gate.measure.compiler import graph
+from gate.measure.device.device import CpuDevice
+from gate.measure.timing import rounds
+from gate.measure.timing.rounds import BlockRunner, TimeBlocks, format_order, run_rounds, settle_step, warm_up
+from gate.measure.timing.schedule import BlockSize, Side, make_schedule
+from gate.records.protocol import Sampling
 
 RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."
 
@@ -106,7 +108,7 @@ def test_order_is_written_as_letters() -> None:
 class IdleGpu(CpuDevice):
     """A processor, asked as a GPU."""
 
-    kind = "cuda"
+    kind = CUDA
 
 
 def test_a_gpu_that_may_have_idled_is_warmed_for_a_second() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.measure.schedule import (
+from gate.measure.timing.schedule import (
     BlockSize,
     Side,
     compute_block_calls,
@@ -14,7 +14,7 @@ from gate.measure.schedule import (
     size_block,
     split_times,
 )
-from gate.protocol import MIN_SUPER_BLOCKS, Sampling, compute_super_blocks
+from gate.records.protocol import MIN_SUPER_BLOCKS, Sampling, compute_super_blocks
 
 E, C = Side.EAGER, Side.COMPILED
 

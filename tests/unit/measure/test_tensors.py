@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from torch.testing._internal.two_tensor import TwoTensor
 
-from gate.measure.tensors import compute_bytes, convert_tensor, iterate_tensors, map_tensors
+from gate.measure.workload.tensors import compute_bytes, convert_tensor, iterate_tensors, map_tensors
 
 
 @dataclass
@@ -60,3 +61,9 @@ def test_shared_storage_counts_once() -> None:
     """A view and its base hold the base's bytes: 10 float32 are 40."""
     base = torch.zeros(10)
     assert compute_bytes([base, base[2:4], base.view(2, 5)]) == 40
+
+
+def test_a_tensor_of_others_holds_what_they_hold() -> None:
+    """A wrapper, as a quantized weight is one, has the bytes of its parts: twice 6 numbers of 4 bytes."""
+    wrapped = TwoTensor(torch.zeros(6), torch.zeros(6))  # type: ignore[no-untyped-call] # torch's own test helper
+    assert compute_bytes([wrapped]) == 2 * 6 * 4

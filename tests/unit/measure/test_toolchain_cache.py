@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.measure import toolchain_cache
-from gate.measure.toolchain_cache import (
+from gate.measure.toolchain import cache as toolchain_cache
+from gate.measure.toolchain.cache import (
     Kept,
     ToolchainCache,
     drop_entry,
@@ -149,7 +149,7 @@ def test_what_killed_runs_left_is_removed(stored: ToolchainCache) -> None:
 
 def test_little_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where disk is short it is left to the trials."""
-    monkeypatch.setattr(toolchain_cache, "MIN_FREE_BYTES", 2**60)
+    monkeypatch.setattr(toolchain_cache, "MIN_FREE_CACHE_BYTES", 2**60)
     cache = open_cache(tmp_path)
     fill(cache)
     store_products(cache, NOTES)

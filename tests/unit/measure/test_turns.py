@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from gate.measure.turns import Turns, TurnsError
+from gate.measure.process.turns import Turns, TurnsError
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gate.measure.context import Context
-from gate.measure.device import CpuDevice, Run
-from gate.measure.logbook import Logbook
+from gate.measure.context import WorkerContext
+from gate.measure.device.device import Call, CpuDevice
+from gate.measure.process.logbook import Logbook
 from gate.measure.warm import measure_warm
-from gate.protocol import Sampling, WorkerRole
 from gate.records import Case, Metric
+from gate.records.protocol import Sampling, WorkerRole
 from gate.workload import Workload
 
 MIB = 2**20
@@ -23,12 +23,12 @@ class DeviceWithWorkspace(CpuDevice):
         """Return the tensors and the workspace."""
         return tensor_bytes + 32 * MIB
 
-    def measure_growth(self, run: Run) -> int:
+    def measure_growth(self, run: Call) -> int:
         """Return 4 MiB, whatever is called."""
         run()
         return 4 * MIB
 
-    def measure_tensor_growth(self, run: Run) -> int:
+    def measure_tensor_growth(self, run: Call) -> int:
         """Return the same for either side."""
         return self.measure_growth(run)
 
@@ -37,7 +37,7 @@ def test_workspaces_of_libraries_count_on_both_sides() -> None:
     """Where compiled needs no more than eager, the ratio is 1, and not 12 for a small model."""
     case = Case(id="m/c", model="m", backend="eager")
     logbook = Logbook(None, WorkerRole.WARM)
-    context = Context(
+    context = WorkerContext(
         case=case,
         device=DeviceWithWorkspace(),
         sampling=Sampling(min_warmup_calls=1, drift_seeds=1),

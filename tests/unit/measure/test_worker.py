@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gate import codec
-from gate.measure.worker import main, make_arguments
-from gate.protocol import Stage, WorkerRequest, WorkerResult, WorkerRole
+from gate.files import codec
+from gate.measure.process.worker import main, make_arguments
 from gate.records import Case
+from gate.records.protocol import Stage, WorkerRequest, WorkerResult, WorkerRole
 
 
 def make_request(tmp_path: Path, case: Case, role: WorkerRole = WorkerRole.COLD) -> WorkerRequest:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.config import load_config
-from gate.registry import load_cases, select_cases
+from gate.project.config import load_config
+from gate.project.registry import load_cases, select_cases
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "custom-model"

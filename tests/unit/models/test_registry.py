@@ -11,33 +11,59 @@ import pytest
 import yaml
 
 import gate
-from gate.config import load_config
-from gate.records import Case, DType, Mode, Task
-from gate.registry import load_cases, select_cases
+from gate.project.config import load_config
+from gate.project.registry import load_cases, select_cases
+from gate.records import Case, DType, Kind, Mode, Task
 
 FAMILIES = {"resnet50", "vit", "bert", "llama", "unet", "lstm", "stencil", "elementwise"}
+# The rows of the field beside the families: each runs on a CPU in a small case, and has one at full size.
+FIELD = {
+    *("convnext", "t5", "whisper", "decode", "vae", "dit", "gru", "blocks"),
+    *("tokens", "nbody", "flow", "functions", "custom_op"),
+}
 REGISTRY = Path(gate.__file__).parent / "models" / "registry.yml"
 # What `make gate` may take on two cores, less the priming of the toolchain and room for a suspect.
 SMOKE_LIMIT_S = 270.0
 
 
-@pytest.fixture(name="cases", scope="module")
-def load_reference_cases() -> tuple[Case, ...]:
+@pytest.fixture(name="registry", scope="module")
+def load_registry() -> tuple[Case, ...]:
     """Return all cases of the reference registry; loading refuses duplicate ids."""
     return load_cases(load_config(None))
 
 
-def test_registry_holds_the_promised_families(cases: tuple[Case, ...]) -> None:
-    """Each of the eight families is there, and nothing else."""
-    assert {case.model for case in cases} == FAMILIES
+@pytest.fixture(name="cases")
+def list_families(registry: tuple[Case, ...]) -> tuple[Case, ...]:
+    """Return the cases of the eight families."""
+    return tuple(case for case in registry if case.model in FAMILIES)
+
+
+def test_registry_holds_the_promised_models(registry: tuple[Case, ...]) -> None:
+    """Each of the eight families and each row of the field is there, and nothing else."""
+    assert {case.model for case in registry} == FAMILIES | FIELD
+
+
+def test_each_row_of_the_field_runs_on_a_cpu_and_at_full_size(registry: tuple[Case, ...]) -> None:
+    """A row has small cases under `field` and full ones under `nightly`, and leaves `smoke` as it is."""
+    rows = [case for case in registry if case.model in FIELD]
+    for tag in ("field", "full"):
+        assert {case.model for case in rows if tag in case.tags} == FIELD
+    assert all(("field" in case.tags) != ("nightly" in case.tags) for case in rows)
+    assert not any({"smoke", "cpu", "pr"} & set(case.tags) for case in rows)
+
+
+def test_the_field_has_every_kind_backend_and_mode(registry: tuple[Case, ...]) -> None:
+    """What a case can be is measured somewhere in the registry."""
+    assert {case.kind for case in registry} == set(Kind)
+    assert {case.mode for case in registry} == set(Mode)
+    assert {case.backend for case in registry} == {"inductor", "eager", "aot_eager"}
 
 
 def test_every_model_has_both_sizes() -> None:
     """Every model can run on a CPU in CI and at the size that the field quotes."""
     models = yaml.safe_load(REGISTRY.read_text())["models"]
-    assert {model["name"]: set(model["sizes"]) for model in models} == {
-        name: {"smoke", "full"} for name in FAMILIES
-    }
+    sizes = {model["name"]: set(model["sizes"]) for model in models if model["name"] in FAMILIES}
+    assert sizes == {name: {"smoke", "full"} for name in FAMILIES}
 
 
 def test_every_model_trains_and_infers_at_both_sizes(cases: tuple[Case, ...]) -> None:
@@ -76,6 +102,7 @@ def test_pull_request_selection_is_full_size_and_default_mode(cases: tuple[Case,
     selected = select_cases(cases, "tag:pr")
     assert {case.model for case in selected} == FAMILIES
     assert {(case.size, case.mode) for case in selected} == {("full", Mode.DEFAULT)}
+    assert {case.task for case in selected} == set(Task)
 
 
 def test_nightly_selection_is_all_full_sizes_in_every_mode(cases: tuple[Case, ...]) -> None:

@@ -7,22 +7,23 @@ from dataclasses import replace
 
 import pytest
 
-from gate.decide.advice import list_next_steps
-from gate.decide.attribute import describe_arms
-from gate.decide.finding import Finding
-from gate.decide.headline import write_headline
-from gate.decide.outcome import decide_outcome
-from gate.decide.tally import note_pairs
-from gate.decide.wording import describe_failure, describe_finding
+from gate.decide.conclude.outcome import decide_outcome
+from gate.decide.conclude.tally import note_pairs
+from gate.decide.explain.advice import list_next_steps
+from gate.decide.explain.headline import make_headline
+from gate.decide.explain.inquiry import WEIGHTS
+from gate.decide.judge.compare import name_failure
 from gate.metrics import SPECS, Family, Role
 from gate.records import (
     Case,
     CaseFailure,
     Cause,
+    CauseKind,
     Change,
+    Code,
     Comparison,
     Estimate,
-    Explanation,
+    Fact,
     FailureKind,
     MachineShift,
     Metric,
@@ -33,6 +34,7 @@ from gate.records import (
     Status,
     Tally,
     Verdict,
+    name_words,
 )
 from tests.hosts import CPU_HOST
 
@@ -71,28 +73,13 @@ def estimate(value: float, n: int = 1, spread: float = 0.01) -> Estimate:
     return Estimate(centre=value, low=value * (1 - spread), high=value * (1 + spread), noise=spread, n=n)
 
 
-def word(comparison: Comparison) -> Comparison:
-    """The comparison with the sentence that the decision writes of it."""
-    finding = Finding(
-        status=comparison.status,
-        reason=comparison.reason,
-        baseline=comparison.baseline,
-        candidate=comparison.candidate,
-        change=comparison.change,
-        pairs=comparison.pairs,
-        more_pairs=comparison.more_pairs,
-    )
-    return replace(comparison, sentence=describe_finding(comparison.metric, finding, comparison.threshold))
-
-
 def unchanged(case_id: str, metric: Metric, value: float) -> Comparison:
     exact = SPECS[metric].family is Family.EXACT
-    row = Comparison(
+    return Comparison(
         case_id=case_id,
         metric=metric,
         status=Status.UNCHANGED,
         reason=Reason.EXACT_EQUAL if exact else Reason.WITHIN_NOISE,
-        sentence="",
         decides=SPECS[metric].role is Role.DECIDES,
         baseline=estimate(value, 5),
         candidate=estimate(value),
@@ -101,7 +88,6 @@ def unchanged(case_id: str, metric: Metric, value: float) -> Comparison:
         else Change(centre=-0.004, low=-0.021, high=0.013, detectable=0.06),
         threshold=SPECS[metric].threshold,
     )
-    return word(row)
 
 
 def healthy(case_id: str) -> tuple[Comparison, ...]:
@@ -110,14 +96,13 @@ def healthy(case_id: str) -> tuple[Comparison, ...]:
 
 def moved(base: Comparison, value: float, change: Change) -> Comparison:
     exact = SPECS[base.metric].family is Family.EXACT
-    row = replace(
+    return replace(
         base,
         status=Status.REGRESSED if change.centre > 0 else Status.IMPROVED,
         reason=Reason.EXACT_CHANGED if exact else Reason.BEYOND_BAR,
         candidate=estimate(value, 3, spread=0.0 if exact else 0.01),
         change=change,
     )
-    return word(row)
 
 
 def swap(comparisons: tuple[Comparison, ...], *others: Comparison) -> tuple[Comparison, ...]:
@@ -133,11 +118,11 @@ def verdict(*groups: tuple[Comparison, ...]) -> Verdict:
     )
     return Verdict(
         outcome=outcome,
-        headline=write_headline(outcome, comparisons, cases),
+        headline=make_headline(outcome, comparisons, cases),
         cases=cases,
         comparisons=comparisons,
         failures=(),
-        explanations=(),
+        causes=(),
         next_steps=list_next_steps(outcome, comparisons, Policy(thresholds={}, today="2026-03-20")),
         notes=(),
         machine=MachineShift(canary=0.004, suite=0.012, known=True),
@@ -192,23 +177,43 @@ def make_regressed_resnet() -> tuple[Comparison, ...]:
         candidate=estimate(12.6),
         change=Change(centre=0.121, low=-0.03, high=0.29, detectable=0.18),
     )
-    return swap(healthy(RESNET), drift, word(suspect))
+    return swap(healthy(RESNET), drift, suspect)
+
+
+BERT_CAUSES = (
+    (
+        CauseKind.GRAPH_BREAK,
+        Fact(code=Code.GRAPH_BREAK, names=name_words(reason="call to print().", location="encoder.py:41")),
+    ),
+    (
+        CauseKind.CHANGED_CODE,
+        Fact(
+            code=Code.CODE_CHANGED,
+            numbers={"kernels": 23, "changed": 2, "added": 1},
+            names={"changed": ("gelu", "softmax"), "added": ("copy",)},
+        ),
+    ),
+    (CauseKind.EAGER, Fact(code=Code.BOTH_LATENCIES, numbers={"eager": 0.002, "compiled": 0.306})),
+)
+
+
+def make_cause(case_id: str, kind: CauseKind, fact: Fact) -> Cause:
+    """Return a cause of the weight that its fact has where it accounts for all."""
+    return Cause(case_id=case_id, kind=kind, fact=fact, weight=WEIGHTS[fact.code])
 
 
 def make_regression() -> Verdict:
     found = verdict(make_regressed_bert(), make_regressed_resnet(), healthy(LSTM))
     causes = (
-        (BERT, Cause.GRAPH_BREAK, "New graph break at encoder.py:41: call to print()."),
+        *((BERT, kind, fact) for kind, fact in BERT_CAUSES),
         (
-            BERT,
-            Cause.CHANGED_CODE,
-            "The generated code changed; of 23 kernels: 2 changed (gelu, softmax), 1 added (copy).",
+            RESNET,
+            CauseKind.WORKLOAD,
+            Fact(code=Code.WORKLOAD_CHANGED, names={"outputs": ("bfloat16", "float32")}),
         ),
-        (BERT, Cause.EAGER, describe_arms(0.002, 0.306)),
-        (RESNET, Cause.WORKLOAD, "The model itself changed: outputs bfloat16 -> float32."),
     )
-    explanations = tuple(Explanation(case_id=name, kind=kind, sentence=text) for name, kind, text in causes)
-    return replace(found, explanations=explanations)
+    made = tuple(make_cause(name, kind, fact) for name, kind, fact in causes)
+    return replace(found, causes=made)
 
 
 def make_side_by_side() -> Verdict:
@@ -219,20 +224,12 @@ def make_side_by_side() -> Verdict:
     broken = moved(bert[Metric.GRAPH_BREAKS], 1, Change(centre=1.0, low=1.0, high=1.0, detectable=1.0))
     paired = [pair(one, 6) for one in (slower, broken)]
     found = verdict(swap(healthy(BERT), *paired), healthy(RESNET), healthy(LSTM))
-    causes = (
-        (Cause.GRAPH_BREAK, "New graph break at encoder.py:41: call to print()."),
-        (
-            Cause.CHANGED_CODE,
-            "The generated code changed; of 23 kernels: 2 changed (gelu, softmax), 1 added (copy).",
-        ),
-        (Cause.EAGER, describe_arms(0.002, 0.306)),
-    )
     base = PairBase(label="merge-base with main (5d6e7f8)", commit="5d6e7f8091a2b3c4")
     tally = Tally(trials=3, pairs=6, paired_cases=1)
     return replace(
         found,
-        explanations=tuple(Explanation(case_id=BERT, kind=kind, sentence=text) for kind, text in causes),
-        notes=note_pairs(tally, base.label),
+        causes=tuple(make_cause(BERT, kind, fact) for kind, fact in BERT_CAUSES),
+        notes=note_pairs(tally),
         base=base,
         tally=tally,
     )
@@ -243,14 +240,13 @@ def pair(comparison: Comparison, pairs: int) -> Comparison:
     before, after = comparison.baseline, comparison.candidate
     assert before
     assert after
-    row = replace(
+    return replace(
         comparison,
         pairs=pairs,
         threshold=SPECS[comparison.metric].side_by_side,
         baseline=replace(before, n=pairs),
         candidate=replace(after, n=pairs),
     )
-    return word(row)
 
 
 def make_inconclusive() -> Verdict:
@@ -262,18 +258,18 @@ def make_inconclusive() -> Verdict:
         candidate=estimate(0.0129, 3),
         change=Change(centre=0.066, low=-0.011, high=0.149, detectable=0.091),
     )
-    found = verdict(swap(healthy(BERT), word(suspect)), healthy(RESNET), healthy(LSTM))
+    found = verdict(swap(healthy(BERT), suspect), healthy(RESNET), healthy(LSTM))
     return replace(found, machine=MachineShift(canary=0.052, suite=0.047, known=True))
 
 
-def _lost(case_id: str, status: Status, reason: Reason, sentence: str) -> tuple[Comparison, ...]:
+def _lost(case_id: str, status: Status, reason: Reason, *remarks: Fact) -> tuple[Comparison, ...]:
     whole = Comparison(
         case_id=case_id,
         metric=Metric.COMPILED_LATENCY,
         status=status,
         reason=reason,
-        sentence=sentence,
         decides=True,
+        remarks=remarks,
     )
     return (whole,)
 
@@ -295,20 +291,16 @@ def make_incomplete() -> Verdict:
     hang = CaseFailure(
         case_id=RESNET, trial=1, kind=FailureKind.HANG, stage="rounds", message="no result after 300 s"
     )
-    lost = "Missing: it was planned and no trial of it came back."
     found = verdict(
-        *(
-            _lost(one.case_id, Status.FAILED, Reason.CASE_FAILED, describe_failure(one))
-            for one in (crash, hang)
-        ),
-        _lost(LSTM, Status.MISSING, Reason.NOT_RUN, lost),
+        *(_lost(one.case_id, Status.FAILED, Reason.CASE_FAILED, name_failure(one)) for one in (crash, hang)),
+        _lost(LSTM, Status.MISSING, Reason.NOT_RUN),
     )
     return replace(found, failures=(crash, hang), trials=0)
 
 
 def _measured(case_id: str, status: Status, reason: Reason, metrics: set[Metric]) -> tuple[Comparison, ...]:
     return tuple(
-        word(replace(one, status=status, reason=reason, baseline=None, change=None))
+        replace(one, status=status, reason=reason, baseline=None, change=None)
         if one.metric in metrics
         else one
         for one in healthy(case_id)
@@ -325,11 +317,19 @@ def make_nothing_compared() -> Verdict:
 def make_accepted() -> Verdict:
     base = {one.metric: one for one in healthy(BERT)}[Metric.PEAK_MEMORY]
     more = moved(base, 439 * MIB, Change(centre=0.064, low=0.064, high=0.064, detectable=0.03))
-    by = "Accepted by the maintainers until 2026-06-01: a larger cache."
-    accepted = replace(more, status=Status.ACCEPTED, reason=Reason.ACCEPTED, sentence=f"{more.sentence} {by}")
+    names = name_words(author="the maintainers", expires="2026-06-01", reason="a larger cache")
+    accepted = replace(
+        more,
+        status=Status.ACCEPTED,
+        reason=Reason.ACCEPTED,
+        found=more.reason,
+        remarks=(Fact(code=Code.ACCEPTED_BY, names=names),),
+    )
     found = verdict(swap(healthy(BERT), accepted), healthy(RESNET), healthy(LSTM))
-    expired = (
-        "The acceptance of lstm/* cold_compile_time expired on 2026-03-01 and no longer counts: a new pass."
+    expired = Fact(
+        code=Code.ACCEPTANCE_EXPIRED,
+        metrics=(Metric.COLD_COMPILE_TIME,),
+        names=name_words(pattern="lstm/*", expires="2026-03-01", reason="a new pass"),
     )
     return replace(found, notes=(expired,))
 
@@ -339,10 +339,10 @@ def make_improved() -> Verdict:
     change = Change(centre=-0.182, low=-0.2, high=-0.163, detectable=0.06)
     faster = moved(base[Metric.COMPILED_LATENCY], 0.0099, change)
     found = verdict(healthy(BERT), healthy(RESNET), swap(healthy(LSTM), faster))
-    changed = "The generated code changed; of 23 kernels: 1 changed (gates)."
-    return replace(
-        found, explanations=(Explanation(case_id=LSTM, kind=Cause.CHANGED_CODE, sentence=changed),)
+    changed = Fact(
+        code=Code.CODE_CHANGED, numbers={"kernels": 23, "changed": 1}, names={"changed": ("gates",)}
     )
+    return replace(found, causes=(make_cause(LSTM, CauseKind.CHANGED_CODE, changed),))
 
 
 def make_other_machine() -> Verdict:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gate.calibration import (
+from gate.records import Code, Fact, Metric, Provenance, Threshold
+from gate.records.calibration import (
     Calibration,
     Effort,
     Flaw,
@@ -23,7 +24,6 @@ from gate.calibration import (
     Replay,
     ThresholdCost,
 )
-from gate.records import Metric, Provenance, Threshold
 from gate.report.calibration import render_calibration
 from tests.hosts import CPU_HOST
 
@@ -66,7 +66,7 @@ CALIBRATION = Calibration(
             case_id=CASE,
             metric=Metric.COMPILED_LATENCY,
             flaw=Flaw.TWO_MODES,
-            sentence="Trials fall into two groups that are 8.0 % apart.",
+            told=Fact(code=Code.TWO_GROUPS, numbers={"apart": 0.08}),
         ),
     ),
     costs=(
@@ -102,7 +102,7 @@ CALIBRATION = Calibration(
             trials=9.1,
         ),
     ),
-    notes=("The run was stopped before its end.",),
+    notes=(Fact(code=Code.STOPPED),),
     wall_s=1234.0,
 )
 

@@ -31,6 +31,20 @@ def test_a_gpu_is_named_beside_its_host(verdicts: Mapping[str, Verdict]) -> None
     )
 
 
+def test_a_target_is_named_without_the_host_that_compiles(verdicts: Mapping[str, Verdict]) -> None:
+    """The board that stands for it is told; neither the host nor how fast it was is any part of it."""
+    target = replace(
+        verdicts["pass"].environment,
+        device_kind="target",
+        device_model="cuda:sm_90",
+        device_traits={"board": "NVIDIA H100 80GB HBM3"},
+    )
+
+    assert describe_hardware(target) == "target: cuda:sm_90, as NVIDIA H100 80GB HBM3"
+    assert "machine" in dict(list_scope(verdicts["pass"]))
+    assert "machine" not in dict(list_scope(replace(verdicts["pass"], environment=target)))
+
+
 def test_commit_says_what_is_not_committed() -> None:
     """A dirty tree is said; so is that there is no commit."""
     actual = [

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gate.records import CaseFailure, Comparison, FailureKind, Metric, Outcome, Reason, Status, Verdict
 from gate.report.junit import render_junit
+from tests.told import say, tell_headline
 
 # What the schemas of Jenkins, GitLab and pytest's own xunit2 have in common.
 ATTRIBUTES = {
@@ -84,7 +85,9 @@ def test_inconclusive_is_red_where_the_command_fails(verdicts: Mapping[str, Verd
     """Who reads this file only must not see green beside exit code 11, nor red beside 0."""
     root = parse_junit(render_junit(verdicts["inconclusive"], fails=fails))
     assert {"error" if fails else "skipped"} == set(find_elements(root).values())
-    assert "could not tell" in root[0].find("testcase/*").get("message")
+    told = root[0].find("testcase/*")
+    assert told is not None
+    assert "could not tell" in told.get("message", "")
 
 
 @pytest.mark.parametrize("fails", [None, True, False])
@@ -99,7 +102,7 @@ def test_verdict_that_compared_nothing_is_an_error_of_its_own(verdicts: Mapping[
     """Every metric is skipped, and yet the command ends with 3: the headline and the next step are told."""
     root = parse_junit(render_junit(verdicts["nothing_compared"]))
     (told,) = root.iter("error")
-    assert told.get("message") == verdicts["nothing_compared"].headline
+    assert told.get("message") == tell_headline(verdicts["nothing_compared"])
     assert "baseline refresh" in (told.text or "")
     root = parse_junit(render_junit(verdicts["nothing_compared"], fails=False))
     assert {"skipped"} == set(find_elements(root).values())
@@ -161,9 +164,9 @@ def test_any_string_parses(verdicts: Mapping[str, Verdict], case_id: str, text: 
         metric=Metric.DRIFT,
         status=status,
         reason=Reason.SUSPECT,
-        sentence=text,
+        remarks=say(text),
         decides=True,
     )
-    verdict = replace(verdicts["pass"], headline=text, comparisons=(row,), failures=(failure,))
+    verdict = replace(verdicts["pass"], headline=say(text), comparisons=(row,), failures=(failure,))
 
     assert parse_junit(render_junit(verdict)).tag == "testsuites"

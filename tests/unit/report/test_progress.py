@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from gate.lab.events import (
+from gate.records import CaseFailure, FailureKind, Metric, Trial
+from gate.records.events import (
     CaseFailed,
     Event,
     LockAwaited,
     Noted,
+    PairFinished,
     PrimeFinished,
     PrimeStarted,
     Progress,
@@ -19,20 +21,20 @@ from gate.lab.events import (
     TrialSkipped,
     TrialStarted,
 )
-from gate.records import CaseFailure, FailureKind, Metric, Trial
 from gate.report.progress import render_event, show_progress
 
 HALF = Progress(done=3, total=24, left_s=312.0)
+PAIRED = Progress(done=3, total=9, left_s=2.0, cases=3, cases_done=2)
 LAST = Progress(done=24, total=24, left_s=0.0)
 TRIAL = Trial(
     case_id="a/x",
     index=2,
     samples={
         Metric.COMPILED_LATENCY: (0.011, 0.0121, 0.2),
-        Metric.WARM_SPEEDUP: (1.42,),
         Metric.COLD_COMPILE_TIME: (11.24,),
     },
 )
+BARE = Trial(case_id="a", index=1)
 FAILURE = CaseFailure(case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="rounds", message="no\nresult")
 
 
@@ -41,9 +43,13 @@ FAILURE = CaseFailure(case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="r
     [
         (
             TrialFinished(trial=TRIAL, progress=replace(HALF, left_s=42.0)),
-            "[ 3/24] a/x trial 2: compiled 12.1 ms, speedup 1.42x, cold compile 11.2 s; about 42 s left",
+            "[ 3/24] a/x trial 2: compiled 12.1 ms, cold compile 11.2 s; about 42 s left",
         ),
         (TrialFinished(trial=Trial(case_id="a", index=1), progress=LAST), "[24/24] a trial 1"),
+        (
+            PairFinished(base=BARE, head=BARE, progress=PAIRED),
+            "[3/9] a pair 1; 2 of 3 cases done, about 2.0 s more",
+        ),
         (
             CaseFailed(failure=FAILURE, progress=HALF),
             "[ 3/24] bert/x trial 1 FAILED: hang in stage rounds: no result; about 5 min 12 s left",

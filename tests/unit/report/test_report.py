@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from gate.codec import VERDICT, decode_file
 from gate.errors import UsageError
+from gate.files.codec import VERDICT, decode_file
 from gate.records import Verdict
 from gate.report import FORMATS, render
 
@@ -33,7 +33,7 @@ def test_json_is_the_verdict(situation: tuple[str, Verdict]) -> None:
     """The JSON report reads back as the verdict it was made of."""
     _, verdict = situation
 
-    assert verdict == decode_file(VERDICT, Verdict, render(verdict, "json").encode(), "report")
+    assert verdict == decode_file(VERDICT, render(verdict, "json").encode(), "report")
 
 
 def test_an_unknown_format_is_refused(verdicts: Mapping[str, Verdict]) -> None:
@@ -41,7 +41,7 @@ def test_an_unknown_format_is_refused(verdicts: Mapping[str, Verdict]) -> None:
     with pytest.raises(UsageError) as caught:
         render(verdicts["pass"], "pdf")
 
-    assert str(caught.value) == "no report format 'pdf'\nChoose one of text, markdown, json, junit."
+    assert str(caught.value) == "no report format 'pdf'\nChoose one of text, markdown, html, json, junit."
 
 
 def test_importing_is_light() -> None:

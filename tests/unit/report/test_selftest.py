@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from gate.codec import load_selftest, save_selftest
-from gate.decide.selftest import score_faults
-from gate.faults.catalog import Fault, FaultKind, list_faults
-from gate.records import Metric, Provenance
+from gate.files.codec import load_selftest, save_selftest
+from gate.records import Code, Fact, Metric, Provenance, name_words
+from gate.records.faults import Fault, FaultKind
+from gate.records.selftest import Attempt, Result, SelftestReport
 from gate.report.selftest import describe_attempt, render_selftest
-from gate.selftest import Attempt, Result, SelftestReport
+from gate.selftest.catalog import list_faults
+from gate.selftest.score import score_faults
 from tests.hosts import CPU_HOST
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "selftest"
@@ -32,6 +33,11 @@ def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
     return found
 
 
+def write_told(text: str) -> Fact:
+    """Make a fact of nothing but these words."""
+    return Fact(code=Code.TEXT, names=name_words(text=text))
+
+
 def make_attempts(fault: Fault, results: Sequence[Result], planted: float = 0.0) -> list[Attempt]:
     """Make attempts of one fault."""
     return [
@@ -42,7 +48,7 @@ def make_attempts(fault: Fault, results: Sequence[Result], planted: float = 0.0)
             result=result,
             planted=planted or fault.size,
             is_asked=fault.size != 0.02,
-            sentence="compiled latency is 1.1 % worse; a change beyond 3 % is excluded.",
+            told=write_told("compiled latency is 1.1 % worse; a change beyond 3 % is excluded."),
             metric=fault.metric,
             change=0.011 if fault.metric is Metric.COMPILED_LATENCY else None,
             trials=3,
@@ -103,7 +109,7 @@ def test_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     """``selftest.json`` carries its schema and comes back as the same record."""
     report, path = make_report(BAD), tmp_path / "selftest.json"
     save_selftest(report, path)
-    assert path.read_text(encoding="utf-8").startswith('{\n"schema": "compile-gate/selftest/1"')
+    assert path.read_text(encoding="utf-8").startswith('{\n"schema": "compile-gate/selftest/2"')
     assert report == load_selftest(path)
 
 
@@ -112,5 +118,5 @@ def test_attempt_in_a_line() -> None:
     (caught,) = make_attempts(find_fault(FaultKind.SLOWDOWN, 0.05), [Result.CAUGHT])
     told = f"compiled slower 5 % in {CASE}: caught, compiled_latency +1.1 %"
     assert told == describe_attempt(caught)
-    missed = replace(caught, result=Result.MISSED, sentence="it is\nunchanged\x1b[31m")
+    missed = replace(caught, result=Result.MISSED, told=write_told("it is\nunchanged\x1b[31m"))
     assert describe_attempt(missed).endswith("not caught, compiled_latency +1.1 % (it is unchanged)")

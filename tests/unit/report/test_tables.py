@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 
 from gate.fingerprint import compute_environment_id
-from gate.lab.findings import Check, Level
-from gate.plan import make_plan
+from gate.project.plan import make_plan
 from gate.records import Baseline, Case, Metric, Provenance, Verdict
+from gate.records.findings import Check, CheckLevel
 from gate.report.tables import (
-    compute_noise,
+    compute_log_noise,
     render_baselines,
     render_doctor,
     render_models,
@@ -72,9 +72,9 @@ def test_baselines_by_environment(baseline: Baseline) -> None:
         "1a2b3c4d5e+",
         "Mara",
         "2",
+        "-",
         "70.7",
         "%",
-        "-",
         "-",
         "-",
     ]
@@ -91,8 +91,8 @@ def test_no_baselines_says_what_to_do() -> None:
 def test_doctor_shows_the_worst_first() -> None:
     """A failed check leads, with its fix below it, and the last line is the answer."""
     checks = (
-        Check(name="git", level=Level.OK, finding="git 2.43"),
-        Check(name="load", level=Level.FAIL, finding="2.10 on 2 cores", fix="Wait."),
+        Check(name="git", level=CheckLevel.OK, finding="git 2.43"),
+        Check(name="load", level=CheckLevel.FAIL, finding="2.10 on 2 cores", fix="Wait."),
     )
 
     expected = "FAIL  load  2.10 on 2 cores\n            Wait.\nOK    git   git 2.43\n\n"
@@ -102,12 +102,12 @@ def test_doctor_shows_the_worst_first() -> None:
 @pytest.mark.parametrize(
     ("levels", "expected"),
     [
-        ((Level.OK,), "fit to judge"),
-        ((Level.OK, Level.WARN), "fit to judge, with 1 warning"),
-        ((Level.WARN, Level.FAIL), "not fit to judge: 1 of 2 checks failed"),
+        ((CheckLevel.OK,), "fit to judge"),
+        ((CheckLevel.OK, CheckLevel.WARN), "fit to judge, with 1 warning"),
+        ((CheckLevel.WARN, CheckLevel.FAIL), "not fit to judge: 1 of 2 checks failed"),
     ],
 )
-def test_doctor_concludes(levels: tuple[Level, ...], expected: str) -> None:
+def test_doctor_concludes(levels: tuple[CheckLevel, ...], expected: str) -> None:
     """The last line says whether the machine is fit."""
     checks = tuple(Check(name="x", level=level, finding="y") for level in levels)
 
@@ -119,7 +119,7 @@ def test_every_table_is_json_too(baseline: Baseline) -> None:
     models = json.loads(render_models(CASES, "json"))
     plan = json.loads(render_plan(make_plan(CASES, 3), 2, "json"))
     stored = json.loads(render_baselines((baseline,), NOW, "json"))
-    checks = json.loads(render_doctor((Check(name="x", level=Level.OK, finding="y"),), "json"))
+    checks = json.loads(render_doctor((Check(name="x", level=CheckLevel.OK, finding="y"),), "json"))
 
     assert [case["id"] for case in models] == ["bert/a", "lstm/b"]
     assert [shard["expected_s"] for shard in plan["shards"]] == [90.0, 60.0]
@@ -129,8 +129,8 @@ def test_every_table_is_json_too(baseline: Baseline) -> None:
 
 def test_noise_is_the_deviation_of_logarithms() -> None:
     """Values 1 and e have logarithms 0 and 1, whose standard deviation is sqrt(1/2)."""
-    assert math.sqrt(0.5) == pytest.approx(compute_noise((1.0, math.e)))
-    assert [compute_noise((1.0,)), compute_noise((0.0, 1.0))] == [None, None]
+    assert math.sqrt(0.5) == pytest.approx(compute_log_noise((1.0, math.e)))
+    assert [compute_log_noise((1.0,)), compute_log_noise((0.0, 1.0))] == [None, None]
 
 
 def test_hostile_cells_do_not_break_a_table(baseline: Baseline) -> None:

@@ -24,6 +24,7 @@ from gate.records import (
 )
 from gate.report.text import MAX_BLOCKS, MIN_WIDTH, Detail, print_text, render_text
 from tests.hosts import CPU_HOST
+from tests.told import say
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 TEXTS: SearchStrategy[str] = st.text(max_size=80)
@@ -67,9 +68,11 @@ def test_changes_come_first_and_next_steps_last(verdicts: Mapping[str, Verdict])
 def test_many_cases_are_cut_short_and_counted(verdicts: Mapping[str, Verdict]) -> None:
     """120 cases of growing slowness show the worst twenty and how many more there are."""
     rows = [
-        replace(one, change=replace(one.change, centre=1.1**index))
-        for index, one in enumerate(
-            row for row in verdicts["many_rows"].comparisons if row.status is Status.REGRESSED and row.change
+        replace(one, change=replace(change, centre=1.1**index))
+        for index, (one, change) in enumerate(
+            (row, row.change)
+            for row in verdicts["many_rows"].comparisons
+            if row.status is Status.REGRESSED and row.change
         )
     ]
     report = render_text(replace(verdicts["many_rows"], comparisons=tuple(rows)))
@@ -113,7 +116,7 @@ def test_overhead_is_absolute_and_relative(verdicts: Mapping[str, Verdict]) -> N
 def test_any_encoding_can_be_printed_to(verdicts: Mapping[str, Verdict], encoding: str) -> None:
     """A character that the stream's encoding lacks does not stop the report."""
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    print_text(replace(verdicts["pass"], headline="caf\u00e9 \u2192 \u4f60"), stream=stream)
+    print_text(replace(verdicts["pass"], headline=say("caf\u00e9 \u2192 \u4f60")), stream=stream)
     stream.seek(0)
 
     assert "caf" in stream.read()
@@ -137,18 +140,18 @@ def make_verdict(case_id: str, sentence: str, note: str) -> Verdict:
         metric=Metric.GRAPH_BREAKS,
         status=Status.REGRESSED,
         reason=Reason.EXACT_CHANGED,
-        sentence=sentence,
+        remarks=say(sentence),
         decides=True,
     )
     return Verdict(
         outcome=Outcome.REGRESSION,
-        headline=note,
+        headline=say(note),
         cases=(),
         comparisons=(row,),
         failures=(),
-        explanations=(),
-        next_steps=(note,),
-        notes=(note,),
+        causes=(),
+        next_steps=say(note),
+        notes=say(note),
         machine=MachineShift(),
         environment=replace(
             CPU_HOST,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.outcome import decide_outcome
+from gate.decide.conclude.outcome import decide_outcome
 from gate.metrics import SPECS, Family, Role
 from gate.records import (
     Case,
@@ -21,6 +21,7 @@ from gate.records import (
     Estimate,
     MachineShift,
     Metric,
+    PairBase,
     Provenance,
     Reason,
     Status,
@@ -32,7 +33,6 @@ from tests.hosts import CUDA_HOST
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "upgrade"
 ENVIRONMENT = replace(CUDA_HOST, device_uuid="", clocks="", torch="2.14.0+cu130")
-BASE_ID = "cuda-h200-torch2.13.0-1a2b3c4d"
 
 
 def compare(case: Case, metric: Metric, change: float, status: Status = Status.UNCHANGED) -> Comparison:
@@ -43,7 +43,6 @@ def compare(case: Case, metric: Metric, change: float, status: Status = Status.U
         metric=metric,
         status=status,
         reason=Reason.CONFIRMED,
-        sentence="",
         decides=SPECS[metric].role is Role.DECIDES,
         baseline=estimate,
         candidate=estimate,
@@ -60,17 +59,17 @@ def make_verdict(*comparisons: Comparison, cases: tuple[Case, ...] = ()) -> Verd
     named = dict.fromkeys(one.case_id for one in comparisons)
     return Verdict(
         outcome=decide_outcome(comparisons, finished=True),
-        headline="",
+        headline=(),
         cases=cases or tuple(Case(id=name, model=name.partition("/")[0]) for name in named),
         comparisons=comparisons,
         failures=(),
-        explanations=(),
+        causes=(),
         next_steps=(),
         notes=(),
         machine=MachineShift(),
         environment=ENVIRONMENT,
         provenance=Provenance(),
-        baseline_environments=(BASE_ID,),
+        base=PairBase(torch="2.13.0"),
     )
 
 
@@ -160,7 +159,7 @@ def test_what_was_not_compared_is_in_no_mean() -> None:
 
 def test_a_stack_that_did_not_change_is_told() -> None:
     """The same release on both sides is no upgrade of torch."""
-    verdict = replace(make_quiet(), baseline_environments=("cuda-h200-torch2.14.0-00000000",))
+    verdict = replace(make_quiet(), base=PairBase(torch="2.14.0+cu130"))
 
     assert render_upgrade(verdict).startswith("torch 2.14.0 in both stacks: 1 case")
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from gate import codec
-from gate.config import load_config
-from gate.protocol import WorkerRequest, WorkerRole
+from gate.files import codec
+from gate.project.config import load_config
+from gate.project.registry import load_cases
 from gate.records import Case
-from gate.registry import load_cases
-from gate.suite.machinery import import_torch
+from gate.records.protocol import WorkerRequest, WorkerRole
+from gate.suite.torch_imports import import_torch
 
 # A pytester session forgets what was imported in it; torch and the YAML parser can be imported once only.
 import_torch()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gate.measure.rounds import Rounds
-from gate.measure.schedule import PairedTimes, Side
+from gate.measure.timing.rounds import Rounds
+from gate.measure.timing.schedule import PairedTimes, Side
 from gate.records import Case
 from gate.suite.rows import BlockTimer
 

@@ -1,0 +1,85 @@
+"""A line in the history for a run that was measured."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gate.decide import collect_values, estimate_metric
+from gate.errors import GateError
+from gate.metrics import SPECS, Role
+from gate.project.config import Config
+from gate.records import Environment, Estimate, Metric, Pairing, Provenance, Run, Verdict
+from gate.records.history import Figures, HistoryHead, HistoryKind
+from gate.store.history import append_line, make_line
+
+_KEPT = frozenset((Role.DECIDES, Role.CONTROL, Role.ADVISORY))
+
+
+def find_history(options: Namespace, config: Config) -> Path | None:
+    """Where lines go: ``--history``, else the key of gate.yml; ``None`` where neither is given."""
+    return Path(options.history) if options.history else config.history
+
+
+def record_run(options: Namespace, config: Config, run: Run, kind: HistoryKind, outcome: str = "") -> None:
+    """Append the values of head's own trials; where that fails, say so and go on: the verdict stands."""
+    if not (path := find_history(options, config)):
+        return
+    alone = [trial for trial in run.trials if trial.pairing is Pairing.ALONE]
+    cases = {}
+    for case in run.cases:
+        values = collect_values(trial for trial in alone if trial.case_id == case.id)
+        figures = {
+            metric: _write_estimate(estimate_metric(metric, found))
+            for metric, found in values.items()
+            if SPECS[metric].role in _KEPT
+        }
+        if figures:
+            cases[case.id] = figures
+    head = _make_head(kind, run.environment, run.provenance)
+    _append(path, replace(head, outcome=outcome), cases)
+
+
+def record_creep(options: Namespace, config: Config, verdict: Verdict) -> None:
+    """Append the changes since the release anchor, as pairs told them; + is worse."""
+    if not (path := find_history(options, config)):
+        return
+    cases: dict[str, dict[Metric, Figures]] = {}
+    for row in verdict.comparisons:
+        if row.change is not None and SPECS[row.metric].role in _KEPT:
+            change = (row.change.centre, row.change.low, row.change.high)
+            cases.setdefault(row.case_id, {})[row.metric] = change
+    head = _make_head(HistoryKind.ANCHOR, verdict.environment, verdict.provenance)
+    anchor = verdict.base.commit if verdict.base else ""
+    _append(path, replace(head, outcome=str(verdict.outcome), anchor=anchor), cases)
+
+
+def _append(path: Path, head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> None:
+    try:
+        append_line(path, make_line(head, cases))
+    except GateError as error:
+        print(f"warning: {error.what}: this run is not in the history. {error.fix}", file=sys.stderr)
+
+
+def _make_head(kind: HistoryKind, environment: Environment, provenance: Provenance) -> HistoryHead:
+    model = environment.device_model or environment.cpu
+    return HistoryHead(
+        id="",
+        kind=kind,
+        created=provenance.created or datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=f"{environment.device_kind}: {model}, {environment.threads} threads",
+        commit=provenance.commit,
+        dirty=provenance.dirty,
+        run_url=provenance.run_url,
+        torch=environment.torch,
+        driver=environment.driver,
+    )
+
+
+def _write_estimate(estimate: Estimate) -> Figures:
+    if estimate.low is None or estimate.high is None:
+        return (estimate.centre,)
+    return (estimate.centre, estimate.low, estimate.high)

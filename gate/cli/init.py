@@ -1,0 +1,102 @@
+"""``init``: the files that a project begins with; nothing that is there is written over."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from gate.devices import find_kind
+from gate.errors import ExitCode, UsageError
+from gate.files.yaml_in import parse_yaml
+from gate.git import find_checkout
+from gate.schema import render_schema
+from gate.starter.action import find_action, parse_action
+from gate.starter.files import (
+    CONFIG_FILE,
+    StarterFile,
+    load_workflows,
+    make_project_files,
+    render_model,
+    write_missing,
+)
+from gate.starter.probe import ProbeQuestion, Sketch, check_probed_name, parse_input, probe_module
+
+_PACKAGE = Path(__file__).resolve().parents[2]  # of a clone: where action.yml lies
+
+
+def run_init(options: Namespace) -> ExitCode:
+    """Look at what the user named, write what is missing, and say what to do next."""
+    here = Path.cwd()
+    action = parse_action(options.action) if options.action else find_action(_PACKAGE)
+    sketch = probe_module(
+        ProbeQuestion(
+            directory=str(here),
+            target=check_probed_name(options.target),
+            arguments=_parse_arguments(options.arguments),
+            inputs=tuple(parse_input(text) for text in options.inputs),
+        )
+    )
+    device = options.device or ("cuda" if sketch.has_cuda else "cpu")
+    files = make_project_files(sketch, device, render_schema("config"))
+    workflows, note = _choose_workflows(here, action, options.runner or _label_runner(device))
+    written, kept = write_missing(here, (*files, *workflows))
+    _tell_files(written, kept)
+    if CONFIG_FILE in kept:
+        _tell_entry(sketch, files)
+    _tell_next(note, has_workflows=bool(workflows))
+    return ExitCode.PASS
+
+
+def _parse_arguments(given: list[str]) -> dict[str, object]:
+    """Parse ``NAME=VALUE``; a value is read as gate.yml would read it.
+
+    Raises:
+        UsageError: One has no name.
+    """
+    parsed = {}
+    for text in given:
+        name, sign, value = text.partition("=")
+        if not sign or not name.isidentifier():
+            raise UsageError(f"--argument: {text!r} is not NAME=VALUE", "Write, as an example, width=64.")
+        parsed[name] = parse_yaml(value.encode(), f"--argument {name}").value
+    return parsed
+
+
+def _label_runner(device: str) -> str:
+    return "self-hosted, linux, gpu" if find_kind(device).is_gpu else "self-hosted, linux"
+
+
+def _choose_workflows(here: Path, action: str, runner: str) -> tuple[tuple[StarterFile, ...], str]:
+    """Choose the workflows to write; or none, with the reason and what to do about it."""
+    top = find_checkout(here)
+    if top is not None and top != here.resolve():
+        return (), f"No workflow was written: GitHub looks for them in {top}, and this is not there."
+    if not action:
+        return (), (
+            "No workflow was written: nothing tells which commit of the action this installation is.\n"
+            "  Run init again with --action OWNER/compile-gate@COMMIT; it writes only what is missing."
+        )
+    return load_workflows(action, runner), ""
+
+
+def _tell_files(written: tuple[str, ...], kept: tuple[str, ...]) -> None:
+    for path in written:
+        print(f"wrote  {path}")
+    for path in kept:
+        print(f"kept   {path}: it was there already")
+
+
+def _tell_entry(sketch: Sketch, files: tuple[StarterFile, ...]) -> None:
+    """Show what the gate.yml that was kept may lack."""
+    factory = sketch.target if sketch.is_factory else f"{Path(files[1].path).stem}:build"
+    print(f"\nIf {CONFIG_FILE} does not list this model yet, add to its `models`:")
+    print(render_model(sketch, factory))
+
+
+def _tell_next(note: str, *, has_workflows: bool) -> None:
+    print("\nNext:")
+    print("  compile-gate baseline refresh   # records this machine's baselines; takes some minutes")
+    print("  compile-gate check              # measures again and judges; exit 10 on a regression")
+    print(f"\nThen commit these files and baselines/, and leave out/ out of git. {note}".rstrip())
+    if has_workflows:
+        print("The workflows need a runner with your torch: docs/github.md of compile-gate tells the rest.")

@@ -1,0 +1,72 @@
+"""``trend``: a history of runs as pages that any web server, or GitHub Pages, can show."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from gate.cli.setup import load_configured
+from gate.errors import ExitCode, UsageError
+from gate.files.codec import write_atomic
+from gate.project.config import Config
+from gate.report.clean import clean_line
+from gate.report.trend.pages import Link, render_pages
+from gate.report.trend.series import Track, make_tracks
+from gate.revisions import find_repository
+from gate.store.history import Reading, compact_history, read_history
+
+_DIRECTORY = "trend"  # below ``out``
+_FIRST_PAGE = "index"
+_SHOWN = 5  # damaged lines that are told
+
+
+def run_trend(options: Namespace) -> ExitCode:
+    """Read the histories, write the pages, and say what could not be read."""
+    config = load_configured(options)
+    paths = _find_histories(options, config)
+    if options.compact:
+        for path in paths:
+            reading, target = compact_history(path)
+            print(f"Compacted {path} into {target}: {reading.lines} runs.")
+    reading = Reading()
+    tracks = make_tracks(line for path in paths for line in read_history(path, reading))
+    _warn(reading)
+    if not tracks:
+        print("There is no run in the history that can be read.")
+        return ExitCode.NOTHING_COMPARED
+    out = Path(options.out) if options.out else config.out / _DIRECTORY
+    pages = _write_pages(tracks, out, options.repository or find_repository(config.directory))
+    print(f"Wrote {pages} pages of {reading.lines} runs to {out}; open {out / f'{_FIRST_PAGE}.html'}.")
+    return ExitCode.PASS
+
+
+def _find_histories(options: Namespace, config: Config) -> tuple[Path, ...]:
+    if options.history:
+        return tuple(map(Path, options.history))
+    if config.history is None:
+        fix = "Name its files or directories, or set `history` in gate.yml."
+        raise UsageError("nothing says where the history is", fix)
+    return (config.history,)
+
+
+def _write_pages(tracks: tuple[Track, ...], out: Path, repository: str) -> int:
+    """Write the pages of each machine; those of the first begin at index.html."""
+    names = [_FIRST_PAGE, *(f"machine-{number}" for number in range(2, len(tracks) + 1))]
+    links = [
+        Link(text=track.machine, address=f"{name}.html") for track, name in zip(tracks, names, strict=True)
+    ]
+    written = 0
+    for track, name in zip(tracks, names, strict=True):
+        others = [link for link in links if link.text != track.machine]
+        for page, text in render_pages(track, name, repository, others):
+            write_atomic(out / page, text)
+            written += 1
+    return written
+
+
+def _warn(reading: Reading) -> None:
+    for told in reading.damaged[:_SHOWN]:
+        print(f"warning: {clean_line(told)}: left out", file=sys.stderr)
+    if more := len(reading.damaged[_SHOWN:]):
+        print(f"warning: {more} more lines were left out", file=sys.stderr)

@@ -1,0 +1,71 @@
+"""What was found of each assumption, and the table of it. Torch-free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+_LABEL_CHARS = 8  # of the longest outcome, and a space
+
+
+class AssumptionStatus(StrEnum):
+    """What an answer means for what was assumed."""
+
+    PROVED = "PROVED"
+    REFUTED = "REFUTED"
+    TOLD = "TOLD"  # a number for a person to look at: there is no range for it, or not on this device
+    UNASKED = "UNASKED"  # there was no time
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AssumptionResult:
+    """One answer, or a part of one; ``name`` and ``assumed`` are filled in by who asked."""
+
+    outcome: AssumptionStatus
+    found: str
+    expected: str = ""
+    name: str = ""
+    assumed: str = ""
+
+
+Answer = AssumptionResult | Mapping[str, AssumptionResult]  # in parts, by what they are of
+
+
+def expect_range(value: float, low: float, high: float, unit: str = "") -> AssumptionResult:
+    """Hold a number against a range, both ends included."""
+    outcome = AssumptionStatus.PROVED if low <= value <= high else AssumptionStatus.REFUTED
+    return AssumptionResult(
+        outcome=outcome, found=f"{value:.4g} {unit}".strip(), expected=f"{low:g} to {high:g}"
+    )
+
+
+def claim(holds: bool, found: object) -> AssumptionResult:
+    """Say whether something is so, and what was seen."""
+    return AssumptionResult(
+        outcome=AssumptionStatus.PROVED if holds else AssumptionStatus.REFUTED, found=str(found)
+    )
+
+
+def tell(found: object) -> AssumptionResult:
+    """Say what was seen, for a person to judge."""
+    return AssumptionResult(outcome=AssumptionStatus.TOLD, found=str(found))
+
+
+def render_results(findings: Iterable[AssumptionResult]) -> str:
+    """Render one line a finding."""
+    return "".join(f"{_render(one)}\n" for one in findings)
+
+
+def _render(finding: AssumptionResult) -> str:
+    expected = f" (expected {finding.expected})" if finding.expected else ""
+    told = f"{finding.outcome:<{_LABEL_CHARS}} {finding.name}: {finding.found}{expected}"
+    if finding.outcome is not AssumptionStatus.REFUTED:
+        return told
+    return f"{told}\n{'':<{_LABEL_CHARS}} assumed: {finding.assumed}"
+
+
+def count_outcomes(findings: Sequence[AssumptionResult]) -> str:
+    """Count the outcomes in a line."""
+    counts = {outcome: sum(one.outcome is outcome for one in findings) for outcome in AssumptionStatus}
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())

@@ -1,0 +1,81 @@
+"""``python -m gate.contact.worker DEVICE OUT [NAME...]``: ask what is assumed, a line of JSON each.
+
+Each assumption is announced before it is asked, so that whoever started this process knows which one ended
+it. After one that raised, the process ends as well: an error of CUDA's spoils all that comes after it.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from gate.contact import clocks, code, launches, memory, neighbours, sensors, whole
+from gate.contact.assumptions import Assumption, Place, answer
+from gate.contact.findings import AssumptionResult, AssumptionStatus
+from gate.contact.lines import ANSWERED, ASKED, ENDED, FINDINGS_FILE, PLANNED
+from gate.errors import GateError
+from gate.measure.device.opening import open_device
+
+# What takes longest comes last, and what spoils a process in the end of its module.
+ALL: tuple[Assumption, ...] = (
+    *sensors.ALL,
+    *clocks.ALL,
+    *launches.ALL,
+    *memory.ALL,
+    *code.ALL,
+    *neighbours.ALL,
+    *whole.ALL,
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Ask what is not in the file of findings yet; of these, those that are named where any are."""
+    name, out, *chosen = arguments
+    place = Place(device=open_device(name), name=name, out=Path(out))
+    path = place.out / FINDINGS_FILE
+    lines = list(map(json.loads, path.read_text().splitlines()))
+    asked = {line["name"] for line in lines if line["line"] == ASKED}
+    about = [one for one in ALL if place.device.kind.name in one.on and (not chosen or one.name in chosen)]
+    _write(path, {"line": PLANNED, "assumed": {one.name: one.assumed for one in about}})
+    for assumption in about:
+        if assumption.name not in asked and not _ask(assumption, place, path):
+            return 1
+    _write(path, {"line": ENDED})
+    return 0
+
+
+def _ask(assumption: Assumption, place: Place, path: Path) -> bool:
+    """Ask one; false where it raised. The kernel ends the process where it takes too long, wherever it is."""
+    about = {"name": assumption.name, "assumed": assumption.assumed}
+    _write(path, {"line": ASKED, **about, "limit_s": assumption.limit_s})
+    signal.alarm(assumption.limit_s)
+    try:
+        torch.compiler.reset()
+        found, raised = answer(assumption, place), False
+    except Exception as error:  # noqa: BLE001 - whatever a device makes of it is an answer
+        traceback.print_exc()
+        told = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        found, raised = (AssumptionResult(outcome=AssumptionStatus.REFUTED, found=told, **about),), True
+    signal.alarm(0)
+    for part in found:
+        _write(path, {"line": ANSWERED, **asdict(part)})
+    return not raised
+
+
+def _write(path: Path, line: dict[str, object]) -> None:
+    with path.open("a") as file:
+        file.write(f"{json.dumps(line)}\n")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except GateError as error:  # there is no such device
+        sys.exit(error.what)

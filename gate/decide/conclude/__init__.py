@@ -1,0 +1,1 @@
+"""From comparisons to an outcome: acceptances, quarantine, coverage, and what a verdict rests on."""

@@ -1,0 +1,131 @@
+"""Changes that somebody took responsibility for, until a date."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from gate.metrics import SPECS, Family
+from gate.records import (
+    Acceptance,
+    Change,
+    Code,
+    Comparison,
+    Fact,
+    Metric,
+    Policy,
+    Quarantine,
+    Reason,
+    Status,
+    Waiver,
+    name_words,
+)
+
+# The steps of an allowance: whole percent, whole counts, hundredths of a log2 unit.
+_STEPS = {Family.EXACT: 1, Family.LOG2: 100}
+_PERCENT = 100
+# What regressed has an interval above no change, so its upper end is at most about twice the estimate.
+_MAX_INTERVAL = 2.0
+
+
+def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
+    """Turn a worsening within an acceptance in force into ACCEPTED.
+
+    That is a REGRESSED, SUSPECT or UNSETTLED comparison whose change is at most the allowance (a fraction;
+    units for counters and drift). Drift without a baseline is held against its limit instead.
+    """
+    return tuple(_accept(comparison, policy) for comparison in comparisons)
+
+
+def list_expired(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Acceptance, ...]:
+    """The acceptances that fit something compared here and no longer count."""
+    return tuple(
+        acceptance
+        for acceptance in policy.acceptances
+        if not is_in_force(acceptance, policy) and any(fits(acceptance, one) for one in comparisons)
+    )
+
+
+def list_exceeded(
+    comparisons: Sequence[Comparison], policy: Policy
+) -> tuple[tuple[Acceptance, Comparison], ...]:
+    """The acceptances in force that fit a regression and allow less, each with the regression."""
+    regressed = [one for one in comparisons if one.status is Status.REGRESSED and one.change is not None]
+    return tuple(
+        (acceptance, one)
+        for acceptance in policy.acceptances
+        if is_in_force(acceptance, policy)
+        for one in regressed
+        if fits(acceptance, one)
+    )
+
+
+def list_covered(
+    comparisons: Sequence[Comparison], acceptances: Sequence[Acceptance]
+) -> tuple[Comparison, ...]:
+    """The accepted comparisons that decide and that one of these acceptances covers."""
+    return tuple(
+        one
+        for one in comparisons
+        if one.decides and one.status is Status.ACCEPTED and any(_covers(entry, one) for entry in acceptances)
+    )
+
+
+def compute_acceptance_limit(metric: Metric, change: Change) -> float:
+    """The smallest round allowance that covers a measured worsening and its interval, and no more.
+
+    Measured again, the same change stays within it; a worse one does not.
+    """
+    step = _STEPS.get(SPECS[metric].family, _PERCENT)
+    upper = max(change.centre, min(change.high, _MAX_INTERVAL * change.centre))
+    rounded = round(upper * step)  # 0.07 is 7 %, though 0.07 * 100 is a little more
+    return rounded / step if rounded / step >= upper else math.ceil(upper * step) / step
+
+
+def is_waived(policy: Policy) -> bool:
+    """Whether somebody takes it, today, that there was no baseline to compare with."""
+    return policy.waiver is not None and is_in_force(policy.waiver, policy)
+
+
+def is_in_force(entry: Acceptance | Quarantine | Waiver, policy: Policy) -> bool:
+    """Whether the entry still counts today; its last day does. Without a date of today it does not."""
+    return bool(policy.today) and policy.today <= entry.expires
+
+
+def fits(acceptance: Acceptance, comparison: Comparison) -> bool:
+    """Whether the acceptance speaks of this comparison's case and metric."""
+    return acceptance.metric is comparison.metric and fnmatchcase(comparison.case_id, acceptance.case)
+
+
+def _accept(comparison: Comparison, policy: Policy) -> Comparison:
+    open_question = comparison.reason in {Reason.SUSPECT, Reason.UNSETTLED}
+    worse = comparison.status is Status.REGRESSED or open_question
+    if not worse or comparison.change is None:
+        return comparison
+    for acceptance in policy.acceptances:
+        if is_in_force(acceptance, policy) and _covers(acceptance, comparison):
+            return replace(
+                comparison,
+                status=Status.ACCEPTED,
+                reason=Reason.ACCEPTED,
+                found=comparison.reason,
+                remarks=(*comparison.remarks, _name(acceptance)),
+            )
+    return comparison
+
+
+def _covers(acceptance: Acceptance, comparison: Comparison) -> bool:
+    """Whether the acceptance speaks of this comparison and allows its change."""
+    change = comparison.change
+    return change is not None and change.centre <= acceptance.allowance and fits(acceptance, comparison)
+
+
+def _name(acceptance: Acceptance) -> Fact:
+    return Fact(
+        code=Code.ACCEPTED_BY,
+        names=name_words(
+            author=acceptance.author, expires=acceptance.expires, reason=acceptance.reason.rstrip(".")
+        ),
+    )

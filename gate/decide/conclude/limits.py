@@ -1,0 +1,158 @@
+"""Absolute limits that people set themselves: judged of the values alone, whatever is stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from gate.decide.constants import (
+    CLEAR_CONFIDENCE,
+    COMPILE_PAIR_SD,
+    DRIFT_SD_FLOOR,
+    DRIFT_SIGMAS,
+    PRIOR_DF,
+    PRIOR_SD,
+    SESSION_SD,
+)
+from gate.decide.evidence.stored import Evidence
+from gate.decide.stats.estimate import estimate_metric
+from gate.decide.stats.moments import (
+    Variance,
+    compute_logs,
+    compute_mean,
+    compute_median,
+    compute_variance,
+    moderate_variance,
+)
+from gate.decide.stats.student import compute_t_quantile
+from gate.kinds import has_metric
+from gate.metrics import COMPILE_TIMES, SPECS, Family
+from gate.records import Change, Code, Comparison, Fact, Limit, Metric, Policy, Reason, Status
+
+# Of these a limit says more: nothing stored was held against the value.
+_UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Excess:
+    """How far values are beyond a limit: + is worse; a logarithm, or units of what has no ratio."""
+
+    centre: float
+    low: float  # surely at least this much, if it is to convict
+    high: float  # surely at most this much, if it is to clear
+
+
+def apply_limits(
+    comparisons: Sequence[Comparison], evidence: Sequence[Evidence], policy: Policy
+) -> tuple[Comparison, ...]:
+    """Hold each metric that has a limit against it, in every case that measured anything.
+
+    What surely exceeds its limit is REGRESSED and what may is INCONCLUSIVE, unless something worse is
+    known of it. What is within is UNCHANGED where nothing else judged it. A limited metric that a case
+    should have and has not is MISSING.
+    """
+    if not policy.limits:
+        return tuple(comparisons)
+    wanted = {
+        (one.case.id, metric): (one, limit)
+        for one in evidence
+        if one.trials
+        for metric, limit in _find_limits(one, policy).items()
+    }
+    alpha = policy.error_budget / (max(1, _count_noisy(wanted)) * policy.looks)
+    judged = [_lay_over(row, wanted.pop((row.case_id, row.metric), None), alpha) for row in comparisons]
+    return (*judged, *(_judge_alone(one, limit, alpha) for one, limit in wanted.values()))
+
+
+def _find_limits(one: Evidence, policy: Policy) -> Mapping[Metric, Limit]:
+    """The limits of a case: of several that fit one metric, the last counts."""
+    fitting = {limit.metric: limit for limit in policy.limits if fnmatchcase(one.case.id, limit.case)}
+    return {metric: limit for metric, limit in fitting.items() if _is_expected(one, metric)}
+
+
+def _is_expected(one: Evidence, metric: Metric) -> bool:
+    known = metric in one.values
+    return known or (has_metric(one.case, metric) and not SPECS[metric].measuring.is_gpu_only)
+
+
+def _count_noisy(wanted: Mapping[tuple[str, Metric], object]) -> int:
+    return sum(SPECS[metric].family is Family.NOISY for _, metric in wanted)
+
+
+def _lay_over(row: Comparison, found: tuple[Evidence, Limit] | None, alpha: float) -> Comparison:
+    if found is None or row.status is Status.FAILED:
+        return row
+    limited = _judge_alone(*found, alpha)
+    if limited.status is Status.REGRESSED or row.status in _UNJUDGED:
+        return limited
+    if limited.status is Status.INCONCLUSIVE and row.status is not Status.REGRESSED:
+        return limited
+    return replace(row, decides=True) if row.status is not Status.MISSING else limited
+
+
+def _judge_alone(one: Evidence, limit: Limit, alpha: float) -> Comparison:
+    values = one.values.get(limit.metric, ())
+    if not values:
+        return _make_row(one, limit, Status.MISSING, Reason.NOT_MEASURED)
+    excess = _measure_excess(limit, values, alpha)
+    if excess.low > 0:
+        status, reason = Status.REGRESSED, Reason.OWN_LIMIT_EXCEEDED
+    elif excess.high <= 0:
+        status, reason = Status.UNCHANGED, Reason.WITHIN_OWN_LIMIT
+    else:
+        status, reason = Status.INCONCLUSIVE, Reason.NEAR_OWN_LIMIT
+    row = _make_row(one, limit, status, reason)
+    return replace(row, candidate=estimate_metric(limit.metric, values), change=_make_change(limit, excess))
+
+
+def _make_row(one: Evidence, limit: Limit, status: Status, reason: Reason) -> Comparison:
+    return Comparison(
+        case_id=one.case.id,
+        metric=limit.metric,
+        status=status,
+        reason=reason,
+        decides=True,
+        remarks=(Fact(code=Code.OWN_LIMIT, numbers={"limit": limit.value}),),
+    )
+
+
+def _measure_excess(limit: Limit, values: Sequence[float], alpha: float) -> _Excess:
+    family = SPECS[limit.metric].family
+    if family is Family.NOISY and min(values) > 0 and limit.value > 0:
+        return _measure_noisy(limit, values, alpha)
+    sign = -1.0 if limit.is_least else 1.0
+    beyond = [sign * (value - limit.value) for value in values]
+    if family is Family.LOG2:
+        sd = max(math.sqrt(compute_variance(values).value), DRIFT_SD_FLOOR)
+        margin = DRIFT_SIGMAS * sd / math.sqrt(len(values))
+        centre = compute_mean(beyond)
+        return _Excess(centre=centre, low=centre - margin, high=centre + margin)
+    return _Excess(centre=compute_median(beyond), low=min(beyond), high=max(beyond))
+
+
+def _measure_noisy(limit: Limit, values: Sequence[float], alpha: float) -> _Excess:
+    """The mean of the logarithms against the limit's, with the noise between trials and sittings."""
+    sd = COMPILE_PAIR_SD if limit.metric in COMPILE_TIMES else PRIOR_SD
+    noise = moderate_variance(compute_variance(compute_logs(values)), Variance(value=sd**2, df=PRIOR_DF))
+    error = math.sqrt(noise.value / len(values) + SESSION_SD**2)
+    sign = -1.0 if limit.is_least else 1.0
+    centre = sign * (compute_mean(compute_logs(values)) - math.log(limit.value))
+    return _Excess(
+        centre=centre,
+        low=centre + compute_t_quantile(alpha, noise.df) * error,
+        high=centre + compute_t_quantile(CLEAR_CONFIDENCE, noise.df) * error,
+    )
+
+
+def _make_change(limit: Limit, excess: _Excess) -> Change:
+    """The change against the limit: what an acceptance of it has to allow."""
+    is_ratio = SPECS[limit.metric].family in {Family.NOISY, Family.NEARLY_EXACT} and limit.value > 0
+    if not is_ratio:
+        return Change(centre=excess.centre, low=excess.low, high=excess.high, detectable=0.0)
+    if SPECS[limit.metric].family is Family.NOISY:
+        centre, low, high = map(math.expm1, (excess.centre, excess.low, excess.high))
+    else:
+        centre, low, high = (value / limit.value for value in (excess.centre, excess.low, excess.high))
+    return Change(centre=centre, low=low, high=high, detectable=0.0)

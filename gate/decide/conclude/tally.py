@@ -1,0 +1,48 @@
+"""What a verdict rests on: so many trials and pairs, and how many of them were disturbed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gate.decide.evidence.disturbed import count_disturbed, note_count
+from gate.decide.evidence.pairs import list_pairs
+from gate.records import Code, Comparison, Fact, Run, Tally
+
+
+def measure_tally(run: Run, cleared: Sequence[Comparison] = ()) -> Tally:
+    """Count trials and pairs; ``cleared`` got worse since the baselines, but not by the change."""
+    pairs = [pair for found in list_pairs(run).values() for pair in found] if run.base else []
+    disturbed_trials, trials, disturbed_pairs = count_disturbed(run)
+    return Tally(
+        finished=run.finished,
+        trials=trials,
+        disturbed_trials=disturbed_trials,
+        pairs=len(pairs),
+        paired_cases=len({pair.head.case_id for pair in pairs}),
+        pairs_in_turn=sum(not pair.is_live for pair in pairs),
+        disturbed_pairs=disturbed_pairs,
+        cleared=len(cleared),
+    )
+
+
+def note_tally(tally: Tally) -> tuple[Fact, ...]:
+    """All notes that the counts alone give."""
+    worse = {"comparisons": tally.cleared}
+    return (
+        *note_stop(finished=tally.finished),
+        *note_pairs(tally),
+        *([Fact(code=Code.CLEARED, numbers=worse)] if tally.cleared else []),
+        *note_count(Code.TRIALS_DISTURBED, tally.disturbed_trials, tally.trials),
+        *note_count(Code.PAIRS_DISTURBED, tally.disturbed_pairs, tally.pairs),
+    )
+
+
+def note_stop(*, finished: bool) -> tuple[Fact, ...]:
+    """A note on a run that did not come to its end."""
+    return () if finished else (Fact(code=Code.STOPPED),)
+
+
+def note_pairs(tally: Tally) -> tuple[Fact, ...]:
+    """How much ran side by side with the base, and how."""
+    numbers = {"pairs": tally.pairs, "cases": tally.paired_cases, "turns": tally.pairs_in_turn}
+    return (Fact(code=Code.PAIRS, numbers=numbers),) if tally.pairs else ()

@@ -1,0 +1,119 @@
+"""The one place where trials become a baseline: a stored one, a replayed one, and the base's of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gate.decide.constants import MIN_BASELINE_TRIALS
+from gate.decide.evidence.disturbed import set_aside_disturbed
+from gate.decide.evidence.stored import group_cases
+from gate.decide.evidence.values import collect_kernels, collect_phases, collect_values
+from gate.metrics import SPECS, Family
+from gate.records import Baseline, CodeIdentity, Environment, Metric, Pairing, Provenance, Run, Trial
+
+_DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
+_REPEATABLE = frozenset({Family.EXACT, Family.NEARLY_EXACT})  # rounded, equal values would differ
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where the trials of a baseline come from, and the case's definition there."""
+
+    definition: str
+    environment: Environment
+    provenance: Provenance
+
+
+def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
+    """Make a baseline of every case of a run that has trials of its own, however few, and no failure.
+
+    Those of pairs are none: half of them are of the other arm, all were measured beside one.
+
+    A refresh asks for more: see :func:`gate.store.baselines.check_refresh`. Disturbed trials leave out what
+    depends on the host, as where they are judged, unless fewer than MIN_BASELINE_TRIALS others are left. What
+    can repeat exactly is kept as it is, all else rounded to 6 significant digits.
+    """
+    run = set_aside_disturbed(run, MIN_BASELINE_TRIALS)
+    failed = {failure.case_id for failure in run.failures}
+    trials = group_cases(trial for trial in run.trials if trial.pairing is Pairing.ALONE)
+    return tuple(
+        _round_baseline(
+            make_baseline(
+                Origin(definition=case.definition, environment=run.environment, provenance=provenance),
+                trials[case.id],
+            )
+        )
+        for case in run.cases
+        if case.id in trials and case.id not in failed
+    )
+
+
+def make_baseline(origin: Origin, trials: Sequence[Trial]) -> Baseline:
+    """Make a baseline of at least one trial of a case, exact.
+
+    What was compiled is told by the trials that compiled; what they do not agree on is unknown.
+    """
+    compiled = [trial for trial in trials if trial.phases_s] or trials
+    fullest = max(compiled, key=lambda trial: len(trial.samples))
+    return Baseline(
+        case_id=trials[0].case_id,
+        definition=origin.definition,
+        environment=origin.environment,
+        provenance=origin.provenance,
+        trials=collect_values(trials),
+        identity=_find_common_identity(compiled),
+        workload=_find_common_items([trial.workload for trial in compiled if trial.workload]),
+        graph_breaks=tuple(replace(one, stack=()) for one in fullest.graph_breaks),
+        recompile_reasons=fullest.recompile_reasons,
+        caches=fullest.caches,
+        canaries_s=_collect_canaries(trials),
+        phases_s=collect_phases(trials),
+        kernels_s=collect_kernels(trials),
+    )
+
+
+def _find_common_identity(trials: Iterable[Trial]) -> CodeIdentity:
+    """Find the identity that all trials which know theirs share; what differs between them has none.
+
+    Tuning is drawn anew in each trial: it may differ where the code is the same.
+    """
+    known = [trial.identity for trial in trials if trial.identity.digest]
+    codes = [replace(identity, tuned="") for identity in known]
+    if not codes or codes.count(codes[0]) < len(codes):
+        return CodeIdentity(digest="")
+    return known[0] if known.count(known[0]) == len(known) else codes[0]
+
+
+def _find_common_items(mappings: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in sorted(mappings[0].items() if mappings else ())
+        if all(mapping.get(key) == value for mapping in mappings)
+    }
+
+
+def _collect_canaries(trials: Iterable[Trial]) -> dict[str, tuple[float, ...]]:
+    collected: dict[str, list[float]] = {}
+    for trial in trials:
+        for name, seconds in trial.conditions.canaries_s.items():
+            collected.setdefault(name, []).append(seconds)
+    return {name: tuple(collected[name]) for name in sorted(collected)}
+
+
+def _round_baseline(exact: Baseline) -> Baseline:
+    return replace(
+        exact,
+        trials={metric: _round_values(metric, exact.trials[metric]) for metric in sorted(exact.trials)},
+        canaries_s={name: tuple(map(_round_digits, values)) for name, values in exact.canaries_s.items()},
+        phases_s={name: _round_digits(seconds) for name, seconds in sorted(exact.phases_s.items())},
+        kernels_s={name: _round_digits(seconds) for name, seconds in exact.kernels_s.items()},
+    )
+
+
+def _round_values(metric: Metric, values: Sequence[float]) -> tuple[float, ...]:
+    return tuple(values if SPECS[metric].family in _REPEATABLE else map(_round_digits, values))
+
+
+def _round_digits(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,134 @@
+"""Trials that were measured while the host was not fit: set aside, or believed less.
+
+The lab says which they are, by what it saw of the host and never by what the trial measured. Pairs are
+left alone, and noted: both arms of one are disturbed alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from gate.decide.evidence.pairs import list_pairs
+from gate.metrics import SPECS, Scope
+from gate.records import CANDIDATE_ARM, Code, Comparison, Fact, Pairing, Reason, Run, Status, Trial
+
+
+def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
+    """Take host metrics and canaries from disturbed trials where at least ``fewest`` of a case are not.
+
+    What does not depend on the host, like counters and drift, stays.
+    """
+    if all(not _is_disturbed(trial) for trial in run.trials):
+        return run
+    calm = _count_calm(run)
+    return replace(
+        run,
+        trials=tuple(
+            _keep_stack_metrics(trial)
+            if _is_screened(trial) and _is_disturbed(trial) and calm[trial.case_id] >= fewest
+            else trial
+            for trial in run.trials
+        ),
+    )
+
+
+def note_kept_disturbed(run: Run, fewest: int) -> tuple[Fact, ...]:
+    """A note on the cases whose disturbed trials had to be recorded, for want of so many undisturbed ones."""
+    calm = _count_calm(run)
+    disturbed = dict.fromkeys(trial.case_id for trial in _list_screened(run) if _is_disturbed(trial))
+    kept = tuple(case_id for case_id in disturbed if calm[case_id] < fewest)
+    return (Fact(code=Code.DISTURBED_KEPT, numbers={"fewest": fewest}, cases=kept),) if kept else ()
+
+
+def doubt_disturbed(comparisons: Iterable[Comparison], run: Run) -> tuple[Comparison, ...]:
+    """Turn a regression of a host metric that only disturbed trials saw into INCONCLUSIVE."""
+    disturbed = _list_disturbances(run)
+    return tuple(_doubt(comparison, disturbed) for comparison in comparisons)
+
+
+def note_disturbed(run: Run) -> tuple[Fact, ...]:
+    """Notes on what was measured on an unfit host, and what disturbed it: trials alone, and pairs."""
+    alone, paired = _list_screened(run), _list_paired(run)
+    return (
+        *_note_trials(alone, Code.TRIALS_DISTURBED),
+        *_note_trials(paired, Code.PAIRS_DISTURBED),
+    )
+
+
+def count_disturbed(run: Run) -> tuple[int, int, int]:
+    """Count the disturbed trials that ran alone, all of those, and the disturbed pairs."""
+    alone = _list_screened(run)
+    return sum(map(_is_disturbed, alone)), len(alone), sum(map(_is_disturbed, _list_paired(run)))
+
+
+def note_count(code: Code, disturbed: int, measured: int, by: Iterable[str] = ()) -> tuple[Fact, ...]:
+    """A note on so many disturbed ones of all trials or pairs, and what disturbed them."""
+    if not disturbed:
+        return ()
+    numbers = {"disturbed": disturbed, "measured": measured}
+    return (Fact(code=code, numbers=numbers, names={"phrases": tuple(by)}),)
+
+
+def _note_trials(trials: Sequence[Trial], code: Code) -> tuple[Fact, ...]:
+    disturbed = [trial for trial in trials if _is_disturbed(trial)]
+    phrases = dict.fromkeys(phrase for trial in disturbed for phrase in trial.conditions.disturbances)
+    return note_count(code, len(disturbed), len(trials), phrases)
+
+
+def _list_screened(run: Run) -> list[Trial]:
+    return [trial for trial in run.trials if _is_screened(trial)]
+
+
+def _list_paired(run: Run) -> list[Trial]:
+    return [pair.head for pairs in list_pairs(run).values() for pair in pairs]
+
+
+def _list_disturbances(run: Run) -> Mapping[str, tuple[str, ...]]:
+    """What disturbed the cases that have disturbed trials only, by case id."""
+    trials: dict[str, list[Trial]] = {}
+    for trial in run.trials:
+        if _is_screened(trial):
+            trials.setdefault(trial.case_id, []).append(trial)
+    return {
+        case_id: tuple(dict.fromkeys(phrase for one in found for phrase in one.conditions.disturbances))
+        for case_id, found in trials.items()
+        if all(map(_is_disturbed, found))
+    }
+
+
+def _doubt(comparison: Comparison, disturbed: Mapping[str, tuple[str, ...]]) -> Comparison:
+    beside = comparison.pairs > 0
+    host = SPECS[comparison.metric].scope is Scope.HOST
+    if comparison.status is not Status.REGRESSED or beside or not host or comparison.case_id not in disturbed:
+        return comparison
+    told = Fact(code=Code.DISTURBED_BY, names={"phrases": disturbed[comparison.case_id]})
+    return replace(
+        comparison,
+        status=Status.INCONCLUSIVE,
+        reason=Reason.DISTURBED,
+        found=comparison.reason,
+        remarks=(*comparison.remarks, told),
+    )
+
+
+def _count_calm(run: Run) -> Counter[str]:
+    """Undisturbed trials of each case, of those that ran alone."""
+    return Counter(trial.case_id for trial in _list_screened(run) if not _is_disturbed(trial))
+
+
+def _is_screened(trial: Trial) -> bool:
+    return trial.arm == CANDIDATE_ARM and trial.pairing is Pairing.ALONE
+
+
+def _is_disturbed(trial: Trial) -> bool:
+    return bool(trial.conditions.disturbances)
+
+
+def _keep_stack_metrics(trial: Trial) -> Trial:
+    kept = {
+        metric: values for metric, values in trial.samples.items() if SPECS[metric].scope is not Scope.HOST
+    }
+    # What the canaries of a disturbed moment say of the machine says nothing of the calm ones.
+    return replace(trial, samples=kept, conditions=replace(trial.conditions, canaries_s={}))

@@ -1,0 +1,41 @@
+"""What judging one metric of one case found, before it becomes a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gate.decide.stats.moments import LogArms
+from gate.metrics import SPECS, MetricSpec
+from gate.records import Case, Change, Estimate, Fact, Metric, Reason, Status, Threshold
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """One metric of one case: its values, one per trial, and what counts as relevant."""
+
+    case: Case
+    metric: Metric
+    before: Sequence[float]
+    after: Sequence[float]
+    threshold: Threshold
+    logs: LogArms | None = None  # of noisy metrics, where every value is positive
+
+    @property
+    def spec(self) -> MetricSpec:
+        """The metric's fixed properties."""
+        return SPECS[self.metric]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """Status and reason with the numbers behind them, and what else there is to say."""
+
+    status: Status
+    reason: Reason
+    baseline: Estimate | None = None
+    candidate: Estimate | None = None
+    change: Change | None = None
+    remarks: tuple[Fact, ...] = ()
+    pairs: int = 0  # side-by-side pairs behind it; 0: a stored baseline
+    more_pairs: int | None = None  # that would settle it, if it stays so; 0: none likely, None: not known

@@ -1,0 +1,123 @@
+"""Side-by-side pairs: which trials belong together, and by how much head differs from base in each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gate.decide.evidence.proxies import sum_processor_s
+from gate.decide.evidence.values import compute_speedup, compute_values
+from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
+from gate.records import BASE_ARM, CANDIDATE_ARM, Metric, Pairing, Run, Trial
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """One trial of each arm with the same case and index."""
+
+    base: Trial
+    head: Trial
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the blocks of both arms alternated."""
+        return self.base.pairing is Pairing.LIVE and self.head.pairing is Pairing.LIVE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Paired:
+    """One noisy metric of one case over the pairs that have it."""
+
+    metric: Metric
+    changes: Sequence[float]  # natural logarithm of head over base in each pair, + is worse
+    base: Sequence[float]  # the base's values, in the metric's unit
+    is_live: bool
+
+
+@dataclass(slots=True)
+class _Collected:
+    changes: list[float] = field(default_factory=list)
+    base: list[float] = field(default_factory=list)
+    is_live: bool = True
+
+
+def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
+    """The complete pairs of each case, in the order of their index."""
+    arms: dict[tuple[str, int], dict[str, Trial]] = {}
+    for trial in run.trials:
+        if trial.pairing is not Pairing.ALONE:
+            arms.setdefault((trial.case_id, trial.index), {})[trial.arm] = trial
+    pairs: dict[str, list[Pair]] = {}
+    for case_id, index in sorted(arms):
+        both = arms[case_id, index]
+        if BASE_ARM in both and CANDIDATE_ARM in both:
+            pairs.setdefault(case_id, []).append(Pair(base=both[BASE_ARM], head=both[CANDIDATE_ARM]))
+    return {case_id: tuple(found) for case_id, found in pairs.items()}
+
+
+def collect_paired(pairs: Iterable[Pair]) -> Mapping[Metric, Paired]:
+    """Every noisy metric that both arms of a pair measured, with one change a pair."""
+    collected: dict[Metric, _Collected] = {}
+    for pair in pairs:
+        base = compute_values(pair.base)
+        for metric, change in compute_pair_changes(pair).items():
+            one = collected.setdefault(metric, _Collected())
+            one.changes.append(change)
+            one.base.append(base[metric])
+            one.is_live = one.is_live and pair.is_live
+    return {
+        metric: Paired(
+            metric=metric,
+            changes=tuple(one.changes),
+            base=tuple(one.base),
+            is_live=one.is_live and metric in INTERLEAVED,
+        )
+        for metric, one in collected.items()
+    }
+
+
+def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
+    """Processor seconds of cold compiles, of the pairs that know both arms'; ``None`` without any."""
+    times = [(sum_processor_s(pair.base.phases_s), sum_processor_s(pair.head.phases_s)) for pair in pairs]
+    known = [(base, head) for base, head in times if base > 0 and head > 0]
+    if not known:
+        return None
+    return Paired(
+        metric=Metric.COLD_COMPILE_TIME,
+        changes=tuple(math.log(head / base) for base, head in known),
+        base=tuple(base for base, _ in known),
+        is_live=False,
+    )
+
+
+def compute_pair_changes(pair: Pair) -> Mapping[Metric, float]:
+    """Log change of each noisy metric in one pair, + is worse.
+
+    Latencies of a live pair are compared block by block, and the speedup by their difference; all
+    else by the values of the two trials.
+    """
+    base, head = compute_values(pair.base), compute_values(pair.head)
+    changes = {
+        metric: math.log(head[metric] / base[metric]) * (-1.0 if spec.higher_is_better else 1.0)
+        for metric, spec in SPECS.items()
+        if spec.family is Family.NOISY and base.get(metric, 0.0) > 0 and head.get(metric, 0.0) > 0
+    }
+    if pair.is_live:
+        changes |= _compare_blocks(pair)
+    return changes
+
+
+def _compare_blocks(pair: Pair) -> dict[Metric, float]:
+    """Block ``i`` of base against block ``i`` of head, as eager is held against compiled in a trial."""
+    changes: dict[Metric, float] = {}
+    for metric in LATENCIES:
+        base, head = pair.base.samples.get(metric, ()), pair.head.samples.get(metric, ())
+        # Blocks that a recompile spoilt are left out of one arm only: what is left is no pairs then.
+        ratio = compute_speedup(base, head) if len(base) == len(head) else None
+        if ratio is not None:
+            changes[metric] = -math.log(ratio)
+    eager, compiled = SPECS[Metric.WARM_SPEEDUP].measuring.parts
+    if eager in changes and compiled in changes:
+        changes[Metric.WARM_SPEEDUP] = changes[compiled] - changes[eager]
+    return changes

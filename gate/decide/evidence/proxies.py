@@ -1,0 +1,75 @@
+"""Noise-free signs that a compile did other work than its baseline, and that a trial had its device alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from gate.decide.evidence.finding import Question
+from gate.decide.evidence.stored import Evidence
+from gate.decide.stats.moments import compute_median
+from gate.metrics import TRACES
+from gate.records import EXPECTED_THROTTLING, Metric, Trial
+
+_OWN = "cpu_self"
+# Processor seconds of a cold compile among its phases: the process's own, and its compilers'.
+PROCESSOR_TIMES = (_OWN, "cpu_children")
+
+
+def compute_calls_change(questions: Mapping[Metric, Question]) -> float | None:
+    """Log change of the Python calls of a compile, + is more; ``None`` where either side lacks them."""
+    question = questions.get(Metric.COMPILE_CALLS)
+    if question is None or min(*question.before, *question.after) <= 0:
+        return None
+    return math.log(compute_median(question.after) / compute_median(question.before))
+
+
+def compute_processor_change(evidence: Evidence) -> float | None:
+    """Log change of a cold compile's processor time, + is more; ``None`` where either side lacks it."""
+    known = (one.baseline.phases_s for one in evidence.stored if one.same_host and one.same_definition)
+    before = next((sum_processor_s(phases_s) for phases_s in known if _OWN in phases_s), 0.0)
+    after = [sum_processor_s(trial.phases_s) for trial in evidence.trials if _OWN in trial.phases_s]
+    if before <= 0 or not after or min(after) <= 0:
+        return None
+    return math.log(compute_median(after) / before)
+
+
+def sum_processor_s(phases_s: Mapping[str, float]) -> float:
+    """Processor seconds of a cold compile, its compilers' included; 0 where they are unknown."""
+    return sum(phases_s.get(name, 0.0) for name in PROCESSOR_TIMES)
+
+
+def has_traces(evidence: Evidence, questions: Mapping[Metric, Question]) -> bool:
+    """Whether a counter of the compile, or the generated code itself, differs from the baseline's."""
+    counters = (questions[metric] for metric in TRACES if metric in questions)
+    if any(compute_median(one.before) != compute_median(one.after) for one in counters):
+        return True
+    return is_code_changed(evidence) is True
+
+
+def is_code_changed(evidence: Evidence) -> bool | None:
+    """Whether no trial generated the baseline's code; ``None`` where either side's is unknown."""
+    baseline = evidence.code_baseline
+    digests = {trial.identity.digest for trial in evidence.trials} - {""}
+    if baseline is None or not baseline.identity.digest or not digests:
+        return None
+    return baseline.identity.digest not in digests
+
+
+def is_tuned_otherwise(evidence: Evidence) -> bool:
+    """Whether kernels were tuned to other configurations than the baseline's, or otherwise in each trial."""
+    baseline = evidence.code_baseline
+    tuned = {trial.identity.tuned for trial in evidence.trials} - {""}
+    return bool(tuned) and (baseline is None or tuned != {baseline.identity.tuned})
+
+
+def is_calm(trials: Iterable[Trial]) -> bool:
+    """Whether no trial saw its device throttle, another process on it or an unfit host.
+
+    A power cap is no disturbance: heavy matrix products run into it in every trial.
+    """
+    conditions = [trial.conditions for trial in trials]
+    return not any(
+        set(one.throttled) - EXPECTED_THROTTLING or one.foreign_processes or one.disturbances
+        for one in conditions
+    )

@@ -1,0 +1,158 @@
+"""Puts a run and the stored baselines together: for every case and metric, what it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gate.decide.evidence.values import collect_values
+from gate.fingerprint import has_same_codegen, has_same_host, has_same_stack
+from gate.metrics import SPECS, MetricSpec, Scope
+from gate.records import (
+    CANDIDATE_ARM,
+    Baseline,
+    Case,
+    CaseFailure,
+    Environment,
+    Metric,
+    Pairing,
+    Reason,
+    Run,
+    Trial,
+)
+
+OfCase = TypeVar("OfCase", Trial, CaseFailure, Baseline)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stored:
+    """A baseline of a case, and in which ways it is comparable with the run at hand."""
+
+    baseline: Baseline
+    same_host: bool
+    same_stack: bool
+    same_codegen: bool
+    same_definition: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Match:
+    """The baseline that a metric is compared with, or the reason why there is none."""
+
+    baseline: Baseline | None = None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """All that is known of one planned case."""
+
+    case: Case
+    trials: tuple[Trial, ...]
+    failures: tuple[CaseFailure, ...]
+    values: Mapping[Metric, tuple[float, ...]]  # of the candidate, one per trial
+    stored: tuple[Stored, ...]  # the most comparable first
+    absence: Reason = Reason.NO_BASELINE  # why nothing is stored, where nothing is
+    planned: int = 0  # trials at least, of those that run alone
+
+    @property
+    def host_baseline(self) -> Baseline | None:
+        """The newest baseline of this host, whatever its definition: its canaries still hold."""
+        return next((one.baseline for one in self.stored if one.same_host), None)
+
+    @property
+    def code_baseline(self) -> Baseline | None:
+        """The best baseline whose generated code and workload can be held against the candidate's."""
+        return next(
+            (one.baseline for one in self.stored if one.same_definition and one.same_codegen),
+            None,
+        )
+
+
+def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, ...]:
+    """One piece of evidence per planned case, in the plan's order.
+
+    Trials of pairs count only for cases that have none that ran alone, as the baselines did.
+    """
+    heads = group_cases(trial for trial in run.trials if trial.arm == CANDIDATE_ARM)
+    trials = {case_id: _prefer_alone(found) for case_id, found in heads.items()}
+    failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
+    stored = group_cases(baselines)
+    return tuple(
+        Evidence(
+            case=case,
+            trials=tuple(trials.get(case.id, ())),
+            failures=tuple(failures.get(case.id, ())),
+            values=collect_values(trials.get(case.id, ())),
+            stored=_rank_stored(case, run.environment, stored.get(case.id, ())),
+            planned=run.trials_planned,
+        )
+        for case in run.cases
+    )
+
+
+def list_short(run: Run) -> tuple[Evidence, ...]:
+    """The planned cases of which fewer trials came back than planned, though none failed."""
+    gathered = gather_evidence(run, ())
+    return tuple(one for one in gathered if not one.failures and len(one.trials) < one.planned)
+
+
+def match_metric(spec: MetricSpec, stored: Sequence[Stored]) -> Match:
+    """Find the baseline for one metric: of this host if there is one, else of this stack, newest first."""
+    if not stored:
+        return Match(reason=Reason.NO_BASELINE)
+    fitting = [one for one in stored if _is_in_scope(spec, one)]
+    if not fitting:
+        other = Reason.OTHER_ENVIRONMENT if spec.scope is Scope.HOST else Reason.OTHER_STACK
+        return Match(reason=other)
+    current = [one for one in fitting if one.same_definition]
+    if not current:
+        return Match(reason=Reason.STALE_DEFINITION)
+    for one in current:
+        if one.baseline.trials.get(spec.metric):
+            return Match(baseline=one.baseline)
+    return Match(reason=Reason.NOT_RECORDED)
+
+
+def list_metrics(evidence: Evidence) -> tuple[Metric, ...]:
+    """The metrics that the case or a baseline of it has, in the table's order."""
+    stored = {metric for one in evidence.stored for metric in one.baseline.trials}
+    return tuple(metric for metric in SPECS if metric in evidence.values or metric in stored)
+
+
+def group_cases(records: Iterable[OfCase]) -> dict[str, list[OfCase]]:
+    """Records by case id, in their order."""
+    grouped: dict[str, list[OfCase]] = {}
+    for record in records:
+        grouped.setdefault(record.case_id, []).append(record)
+    return grouped
+
+
+def _is_in_scope(spec: MetricSpec, stored: Stored) -> bool:
+    if spec.scope is Scope.HOST:
+        return stored.same_host
+    return stored.same_stack and (stored.same_codegen or not spec.same_codegen)
+
+
+def _rank_stored(case: Case, environment: Environment, baselines: Iterable[Baseline]) -> tuple[Stored, ...]:
+    stored = [_relate(case, environment, baseline) for baseline in baselines]
+    stored.sort(key=lambda one: one.baseline.provenance.created, reverse=True)
+    stored.sort(key=lambda one: (not one.same_host, not one.same_codegen, not one.same_stack))
+    return tuple(stored)
+
+
+def _relate(case: Case, environment: Environment, baseline: Baseline) -> Stored:
+    same_host = has_same_host(baseline.environment, environment)
+    same_stack = same_host or has_same_stack(baseline.environment, environment)
+    return Stored(
+        baseline=baseline,
+        same_host=same_host,
+        same_stack=same_stack,
+        same_codegen=same_host or (same_stack and has_same_codegen(baseline.environment, environment)),
+        same_definition=baseline.definition == case.definition,
+    )
+
+
+def _prefer_alone(trials: list[Trial]) -> list[Trial]:
+    return [trial for trial in trials if trial.pairing is Pairing.ALONE] or trials

@@ -1,0 +1,98 @@
+"""One value per metric and trial, from the trial's raw samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from gate.decide.stats.moments import compute_geometric_median, compute_mean, compute_median
+from gate.metrics import SPECS, Family
+from gate.records import Metric, Trial
+
+# A super-block is ECCE or CEEC: two neighbouring pairs, over which a steady drift cancels.
+PAIRS_IN_SUPER_BLOCK = 2
+
+
+def compute_values(trial: Trial) -> Mapping[Metric, float]:
+    """Reduce a trial to one value a metric, in the metric's unit.
+
+    Latencies, times, memory and counters are the median of their samples, drift is the mean over
+    seeds. ``warm_speedup`` and ``break_even_calls`` are derived where their parts are there.
+    """
+    values = {
+        metric: _reduce_samples(metric, samples) for metric, samples in trial.samples.items() if samples
+    }
+    eager = trial.samples.get(Metric.EAGER_LATENCY, ())
+    compiled = trial.samples.get(Metric.COMPILED_LATENCY, ())
+    speedup = compute_speedup(eager, compiled)
+    if speedup is not None:
+        values[Metric.WARM_SPEEDUP] = speedup
+    break_even = _compute_break_even(values)
+    if break_even is not None:
+        values[Metric.BREAK_EVEN_CALLS] = break_even
+    return values
+
+
+def collect_values(trials: Iterable[Trial]) -> Mapping[Metric, tuple[float, ...]]:
+    """One value per trial for every metric that any of the trials measured."""
+    collected: dict[Metric, list[float]] = {}
+    for trial in trials:
+        for metric, value in compute_values(trial).items():
+            collected.setdefault(metric, []).append(value)
+    return {metric: tuple(values) for metric, values in collected.items()}
+
+
+def collect_phases(trials: Iterable[Trial]) -> dict[str, float]:
+    """Median seconds of each phase of the compile over the trials that tell any."""
+    return _collect_medians(trial.phases_s for trial in trials)
+
+
+def collect_kernels(trials: Iterable[Trial]) -> dict[str, float]:
+    """Median device seconds of each kernel of a call over the trials that tell any, longest first."""
+    medians = _collect_medians(trial.kernels_s for trial in trials)
+    return dict(sorted(medians.items(), key=lambda item: item[1], reverse=True))
+
+
+def collect_limits(trials: Iterable[Trial]) -> dict[str, float]:
+    """Median seconds that a call takes at least by each limit of the machine."""
+    return _collect_medians(trial.limits_s for trial in trials)
+
+
+def _collect_medians(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    told = [table for table in tables if table]
+    names = {name: None for table in told for name in table}
+    return {name: compute_median([table.get(name, 0.0) for table in told]) for name in names}
+
+
+def compute_speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> float | None:
+    """Eager over compiled latency: exp(median over super-blocks of the mean log ratio of their pairs).
+
+    Sample ``i`` of both arms belongs to one pair. ``None`` when there is no pair of positive times.
+    """
+    ratios = [
+        eager / compiled
+        for eager, compiled in zip(eager_s, compiled_s, strict=False)
+        if eager > 0 and compiled > 0
+    ]
+    # A mean of logarithms is a root of a product, which spares the logarithms.
+    blocks = [math.sqrt(first * second) for first, second in zip(ratios[::2], ratios[1::2], strict=False)]
+    if len(ratios) % PAIRS_IN_SUPER_BLOCK:
+        blocks.append(ratios[-1])
+    return compute_geometric_median(blocks) if blocks else None
+
+
+def _reduce_samples(metric: Metric, samples: Sequence[float]) -> float:
+    if len(samples) == 1:
+        return samples[0]
+    if SPECS[metric].family is Family.LOG2:
+        return compute_mean(samples)
+    return compute_median(samples)
+
+
+def _compute_break_even(values: Mapping[Metric, float]) -> float | None:
+    """Calls after which the cold compile has paid; ``None`` where it never does, or is unknown."""
+    parts = SPECS[Metric.BREAK_EVEN_CALLS].measuring.parts
+    if any(part not in values for part in parts):
+        return None
+    compile_s, eager_s, compiled_s = (values[part] for part in parts)
+    return compile_s / (eager_s - compiled_s) if eager_s > compiled_s else None

@@ -1,0 +1,1 @@
+"""What is said about a verdict besides its comparisons: causes, notes, next steps, the headline."""

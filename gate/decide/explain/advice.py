@@ -1,0 +1,311 @@
+"""What a verdict says to its reader besides the comparisons: next steps and notes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+
+from gate.decide.conclude.accept import is_waived, list_exceeded, list_expired
+from gate.decide.conclude.quarantine import list_days, list_set_apart
+from gate.decide.conclude.tally import note_stop
+from gate.decide.constants import ACCEPTANCE_DAYS, OLD_BASELINE_DAYS
+from gate.decide.judge.drift import get_limit
+from gate.decide.judge.machine import is_machine_steady
+from gate.fingerprint import describe_difference
+from gate.metrics import SPECS, Family
+from gate.records import (
+    Baseline,
+    Change,
+    Code,
+    Comparison,
+    Environment,
+    Fact,
+    MachineShift,
+    Metric,
+    Outcome,
+    PairBase,
+    Policy,
+    Reason,
+    Run,
+    Status,
+    name_words,
+)
+from gate.records.targets import TARGET_KIND
+
+# So many commands to accept something are suggested.
+_MAX_ACCEPTED = 4
+# A suggested allowance is this many times the change that was seen, so that noise does not undo it.
+_ALLOWANCE_MARGIN = 1.25
+
+
+def list_next_steps(
+    outcome: Outcome,
+    comparisons: Sequence[Comparison],
+    policy: Policy,
+    base: PairBase | None = None,
+    *,
+    finished: bool = True,
+) -> tuple[Fact, ...]:
+    """What to do next, the most pressing first; ``base`` is what pairs were held against.
+
+    ``finished`` is whether the run came to its end.
+    """
+    deciding = [one for one in comparisons if one.decides]
+    apart = list_set_apart(comparisons)
+    short = [one.case_id for one in deciding if one.reason is Reason.TRIALS_MISSING or has_not_begun(one)]
+    lost = [one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}]
+    undecided = [one for one in deciding if one.status is Status.INCONCLUSIVE]
+    stored = [one.case_id for one in undecided if not one.pairs]
+    alone = [one.case_id for one in deciding if base is None and _is_unconfirmed(one)]
+    return (
+        *([] if finished else [Fact(code=Code.CONTINUE)]),
+        *suggest(Code.FIX_FAILED, (case_id for case_id in lost if case_id not in short)),
+        *suggest(Code.MEASURE_AGAIN, short),
+        *list_acceptances(deciding, policy),
+        *suggest(Code.BE_SURE, alone),
+        *suggest(Code.SETTLE, stored),
+        *suggest(Code.SETTLE_BY_TRIALS, stored),
+        *suggest(Code.SETTLE_QUIETLY, (one.case_id for one in undecided if one.pairs)),
+        *_suggest_baselines(outcome, deciding, apart, list_days(comparisons, policy)),
+    )
+
+
+def has_not_begun(comparison: Comparison) -> bool:
+    """Whether nothing came back of a planned case, not even a failure: there is no log of it to read."""
+    return comparison.reason is Reason.NOT_RUN and not comparison.remarks
+
+
+def suggest(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
+    """What to do with these cases, if there are any."""
+    cases = tuple(dict.fromkeys(case_ids))
+    return (Fact(code=code, cases=cases),) if cases else ()
+
+
+def _suggest_baselines(
+    outcome: Outcome, deciding: Sequence[Comparison], apart: Sequence[str], days: Sequence[str]
+) -> list[Fact]:
+    """What to do about baselines that are missing, too few or bettered."""
+    nothing = outcome is Outcome.NOTHING_COMPARED
+    steps = [suggest_lifting(len(apart), days)] if nothing and apart else []
+    if any(one.reason is Reason.FEW_TRIALS for one in deciding):
+        steps.append(Fact(code=Code.RECORD_MORE))
+    elif _is_unjudged(deciding) or (nothing and not apart):
+        steps.append(Fact(code=Code.RECORD))
+    elif outcome is Outcome.PASS and any(one.status is Status.IMPROVED for one in deciding):
+        steps.append(Fact(code=Code.RECORD_BETTER))
+    return steps
+
+
+def suggest_lifting(cases: int, days: Sequence[str]) -> Fact:
+    """What to do where quarantine leaves nothing to judge; ``days`` are its last ones, if they are known."""
+    expires = tuple(dict.fromkeys((days[0], days[-1]))) if days else ()
+    return Fact(code=Code.LIFT_QUARANTINE, numbers={"cases": cases}, names={"expires": expires})
+
+
+def list_notes(
+    run: Run, comparisons: Sequence[Comparison], used: Sequence[Baseline], policy: Policy
+) -> tuple[Fact, ...]:
+    """What a reader must know to trust the verdict no further than it goes."""
+    return (
+        *note_stop(finished=run.finished),
+        *note_unjudged(comparisons, _UNJUDGED),
+        *_note_unconfirmed(comparisons),
+        *_note_waiver(comparisons, policy),
+        *note_expired(comparisons, policy),
+        *note_exceeded(comparisons, policy),
+        *_note_limits(run, comparisons),
+        *_note_age(used, policy),
+    )
+
+
+def note_target(environment: Environment) -> tuple[Fact, ...]:
+    """A note on what of a target is not known by rule: it is absent, and not missing."""
+    return (Fact(code=Code.NO_DEVICE),) if environment.device_kind == TARGET_KIND else ()
+
+
+def note_difference(other: Environment | None, environment: Environment) -> tuple[Fact, ...]:
+    """A note on how this environment differs from the nearest that has baselines."""
+    lines = describe_difference(other, environment) if other else ()
+    return (Fact(code=Code.NEAREST_DIFFERS, names={"differences": lines}),) if lines else ()
+
+
+def note_machine(machine: MachineShift, judged: bool) -> tuple[Fact, ...]:
+    """A note on the machine as a whole, where it moved."""
+    if not judged or is_machine_steady(machine):
+        return ()
+    # 0 where it is not known: eager speaks for the machine only over several cases.
+    shifts = {"canary": machine.canary, "suite": machine.suite}
+    numbers = {name: shift for name, shift in shifts.items() if shift}
+    return (Fact(code=Code.MACHINE_CHANGED, numbers=numbers),)
+
+
+def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
+    """A note for each acceptance that fits something and no longer counts."""
+    return [
+        Fact(
+            code=Code.ACCEPTANCE_EXPIRED,
+            metrics=(one.metric,),
+            names=name_words(pattern=one.case, expires=one.expires, reason=one.reason.rstrip(".")),
+        )
+        for one in list_expired(comparisons, policy)
+    ]
+
+
+def note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
+    """A note for each regression that is larger than somebody accepted."""
+    return [
+        Fact(
+            code=Code.ACCEPTANCE_EXCEEDED,
+            numbers={"allowance": known.allowance},
+            cases=(found.case_id,),
+            metrics=(found.metric,),
+            names=name_words(author=known.author, expires=known.expires),
+        )
+        for known, found in list_exceeded(comparisons, policy)
+    ]
+
+
+def _note_waiver(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
+    """Who accepts that there was no baseline, where there was none."""
+    waiver = policy.waiver
+    if waiver is None or not _is_unjudged(comparisons):
+        return []
+    code = Code.WAIVED if is_waived(policy) else Code.WAIVER_EXPIRED
+    reason = waiver.reason.rstrip(".")
+    names = name_words(author=waiver.author, expires=waiver.expires, reason=reason)
+    return [Fact(code=code, names=names)]
+
+
+def list_acceptances(deciding: Iterable[Comparison], policy: Policy) -> list[Fact]:
+    """What to do about each regressed case: fix it, or accept its changes until a date."""
+    cases: dict[str, list[Comparison]] = {}
+    for one in deciding:
+        if one.status is Status.REGRESSED:
+            cases.setdefault(one.case_id, []).append(one)
+    steps = [step for case_id, rows in cases.items() for step in _suggest_acceptance(case_id, rows, policy)]
+    rest = len(steps) - _MAX_ACCEPTED
+    more = [Fact(code=Code.MORE_LIKE_THESE, numbers={"commands": rest})] if rest > 0 else []
+    return steps[:_MAX_ACCEPTED] + more
+
+
+def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy) -> list[Fact]:
+    """The advice once a case, a command a metric."""
+    changes = [(one.metric, one.change) for one in rows if one.change is not None]
+    if not changes:
+        return [Fact(code=Code.FIX, cases=(case_id,))]
+    names = {"expires": _choose_expiry(policy)}
+    return [
+        Fact(
+            code=Code.ACCEPT_TOO if position else Code.ACCEPT,
+            numbers={
+                **({} if position else {"commands": len(changes)}),
+                "allowance": _choose_allowance(metric, change),
+            },
+            cases=(case_id,),
+            metrics=(metric,),
+            names=names,
+        )
+        for position, (metric, change) in enumerate(changes)
+    ]
+
+
+def _choose_allowance(metric: Metric, change: Change) -> float:
+    """A fraction of at least a percent, log2 units, or a count."""
+    family = SPECS[metric].family
+    if family is Family.EXACT:
+        return max(1, math.ceil(change.centre))
+    wide = _ALLOWANCE_MARGIN * change.centre
+    return wide if family is Family.LOG2 else max(0.01, wide)
+
+
+def _choose_expiry(policy: Policy) -> tuple[str, ...]:
+    today = _parse_day(policy.today)
+    return ((today + timedelta(days=ACCEPTANCE_DAYS)).isoformat(),) if today else ()
+
+
+def _note_unconfirmed(comparisons: Iterable[Comparison]) -> list[Fact]:
+    """Times that were convicted against another sitting of the machine only."""
+    alone = {one.case_id for one in comparisons if _is_unconfirmed(one)}
+    return [Fact(code=Code.NOT_BESIDE, numbers={"cases": len(alone)})] if alone else []
+
+
+def _is_unconfirmed(comparison: Comparison) -> bool:
+    """Whether stored values alone speak of a slower time."""
+    is_alone = comparison.status is Status.REGRESSED and not comparison.pairs
+    noisy = comparison.decides and SPECS[comparison.metric].family is Family.NOISY
+    return noisy and (is_alone or comparison.reason is Reason.UNPAIRED)
+
+
+def _is_unjudged(comparisons: Sequence[Comparison]) -> bool:
+    return any(one.decides and one.status in {Status.NEW, Status.NOT_COMPARABLE} for one in comparisons)
+
+
+def note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code]) -> list[Fact]:
+    """Deciding metrics that were only measured, by reason."""
+    unjudged = [
+        one for one in comparisons if one.decides and one.status in {Status.NEW, Status.NOT_COMPARABLE}
+    ]
+    notes = []
+    for reason, code in codes.items():
+        rows = [one for one in unjudged if one.reason is reason]
+        found = {one.metric for one in rows}
+        metrics = tuple(metric for metric in SPECS if metric in found)
+        if rows:
+            cases = len({one.case_id for one in rows})
+            notes.append(Fact(code=code, numbers={"cases": cases}, metrics=metrics))
+    return notes
+
+
+_UNJUDGED = {
+    Reason.NO_BASELINE: Code.NO_BASELINE,
+    Reason.OTHER_ENVIRONMENT: Code.OTHER_MACHINES,
+    Reason.OTHER_STACK: Code.OTHER_STACK,
+    Reason.STALE_DEFINITION: Code.REDEFINED,
+    Reason.NOT_RECORDED: Code.NOT_RECORDED,
+}
+
+
+def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
+    """Drift beyond its limit that the baseline has as well."""
+    cases = {case.id: case for case in run.cases}
+    return [
+        Fact(
+            code=Code.DRIFT_ABOVE,
+            numbers={
+                "drift": one.candidate.centre,
+                "limit": get_limit(cases[one.case_id], one.metric),
+            },
+            cases=(one.case_id,),
+            metrics=(one.metric,),
+        )
+        for one in comparisons
+        if SPECS[one.metric].family is Family.LOG2
+        and one.status is not Status.REGRESSED
+        and one.candidate
+        and one.candidate.centre > get_limit(cases[one.case_id], one.metric)
+    ]
+
+
+def _note_age(used: Sequence[Baseline], policy: Policy) -> list[Fact]:
+    today = _parse_day(policy.today)
+    days = [_parse_day(one.provenance.created) for one in used]
+    ages = [(today - day).days for day in days if today and day]
+    old = [age for age in ages if age > OLD_BASELINE_DAYS]
+    ahead = [-age for age in ages if age < -1]  # one day: midnight lies between two clocks
+    notes = []
+    if old:
+        numbers = {"baselines": len(old), "days": OLD_BASELINE_DAYS, "oldest": max(old)}
+        notes.append(Fact(code=Code.BASELINES_OLD, numbers=numbers))
+    if ahead:
+        numbers = {"baselines": len(ahead), "days": max(ahead)}
+        notes.append(Fact(code=Code.BASELINES_AHEAD, numbers=numbers))
+    return notes
+
+
+def _parse_day(text: str) -> date | None:
+    """The day of an ISO 8601 time; ``None`` where there is none."""
+    try:
+        return date.fromisoformat(text[:10])
+    except ValueError:
+        return None

@@ -1,0 +1,137 @@
+"""What changed around the compiled program: the model, the stack, eager, the machine."""
+
+from __future__ import annotations
+
+import math
+
+from gate.decide.constants import SHARED_SHARE
+from gate.decide.evidence.stored import match_metric
+from gate.decide.evidence.values import collect_kernels, collect_limits
+from gate.decide.explain.inquiry import MAX_NAMED, WEIGHTS, Found, Inquiry, shorten
+from gate.decide.explain.usage import compare_kernels, find_bound
+from gate.decide.judge.machine import list_shifts
+from gate.decide.stats.moments import compute_median
+from gate.fingerprint import describe_difference
+from gate.metrics import SPECS, Scope
+from gate.records import (
+    EXPECTED_THROTTLING,
+    SHIFTS,
+    CauseKind,
+    Code,
+    Fact,
+    Metric,
+    Reason,
+)
+
+# Of a workload: what the model computes, to six digits. It alone says that something else is computed.
+_RESULT = "reference"
+_ONLY_THE_RESULT = 0.58 / WEIGHTS[Code.WORKLOAD_CHANGED]
+# Differences of the stack that are told: more are read where the environments stand.
+_MAX_DIFFERENCES = 6
+# Normal under heavy load, in every trial: no cause.
+_EXPECTED = 0.1
+
+
+def find_workload(inquiry: Inquiry) -> list[Found]:
+    """The measured model itself: its size, inputs, outputs and reference checksum."""
+    baseline, trials = inquiry.evidence.code_baseline, inquiry.evidence.trials
+    if baseline is None or not trials:
+        return []
+    after = trials[-1].workload
+    changes = {
+        key: (shorten(before), shorten(after[key]))
+        for key, before in baseline.workload.items()
+        if key in after and after[key] != before
+    }
+    if not changes:
+        return []
+    # The checksum follows from the others: it stands last.
+    ordered = sorted(changes.items(), key=lambda item: item[0] == _RESULT)
+    numbers = {"more": max(0, len(changes) - MAX_NAMED)}
+    fact = Fact(code=Code.WORKLOAD_CHANGED, numbers=numbers, names=dict(ordered[:MAX_NAMED]))
+    return [inquiry.weigh(CauseKind.WORKLOAD, fact, _ONLY_THE_RESULT if set(changes) == {_RESULT} else 1.0)]
+
+
+def find_stack(inquiry: Inquiry) -> list[Found]:
+    """Versions and settings that the trials do not share with what they are held against."""
+    baseline = inquiry.evidence.code_baseline
+    lines = describe_difference(baseline.environment, inquiry.environment) if baseline else ()
+    if not lines:
+        return []
+    numbers = {"differences": len(lines)}
+    names = {"differences": tuple(map(shorten, lines[:_MAX_DIFFERENCES]))}
+    return [inquiry.weigh(CauseKind.STACK, Fact(code=Code.STACK_CHANGED, numbers=numbers, names=names))]
+
+
+def find_eager(inquiry: Inquiry) -> list[Found]:
+    """Whether eager moved alone, along with compiled, or not at all."""
+    eager, compiled = map(inquiry.find_change, (Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY))
+    if eager is None or compiled is None:
+        return []
+    numbers = {"eager": eager, "compiled": compiled}
+    if any(one.reason is Reason.EAGER_FASTER for one in inquiry.comparisons):
+        return [inquiry.weigh(CauseKind.EAGER, Fact(code=Code.EAGER_ALONE, numbers=numbers))]
+    if not inquiry.asks(CauseKind.EAGER):
+        return []
+    both = eager * compiled > 0 and abs(eager) >= SHARED_SHARE * abs(compiled)
+    if inquiry.is_worse and compiled < 0:  # both got faster: that made nothing worse
+        both = False
+    code = Code.EAGER_TOO if both else Code.BOTH_LATENCIES
+    return [inquiry.weigh(CauseKind.EAGER, Fact(code=code, numbers=numbers))]
+
+
+def find_usage(inquiry: Inquiry) -> list[Found]:
+    """Which kernels take another time than the baseline's on this host, and what bounds a call."""
+    evidence, found = inquiry.evidence, []
+    if inquiry.asks(CauseKind.KERNELS):
+        baseline = match_metric(SPECS[Metric.COMPILED_LATENCY], evidence.stored).baseline
+        before = baseline.kernels_s if baseline else {}
+        found.append((CauseKind.KERNELS, compare_kernels(before, collect_kernels(evidence.trials))))
+    if inquiry.asks(CauseKind.BOUND):
+        call_s, busy = (
+            compute_median(evidence.values[metric]) if evidence.values.get(metric) else None
+            for metric in (Metric.COMPILED_LATENCY, Metric.DEVICE_UTILIZATION)
+        )
+        found.append((CauseKind.BOUND, find_bound(call_s or 0.0, busy, collect_limits(evidence.trials))))
+    return [inquiry.weigh(kind, fact) for kind, fact in found if fact]
+
+
+def find_machine(inquiry: Inquiry) -> list[Found]:
+    """The machine as a whole, and what disturbed the case's own trials."""
+    found, shifts = [], inquiry.shifts
+    if list_shifts(shifts, inquiry.evidence.case.id):
+        moves = (shifts.canary, shifts.suite, shifts.cases.get(inquiry.evidence.case.id))
+        numbers = {
+            name: math.expm1(move) for name, move in zip(SHIFTS, moves, strict=True) if move is not None
+        }
+        fact = Fact(code=Code.MACHINE_CHANGED, numbers=numbers)
+        found.append(inquiry.weigh(CauseKind.MACHINE, fact, _measure_share(inquiry, list(numbers.values()))))
+    return [*found, *_find_disturbances(inquiry)]
+
+
+def _measure_share(inquiry: Inquiry, moves: list[float]) -> float:
+    """The share of the largest change of a time that the machine's own accounts for; of a count, none."""
+    if inquiry.worst and SPECS[inquiry.worst].scope is not Scope.HOST:
+        return 0.0
+    times = [metric for metric in inquiry.moved if SPECS[metric].scope is Scope.HOST]
+    changes = [change for change in map(inquiry.find_change, times) if change is not None and change > -1]
+    largest = max(changes, key=abs, default=0.0)
+    shift = max(moves, key=abs, default=0.0)
+    if not largest or largest * shift < 0 or shift <= -1:
+        return 0.0
+    return math.log1p(shift) / math.log1p(largest)
+
+
+def _find_disturbances(inquiry: Inquiry) -> list[Found]:
+    trials = inquiry.evidence.trials
+    reasons = tuple(dict.fromkeys(reason for trial in trials for reason in trial.conditions.throttled))
+    foreign = max((trial.conditions.foreign_processes for trial in trials), default=0)
+    found = []
+    if reasons:
+        is_usual = set(reasons) <= EXPECTED_THROTTLING
+        lowered = Fact(code=Code.CLOCKS_LOWERED, names={"reasons": reasons})
+        found.append(inquiry.weigh(CauseKind.MACHINE, lowered, _EXPECTED if is_usual else 1.0))
+    if foreign:
+        others = Fact(code=Code.OTHER_PROCESSES, numbers={"processes": foreign})
+        found.append(inquiry.weigh(CauseKind.MACHINE, others))
+    return found

@@ -1,0 +1,84 @@
+"""Why a case changed: one pure function from both sides' evidence to causes, the likeliest first.
+
+A finder is a function of an :class:`Inquiry`; each cause is a code with its numbers and a weight. To add
+one: docs/causes.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from gate.decide.conclude.severity import compute_severity
+from gate.decide.evidence.stored import Evidence
+from gate.decide.explain.around import find_eager, find_machine, find_stack, find_usage, find_workload
+from gate.decide.explain.compiled import find_breaks, find_code, find_recompiles
+from gate.decide.explain.compiling import find_cache, find_phases
+from gate.decide.explain.inquiry import LEAST_WEIGHT, MOVED, Found, Inquiry
+from gate.decide.judge.machine import Shifts
+from gate.records import (
+    Cause,
+    CauseKind,
+    Code,
+    Comparison,
+    Environment,
+    Fact,
+    Reason,
+    Status,
+    Verdict,
+)
+
+_QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
+# In the order in which causes of the same weight are told.
+_FINDERS: Sequence[Callable[[Inquiry], list[Found]]] = (
+    find_breaks,
+    find_recompiles,
+    find_code,
+    find_workload,
+    find_stack,
+    find_eager,
+    find_usage,
+    find_phases,
+    find_cache,
+    find_machine,
+)
+
+
+def rank_causes(
+    evidence: Evidence, comparisons: Sequence[Comparison], shifts: Shifts, environment: Environment
+) -> tuple[Cause, ...]:
+    """Rank what may have changed a case; empty unless something that decides has changed or failed.
+
+    A ratio that fell only because eager got faster has a cause too, though it passes.
+    """
+    deciding = [one for one in comparisons if one.decides and _needs_cause(one)]
+    if not deciding:
+        return ()
+    inquiry = Inquiry(
+        evidence=evidence,
+        comparisons=comparisons,
+        moved=frozenset(one.metric for one in deciding if one.status in MOVED),
+        shifts=shifts,
+        environment=environment,
+    )
+    found = [one for find in _FINDERS for one in find(inquiry)]
+    if inquiry.is_worse and all(one.weight < LEAST_WEIGHT for one in found):
+        found.append(inquiry.weigh(CauseKind.UNEXPLAINED, Fact(code=Code.UNEXPLAINED)))
+    ranked = sorted(found, key=lambda one: one.weight, reverse=True)
+    case_id = evidence.case.id
+    return tuple(Cause(case_id=case_id, kind=one.kind, fact=one.fact, weight=one.weight) for one in ranked)
+
+
+def _needs_cause(one: Comparison) -> bool:
+    return one.status not in _QUIET or one.reason is Reason.EAGER_FASTER
+
+
+def find_first_cause(verdict: Verdict) -> Cause | None:
+    """Find the likeliest cause of the worst regression; ``None`` where nothing regressed, or none is told."""
+    worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
+    order = dict.fromkeys(one.case_id for one in sorted(worse, key=compute_severity, reverse=True))
+    firsts = (_find_first(verdict.causes, case_id) for case_id in order)
+    return next((one for one in firsts if one), None)
+
+
+def _find_first(causes: Iterable[Cause], case_id: str) -> Cause | None:
+    return next((one for one in causes if one.case_id == case_id and one.weight >= LEAST_WEIGHT), None)

@@ -1,0 +1,224 @@
+"""What the compiler did otherwise: breaks, recompiles, kernels, precision."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gate.decide.evidence.kernels import count_words, match_kernels, name_operators
+from gate.decide.evidence.proxies import is_code_changed, is_tuned_otherwise
+from gate.decide.evidence.stored import Evidence
+from gate.decide.explain.inquiry import MAX_NAMED, Found, Inquiry, shorten, take_some
+from gate.metrics import SPECS, Family
+from gate.records import (
+    Cause,
+    CauseKind,
+    Code,
+    CodeIdentity,
+    Fact,
+    GraphBreak,
+    Metric,
+    name_words,
+)
+
+# What a result loses digits to.
+_LOW_PRECISION = frozenset({"bfloat16", "float16"})
+_LOWEST_PRECISION = "float8"
+_NO_HARM = 0.1
+_NOTHING_LOST = 0.9
+
+
+def find_breaks(inquiry: Inquiry) -> list[Found]:
+    """Graph breaks that one side has and the other has not, by reason and place."""
+    evidence = inquiry.evidence
+    baseline = evidence.code_baseline
+    if baseline is None or not evidence.trials:
+        return []
+    after = [replace(one, stack=()) for one in evidence.trials[-1].graph_breaks]
+    before = [replace(one, stack=()) for one in baseline.graph_breaks]
+    # A place outside the measured code, in a library, says less than the line that led there.
+    added = sorted(_list_new(after, before), key=lambda one: one.location.startswith("/"))
+    new = [Fact(code=Code.GRAPH_BREAK, names=_name_break(one)) for one in added]
+    gone = [Fact(code=Code.GRAPH_BREAK_GONE, names=_name_break(one)) for one in _list_new(before, after)]
+    # Fewer breaks make nothing worse: where something is, that is at most a detail.
+    share = _NO_HARM if inquiry.is_worse else 1.0
+    return [
+        *take_some([inquiry.weigh(CauseKind.GRAPH_BREAK, fact) for fact in new]),
+        *take_some([inquiry.weigh(CauseKind.GRAPH_BREAK, fact, share) for fact in gone]),
+    ]
+
+
+def _list_new(after: Iterable[GraphBreak], before: Iterable[GraphBreak]) -> list[GraphBreak]:
+    """List the breaks that are not of before; as many of a file and reason as were there only moved."""
+    added, gone = Counter(after) - Counter(before), Counter(before) - Counter(after)
+    more = Counter({_name_kind(one): 0 for one in added})
+    more.update(_name_kind(one) for one in added.elements())
+    more.subtract(_name_kind(one) for one in gone.elements())
+    return [one for one in added if more[_name_kind(one)] > 0]
+
+
+def _name_kind(found: GraphBreak) -> tuple[str, str]:
+    return found.reason, found.location.rpartition(":")[0]
+
+
+def _name_break(found: GraphBreak) -> Mapping[str, tuple[str, ...]]:
+    return name_words(reason=shorten(found.reason), location=found.location)
+
+
+def find_new_breaks(found: Iterable[GraphBreak], told: Iterable[Cause]) -> list[GraphBreak]:
+    """Find which of the breaks of a case its causes call new."""
+    places = {one.fact.name("location") for one in told if one.fact.code is Code.GRAPH_BREAK}
+    return [one for one in found if one.location in places]
+
+
+def find_recompiles(inquiry: Inquiry) -> list[Found]:
+    """The guards that failed, those that the baseline does not have first."""
+    if not inquiry.asks(CauseKind.RECOMPILE):
+        return []
+    baseline, trials = inquiry.evidence.code_baseline, inquiry.evidence.trials
+    known = set(baseline.recompile_reasons) if baseline else set()
+    reasons = dict.fromkeys(reason for trial in trials for reason in trial.recompile_reasons)
+    ordered = sorted(reasons, key=lambda reason: reason in known)
+    facts = [Fact(code=Code.RECOMPILED, names=_name_guard(reason)) for reason in ordered]
+    return take_some([inquiry.weigh(CauseKind.RECOMPILE, fact) for fact in facts])
+
+
+def _name_guard(reason: str) -> Mapping[str, tuple[str, ...]]:
+    """A guard, the line that made it, and where that is: ``guard # line # file.py:12 in function``."""
+    guard, *rest = reason.split(" # ")
+    where = rest.pop() if rest else ""
+    words = {"reason": shorten(guard), "line": shorten(" # ".join(rest)), "location": shorten(where)}
+    return name_words(**{key: word for key, word in words.items() if word})
+
+
+def find_code(inquiry: Inquiry) -> list[Found]:
+    """That the generated code changed; or, of a warm time, that nothing about the compiled program did."""
+    evidence = inquiry.evidence
+    changed = is_code_changed(evidence)
+    if changed:
+        return _find_changes(inquiry)
+    traced = any(
+        SPECS[one.metric].family is Family.EXACT and one.change and one.change.centre
+        for one in inquiry.comparisons
+    )
+    if changed is None or traced or not inquiry.asks(CauseKind.SAME_CODE):
+        return []
+    if is_tuned_otherwise(evidence):
+        return [inquiry.weigh(CauseKind.TUNING, Fact(code=Code.CODE_TUNED))]
+    return [inquiry.weigh(CauseKind.SAME_CODE, Fact(code=Code.CODE_SAME))]
+
+
+def _find_changes(inquiry: Inquiry) -> list[Found]:
+    """What in the code changed, from what says most to the bare list of kernels."""
+    both = _take_identities(inquiry.evidence)
+    if both is None:
+        return [inquiry.weigh(CauseKind.CHANGED_CODE, Fact(code=Code.CODE_CHANGED))]
+    operations = _find_operations(inquiry)
+    has_more = operations is not None and operations.numbers["after"] > operations.numbers["before"]
+    found = [
+        (CauseKind.CHANGED_CODE, _find_precision(*both)),
+        (CauseKind.FUSION, _find_calls(*both)),
+        (CauseKind.FUSION, _find_fusion(*both, has_more=has_more)),
+        (CauseKind.CHANGED_CODE, operations),
+        (CauseKind.CHANGED_CODE, _compare_kernels(*both)),
+    ]
+    return [inquiry.weigh(kind, fact, _weigh_calls(fact)) for kind, fact in found if fact]
+
+
+def _weigh_calls(fact: Fact) -> float:
+    """A call that took nothing out of a kernel is one of the operations that were added."""
+    return _NOTHING_LOST if fact.code is Code.CALLS_ADDED and "operators" not in fact.names else 1.0
+
+
+def _take_identities(evidence: Evidence) -> tuple[CodeIdentity, CodeIdentity] | None:
+    """Both sides' code, where both list their kernels."""
+    baseline = evidence.code_baseline
+    before = baseline.identity if baseline else None
+    after = next((trial.identity for trial in evidence.trials if trial.identity.kernels), None)
+    return (before, after) if before and after and before.kernels else None
+
+
+def _find_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
+    """Types of fewer bits that the code mentions now and did not before, or the other way round."""
+    if not before.dtypes or not after.dtypes:
+        return None
+    old, new = _list_low(before), _list_low(after)
+    if old == new:
+        return None
+    names = {"added": tuple(sorted(new - old)), "removed": tuple(sorted(old - new))}
+    return Fact(code=Code.PRECISION_CHANGED, names={key: found for key, found in names.items() if found})
+
+
+def _list_low(identity: CodeIdentity) -> set[str]:
+    return {name for name in identity.dtypes if name in _LOW_PRECISION or name.startswith(_LOWEST_PRECISION)}
+
+
+def _find_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
+    """Operators that became calls of their own, which no kernel is fused with."""
+    more = {name: count for name, count in after.calls.items() if name not in before.calls}
+    if not more or not (before.calls or before.dtypes):  # an older baseline lists no calls
+        return None
+    lost = _list_lost(before, after)
+    names = {"calls": tuple(more)[:MAX_NAMED], **({"operators": lost} if lost else {})}
+    return Fact(code=Code.CALLS_ADDED, numbers={"calls": sum(more.values())}, names=names)
+
+
+def _list_lost(before: CodeIdentity, after: CodeIdentity) -> tuple[str, ...]:
+    """Operators that kernels fused before and none does now."""
+    left = Counter(count_words(before.kernels)) - Counter(count_words(after.kernels))
+    return tuple(left)[:MAX_NAMED]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Split:
+    """Kernels that stand for each other by number alone."""
+
+    gone: Sequence[str]
+    new: Sequence[str]
+
+
+def _find_fusion(before: CodeIdentity, after: CodeIdentity, *, has_more: bool) -> Fact | None:
+    """Whether the same operators are spread over more kernels, or fewer, or there are more operators."""
+    old, new = len(before.kernels), len(after.kernels)
+    if old == new:
+        return None
+    pairs = match_kernels(before.kernels, after.kernels)
+    split = _Split(
+        gone=[one.before for one in pairs if one.before and one.before != one.after],
+        new=[one.after for one in pairs if one.after and one.before != one.after],
+    )
+    added = has_more or count_words(split.new).keys() - count_words(split.gone).keys()
+    code = Code.KERNELS_JOINED if new < old else Code.KERNELS_ADDED if added else Code.KERNELS_SPLIT
+    sides = {"was": split.gone, "now": split.new}
+    names = {key: tuple(filter(None, map(name_operators, side)))[:MAX_NAMED] for key, side in sides.items()}
+    return Fact(
+        code=code,
+        numbers={"before": old, "after": new},
+        names={key: found for key, found in names.items() if found},
+    )
+
+
+def _find_operations(inquiry: Inquiry) -> Fact | None:
+    """Whether the compiler was given more operations, or fewer: then the program itself is another."""
+    rows = (one for one in inquiry.comparisons if one.metric is Metric.CAPTURED_OPS)
+    row = next(rows, None)
+    if row is None or not row.baseline or not row.candidate or row.baseline.centre == row.candidate.centre:
+        return None
+    numbers = {"before": row.baseline.centre, "after": row.candidate.centre}
+    return Fact(code=Code.OPERATIONS_CHANGED, numbers=numbers)
+
+
+def _compare_kernels(before: CodeIdentity, after: CodeIdentity) -> Fact:
+    """Which kernels are changed, added or removed."""
+    pairs = match_kernels(before.kernels, after.kernels)
+    changes = {
+        "changed": [one.after for one in pairs if one.before and one.after],
+        "added": [one.after for one in pairs if not one.before],
+        "removed": [one.before for one in pairs if not one.after],
+    }
+    return Fact(
+        code=Code.CODE_CHANGED,
+        numbers={"kernels": len(before.kernels), **{verb: len(names) for verb, names in changes.items()}},
+        names={verb: tuple(names[:MAX_NAMED]) for verb, names in changes.items()},
+    )

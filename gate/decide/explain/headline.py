@@ -1,0 +1,114 @@
+"""What a verdict begins with: what came out, in numbers, the worst of it and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gate.decide.conclude.coverage import measure_coverage
+from gate.decide.conclude.quarantine import list_set_apart
+from gate.decide.conclude.severity import compute_severity
+from gate.records import Case, Code, Comparison, Fact, Metric, Outcome, Reason, Status
+
+_BROKEN = frozenset({Status.FAILED, Status.MISSING})
+
+
+def make_headline(
+    outcome: Outcome, comparisons: Sequence[Comparison], cases: Sequence[Case], *, finished: bool = True
+) -> tuple[Fact, ...]:
+    """What came out, and the worst of it; ``finished`` is whether the run was."""
+    deciding = [one for one in comparisons if one.decides]
+    regressed = [one for one in deciding if one.status is Status.REGRESSED]
+    if outcome is Outcome.INCOMPLETE:
+        return (*_list_lost(deciding, len(cases), finished=finished), *_count_regressed(regressed))
+    if outcome is Outcome.REGRESSION:
+        return _name_regressions(regressed)
+    if outcome is Outcome.INCONCLUSIVE:
+        undecided = sum(one.status is Status.INCONCLUSIVE for one in deciding)
+        judged = measure_coverage(deciding).judged
+        return (Fact(code=Code.COULD_NOT_TELL, numbers={"undecided": undecided, "judged": judged}),)
+    if outcome is Outcome.NOTHING_COMPARED:
+        return make_unjudged(Code.NO_BASELINE_APPLIES, comparisons, cases)
+    return (_count_passed(deciding),)
+
+
+def make_unjudged(
+    because: Code, comparisons: Sequence[Comparison], cases: Sequence[Case]
+) -> tuple[Fact, ...]:
+    """That nothing was judged: ``because`` there is nothing to compare with, or it is all in quarantine."""
+    apart = len(list_set_apart(comparisons))
+    return (Fact(code=because, numbers={"cases": len(cases), "quarantined": apart}),)
+
+
+def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) -> list[Fact]:
+    lost = [one for one in deciding if one.status in _BROKEN]
+    fewer = {one.case_id for one in lost if one.reason is Reason.TRIALS_MISSING}
+    broken = {one.case_id for one in lost} - fewer
+    parts = (
+        (not finished, Fact(code=Code.STOPPED)),
+        (broken, Fact(code=Code.NOT_MEASURED, numbers={"broken": len(broken), "cases": cases})),
+        (fewer, Fact(code=Code.FEWER_TRIALS, numbers={"fewer": len(fewer), "cases": cases})),
+    )
+    return [fact for is_told, fact in parts if is_told]
+
+
+def _count_passed(deciding: Sequence[Comparison]) -> Fact:
+    """What was judged, and how much of all: neither may hide the other."""
+    coverage = measure_coverage(deciding)
+    numbers = {
+        "comparisons": coverage.comparisons,
+        "cases": coverage.cases,
+        "judged": coverage.judged,
+        "judged_cases": coverage.judged_cases,
+        "improved": sum(one.status is Status.IMPROVED for one in deciding),
+    }
+    return Fact(code=Code.NOTHING_WORSE, numbers=numbers)
+
+
+def _name_regressions(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:
+    """How many got worse, where, and by how much at most."""
+    leading = _list_leading(regressed)
+    worst = leading[0]
+    cases, metrics = {one.case_id for one in regressed}, {one.metric for one in leading}
+    if len(cases) > 1 and len(metrics) == 1:
+        return _count_regressed(regressed)
+    alone = len(cases) == 1
+    return (
+        Fact(
+            code=Code.REGRESSED_CASE if alone else Code.REGRESSED_WORST,
+            numbers={
+                **({"metrics": len(regressed)} if alone else {"cases": len(cases)}),
+                **_measure_changes([worst]),
+            },
+            cases=(worst.case_id,),
+            metrics=_list_metrics(worst, regressed),
+        ),
+    )
+
+
+def _count_regressed(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:
+    """How many cases got worse, without their names."""
+    if not regressed:
+        return ()
+    leading = _list_leading(regressed)
+    is_one_metric = len({one.metric for one in leading}) == 1
+    numbers = {
+        "cases": len({one.case_id for one in regressed}),
+        **_measure_changes(leading if is_one_metric else leading[:1]),
+    }
+    return (Fact(code=Code.REGRESSED, numbers=numbers, metrics=_list_metrics(leading[0], regressed)),)
+
+
+def _list_leading(regressed: Sequence[Comparison]) -> list[Comparison]:
+    """The worst first, without the speedups that only follow compiled latency."""
+    leading = [one for one in regressed if one.metric is not Metric.WARM_SPEEDUP] or list(regressed)
+    return sorted(leading, key=compute_severity, reverse=True)
+
+
+def _list_metrics(worst: Comparison, regressed: Sequence[Comparison]) -> tuple[Metric, ...]:
+    """The metric of the worst, then the others."""
+    return tuple(dict.fromkeys((worst.metric, *(one.metric for one in regressed if one.change))))
+
+
+def _measure_changes(rows: Sequence[Comparison]) -> dict[str, float]:
+    changes = [one.change.centre for one in rows if one.change]
+    return {"low": min(changes), "high": max(changes)} if changes else {}

@@ -1,0 +1,122 @@
+"""What every finder of causes is asked about, what it answers with, and how much each answer weighs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gate.decide.conclude.severity import compute_severity
+from gate.decide.evidence.stored import Evidence
+from gate.decide.judge.machine import Shifts
+from gate.metrics import explained_by
+from gate.records import CauseKind, Code, Comparison, Environment, Fact, Metric, Status
+
+# How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another. What brings others
+# about stands above what it brings about: a new graph break splits kernels, which changes code.
+WEIGHTS: Mapping[Code, float] = {
+    Code.GRAPH_BREAK: 0.97,
+    Code.CACHE_LOST: 0.96,
+    Code.CACHE_MISSED: 0.955,
+    Code.RECOMPILED: 0.95,
+    Code.EAGER_ALONE: 0.94,
+    Code.GRAPH_BREAK_GONE: 0.93,
+    Code.WORKLOAD_CHANGED: 0.92,
+    Code.STACK_CHANGED: 0.90,
+    Code.PRECISION_CHANGED: 0.88,
+    Code.MACHINE_CHANGED: 0.86,  # times the share of the change that it accounts for
+    Code.CALLS_ADDED: 0.84,
+    Code.KERNELS_SPLIT: 0.82,
+    Code.CODE_TUNED: 0.80,
+    Code.OPERATIONS_CHANGED: 0.78,
+    Code.CLOCKS_LOWERED: 0.70,
+    Code.KERNELS_ADDED: 0.66,
+    Code.EAGER_TOO: 0.64,
+    Code.KERNELS_JOINED: 0.62,
+    Code.CHANGED_PHASES: 0.61,  # times the share of the longer compile that the phase accounts for
+    Code.CODE_CHANGED: 0.60,
+    Code.CODE_SAME: 0.50,
+    Code.OTHER_PROCESSES: 0.45,
+    Code.UNEXPLAINED: 0.30,
+    Code.KERNELS_MOVED: 0.25,
+    Code.COMPILERS_TIME: 0.20,
+    Code.KERNELS_STEADY: 0.10,
+    Code.LONGEST_PHASES: 0.10,
+    Code.BOTH_LATENCIES: 0.05,
+    Code.NO_CHANGED_PHASE: 0.05,
+    Code.DEVICE_IDLE: 0.05,
+    Code.BOUND_BY: 0.05,
+    Code.BOUND_BY_NEITHER: 0.05,
+}
+# Of a cause that cannot explain what got worst: a cache that is lost makes no call slower.
+_BESIDE_THE_POINT = 0.4
+# A recompile shows in its own counters, and makes whatever is timed slower.
+_OF_ANYTHING = frozenset({CauseKind.RECOMPILE})
+# A first cause weighs as much, at least; where none does, the change is unexplained.
+LEAST_WEIGHT = 0.30
+# So many of a kind are named, the rest are counted.
+MAX_NAMED = 3
+# Longer texts are Dynamo's own, many lines of hints; the first words name the fault.
+_MAX_TEXT = 200
+MOVED = frozenset({Status.REGRESSED, Status.IMPROVED, Status.INCONCLUSIVE, Status.ACCEPTED})
+
+
+class Found(NamedTuple):
+    """One possible cause."""
+
+    kind: CauseKind
+    fact: Fact
+    weight: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Inquiry:
+    """One case in which something that decides has changed or failed."""
+
+    evidence: Evidence
+    comparisons: Sequence[Comparison]
+    moved: frozenset[Metric]  # that decide
+    shifts: Shifts
+    environment: Environment  # of head
+
+    @property
+    def worst(self) -> Metric | None:
+        """What got worst for sure, of what decides; a ratio only follows."""
+        worse = [one for one in self.comparisons if one.decides and one.status is Status.REGRESSED]
+        leading = [one for one in worse if one.metric is not Metric.WARM_SPEEDUP] or worse
+        return max(leading, key=compute_severity).metric if leading else None
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether anything that decides got worse for sure."""
+        return any(one.decides and one.status is Status.REGRESSED for one in self.comparisons)
+
+    def weigh(self, kind: CauseKind, fact: Fact, share: float = 1.0) -> Found:
+        """Weigh a cause that accounts for such a share of the change."""
+        explained = frozenset() if kind in _OF_ANYTHING else explained_by(kind)
+        fitting = _BESIDE_THE_POINT if self.worst and explained and self.worst not in explained else 1.0
+        return Found(kind, fact, round(WEIGHTS[fact.code] * min(1.0, max(0.0, share)) * fitting, 4))
+
+    def asks(self, kind: CauseKind) -> bool:
+        """Whether a metric moved that such a cause can explain."""
+        return bool(self.moved & explained_by(kind))
+
+    def find_change(self, metric: Metric) -> float | None:
+        """How much a metric changed, + is worse."""
+        changes = (one.change for one in self.comparisons if one.metric is metric)
+        return next((change.centre for change in changes if change), None)
+
+
+def take_some(found: list[Found]) -> list[Found]:
+    """The first of several of one kind, and how many more there are."""
+    rest = len(found) - MAX_NAMED
+    if rest <= 0:
+        return found
+    more = Fact(code=Code.MORE, numbers={"more": rest})
+    return [*found[:MAX_NAMED], Found(found[0].kind, more, found[0].weight)]
+
+
+def shorten(text: str) -> str:
+    """One line of what others wrote."""
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_TEXT else f"{line[: _MAX_TEXT - 3]}..."

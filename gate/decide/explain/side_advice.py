@@ -1,0 +1,105 @@
+"""What a verdict by pairs says to its reader besides the comparisons: headline, next steps and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gate.decide.conclude.tally import note_pairs, note_stop
+from gate.decide.conclude.warned import note_warnings
+from gate.decide.evidence.disturbed import note_disturbed
+from gate.decide.explain.advice import (
+    has_not_begun,
+    list_acceptances,
+    note_exceeded,
+    note_expired,
+    note_target,
+    note_unjudged,
+    suggest,
+)
+from gate.decide.explain.headline import make_unjudged
+from gate.records import BASE_ARM, Code, Comparison, Fact, Outcome, Policy, Reason, Run, Status, Verdict
+
+# So many comparisons are named.
+_MAX_NAMED = 3
+
+
+def make_pair_headline(verdict: Verdict) -> tuple[Fact, ...]:
+    """The headline, saying that all of it was held against the base."""
+    if verdict.outcome is Outcome.NOTHING_COMPARED:
+        return make_unjudged(Code.BASE_HAS_NOTHING, verdict.comparisons, verdict.cases)
+    return (*verdict.headline, Fact(code=Code.AGAINST_BASE))
+
+
+def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
+    """What to do next, the most pressing first."""
+    deciding = [one for one in verdict.comparisons if one.decides]
+    no_base = any(one.reason is Reason.BASE_FAILED for one in deciding)
+    begun = [one for one in deciding if not has_not_begun(one)]
+    return (
+        *suggest(Code.FIX_FAILED_BESIDE, _list_cases(begun, {Status.FAILED, Status.MISSING})),
+        *suggest(Code.MORE_MINUTES, (one.case_id for one in deciding if has_not_begun(one))),
+        *list_acceptances(deciding, policy),
+        *suggest(Code.SETTLE_QUIETLY, _list_cases(deciding, {Status.INCONCLUSIVE})),
+        *([Fact(code=Code.READ_BASE_LOGS)] if no_base else []),
+    )
+
+
+def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
+    """What a reader must know to trust a verdict by pairs no further than it goes."""
+    return (
+        *note_target(run.environment),
+        *note_stop(finished=run.finished),
+        *note_pairs(verdict.tally),
+        *note_vanished(run),
+        *note_disturbed(run),
+        *note_warnings(run),
+        *_note_base_failures(run),
+        *note_unjudged(verdict.comparisons, _UNJUDGED),
+        *note_expired(verdict.comparisons, policy),
+        *note_exceeded(verdict.comparisons, policy),
+    )
+
+
+def note_vanished(run: Run) -> tuple[Fact, ...]:
+    """Cases that the selection names in the base and that head does not define any more."""
+    planned = {case.id for case in run.cases}
+    gone = tuple(case.id for case in run.base.cases if case.id not in planned) if run.base else ()
+    return (Fact(code=Code.CASES_GONE, numbers={"cases": len(gone)}, cases=gone),) if gone else ()
+
+
+def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:
+    """What got worse since the baselines were recorded, though not by the change that has a base."""
+    if not convicted:
+        return ()
+    named = convicted[:_MAX_NAMED]
+    return (
+        Fact(
+            code=Code.CLEARED,
+            numbers={"comparisons": len(convicted)},
+            cases=tuple(one.case_id for one in named),
+            metrics=tuple(one.metric for one in named),
+        ),
+    )
+
+
+def suggest_anchor(acquitted: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
+    """How to tell what many small changes did to these from what the machine did, where that can be told."""
+    return suggest(Code.HOLD_AGAINST_ANCHOR, (one.case_id for one in acquitted)) if policy.has_anchor else ()
+
+
+def _list_cases(rows: Iterable[Comparison], statuses: set[Status]) -> list[str]:
+    return [one.case_id for one in rows if one.status in statuses]
+
+
+def _note_base_failures(run: Run) -> list[Fact]:
+    failed = tuple(dict.fromkeys(failure.case_id for failure in run.failures if failure.arm == BASE_ARM))
+    counted = {"cases": len(failed)}
+    return [Fact(code=Code.BASE_CASES_FAILED, numbers=counted, cases=failed)] if failed else []
+
+
+_UNJUDGED = {
+    Reason.NO_BASELINE: Code.BASE_LACKS_CASES,
+    Reason.BASE_FAILED: Code.BASE_NOT_MEASURED,
+    Reason.STALE_DEFINITION: Code.BASE_DEFINES_CASES_OTHERWISE,
+    Reason.NOT_RECORDED: Code.BASE_LACKS_METRICS,
+}

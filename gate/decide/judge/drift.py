@@ -1,0 +1,108 @@
+"""Judges numerical drift: log2 of compiled's error against fp64 over eager's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gate.decide.constants import (
+    DRIFT_LIMIT_FLOAT32,
+    DRIFT_LIMIT_HALF,
+    DRIFT_NOTABLE,
+    DRIFT_SD_FLOOR,
+    DRIFT_SIGMAS,
+)
+from gate.decide.evidence.finding import Finding, Question
+from gate.decide.stats.estimate import estimate_metric
+from gate.decide.stats.moments import compute_mean, compute_variance, pool_variances
+from gate.records import Case, Change, Code, DType, Fact, Metric, Reason, Status
+
+
+def judge_drift(question: Question) -> Finding:
+    """Judge the difference of the means against the absolute threshold, noise and the limit.
+
+    A value beyond the limit convicts only when the baseline is within it and clearly lower.
+    """
+    error = _compute_error(question.before, question.after)
+    change = compute_mean(question.after) - compute_mean(question.before)
+    status, reason = _decide_drift(question, change, DRIFT_SIGMAS * error)
+    return Finding(
+        status=status,
+        reason=reason,
+        baseline=estimate_metric(question.metric, question.before),
+        candidate=estimate_metric(question.metric, question.after),
+        change=Change(
+            centre=change,
+            low=change - DRIFT_SIGMAS * error,
+            high=change + DRIFT_SIGMAS * error,
+            detectable=max(question.threshold.absolute, DRIFT_SIGMAS * error) + DRIFT_SIGMAS * error,
+        ),
+        remarks=_name_limit(question.case, question.metric) if reason is Reason.LIMIT_EXCEEDED else (),
+    )
+
+
+def judge_drift_alone(
+    case: Case, metric: Metric, after: Sequence[float], others: Sequence[Sequence[float]]
+) -> Finding | None:
+    """Judge drift that no baseline applies to: beyond the limit it has regressed.
+
+    ``others`` are the values that baselines of other environments hold for the same definition; one
+    of them beyond the limit waives it. ``None`` when there is nothing to say. The change is against the
+    limit: it is what an acceptance allows.
+    """
+    limit = get_limit(case, metric)
+    waived = any(compute_mean(values) > limit for values in others if values)
+    if waived or compute_mean(after) <= limit:
+        return None
+    candidate = estimate_metric(metric, after)
+    return Finding(
+        status=Status.REGRESSED,
+        reason=Reason.LIMIT_EXCEEDED,
+        candidate=candidate,
+        change=Change(
+            centre=candidate.centre - limit,
+            low=(candidate.centre if candidate.low is None else candidate.low) - limit,
+            high=(candidate.centre if candidate.high is None else candidate.high) - limit,
+            detectable=0.0,
+        ),
+        remarks=_name_limit(case, metric),
+    )
+
+
+_HALF = frozenset((DType.BFLOAT16, DType.FLOAT16))
+
+
+def get_limit(case: Case, metric: Metric) -> float:
+    """Largest drift, in log2 units, that is taken without a stored value to compare with."""
+    if metric is Metric.DRIFT and case.dtype in _HALF:
+        return DRIFT_LIMIT_HALF
+    return DRIFT_LIMIT_FLOAT32
+
+
+def _name_limit(case: Case, metric: Metric) -> tuple[Fact, ...]:
+    return (Fact(code=Code.DRIFT_LIMIT, numbers={"limit": get_limit(case, metric)}),)
+
+
+def _compute_error(before: Sequence[float], after: Sequence[float]) -> float:
+    """Standard error of the difference of the means."""
+    pooled = pool_variances(compute_variance(before), compute_variance(after))
+    sd = max(math.sqrt(pooled.value), DRIFT_SD_FLOOR)
+    return sd * math.sqrt(1 / len(before) + 1 / len(after))
+
+
+def _decide_drift(question: Question, change: float, noise: float) -> tuple[Status, Reason]:
+    limit = get_limit(question.case, question.metric)
+    threshold = question.threshold.absolute
+    crossed = compute_mean(question.before) <= limit < compute_mean(question.after)
+    if change > threshold:
+        return (Status.REGRESSED, Reason.BEYOND_BAR) if change > noise else _SUSPECT
+    if crossed and change > max(DRIFT_NOTABLE, noise):
+        return Status.REGRESSED, Reason.LIMIT_EXCEEDED
+    if change < -threshold and -change > noise:
+        return Status.IMPROVED, Reason.BEYOND_BAR
+    if noise > threshold:
+        return Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH
+    return Status.UNCHANGED, Reason.BELOW_THRESHOLD if abs(change) > noise else Reason.WITHIN_NOISE
+
+
+_SUSPECT = (Status.INCONCLUSIVE, Reason.SUSPECT)

@@ -1,0 +1,124 @@
+"""Judges what hardly varies or does not vary at all: counters, memory and Python calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gate.decide.constants import RANGE_FACTOR
+from gate.decide.evidence.finding import Finding, Question
+from gate.decide.judge.screen import is_too_noisy
+from gate.decide.stats.estimate import estimate_metric
+from gate.decide.stats.moments import compute_median
+from gate.metrics import Role
+from gate.records import Change, Code, Fact, Reason, Status
+
+
+def judge_exact(question: Question) -> Finding:
+    """Judge a counter: more is worse, and nothing is left to chance while each arm agrees with itself."""
+    status, reason = _decide_counter(question)
+    change = _count_change(question)
+    if question.spec.role is Role.EXPLAINS and status is not Status.INCONCLUSIVE:
+        status = Status.UNCHANGED
+    return _make_finding(question, status, reason, change)
+
+
+def judge_nearly_exact(question: Question) -> Finding:
+    """Judge a metric whose noise is far below its threshold: every trial must be beyond the tolerance.
+
+    The tolerance is the larger of both thresholds and RANGE_FACTOR ranges of the baseline.
+    """
+    centre = compute_median(question.before)
+    tolerance = _compute_tolerance(question)
+    excess = [value - centre for value in question.after]
+    status, reason = _decide_excess(excess, tolerance)
+    change = _scale_change(question, tolerance)
+    if status is Status.UNCHANGED:
+        status, reason = _decide_unchanged(question)
+    return _make_finding(question, status, reason, change)
+
+
+def follow_peak_memory(ratio: Finding, peak: Finding | None) -> Finding:
+    """Let compiled over eager memory worsen only with compiled memory: else eager got leaner."""
+    if peak is None or ratio.status not in {Status.REGRESSED, Status.INCONCLUSIVE}:
+        return ratio
+    if peak.status in {Status.UNCHANGED, Status.IMPROVED}:
+        within = (Fact(code=Code.MEMORY_WITHIN),)
+        return replace(ratio, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, remarks=within)
+    if peak.status is Status.INCONCLUSIVE:
+        return replace(ratio, status=Status.INCONCLUSIVE, reason=Reason.SUSPECT)
+    return ratio
+
+
+def _decide_counter(question: Question) -> tuple[Status, Reason]:
+    before, after = set(question.before), set(question.after)
+    if before == after and len(before) == 1:
+        return Status.UNCHANGED, Reason.EXACT_EQUAL
+    if min(after) > max(before):
+        return Status.REGRESSED, Reason.EXACT_CHANGED
+    if max(after) < min(before):
+        return Status.IMPROVED, Reason.EXACT_CHANGED
+    return Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE
+
+
+def _count_change(question: Question) -> Change:
+    before = compute_median(question.before)
+    return Change(
+        centre=compute_median(question.after) - before,
+        low=min(question.after) - max(question.before),
+        high=max(question.after) - min(question.before),
+        detectable=1.0,
+    )
+
+
+def _compute_tolerance(question: Question) -> float:
+    before = question.before
+    relative = question.threshold.relative * compute_median(before)
+    return max(relative, question.threshold.absolute, RANGE_FACTOR * (max(before) - min(before)))
+
+
+def _decide_excess(excess: list[float], tolerance: float) -> tuple[Status, Reason]:
+    if min(excess) > tolerance:
+        return Status.REGRESSED, Reason.BEYOND_BAR
+    if max(excess) > tolerance:
+        return Status.INCONCLUSIVE, Reason.SUSPECT
+    if max(excess) < -tolerance:
+        return Status.IMPROVED, Reason.BEYOND_BAR
+    return Status.UNCHANGED, Reason.WITHIN_NOISE
+
+
+def _decide_unchanged(question: Question) -> tuple[Status, Reason]:
+    before, after = set(question.before), set(question.after)
+    if before == after and len(before) == 1:
+        return Status.UNCHANGED, Reason.EXACT_EQUAL
+    spread = max(before) - min(before)
+    scale = _scale(question)
+    if is_too_noisy(RANGE_FACTOR * spread / scale, question.threshold, scale):
+        return Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH
+    moved = abs(compute_median(question.after) - compute_median(question.before))
+    return Status.UNCHANGED, Reason.BELOW_THRESHOLD if moved > spread else Reason.WITHIN_NOISE
+
+
+def _scale_change(question: Question, tolerance: float) -> Change:
+    """The change as fractions of the baseline's median."""
+    centre, scale = compute_median(question.before), _scale(question)
+    return Change(
+        centre=(compute_median(question.after) - centre) / scale,
+        low=(min(question.after) - centre) / scale,
+        high=(max(question.after) - centre) / scale,
+        detectable=tolerance / scale,
+    )
+
+
+def _scale(question: Question) -> float:
+    """What fractions are of; one unit where the baseline is nothing at all."""
+    return abs(compute_median(question.before)) or 1.0
+
+
+def _make_finding(question: Question, status: Status, reason: Reason, change: Change) -> Finding:
+    return Finding(
+        status=status,
+        reason=reason,
+        baseline=estimate_metric(question.metric, question.before),
+        candidate=estimate_metric(question.metric, question.after),
+        change=change,
+    )

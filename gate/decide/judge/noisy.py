@@ -1,0 +1,167 @@
+"""Judges the noisy metrics: latencies, compile times and their ratios."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from gate.decide.constants import MIN_BASELINE_TRIALS, SHARED_SHARE
+from gate.decide.evidence.finding import Finding
+from gate.decide.judge.controls import Controls, Doubt, find_doubt, is_same_work, mirror_controls
+from gate.decide.judge.screen import (
+    Bar,
+    Level,
+    Reading,
+    compute_detectable,
+    is_beyond,
+    is_estimated_beyond,
+    is_significant,
+    is_too_noisy,
+    make_change,
+    mirror_reading,
+    screen_change,
+)
+from gate.decide.stats.estimate import estimate_log_mean
+from gate.records import PLACES, Code, Estimate, Fact, Metric, Reason, Status
+
+
+def judge_noisy(reading: Reading, bar: Bar, controls: Controls) -> Finding:
+    """Judge one reading; the rule is in docs/decision.md, "Noisy metrics"."""
+    detectable = compute_detectable(reading, bar)
+    status, reason = _decide_status(reading, bar, controls, detectable)
+    before, after = estimate_arms(reading)
+    return Finding(
+        status=status,
+        reason=reason,
+        baseline=before,
+        candidate=after,
+        change=make_change(reading, detectable),
+        remarks=_name_shifts(controls) if reason is Reason.MACHINE_SHIFT else (),
+    )
+
+
+def estimate_arms(reading: Reading) -> tuple[Estimate, Estimate]:
+    """Baseline and candidate with the noise that the reading believes."""
+    before = math.log(reading.baseline)
+    after = before + reading.direction * reading.change
+    return (
+        estimate_log_mean(before, reading.noise, reading.baseline_trials),
+        estimate_log_mean(after, reading.noise, reading.trials),
+    )
+
+
+def follow_latency(speedup: Finding, latency: Finding | None, controls: Controls) -> Finding:
+    """Let the ratio's finding stand only as far as compiled latency's own finding carries it."""
+    if speedup.status is Status.UNCHANGED or speedup.reason in _NOT_A_CHANGE:
+        return speedup
+    carried = latency.status if latency else Status.INCONCLUSIVE
+    if speedup.status is Status.IMPROVED:
+        return speedup if carried is Status.IMPROVED else _acquit(speedup)
+    if carried is Status.INCONCLUSIVE:
+        return replace(speedup, status=Status.INCONCLUSIVE, reason=Reason.SUSPECT)
+    if carried is Status.REGRESSED:
+        return speedup
+    if is_eager_faster(controls):
+        return replace(speedup, status=Status.UNCHANGED, reason=Reason.EAGER_FASTER)
+    return _acquit(speedup)
+
+
+def is_eager_faster(controls: Controls) -> bool:
+    """Whether eager getting faster explains at least SHARED_SHARE of the ratio's fall."""
+    eager, speedup = controls.eager, controls.speedup
+    return eager is not None and speedup is not None and -eager.change >= SHARED_SHARE * speedup.change
+
+
+_SAME_WORK = (Status.UNCHANGED, Reason.SAME_WORK)
+# INCONCLUSIVE for want of knowledge, not because something seems to have moved.
+_NOT_A_CHANGE = frozenset({Reason.FEW_TRIALS, Reason.NOISE_TOO_HIGH})
+
+
+def _acquit(speedup: Finding) -> Finding:
+    within = (Fact(code=Code.LATENCY_WITHIN),)
+    return replace(speedup, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, remarks=within)
+
+
+def _decide_status(
+    reading: Reading, bar: Bar, controls: Controls, detectable: float
+) -> tuple[Status, Reason]:
+    if reading.baseline_trials < MIN_BASELINE_TRIALS:
+        return Status.INCONCLUSIVE, Reason.FEW_TRIALS
+    worse = _find_worse(reading, bar, controls)
+    same_work = is_same_work(reading.metric, controls)
+    if worse is not None:
+        return _SAME_WORK if same_work and not _is_convicted(reading, bar, controls) else worse
+    if _is_improved(reading, bar, controls):
+        return Status.IMPROVED, Reason.BEYOND_BAR
+    if is_too_noisy(detectable, bar.threshold, reading.baseline):
+        return _SAME_WORK if same_work else (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
+    small = abs(reading.change) <= math.log1p(bar.threshold.relative)
+    below = small and is_significant(reading)
+    return Status.UNCHANGED, Reason.BELOW_THRESHOLD if below else Reason.WITHIN_NOISE
+
+
+def _is_convicted(reading: Reading, bar: Bar, controls: Controls) -> bool:
+    """Whether the clock convicts in every view of the machine: then a compile may have waited."""
+    return all(screen_change(reading, bar, shift) is Level.CONVICTED for shift in (0.0, *controls.shifts))
+
+
+def _is_improved(reading: Reading, bar: Bar, controls: Controls) -> bool:
+    """Whether the mirror image would be convicted; a doubtful improvement is not claimed."""
+    if -reading.change <= math.log1p(bar.threshold.relative):  # spares most the mirror
+        return False
+    mirrored = _find_worse(mirror_reading(reading), bar, mirror_controls(controls))
+    return mirrored == (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
+def _find_worse(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status, Reason] | None:
+    """REGRESSED, INCONCLUSIVE or ``None``: convicted only as seen raw and without each shift alike.
+
+    A shift within its own noise can keep a conviction back, and clears nobody.
+    """
+    views = (0.0, *controls.shifts)
+    levels = [screen_change(reading, bar, shift) for shift in views]
+    doubt = find_doubt(reading, controls)
+    if min(levels) is Level.CONVICTED:
+        if doubt is None or _is_lifted(doubt, reading, bar, views):
+            return Status.REGRESSED, Reason.BEYOND_BAR
+        return Status.INCONCLUSIVE, doubt.reason
+    if doubt is None and _is_convicted_by_ratio(reading, bar, controls):
+        return Status.REGRESSED, Reason.BEYOND_BAR
+    if max(levels) is Level.CONVICTED:
+        return Status.INCONCLUSIVE, Reason.MACHINE_SHIFT
+    clearing = [screen_change(reading, bar, shift) for shift in (0.0, *controls.sure_shifts)]
+    if min(clearing) is Level.CLEAR or _is_idle_suspicion(doubt, reading, bar):
+        return None
+    return Status.INCONCLUSIVE, doubt.reason if doubt else Reason.SUSPECT
+
+
+def _is_convicted_by_ratio(reading: Reading, bar: Bar, controls: Controls) -> bool:
+    """Whether eager, timed between compiled's own blocks, convicts where latency alone is too noisy.
+
+    The ratio must be beyond its bar, compiled latency be estimated beyond its threshold in every view,
+    and eager not have lowered the ratio by getting faster.
+    """
+    if reading.metric is not Metric.COMPILED_LATENCY or is_eager_faster(controls):
+        return False
+    if controls.speedup is None or controls.speedup_bar is None:
+        return False
+    views = (0.0, *controls.shifts)
+    beyond = (is_estimated_beyond(reading, bar, shift) for shift in views)
+    return is_beyond(controls.speedup, controls.speedup_bar) and all(beyond)
+
+
+def _is_lifted(doubt: Doubt, reading: Reading, bar: Bar, views: tuple[float, ...]) -> bool:
+    return doubt.liftable and all(is_beyond(reading, bar, shift, doubt.thresholds) for shift in views)
+
+
+def _is_idle_suspicion(doubt: Doubt | None, reading: Reading, bar: Bar) -> bool:
+    """A compile time that looks longer by less than its threshold while its proxies stand still."""
+    if doubt is None or doubt.reason is not Reason.UNCORROBORATED:
+        return False
+    return reading.change <= math.log1p(bar.threshold.relative)
+
+
+def _name_shifts(controls: Controls) -> tuple[Fact, ...]:
+    """What does not depend on the compiled code changed by so much."""
+    changes = map(math.expm1, controls.shifts)
+    return (Fact(code=Code.MACHINE_MOVED, numbers=dict(zip(PLACES, changes, strict=False))),)

@@ -1,0 +1,1 @@
+"""Statistics of small samples: moments, Student's t, ranks, rates. Numbers in, numbers out."""

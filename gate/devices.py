@@ -1,0 +1,130 @@
+"""What each kind of device is: one complete row a kind, known without torch.
+
+A new kind is a row here and a class in :mod:`gate.measure.device`: docs/adding-a-device.md. No property
+has a default, so that none can be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gate.records.targets import TARGET_KIND, is_target
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Canaries:
+    """How large the fixed test programs are: each call takes a few milliseconds, all of them some tens."""
+
+    matmul_size: int
+    copy_bytes: int  # well above the caches
+    calls: int  # of those two in one sample, where one is too short to be timed by itself
+    waking_s: float  # of work before the first, until an idle clock has risen
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeviceKind:
+    """One kind's fixed properties."""
+
+    name: str  # torch's, and what --device calls it
+    is_numbered: bool  # there may be several: "cuda:1"
+    is_gpu: bool  # with a memory, a clock, a driver and a lock of its own; NVML and nvidia-smi tell of it
+    has_cuda_graphs: bool
+    has_tf32: bool  # float32 is multiplied in something coarser unless that is turned off
+    draws_tuning: bool  # kernels are tuned by timing them, so each compile may choose others
+    why_not_forked: str  # why its workers are processes of their own; "" where they are forked from a server
+    why_not_kept: str  # why its toolchain's files are not kept between runs; "" where they are
+    toolchain: str  # what compiles for it
+    toolchain_fix: str
+    limits: Mapping[str, float]  # keys of gate.yml whose default is another than that of the file
+    warmup_s: float  # before anything is timed, at least
+    canaries: Canaries
+    asked_slowdown: float  # the smallest that selftest asks the gate to see, as a fraction
+
+
+CPU = DeviceKind(
+    name="cpu",
+    is_numbered=False,
+    is_gpu=False,
+    has_cuda_graphs=False,
+    has_tf32=False,
+    draws_tuning=False,
+    why_not_forked="",
+    why_not_kept="",
+    toolchain="C++ compiler",
+    toolchain_fix="Install a C++ compiler (g++) or set CXX.",
+    limits={},
+    warmup_s=0.0,
+    canaries=Canaries(matmul_size=384, copy_bytes=16 * 2**20, calls=1, waking_s=0.0),
+    asked_slowdown=0.05,
+)
+CUDA = DeviceKind(
+    name="cuda",
+    is_numbered=True,
+    is_gpu=True,
+    has_cuda_graphs=True,
+    has_tf32=True,
+    draws_tuning=True,
+    why_not_forked="it is not known whether forked ones measure the same on a GPU",
+    why_not_kept="kept for the CPU only",
+    toolchain="CUDA toolchain",
+    toolchain_fix="Check triton and driver.",
+    # Full-size models compile in minutes, a tuned one in up to 7, and a trial compiles six times. Two full
+    # trials of the slowest case fit into either budget, and both, beside a run of half an hour, into the 90
+    # minutes of the example workflow.
+    limits={"budget_s": 2400.0, "pair_budget_s": 2400.0, "trial_timeout_s": 1800.0},
+    # Until the clock of an idle GPU has settled: in a pair it may have idled for minutes while the other arm
+    # compiled.
+    warmup_s=1.0,
+    # A copy takes 0.2 ms at 3 TB/s, of which launching and waiting are up to a tenth, and a matrix product in
+    # bfloat16 as long.
+    canaries=Canaries(matmul_size=4096, copy_bytes=256 * 2**20, calls=20, waking_s=0.5),
+    asked_slowdown=0.03,  # its times repeat better
+)
+# A GPU that is not there: see gate.records.targets. Neither --device nor gate.yml names it, and of the
+# machine it keeps no more than the CPU busy.
+TARGET = replace(
+    CPU,
+    name=TARGET_KIND,
+    why_not_forked="torch must be told of a target before it is imported",
+    why_not_kept="a target needs none of them",
+    toolchain="compiler for the target",
+    toolchain_fix="Try another triton or torch: docs/targets.md tells which were tried.",
+)
+KINDS: Mapping[str, DeviceKind] = {kind.name: kind for kind in (CPU, CUDA)}
+DEFAULT_DEVICE = CPU.name
+
+# Clock-event reasons of NVML (nvml.h, nvmlClocksEventReasons) that lower clocks below what was asked for, as
+# nvidia-smi tells them before a run and NVML around each trial. The software power cap is normal under heavy
+# matrix products, but it differs between runs all the same. Idle, application clocks, a sync boost and a
+# display clock are normal.
+_CLOCK_REASONS = {
+    0x04: "software power cap",
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+}
+
+_NUMBER = "[0-9]{1,2}"
+# What --device, gate.yml and the action's input take, as a regular expression and for a person.
+DEVICE_PATTERN = "|".join(
+    f"{kind.name}(:{_NUMBER})?" if kind.is_numbered else kind.name for kind in KINDS.values()
+)
+_FORMS = [form for kind in KINDS.values() for form in (kind.name, f"{kind.name}:N")[: 1 + kind.is_numbered]]
+DEVICE_FORMS = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
+
+
+def find_kind(device: str) -> DeviceKind:
+    """Find the kind of a device, ``cuda:1``, or of a target by its name, which DEVICE_PATTERN has checked."""
+    return TARGET if is_target(device) else KINDS[device.partition(":")[0]]
+
+
+def is_gpu(kind: str) -> bool:
+    """Whether a kind that a record names is a GPU; one that only another version knows is held for one."""
+    return kind not in KINDS or KINDS[kind].is_gpu
+
+
+def name_clock_reasons(mask: int) -> tuple[str, ...]:
+    """Name the clock-event reasons of a bit mask that lower clocks."""
+    return tuple(name for bit, name in _CLOCK_REASONS.items() if mask & bit)

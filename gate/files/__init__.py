@@ -1,0 +1,1 @@
+"""The border between bytes and records: strict JSON and YAML, limits, versions, atomic writes."""

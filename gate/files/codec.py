@@ -1,0 +1,203 @@
+"""The files we write and read again: run, verdict, baseline and others, each with its schema version.
+
+A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``, or ``.../1.2`` with a
+minor version. An older version is migrated step by step. One of a newer minor version is read without
+the keys that this version does not know, so that two versions can work together; one of a newer version
+is refused with the version to install, and anything else as foreign. This module is also where the rest
+of the gate finds the codec's parts.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from gate.errors import FileError
+from gate.files.disk import describe_write_error, write_atomic
+from gate.files.soundness import check_baseline, check_run, check_verdict
+from gate.files.structure import decode, encode
+from gate.files.unknown_keys import drop_unknown_keys
+from gate.files.untrusted import MAX_JSON_BYTES, format_value, load_bytes, parse_json
+from gate.files.version_1 import migrate_calibration, migrate_selftest, migrate_verdict
+from gate.records import Baseline, Run, Verdict
+from gate.records.bisection import Bisection
+from gate.records.calibration import Calibration
+from gate.records.selftest import SelftestReport
+
+__all__ = [
+    "BASELINE",
+    "BISECTION",
+    "CALIBRATION",
+    "RUN",
+    "SELFTEST",
+    "VERDICT",
+    "FileKind",
+    "NewerFileError",
+    "decode",
+    "decode_file",
+    "describe_write_error",
+    "encode",
+    "encode_file",
+    "load_calibration",
+    "load_run",
+    "load_selftest",
+    "load_verdict",
+    "parse_json",
+    "save_calibration",
+    "save_run",
+    "save_selftest",
+    "save_verdict",
+    "write_atomic",
+]
+
+R = TypeVar("R", Run, Verdict, Baseline, Calibration, SelftestReport, Bisection)
+Migration = Callable[[dict[str, Any]], dict[str, Any]]
+RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
+
+_SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?")
+_RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileKind(Generic[R]):
+    """One kind of versioned file. ``migrations[n]`` turns the plain content of version n into n + 1.
+
+    A release that adds a key with a default raises ``minor``: readers of this version may do without it.
+    One that takes a key away, changes what one means or adds a member to an enumeration raises
+    ``version``, and starts again at minor 0.
+    """
+
+    name: str
+    record: type[R]
+    version: int
+    minor: int = 0
+    migrations: Mapping[int, Migration] = field(default_factory=dict)
+    check: RecordCheck | None = None  # of what must hold beyond the types of the keys
+
+    @property
+    def schema(self) -> str:
+        """The identity that the file carries, e.g. ``compile-gate/run/1`` or ``compile-gate/run/1.2``."""
+        minor = f".{self.minor}" if self.minor else ""
+        return f"compile-gate/{self.name}/{self.version}{minor}"
+
+    def load(self, path: Path) -> R:
+        """Load a file of this kind.
+
+        Raises:
+            FileError: It is missing or cannot be used.
+        """
+        return decode_file(self, load_bytes(path, MAX_JSON_BYTES), str(path))
+
+    def save(self, record: R, path: Path) -> None:
+        """Write a file of this kind atomically.
+
+        Raises:
+            MachineError, UsageError: See :func:`gate.files.disk.write_atomic`.
+        """
+        write_atomic(path, encode_file(self, record))
+
+
+class NewerFileError(FileError):
+    """A newer compile-gate wrote the file, and this one cannot read it."""
+
+
+RUN = FileKind(name="run", record=Run, version=1, check=check_run)
+VERDICT = FileKind(
+    name="verdict", record=Verdict, version=2, migrations={1: migrate_verdict}, check=check_verdict
+)
+BASELINE = FileKind(name="baseline", record=Baseline, version=1, check=check_baseline)
+CALIBRATION = FileKind(name="calibration", record=Calibration, version=2, migrations={1: migrate_calibration})
+SELFTEST = FileKind(name="selftest", record=SelftestReport, version=2, migrations={1: migrate_selftest})
+BISECTION = FileKind(name="bisection", record=Bisection, version=1)
+
+
+def encode_file(kind: FileKind[R], record: R) -> str:
+    """Encode a record as the text of its file: JSON, one line a top-level key, no NaN.
+
+    Raises:
+        ValueError: The record holds NaN or infinity, which its maker should have refused.
+    """
+    plain = {"schema": kind.schema, **encode(record)}
+    lines = (f"{json.dumps(key)}: {json.dumps(item, allow_nan=False)}" for key, item in plain.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def decode_file(kind: FileKind[R], data: bytes, source: str) -> R:
+    """Decode the bytes of a versioned file, migrating an older version.
+
+    Raises:
+        FileError: Hostile, foreign or newer content, or one that does not fit the record or itself.
+    """
+    with _paused_collector():
+        record = _decode_content(kind, parse_json(data, source), source)
+    if kind.check:
+        kind.check(record, source)
+    return record
+
+
+@contextmanager
+def _paused_collector() -> Iterator[None]:
+    """Parsing makes a million objects and no cycle: looking for cycles took a quarter of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:
+    if not isinstance(plain, dict) or "schema" not in plain:
+        raise FileError(source, "", f"is not a compile-gate {kind.name} file", f"Name a {kind.name} file.")
+    content = {key: item for key, item in plain.items() if key != "schema"}
+    version, minor = _read_version(kind, plain, source)
+    if version > kind.version:
+        raise _describe_newer(kind, plain, source)
+    if version == kind.version and minor > kind.minor:
+        return _decode_newer(kind, plain, source)
+    for step in range(version, kind.version):
+        content = kind.migrations[step](content)
+    return decode(kind.record, content, source)
+
+
+def _decode_newer(kind: FileKind[R], plain: dict[str, Any], source: str) -> R:
+    """Decode what this version knows of a newer minor version's file."""
+    try:
+        return decode(kind.record, drop_unknown_keys(kind.record, plain), source)
+    except FileError:
+        raise _describe_newer(kind, plain, source) from None
+
+
+def _read_version(kind: FileKind[Any], plain: Mapping[str, object], source: str) -> tuple[int, int]:
+    schema = plain["schema"]
+    match = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
+    if match is None or match[1] != kind.name:
+        problem = f"expected {kind.schema!r}, got {format_value(schema)}"
+        raise FileError(source, "schema", problem, f"Name a compile-gate {kind.name} file.")
+    return int(match[2]), int(match[3] or 0)
+
+
+def _describe_newer(kind: FileKind[Any], plain: Mapping[str, object], source: str) -> NewerFileError:
+    problem = f"is {plain['schema']!r}, newer than this compile-gate reads ({kind.schema!r})"
+    return NewerFileError(source, "schema", problem, f"Install {_name_release(plain)}.")
+
+
+def _name_release(plain: Mapping[str, object]) -> str:
+    provenance = plain.get("provenance")
+    written_by = provenance.get("gate_version") if isinstance(provenance, dict) else None
+    if isinstance(written_by, str) and _RELEASE.fullmatch(written_by):
+        return f"compile-gate {written_by} or newer: that wrote the file"
+    return "the newest compile-gate"
+
+
+load_run, save_run = RUN.load, RUN.save
+load_verdict, save_verdict = VERDICT.load, VERDICT.save
+load_calibration, save_calibration = CALIBRATION.load, CALIBRATION.save
+load_selftest, save_selftest = SELFTEST.load, SELFTEST.save

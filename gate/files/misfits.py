@@ -1,0 +1,97 @@
+"""Values that do not fit their type: each with its place, what is wrong and the fix."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gate.files.untrusted import format_value
+
+_MAX_NAME_CHARS = 100  # of a word that could be a slip of the pen; comparing takes their square
+_MAX_MEMBERS_NAMED = 9  # of an enumeration, in the problem: what is still read on one line
+_MAX_KEYS_NAMED = 24  # known keys listed in a fix; every record of ours has fewer than that
+MAX_MISFITS = 20  # collected of one value: more fill a screen, and fixing these may fix the others
+
+
+@dataclass(kw_only=True, slots=True)
+class Misfit:
+    """One value that does not fit; containers add where it was as it bubbles up."""
+
+    problem: str
+    fix: str
+    says_little: bool = False  # the fix repeats the problem: an example of the key says more
+    path: list[str] = field(default_factory=list)  # innermost first
+
+    def render_path(self) -> str:
+        """Render where it was, outermost first: ``.trials[3].index``."""
+        return "".join(reversed(self.path))
+
+
+class MisfitError(Exception):
+    """Values that do not fit, in the order in which they were met; ``rest`` is what fits of a mapping."""
+
+    def __init__(self, misfits: list[Misfit], rest: dict[Any, Any] | None = None) -> None:
+        super().__init__(misfits[0].problem)
+        self.misfits = misfits
+        self.rest = rest
+
+
+def refuse(problem: str, fix: str, *, says_little: bool = False) -> MisfitError:
+    """Make the error of one value."""
+    return MisfitError([Misfit(problem=problem, fix=fix, says_little=says_little)])
+
+
+def expect(what: str, value: object, fix: str = "") -> MisfitError:
+    """Make the error of a value that is not ``what`` was expected."""
+    problem = f"expected {what}, got {format_value(value)}"
+    return refuse(problem, fix or f"Write {what} there.", says_little=not fix)
+
+
+def expect_member(value: object, known: Sequence[str]) -> MisfitError:
+    """Make the error of a value that is none of the known ones."""
+    nearest = find_nearest(value, known) if isinstance(value, str) else ""
+    names = ", ".join(known)
+    told = f"one of {names}" if len(known) <= _MAX_MEMBERS_NAMED else f"one of {len(known)} names"
+    problem = f"expected {told}, got {format_value(value)}"
+    if nearest:
+        return refuse(problem, f"Did you mean {nearest!r}?")
+    return refuse(problem, f"Write one of {names}.", says_little=len(known) <= _MAX_MEMBERS_NAMED)
+
+
+def expect_key(name: object, known: Iterable[str]) -> MisfitError:
+    """Make the error of a key that is none of the known ones."""
+    names = sorted(known)
+    nearest = find_nearest(str(name), names)
+    listed = ", ".join(names[:_MAX_KEYS_NAMED])
+    return refuse("unknown key", f"Did you mean {nearest!r}?" if nearest else f"Known keys: {listed}.")
+
+
+def find_nearest(name: str, known: Iterable[str]) -> str:
+    """Find the known name that is most like ``name``; ``""`` when none is, or it is too long to be meant."""
+    if len(name) > _MAX_NAME_CHARS:
+        return ""
+    names = list(known)
+    swapped = [other for other in names if sorted(other) == sorted(name)]
+    return next(iter(swapped + difflib.get_close_matches(name, names, n=1, cutoff=0.6)), "")
+
+
+class Collector:
+    """Goes on after an item that does not fit, to the next one."""
+
+    def __init__(self) -> None:
+        self.misfits: list[Misfit] = []
+
+    def add(self, error: MisfitError, step: str) -> None:
+        """Note what was wrong with the item at ``step``; raises once there are enough."""
+        for misfit in error.misfits:
+            misfit.path.append(step)
+        self.misfits += error.misfits
+        if len(self.misfits) >= MAX_MISFITS:
+            self.close()
+
+    def close(self, rest: dict[Any, Any] | None = None) -> None:
+        """Raise what was collected, if anything was; ``rest`` is what fits of a mapping."""
+        if self.misfits:
+            raise MisfitError(self.misfits, rest)

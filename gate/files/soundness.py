@@ -1,0 +1,116 @@
+"""What must hold of a file's record beyond the type of each key, checked where it is read.
+
+A file that was edited or damaged can hold values that no measurement gives, or parts that contradict
+each other. Judged all the same, a peak memory of -1 would be an improvement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gate.errors import FileError
+from gate.files.untrusted import format_value
+from gate.metrics import SPECS
+from gate.records import Baseline, Metric, Pairing, Run, Verdict, find_misshapen
+from gate.records.facts import CAUSE_CODES, HEADLINE_CODES, NOTE_CODES, REMARK_CODES, STEP_CODES
+
+_EDITED = "It was edited: judge the run again with `compare`."
+_FIX = "compile-gate writes no such file: check its origin, or measure again."
+
+
+class ContradictionError(FileError):
+    """A file whose parts do not follow from each other: somebody edited it."""
+
+
+def check_run(run: Run, source: str) -> None:
+    """Refuse a run whose parts contradict its plan: reconciliation rests on these keys.
+
+    Raises:
+        FileError: With the file, the key and what is wrong.
+    """
+    planned = {case.id for case in run.cases}
+    if len(planned) < len(run.cases):
+        raise FileError(source, "cases", "plans a case twice", _FIX)
+    seen: set[tuple[str, int, str, bool]] = set()
+    for index, trial in enumerate(run.trials):
+        if trial.case_id not in planned:
+            problem = f"the case {format_value(trial.case_id)} is not planned"
+            raise FileError(source, f"trials[{index}].case_id", problem, _FIX)
+        key = (trial.case_id, trial.index, trial.arm, trial.pairing is Pairing.ALONE)
+        if key in seen:
+            raise FileError(source, f"trials[{index}]", "repeats a trial that came before", _FIX)
+        seen.add(key)
+        _check_values(trial.samples, source, f"trials[{index}].samples")
+    for index, failure in enumerate(run.failures):
+        if failure.case_id not in planned:
+            problem = f"the case {format_value(failure.case_id)} is not planned"
+            raise FileError(source, f"failures[{index}].case_id", problem, _FIX)
+
+
+def check_baseline(baseline: Baseline, source: str) -> None:
+    """Refuse a baseline with a metric that has no value, or one that no measurement gives.
+
+    Raises:
+        FileError: With the file, the key and what is wrong.
+    """
+    for metric, values in baseline.trials.items():
+        if not values:
+            raise FileError(source, f"trials.{metric}", "holds no value", "Remove the key or record again.")
+    _check_values(baseline.trials, source, "trials")
+
+
+def check_verdict(verdict: Verdict, source: str) -> None:
+    """Refuse a verdict whose outcome is another than its comparisons call for, or with impossible values.
+
+    Raises:
+        ContradictionError, FileError: With the file, the key and what is wrong.
+    """
+    from gate.decide.conclude.outcome import decide_outcome  # noqa: PLC0415 - workers write files and decide nothing
+
+    _check_facts(verdict, source)
+    expected = decide_outcome(verdict.comparisons, finished=verdict.tally.finished)
+    if verdict.outcome is not expected:
+        problem = f"is {verdict.outcome}, but what was compared makes it {expected}"
+        raise ContradictionError(source, "outcome", problem, _EDITED)
+    for index, one in enumerate(verdict.comparisons):
+        for side in ("baseline", "candidate"):
+            estimate = getattr(one, side)
+            # A median of counts may lie between two of them, so it need not be whole.
+            if estimate and not SPECS[one.metric].domain.spans(estimate.centre):
+                problem = _describe(one.metric, estimate.centre)
+                raise FileError(source, f"comparisons[{index}].{side}.centre", problem, _FIX)
+
+
+def _check_facts(verdict: Verdict, source: str) -> None:
+    """Refuse a fact that is told elsewhere, or that is not of the shape of its code."""
+    told = (
+        *(("headline", HEADLINE_CODES, fact) for fact in verdict.headline),
+        *(("comparisons", REMARK_CODES, fact) for one in verdict.comparisons for fact in one.remarks),
+        *(("causes", CAUSE_CODES, one.fact) for one in verdict.causes),
+        *(("notes", NOTE_CODES, fact) for fact in verdict.notes),
+        *(("next_steps", STEP_CODES, fact) for fact in verdict.next_steps),
+    )
+    for key, codes, fact in told:
+        if fact.code not in codes:
+            raise FileError(source, key, f"{fact.code} does not stand there", _FIX)
+        if wrong := find_misshapen(fact):
+            raise FileError(source, key, f"{wrong!r} of {fact.code} is missing or unknown", _FIX)
+
+
+def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:
+    for metric, values in samples.items():
+        for index in _list_impossible(metric, values):
+            problem = _describe(metric, values[index])
+            raise FileError(source, f"{key}.{metric}[{index}]", problem, _FIX)
+
+
+def _list_impossible(metric: Metric, values: Sequence[float]) -> Iterator[int]:
+    domain = SPECS[metric].domain
+    # Thousands of samples a trial: their extremes tell of all but whether each is whole.
+    if values and not domain.whole and domain.spans(min(values)) and domain.spans(max(values)):
+        return iter(())
+    return (index for index, value in enumerate(values) if not domain.holds(value))
+
+
+def _describe(metric: Metric, value: float) -> str:
+    return f"{metric} is {SPECS[metric].domain.describe()}, not {value:g}"

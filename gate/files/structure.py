@@ -1,0 +1,310 @@
+"""Frozen records <-> plain values (dict, list, str, number, bool, None), strictly.
+
+One decoder per type is built from its type hints and cached. Decoding is strict: no unknown keys, no
+missing ones, ``true`` is not a number, numbers are finite. Errors say where: ``run.json:
+trials[3].samples.compiled_latency[2]: ...``. The bytes come through :mod:`gate.files.untrusted` first.
+A container goes on after an item that does not fit, so that a file's mistakes can be told at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from enum import EnumMeta, StrEnum
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from gate.errors import FileError
+from gate.files.entry import Entry, advise_key
+from gate.files.misfits import Collector, MisfitError, expect, expect_key, expect_member, find_nearest, refuse
+from gate.files.scalars import decode_bool, decode_float, decode_int, decode_none, decode_str
+from gate.files.untrusted import MAX_DEPTH, format_value
+from gate.records.limits import Limit, Notation
+
+_T = TypeVar("_T")
+_Decoder = Callable[[object], Any]
+
+_MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
+
+
+def decode(record_type: type[_T], value: object, source: str, key: str = "") -> _T:
+    """Decode a plain ``value`` into a record, or any type that records are made of.
+
+    ``source`` names the file in errors and ``key`` the place of ``value`` in it.
+
+    Raises:
+        FileError: With the file, the key path, what is wrong and the fix, of the first misfit.
+    """
+    try:
+        return fit(record_type, value)
+    except MisfitError as error:
+        first = error.misfits[0]
+        path = (key + first.render_path()).removeprefix(".")
+        raise FileError(source, path, first.problem, first.fix) from None
+
+
+def fit(record_type: type[_T], value: object) -> _T:
+    """Decode as :func:`decode` does, for whoever wants to tell all that is wrong.
+
+    Raises:
+        MisfitError: All that does not fit, up to ``MAX_MISFITS``.
+    """
+    decoder: _Decoder = _make_decoder(cast("Hashable", record_type))
+    return cast("_T", decoder(value))
+
+
+def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type
+    """Encode a record into dicts, lists, strings and numbers; the inverse of :func:`decode`."""
+    kind = type(record)
+    if kind is float or kind is str or record is None or kind is int or kind is bool:
+        return record
+    if isinstance(record, StrEnum):
+        return record.value
+    if isinstance(record, (tuple, list)):
+        if set(map(type, record)) <= {float}:
+            return list(record)
+        return [encode(item) for item in record]
+    if isinstance(record, Mapping):
+        return {str(key): encode(item) for key, item in record.items()}
+    if dataclasses.is_dataclass(kind):
+        return {name: encode(getattr(record, name)) for name in _list_field_names(kind)}
+    raise TypeError(f"cannot encode {kind.__name__}")
+
+
+def format_key(key: object) -> str:
+    """Format one key as a piece of a key path: ``.name``, or ``['odd name']``."""
+    text = str(key)
+    is_plain = len(text) <= _MAX_KEY_CHARS and text.isidentifier()
+    return f".{text}" if is_plain else f"[{format_value(key)}]"
+
+
+@cache
+def _list_field_names(record_type: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(record_type))
+
+
+@cache
+def _make_decoder(annotation: Any) -> _Decoder:  # noqa: ANN401 -- an annotation can be anything
+    if annotation in _SCALARS:
+        return _SCALARS[annotation]
+    if isinstance(annotation, EnumMeta) and issubclass(annotation, StrEnum):
+        return _make_enum_decoder(annotation)
+    if dataclasses.is_dataclass(annotation):
+        return _make_record_decoder(cast("type", annotation))
+    make = _MAKERS.get(typing.get_origin(annotation))
+    if make is None:
+        raise TypeError(f"the codec does not know {annotation!r}")
+    return make(typing.get_args(annotation))
+
+
+def _decode_floats(value: object) -> tuple[float, ...]:
+    # The fast path of raw samples: a sum is finite only when every term is.
+    if type(value) is list and set(map(type, value)) == {float} and math.isfinite(sum(value)):
+        return tuple(value)
+    return cast("tuple[float, ...]", _decode_floats_slowly(value))
+
+
+def _decode_object(value: object, depth: int = 0) -> object:
+    """Any plain value; numbers are checked, containers are copied."""
+    if depth > MAX_DEPTH:
+        raise refuse(f"is nested deeper than {MAX_DEPTH} levels", "Write a flatter value there.")
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, float):
+        return decode_float(value)
+    if isinstance(value, int):
+        return decode_int(value)
+    if isinstance(value, list):
+        return list(_make_items_decoder(lambda item: _decode_object(item, depth + 1))(value))
+    if isinstance(value, dict):
+        return _make_entries_decoder(decode_str, lambda item: _decode_object(item, depth + 1))(value)
+    raise expect("a plain value", value)
+
+
+def _make_annotated_decoder(arguments: tuple[Any, ...]) -> _Decoder:
+    rule: Limit | Notation = arguments[1]
+    if isinstance(rule, Notation):
+        return _make_notation_decoder(rule)
+    is_union = typing.get_origin(arguments[0]) in {types.UnionType, typing.Union}
+    return _make_limited_decoder(_make_decoder(arguments[0]), rule, is_union=is_union)
+
+
+def _make_notation_decoder(notation: Notation) -> _Decoder:
+    def decode_notation(value: object) -> object:
+        decoded = notation.read(value)
+        if decoded is None:
+            raise expect(notation.describe(), value, notation.advise(value))
+        return decoded
+
+    return decode_notation
+
+
+def _make_limited_decoder(decode_value: _Decoder, limit: Limit, *, is_union: bool) -> _Decoder:
+    def decode_limited(value: object) -> object:
+        try:
+            decoded = decode_value(value)
+        except MisfitError as error:
+            # Of another kind altogether: the limit says better what was expected, but for one of "one or
+            # more", which a single value obeys.
+            is_other = not is_union and any(one.says_little and not one.path for one in error.misfits)
+            raise expect(limit.describe(), value) if is_other else error from None
+        if not limit.holds(decoded):
+            raise expect(limit.describe(), value)
+        return decoded
+
+    return decode_limited
+
+
+def _make_tuple_decoder(arguments: tuple[Any, ...]) -> _Decoder:
+    return _decode_floats if arguments[0] is float else _make_items_decoder(_make_decoder(arguments[0]))
+
+
+def _make_items_decoder(decode_item: _Decoder) -> _Decoder:
+    def decode_items(value: object) -> tuple[Any, ...]:
+        if type(value) is not list:
+            raise expect("a list", value)
+        items: list[Any] = []
+        misfits = Collector()
+        for index, item in enumerate(value):
+            try:
+                items.append(decode_item(item))
+            except MisfitError as error:
+                misfits.add(error, f"[{index}]")
+        misfits.close()
+        return tuple(items)
+
+    return decode_items
+
+
+def _make_mapping_decoder(arguments: tuple[Any, ...]) -> _Decoder:
+    return _make_entries_decoder(_make_decoder(arguments[0]), _make_decoder(arguments[1]))
+
+
+def _make_entries_decoder(decode_key: _Decoder, decode_item: _Decoder) -> _Decoder:
+    def decode_entries(value: object) -> dict[Any, Any]:
+        if type(value) is not dict:
+            raise expect("a mapping", value)
+        items: dict[Any, Any] = {}
+        misfits = Collector()
+        for key, item in value.items():
+            try:
+                decoded_key = decode_key(key)
+                items[decoded_key] = decode_item(item)
+            except MisfitError as error:
+                misfits.add(error, format_key(key))
+        misfits.close(items)
+        return items
+
+    return decode_entries
+
+
+def _make_union_decoder(members: tuple[Any, ...]) -> _Decoder:
+    """``T | None``, and ``T | tuple[T, ...]`` for keys that take one value or a list."""
+    optional = types.NoneType in members
+    lists = [_make_decoder(member) for member in members if typing.get_origin(member) is tuple]
+    others = [
+        _make_decoder(member)
+        for member in members
+        if member is not types.NoneType and typing.get_origin(member) is not tuple
+    ]
+    if len(lists) > 1 or len(others) > 1:
+        raise TypeError(f"the codec does not know the union of {members!r}")
+    decode_list: _Decoder | None = next(iter(lists), None)
+    decode_other: _Decoder = [*others, *lists][0]
+
+    def decode_union(value: object) -> object:
+        if value is None and optional:
+            return None
+        if decode_list is not None and type(value) is list:
+            return decode_list(value)
+        return decode_other(value)
+
+    return decode_union
+
+
+def _make_enum_decoder(enumeration: type[StrEnum]) -> _Decoder:
+    members = {member.value: member for member in enumeration}
+
+    def decode_member(value: object) -> object:
+        member = members.get(value) if type(value) is str else None
+        if member is None:
+            raise expect_member(value, list(members))
+        return member
+
+    return decode_member
+
+
+def _make_record_decoder(record_type: type) -> _Decoder:
+    hints = typing.get_type_hints(record_type, include_extras=True)
+    fields = dataclasses.fields(record_type)
+    decoders = {field.name: _make_decoder(hints[field.name]) for field in fields}
+    required = {
+        field.name: None  # in their order
+        for field in fields
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    }.keys()
+    find_contradictions = record_type.find_contradictions if issubclass(record_type, Entry) else None
+
+    def decode_record(value: object) -> object:
+        if type(value) is not dict:
+            raise expect("a mapping", value)
+        values: dict[str, Any] = {}
+        wrong: dict[str, dict[Any, Any]] = {}  # with what fits of those that are mappings
+        misfits = Collector()
+        for name, item in value.items():
+            decoder = decoders.get(name)
+            try:
+                if decoder is None:
+                    raise expect_key(name, decoders)
+                values[name] = decoder(item)
+            except MisfitError as error:
+                misfits.add(_advise(error, record_type, name), format_key(name))
+                wrong[name] = error.rest or {}
+        for name in () if required <= value.keys() else _list_missing(required, value, decoders):
+            missing = refuse(f"the key {name!r} is missing", f"Add {name!r} there.", says_little=True)
+            misfits.add(_advise(missing, record_type, name), "")
+        if find_contradictions:
+            rest = {name: known for name, known in wrong.items() if known}
+            misfits.misfits += find_contradictions({**values, **rest}, wrong)
+        misfits.close()
+        return record_type(**values)
+
+    return decode_record
+
+
+def _list_missing(
+    required: Iterable[str], value: Mapping[str, object], known: Collection[str]
+) -> Iterator[str]:
+    """List the keys that are missing, less those that an unknown key is a slip of the pen of."""
+    meant = {find_nearest(str(key), known) for key in value if key not in known}
+    return (name for name in required if name not in value and name not in meant)
+
+
+def _advise(error: MisfitError, record_type: type, name: str) -> MisfitError:
+    """Let the example of the key stand for advice that says little; only what people write has one."""
+    if issubclass(record_type, Entry) and (advice := advise_key(record_type, name)):
+        for misfit in error.misfits:
+            misfit.fix = advice if misfit.says_little else misfit.fix
+            misfit.says_little = False
+    return error
+
+
+_SCALARS: dict[Any, _Decoder] = {
+    float: decode_float,
+    int: decode_int,
+    bool: decode_bool,
+    str: decode_str,
+    object: _decode_object,
+    types.NoneType: decode_none,
+}
+_decode_floats_slowly = _make_items_decoder(decode_float)
+_MAKERS: dict[Any, Callable[[tuple[Any, ...]], _Decoder]] = {
+    typing.Annotated: _make_annotated_decoder,
+    tuple: _make_tuple_decoder,
+    Mapping: _make_mapping_decoder,
+    types.UnionType: _make_union_decoder,
+    typing.Union: _make_union_decoder,
+}

@@ -1,0 +1,213 @@
+"""The border where bytes written by somebody else become plain values: JSON, refused when in doubt.
+
+Run and verdict files travel as artifacts of pull requests, so they are read as hostile: size and
+depth are bounded, and duplicate keys and broken UTF-8 are refused here, NaN, infinity and huge integers
+where a record is made of them.
+Every refusal is a :class:`gate.errors.FileError`. The YAML border is :mod:`gate.files.yaml_in`.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+from gate.errors import FileError
+
+# A run of 1,000 cases x 10 trials is about 30 MB; nothing that the gate writes comes near this.
+MAX_JSON_BYTES = 128 * 1024 * 1024
+# Our deepest record is a run's trial conditions, 6 levels; a factory's arguments may add some.
+MAX_DEPTH = 32
+# What every JSON reader can hold exactly; also keeps int-to-text conversion cheap.
+MAX_INTEGER = 2**63 - 1
+
+# An empty list takes 3 bytes as JSON and 64 in memory, a key with its number 6 and 200, so that a few
+# megabytes of them would become hundreds. Our large files have a list or a mapping in 100 bytes and a
+# value in 15 and more; small files may be as they like.
+_BYTES_A_CONTAINER, _FREE_CONTAINERS = 32, 10_000
+_BYTES_A_VALUE, _FREE_VALUES = 8, 100_000
+_CHUNK_BYTES = 256 * 1024
+
+_SHOWN_CHARS = 60  # of a foreign value in a message: enough to recognise it, and still one line
+_NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{},"'))
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+class _DuplicateKeyError(ValueError):
+    """A JSON object names a key twice; the argument is the key."""
+
+
+def format_value(value: object) -> str:
+    """Show a foreign value in a message: its repr on one line, cut short."""
+    if isinstance(value, dict):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > MAX_INTEGER:
+        return "a huge integer"
+    if isinstance(value, str):
+        value = value[: _SHOWN_CHARS + 1]  # before its repr, which may be ten times as long
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."
+
+
+def is_present(path: Path) -> bool:
+    """Whether there is anything at ``path``, a link that leads nowhere included.
+
+    Raises:
+        FileError: It cannot be told: a directory above may not be looked into.
+    """
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError) as error:
+        raise _refuse_reading(path, error) from None
+    return True
+
+
+def load_bytes(path: Path, limit: int, fix: str = "") -> bytes:
+    """Read a regular file of at most ``limit`` bytes; ``fix`` is as in :func:`check_size`.
+
+    Raises:
+        FileError: It does not exist, is not a regular file, cannot be read or is too large.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FileError(str(path), "", "is not a regular file", "Name a file.")
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except FileNotFoundError:
+        if path.is_symlink():
+            problem = f"is a link to {path.readlink()}, which does not exist"
+            raise FileError(str(path), "", problem, "Correct the link, or remove it.") from None
+        raise FileError(str(path), "", "does not exist", "Check the path.") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise _refuse_reading(path, error) from None
+    check_size(data, limit, str(path), fix)
+    return data
+
+
+def _refuse_reading(path: Path, error: Exception) -> FileError:
+    problem = getattr(error, "strerror", None) or str(error)
+    return FileError(str(path), "", f"cannot be read: {problem}", "Check the path and its rights.")
+
+
+def check_size(data: bytes, limit: int, source: str, fix: str = "") -> None:
+    """Refuse data of more than ``limit`` bytes; ``fix`` is for a file that people write.
+
+    Raises:
+        FileError: It is larger.
+    """
+    if len(data) > limit:
+        raise FileError(
+            source,
+            "",
+            f"is larger than {limit:,} bytes",
+            fix or "compile-gate writes no such file: check its origin.",
+        )
+
+
+def decode_text(data: bytes, source: str) -> str:
+    """Decode UTF-8, with or without a byte-order mark.
+
+    Raises:
+        FileError: The bytes are not UTF-8.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        problem = f"is not UTF-8 text (byte {error.start})"
+        raise FileError(source, "", problem, "Write the file again, or save it as UTF-8.") from None
+
+
+def parse_json(data: bytes, source: str) -> object:
+    """Parse hostile JSON into dicts, lists, strings, numbers, booleans and None.
+
+    NaN, infinities, those that arise from overflow (``1e999``) too, and integers beyond 64 bits pass
+    here and are refused by :func:`gate.files.codec.decode`, which can name their key.
+
+    Raises:
+        FileError: Too large, too deep, not UTF-8, cut short, duplicate keys or not JSON.
+    """
+    check_size(data, MAX_JSON_BYTES, source)
+    text = decode_text(data, source)
+    _check_shape(data, source)
+    try:
+        return json.loads(text, object_pairs_hook=_build_object)
+    except json.JSONDecodeError as error:
+        raise _describe_syntax(error, text, source) from None
+    except _DuplicateKeyError as error:
+        raise FileError(source, "", f"has the key {format_value(error.args[0])} twice", _ORIGIN_FIX) from None
+    except (ValueError, RecursionError) as error:
+        raise FileError(source, "", str(error).split(";")[0], _ORIGIN_FIX) from None
+
+
+_ORIGIN_FIX = "compile-gate writes no such file: check its origin, or record it again."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shape:
+    """How deep lists and mappings nest in a JSON text, and how many of them and of their items there are."""
+
+    depth: int
+    containers: int
+    values: int  # less one for each list or mapping that is not empty
+
+
+def measure_shape(data: bytes) -> Iterator[Shape]:
+    """Measure the shape by the signs outside of strings, chunk by chunk; the last one is of the whole.
+
+    It takes neither recursion nor much memory, and whoever has seen enough can stop.
+    """
+    # Without escapes, quotes open and close by turns: every other piece lies outside of strings.
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    deepest = depth = containers = values = quotes = 0
+    for start in range(0, len(unescaped), _CHUNK_BYTES):
+        structure = unescaped[start : start + _CHUNK_BYTES].translate(None, delete=_NOT_STRUCTURE)
+        pieces = structure.split(b'"')
+        outside = b"".join(pieces[quotes % 2 :: 2])
+        quotes += len(pieces) - 1
+        brackets = outside.replace(b",", b"")
+        values += len(outside) - len(brackets)
+        containers += brackets.count(b"[") + brackets.count(b"{")
+        depths = list(accumulate(map(_STEP.__getitem__, brackets), initial=depth))
+        deepest, depth = max(deepest, *depths), depths[-1]
+        yield Shape(depth=deepest, containers=containers, values=values)
+
+
+def _check_shape(data: bytes, source: str) -> None:
+    for shape in measure_shape(data):
+        if shape.depth > MAX_DEPTH:
+            raise FileError(source, "", f"is nested deeper than {MAX_DEPTH} levels", _ORIGIN_FIX)
+        is_dense = (
+            shape.containers > _FREE_CONTAINERS + len(data) // _BYTES_A_CONTAINER
+            or shape.values > _FREE_VALUES + len(data) // _BYTES_A_VALUE
+        )
+        if is_dense:
+            raise FileError(source, "", "holds more values than any file of ours of its size", _ORIGIN_FIX)
+
+
+def _build_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    built = dict(pairs)
+    if len(built) == len(pairs):
+        return built
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise _DuplicateKeyError(key)
+        seen.add(key)
+    return built
+
+
+def _describe_syntax(error: json.JSONDecodeError, text: str, source: str) -> FileError:
+    if not text.strip():
+        return FileError(source, "", "is empty", "Record it again.")
+    if not text[error.pos :].strip() or error.msg.startswith("Unterminated"):
+        problem = f"ends in the middle (line {error.lineno}): it was cut short"
+        return FileError(source, "", problem, "Copy or record it again.")
+    problem = f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
+    return FileError(source, "", problem, "Fix the syntax there, or record the file again.")

@@ -1,0 +1,123 @@
+"""Files of version 1, which held sentences: what those of now make of them.
+
+A sentence becomes a fact that is nothing but its words, so that it reads as it did, and is dropped where
+the words of others are not told. What does not fit is left as it is: the decoder says what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from gate.records import Code
+from gate.records.selftest import Complaint
+
+# The command that a step ends with.
+_COMMAND = re.compile(r"`?(?P<command>compile-gate [^`]*[^`.])`?\.?$")
+# The release of torch in the id of an environment, which was all that told of the base's.
+_RELEASE = re.compile(r"-torch([0-9]{1,4}(?:\.[0-9]{1,4}){1,3})")
+
+
+def migrate_verdict(content: dict[str, Any]) -> dict[str, Any]:
+    """Turn the plain content of a ``verdict.json`` of version 1 into that of version 2."""
+    made = dict(content)
+    if "explanations" in made:
+        made["causes"] = made.pop("explanations")
+    if "headline" in made:
+        made["headline"] = [_make_text(text=made["headline"])]
+    for key, change in _LISTS.items():
+        if isinstance(made.get(key), list):
+            made[key] = [change(one) for one in made[key]]
+    if isinstance(made.get("base"), dict):
+        made["base"] = {**made["base"], "torch": _find_release(made.get("baseline_environments"))}
+    return made
+
+
+def migrate_calibration(content: dict[str, Any]) -> dict[str, Any]:
+    """Turn the plain content of a ``calibration.json`` of version 1 into that of version 2."""
+    made = dict(content)
+    if isinstance(made.get("notes"), list):
+        made["notes"] = [_make_text(text=one) for one in made["notes"]]
+    if isinstance(made.get("unstable"), list):
+        made["unstable"] = [_change_told(one) for one in made["unstable"]]
+    return made
+
+
+def migrate_selftest(content: dict[str, Any]) -> dict[str, Any]:
+    """Turn the plain content of a ``selftest.json`` of version 1 into that of version 2."""
+    made = dict(content)
+    if isinstance(made.get("attempts"), list):
+        made["attempts"] = [_change_told(one) for one in made["attempts"]]
+    if isinstance(made.get("scores"), list):
+        made["scores"] = [_change_score(one) for one in made["scores"]]
+    return made
+
+
+def _make_text(**words: object) -> dict[str, object]:
+    return {"code": Code.TEXT.value, "names": {name: [word] for name, word in words.items() if word != ""}}
+
+
+def _change_told(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
+    if not isinstance(one, dict) or not isinstance(one.get("sentence"), str):
+        return one
+    rest = {key: item for key, item in one.items() if key != "sentence"}
+    return {**rest, "told": _make_text(text=one["sentence"])}
+
+
+def _change_score(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
+    if not isinstance(one, dict) or not isinstance(one.get("complaint"), str):
+        return one
+    found = (code.value for word, code in _COMPLAINTS.items() if word in one["complaint"])
+    return {**one, "complaint": next(found, None)}
+
+
+# Words of version 1, each of one complaint.
+_COMPLAINTS = {
+    "could not be tried": Complaint.UNTRIED,
+    "turned red": Complaint.ALARMS,
+    "were missed": Complaint.MISSES,
+    "were caught": Complaint.FEW_CAUGHT,
+}
+
+
+def _change_comparison(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
+    if not isinstance(one, dict) or not isinstance(one.get("sentence"), str):
+        return one
+    rest = {key: item for key, item in one.items() if key != "sentence"}
+    values, colon, told = one["sentence"].partition(": ")
+    has_values = bool(colon) and " -> " in values
+    words = {"values": f"{values}: ", "text": told} if has_values else {"text": one["sentence"]}
+    return {**rest, "remarks": [_make_text(**words)]}
+
+
+def _change_cause(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
+    if not isinstance(one, dict) or "sentence" not in one:
+        return one
+    rest = {key: item for key, item in one.items() if key != "sentence"}
+    return {**rest, "fact": _make_text(text=one["sentence"])}
+
+
+def _change_step(step: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
+    found = _COMMAND.search(step) if isinstance(step, str) else None
+    if found is None:
+        return _make_text(text=step)
+    return _make_text(text=step[: found.start()].rstrip(), command=found["command"])
+
+
+def _change_note(note: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
+    return _make_text(text=note)
+
+
+def _find_release(environments: object) -> str:
+    names = environments if isinstance(environments, list) else []
+    found = (_RELEASE.search(name) for name in names if isinstance(name, str))
+    return next((one[1] for one in found if one), "")
+
+
+_LISTS: dict[str, Callable[[Any], Any]] = {
+    "comparisons": _change_comparison,
+    "causes": _change_cause,
+    "next_steps": _change_step,
+    "notes": _change_note,
+}

@@ -1,0 +1,187 @@
+"""What is told in one place a key: found by marker and author, kept by the newest run.
+
+Publishers may race, requests may be lost and answers too. So whoever creates looks again afterwards,
+keeps the *oldest* own one and sees to it that it holds the *newest* run's text: one is left in every order.
+What the two kinds of it do with the others, and when, is their own: :mod:`gate.github.comment` and
+:mod:`gate.github.issue`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from gate.github.client import GitHubClient
+from gate.github.errors import UncertainWriteError
+from gate.github.forged import check_marker
+from gate.publish.body import Marker, parse_marker
+
+# What a racing publisher made is looked for from this long before ours: clocks differ.
+RACE = timedelta(minutes=10)
+NOT_PLANNED = "not_planned"
+
+
+class Action(StrEnum):
+    """What became of a draft; the value is shown."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    CLOSED = "closed: there is nothing to tell any more"
+    REOPENED = "opened again"
+    MUTED = "updated and left closed: somebody closed it as not planned"
+    UNCHANGED = "already says this"
+    NEWER = "left alone: it tells of a newer run"
+    SUPERSEDED = "left alone: the pull request has moved on"
+    NOT_WANTED = "not written, as the settings ask"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Post:
+    """One comment or issue of ours. ``id`` is what GitHub's paths call it by."""
+
+    id: int
+    body: str
+    url: str
+    marker: Marker
+    is_open: bool = True
+    is_muted: bool = False  # closed as not planned
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draft:
+    """What is to be said. ``is_wanted`` is whether something is to be told where nothing has been yet."""
+
+    repository: str
+    marker: Marker
+    body: str
+    is_wanted: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """What became of a draft."""
+
+    action: Action
+    url: str = ""
+
+
+W = TypeVar("W", bound=Draft)
+
+
+class Sticky(ABC, Generic[W]):
+    """The posts of one kind, as far as they are ours. ``key_name`` is the field of their ``id``."""
+
+    noun: str
+    key_name: str
+
+    def __init__(self, client: GitHubClient, author: str) -> None:
+        self._client = client
+        self._author = author
+
+    @abstractmethod
+    def locate(self, draft: W) -> str:
+        """Name the path at which a post of a draft is made and listed."""
+
+    @abstractmethod
+    def list_all(self, draft: W, since: datetime | None) -> Iterable[Mapping[str, Any]]:
+        """List what there is, of anybody; where that can be asked for, what was touched ``since``."""
+
+    @abstractmethod
+    def make_fields(self, draft: W) -> dict[str, object]:
+        """Make the fields of a new post."""
+
+    def look(self, draft: W) -> tuple[Sequence[Post], Written | None]:
+        """List our own posts, and what became of the draft where nothing is to be written."""
+        self._client.wait_to_write()  # now, so that no pause lies between looking and writing
+        own = self.list_own(draft)
+        if own and max(post.marker.order for post in own) > draft.marker.order:
+            return own, Written(action=Action.NEWER, url=find_oldest(own).url)
+        if not own and not draft.is_wanted:
+            return own, Written(action=Action.NOT_WANTED)
+        return own, None
+
+    def create(self, draft: W) -> Sequence[Post]:
+        """Post, and list all of ours that there are then."""
+        made = self._post(draft)
+        if made is None:
+            found = self.list_own(draft)
+            if any(post.marker == draft.marker for post in found):
+                return found
+            made = self._post(draft)
+        if made is None:
+            what = f"The {self.noun} was sent twice without an answer"
+            raise UncertainWriteError(what, f"Look at the {self.noun}s.")
+        author = _get_login(made) or self._author
+        since = _parse_time(made.get("created_at")) if author == self._author else None
+        self._author = author  # an app's token writes under the app's name, so older ones may be found now
+        listed = self.list_own(draft, since - RACE if since else None)
+        post = self._parse(made, draft)
+        missing = post is not None and all(post.id != other.id for other in listed)
+        return (*listed, post) if post is not None and missing else listed
+
+    def list_own(self, draft: W, since: datetime | None = None) -> Sequence[Post]:
+        """List our own posts of the draft's key, none trusted further than its marker goes."""
+        own = (value for value in self.list_all(draft, since) if _get_login(value) == self._author)
+        posts = [post for value in own if (post := self._parse(value, draft)) is not None]
+        return [
+            replace(post, marker=check_marker(self._client, draft.repository, post.marker, draft.marker))
+            for post in posts
+        ]
+
+    def _post(self, draft: W) -> Mapping[str, Any] | None:
+        """Post once; ``None`` where the answer does not say that it is there now."""
+        try:
+            made = self._client.post(self.locate(draft), self.make_fields(draft))
+        except UncertainWriteError:
+            return None
+        return made if isinstance(made, dict) and isinstance(made.get(self.key_name), int) else None
+
+    def _parse(self, value: Mapping[str, Any], draft: W) -> Post | None:
+        """Parse a post of this key; GitHub lists pull requests among issues."""
+        number, body = value.get(self.key_name), value.get("body")
+        marker = parse_marker(body) if isinstance(body, str) else None
+        ours = marker is not None and marker.key == draft.marker.key and "pull_request" not in value
+        if not isinstance(number, int) or not isinstance(body, str) or marker is None or not ours:
+            return None
+        is_open = value.get("state", "open") == "open"
+        return Post(
+            id=number,
+            body=body,
+            url=str(value.get("html_url") or ""),
+            marker=marker,
+            is_open=is_open,
+            is_muted=not is_open and value.get("state_reason") == NOT_PLANNED,
+        )
+
+
+def find_oldest(own: Sequence[Post]) -> Post:
+    """Find the post that is kept."""
+    return min(own, key=lambda post: post.id)
+
+
+def choose_body(own: Sequence[Post], draft: Draft) -> str:
+    """Choose the text of the newest run, whoever wrote it."""
+    newest = max(own, key=lambda post: post.marker.order)
+    return newest.body if newest.marker.order > draft.marker.order else draft.body
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two texts are the same to GitHub, which may trim them and change line ends."""
+    return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
+
+
+def _get_login(value: Mapping[str, Any]) -> str:
+    user = value.get("user")
+    login = user.get("login") if isinstance(user, dict) else None
+    return login if isinstance(login, str) else ""
+
+
+def _parse_time(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text)).astimezone(UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,156 @@
+"""What each kind of case is: one complete row a kind, known without torch.
+
+A new kind is a row here and a file in :mod:`gate.measure.kinds`: docs/adding-a-model.md. No property has a
+default, so that none can be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gate.records import Case, Kind, Metric, Task
+
+
+class Dims(StrEnum):
+    """How ``torch.compile`` is to take sizes that vary: its ``dynamic``, or ``mark_dynamic``."""
+
+    AUTOMATIC = "automatic"  # compiled for the first shape, then once for all
+    STATIC = "static"  # compiled for each shape
+    DYNAMIC = "dynamic"  # for all from the start
+    MARKED = "marked"  # for all in the dimensions that vary, each marked
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """One setting of a kind, under ``settings`` of a case. A value has the type of ``default``."""
+
+    title: str
+    default: object  # "" or {}: it must be given
+    choices: tuple[str, ...] = ()
+    minimum: float = 0.0
+
+    @property
+    def is_required(self) -> bool:
+        """Whether there is no default."""
+        return self.default in ("", {})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KindSpec:
+    """One kind's fixed properties."""
+
+    kind: Kind
+    title: str  # what one call is
+    settings: Mapping[str, Setting]
+    adds: frozenset[Metric]  # that no other kind of case has, unless it says so too
+    lacks: frozenset[Metric]  # of those that every case has
+    tasks: frozenset[Task]
+    on_target: bool  # can be compiled for a GPU that is not there
+
+
+_VARIES = Setting(
+    title="arguments of the factory that vary, each with one value a shape, all lists of one length",
+    default={},
+)
+_DRIFTS = frozenset({Metric.DRIFT, Metric.DRIFT_FLOAT32})
+_OF_DYNAMO = frozenset(
+    {
+        *(Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS),
+        *(Metric.EAGER_FALLBACKS, Metric.CAPTURED_OPS, Metric.GUARDS),
+    }
+)
+_ALL_TASKS = frozenset(Task)
+_INFERENCE = frozenset({Task.INFERENCE})
+_NONE: frozenset[Metric] = frozenset()
+
+_ROWS = (
+    KindSpec(
+        kind=Kind.CALL,
+        title="one call of the model, or one training step",
+        settings={},
+        adds=_NONE,
+        lacks=_NONE,
+        tasks=_ALL_TASKS,
+        on_target=True,
+    ),
+    KindSpec(
+        kind=Kind.SHAPES,
+        title="one pass over a fixed list of shapes, a call each",
+        settings={
+            "vary": _VARIES,
+            "dims": Setting(
+                title="how sizes that vary are compiled", default=Dims.AUTOMATIC.value, choices=tuple(Dims)
+            ),
+        },
+        adds=_NONE,
+        lacks=_NONE,
+        tasks=_ALL_TASKS,
+        on_target=True,
+    ),
+    KindSpec(
+        kind=Kind.EXPORT,
+        title="one call of the package that torch.export and AOTInductor built;"
+        " a cold compile builds it, a warm one loads it",
+        settings={},
+        adds=frozenset({Metric.PACKAGE_BYTES}),
+        # The package is one graph by construction: there is no second one, and nothing to fall back to.
+        lacks=_OF_DYNAMO | {Metric.COMPILE_CALLS},
+        tasks=_INFERENCE,
+        on_target=False,
+    ),
+    KindSpec(
+        kind=Kind.CACHE,
+        title="one call of the model; the second process finds the one file of"
+        " torch.compiler.save_cache_artifacts and no cache directory",
+        settings={},
+        adds=frozenset({Metric.PACKAGE_BYTES}),
+        lacks=_NONE,
+        tasks=_ALL_TASKS,
+        on_target=False,
+    ),
+    KindSpec(
+        kind=Kind.DATA,
+        title="an epoch through a DataLoader, a call or a training step each batch",
+        settings={
+            "batches": Setting(title="batches of an epoch", default=8, minimum=1),
+            "workers": Setting(title="processes that load; with 0 the measuring one does", default=2),
+        },
+        adds=frozenset({Metric.DATA_RATIO}),
+        lacks=_NONE,
+        tasks=_ALL_TASKS,
+        on_target=False,
+    ),
+    KindSpec(
+        kind=Kind.SERVING,
+        title="one call of the model; besides, requests at fixed times, timed one by one",
+        settings={
+            "interval_s": Setting(title="seconds between two arrivals", default=0.02),
+            "requests": Setting(title="requests after each other", default=200, minimum=10),
+        },
+        adds=frozenset(
+            {
+                *(Metric.FIRST_REQUEST, Metric.REQUEST_P50),
+                *(Metric.REQUEST_P95, Metric.REQUEST_P99),
+            }
+        ),
+        lacks=_NONE,
+        tasks=_INFERENCE,
+        on_target=False,
+    ),
+)
+KIND_SPECS: Mapping[Kind, KindSpec] = {spec.kind: spec for spec in _ROWS}
+# What only cases of some kinds have.
+SPECIAL = frozenset(metric for spec in KIND_SPECS.values() for metric in spec.adds)
+
+
+def has_metric(case: Case, metric: Metric) -> bool:
+    """Whether cases of this one's kind have the metric at all."""
+    spec = KIND_SPECS[case.kind]
+    return metric in spec.adds if metric in SPECIAL else metric not in spec.lacks
+
+
+def get_setting(case: Case, name: str) -> object:
+    """A setting of the case's kind: its own, or the default."""
+    return case.settings.get(name, KIND_SPECS[case.kind].settings[name].default)

@@ -1,0 +1,1 @@
+"""What is under test: checkouts of commits, and other interpreters."""

@@ -1,0 +1,248 @@
+"""What is under test: a directory that measured code is imported from, and an interpreter.
+
+An arm's code is the working tree as it lies there, a directory that is used as it is, or a commit that
+is checked out for the time being. Its interpreter is this one, or another that is made ready to
+measure with this installation's gate.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gate.errors import UsageError
+from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
+from gate.lab.arms.worktree import open_worktree, remove_leftover_worktrees
+from gate.lab.host.provenance import load_provenance
+from gate.lab.host.scratch import open_scratch
+from gate.records import BASE_ARM, CANDIDATE_ARM, Arm, Provenance
+from gate.revisions import (
+    SHORT_CHARS,
+    Revision,
+    find_ref,
+    find_top,
+    resolve_base,
+    resolve_default_base,
+    resolve_ref,
+)
+
+WORKING_TREE = "working tree"
+
+_MAX_NAME = 255  # bytes of a file's name, and so of a ref's, on every file system
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmOptions:
+    """What to hold against what. Refs and paths as a user gives them; empty means not given.
+
+    Without ``head`` it is the working tree. Without ``base`` it is the same code as head's where the
+    interpreters differ, else where head left the branch that changes are merged into; on that branch
+    itself, the last commit, if the working tree has changes since.
+    """
+
+    directory: Path  # of gate.yml in the working tree: what measured code is imported from
+    base: str = ""
+    head: str = ""
+    base_python: str = ""
+    head_python: str = ""
+    from_merge_base: bool = False  # base is where head left the ref, not the ref itself
+    base_name: str = ""  # what a reader knows the base's commit by, where it is not ``base``
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmSource:
+    """An arm that is ready to be measured, and where it comes from."""
+
+    arm: Arm
+    label: str  # "main (1a2b3c4)", "torch 2.11.0 (/opt/new/bin/python)": for a reader
+    provenance: Provenance
+    notes: tuple[str, ...] = ()  # what a reader must know
+    commit: str = ""  # that was checked out for it; empty for a directory as it lies
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArmSources:
+    """Both sides of a side-by-side run."""
+
+    base: ArmSource
+    head: ArmSource
+
+    @property
+    def are_equal(self) -> bool:
+        """Whether both are one commit as it is, on one interpreter: nothing can differ between them."""
+        base, head = self.base.provenance, self.head.provenance
+        same_code = bool(base.commit) and base.commit == head.commit and not (base.dirty or head.dirty)
+        return same_code and self.base.arm.python == self.head.arm.python
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Code:
+    """One side's code: a commit to be checked out, or a directory that is there."""
+
+    revision: Revision | None = None
+    directory: Path | None = None  # None without a revision: the working tree
+
+
+def make_working_tree_arm(directory: Path, python: str = sys.executable) -> Arm:
+    """Make the arm of the code as it lies in ``directory``.
+
+    Raises:
+        UsageError: There is no such directory.
+    """
+    if not directory.is_dir():
+        raise UsageError(
+            f"{directory} is not a directory", "Give the directory that the models are imported from."
+        )
+    return Arm(name=CANDIDATE_ARM, python=python, directory=str(directory.resolve()))
+
+
+@contextmanager
+def open_arms(options: ArmOptions) -> Iterator[ArmSources]:
+    """Make both arms ready; checkouts and whatever else was made for them are gone at the end.
+
+    Checkouts that a killed run left in the repository are removed first.
+
+    Raises:
+        UsageError: A ref, directory or interpreter cannot be used; the fix is named.
+        MachineError: git is missing or cannot check out, or a disk is full.
+    """
+    base, head = _choose_code(options)
+    with open_scratch() as scratch:
+        interpreters = _prepare_interpreters(options, scratch)
+        with (
+            _open_code(BASE_ARM, base, options.directory, scratch) as opened_base,
+            _open_code(CANDIDATE_ARM, head, options.directory, scratch) as opened_head,
+        ):
+            same = base == head
+            yield ArmSources(
+                base=_use_interpreter(opened_base, interpreters.get(BASE_ARM), same_code=same),
+                head=_use_interpreter(opened_head, interpreters.get(CANDIDATE_ARM), same_code=same),
+            )
+
+
+def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
+    head = _parse_code(options.directory, options.head) if options.head else _Code()
+    tip = head.revision.commit if head.revision else "HEAD"
+    if not options.base:
+        if options.base_python or options.head_python:
+            return head, head
+        changed = head == _Code() and load_provenance(options.directory).dirty
+        return _Code(revision=resolve_default_base(options.directory, tip, changed=changed)), head
+    base = _parse_code(options.directory, options.base)
+    if base.revision and options.from_merge_base:
+        return _Code(revision=resolve_base(options.directory, options.base, tip)), head
+    if base.revision and options.base_name:
+        return _Code(revision=replace(base.revision, name=options.base_name)), head
+    return base, head
+
+
+def _parse_code(directory: Path, spec: str) -> _Code:
+    """Tell a ref from a directory. What is both is a ref, as it is for git; ``./name`` is a directory."""
+    path = Path(spec).expanduser()
+    if len(path.name) > _MAX_NAME:
+        raise UsageError(
+            f"{spec} is too long for a git ref or a directory", "Name what is to be compared with."
+        )
+    if not spec.startswith((".", "/", "~")):
+        if revision := find_ref(directory, spec):
+            return _Code(revision=revision)
+        if not path.is_dir():
+            return _Code(revision=resolve_ref(directory, spec))  # says what is wrong
+    if not path.is_dir():
+        raise UsageError(f"{spec} is not a directory", "Name a directory that exists, or a git ref.")
+    return _Code(directory=path.resolve())
+
+
+def _prepare_interpreters(options: ArmOptions, scratch: Path) -> dict[str, ForeignInterpreter]:
+    """Make the interpreters ready: both of them or none, so that both arms find the gate in one place."""
+    if not (options.base_python or options.head_python):
+        return {}
+    pythons = {BASE_ARM: options.base_python, CANDIDATE_ARM: options.head_python}
+    named_first = sorted(pythons, key=lambda name: not pythons[name])  # they are what may be wrong
+    return {
+        name: prepare_interpreter(pythons[name] or sys.executable, f"--{name}-python", scratch)
+        for name in named_first
+    }
+
+
+@contextmanager
+def _open_code(name: str, code: _Code, directory: Path, scratch: Path) -> Iterator[ArmSource]:
+    if code.revision:
+        with _check_out(name, code.revision, directory, scratch) as source:
+            yield source
+    elif code.directory:
+        provenance = load_provenance(code.directory)
+        yield ArmSource(
+            arm=_place_arm(name, code.directory, directory),
+            label=_label_tree(str(code.directory), provenance),
+            provenance=provenance,
+        )
+    else:
+        provenance = load_provenance(directory)
+        yield ArmSource(
+            arm=replace(make_working_tree_arm(directory), name=name),
+            label=_label_tree(WORKING_TREE, provenance),
+            provenance=provenance,
+            notes=("uncommitted changes are part of what was measured",) if provenance.dirty else (),
+        )
+
+
+@contextmanager
+def _check_out(name: str, revision: Revision, directory: Path, scratch: Path) -> Iterator[ArmSource]:
+    top = find_top(directory)
+    remove_leftover_worktrees(top)
+    inside = directory.resolve().relative_to(top)
+    with open_worktree(top, revision.commit, scratch / name) as checkout:
+        place, notes = checkout / inside, []
+        if not place.is_dir():
+            # Workers start there all the same: the reference models need nothing of it.
+            place.mkdir(parents=True)
+            notes.append(f"{revision.label} has no directory {inside}")
+        if (checkout / ".gitmodules").exists():
+            notes.append(f"submodules of {revision.label} are not checked out")
+        yield ArmSource(
+            arm=_place_arm(name, place, directory),
+            label=revision.label,
+            provenance=load_provenance(checkout),
+            notes=tuple(notes),
+            commit=revision.commit,
+        )
+
+
+def _place_arm(name: str, place: Path, directory: Path) -> Arm:
+    """Make the arm of another directory than the working tree's; ``origin`` is the latter's checkout."""
+    checkout, origin = _find_checkout(place), _find_checkout(directory.resolve())
+    arm = Arm(name=name, python=sys.executable, directory=str(place))
+    return arm if checkout == origin else replace(arm, checkout=str(checkout), origin=str(origin))
+
+
+def _find_checkout(directory: Path) -> Path:
+    """Find the top of a directory's checkout; outside git the directory is all there is."""
+    try:
+        return find_top(directory)
+    except UsageError:
+        return directory
+
+
+def _label_tree(name: str, provenance: Provenance) -> str:
+    """Label a directory with the commit that it is at, if any."""
+    if not provenance.commit:
+        return name
+    dirty = ", uncommitted changes" if provenance.dirty else ""
+    return f"{name} ({provenance.commit[:SHORT_CHARS]}{dirty})"
+
+
+def _use_interpreter(
+    source: ArmSource, interpreter: ForeignInterpreter | None, *, same_code: bool
+) -> ArmSource:
+    """Give an arm its interpreter; the label names what tells the arms apart."""
+    if interpreter is None:
+        return source
+    return replace(
+        source,
+        arm=replace(source.arm, python=interpreter.python, variables=interpreter.variables),
+        label=interpreter.label if same_code else f"{source.label}, {interpreter.label}",
+    )

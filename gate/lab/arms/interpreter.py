@@ -1,0 +1,194 @@
+"""Another interpreter as an arm: it measures with this installation's gate and its own torch.
+
+Its workers find two directories besides their own packages. In front, one that holds a copy of the
+package ``gate`` and nothing else, so that nothing else can be shadowed. At the end of the search path
+(:mod:`gate` appends it), one with links to those of pytest and its dependencies that the interpreter
+lacks: pure Python, a few directories by name. The directory that they are installed in is on no
+path, so this interpreter's torch cannot be imported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+from gate.errors import UsageError
+from gate.installation import PACKAGES_VARIABLE, copy_package
+from gate.lab.workers.environment import keep_variables
+
+OLDEST_PYTHON = (3, 11)  # as pyproject.toml says; a test compares
+# What a worker imports besides torch, with the oldest release that will do, as pyproject.toml says.
+OLDEST_PACKAGES = {"pytest": (8, 0), "pytest-benchmark": (5, 0)}
+
+_LIMIT_S = 120.0  # importing torch from a cold network disk takes a minute
+
+# Run in the other interpreter; each prints one line of JSON. Nothing of the gate is imported by the first.
+_ASK_VERSIONS = """
+import importlib.metadata as metadata, json, sys
+found = {}
+for name in json.loads(sys.argv[1]):
+    try:
+        found[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        pass
+print("\\n" + json.dumps({"python": list(sys.version_info[:2]), "packages": found}))
+"""
+_ASK_IMPORTS = """
+import json
+told = {"torch": "", "problem": "", "module": "torch"}
+try:
+    import torch
+    told["torch"] = str(torch.__version__)
+    told["module"] = "gate.suite.plugin"
+    import gate.measure.process.worker, gate.suite.plugin
+    told["module"] = "pytest_benchmark.plugin"
+    import pytest_benchmark.plugin
+except BaseException as error:
+    told["problem"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+print("\\n" + json.dumps(told))
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForeignInterpreter:
+    """An interpreter that is ready to measure. ``variables`` are its workers' besides the usual ones."""
+
+    python: str
+    torch: str
+    variables: dict[str, str]
+
+    @property
+    def label(self) -> str:
+        """Name it for a reader: ``torch 2.11.0 (/opt/new/bin/python)``."""
+        return f"torch {self.torch} ({self.python})"
+
+
+def prepare_interpreter(python: str, option: str, place: Path) -> ForeignInterpreter:
+    """Make an interpreter ready to measure; ``place`` is a scratch directory that both arms share.
+
+    ``option`` is what errors call it by, as in ``--base-python``.
+
+    Raises:
+        UsageError: It does not run, is too old, or lacks torch or something that cannot be lent.
+    """
+    found = shutil.which(python)
+    if found is None:
+        raise UsageError(
+            f"{option}: there is no program {python}", "Give the path of a Python interpreter with torch."
+        )
+    path = str(Path(found).absolute())  # not resolved: a virtual environment is known by its link
+    packages = _lend_packages(path, option, place)
+    inherited = keep_variables(os.environ).get("PYTHONPATH", "")
+    paths = [str(copy_package(place / "source")), *([inherited] if inherited else [])]
+    variables = {"PYTHONPATH": os.pathsep.join(paths), PACKAGES_VARIABLE: str(packages)}
+    return ForeignInterpreter(python=path, torch=_check_imports(path, option, variables), variables=variables)
+
+
+def list_needed() -> tuple[str, ...]:
+    """List the distributions that a worker needs besides torch, dependencies included, sorted."""
+    needed: set[str] = set()
+    waiting = list(OLDEST_PACKAGES)
+    while waiting:
+        name = waiting.pop()
+        if name in needed or not _is_installed(name):
+            continue
+        needed.add(name)
+        required = [Requirement(line) for line in metadata.requires(name) or ()]
+        # Not what another system or an older Python needs: something may have put that on our path.
+        waiting += [one.name for one in required if not one.marker or one.marker.evaluate({"extra": ""})]
+    return tuple(sorted(needed))
+
+
+def _lend_packages(python: str, option: str, place: Path) -> Path:
+    """Link what the interpreter lacks into a directory of its own and return that."""
+    directory = place / f"packages-{option.strip('-')}"
+    directory.mkdir()
+    needed = list_needed()
+    # Not with -P, which an interpreter that is too old does not know: the empty directory does instead.
+    told = _ask((python, "-c", _ASK_VERSIONS, json.dumps(needed)), {}, directory)
+    have = _check_versions(python, option, told)
+    for name in needed:
+        if name not in have:
+            _link_distribution(name, directory)
+    return directory
+
+
+def _check_versions(python: str, option: str, told: dict[str, Any]) -> dict[str, str]:
+    """Check what the interpreter told of itself; return the versions of the packages that it has."""
+    if not told:
+        raise UsageError(f"{option}: {python} does not run", "Give the path of a Python interpreter.")
+    release, have = tuple(told["python"]), dict(told["packages"])
+    if release < OLDEST_PYTHON:
+        raise UsageError(
+            f"{option}: {python} is Python {_format(release)}",
+            f"Use Python {_format(OLDEST_PYTHON)} or newer.",
+        )
+    for name, oldest in OLDEST_PACKAGES.items():
+        if name in have and tuple(map(int, re.findall(r"\d+", have[name])[:2])) < oldest:
+            raise UsageError(
+                f"{option}: {python} has {name} {have[name]}, and the gate needs {_format(oldest)}",
+                f"Upgrade {name} there, or uninstall it: the gate then lends its own.",
+            )
+    return have
+
+
+def _link_distribution(name: str, directory: Path) -> None:
+    """Link all that a distribution has beside each other in ``site-packages``, its metadata included."""
+    distribution = metadata.distribution(name)
+    tops = {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}
+    for top in tops:
+        if not (directory / top).exists():  # a namespace that two distributions share
+            (directory / top).symlink_to(Path(str(distribution.locate_file(top))).resolve())
+
+
+def _check_imports(python: str, option: str, variables: dict[str, str]) -> str:
+    """Import what a worker will, in the interpreter, and return the version of its torch."""
+    told = _ask((python, "-P", "-c", _ASK_IMPORTS), variables, Path(variables[PACKAGES_VARIABLE]))
+    if told.get("torch") and not told["problem"]:
+        return str(told["torch"])
+    module, problem = told.get("module", "torch"), told.get("problem", "it died")
+    fix = f"Install torch for {python}, or name an interpreter that has it."
+    if module != "torch":
+        fix = f"Install pytest and pytest-benchmark for {python}."
+    raise UsageError(f"{option}: {python} cannot import {module}: {problem}", fix)
+
+
+def _ask(command: tuple[str, ...], variables: dict[str, str], directory: Path) -> dict[str, Any]:
+    """Run Python as a worker is run and return the JSON object of its last line; empty without one."""
+    try:
+        done = subprocess.run(
+            command,
+            env=keep_variables(os.environ) | variables,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+            check=False,
+        )
+        found = json.loads(done.stdout.splitlines()[-1])
+    except (OSError, subprocess.TimeoutExpired, IndexError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _format(release: tuple[int, ...]) -> str:
+    return ".".join(map(str, release))

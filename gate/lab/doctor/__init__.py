@@ -1,0 +1,1 @@
+"""Is this machine fit to judge? A look at it, and checks over what was seen."""

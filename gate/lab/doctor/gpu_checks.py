@@ -1,0 +1,91 @@
+"""Is this GPU fit to judge? The doctor's checks of a device; pure."""
+
+from __future__ import annotations
+
+from gate.lab.host.gpu import GpuState
+from gate.records.findings import Check, fail_check, pass_check, warn_check
+
+_FOREIGN_MEMORY = 0.05  # of a GPU's memory, used while no process shows: a container hides it
+
+
+def examine_gpu(device: str, torch_devices: int, gpu: GpuState | None) -> list[Check]:
+    """Judge what nvidia-smi says of ``device``, and whether torch sees it; pure."""
+    checks = [_look_at_torch_device(device, torch_devices)]
+    if gpu is None:
+        fix = "Check the driver: `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."
+        finding = f"nvidia-smi is missing, or does not list {device}"
+        return [*checks, fail_check("gpu", finding, fix)]
+    clocks = f"{gpu.clock_mhz:.0f} of {gpu.max_clock_mhz:.0f} MHz, {gpu.temperature_c:.0f} degrees"
+    finding = f"{gpu.name}, driver {gpu.driver}, {clocks}"
+    return [
+        *checks,
+        pass_check("gpu", finding),
+        _look_at_throttling(gpu),
+        _look_at_processes(gpu),
+        _look_at_sharing(gpu),
+    ]
+
+
+def look_at_guards(gpu: GpuState | None, problem: str, interpreter: str) -> Check:
+    """Judge whether anybody would see throttling and strangers during a trial: workers ask NVML."""
+    if problem:
+        fix = f"Install nvidia-ml-py for {interpreter}; a container needs the driver's `utility` part too."
+        return fail_check("guards", f"workers cannot ask NVML: {problem}", fix)
+    if gpu and gpu.blind:
+        finding = f"the driver does not tell of {', '.join(gpu.blind)}"
+        fix = "Disturbed trials may pass for quiet ones: take a card whose driver tells."
+        return warn_check("guards", finding, fix)
+    return pass_check("guards", "NVML answers")
+
+
+def look_at_cases(unavailable: str) -> Check:
+    """Judge whether the selected cases can run on the device at all."""
+    if unavailable:
+        fix = "Leave them out of `select` in gate.yml: a check in which they are planned is INCOMPLETE."
+        return fail_check("cases", unavailable, fix)
+    return pass_check("cases", "the GPU can run all that are selected")
+
+
+def _look_at_torch_device(device: str, torch_devices: int) -> Check:
+    ordinal = int(device.partition(":")[2] or 0)
+    finding = f"torch sees {torch_devices} CUDA devices"
+    if ordinal < torch_devices:
+        return pass_check("device", finding)
+    fix = "Install a torch built for CUDA, or choose a device that exists (--device cpu)."
+    return fail_check("device", finding, fix)
+
+
+def _look_at_throttling(gpu: GpuState) -> Check:
+    if gpu.throttled:
+        return fail_check(
+            "throttling",
+            ", ".join(gpu.throttled),
+            "Let the device cool down, or look at its power supply and cooling.",
+        )
+    return pass_check("throttling", "none")
+
+
+def _look_at_processes(gpu: GpuState) -> Check:
+    used = gpu.memory_used_mib / gpu.memory_total_mib if gpu.memory_total_mib else 0.0
+    finding = f"{gpu.processes} processes, {gpu.memory_used_mib:.0f} MiB in use"
+    if gpu.processes:
+        return fail_check("sharing", finding, "End the other processes on the device.")
+    if used > _FOREIGN_MEMORY:
+        fix = "Somebody uses the device, perhaps from another container: have it to yourself."
+        return warn_check("sharing", finding, fix)
+    return pass_check("sharing", finding)
+
+
+def _look_at_sharing(gpu: GpuState) -> Check:
+    if gpu.exclusive:
+        fix = (
+            "Set it to default (`nvidia-smi -c 0`): two arms of a pair cannot use it at once, only in turns."
+        )
+        return warn_check("mode", "compute mode is exclusive process", fix)
+    if gpu.mig:
+        fix = "Other instances share memory bandwidth and power: judge times on a whole device."
+        return warn_check("mode", "MIG is enabled", fix)
+    if not gpu.persistent:
+        fix = "Enable it (`nvidia-smi -pm 1`): the driver forgets its clocks between processes."
+        return warn_check("mode", "persistence mode is off", fix)
+    return pass_check("mode", "persistence mode on, MIG off")

@@ -1,0 +1,168 @@
+"""Look at the machine: all that :mod:`gate.lab.doctor.checks` judges. Takes seconds, changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+from gate.errors import GateError
+from gate.lab.doctor.checks import MachineState
+from gate.lab.host.counters import read_free_bytes
+from gate.lab.host.gpu import look_up_gpu, name_lock
+from gate.lab.host.lock import find_holder
+from gate.lab.host.provenance import load_provenance, run_git
+from gate.lab.host.scratch import find_scratch_place
+from gate.lab.host.toolchain_place import find_toolchain_place, load_toolchain_state
+from gate.lab.trials.trials import LabSettings
+from gate.lab.workers.environment import list_dropped_variables
+from gate.records import Arm
+
+_LIMIT_S = 120.0  # importing torch from a cold network disk takes a minute
+_CPU = Path("/sys/devices/system/cpu")
+
+# Runs in the arm's interpreter, prints one line of JSON.
+_TORCH_PROBE = """
+import json, platform
+found = {"python": platform.python_version(), "torch": "", "problem": "", "devices": 0, "nvml": ""}
+try:
+    import torch
+    found["torch"] = str(torch.__version__)
+    found["devices"] = torch.cuda.device_count()
+except BaseException as error:
+    found["problem"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+try:
+    import pynvml
+    pynvml.nvmlInit()
+except BaseException as error:
+    found["nvml"] = f"{type(error).__name__}: {error}".splitlines()[0][:300]
+print("\\n" + json.dumps(found))
+"""
+
+
+def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
+    """Find out what the machine is like for measuring ``arm`` under ``settings``.
+
+    Raises:
+        MachineError: There is no place for scratch.
+    """
+    provenance = load_provenance(Path(arm.directory))
+    gpu = look_up_gpu(settings.device, os.environ)
+    python = _probe_python(arm.python)
+    compiler, compiler_problem = probe_compiler()
+    places = (find_scratch_place(), find_existing(settings.out))
+    holder, lock_problem = _probe_lock(name_lock(settings.device, gpu))
+    return MachineState(
+        device=settings.device,
+        threads=settings.threads,
+        interpreter=arm.python,
+        python=str(python.get("python", "")),
+        torch=str(python.get("torch", "")),
+        torch_problem=str(python.get("problem", "")),
+        torch_devices=int(str(python.get("devices", 0))),
+        compiler=compiler,
+        compiler_problem=compiler_problem,
+        cores=count_cores(),
+        load=os.getloadavg()[0],
+        steal=_probe_steal(),
+        governor=_read_line(_CPU / "cpu0" / "cpufreq" / "scaling_governor"),
+        turbo=_probe_turbo(),
+        memory_bytes=read_free_bytes(),
+        disk_bytes=min(shutil.disk_usage(place).free for place in places),
+        unwritable=tuple(dict.fromkeys(str(place) for place in places if not os.access(place, os.W_OK))),
+        git=run_git(Path(arm.directory), "--version"),
+        commit=provenance.commit,
+        dirty=provenance.dirty,
+        holder=holder,
+        lock_problem=lock_problem,
+        variables=list_dropped_variables(os.environ),
+        preloaded=os.environ.get("LD_PRELOAD", ""),
+        toolchain=load_toolchain_state(find_toolchain_place(os.environ, settings.device)),
+        gpu=gpu,
+        nvml_problem=str(python.get("nvml", "")),
+    )
+
+
+def probe_compiler() -> tuple[str, str]:
+    """Find the C++ compiler that Inductor would use: its name and version, and what is wrong with it."""
+    name = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
+    if shutil.which(name) is None:
+        return "", f"{name} is not installed"
+    version = _run([name, "-dumpfullversion", "-dumpversion"]).partition("\n")[0]
+    told = _run([name, "-x", "c++", "-fsyntax-only", "-"], "#include <vector>\nint main() { return 0; }\n")
+    problem = f"{name} cannot compile: {told.splitlines()[0][:200]}" if told else ""
+    return f"{Path(name).name} {version}".strip(), problem
+
+
+def _probe_lock(key: str) -> tuple[str, str]:
+    """Find who holds the device's lock, and what is wrong with it: the error and its fix, a line each."""
+    try:
+        return find_holder(key), ""
+    except GateError as error:
+        return "", str(error)
+
+
+def count_cores() -> int:
+    """How many cores this process may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS has no affinity
+        return os.cpu_count() or 1
+
+
+def find_existing(path: Path) -> Path:
+    """Find the nearest directory on the way to ``path`` that exists."""
+    return next(place for place in (path, *path.absolute().parents) if place.is_dir())
+
+
+def _probe_python(python: str) -> dict[str, object]:
+    lines = _run([python, "-P", "-c", _TORCH_PROBE]).splitlines()
+    try:
+        found = json.loads(lines[-1])
+    except (IndexError, ValueError):  # it does not run, or died while importing
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _run(command: list[str], stdin: str = "") -> str:
+    """What a command prints, both streams; empty when it cannot be run."""
+    try:
+        done = subprocess.run(
+            command,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()
+
+
+def _probe_steal() -> float:
+    times = psutil.cpu_times()
+    total = sum(times)
+    return float(getattr(times, "steal", 0.0)) / total if total else 0.0
+
+
+def _probe_turbo() -> str:
+    if no_turbo := _read_line(_CPU / "intel_pstate" / "no_turbo"):
+        return "off" if no_turbo == "1" else "on"
+    if boost := _read_line(_CPU / "cpufreq" / "boost"):
+        return "on" if boost == "1" else "off"
+    return ""
+
+
+def _read_line(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):  # the machine does not tell
+        return ""

@@ -1,0 +1,107 @@
+"""Was the host fit while a trial was measured? Pure; :mod:`gate.lab.host.counters` looks.
+
+A disturbance is one that the measured code cannot cause: time that other programs or the hypervisor
+took, clocks lowered for heat, a quota that stopped the worker, memory that ran out. The clock itself is
+not looked at: between two trials a core idles and its clock says nothing of the trial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gate.records import EXPECTED_THROTTLING as _EXPECTED_THROTTLING
+from gate.records import Conditions, Run
+
+# Share of the worker's own cores that other programs wanted as well. A median over the blocks of a
+# trial leaves out as much as this; beyond it, every block is interrupted and compiling waits.
+CROWDING_LIMIT = 0.15
+# Share of processor time that the hypervisor took: beyond it, times follow the neighbours.
+STEAL_LIMIT = 0.02
+# Share of a trial for which the container's processor quota stopped it.
+HELD_BACK_LIMIT = 0.01
+# Less than this is the kernel tidying up.
+SWAP_LIMIT_BYTES = 32 * 2**20
+# With less free memory the kernel takes pages from the page cache, and compilers are killed.
+FREE_LIMIT_BYTES = 256 * 2**20
+# A trial is repeated once, and all repeats of a run take at most this share of its trials.
+REPEAT_SHARE = 0.25
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HostSample:
+    """The host's counters at one moment, since boot; of the cores that workers may run on."""
+
+    at_s: float  # of a clock that only goes forward
+    cores: int = 1
+    busy_s: float = 0.0  # processor seconds of all programs
+    stolen_s: float = 0.0  # processor seconds that the hypervisor kept
+    own_s: float = 0.0  # processor seconds of this process, its servers, and their workers that have ended
+    held_back_s: float = 0.0
+    heat_events: int = 0
+    swapped_bytes: int = 0
+    free_bytes: int = 0
+    temperature_c: float = 0.0
+
+
+def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample], threads: int) -> Conditions:
+    """Add to a trial's conditions what happened between two samples, and what of it disturbed the trial.
+
+    ``threads`` is the number of cores that the worker itself keeps busy.
+    """
+    before, after = samples
+    wall_s = max(after.at_s - before.at_s, 1e-9)
+    foreign_s = (after.busy_s - before.busy_s) - (after.own_s - before.own_s)
+    measured = replace(
+        conditions,
+        foreign_cores=max(0.0, foreign_s / wall_s),
+        stolen=max(0.0, (after.stolen_s - before.stolen_s) / (wall_s * after.cores)),
+        held_back=max(0.0, (after.held_back_s - before.held_back_s) / wall_s),
+        heat_events=max(0, after.heat_events - before.heat_events),
+        swapped_bytes=max(0, after.swapped_bytes - before.swapped_bytes),
+        free_bytes=min(before.free_bytes, after.free_bytes),
+        temperature_c=max(conditions.temperature_c, before.temperature_c, after.temperature_c),
+    )
+    return replace(measured, disturbances=find_disturbances(measured, after.cores, threads))
+
+
+def find_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple[str, ...]:
+    """Say what made the host unfit, a phrase each; nothing where it was fit."""
+    crowding = compute_crowding(conditions.foreign_cores, cores, threads)
+    throttled = [reason for reason in conditions.throttled if reason not in _EXPECTED_THROTTLING]
+    looks = (
+        (
+            crowding > CROWDING_LIMIT,
+            f"other programs kept {conditions.foreign_cores:.1f} of {cores} cores busy",
+        ),
+        (conditions.stolen > STEAL_LIMIT, f"the hypervisor took {100 * conditions.stolen:.0f} % of the time"),
+        (
+            conditions.held_back > HELD_BACK_LIMIT,
+            f"the container's quota stopped it for {100 * conditions.held_back:.0f} % of the time",
+        ),
+        (conditions.heat_events > 0, "processor cores lowered their clocks for heat"),
+        (
+            conditions.swapped_bytes > SWAP_LIMIT_BYTES,
+            f"{conditions.swapped_bytes // _MIB} MiB were swapped",
+        ),
+        (
+            0 < conditions.free_bytes < FREE_LIMIT_BYTES,
+            f"only {conditions.free_bytes // _MIB} MiB of memory were free",
+        ),
+        (bool(throttled), f"the device lowered its clocks ({', '.join(throttled)})"),
+        (conditions.foreign_processes > 0, "other processes used the device"),
+    )
+    return tuple(phrase for is_disturbed, phrase in looks if is_disturbed)
+
+
+def compute_crowding(foreign_cores: float, cores: int, threads: int) -> float:
+    """Share of the worker's cores that others wanted too: what does not fit on the cores left over."""
+    spare = max(0, cores - threads)
+    return max(0.0, foreign_cores - spare) / max(1, min(threads, cores))
+
+
+def may_repeat(run: Run) -> bool:
+    """Whether the run can still afford to repeat a disturbed trial; a short one can once."""
+    repeated = sum(trial.conditions.repeated for trial in run.trials)
+    return repeated < max(1.0, REPEAT_SHARE * len(run.cases) * run.trials_planned)

@@ -1,0 +1,202 @@
+"""The GPUs of this host as nvidia-smi tells of them; needs neither torch nor a CUDA context."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
+from gate.records import EXPECTED_THROTTLING
+
+_CSV = "--format=csv,noheader,nounits"
+_MIG = "MIG-"
+_LIMIT_S = 20.0  # without persistence mode nvidia-smi loads the driver first: seconds on large hosts
+
+_FIELDS = (
+    *("index", "uuid", "name", "driver_version", "clocks.sm", "clocks.max.sm"),
+    *("temperature.gpu", "persistence_mode", "mig.mode.current", "compute_mode"),
+    *("memory.used", "memory.total", "pci.bus_id"),
+)
+# Its name since driver 535, and before. nvidia-smi refuses a query with one field that it does not know.
+_REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+_CAPABILITY = "compute_cap"  # since driver 510
+FIELD_SETS = (
+    *((*_FIELDS, reasons, _CAPABILITY) for reasons in _REASONS),
+    *((*_FIELDS, reasons) for reasons in _REASONS),
+    _FIELDS,
+)
+_INSTANCE = re.compile(r"^\s+MIG (?P<profile>\S+)\s.*\(UUID: (?P<uuid>MIG-[^)]+)\)")
+_SLICE = re.compile(r"\.(?P<gib>\d+)gb")  # of a profile: "1g.18gb"
+_BOARD = re.compile(r"^GPU (?P<index>\d+): .*\(UUID: (?P<uuid>GPU-[^)]+)\)")
+_EXCLUSIVE = "Exclusive_Process"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuState:
+    """One GPU. Numbers that the driver does not give are 0, words are empty."""
+
+    index: int
+    uuid: str
+    name: str = ""
+    driver: str = ""
+    clock_mhz: float = 0.0
+    max_clock_mhz: float = 0.0
+    throttled: tuple[str, ...] = ()
+    temperature_c: float = 0.0
+    persistent: bool = False
+    mig: bool = False  # switched on; the device itself is one of its instances where the UUID says so
+    exclusive: bool = False  # one process at a time may use it
+    blind: tuple[str, ...] = ()  # what the driver does not tell
+    capability: str = ""  # "9.0"
+    memory_used_mib: float = 0.0
+    memory_total_mib: float = 0.0
+    processes: int = 0
+    bus: str = ""  # its address: "00000000:17:00.0"
+
+
+def load_gpus() -> tuple[GpuState, ...]:
+    """Ask nvidia-smi; empty where it is missing or fails. Instances of MIG come after the boards."""
+    for fields in FIELD_SETS:
+        if table := _run_nvidia_smi(f"--query-gpu={','.join(fields)}", _CSV):
+            gpus = parse_gpus(table, _run_nvidia_smi("--query-compute-apps=gpu_uuid,pid", _CSV), fields)
+            listed = _run_nvidia_smi("-L") if any(gpu.mig for gpu in gpus) else ""
+            return (*gpus, *parse_instances(listed, gpus))
+    return ()
+
+
+def parse_gpus(table: str, processes: str, fields: Sequence[str]) -> tuple[GpuState, ...]:
+    """Parse what nvidia-smi prints as CSV without header and units; lines that do not fit are left out."""
+    busy = Counter(row[0] for row in _parse_rows(processes, 2))
+    return tuple(
+        _parse_gpu(dict(zip(fields, row, strict=True)), busy[row[1]])
+        for row in _parse_rows(table, len(fields))
+        if row[0].isdecimal()
+    )
+
+
+def parse_instances(listed: str, gpus: Sequence[GpuState]) -> tuple[GpuState, ...]:
+    """Parse the instances that ``nvidia-smi -L`` lists below each board; each is its board in part."""
+    boards, found, board = {gpu.uuid: gpu for gpu in gpus}, [], None
+    for line in listed.splitlines():
+        if match := _BOARD.match(line):
+            board = boards.get(match["uuid"])
+        elif board and (match := _INSTANCE.match(line)):
+            found.append(_cut_board(board, match["uuid"], match["profile"]))
+    return tuple(found)
+
+
+def _cut_board(board: GpuState, uuid: str, profile: str) -> GpuState:
+    """One instance; how much of its own memory is in use nobody tells."""
+    size = _SLICE.search(profile)
+    total = 1024.0 * int(size["gib"]) if size else 0.0
+    name = f"{board.name} MIG {profile}"
+    return replace(board, uuid=uuid, name=name, memory_used_mib=0.0, memory_total_mib=total)
+
+
+def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) -> GpuState | None:
+    """Find the GPU that a worker will call ``device`` (``cuda``, ``cuda:1``); None when there is none.
+
+    Workers order devices by PCI bus, as nvidia-smi does, and inherit ``CUDA_VISIBLE_DEVICES``.
+    """
+    ordinal = int(device.partition(":")[2] or 0)
+    visible = environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        names = [str(gpu.index) for gpu in gpus if not gpu.uuid.startswith(_MIG)]
+    else:
+        names = [name.strip() for name in visible.split(",")]
+    if ordinal >= len(names) or not names[ordinal]:
+        return None
+    name = names[ordinal]
+    return next(
+        (
+            gpu
+            for gpu in gpus
+            if name == str(gpu.index) or (not name.isdecimal() and gpu.uuid.startswith(name))
+        ),
+        None,
+    )
+
+
+def look_up_gpu(device: str, environ: Mapping[str, str]) -> GpuState | None:
+    """Look up the GPU that ``device`` names; ``None`` for a CPU, and where nvidia-smi does not tell."""
+    return find_gpu(load_gpus(), device, environ) if find_kind(device).is_gpu else None
+
+
+def name_lock(device: str, gpu: GpuState | None) -> str:
+    """Name a device for the host's lock: ``cpu``, or a GPU's UUID, or its number when that is unknown."""
+    if find_kind(device) is TARGET:
+        return CPU.name  # which compiling for it keeps busy
+    return gpu.uuid.replace("/", "-") if gpu else device.replace(":", "-")
+
+
+def find_alone(gpu: GpuState | None) -> str:
+    """Find what ``CUDA_VISIBLE_DEVICES`` must be for a worker to see this GPU and no other; empty: unknown.
+
+    A board that is cut up shows as its first instance, which its own UUID does not promise.
+    """
+    return gpu.uuid if gpu and (gpu.uuid.startswith(_MIG) or not gpu.mig) else ""
+
+
+def _run_nvidia_smi(*query: str) -> str:
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", *query],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _parse_rows(table: str, columns: int) -> list[list[str]]:
+    rows = csv.reader(table.splitlines(), skipinitialspace=True)
+    return [[field.strip() for field in row] for row in rows if len(row) == columns]
+
+
+def _parse_gpu(fields: Mapping[str, str], processes: int) -> GpuState:
+    mask = next((fields[name] for name in _REASONS if name in fields), "")
+    capability = fields.get(_CAPABILITY, "")
+    return GpuState(
+        index=int(fields["index"]),
+        uuid=fields["uuid"],
+        name=fields["name"],
+        driver=fields["driver_version"],
+        clock_mhz=_parse_number(fields["clocks.sm"]),
+        max_clock_mhz=_parse_number(fields["clocks.max.sm"]),
+        throttled=_parse_reasons(mask),
+        blind=() if mask.startswith("0x") else ("throttling",),
+        temperature_c=_parse_number(fields["temperature.gpu"]),
+        persistent=fields["persistence_mode"] == "Enabled",
+        mig=fields["mig.mode.current"] == "Enabled",
+        capability=capability if _parse_number(capability) else "",
+        exclusive=fields["compute_mode"] == _EXCLUSIVE,
+        memory_used_mib=_parse_number(fields["memory.used"]),
+        memory_total_mib=_parse_number(fields["memory.total"]),
+        processes=processes,
+        bus=fields["pci.bus_id"],
+    )
+
+
+def _parse_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:  # "[N/A]" and "[Not Supported]": the device does not tell
+        return 0.0
+
+
+def _parse_reasons(mask: str) -> tuple[str, ...]:
+    """Name what lowers clocks and should not: under load a power cap is normal."""
+    try:
+        named = name_clock_reasons(int(mask, 16))
+    except ValueError:  # "[N/A]"
+        return ()
+    return tuple(reason for reason in named if reason not in EXPECTED_THROTTLING)

@@ -1,0 +1,59 @@
+"""Where a run comes from: commit, time, author, link."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gate.git import ask_git, read_git
+from gate.records import Provenance
+from gate.version import __version__
+
+_STATUS_LIMIT_S = 120.0  # a large tree on a cold disk
+
+
+def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) -> Provenance:
+    """Describe the checkout at ``directory``, now. Outside git, commit and author may be empty.
+
+    ``dirty`` speaks of tracked files only: outputs and new baselines do not change what is measured.
+
+    Raises:
+        UsageError: git knows the commit and cannot tell what was changed since.
+        MachineError: It did not tell in time: a change must not be taken for none.
+    """
+    commit = run_git(directory, "rev-parse", "HEAD")
+    tracked = ("status", "--porcelain", "--untracked-files=no")
+    status = read_git(directory, *tracked, limit_s=_STATUS_LIMIT_S) if commit else b""
+    return Provenance(
+        commit=commit,
+        dirty=bool(status),
+        created=format_time(datetime.now(UTC)),
+        author=environ.get("GITHUB_ACTOR", "") or run_git(directory, "config", "user.name"),
+        run_url=make_run_url(environ),
+        gate_version=__version__,
+    )
+
+
+def run_git(directory: Path, *arguments: str) -> str:
+    """Run git in ``directory`` and return its output; empty where git, or a repository, is missing."""
+    answer = ask_git(directory, *arguments)
+    # Provenance is for people and files in UTF-8: a byte that is no text becomes a question mark.
+    return answer.said.encode(errors="replace").decode() if answer.is_good else ""
+
+
+def make_run_url(environ: Mapping[str, str]) -> str:
+    """Make the link to this run of GitHub Actions; empty elsewhere."""
+    server, repository = environ.get("GITHUB_SERVER_URL", ""), environ.get("GITHUB_REPOSITORY", "")
+    run_id = environ.get("GITHUB_RUN_ID", "")
+    if not (server and repository and run_id):
+        return ""
+    url = f"{server}/{repository}/actions/runs/{run_id}"
+    attempt = environ.get("GITHUB_RUN_ATTEMPT", "1")
+    return url if attempt == "1" else f"{url}/attempts/{attempt}"
+
+
+def format_time(moment: datetime) -> str:
+    """Format a moment as ISO 8601 in UTC, to the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

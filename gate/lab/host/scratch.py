@@ -1,0 +1,167 @@
+"""Scratch directories: made with an owner, removed at the end, and after a kill by the next run.
+
+The owner holds a lock on a file in the directory for as long as it lives. The kernel lets go of it
+when the process ends, however it ends, so a lock that can be had belongs to nobody. A process id could
+not tell that: it is used again, and means nothing in another container that shares the directory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from gate.errors import MachineError
+from gate.files.disk import make_private_directory
+from gate.lab.workers.process import defer_interrupts
+
+PREFIX = "compile-gate-"
+OWNER_FILE = "owner.lock"
+
+_NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")  # as tempfile makes them
+
+# Inductor takes its compiler commands apart as a shell would, so a blank or a quote in the scratch
+# directory's path breaks the C++ compile; a colon would split PYTHONPATH, a comma a linker option.
+# Letters of any language are fine.
+_SAFE_PATH = re.compile(r"[\w/.+@%=~-]+")
+_USUAL_PLACES = ("/tmp", "/var/tmp")  # noqa: S108 - a private directory is made in them
+_MUTEX_LIMIT_S = 60.0  # somebody else removes leftovers: gigabytes of caches at worst
+
+
+@contextmanager
+def open_scratch() -> Iterator[Path]:
+    """Make a scratch directory that is this process's own, and remove it at the end.
+
+    What processes that were killed have left in the same place is removed first.
+
+    Raises:
+        MachineError: No directory can be made whose path a compiler can take.
+    """
+    place = find_scratch_place()
+    with _exclude_others():
+        remove_leftovers(place)
+        with defer_interrupts():
+            path, owner = _make_owned(place)
+    try:
+        yield path
+    finally:
+        with defer_interrupts():
+            _remove(path)
+            owner.release()
+
+
+def find_scratch_place() -> Path:
+    """Find the directory for scratch: ``TMPDIR`` where compilers can take its path, else a usual one.
+
+    Raises:
+        MachineError: None can be used.
+    """
+    wanted = _resolve_temporary()
+    for place in (wanted, *map(Path, _USUAL_PLACES)):
+        if is_safe_path(place) and place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+            return place
+    raise MachineError(
+        f"scratch cannot be put into {wanted}: C++ compilers stumble over characters of its path, "
+        "and no other place can be written to",
+        "Set TMPDIR to a writable directory without blanks or quotes in its path.",
+    )
+
+
+def is_safe_path(path: Path) -> bool:
+    """Whether a path can stand in a compiler's command line as torch makes it."""
+    return _SAFE_PATH.fullmatch(str(path)) is not None
+
+
+def is_scratch_name(name: str) -> bool:
+    """Whether a directory is called as scratch directories are."""
+    return _NAME.fullmatch(name) is not None
+
+
+def remove_leftovers(place: Path) -> None:
+    """Remove the scratch directories of processes that are no more from ``place``."""
+    for path in place.glob(f"{PREFIX}*"):
+        if is_abandoned(path):
+            _remove(path)
+
+
+def is_abandoned(path: Path) -> bool:
+    """Whether ``path`` is a scratch directory of ours whose owner is no more."""
+    owner = path / OWNER_FILE
+    try:
+        if path.is_symlink() or owner.is_symlink() or path.stat().st_uid != os.getuid():
+            return False  # planted by somebody else, who could make us remove what is not ours
+        if not owner.is_file():
+            return False
+        claim = FileLock(owner)
+        claim.acquire(timeout=0)
+    except (OSError, Timeout):  # its owner lives; or it cannot be known, and then it is left alone
+        return False
+    claim.release()
+    return True
+
+
+def _remove(path: Path) -> None:
+    """Remove a scratch directory, the owner's file last: a kill in between must not hide the rest."""
+    with suppress(OSError):
+        for inner in path.iterdir():
+            if inner.name != OWNER_FILE and inner.is_dir() and not inner.is_symlink():
+                shutil.rmtree(inner, ignore_errors=True)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _make_owned(place: Path) -> tuple[Path, FileLock]:
+    try:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
+        owner = FileLock(path / OWNER_FILE)
+        owner.acquire(timeout=0)
+    except OSError as error:
+        raise MachineError(
+            f"no temporary directory can be made in {place}: {error.strerror}",
+            "Set TMPDIR to a writable directory.",
+        ) from error
+    return path, owner
+
+
+@contextmanager
+def _exclude_others() -> Iterator[None]:
+    """Let one process at a time make or remove: a new directory is not owned in its first moment."""
+    mutex = FileLock(make_mutex_directory() / "scratch.lock")
+    with suppress(Timeout):  # then leftovers are removed twice, which does no harm
+        mutex.acquire(timeout=_MUTEX_LIMIT_S)
+    try:
+        yield
+    finally:
+        mutex.release()
+
+
+def make_mutex_directory() -> Path:
+    """Make the directory of this user's mutex: one a host, whatever ``TMPDIR`` says.
+
+    Raises:
+        MachineError: It cannot be made, or it is somebody else's.
+    """
+    shared = Path("/tmp")  # noqa: S108 - the directory below is ours alone, and checked to be
+    base = shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+    place = base / f"{PREFIX}locks-{os.getuid()}"
+    try:
+        return make_private_directory(place)
+    except OSError as error:
+        raise MachineError(
+            f"{place}: cannot be used: {error.strerror}",
+            "Have it removed, or make the temporary directory writable, and run again.",
+        ) from error
+
+
+def _resolve_temporary() -> Path:
+    try:
+        return Path(tempfile.gettempdir()).resolve()
+    except OSError as error:
+        raise MachineError(
+            f"no temporary directory can be made: {error.strerror}", "Set TMPDIR to a writable directory."
+        ) from error

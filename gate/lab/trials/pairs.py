@@ -1,0 +1,242 @@
+"""Pairs: one trial of the base and one of the head on one machine, their timed blocks alternating.
+
+Back-to-back processes of one program differ by far more than blocks that alternate within
+milliseconds, so both arms' workers are kept alive and take turns. Where two do not fit on the device,
+whole processes take turns instead, and the trials say so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gate.check.pair_schedule import plan_content
+from gate.devices import find_kind
+from gate.lab.host.counters import read_host
+from gate.lab.host.provenance import format_time
+from gate.lab.trials.prime import prime_bench
+from gate.lab.trials.trials import (
+    Bench,
+    TrialCircumstances,
+    add_host,
+    check_disk,
+    make_case_path,
+    make_job,
+    merge_results,
+    repeat_samples,
+    seed_cache,
+)
+from gate.lab.workers.server_pool import OpenedJobs, add_opening, open_jobs
+from gate.lab.workers.turns import WorkerOutcome, run_together
+from gate.lab.workers.worker import WorkerJob
+from gate.records import BASE_ARM, Arm, Case, CaseFailure, Environment, Metric, Pairing, Trial
+from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from gate.records.targets import is_target
+
+# Blocks of two programs in turn disturb each other's caches; over this long it does not show.
+LIVE_BLOCK_S = 0.030
+
+# What CUDA, ROCm, torch and their libraries say where a device has no room for two, or lets only one in. A
+# library that cannot allocate its handle is "not initialized".
+_CROWDED = re.compile(
+    r"out[ _]of[ _]memory|memoryallocation|alloc_failed|(cublas|cudnn|cusolver)_status_not_initialized"
+    r"|busy or unavailable|devices?_?unavailable",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sides:
+    """The benches of both arms of one case, and the case as each defines it."""
+
+    base: Bench
+    head: Bench
+    base_case: Case
+    head_case: Case
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairPlan:
+    """What one pair measures. ``index`` counts from 1."""
+
+    index: int
+    first: WorkerRole  # COLD on empty caches, or ROUNDS on those of the pair before
+    warm: bool  # whether a warm process of each arm follows
+    pairing: Pairing
+    kept: Path | None = None  # caches that hold the code of both arms, for the first pair to begin with
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairOutcome:
+    """What became of a pair: a trial of each arm, or why there is none."""
+
+    trials: tuple[Trial, ...] = ()
+    failures: tuple[CaseFailure, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)  # of the kernels that the arms do not share
+
+
+def open_base_bench(head: Bench, arm: Arm) -> tuple[Bench, Environment | None]:
+    """Make the bench of the base arm; another interpreter is primed, and its environment returned.
+
+    Raises:
+        MachineError: The base's interpreter cannot compile here.
+    """
+    scratch = head.scratch / BASE_ARM
+    if arm.python == head.arm.python:
+        scratch.mkdir(exist_ok=True)
+        return replace(head, arm=arm, scratch=scratch, toolchain=head.toolchain or head.scratch), None
+    (scratch / "tmp").mkdir(parents=True, exist_ok=True)
+    bench = replace(head, arm=arm, scratch=scratch, folder=BASE_ARM)
+    return bench, prime_bench(bench).environment
+
+
+def make_sides(base: Bench, head: Bench, base_case: Case, head_case: Case) -> Sides:
+    """Give both arms of a case caches of their own, which last as long as the lab."""
+    return Sides(
+        base=_make_side(base, head_case, BASE_ARM),
+        head=_make_side(head, head_case, head.arm.name),
+        base_case=base_case,
+        head_case=head_case,
+    )
+
+
+def plan_pair(
+    metrics: Collection[Metric], index: int, device: str, pairing: Pairing, kept: Path | None = None
+) -> PairPlan:
+    """Plan the processes of a pair by :func:`gate.check.pair_schedule.plan_content`."""
+    content = plan_content(metrics, index, device, known_code=kept is not None)
+    if is_target(device):  # nothing is timed: there are no blocks to alternate
+        pairing = Pairing.TURNS
+    first = WorkerRole.COLD if content.compiles else WorkerRole.ROUNDS
+    return PairPlan(index=index, first=first, warm=content.warm, pairing=pairing, kept=kept)
+
+
+def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
+    """Measure one pair; an arm that fails is a failure of that arm, and the pair gives no trial.
+
+    Raises:
+        MachineError: Too little disk, or an interpreter cannot be started.
+    """
+    check_disk(sides.head)
+    begun, before = _observe(), read_host()
+    for bench in (sides.base, sides.head):
+        if plan.first is WorkerRole.COLD or not bench.trial_cache.is_dir():
+            seed_cache(bench, None if plan.first is WorkerRole.COLD else plan.kept)
+    outcomes = _run_rounds(sides, plan)
+    failures = [one.outcome for one in outcomes.values() if isinstance(one.outcome, CaseFailure)]
+    if failures and plan.pairing is Pairing.LIVE and _failed_for_room(sides, failures):
+        return measure_pair(sides, replace(plan, first=WorkerRole.COLD, pairing=Pairing.TURNS))
+    warm = {} if failures or not plan.warm else _run_warm(sides, plan)
+    failures += [one.outcome for one in warm.values() if isinstance(one.outcome, CaseFailure)]
+    if is_target(sides.head.settings.device):
+        warm = {
+            arm: WorkerOutcome(outcome=repeat_samples(one.outcome), wall_s=0.0)
+            for arm, one in outcomes.items()
+            if isinstance(one.outcome, WorkerResult)
+        }
+    if failures:
+        check_disk(sides.head)  # a full disk is the machine's fault, not the case's
+        return PairOutcome(failures=tuple(failures))
+    blank = Trial(case_id=sides.head_case.id, index=plan.index, pairing=plan.pairing)
+    joined = [
+        _join_trial(replace(blank, arm=arm), [outcomes[arm], *([warm[arm]] if warm else [])], begun)
+        for arm in outcomes
+    ]
+    if not is_target(sides.head.settings.device):
+        joined = [add_host(trial, before, sides.head) for trial in joined]
+    return PairOutcome(trials=tuple(joined), sources=list_changed_sources(outcomes))
+
+
+def list_changed_sources(outcomes: Mapping[str, WorkerOutcome]) -> dict[str, str]:
+    """The source of the kernels that one arm has and the other has not, by hash; the order is theirs."""
+    sources = [one.outcome.sources for one in outcomes.values() if isinstance(one.outcome, WorkerResult)]
+    codes = [
+        set(one.outcome.identity.kernels.values())
+        for one in outcomes.values()
+        if isinstance(one.outcome, WorkerResult)
+    ]
+    shared = set.intersection(*codes) if codes else set()
+    return {code: text for arm in sources for code, text in arm.items() if code not in shared}
+
+
+def _make_side(bench: Bench, case: Case, arm: str) -> Bench:
+    scratch = bench.scratch / make_case_path(case.id)
+    scratch.mkdir(parents=True, exist_ok=True)
+    sampling = replace(bench.settings.sampling, block_s=LIVE_BLOCK_S)
+    return replace(
+        bench,
+        settings=replace(bench.settings, sampling=sampling),
+        scratch=scratch,
+        toolchain=bench.toolchain or bench.scratch,
+        folder=str(Path("pairs") / arm),
+    )
+
+
+def _order_arms(sides: Sides, plan: PairPlan) -> tuple[tuple[Bench, Case], tuple[Bench, Case]]:
+    """The arm that starts first changes from pair to pair."""
+    arms = ((sides.base, sides.base_case), (sides.head, sides.head_case))
+    return arms if plan.index % 2 else (arms[1], arms[0])
+
+
+def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
+    """Run the first process of both arms; by name of the arm, in the order of their start."""
+    opened = _open_jobs(sides, plan, plan.first)
+    jobs = opened.jobs
+    if plan.pairing is Pairing.LIVE:
+        outcomes = run_together(jobs[0], jobs[1], sides.head.settings.sampling)
+    else:
+        outcomes = _run_alone(sides, jobs[0]), _run_alone(sides, jobs[1])
+    opened_s = opened.opened_s / len(jobs)
+    return {
+        job.arm: WorkerOutcome(
+            outcome=one.outcome and add_opening(one.outcome, opened), wall_s=one.wall_s + opened_s
+        )
+        for job, one in zip(jobs, outcomes, strict=True)
+    }
+
+
+def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
+    return {job.arm: _run_alone(sides, job) for job in _open_jobs(sides, plan, WorkerRole.WARM).jobs}
+
+
+def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> OpenedJobs:
+    """Make one job of each arm, in the order of their start."""
+    jobs = tuple(make_job(bench, role, case, plan.index) for bench, case in _order_arms(sides, plan))
+    return open_jobs(sides.head.pool, jobs)
+
+
+def _run_alone(sides: Sides, job: WorkerJob) -> WorkerOutcome:
+    begun = time.monotonic()
+    outcome = sides.head.settings.run_job(job)
+    return WorkerOutcome(outcome=outcome, wall_s=time.monotonic() - begun)
+
+
+def is_crowded(said: str) -> bool:
+    """Whether what a process said means that its device had no room for it."""
+    return _CROWDED.search(said) is not None
+
+
+def _failed_for_room(sides: Sides, failures: Collection[CaseFailure]) -> bool:
+    """Whether a pair failed because the device has no memory for two, or lets one process in at a time."""
+    if not find_kind(sides.head.settings.device).is_gpu:
+        return False
+    return any(is_crowded(f"{one.message}\n{one.log_tail}") for one in failures)
+
+
+def _observe() -> TrialCircumstances:
+    load = os.getloadavg()[0]
+    return TrialCircumstances(
+        started=format_time(datetime.now(UTC)), wall_s=0.0, load_before=load, load_after=load
+    )
+
+
+def _join_trial(blank: Trial, outcomes: Collection[WorkerOutcome], begun: TrialCircumstances) -> Trial:
+    results = [one.outcome for one in outcomes if isinstance(one.outcome, WorkerResult)]
+    nothing = WorkerResult(role=WorkerRole.WARM, stage=Stage.DONE)
+    circumstances = replace(begun, wall_s=sum(one.wall_s for one in outcomes), load_after=os.getloadavg()[0])
+    return merge_results(blank, results[0], results[1] if len(results) > 1 else nothing, circumstances)

@@ -1,0 +1,91 @@
+"""Continuing a run that was stopped; pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from gate import fingerprint
+from gate.errors import UsageError
+from gate.records import BaseArm, Case, Run, Trial
+
+_FIX = "Run without --resume, or restore what was there when the run began."
+_NAMED = 3  # differences named in an error of one line
+
+
+def carry_over(fresh: Run, previous: Run) -> Run:
+    """Take the trials of ``previous`` into ``fresh``, the same run about to be started again.
+
+    Failures are not taken, nor what was measured before one: their trials are tried again.
+
+    Raises:
+        UsageError: It is not the same run; the first differences are named.
+    """
+    if differences := _list_differences(fresh, previous):
+        more = f" and {len(differences) - _NAMED} more" if len(differences) > _NAMED else ""
+        raise UsageError(
+            f"the saved run cannot be continued: {'; '.join(differences[:_NAMED])}{more}",
+            _FIX,
+        )
+    return replace(
+        fresh,
+        provenance=replace(fresh.provenance, created=previous.provenance.created),
+        trials=_list_whole(previous),
+        sources=previous.sources,
+        toolchain_s=previous.toolchain_s + fresh.toolchain_s,
+        wall_s=previous.wall_s + fresh.wall_s,
+    )
+
+
+def _list_whole(run: Run) -> tuple[Trial, ...]:
+    failed = {(failure.arm, failure.case_id, failure.trial) for failure in run.failures}
+    return tuple(trial for trial in run.trials if (trial.arm, trial.case_id, trial.index) not in failed)
+
+
+def _list_differences(fresh: Run, previous: Run) -> list[str]:
+    commits = (previous.provenance.commit, fresh.provenance.commit)
+    return [
+        *_list_case_differences(fresh.cases, previous.cases),
+        *fingerprint.describe_difference(previous.environment, fresh.environment),
+        *([f"commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
+        *_list_sampling_differences(fresh.sampling, previous.sampling),
+        *_list_base_differences(fresh.base, previous.base),
+    ]
+
+
+def _list_sampling_differences(fresh: Mapping[str, float], previous: Mapping[str, float]) -> list[str]:
+    if not previous:  # written before a run kept them: nothing is known
+        return []
+    return [
+        f"sampling.{key} {previous.get(key, math.nan):g} -> {value:g}"
+        for key, value in fresh.items()
+        if previous.get(key) != value
+    ]
+
+
+def _list_base_differences(fresh: BaseArm | None, previous: BaseArm | None) -> list[str]:
+    if fresh is None or previous is None:  # one of them has not come to its pairs
+        return []
+    commits = (previous.provenance.commit, fresh.provenance.commit)
+    changed = fingerprint.describe_difference(previous.environment, fresh.environment)
+    return [
+        *(f"base: {difference}" for difference in changed),
+        *([f"base commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
+    ]
+
+
+def _list_case_differences(fresh: tuple[Case, ...], previous: tuple[Case, ...]) -> list[str]:
+    now = {case.id: case.definition for case in fresh}
+    then = {case.id: case.definition for case in previous}
+    return sorted(
+        [
+            *(f"{case_id} was not part of it" for case_id in now.keys() - then.keys()),
+            *(f"{case_id} is no longer selected" for case_id in then.keys() - now.keys()),
+            *(
+                f"{case_id} has another definition"
+                for case_id in now.keys() & then.keys()
+                if now[case_id] != then[case_id]
+            ),
+        ]
+    )

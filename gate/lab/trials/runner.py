@@ -1,0 +1,336 @@
+"""A whole run: lock the device, prime, measure trial by trial, save after each.
+
+The functions that a command calls::
+
+    with open_lab(arm, settings, observe) as lab:
+        run = run_plan(lab, make_run(lab, cases, selection, trials), save, previous)
+        run = LabTrials(lab=lab, save=save).add_trials(run, suspects, 2)
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Generic
+
+from gate.check.schedule import (
+    AnySlot,
+    Slot,
+    compute_trial_s,
+    drop_cases,
+    estimate_left_s,
+    list_ended,
+    make_trial_schedule,
+    predict_trial_s,
+)
+from gate.errors import InterruptedRunError
+from gate.lab.host.cores import stay_near
+from gate.lab.host.fitness import may_repeat
+from gate.lab.host.gpu import look_up_gpu, name_lock
+from gate.lab.host.lock import hold_device
+from gate.lab.host.provenance import load_provenance
+from gate.lab.host.scratch import open_scratch
+from gate.lab.trials.prime import prime_bench
+from gate.lab.trials.resume import carry_over
+from gate.lab.trials.trials import Bench, LabSettings, TrialOutcome, check_disk, run_trial
+from gate.lab.trials.tries import find_unavailable, find_unimportable
+from gate.lab.workers.environment import describe_dropped_variables
+from gate.lab.workers.process import defer_interrupts
+from gate.lab.workers.server_pool import open_pool
+from gate.lab.workers.worker import make_directory
+from gate.records import Arm, Case, CaseFailure, Environment, Run, Trial
+from gate.records.events import (
+    CaseFailed,
+    Noted,
+    Observer,
+    PrimeFinished,
+    PrimeStarted,
+    Progress,
+    TrialFinished,
+    TrialSkipped,
+    TrialStarted,
+    ignore_event,
+)
+
+Save = Callable[[Run], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lab:
+    """A locked and primed device, ready to run trials of one arm."""
+
+    bench: Bench
+    environment: Environment
+    toolchain_s: float
+    observe: Observer
+    failed: tuple[CaseFailure, ...] = ()  # before anything is measured: not importable, not for this GPU
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunClock:
+    """Seconds of the run so far, counted from ``origin``, and how far they may go."""
+
+    origin: float
+    limit_s: float
+
+    def read_s(self) -> float:
+        """Return the seconds of the run so far."""
+        return time.monotonic() - self.origin
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loop(Generic[AnySlot]):
+    """How a slot is taken: measured, or dropped for want of time; and how to tell of what is left."""
+
+    take: Callable[[Run, tuple[AnySlot, ...], RunClock], tuple[Run, tuple[AnySlot, ...]]]
+    tell: Callable[[Run, tuple[AnySlot, ...]], str]
+
+
+@contextmanager
+def open_lab(
+    arm: Arm, settings: LabSettings, observe: Observer = ignore_event, cases: Sequence[Case] = ()
+) -> Iterator[Lab]:
+    """Lock the device, make a scratch directory, prime; all of it is undone at the end.
+
+    Factories of ``cases`` that cannot be imported are told of before the rest takes its time.
+
+    Raises:
+        MachineError: The lock is held, the machine cannot compile, or a disk is full.
+        InterruptedRunError: Ctrl-C or SIGTERM.
+    """
+    with open_bench(arm, settings, observe) as bench:
+        _note_dropped(observe)
+        _note_place(bench.scratch.parent, observe)
+        unimportable = find_unimportable(bench, cases, observe)
+        _report_failed(unimportable, observe)
+        observe(PrimeStarted())
+        primed = prime_bench(bench)
+        observe(PrimeFinished(toolchain_s=primed.toolchain_s))
+        known = {failure.case_id for failure in unimportable}
+        left = [case for case in cases if case.id not in known]
+        unavailable = find_unavailable(left, primed.environment, bench)
+        _report_failed(unavailable, observe)
+        yield Lab(
+            bench=bench,
+            environment=primed.environment,
+            toolchain_s=primed.toolchain_s,
+            observe=observe,
+            failed=(*unimportable, *unavailable),
+        )
+
+
+@contextmanager
+def open_bench(arm: Arm, settings: LabSettings, observe: Observer = ignore_event) -> Iterator[Bench]:
+    """Lock the device and make a scratch directory; nothing is primed. Raises as :func:`open_lab`."""
+    try:
+        with (
+            _terminate_as_interrupt(),
+            # First: nobody is to wait for a lock only to hear of a full disk.
+            _make_bench(arm, settings) as bench,
+            hold_device(name_lock(settings.device, bench.gpu), settings.lock_timeout_s, observe),
+        ):
+            yield bench
+    except KeyboardInterrupt:
+        raise InterruptedRunError(
+            "stopped outside a trial", "Start it again; --resume keeps what is saved."
+        ) from None
+
+
+def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Run:
+    """Make the run that is still to be measured: ``trials`` trials of each of ``cases``.
+
+    Those whose factory cannot be imported, or that the GPU cannot run, have failed already.
+    """
+    planned = {case.id for case in cases}
+    return Run(
+        cases=tuple(cases),
+        failures=tuple(failure for failure in lab.failed if failure.case_id in planned),
+        environment=lab.environment,
+        provenance=load_provenance(Path(lab.bench.arm.directory)),
+        selection=selection,
+        trials_planned=trials,
+        toolchain_s=lab.toolchain_s,
+        wall_s=lab.toolchain_s,
+        sampling=asdict(lab.bench.settings.sampling),
+    )
+
+
+def measure_plan(lab: Lab, run: Run, save: Save, previous: Run | None = None) -> Run:
+    """Measure ``run`` to its end; with ``previous``, the trials that it already has are not repeated.
+
+    ``save`` is called before the first trial and after each; a case that failed gets no further trial.
+
+    Raises:
+        UsageError: ``previous`` is another run: other cases, environment or commit.
+        MachineError: A disk is full.
+        InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
+    """
+    if previous is not None:
+        run = carry_over(run, previous)
+        if run.provenance.dirty:
+            lab.observe(Noted(sentence="uncommitted changes: earlier trials may be of other code"))
+    save(run)  # an output that cannot be written shows before minutes are spent
+    failed = {failure.case_id for failure in run.failures}
+    slots = drop_cases(make_trial_schedule(run.cases, run.trials_planned, run.trials), failed)
+    run = replace(_run_trials(lab, run, slots, save), finished=True)
+    save(run)
+    return run
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabTrials:
+    """Measures more trials for :mod:`gate.check`, with processes; ``save`` is called after each."""
+
+    lab: Lab
+    save: Save
+    budget_s: float = math.inf  # of the whole run
+
+    def add_trials(self, run: Run, case_ids: Collection[str], trials: int) -> Run:
+        """Add trials to some cases, round-robin, up to so many each.
+
+        A trial that would end after the budget, by what its case took before, is not started; a cheaper
+        one that still fits is. Raises as :func:`measure_plan`.
+        """
+        failed = {failure.case_id for failure in run.failures}
+        chosen = [case for case in run.cases if case.id in case_ids and case.id not in failed]
+        slots = make_trial_schedule(chosen, trials, run.trials)
+        run = _run_trials(self.lab, replace(run, finished=False), slots, self.save, self.budget_s)
+        run = replace(run, finished=True)
+        self.save(run)
+        return run
+
+
+def run_slots(run: Run, slots: tuple[AnySlot, ...], save: Save, limit_s: float, loop: Loop[AnySlot]) -> Run:
+    """Take one slot after the other, trials or pairs, until those are left that are for later.
+
+    ``limit_s`` is in seconds of the run, and ``save`` is called after each slot that was measured.
+
+    Raises:
+        InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
+    """
+    clock = RunClock(origin=time.monotonic() - run.wall_s, limit_s=limit_s)
+    try:
+        while slots and not slots[0].later:
+            before = run
+            run, slots = loop.take(run, slots, clock)
+            if run is not before:
+                save(run)
+    except KeyboardInterrupt:
+        with defer_interrupts():
+            save(replace(run, wall_s=clock.read_s()))
+        raise InterruptedRunError(
+            f"stopped {loop.tell(run, slots)}", "What was measured is saved: continue with --resume."
+        ) from None
+    return run
+
+
+def add_measured(run: Run, trials: Iterable[Trial], failures: Iterable[CaseFailure], clock: RunClock) -> Run:
+    """Add what came of a slot."""
+    return replace(
+        run, trials=(*run.trials, *trials), failures=(*run.failures, *failures), wall_s=clock.read_s()
+    )
+
+
+def _run_trials(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s: float = math.inf) -> Run:
+    def take(run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
+        slot, predicted_s = slots[0], predict_trial_s(slots[0].case, run.cases, run.trials)
+        if clock.read_s() + predicted_s > limit_s:
+            lab.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=predicted_s))
+            return run, drop_cases(slots, {slot.case.id})
+        progress = _compute_progress(run, slots)
+        lab.observe(TrialStarted(case_id=slot.case.id, index=slot.index, progress=progress))
+        return _run_slot(lab, run, slots, clock)
+
+    def tell(run: Run, slots: tuple[Slot, ...]) -> str:
+        done = len(list_ended(run))
+        return f"after {done} of {done + len(slots)} trials"
+
+    return run_slots(run, slots, save, limit_s, Loop(take=take, tell=tell))
+
+
+def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
+    """Measure the first slot; give the run with what came of it, and the slots that are left."""
+    came = _measure_fit(lab, run, slots[0], clock)
+    run = add_measured(run, filter(None, (came.trial,)), filter(None, (came.failure,)), clock)
+    left = drop_cases(slots, {came.failure.case_id}) if came.failure else slots[1:]
+    progress = _compute_progress(run, left)
+    if came.failure:
+        lab.observe(CaseFailed(failure=came.failure, progress=progress))
+    elif came.trial:
+        lab.observe(TrialFinished(trial=came.trial, progress=progress))
+    return run, left
+
+
+def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: RunClock) -> TrialOutcome:
+    """Measure a trial, and once more where the host was not fit, as far as repeats and time allow."""
+    came = run_trial(lab.bench, slot.case, slot.index)
+    if came.trial is None or came.failure or not came.trial.conditions.disturbances or not may_repeat(run):
+        return came
+    if clock.read_s() + compute_trial_s(came.trial) > clock.limit_s:
+        return came
+    disturbances = ", ".join(came.trial.conditions.disturbances)
+    lab.observe(Noted(sentence=f"{slot.case.id} trial {slot.index} is repeated: {disturbances}"))
+    again = run_trial(lab.bench, slot.case, slot.index)
+    if again.trial is None:
+        return again
+    conditions = replace(again.trial.conditions, repeated=True)
+    return replace(again, trial=replace(again.trial, conditions=conditions))
+
+
+def _compute_progress(run: Run, slots: tuple[Slot, ...]) -> Progress:
+    done = len(list_ended(run))
+    return Progress(done=done, total=done + len(slots), left_s=estimate_left_s(slots, run.cases, run.trials))
+
+
+def _report_failed(failures: Sequence[CaseFailure], observe: Observer) -> None:
+    for failure in failures:
+        observe(CaseFailed(failure=failure, progress=None))
+
+
+def _note_dropped(observe: Observer) -> None:
+    if told := describe_dropped_variables(os.environ):
+        observe(Noted(sentence=told))
+
+
+def _note_place(place: Path, observe: Observer) -> None:
+    wanted = Path(tempfile.gettempdir()).resolve()
+    if place != wanted:
+        observe(Noted(sentence=f"scratch is in {place}: compilers stumble over the path {str(wanted)!r}"))
+
+
+@contextmanager
+def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
+    make_directory(settings.out)
+    with open_scratch() as scratch, open_pool() as pool:
+        (scratch / "tmp").mkdir()
+        gpu = look_up_gpu(settings.device, os.environ)
+        bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool, gpu=gpu)
+        check_disk(bench)
+        with stay_near(gpu.bus if gpu else "", settings.threads):
+            yield bench
+
+
+@contextmanager
+def _terminate_as_interrupt() -> Iterator[None]:
+    """Treat SIGTERM, and the loss of the terminal, like Ctrl-C: a cancelled job leaves nothing behind."""
+    numbers = [
+        number
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if threading.current_thread() is threading.main_thread()
+        and signal.getsignal(number) == signal.SIG_DFL
+    ]
+    for number in numbers:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)

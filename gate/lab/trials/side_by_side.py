@@ -1,0 +1,162 @@
+"""The pairs of a run: which comes next, saved after each, stopped in time.
+
+::
+
+    with open_lab(arm, settings, observe) as lab:
+        side_by_side = open_side_by_side(lab, base_arm)
+        run = LabPairs(lab=lab, save=save, side_by_side=side_by_side).add_pairs(run, needs, limit_s)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gate.check.pair_schedule import (
+    Need,
+    PairSlot,
+    fit_slot,
+    list_pair_slots,
+    name_device,
+    predict_pair_s,
+)
+from gate.check.schedule import drop_cases
+from gate.lab.trials.pairs import make_sides, measure_pair, open_base_bench, plan_pair
+from gate.lab.trials.runner import Lab, LabTrials, Loop, RunClock, add_measured, run_slots
+from gate.lab.trials.trials import Bench
+from gate.records import BASE_ARM, Arm, BaseArm, Case, Environment, Pairing, Provenance, Run
+from gate.records.events import CaseFailed, PairFinished, PairStarted, Progress, TrialSkipped
+
+# Of the kernels that differ, in all of a run: it is written anew after every pair.
+MAX_SOURCES_CHARS = 4_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SideBySide:
+    """A lab and the bench of the arm that its own arm is held against."""
+
+    lab: Lab
+    base: Bench
+    environment: Environment  # of the base
+
+
+def open_side_by_side(lab: Lab, base: Arm) -> SideBySide:
+    """Make the base arm ready; its caches lie in the lab's scratch directory and go with it.
+
+    Raises:
+        MachineError: The base's interpreter cannot compile here.
+    """
+    bench, environment = open_base_bench(lab.bench, base)
+    return SideBySide(lab=lab, base=bench, environment=environment or lab.environment)
+
+
+def describe_base(
+    side_by_side: SideBySide, label: str, provenance: Provenance, cases: Sequence[Case]
+) -> BaseArm:
+    """Describe the base for the run's record."""
+    return BaseArm(
+        label=label, environment=side_by_side.environment, provenance=provenance, cases=tuple(cases)
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabPairs(LabTrials):
+    """Measures pairs for :mod:`gate.check` as well."""
+
+    side_by_side: SideBySide
+
+    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+        """Add the pairs that are needed now, round-robin over the cases; the run is not finished then.
+
+        A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
+        after ``limit_s`` seconds of the run, by what its case took before, measures the latencies alone if
+        that ends in time, and is not started if not.
+
+        Raises:
+            MachineError: A disk is full.
+            InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
+        """
+
+        def take(run: Run, slots: tuple[PairSlot, ...], clock: RunClock) -> tuple[Run, tuple[PairSlot, ...]]:
+            device = self.lab.bench.settings.device
+            slot = fit_slot(run, slots[0], device, clock.limit_s - clock.read_s())
+            if slot is None:
+                self.lab.observe(_report_skipped(run, slots[0], device))
+                return run, drop_cases(slots, {slots[0].case.id})
+            return _measure_slot(self.side_by_side, run, (slot, *slots[1:]), clock)
+
+        loop = Loop(take=take, tell=lambda _, slots: f"with {len(slots)} pairs to go")
+        run = replace(run, finished=False)
+        return run_slots(run, list_pair_slots(run, needs), self.save, limit_s, loop)
+
+
+def _report_skipped(run: Run, slot: PairSlot, device: str) -> TrialSkipped:
+    expected_s = predict_pair_s(run, slot, device)
+    return TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=expected_s, paired=True)
+
+
+def _measure_slot(
+    side_by_side: SideBySide, run: Run, slots: tuple[PairSlot, ...], clock: RunClock
+) -> tuple[Run, tuple[PairSlot, ...]]:
+    """Measure the first slot; give the run with what came of it, and the slots that are left."""
+    slot, observe, device = slots[0], side_by_side.lab.observe, side_by_side.lab.bench.settings.device
+    observe(
+        PairStarted(
+            case_id=slot.case.id, index=slot.index, progress=_compute_progress(run, slots, slots, clock)
+        )
+    )
+    sides = make_sides(side_by_side.base, side_by_side.lab.bench, slot.base_case, slot.case)
+    gpu = side_by_side.lab.bench.gpu
+    alone = gpu is not None and gpu.exclusive  # the second arm's process would be turned away
+    crowded = any(one.case_id == slot.case.id and one.pairing is Pairing.TURNS for one in run.trials)
+    pairing = Pairing.TURNS if alone or crowded else Pairing.LIVE
+    pair = measure_pair(
+        sides, plan_pair(slot.metrics, slot.index, device, pairing, _find_kept(side_by_side, slot))
+    )
+    left = drop_cases(slots, {slot.case.id}) if pair.failures else slots[1:]
+    run = add_sources(add_measured(run, pair.trials, pair.failures, clock), pair.sources)
+    progress = _compute_progress(run, left, slots, clock)
+    for failure in pair.failures:
+        observe(CaseFailed(failure=failure, progress=progress))
+    if pair.trials:
+        arms = {trial.arm: trial for trial in pair.trials}
+        base = arms.pop(BASE_ARM)
+        (head,) = arms.values()
+        observe(PairFinished(base=base, head=head, progress=progress))
+    return run, left
+
+
+def add_sources(run: Run, sources: Mapping[str, str]) -> Run:
+    """Add the source of kernels that differ between the arms, as far as there is room in a run."""
+    new = {code: text for code, text in sources.items() if code not in run.sources}
+    left = MAX_SOURCES_CHARS - sum(map(len, run.sources.values())) - sum(map(len, new.values()))
+    return replace(run, sources={**run.sources, **new}) if new and left >= 0 else run
+
+
+def _find_kept(side_by_side: SideBySide, slot: PairSlot) -> Path | None:
+    """The caches of head's trial, where base's code is known to be in them: both run on one interpreter."""
+    head = side_by_side.lab.bench
+    kept = head.find_kept(slot.case)
+    is_known = slot.known_code and side_by_side.base.arm.python == head.arm.python
+    return kept if is_known and kept.is_dir() else None
+
+
+def _compute_progress(
+    run: Run, left: Sequence[PairSlot], asked: Sequence[PairSlot], clock: RunClock
+) -> Progress:
+    """How far the pairs are: ``left`` are those up to each case's next look.
+
+    A case of which pairs are ``asked`` is not done before its look is over.
+    """
+    paired = {trial.case_id for trial in run.trials if trial.pairing is not Pairing.ALONE}
+    waiting = {slot.case.id for slot in asked}
+    done = sum(trial.pairing is not Pairing.ALONE for trial in run.trials) // 2
+    left_s = sum(predict_pair_s(run, slot, name_device(run)) for slot in left)
+    return Progress(
+        done=done,
+        total=done + len(left),
+        left_s=min(left_s, max(clock.limit_s - clock.read_s(), 0.0)),
+        cases=len(paired | waiting),
+        cases_done=len(paired - waiting),
+    )

@@ -1,0 +1,334 @@
+"""One trial: a cold and a warm process on one private, at first empty, compile cache."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from gate.devices import DEFAULT_DEVICE, find_kind
+from gate.errors import MachineError
+from gate.lab.host.counters import read_host
+from gate.lab.host.fitness import HostSample, describe_host
+from gate.lab.host.gpu import GpuState, find_alone
+from gate.lab.host.provenance import format_time
+from gate.lab.workers.environment import (
+    WorkerPlaces,
+    describe_dropped_variables,
+    make_worker_environment,
+)
+from gate.lab.workers.server_pool import ServerPool, add_opening, open_jobs
+from gate.lab.workers.worker import JobOutcome, RunJob, WorkerJob, load_result, run_worker
+from gate.metrics import OF_WARM
+from gate.records import Arm, Case, CaseFailure, Conditions, Metric, Trial
+from gate.records.protocol import WORKER_ARGUMENTS, Sampling, Stage, WorkerRequest, WorkerResult, WorkerRole
+from gate.records.targets import is_target
+
+# Caches, logs and results of one trial stay far below this; less left means that a trial may fail for
+# want of disk, which would be blamed on its case.
+MIN_FREE_BYTES = 512 * 1024 * 1024
+
+# These time rounds, so pytest-benchmark has something to write.
+_WITH_ROUNDS = frozenset({WorkerRole.COLD, WorkerRole.ROUNDS})
+
+# Caches of a trial take some tens of MB: kept ones must never be what fills a disk.
+MIN_FREE_TO_KEEP_BYTES = 8 * MIN_FREE_BYTES
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabSettings:
+    """How to measure. ``worker`` is the interpreter's arguments before the request's path."""
+
+    out: Path
+    device: str = DEFAULT_DEVICE
+    threads: int = 1
+    sampling: Sampling = field(default_factory=Sampling)
+    trial_timeout_s: float = 300.0  # of each worker process
+    lock_timeout_s: float = 60.0
+    worker: tuple[str, ...] = WORKER_ARGUMENTS
+    toolchain_cache: Path | None = None  # where the toolchain's files are kept between runs
+    run_job: RunJob = run_worker  # to its end; both workers of a live pair run here, whatever this is
+    keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """An arm, the settings, and where to measure.
+
+    ``toolchain`` is the scratch directory of whoever primed, ``scratch`` itself unless it is given;
+    ``folder`` keeps the logs of an arm of a pair apart from those of trials on their own.
+    """
+
+    arm: Arm
+    settings: LabSettings
+    scratch: Path
+    toolchain: Path | None = None
+    folder: str = ""
+    pool: ServerPool | None = None  # None: every worker imports torch itself
+    gpu: GpuState | None = None  # that workers measure on, where nvidia-smi tells
+
+    @property
+    def primer_cache(self) -> Path:
+        """The cache directory that the primer filled: toolchain files only."""
+        return (self.toolchain or self.scratch) / "primer"
+
+    @property
+    def trial_cache(self) -> Path:
+        """The cache directory of the trial at hand; the same path for each, so that keys agree."""
+        return self.scratch / "cache"
+
+    def find_kept(self, case: Case) -> Path:
+        """The directory that keeps the caches of the case's last trial, where they are kept."""
+        return self.scratch / "kept" / make_case_path(case.id)
+
+    @property
+    def temporary(self) -> Path:
+        """``TMPDIR`` of all workers of the run; holds the precompiled headers."""
+        return (self.toolchain or self.scratch) / "tmp"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialCircumstances:
+    """What the lab itself sees of a trial; ``started`` is ISO 8601 in UTC."""
+
+    started: str
+    wall_s: float
+    load_before: float
+    load_after: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialOutcome:
+    """What came of a trial. One that failed may have measured something: then both are there."""
+
+    trial: Trial | None = None
+    failure: CaseFailure | None = None
+
+
+def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
+    """Measure ``case`` once; ``index`` counts from 1. The caches are gone afterwards, or kept for pairs.
+
+    Raises:
+        MachineError: Too little disk, or the interpreter cannot be started.
+    """
+    check_disk(bench)
+    begun, started, load_before = time.monotonic(), format_time(datetime.now(UTC)), os.getloadavg()[0]
+    before = read_host()
+    try:
+        seed_cache(bench)
+        cold, warm, failure = _run_both(bench, case, index)
+        if failure is None:
+            _keep_cache(bench, case)
+    finally:
+        remove_cache(bench)
+    if failure is not None:
+        check_disk(bench)  # a full disk is the machine's fault, not the case's
+        if not (cold.samples or warm.samples):
+            return TrialOutcome(failure=failure)
+    circumstances = TrialCircumstances(
+        started=started,
+        wall_s=time.monotonic() - begun,
+        load_before=load_before,
+        load_after=os.getloadavg()[0],
+    )
+    blank = Trial(case_id=case.id, index=index, arm=bench.arm.name)
+    trial = merge_results(blank, cold, warm, circumstances)
+    if not is_target(bench.settings.device):  # how fit the host was matters to what is timed
+        trial = add_host(trial, before, bench)
+    return TrialOutcome(trial=trial, failure=failure)
+
+
+def add_host(trial: Trial, before: HostSample, bench: Bench) -> Trial:
+    """Add what happened on the host since ``before``, and which settings of its stack the trial did not get.
+
+    All that the trial started has ended.
+    """
+    samples = (before, read_host())
+    dropped = describe_dropped_variables(os.environ, of_stack=True)
+    return replace(
+        trial,
+        conditions=describe_host(trial.conditions, samples, bench.settings.threads),
+        warnings=(*trial.warnings, *([dropped] if dropped else [])),
+    )
+
+
+def merge_results(
+    blank: Trial, cold: WorkerResult, warm: WorkerResult, circumstances: TrialCircumstances
+) -> Trial:
+    """Join what both processes measured into one trial. Pure.
+
+    Where both report something, the cold process is believed, except for what only a warm one can
+    know. Stage times are summed; the overhead is the wall time that no stage but ``start`` explains.
+    """
+    stages_s = {
+        stage: cold.stages_s.get(stage, 0.0) + warm.stages_s.get(stage, 0.0)
+        for stage in (*cold.stages_s, *(stage for stage in warm.stages_s if stage not in cold.stages_s))
+    }
+    explained_s = sum(value for stage, value in stages_s.items() if stage != Stage.START)
+    return replace(
+        blank,
+        started=circumstances.started,
+        samples=_merge_samples(cold.samples, warm.samples),
+        identity=cold.identity if cold.identity.digest else warm.identity,
+        workload={**warm.workload, **cold.workload},
+        graph_breaks=cold.graph_breaks or warm.graph_breaks,
+        recompile_reasons=cold.recompile_reasons or warm.recompile_reasons,
+        caches=warm.caches,
+        unknown=tuple(dict.fromkeys((*cold.unknown, *warm.unknown))),
+        phases_s={**warm.phases_s, **cold.phases_s},
+        limits_s=cold.limits_s,
+        kernels_s=cold.kernels_s,
+        parts_s=cold.parts_s,
+        stages_s=stages_s,
+        overhead_s=max(0.0, circumstances.wall_s - explained_s),
+        conditions=_merge_conditions(cold.conditions, warm.conditions, circumstances),
+        warnings=_merge_warnings(cold, warm),
+    )
+
+
+def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: int = 0) -> WorkerJob:
+    """Make the job of one worker process of a trial, or of the primer."""
+    settings, arm = bench.settings, bench.arm
+    name = Path(bench.folder) / (make_case_path(case.id) if case else role)
+    benchmark = settings.out / "benchmark" / name.with_name(f"{name.name}-{index}.json")
+    places = WorkerPlaces(cache=bench.trial_cache if case else bench.primer_cache, temporary=bench.temporary)
+    alone = find_alone(bench.gpu)
+    request = WorkerRequest(
+        role=role,
+        case=case,
+        # Seen alone, every GPU is number 0: its number would stand in the generated code.
+        device=find_kind(settings.device).name if alone else settings.device,
+        threads=settings.threads,
+        directory=arm.directory,
+        checkout=arm.checkout,
+        origin=arm.origin,
+        parent=os.getpid(),
+        result=str(bench.scratch / f"{role}.json"),
+        benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",
+        toolchain_cache=str(settings.toolchain_cache or "") if role == WorkerRole.PRIME else "",
+        sampling=settings.sampling,
+    )
+    return WorkerJob(
+        request=request,
+        python=arm.python,
+        environment={
+            **make_worker_environment(os.environ, places, settings.threads),
+            **arm.variables,
+            **({"CUDA_VISIBLE_DEVICES": alone} if alone else {}),
+        },
+        log=settings.out / "logs" / name / f"{index}-{role}.log",
+        limit_s=settings.trial_timeout_s,
+        arguments=settings.worker,
+        trial=index,
+        arm=arm.name,
+    )
+
+
+def run_job(bench: Bench, job: WorkerJob) -> JobOutcome:
+    """Run one worker to its end, forked if possible, by what the lab was given; raises as ``run_worker``."""
+    opened = open_jobs(bench.pool, (job,))
+    return add_opening(bench.settings.run_job(opened.jobs[0]), opened)
+
+
+def make_case_path(case_id: str) -> Path:
+    """Make a relative path of a case id that stays below the directory it is put in."""
+    parts = [re.sub(r"[^A-Za-z0-9._-]", "_", part).lstrip(".") for part in case_id.split("/")]
+    return Path(*[part for part in parts if part] or ["case"])
+
+
+def check_disk(bench: Bench) -> None:
+    """Check that there is room for another trial.
+
+    Raises:
+        MachineError: There is not, in the scratch or the output directory.
+    """
+    for place in (bench.scratch, bench.settings.out):
+        free = shutil.disk_usage(place).free
+        if free < MIN_FREE_BYTES:
+            raise MachineError(
+                f"{place}: {free // 2**20} MiB free, a trial may need {MIN_FREE_BYTES // 2**20} MiB",
+                "Free some space, or set TMPDIR (or --out) to a larger disk; then continue with --resume.",
+            )
+
+
+def _run_both(bench: Bench, case: Case, index: int) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
+    """Run the cold process, then the warm one unless it failed; of one that failed, what it had written."""
+    nothing = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
+    cold = run_job(bench, make_job(bench, WorkerRole.COLD, case, index))
+    if isinstance(cold, CaseFailure):
+        return _load_part(bench, WorkerRole.COLD), nothing, cold
+    if is_target(bench.settings.device):
+        return cold, repeat_samples(cold), None  # nothing is run: a second process would find the same
+    warm = run_job(bench, make_job(bench, WorkerRole.WARM, case, index))
+    if isinstance(warm, CaseFailure):
+        return cold, _load_part(bench, WorkerRole.WARM), warm
+    return cold, warm, None
+
+
+def repeat_samples(cold: WorkerResult) -> WorkerResult:
+    """Stand in for the warm process of a target's trial, which has none: the first tells all there is."""
+    return WorkerResult(role=WorkerRole.WARM, stage=Stage.DONE, samples=cold.samples)
+
+
+def _load_part(bench: Bench, role: WorkerRole) -> WorkerResult:
+    """Load what a failed process wrote before: each sample was complete when it was written."""
+    left = load_result(Path(make_job(bench, role).request.result)).result
+    told = f"the {role} process failed: this trial is what was measured before"
+    part = left or WorkerResult(role=role, stage=Stage.START)
+    return replace(part, warnings=(*part.warnings, told))
+
+
+def remove_cache(bench: Bench) -> None:
+    """Remove the caches of a trial; what cannot be removed now goes with the scratch directory."""
+    shutil.rmtree(bench.trial_cache, ignore_errors=True)
+
+
+def seed_cache(bench: Bench, source: Path | None = None) -> None:
+    """Give the trial a copy of ``source``; unless it is given, of the primer's toolchain files alone."""
+    remove_cache(bench)  # of a trial that was interrupted
+    source = source or bench.primer_cache
+    if source.is_dir():
+        shutil.copytree(source, bench.trial_cache, symlinks=True)
+    else:
+        bench.trial_cache.mkdir(parents=True)
+
+
+def _keep_cache(bench: Bench, case: Case) -> None:
+    """Keep a trial's caches in the place of those that the case's trial before left, if there is room."""
+    if not bench.settings.keeps_caches or shutil.disk_usage(bench.scratch).free < MIN_FREE_TO_KEEP_BYTES:
+        return
+    kept = bench.find_kept(case)
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    bench.trial_cache.rename(kept)
+
+
+def _merge_samples(
+    cold: Mapping[Metric, tuple[float, ...]], warm: Mapping[Metric, tuple[float, ...]]
+) -> dict[Metric, tuple[float, ...]]:
+    return {**warm, **{metric: values for metric, values in cold.items() if metric not in OF_WARM}}
+
+
+def _merge_conditions(cold: Conditions, warm: Conditions, circumstances: TrialCircumstances) -> Conditions:
+    return Conditions(
+        load_before=circumstances.load_before,
+        load_after=circumstances.load_after,
+        canaries_s={**warm.canaries_s, **cold.canaries_s},
+        throttled=tuple(dict.fromkeys((*cold.throttled, *warm.throttled))),
+        foreign_processes=max(cold.foreign_processes, warm.foreign_processes),
+        clock_mhz=cold.clock_mhz or warm.clock_mhz,
+        temperature_c=max(cold.temperature_c, warm.temperature_c),
+    )
+
+
+def _merge_warnings(cold: WorkerResult, warm: WorkerResult) -> tuple[str, ...]:
+    differing = sorted(
+        key for key in cold.workload.keys() & warm.workload.keys() if cold.workload[key] != warm.workload[key]
+    )
+    told = [f"the cold and the warm process disagree on the workload's {key}" for key in differing]
+    return tuple(dict.fromkeys((*cold.warnings, *warm.warnings, *told)))

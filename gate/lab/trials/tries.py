@@ -1,0 +1,95 @@
+"""What is tried before minutes are spent: whether factories can be imported, and cases built and called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gate.lab.trials.trials import Bench, make_job, remove_cache, run_job
+from gate.lab.workers.worker import add_told, name_log
+from gate.project.capability import Card, list_unavailable
+from gate.records import Case, CaseFailure, Environment, FailureKind
+from gate.records.events import Noted, Observer
+from gate.records.protocol import Stage, WorkerRole
+from gate.records.targets import is_target
+
+# A project that takes longer to import is left to its trials, whose limit is the configured one.
+IMPORT_LIMIT_S = 60.0
+# The gate's own models come with it, and importing what they are built from takes many seconds.
+_OWN_PACKAGE = "gate."
+
+
+def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) -> tuple[CaseFailure, ...]:
+    """Import the factories of ``cases`` in one process; a failure for each case whose factory cannot be.
+
+    A process that dies or hangs over it blames nobody: a trial finds out whose fault it is.
+
+    Raises:
+        MachineError: The interpreter cannot be started, or a disk is full.
+    """
+    wanted = dict.fromkeys(case.factory for case in cases if case.factory)
+    factories = tuple(factory for factory in wanted if not factory.startswith(_OWN_PACKAGE))
+    if not factories:
+        return ()
+    job = make_job(bench, WorkerRole.IMPORT)
+    request = replace(job.request, factories=factories)
+    job = replace(job, request=request, limit_s=min(job.limit_s, IMPORT_LIMIT_S))
+    result = run_job(bench, job)
+    if isinstance(result, CaseFailure):
+        observe(Noted(sentence=f"factories were not imported beforehand: {result.message}"))
+        return ()
+    blank = CaseFailure(
+        case_id="",
+        trial=1,
+        arm=bench.arm.name,
+        kind=FailureKind.ERROR,
+        stage=Stage.IMPORT,
+        message="",
+        log=name_log(job.log),
+    )
+    found = result.unimportable
+    return tuple(
+        add_told(replace(blank, case_id=case.id), found[case.factory])
+        for case in cases
+        if case.factory in found
+    )
+
+
+def find_unavailable(
+    cases: Sequence[Case], environment: Environment, bench: Bench
+) -> tuple[CaseFailure, ...]:
+    """Find the cases that this GPU cannot run compiled: a failure each, instead of eager's figures. Pure."""
+    traits = environment.device_traits
+    memory_gib = 0.0 if is_target(bench.settings.device) else _parse_gib(traits.get("memory", ""))
+    card = Card(capability=traits.get("capability", ""), memory_gib=memory_gib)
+    unavailable = list_unavailable(cases, card)
+    return tuple(
+        CaseFailure(
+            case_id=case_id,
+            trial=1,
+            arm=bench.arm.name,
+            kind=FailureKind.ERROR,
+            stage=Stage.COMPILE,
+            message=f"UNAVAILABLE: {why}; leave it out here: --select '...,!{case_id}'",
+        )
+        for case_id, why in unavailable.items()
+    )
+
+
+def _parse_gib(trait: str) -> float:
+    """Parse a GPU's memory as its environment tells it: ``80 GiB``; 0 for what is none."""
+    number = trait.removesuffix(" GiB")
+    return float(number) if number.isdecimal() else 0.0
+
+
+def try_in_worker(bench: Bench, case: Case) -> CaseFailure | None:
+    """Build a case's workload and call it eagerly, in a process of its own; nothing is compiled.
+
+    Raises:
+        MachineError: The interpreter cannot be started, or a disk is full.
+    """
+    try:
+        result = run_job(bench, make_job(bench, WorkerRole.TRY, case))
+    finally:
+        remove_cache(bench)
+    return result if isinstance(result, CaseFailure) else None

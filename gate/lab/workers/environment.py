@@ -1,0 +1,111 @@
+"""The environment variables of a worker: what it inherits, what it never does, what it is given.
+
+A worker inherits the caller's environment, because that is where compilers, drivers, proxies, licence
+files and model caches are found. It does not inherit what would change the measurement without
+showing in the environment's fingerprint: settings of torch, Triton, OpenMP and the allocators, and
+hooks of coverage tools and pytest. ``PYTHONPATH`` stays, since module systems on clusters find torch
+by it; its relative entries are made absolute, because a worker runs in its arm's directory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+# Settings of the measured stack, of threads and allocators, and of tools that hook into every Python
+# process.
+_STACK_PREFIXES = (
+    *("TORCH", "PYTORCH_", "TRITON", "INDUCTOR_", "AOT_", "ATEN_"),
+    *("NVIDIA_TF32", "CUBLAS", "CUDNN", "CUDA_CACHE_", "CUDA_LAUNCH_BLOCKING"),
+)
+_TOOL_PREFIXES = ("PYTEST_", "COVERAGE_", "COV_CORE_", "PYTHON")  # set on many machines, and of no interest
+_DROPPED_PREFIXES = (
+    *_STACK_PREFIXES,
+    *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "MALLOC_"),
+    *_TOOL_PREFIXES,
+)
+
+# These say where something is found, not how it runs.
+_KEPT = frozenset(
+    (
+        *("TORCH_HOME", "TORCH_EXTENSIONS_DIR", "TRITON_LIBCUDA_PATH", "TRITON_PTXAS_PATH"),
+        # Without it cuBLAS refuses what a model that asks for deterministic algorithms needs.
+        "CUBLAS_WORKSPACE_CONFIG",
+        *("TRITON_PTXAS_BLACKWELL_PATH", "TRITON_CUOBJDUMP_PATH", "TRITON_NVDISASM_PATH"),
+        *("PYTHONPATH", "PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE"),
+    )
+)
+
+_FIXED = {
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",  # a pool that is ready sometimes makes compile time bimodal
+    "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",  # the defaults, said aloud: warm compile time relies on them
+    "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
+    "PYTHONHASHSEED": "0",  # the number of Python calls in a compile follows the order of sets
+    "PYTHONFAULTHANDLER": "1",  # a crash, and a hang that is aborted, leave a traceback in the log
+    "PYTHONUNBUFFERED": "1",  # a worker that is killed has said all it had to say
+    "OMP_WAIT_POLICY": "PASSIVE",  # idle threads that spin slow down whoever else measures
+    "GOMP_SPINCOUNT": "0",
+    "MALLOC_ARENA_MAX": "1",  # arenas per thread make peak memory depend on scheduling
+    "HF_HUB_OFFLINE": "1",  # reference models have random weights: nothing is downloaded
+    "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # cuda:1 is what nvidia-smi and the lock call 1
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerPlaces:
+    """Where a worker may leave files. ``cache`` is one trial's own, ``temporary`` is the run's.
+
+    Precompiled headers live below ``temporary``: the primer makes them once for all trials of a run.
+    """
+
+    cache: Path
+    temporary: Path
+
+
+def make_worker_environment(
+    inherited: Mapping[str, str], places: WorkerPlaces, threads: int
+) -> dict[str, str]:
+    """Make the environment of one worker from the caller's; ``threads`` is intra-op threads."""
+    return {
+        **keep_variables(inherited),
+        **_FIXED,
+        "OMP_NUM_THREADS": str(threads),
+        "TMPDIR": str(places.temporary),
+        "TORCHINDUCTOR_CACHE_DIR": str(places.cache / "inductor"),
+        "TRITON_CACHE_DIR": str(places.cache / "triton"),
+        "CUDA_CACHE_PATH": str(places.cache / "cuda"),
+    }
+
+
+def keep_variables(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Keep the caller's variables that every worker inherits."""
+    dropped = set(list_dropped_variables(inherited))
+    kept = {name: value for name, value in inherited.items() if name not in dropped}
+    if python_path := _make_absolute(kept.pop("PYTHONPATH", "")):
+        kept["PYTHONPATH"] = python_path
+    return kept
+
+
+def list_dropped_variables(inherited: Mapping[str, str]) -> tuple[str, ...]:
+    """Name the variables that workers do not inherit, sorted; a reader may wonder about them."""
+    return tuple(
+        sorted(name for name in inherited if name.startswith(_DROPPED_PREFIXES) and name not in _KEPT)
+    )
+
+
+def describe_dropped_variables(inherited: Mapping[str, str], *, of_stack: bool = False) -> str:
+    """Say which variables workers do not inherit; empty where there are none that anybody asks about.
+
+    ``of_stack`` asks for settings of torch and its libraries only, which make another program of the same
+    code; where a cache lies is none.
+    """
+    names = [name for name in list_dropped_variables(inherited) if not name.startswith(_TOOL_PREFIXES)]
+    if of_stack:
+        names = [name for name in names if name.startswith(_STACK_PREFIXES) and not name.endswith("_DIR")]
+    return f"workers do not inherit {', '.join(names)}: it would change the measurement" if names else ""
+
+
+def _make_absolute(search_path: str) -> str:
+    return os.pathsep.join(str(Path(entry).absolute()) for entry in search_path.split(os.pathsep) if entry)

@@ -1,0 +1,284 @@
+"""One child process: its log, its time limit, and the end of everything it started.
+
+The child gets a process group of its own. A compiler or a compile pool that it starts may leave that
+group, so every descendant is also known by a token in its environment: when the child has ended, by
+itself, by time-out or by Ctrl-C, whatever still carries the token is killed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO, Protocol
+
+import psutil
+
+from gate.errors import MachineError
+from gate.lab.workers.log_file import LogFile, open_log
+
+TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, not a secret
+
+_CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
+_DRAIN_CHUNKS = 32  # more cannot be in the pipe of a family that has ended
+_POLL_S = 0.05  # only where the operating system cannot announce the end of a process
+_LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int, and there may be no deadline
+_SWEEPS = 20  # a family that forks while it is being killed needs more than one look
+_LAST_WORDS_S = 2.0  # a traceback takes milliseconds; a core dump may take longer, and is not wanted
+_REAP_S = 5.0  # SIGKILL takes longer than this only for a process stuck in the kernel
+
+
+class Child(Protocol):
+    """A process that was started: what is needed of :class:`subprocess.Popen`."""
+
+    pid: int
+    stdout: IO[bytes] | None
+
+    @property
+    def returncode(self) -> int:
+        """Its status, once it has been waited for."""
+
+    def poll(self) -> int | None:
+        """Return the status, or None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end."""
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal."""
+
+
+class Starter(Protocol):
+    """Starts processes otherwise than by the program's file."""
+
+    def start(self, command: ProcessCommand, token: str) -> Child:
+        """Start one, in a session of its own; what it starts carries ``token``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProcessCommand:
+    """What to start. ``log`` gets standard output and standard error."""
+
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    directory: Path
+    log: Path
+    limit_s: float
+    given: tuple[int, ...] = ()  # descriptors that the child gets, and that are closed here
+    alarm: int = -1  # a descriptor that becomes readable when the time is up; then limit_s is only told
+    starter: Starter | None = None  # None: argv is run as a program
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProcessExit:
+    """How it ended. ``status`` is negative for a signal, as in :mod:`subprocess`."""
+
+    status: int
+    timed_out: bool
+    wall_s: float
+    log_tail: bytes
+    oom_kills: int = 0  # processes that the kernel killed for memory meanwhile, on the whole host
+
+
+def run_process(command: ProcessCommand) -> ProcessExit:
+    """Run ``command`` to its end or its time limit; nothing that it started survives the call.
+
+    Raises:
+        MachineError: The program cannot be started, or its log cannot be written.
+        KeyboardInterrupt: Ctrl-C; the family is dead by then.
+    """
+    token = secrets.token_hex(16)
+    oom_kills = load_oom_kills()
+    started = time.monotonic()
+    process: Child | None = None
+    with open_log(command.log) as log:
+        try:
+            process = _start(command, token)
+            limit_s = command.limit_s if command.alarm < 0 else math.inf
+            timed_out = not _wait(process, log, started + limit_s, command.alarm)
+            if timed_out:
+                _ask_where(process, log)
+        finally:
+            with defer_interrupts():
+                _end_family(process, token)
+                _drain(process, log)
+        return ProcessExit(
+            status=process.returncode,
+            timed_out=timed_out,
+            wall_s=time.monotonic() - started,
+            log_tail=log.close(),
+            oom_kills=max(0, load_oom_kills() - oom_kills),
+        )
+
+
+def load_oom_kills() -> int:
+    """How many processes the kernel has killed for want of memory since boot; 0 where it does not say."""
+    try:
+        lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    counts = [int(line.split()[1]) for line in lines if line.startswith("oom_kill ")]
+    return sum(counts)
+
+
+def end_marked(token: str) -> None:
+    """Kill every process that carries ``token``, and again until none is left."""
+    for _ in range(_SWEEPS):
+        family = [process for process in psutil.process_iter() if _has_token(process, token)]
+        if not family:
+            return
+        for process in family:
+            with suppress(psutil.Error):  # it ended between the look and the kill
+                process.kill()
+        psutil.wait_procs(family, timeout=_REAP_S / _SWEEPS)
+
+
+def _has_token(process: psutil.Process, token: str) -> bool:
+    try:
+        return process.environ().get(TOKEN_VARIABLE) == token
+    except (psutil.Error, OSError):  # another user's, a zombie, or gone: none of ours that runs
+        return False
+
+
+@contextmanager
+def defer_interrupts() -> Iterator[None]:
+    """Let SIGINT and SIGTERM wait until the block is done, so that cleaning up is never cut short."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # handlers belong to the main thread: nothing can interrupt this one
+        return
+    pending: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        pending.append(number)
+
+    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        for arrived in pending:
+            signal.raise_signal(arrived)
+
+
+def _start(command: ProcessCommand, token: str) -> Child:
+    try:
+        if command.starter is not None:
+            return command.starter.start(command, token)
+        return subprocess.Popen(
+            command.argv,
+            pass_fds=command.given,
+            env={**command.environment, TOKEN_VARIABLE: token},
+            cwd=command.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,  # a group of its own: Ctrl-C on the terminal reaches only us
+        )
+    except OSError as error:
+        raise MachineError(
+            f"{command.argv[0]} cannot be started in {command.directory}: {error.strerror}",
+            "Check that the interpreter and the directory exist.",
+        ) from error
+    finally:
+        for descriptor in command.given:  # the child's alone now: its end is the end of the line
+            os.close(descriptor)
+
+
+def _wait(process: Child, log: LogFile, deadline: float, alarm: int = -1) -> bool:
+    """Copy output to ``log`` until the process ends; false when the deadline or the alarm came first.
+
+    Sleeps in the kernel: the lab must take no processor time from what is being measured.
+    """
+    poller = select.poll()
+    end = _open_end(process)
+    output = _get_output(process).fileno()
+    os.set_blocking(output, False)
+    poller.register(output, select.POLLIN)
+    for descriptor in (end, alarm):
+        if descriptor >= 0:
+            poller.register(descriptor, select.POLLIN)
+    try:
+        while (left_s := deadline - time.monotonic()) > 0:
+            wait_s = min(left_s, _LONGEST_POLL_S if end >= 0 else _POLL_S)
+            ready = [fd for fd, _ in poller.poll(1000 * wait_s)]
+            if end in ready or (end < 0 and process.poll() is not None):
+                return True
+            if alarm in ready:
+                return False
+            if output in ready and not _copy_chunk(output, log):
+                poller.unregister(output)  # it closed its output and lives on
+        return False
+    finally:
+        if end >= 0:
+            os.close(end)
+
+
+def _ask_where(process: Child, log: LogFile) -> None:
+    """Give a process that hangs a moment to say where: Python's fault handler does, on SIGABRT."""
+    with suppress(ProcessLookupError):
+        process.send_signal(signal.SIGABRT)
+    _wait(process, log, time.monotonic() + _LAST_WORDS_S)
+
+
+def _get_output(process: Child) -> IO[bytes]:
+    if process.stdout is None:
+        raise TypeError("a worker is started with a pipe")
+    return process.stdout
+
+
+def _open_end(process: Child) -> int:
+    """A descriptor that becomes readable when the process ends; -1 where there is no such thing."""
+    try:
+        return os.pidfd_open(process.pid)
+    except (AttributeError, OSError):
+        return -1
+
+
+def _copy_chunk(output: int, log: LogFile) -> bool:
+    """Copy what is there; false at the end of the output."""
+    try:
+        chunk = os.read(output, _CHUNK_BYTES)
+    except BlockingIOError:  # nothing is there: somebody else took it, or nobody wrote
+        return True
+    log.write(chunk)
+    return bool(chunk)
+
+
+def _drain(process: Child | None, log: LogFile) -> None:
+    """Copy what the family left in the pipe when it ended, and close it."""
+    if process is None:
+        return
+    with _get_output(process) as output:
+        for _ in range(_DRAIN_CHUNKS):
+            if not _copy_chunk(output.fileno(), log):
+                break
+
+
+def _end_family(process: Child | None, token: str) -> None:
+    """Kill the group, reap its leader, then kill whoever left the group."""
+    if process is None:  # interrupted in the middle of starting, or it could not be started
+        end_marked(token)
+        return
+    with suppress(ProcessLookupError, PermissionError):  # the usual case: the group is empty
+        os.killpg(process.pid, signal.SIGKILL)  # the leader is not reaped yet, so the id is still its own
+    try:
+        process.wait(_REAP_S)
+    except subprocess.TimeoutExpired:
+        raise MachineError(
+            f"process {process.pid} does not end, even when killed: it is stuck in the kernel",
+            "Look at the machine: a driver or a file system that hangs; a restart helps.",
+        ) from None
+    finally:
+        end_marked(token)

@@ -1,0 +1,195 @@
+"""A server that forks workers, as the lab sees it: started, told what to do, and ended.
+
+What both say to each other is in :mod:`gate.files.server_protocol`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from gate.errors import FileError, MachineError
+from gate.files import codec
+from gate.files.server_protocol import ServerAnswer, ServerDoes, ServerOrder, receive, send
+from gate.lab.workers.process import TOKEN_VARIABLE, ProcessCommand, defer_interrupts, end_marked
+from gate.records.protocol import WorkerRequest
+
+SERVER_ARGUMENTS = ("-P", "-m", "gate.measure.process.server")
+_FORK_S = 30.0  # a fork takes milliseconds, minutes only where the machine swaps
+_END_S = 5.0  # a server ends when it is hung up on; more only where it is importing something
+
+
+class ServerError(Exception):
+    """A server is gone, or silent: its workers must be started otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerPlace:
+    """Where a server runs and with what; ``log`` gets what it prints."""
+
+    python: str
+    environment: Mapping[str, str]
+    directory: Path
+    log: Path
+    arguments: tuple[str, ...] = SERVER_ARGUMENTS
+
+
+class WorkerServer:
+    """One server, or a branch of one. Orders are answered one by one."""
+
+    def __init__(self, pid: int, line: socket.socket) -> None:
+        self.pid = pid
+        self._line = line
+        self._is_gone = False
+
+    def begin_import(self, request: WorkerRequest) -> None:
+        """Tell it to import what a worker of ``request`` does; :meth:`end_import` hears the answer."""
+        self._tell(ServerOrder(does=ServerDoes.IMPORT, request=request))
+
+    def end_import(self, limit_s: float) -> str:
+        """Wait until everything is imported; return why nothing may be forked, or "".
+
+        Raises:
+            ServerError: It ended, or took longer than ``limit_s`` seconds.
+        """
+        return self._hear(limit_s).problem
+
+    def branch(self) -> WorkerServer:
+        """Fork another server from this one; raises as :meth:`end_import`."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._tell(ServerOrder(does=ServerDoes.BRANCH), (theirs.fileno(),))
+            try:
+                return WorkerServer(self._hear(_FORK_S).pid, ours)
+            except ServerError:
+                ours.close()
+                raise
+
+    def start(self, command: ProcessCommand, token: str) -> ForkedWorker:
+        """Fork the worker of ``command``, whose last argument is its request's path.
+
+        Raises:
+            MachineError: The server is gone.
+        """
+        order = ServerOrder(
+            does=ServerDoes.RUN,
+            path=command.argv[-1],
+            variables={**command.environment, TOKEN_VARIABLE: token},
+            channel=command.given[0] if command.given else -1,
+        )
+        reading, writing = os.pipe()
+        output = os.fdopen(reading, "rb", buffering=0)
+        try:
+            self._tell(order, (writing, *command.given))
+            return ForkedWorker(self, self._hear(_FORK_S).pid, output)
+        except ServerError as error:
+            output.close()
+            fix = "Continue with --resume; if it happens again, look for what kills processes here."
+            raise MachineError(f"the process that starts workers is gone: {error}", fix) from error
+        finally:
+            os.close(writing)
+
+    def reap(self, pid: int, limit_s: float) -> int:
+        """Wait for a worker's end and return its status; a server that is gone took it along."""
+        try:
+            self._tell(ServerOrder(does=ServerDoes.REAP, pid=pid))
+            return self._hear(limit_s).status
+        except ServerError:
+            return -signal.SIGKILL
+
+    def hang_up(self) -> None:
+        """Let it end, by itself."""
+        self._is_gone = True
+        self._line.close()
+
+    def _tell(self, order: ServerOrder, descriptors: Sequence[int] = ()) -> None:
+        try:
+            self._line.settimeout(_FORK_S)
+            send(self._line, order, descriptors)
+        except OSError as error:
+            raise ServerError(f"it cannot be told anything ({error.strerror or error})") from error
+
+    def _hear(self, limit_s: float) -> ServerAnswer:
+        try:
+            self._line.settimeout(max(limit_s, 0.0) or None)
+            received, _ = receive(self._line)
+            if received is not None:
+                return codec.decode(ServerAnswer, received, "answer")
+        except TimeoutError as error:
+            raise ServerError(f"no answer within {limit_s:g} s") from error
+        except (OSError, FileError) as error:
+            raise ServerError("it ended") from error
+        raise ServerError("it ended")
+
+
+class ForkedWorker:
+    """A worker that a server has forked, with as much of :class:`subprocess.Popen` as is needed."""
+
+    def __init__(self, server: WorkerServer, pid: int, stdout: IO[bytes]) -> None:
+        self._server = server
+        self.pid = pid
+        self.stdout: IO[bytes] | None = stdout
+        self.returncode = 0
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal; the worker is not reaped yet, so its number is still its own."""
+        os.kill(self.pid, number)
+
+    def poll(self) -> int | None:
+        """Never asked: where workers are forked, the system announces the end of a process."""
+        return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end of the worker, and of what it left behind."""
+        self.returncode = self._server.reap(self.pid, timeout or 0.0)
+        return self.returncode
+
+
+class RootServer(WorkerServer):
+    """A server that the lab itself has started, and ends."""
+
+    def __init__(self, place: ServerPlace) -> None:
+        """Start it; it has imported nothing yet.
+
+        Raises:
+            MachineError: The interpreter cannot be started, or the log cannot be written.
+        """
+        ours, theirs = socket.socketpair()
+        self._token = secrets.token_hex(16)
+        place.log.parent.mkdir(parents=True, exist_ok=True)
+        with theirs, place.log.open("ab") as log:
+            try:
+                self._process = subprocess.Popen(
+                    (place.python, *place.arguments, str(theirs.fileno()), str(os.getpid())),
+                    pass_fds=(theirs.fileno(),),
+                    env={**place.environment, TOKEN_VARIABLE: self._token},
+                    cwd=place.directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # a group of its own: Ctrl-C on the terminal reaches only us
+                )
+            except OSError as error:
+                ours.close()
+                what = f"{place.python} cannot be started in {place.directory}: {error.strerror}"
+                raise MachineError(what, "Check that the interpreter and the directory exist.") from error
+        super().__init__(self._process.pid, ours)
+
+    def close(self) -> None:
+        """End it, its branches and whatever they left."""
+        with defer_interrupts():
+            self.hang_up()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_S)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            end_marked(self._token)

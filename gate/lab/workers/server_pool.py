@@ -1,0 +1,180 @@
+"""The servers of a run: one for each interpreter, checkout and set of variables, and in it one for each case.
+
+Servers are opened as pairs need them and live until the lab closes. Where forking cannot be trusted to
+give what a process of its own gives, workers are started afresh, and the reason is kept to be told.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gate.devices import find_kind
+from gate.lab.workers.server import RootServer, ServerError, ServerPlace, WorkerServer
+from gate.lab.workers.worker import JobOutcome, WorkerJob
+from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerResult
+
+# The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
+_READ_LATE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
+MAX_BRANCHES = 8  # a server: each holds what its case's model imports, up to 300 MB with transformers
+
+NOT_FORKED = "workers are not forked, each imports everything itself: {why}"
+
+_Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenedJobs:
+    """Jobs with the servers that fork their workers; ``why_not`` says why they have none."""
+
+    jobs: tuple[WorkerJob, ...]
+    opened_s: float = 0.0  # spent on opening servers
+    why_not: str = ""
+
+
+@dataclass
+class _Root:
+    """A server of an arm and its branches by case, the least recently opened first."""
+
+    server: RootServer
+    problem: str = ""  # why nothing may be forked from it
+    branches: dict[str, WorkerServer] = field(default_factory=dict)
+
+
+class ServerPool:
+    """Opens servers, keeps them, and closes them."""
+
+    def __init__(self) -> None:
+        self._roots: dict[_Key, _Root] = {}
+        self._why_not: dict[str, str] = {}  # by case
+
+    def open(self, jobs: Sequence[WorkerJob]) -> OpenedJobs:
+        """Give each of a pair's jobs a server that has imported what it needs, or give none of them one.
+
+        All servers that are missing import at the same time.
+
+        Raises:
+            MachineError: An interpreter cannot be started, or a disk is full.
+        """
+        if obstacle := find_obstacle(jobs):
+            return OpenedJobs(jobs=tuple(jobs), why_not=obstacle)
+        begun = time.monotonic()
+        case_id = jobs[0].request.case.id if jobs[0].request.case else ""
+        why_not = self._why_not.get(case_id, "") or self._open(jobs)
+        self._why_not[case_id] = why_not
+        opened_s = time.monotonic() - begun
+        if why_not:
+            return OpenedJobs(jobs=tuple(jobs), opened_s=opened_s, why_not=why_not)
+        opened = tuple(_attach(job, self._roots[_make_key(job)].branches[case_id]) for job in jobs)
+        return OpenedJobs(jobs=opened, opened_s=opened_s)
+
+    def close(self) -> None:
+        """End all servers, at the same time."""
+        for root in self._roots.values():
+            for server in (*root.branches.values(), root.server):
+                server.hang_up()
+        for root in self._roots.values():
+            root.server.close()
+        self._roots.clear()
+
+    def _open(self, jobs: Sequence[WorkerJob]) -> str:
+        """Open what is missing; return why workers must be started afresh, or ""."""
+        try:
+            return self._open_roots(jobs) or self._open_branches(jobs)
+        except ServerError as error:
+            self.close()  # whoever is left may be in the middle of something
+            return f"the process that was to fork them failed, {error}"
+
+    def _open_roots(self, jobs: Sequence[WorkerJob]) -> str:
+        opened: list[tuple[WorkerJob, RootServer]] = []
+        for job in jobs:
+            if (key := _make_key(job)) not in self._roots:
+                server = RootServer(_place_server(job))
+                self._roots[key] = _Root(server)
+                opened.append((job, server))
+        for job, server in opened:
+            server.begin_import(replace(job.request, case=None))
+        for job, server in opened:
+            self._roots[_make_key(job)].problem = server.end_import(job.limit_s)
+        return next(filter(None, (self._roots[_make_key(job)].problem for job in jobs)), "")
+
+    def _open_branches(self, jobs: Sequence[WorkerJob]) -> str:
+        opened: list[tuple[WorkerJob, WorkerServer]] = []
+        for job in jobs:
+            root = self._roots[_make_key(job)]
+            case_id = job.request.case.id if job.request.case else ""
+            if case_id not in root.branches:
+                while len(root.branches) >= MAX_BRANCHES:
+                    root.branches.pop(next(iter(root.branches))).hang_up()
+                root.branches[case_id] = root.server.branch()
+                opened.append((job, root.branches[case_id]))
+        for job, server in opened:
+            server.begin_import(job.request)
+        problems = [server.end_import(job.limit_s) for job, server in opened]
+        return next(filter(None, problems), "")
+
+
+@contextmanager
+def open_pool() -> Iterator[ServerPool]:
+    """Make a pool; its servers end with the block."""
+    pool = ServerPool()
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+def open_jobs(pool: ServerPool | None, jobs: Sequence[WorkerJob]) -> OpenedJobs:
+    """Do as :meth:`ServerPool.open`; without a pool every worker is a process of its own."""
+    return pool.open(jobs) if pool else OpenedJobs(jobs=tuple(jobs))
+
+
+def add_opening(outcome: JobOutcome, opened: OpenedJobs) -> JobOutcome:
+    """Add a job's share of the seconds that opening servers took and, where there could be some, why not."""
+    if not isinstance(outcome, WorkerResult):
+        return outcome
+    opened_s, kind = opened.opened_s / len(opened.jobs), find_kind(opened.jobs[0].request.device)
+    return replace(
+        outcome,
+        stages_s={**outcome.stages_s, **({Stage.SERVER: opened_s} if opened_s else {})},
+        warnings=(
+            *outcome.warnings,
+            *([NOT_FORKED.format(why=opened.why_not)] if opened.why_not and not kind.why_not_forked else []),
+        ),
+    )
+
+
+def find_obstacle(jobs: Sequence[WorkerJob]) -> str:
+    """Find what speaks against forking workers, before any server is opened; "" where nothing does."""
+    if obstacles := [why for job in jobs if (why := find_kind(job.request.device).why_not_forked)]:
+        return obstacles[0]
+    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+        return "they are forked on Linux only"
+    if any(job.arguments != WORKER_ARGUMENTS for job in jobs):
+        return "they do not run the gate's own program"
+    return ""
+
+
+def _attach(job: WorkerJob, server: WorkerServer) -> WorkerJob:
+    return replace(job, server=server, request=replace(job.request, parent=server.pid, is_forked=True))
+
+
+def _make_key(job: WorkerJob) -> _Key:
+    variables = tuple(sorted(item for item in job.environment.items() if item[0] not in _READ_LATE))
+    request = job.request
+    # The arm: a server has one worker at a time, and both arms may be of one directory.
+    return job.arm, job.python, request.directory, request.checkout, request.origin, variables
+
+
+def _place_server(job: WorkerJob) -> ServerPlace:
+    return ServerPlace(
+        python=job.python,
+        environment=job.environment,
+        directory=Path(job.request.directory),
+        log=job.log.with_name(f"server-{job.arm}.log"),
+    )

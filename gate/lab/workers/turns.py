@@ -1,0 +1,203 @@
+"""Two workers alive at once that take turns: the lab's side of what :mod:`gate.records.protocol` tells.
+
+Both are on this machine: blocks alternate within milliseconds, over a socket that a process inherits.
+Each worker runs in a thread of its own, asleep in the kernel, so that its log is read and its end seen;
+the caller's thread speaks with both. A worker is charged only for the time in which it is its turn.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import socket
+import time
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
+from gate.records.protocol import Sampling, WorkerRole, compute_super_blocks
+
+_TICK_S = 1.0  # how often a silent worker is looked after: its thread may have failed to start it
+_LINE_BYTES = 256  # a word and a number; more is not one of our workers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerOutcome:
+    """What became of one arm's worker; nothing when it was stopped because the other arm's had failed."""
+
+    outcome: JobOutcome | None
+    wall_s: float  # from its start to its end, waiting included
+
+
+class LiveWorker:
+    """One arm's worker and the line to it."""
+
+    def __init__(self, job: WorkerJob, pool: Executor) -> None:
+        """Start the worker."""
+        self._line, theirs = socket.socketpair()
+        self._alarm, self._ring = os.pipe()
+        self._left_s = job.limit_s
+        self._heard = b""
+        self.is_gone = False
+        request = replace(job.request, channel=theirs.detach())
+        self._future: Future[tuple[JobOutcome, float]] = pool.submit(
+            _run_timed, replace(job, request=request, alarm=self._alarm)
+        )
+
+    def hear(self) -> str:
+        """Wait for the worker's next line; "" once it is gone, or when its time is up."""
+        begun = time.monotonic()
+        while b"\n" not in self._heard:
+            if time.monotonic() - begun > self._left_s:
+                self.ring()
+            if not self._receive():
+                self.is_gone = True
+                return ""
+        self._left_s -= time.monotonic() - begun
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line.decode("ascii", errors="replace")
+
+    def say(self, line: str) -> None:
+        """Send a line; a worker that is gone is noticed when it is heard next."""
+        with suppress(OSError):
+            self._line.sendall(f"{line}\n".encode("ascii"))
+
+    def ring(self) -> None:
+        """Say that the worker's time is up: it is asked where it is, and killed."""
+        self._left_s = math.inf
+        os.write(self._ring, b"!")
+
+    def end(self) -> tuple[JobOutcome, float]:
+        """Hang up and wait for the worker's end; raises as :func:`gate.lab.workers.worker.run_worker`."""
+        self._line.close()
+        try:
+            return self._future.result(None if math.isinf(self._left_s) else max(self._left_s, 0.0))
+        except TimeoutError:
+            self.ring()
+            return self._future.result()
+
+    def close(self) -> None:
+        """Close what is left open; the worker has ended."""
+        self._line.close()
+        os.close(self._ring)
+        os.close(self._alarm)
+
+    def _receive(self) -> bool:
+        ready, _, _ = select.select([self._line], [], [], _TICK_S)
+        if not ready:
+            return not self._future.done()
+        try:
+            chunk = self._line.recv(_LINE_BYTES)
+        except ConnectionError:
+            return False
+        self._heard += chunk
+        return bool(chunk) and len(self._heard) <= _LINE_BYTES
+
+
+def run_together(
+    first: WorkerJob, second: WorkerJob, sampling: Sampling
+) -> tuple[WorkerOutcome, WorkerOutcome]:
+    """Run two workers, ``first`` started first, with their timed blocks alternating.
+
+    Each warms up, and ends, while the other sleeps. Before that both work at once where nothing is timed.
+
+    Raises:
+        MachineError: An interpreter cannot be started, or the disk is full.
+        KeyboardInterrupt: Ctrl-C; nothing of either worker is left running.
+    """
+    workers: list[LiveWorker] = []
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        try:
+            _bring_together(workers, (first, second), pool, sampling)
+            return _collect(workers)
+        except BaseException:
+            for worker in workers:
+                worker.ring()
+            raise
+        finally:
+            pool.shutdown()
+            for worker in workers:
+                worker.close()
+
+
+def make_turn_order(super_blocks: int) -> tuple[int, ...]:
+    """Make the order in which arms 0 and 1 run their blocks, eight a super-block.
+
+    Both run E C C E, so 0 1 1 0 0 1 1 0 gives eager and compiled of both arms the same mean position: a
+    drift that is linear in time cancels.
+    """
+    order: list[int] = []
+    for index in range(super_blocks):
+        outer, inner = index % 2, 1 - index % 2
+        order += [outer, inner, inner, outer, outer, inner, inner, outer]
+    return tuple(order)
+
+
+def _bring_together(
+    workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor, sampling: Sampling
+) -> None:
+    """Bring both to their rounds and through them; one that is gone ends it."""
+    is_timed = any(job.request.role is not WorkerRole.ROUNDS for job in jobs)
+    if not is_timed and not _load_together(workers, jobs, pool):
+        return
+    super_block_s = 0.0
+    for index, job in enumerate(jobs):
+        if is_timed:
+            workers.append(LiveWorker(job, pool))
+        else:
+            workers[index].say("go")
+        worker = workers[index]
+        said = parse_ready(worker.hear())
+        if said is None:
+            worker.is_gone = True
+            return
+        super_block_s += said
+    super_blocks = compute_super_blocks(super_block_s, sampling)
+    for worker in workers:
+        worker.say(f"rounds {super_blocks}")
+    if not all(worker.hear() for worker in workers):
+        return
+    for turn in make_turn_order(super_blocks):
+        workers[turn].say("go")
+        if not workers[turn].hear():
+            return
+
+
+def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor) -> bool:
+    """Let both load what they have compiled before; false where one could not."""
+    workers += [LiveWorker(job, pool) for job in jobs]
+    for worker in workers:
+        worker.is_gone = worker.hear() != "loaded"
+    return not any(worker.is_gone for worker in workers)
+
+
+def parse_ready(line: str) -> float | None:
+    """Parse ``ready SECONDS``; ``None`` where a line says something else."""
+    word, _, rest = line.partition(" ")
+    try:
+        return float(rest) if word == "ready" else None
+    except ValueError:
+        return None
+
+
+def _collect(workers: list[LiveWorker]) -> tuple[WorkerOutcome, WorkerOutcome]:
+    """Let one after the other end. Where one was gone early, the other's end tells nothing."""
+    gone = any(worker.is_gone for worker in workers)
+    outcomes = []
+    for worker in workers:
+        if not gone:
+            worker.say("go")
+        outcome, wall_s = worker.end()
+        stopped = gone and not worker.is_gone
+        outcomes.append(WorkerOutcome(outcome=None if stopped else outcome, wall_s=wall_s))
+    nobody = WorkerOutcome(outcome=None, wall_s=0.0)
+    first, second = (*outcomes, nobody)[:2]
+    return first, second
+
+
+def _run_timed(job: WorkerJob) -> tuple[JobOutcome, float]:
+    begun = time.monotonic()
+    outcome = run_worker(job)
+    return outcome, time.monotonic() - begun

@@ -1,0 +1,188 @@
+"""One worker process: hand it its request, wait, and tell what came of it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gate.errors import FileError
+from gate.files import codec
+from gate.files.disk import describe_write_error
+from gate.lab.workers.log_tail import clean_log_tail, find_shortage
+from gate.lab.workers.process import ProcessCommand, ProcessExit, Starter, run_process
+from gate.records import CaseFailure, FailureKind
+from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerFailure, WorkerRequest, WorkerResult
+
+MAX_RESULT_BYTES = 64 * 1024 * 1024  # a real one is some tens of kilobytes; more is not ours
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerJob:
+    """A request and how to run it. ``label`` starts the messages of failures that have no case."""
+
+    request: WorkerRequest
+    python: str
+    environment: Mapping[str, str]
+    log: Path
+    limit_s: float
+    arguments: tuple[str, ...] = WORKER_ARGUMENTS
+    trial: int = 0
+    arm: str = "head"
+    alarm: int = -1  # as in ProcessCommand: whoever holds the other end keeps the time
+    server: Starter | None = None  # forks the worker; None: a process of its own
+
+
+JobOutcome = WorkerResult | CaseFailure
+# What runs a job to its end: here a process; another one may run it elsewhere, and raises as `run_worker`.
+RunJob = Callable[[WorkerJob], JobOutcome]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftResult:
+    """What a worker left on disk: a result, or why there is none."""
+
+    result: WorkerResult | None = None
+    problem: str = ""
+    not_finite: bool = False
+
+
+def run_worker(job: WorkerJob) -> JobOutcome:
+    """Run one worker on this machine to its end and judge it.
+
+    Raises:
+        MachineError: The interpreter cannot be started, or the disk is full.
+        KeyboardInterrupt: Ctrl-C; nothing of the worker is left running.
+    """
+    result_path = Path(job.request.result)
+    request_path = result_path.with_suffix(".request.json")
+    result_path.unlink(missing_ok=True)
+    if job.request.benchmark_json:
+        make_directory(Path(job.request.benchmark_json).parent)
+    codec.write_atomic(request_path, json.dumps(codec.encode(job.request), indent=1, sort_keys=True))
+    ended = run_process(
+        ProcessCommand(
+            argv=(job.python, *job.arguments, str(request_path)),
+            environment=job.environment,
+            directory=Path(job.request.directory),
+            log=job.log,
+            limit_s=job.limit_s,
+            given=(job.request.channel,) if job.request.channel >= 0 else (),
+            alarm=job.alarm,
+            starter=job.server,
+        )
+    )
+    return judge_exit(job, ended, load_result(result_path))
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory and its parents; raises as :func:`gate.files.disk.write_atomic`."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise describe_write_error(path, error) from error
+
+
+def load_result(path: Path) -> LeftResult:
+    """Read what a worker left; a crash may have left nothing, or something that cannot be read."""
+    try:
+        if path.stat().st_size > MAX_RESULT_BYTES:
+            return LeftResult(problem=f"its result is larger than {MAX_RESULT_BYTES} bytes")
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return LeftResult(problem="it left no result")
+    except OSError as error:
+        return LeftResult(problem=f"its result cannot be read: {error.strerror}")
+    try:
+        return LeftResult(result=codec.decode(WorkerResult, codec.parse_json(content, path.name), path.name))
+    except FileError as error:
+        return LeftResult(
+            problem=f"its result cannot be read: {error.what}", not_finite=_has_constant(content)
+        )
+
+
+def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> JobOutcome:
+    """Decide what a worker's end means: its result, or how the case failed. Pure."""
+    log_tail = clean_log_tail(ended.log_tail)
+    stage = left.result.stage if left.result else Stage.START
+    failure = CaseFailure(
+        case_id=job.request.case.id if job.request.case else "",
+        trial=job.trial,
+        arm=job.arm,
+        kind=FailureKind.CRASH,
+        stage=stage,
+        message="",
+        log_tail=log_tail,
+        log=name_log(job.log),
+    )
+    if left.result and left.result.failure:
+        return add_told(failure, left.result.failure)
+    if ended.timed_out:
+        message = f"no end after {job.limit_s:g} s in the {job.request.role} process"
+        return replace(failure, kind=FailureKind.HANG, message=message)
+    if left.result and stage == Stage.DONE:
+        return _accept(left.result, ended.status)
+    kind, message = _describe_end(ended, left)
+    shortage = find_shortage(log_tail)
+    hint = f"; the log speaks of {shortage}" if shortage else ""
+    where = f"in the {job.request.role} process"
+    return replace(failure, kind=kind, message=clean_worker_message(f"{message} {where}{hint}"))
+
+
+def clean_worker_message(message: str) -> str:
+    """Make one printable line of a message that a worker sent."""
+    return " ".join(clean_log_tail(message.encode(errors="replace")).split())
+
+
+def add_told(failure: CaseFailure, told: WorkerFailure) -> CaseFailure:
+    """Add what a worker tells of a failure; nothing that measured code says is trusted to be printable."""
+    traceback = clean_log_tail(told.traceback.encode(errors="replace"))
+    message = clean_worker_message(told.message)
+    return replace(failure, kind=told.kind, message=message, log_tail=traceback or failure.log_tail)
+
+
+def name_log(path: Path) -> str:
+    """Name a log's path: from the current directory where it lies below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _accept(result: WorkerResult, status: int) -> WorkerResult:
+    if status == 0:
+        return result
+    warning = f"the {result.role} process ended with {_name_status(status)} after its result was complete"
+    return replace(result, warnings=(*result.warnings, warning))
+
+
+def _describe_end(ended: ProcessExit, left: LeftResult) -> tuple[FailureKind, str]:
+    if left.not_finite:
+        return FailureKind.NOT_FINITE, left.problem
+    problem = left.problem or "its result is unfinished"
+    if ended.status == -signal.SIGKILL:
+        killer = (
+            "the kernel's out-of-memory killer was at work meanwhile"
+            if ended.oom_kills
+            else "most often the machine, or the container's limit, was out of memory"
+        )
+        return FailureKind.KILLED, f"killed by SIGKILL, which the gate did not send ({killer})"
+    return FailureKind.CRASH, f"ended with {_name_status(ended.status)}, {problem}"
+
+
+def _name_status(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return signal.Signals(-status).name
+    except ValueError:  # real-time signals have no name
+        return f"signal {-status}"
+
+
+def _has_constant(content: bytes) -> bool:
+    """Whether JSON holds NaN or an infinity, in a place where a number belongs."""
+    constants: list[str] = []
+    with suppress(ValueError, RecursionError):  # broken in another way too: the answer stands
+        json.loads(content, parse_constant=constants.append)
+    return bool(constants)

@@ -1,0 +1,1 @@
+"""What the compiler says it did: graphs, breaks, kernels, identity, Python calls."""

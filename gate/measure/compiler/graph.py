@@ -1,0 +1,275 @@
+"""What the compiler says it did. The only place that reads the private records of torch's compiler.
+
+Every name is looked up when it is needed. What a torch does not have is None, never 0: a metric that
+is not told must not look like a good one. Names checked in torch 2.11, 2.13 and 2.15.
+"""
+
+from __future__ import annotations
+
+import importlib
+import linecache
+import os
+import re
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gate.records import CacheUse, Frame, GraphBreak, Metric
+
+_MAX_COMPILES = 4096  # records kept; torch keeps 64 by default, fewer than a model with breaks may have
+_MAX_REASON = 200  # characters; the first line of a reason names its kind
+_MAX_GUARD = 400  # a guard, with the line that made it and where that is
+_MAX_FRAMES = 12  # of a stack, the innermost
+_MAX_CODE = 160  # of one line
+_US = 1e-6
+
+# Fields of torch's CompilationMetrics -> our names. Each is wall time and includes those it calls:
+# dynamo > aot_autograd > inductor > code_generation.
+_PHASES = {
+    "dynamo": "dynamo_cumulative_compile_time_us",
+    "aot_autograd": "aot_autograd_cumulative_compile_time_us",
+    "inductor": "inductor_cumulative_compile_time_us",
+    "code_generation": "inductor_code_gen_cumulative_compile_time_us",
+    "backward": "backward_cumulative_compile_time_us",
+    "triton": "triton_compile_time_us",
+    "autotune_at_launch": "runtime_triton_autotune_time_us",
+    "cudagraph_capture": "runtime_cudagraphify_time_us",
+    "garbage_collection": "gc_time_us",
+}
+
+
+# Where a frame that was not compiled is, best first: the line that stopped it, or its beginning.
+_PLACES = (("fail_user_frame_filename", "fail_user_frame_lineno"), ("co_filename", "co_firstlineno"))
+
+
+# Caches of compiled graphs by our name: the group of counters, and what the names in it begin with. AOT
+# autograd's holds whole compiled graphs and is asked first.
+_CACHES = {
+    "aot_autograd": ("aot_autograd", "autograd_cache"),
+    "fx_graph": ("inductor", "fxgraph_cache"),
+    "kernel": ("inductor", "async_compile_cache"),
+}
+_OF_GRAPHS = ("aot_autograd", "fx_graph")
+# "3/1: ", the frame and how often it was compiled before, in front of a reason; advice behind it.
+_FRAME_NUMBER = re.compile(r"^\d+/\d+: ")
+_HINT = re.compile(r"\s*\(HINT: .*", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GraphReport:
+    """What was compiled since :func:`start_observation`."""
+
+    counts: Mapping[Metric, int]
+    cache: CacheUse  # of graphs: one that could not be cached is a miss by design
+    caches: Mapping[str, CacheUse] = field(default_factory=dict)
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    recompile_reasons: tuple[str, ...] = ()
+    phases_s: Mapping[str, float] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()  # frames that were left to eager, and why
+    unknown: tuple[str, ...] = ()  # what this torch does not tell
+
+
+def start_observation() -> None:
+    """Forget what was compiled so far in this process."""
+    if (counters := _find_counters()) is not None:
+        counters.clear()
+    for name, arguments in (
+        ("clear_compilation_metrics", ()),
+        ("set_compilation_metrics_limit", (_MAX_COMPILES,)),
+    ):
+        if function := _find("torch._dynamo.utils", name):
+            function(*arguments)
+    if (breaks := _find("torch._dynamo.utils", "graph_break_reasons")) is not None:
+        breaks.clear()
+
+
+def observe_graphs(directory: str) -> GraphReport:
+    """Read what was compiled; locations below ``directory`` are told relative to it."""
+    records, counters = _list_compiles(), _find_counters()
+    caches = _read_caches(counters)
+    breaks = _find("torch._dynamo.utils", "graph_break_reasons")
+    counts, unknown = {}, []
+    for metric, value in (
+        (Metric.GRAPH_BREAKS, None if breaks is None else len(breaks)),
+        (Metric.RECOMPILES, _count_recompiles(records)),
+        (Metric.GUARDS, _sum_field(records, "guard_count")),
+        *_count_from(counters).items(),
+    ):
+        if value is None:
+            unknown.append(f"this torch does not tell {metric}")
+        else:
+            counts[metric] = value
+    return GraphReport(
+        counts=counts,
+        cache=sum_graph_caches(caches),
+        caches=caches,
+        graph_breaks=tuple(_describe_break(entry, directory) for entry in breaks or ()),
+        recompile_reasons=tuple(_list_recompile_reasons(records, directory)),
+        phases_s=_sum_phases(records),
+        skipped=tuple(_list_skipped(records, directory)),
+        unknown=tuple(unknown),
+    )
+
+
+def count_compiles() -> int:
+    """Count the frames that Dynamo has looked at and the graphs compiled; it grows with every compile."""
+    counters = _find_counters()
+    frames = counters["frames"]["total"] if counters is not None else 0
+    return int(frames) + len(_list_compiles() or ())
+
+
+def find_cache() -> Path:
+    """Find Inductor's cache directory: in a trial it is the trial's own."""
+    if directory := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
+        return Path(directory)
+    find_default = _find("torch._inductor.runtime.cache_dir_utils", "cache_dir")
+    return Path(find_default()) if find_default else Path(os.devnull)
+
+
+def is_recompile_error(error: BaseException) -> bool:
+    """Whether the ``fail_on_recompile`` stance raised this; torch has no type of its own for it."""
+    return isinstance(error, RuntimeError) and "fail_on_recompile" in str(error)
+
+
+def find_location(stack: Iterable[traceback.FrameSummary], directory: str) -> str:
+    """Find the innermost frame of a stack that is not torch's own: ``file.py:12``, or empty."""
+    frames = _list_user_frames(stack)
+    return format_location(frames[-1].filename, frames[-1].lineno, directory) if frames else ""
+
+
+def _list_user_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    torch_directory = str(Path(importlib.import_module("torch").__file__ or "").parent)
+    return [frame for frame in stack if not frame.filename.startswith(torch_directory)]
+
+
+def format_location(file: str, line: int | None, directory: str) -> str:
+    """Format a place in a source file, without what differs between machines."""
+    path = Path(file)
+    if directory and path.is_relative_to(directory):
+        path = path.relative_to(directory)
+    elif "site-packages" in path.parts:
+        path = Path(*path.parts[path.parts.index("site-packages") + 1 :])
+    return f"{path}:{line}" if line else str(path)
+
+
+def _find(module: str, name: str) -> Any:  # noqa: ANN401 - private objects of torch
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None
+
+
+def _find_counters() -> Any:  # noqa: ANN401 - a private object of torch
+    return _find("torch._dynamo.utils", "counters")
+
+
+def _list_compiles() -> list[Any] | None:
+    get_metrics = _find("torch._dynamo.utils", "get_compilation_metrics")
+    return list(get_metrics()) if get_metrics else None
+
+
+def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - see _find_counters
+    if counters is None:
+        return dict.fromkeys(
+            (
+                *(Metric.UNIQUE_GRAPHS, Metric.CAPTURED_OPS, Metric.EAGER_FALLBACKS),
+                *(Metric.CUDAGRAPH_SKIPS, Metric.CUDAGRAPH_PARTITIONS),
+            )
+        )
+    graphs, frames = counters["stats"]["unique_graphs"], counters["frames"]
+    # A frame that Dynamo gave up on runs eagerly: something it does not support, or too many recompiles.
+    skipped = frames["total"] - frames["ok"]
+    return {
+        Metric.UNIQUE_GRAPHS: graphs,
+        Metric.CAPTURED_OPS: counters["stats"]["calls_captured"],
+        Metric.EAGER_FALLBACKS: skipped,
+        Metric.CUDAGRAPH_SKIPS: counters["inductor"]["cudagraph_skips"],
+        # What cannot be captured cuts a graph in pieces; since torch 2.11 that skips none.
+        Metric.CUDAGRAPH_PARTITIONS: counters["inductor"]["cudagraph_partitions"],
+    }
+
+
+def _read_caches(counters: Any) -> dict[str, CacheUse]:  # noqa: ANN401 - see _find_counters
+    """How each cache was used, of those that were asked; nothing where torch does not count."""
+    if counters is None:
+        return {}
+    uses = {
+        name: CacheUse(
+            hits=counters[group][f"{prefix}_hit"],
+            misses=counters[group][f"{prefix}_miss"],
+            bypasses=counters[group][f"{prefix}_bypass"],
+        )
+        for name, (group, prefix) in _CACHES.items()
+    }
+    return {name: use for name, use in uses.items() if use != CacheUse()}
+
+
+def sum_graph_caches(caches: Mapping[str, CacheUse]) -> CacheUse:
+    """How often compiled graphs were found; one that could not be cached was missed."""
+    uses = [caches[name] for name in _OF_GRAPHS if name in caches]
+    return CacheUse(hits=sum(one.hits for one in uses), misses=sum(one.misses + one.bypasses for one in uses))
+
+
+def _count_recompiles(records: list[Any] | None) -> int | None:
+    if records is None:
+        return None
+    return sum(1 for record in records if getattr(record, "recompile_reason", None))
+
+
+def _list_recompile_reasons(records: list[Any] | None, directory: str) -> Iterable[str]:
+    """Each guard that failed, the line that made it, and where that is, as torch writes them."""
+    for record in records or ():
+        if reason := getattr(record, "recompile_reason", None):
+            guard = _HINT.sub("", _FRAME_NUMBER.sub("", _shorten(reason, _MAX_GUARD)))
+            yield guard if " # " in guard else f"{guard}{_locate_frame(record, directory)}"
+
+
+def _locate_frame(record: Any, directory: str) -> str:  # noqa: ANN401 - a private object of torch
+    """The function that was compiled again, for a guard of which torch tells no line."""
+    file, line = getattr(record, "co_filename", None), getattr(record, "co_firstlineno", None)
+    name = getattr(record, "co_name", None)
+    return f" # {format_location(file, line, directory)} in {name}" if file and name else ""
+
+
+def _sum_field(records: list[Any] | None, name: str) -> int | None:
+    return None if records is None else sum(getattr(record, name, None) or 0 for record in records)
+
+
+def _sum_phases(records: list[Any] | None) -> dict[str, float]:
+    sums = {phase: _sum_field(records, name) for phase, name in _PHASES.items()}
+    return {phase: total * _US for phase, total in sums.items() if total}
+
+
+def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 - a private object of torch
+    stack = tuple(getattr(entry, "user_stack", ()))
+    return GraphBreak(
+        reason=_shorten(str(getattr(entry, "reason", entry))),
+        location=find_location(stack, directory),
+        stack=tuple(_describe_frame(frame, directory) for frame in _list_user_frames(stack)[-_MAX_FRAMES:]),
+    )
+
+
+def _describe_frame(frame: traceback.FrameSummary, directory: str) -> Frame:
+    code = linecache.getline(frame.filename, frame.lineno or 0).strip()
+    location = format_location(frame.filename, frame.lineno, directory)
+    return Frame(location=location, function=frame.name, code=code[:_MAX_CODE])
+
+
+def _list_skipped(records: list[Any] | None, directory: str) -> Iterable[str]:
+    for record in records or ():
+        if reason := getattr(record, "fail_reason", None):
+            yield f"left to eager{_locate_failure(record, directory)}: {_shorten(reason)}"
+
+
+def _locate_failure(record: Any, directory: str) -> str:  # noqa: ANN401 - a private object of torch
+    for file_field, line_field in _PLACES:
+        if file := getattr(record, file_field, None):
+            return f" at {format_location(file, getattr(record, line_field, None), directory)}"
+    return ""  # too many recompiles: torch names no place
+
+
+def _shorten(reason: str, most: int = _MAX_REASON) -> str:
+    lines = reason.strip().splitlines()
+    return " ".join(lines[0].split())[:most] if lines else ""

@@ -1,0 +1,164 @@
+"""Identity of the generated code: equal across processes and machines, different when the code is.
+
+Inductor leaves a Python file a graph in its cache directory; the C++ and Triton kernels stand in it as
+strings. Comments name source lines and includes name places on the machine: neither is code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from gate.records import CodeIdentity
+
+_NOT_CHOSEN = frozenset({"time_taken_ms", "triton_cache_hash", "found_by_coordesc"})
+_MAX_SOURCES_CHARS = 600_000  # of one worker: its result is written anew at every stage
+_HASH_CHARS = 16  # 64 bits: compared within one case only
+_GRAPH_MARK = "async_compile.wait(globals())"  # in the file of each graph, and in no other
+_KERNEL = re.compile(r"^(\w+) = async_compile\.\w+\(.*?'''(.*?)'''", re.MULTILINE | re.DOTALL)
+# A statement of a graph's own code: a kernel's launch, or a call of a library's or of ATen's. Views are none.
+_LAUNCH = re.compile(
+    r"^[ \t]+(?:[\w, ]+ = )?(?:\w+\.run\(|extern_kernels\.\w+\(|torch\.ops\.(?!inductor\b)\w+\.)",
+    re.MULTILINE,
+)
+# The same without kernels, by name.
+_CALL = re.compile(
+    r"^[ \t]+(?:[\w, ]+ = )?(extern_kernels\.\w+|torch\.ops\.(?!inductor\b)\w+\.\w+)", re.MULTILINE
+)
+# Types as torch, C++ and Triton write them; ``float`` alone stands everywhere in C++.
+_DTYPE = re.compile(r"torch\.(?:b?float\d+\w*)|tl\.(?:b?float\w+)|at::(?:BFloat16|Half)|\bdouble\b|\bhalf\b")
+_DTYPES = {"at::BFloat16": "bfloat16", "at::Half": "float16", "half": "float16", "double": "float64"}
+_NOT_CODE = re.compile(r"\s*(# |#$|#include\b|//)")
+# Which kernel a graph calls is code; under which file name it was cached is not.
+_CACHE_PATH = re.compile(r"(?:/[\w.+-]+)+/(?=c[a-z2-7]{40,}\b)")
+
+
+def read_identity(cache: Path) -> CodeIdentity:
+    """Read the identity of all graphs in Inductor's cache directory; empty when there are none."""
+    return replace(compute_identity(_read_files(cache)), tuned=_read_tuned(cache))
+
+
+def read_sources(cache: Path) -> dict[str, str]:
+    """Read the normalised source of each kernel, by its hash in the identity, as far as there is room."""
+    kept: dict[str, str] = {}
+    limit_chars = _MAX_SOURCES_CHARS
+    for sources in _group_kernels(_normalize_graphs(_read_files(cache))).values():
+        text = "\n\n".join(sorted(sources))
+        limit_chars -= len(text)
+        if limit_chars >= 0:
+            kept[_compute_hash(sorted(sources))] = text
+    return kept
+
+
+def _read_files(cache: Path) -> Iterator[str]:
+    return (path.read_text(errors="replace") for path in cache.rglob("*.py"))
+
+
+def _read_tuned(cache: Path) -> str:
+    """Read the identity of what tuning chose, as Inductor keeps it beside the kernels; empty for nothing."""
+    chosen = sorted(map(_normalize_choice, cache.rglob("*.best_config")))
+    return _compute_hash(chosen) if chosen else ""
+
+
+def _normalize_choice(path: Path) -> str:
+    """A configuration without how long it took and what its binary's hash was: neither was chosen."""
+    text = path.read_text(errors="replace")
+    try:
+        choice = json.loads(text)
+    except ValueError:
+        return text
+    kept = (
+        {name: choice[name] for name in choice if name not in _NOT_CHOSEN}
+        if isinstance(choice, dict)
+        else choice
+    )
+    return json.dumps(kept, sort_keys=True)
+
+
+def compute_identity(files: Iterable[str]) -> CodeIdentity:
+    """Compute the identity of generated Python files, in any order; other files are left out."""
+    graphs = _normalize_graphs(files)
+    if not graphs:
+        return CodeIdentity(digest="")
+    kernels = _group_kernels(graphs)
+    return CodeIdentity(
+        digest=_compute_hash(graphs),
+        kernels={name: _compute_hash(sorted(sources)) for name, sources in sorted(kernels.items())},
+        calls=_count_calls(graphs),
+        dtypes=_count_dtypes(graphs),
+    )
+
+
+def _normalize_graphs(files: Iterable[str]) -> list[str]:
+    return sorted({normalize_code(text) for text in files if _GRAPH_MARK in text})
+
+
+def _group_kernels(graphs: Iterable[str]) -> dict[str, set[str]]:
+    """The sources of kernels by name: graphs of one case may use a name for several."""
+    kernels: dict[str, set[str]] = {}
+    for graph in graphs:
+        for name, source in list_kernels(graph):
+            kernels.setdefault(name, set()).add(source)
+    return kernels
+
+
+def _count_dtypes(graphs: Iterable[str]) -> dict[str, int]:
+    """Count how often each floating-point type is mentioned, in the names that torch has for them."""
+    words = Counter(word for graph in graphs for word in _DTYPE.findall(graph))
+    counts: dict[str, int] = {}
+    for word, count in sorted(words.items()):
+        name = _DTYPES.get(word.rpartition(".")[2], word.rpartition(".")[2])
+        counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def _count_calls(graphs: Iterable[str]) -> dict[str, int]:
+    """Count the calls of libraries, of ATen and of custom operators in the graphs' own code."""
+    counts = Counter(name for graph in graphs for name in _CALL.findall(_KERNEL.sub("", graph)))
+    return dict(sorted(counts.items()))
+
+
+def hash_sources(texts: Iterable[str]) -> CodeIdentity:
+    """Compute the identity of generated sources that name no kernels for themselves; empty for none."""
+    sources = [normalize_code(text) for text in texts]
+    return CodeIdentity(digest=_compute_hash(sources) if sources else "")
+
+
+def count_kernels(cache: Path) -> int:
+    """Count the kernels in the graphs in Inductor's cache directory, each as often as it stands there."""
+    texts = (path.read_text(errors="replace") for path in cache.rglob("*.py"))
+    return sum(1 for text in texts if _GRAPH_MARK in text for _ in list_kernels(text))
+
+
+def count_launches(cache: Path) -> int:
+    """Count what the graphs in Inductor's cache directory launch in a call: kernels and library calls."""
+    texts = (path.read_text(errors="replace") for path in cache.rglob("*.py"))
+    return sum(
+        len(_LAUNCH.findall(_KERNEL.sub("", normalize_code(text)))) for text in texts if _GRAPH_MARK in text
+    )
+
+
+def list_kernels(graph: str) -> Iterator[tuple[str, str]]:
+    """List the names and sources of the kernels that a graph's Python file holds."""
+    for match in _KERNEL.finditer(graph):
+        yield match.group(1), match.group(2)
+
+
+def normalize_code(text: str) -> str:
+    """Leave out comments, includes and paths of a cache, none of which is code."""
+    lines = (line.rstrip() for line in text.splitlines())
+    kept = (line for line in lines if line and not _NOT_CODE.match(line))
+    return _CACHE_PATH.sub("", "\n".join(kept))
+
+
+def _compute_hash(texts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode())
+        digest.update(b"\0")
+    return digest.hexdigest()[:_HASH_CHARS]

@@ -1,0 +1,283 @@
+"""All that differs between a CPU and a CUDA device."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from gate.devices import CPU, CUDA, DeviceKind
+from gate.measure.device import allocator, process_memory
+from gate.measure.device.nvml import DeviceState, NvmlDevice
+from gate.measure.device.profile import PROFILED_CALLS, DeviceProfile, summarize_profile
+
+Call = Callable[[], object]
+
+MEMORY_RUNS = 3  # steady state: at least three calls
+_SHARED_POOL = (0, 0)  # the id of the pool that all allocations come from unless they are told otherwise
+_DRIVING = ("CUDA_MODULE_LOADING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MPS_", "TRITON_PTXAS_", "CUBLAS_")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Identity:
+    """A device as the environment's fingerprint names it."""
+
+    model: str
+    uuid: str = ""
+    driver: str = ""
+    clocks: str = ""
+    traits: Mapping[str, str] = field(default_factory=dict)  # what else decides about code and speed
+
+
+class Device(Protocol):
+    """Where a case runs."""
+
+    kind: DeviceKind
+    name: torch.device
+
+    def synchronize(self) -> None:
+        """Wait until the device has done what it was asked to do."""
+
+    def mark_step(self) -> None:
+        """Tell CUDA graphs that the outputs of the last call may be overwritten."""
+
+    def start_peak(self) -> None:
+        """Forget the memory peak so far."""
+
+    def read_peak(self) -> int:
+        """Return by how many bytes memory in use grew since ``start_peak``, at its largest."""
+
+    def measure_growth(self, run: Call) -> int:
+        """Return by how many bytes memory in use grew during ``run``, at its largest.
+
+        Nothing may be timed afterwards.
+        """
+
+    def measure_tensor_growth(self, run: Call) -> int:
+        """Return by how many bytes torch's own tensors grew during ``run``, at their largest."""
+
+    def hold_memory(self) -> None:
+        """Keep freed memory from now on: what is timed takes none from the system, whatever was freed."""
+
+    def free_memory(self) -> None:
+        """Give memory that is kept for later back to whoever needs it now."""
+
+    def read_resident(self, tensor_bytes: int) -> int:
+        """Return the bytes that stay in use between calls; ``tensor_bytes`` of tensors are known to."""
+
+    def profile(self, run: Call, call_s: float) -> DeviceProfile | None:
+        """Say what the device does in a call, which takes ``call_s`` seconds when nobody looks.
+
+        None where the wall clock says it all. Nothing may be timed meanwhile: who is watched is slower.
+        """
+
+    def read_energy_j(self) -> float | None:
+        """Return the joules that the device has used since some moment; None where it does not count."""
+
+    def measure_device_s(self, run: Call, calls: int) -> float | None:
+        """Return device seconds per call by the device's own clock; None where it has none."""
+
+    def identify(self) -> Identity:
+        """Say which device this is."""
+
+    def read_state(self) -> DeviceState:
+        """Read clocks, temperature, throttling and who else uses the device."""
+
+
+class CpuDevice:
+    """The CPU: always synchronous; memory is the process's high-water mark."""
+
+    kind: DeviceKind = CPU
+
+    def __init__(self) -> None:
+        self.name = torch.device(CPU.name)
+        self._status = ""
+
+    def synchronize(self) -> None:
+        """Do nothing: calls return when they are done."""
+
+    def mark_step(self) -> None:
+        """Do nothing: there are no CUDA graphs."""
+
+    def start_peak(self) -> None:
+        """Reset the high-water mark."""
+        self._status = process_memory.reset_peak()
+
+    def read_peak(self) -> int:
+        """Return by how much the resident set grew since ``start_peak``, at its largest."""
+        return process_memory.compute_resident_growth(self._status, process_memory.read_status())
+
+    def measure_growth(self, run: Call) -> int:
+        """Return by how much the resident set grew during ``run``: the median of some runs.
+
+        One more run before lets everything else that it needs become resident.
+        """
+        process_memory.settle_heap()
+        run()
+        growths = []
+        for _ in range(MEMORY_RUNS):
+            process_memory.trim_heap()
+            self.start_peak()
+            run()
+            growths.append(self.read_peak())
+        return statistics.median_low(growths)
+
+    def measure_tensor_growth(self, run: Call) -> int:
+        """Return by how much the allocator's tensors grew during ``run``."""
+        return allocator.measure_tensor_growth(run)
+
+    def hold_memory(self) -> None:
+        """Keep freed memory in the process."""
+        process_memory.hold_freed_memory()
+
+    def free_memory(self) -> None:
+        """Do nothing: the system has it."""
+
+    def read_resident(self, tensor_bytes: int) -> int:
+        """Return ``tensor_bytes``: the rest of the process is libraries and what the gate itself holds."""
+        return tensor_bytes
+
+    def profile(self, run: Call, call_s: float) -> None:
+        """Return None: a CPU that runs the gate is always busy."""
+
+    def read_energy_j(self) -> None:
+        """Return None: its counters are the system's, and for administrators."""
+
+    def measure_device_s(self, run: Call, calls: int) -> None:
+        """Return None: the wall clock is the CPU's clock."""
+
+    def identify(self) -> Identity:
+        """Name the CPU's model."""
+        return Identity(model=process_memory.read_cpu_model())
+
+    def read_state(self) -> DeviceState:
+        """Return an empty state: the lab records the load."""
+        return DeviceState()
+
+
+class CudaDevice:
+    """One CUDA device, the current one of the process."""
+
+    kind: DeviceKind = CUDA
+
+    def __init__(self, name: torch.device) -> None:
+        self.name = torch.device(CUDA.name, name.index or 0)
+        torch.cuda.set_device(self.name)
+        torch.cuda.init()  # type: ignore[no-untyped-call] # torch's
+        self._before = 0  # bytes allocated when a peak was started
+        self._nvml = NvmlDevice(str(torch.cuda.get_device_properties(self.name).uuid))
+
+    def synchronize(self) -> None:
+        """Wait for all streams of the device."""
+        torch.cuda.synchronize(self.name)
+
+    def mark_step(self) -> None:
+        """Begin a new iteration of CUDA graph trees."""
+        torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call] # torch's
+
+    def start_peak(self) -> None:
+        """Reset the allocator's peak."""
+        self.synchronize()
+        self._before = torch.cuda.memory_allocated(self.name)
+        torch.cuda.reset_peak_memory_stats(self.name)
+
+    def read_peak(self) -> int:
+        """Return by how much the allocator's tensors grew since ``start_peak``, at their largest."""
+        self.synchronize()
+        return torch.cuda.max_memory_allocated(self.name) - self._before
+
+    def measure_growth(self, run: Call) -> int:
+        """Return by how much the allocator's tensors grew during ``run``."""
+        self.start_peak()
+        for _ in range(MEMORY_RUNS):
+            run()
+        return self.read_peak()
+
+    def measure_tensor_growth(self, run: Call) -> int:
+        """Return the same: there is one allocator."""
+        return self.measure_growth(run)
+
+    def hold_memory(self) -> None:
+        """Return what compiling left unused, which a pair's other arm may need; later blocks are kept."""
+        self.free_memory()
+
+    def free_memory(self) -> None:
+        """Return the allocator's unused blocks to the device."""
+        self.synchronize()
+        torch.cuda.empty_cache()
+
+    def read_resident(self, tensor_bytes: int) -> int:  # noqa: ARG002 - the allocator knows
+        """Return what the allocator holds: workspaces of libraries, and the memory of CUDA graphs.
+
+        What a graph needs while it is replayed stays reserved in a pool of its own, for nobody else, and is
+        allocated only while it is recorded.
+        """
+        self.synchronize()
+        segments: list[dict[str, Any]] = torch.cuda.memory_snapshot()  # type: ignore[no-untyped-call] # torch's
+        own = [segment for segment in segments if _is_private(segment, self.name)]
+        idle: int = sum(segment["total_size"] - segment["allocated_size"] for segment in own)
+        return torch.cuda.memory_allocated(self.name) + idle
+
+    def profile(self, run: Call, call_s: float) -> DeviceProfile:
+        """Profile a few calls, after one under the profiler that pays for setting it up."""
+        activities = [torch.profiler.ProfilerActivity.CUDA]
+        for calls in (1, PROFILED_CALLS):
+            with torch.profiler.profile(activities=activities) as profile:
+                for _ in range(calls):
+                    run()
+                self.synchronize()
+        return summarize_profile(profile.key_averages(), PROFILED_CALLS, call_s)
+
+    def measure_device_s(self, run: Call, calls: int) -> float:
+        """Return seconds per call between two CUDA events around ``calls`` calls."""
+        start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call] # torch's
+        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call] # torch's
+        self.synchronize()
+        start.record()
+        for _ in range(calls):
+            run()
+        end.record()
+        self.synchronize()
+        return float(start.elapsed_time(end)) * 1e-3 / calls
+
+    def identify(self) -> Identity:
+        """Name the GPU, its UUID, driver and power and clock policy."""
+        properties = torch.cuda.get_device_properties(self.name)
+        return Identity(
+            model=properties.name,
+            uuid=self._nvml.uuid,
+            driver=self._nvml.read_driver(),
+            clocks=self._nvml.read_clock_policy(),
+            traits={**_list_traits(properties), **self._nvml.read_traits(), **_list_variables(os.environ)},
+        )
+
+    def read_energy_j(self) -> float | None:
+        """Read the board's energy counter, of a whole card; an instance of MIG has none."""
+        return self._nvml.read_energy_j()
+
+    def read_state(self) -> DeviceState:
+        """Read the state from NVML; it says what NVML does not tell."""
+        return self._nvml.read_state()
+
+
+def _is_private(segment: Mapping[str, Any], device: torch.device) -> bool:
+    """Whether a segment of the caching allocator belongs to a private pool on ``device``."""
+    return segment["device"] == device.index and tuple(segment["segment_pool_id"]) != _SHARED_POOL
+
+
+def _list_traits(properties: Any) -> dict[str, str]:  # noqa: ANN401 - a private class of torch
+    """What Inductor reads of a GPU. Its memory in whole GiB: ECC and drivers take some of it."""
+    return {
+        "capability": f"{properties.major}.{properties.minor}",
+        "multiprocessors": str(properties.multi_processor_count),
+        "memory": f"{round(properties.total_memory / 2**30)} GiB",
+    }
+
+
+def _list_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a worker inherits and that change how a GPU is driven."""
+    return {name: environ[name] for name in sorted(environ) if name.startswith(_DRIVING)}

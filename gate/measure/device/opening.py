@@ -1,0 +1,32 @@
+"""Opens the device that a case names, of whichever kind."""
+
+from __future__ import annotations
+
+import torch
+
+from gate.devices import CPU, find_kind
+from gate.errors import MachineError
+from gate.measure.device.device import CpuDevice, CudaDevice, Device
+from gate.records.targets import is_target
+
+
+def open_device(name: str) -> Device:
+    """Open ``cpu``, ``cuda`` or ``cuda:N``, or a target, ``cuda:sm_90``, that code is only compiled for.
+
+    Raises:
+        MachineError: There is no such device, or this machine cannot compile for the target.
+    """
+    if find_kind(name) is CPU:
+        return CpuDevice()
+    if is_target(name):
+        from gate.measure.device.pretended import TargetDevice  # noqa: PLC0415 - it changes what torch answers
+
+        return TargetDevice(name)
+    found = torch.cuda.device_count()
+    index = torch.device(name).index or 0
+    if index >= found:
+        fix = "Choose one that `nvidia-smi` lists, install a torch built for CUDA, or use cpu."
+        raise MachineError(
+            f"no such device: {name} (torch {torch.__version__} sees {found} CUDA devices)", fix
+        )
+    return CudaDevice(torch.device(name))

@@ -1,0 +1,102 @@
+"""How precisely float32 matrices are multiplied, by whichever of torch's two interfaces a user has set it.
+
+Since torch 2.9 each library and operator has a property ``fp32_precision``. The older interface is checked
+against it whenever it is read: it raises once they disagree, while writing it brings both in line again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+import torch
+
+from gate.devices import DeviceKind
+
+_NAME = "fp32_precision"
+_DEFAULT_PRECISION = "highest"  # of the older interface, where it cannot be read
+_T = TypeVar("_T")
+
+
+@contextmanager
+def without_tf32() -> Iterator[None]:
+    """Multiply float32 matrices in float32 on CUDA too; on a CPU, without bfloat16.
+
+    Both interfaces agree within, since torch's own guards read the older one.
+    """
+    newer = [(one, getattr(one, _NAME)) for one in _list_settings()]
+    matmul = _read(torch.get_float32_matmul_precision, _DEFAULT_PRECISION)
+    convolution = _read(_get_cudnn_tf32, True)
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    for one, _ in newer:
+        setattr(one, _NAME, "ieee")  # the older interface leaves some to what is set for all libraries
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(matmul)
+        torch.backends.cudnn.allow_tf32 = convolution
+        for one, value in newer:
+            setattr(one, _NAME, value)
+
+
+def bakes_tf32() -> bool:
+    """Whether Inductor's own convolutions, which it tries when it tunes, are compiled with TF32 in them.
+
+    Their code then keeps it, whatever is set when they are called; torch's guards and caches do not mind it.
+    """
+    return getattr(torch.backends.cudnn, _NAME, "") == "tf32"
+
+
+def describe_settings(kind: DeviceKind) -> str:
+    """Describe, in a line, what a user's code may have set by now and what changes values and times."""
+    parts = [f"float32 products {describe_matmul()}"]
+    if kind.has_tf32:
+        parts.append(f"TF32 in convolutions {describe_convolution()}")
+        parts.append(f"cuDNN benchmark {torch.backends.cudnn.benchmark}")
+        matmul = torch.backends.cuda.matmul
+        parts.append(f"bfloat16 reduction {matmul.allow_bf16_reduced_precision_reduction}")
+        parts.append(f"float16 reduction {matmul.allow_fp16_reduced_precision_reduction}")
+    if torch.are_deterministic_algorithms_enabled():
+        parts.append("deterministic")
+    return ", ".join(parts)
+
+
+def describe_matmul() -> str:
+    """Describe the precision of matrix products: the older interface's word, else what the newer one says."""
+    newer = str(getattr(torch.backends.cuda.matmul, _NAME, "unknown"))
+    return _read(torch.get_float32_matmul_precision, newer)
+
+
+def describe_convolution() -> str:
+    """Describe whether convolutions may use TF32; operators of cuDNN by name where they differ."""
+    operators = {name: getattr(getattr(torch.backends.cudnn, name, None), _NAME, "") for name in _OPERATORS}
+    differing = ", ".join(f"{name} {value}" for name, value in operators.items())
+    told = _read(_get_cudnn_tf32, None)
+    return differing if told is None else str(told)
+
+
+_OPERATORS = ("conv", "rnn")
+
+
+def _list_settings() -> list[Any]:
+    """List what has a precision of its own, libraries before their operators."""
+    cudnn = torch.backends.cudnn
+    wanted = (
+        cudnn,
+        *(getattr(cudnn, name, None) for name in _OPERATORS),
+        torch.backends.cuda.matmul,
+        getattr(torch.backends.mkldnn, "matmul", None),
+    )
+    return [one for one in wanted if hasattr(one, _NAME)]
+
+
+def _get_cudnn_tf32() -> bool:
+    return bool(torch.backends.cudnn.allow_tf32)
+
+
+def _read(ask: Callable[[], _T], unknown: _T) -> _T:
+    with suppress(RuntimeError):
+        return ask()
+    return unknown

@@ -1,0 +1,55 @@
+"""Compiled code moved to another process: the second one finds one file, and no cache directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+
+from gate.errors import UsageError
+from gate.measure.compiler.graph import GraphReport, find_cache
+from gate.measure.kinds.protocol import Protocol, Seen
+from gate.measure.timing.rounds import Step
+from gate.measure.workload.build import Function, Subject
+from gate.records import Metric
+
+_FILE = "artifacts.bin"  # beside Inductor's own directory, in the trial's
+_MOVED = "moved"
+
+
+class Cache(Protocol):
+    """The first process saves torch's cache artifacts, the second loads them into an empty directory."""
+
+    def enter(self, subject: Subject, *, is_cold: bool) -> None:
+        """In the second process, take an empty directory for the caches and load what was saved.
+
+        Raises:
+            UsageError: Nothing was saved.
+        """
+        del subject
+        if is_cold:
+            return
+        saved = find_cache().parent / _FILE
+        if not saved.is_file():
+            fix = "torch saves none of this backend; remove `kind: cache` from the case."
+            raise UsageError("the first process saved no cache artifacts", fix)
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(saved.parent / _MOVED)
+        torch.compiler.load_cache_artifacts(saved.read_bytes())
+
+    def count_misses(self, report: GraphReport) -> int:
+        """Count what was compiled anew; where nothing at all was found, that is one at least."""
+        return report.cache.misses if report.cache.hits else max(1, report.cache.misses)
+
+    def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
+        """Save the artifacts, and see how large they are."""
+        del subject, compiled, step
+        saved = torch.compiler.save_cache_artifacts()
+        if saved is None:
+            return Seen()
+        content, _ = saved
+        Path(find_cache().parent / _FILE).write_bytes(content)
+        return Seen(samples={Metric.PACKAGE_BYTES: (len(content),)})
+
+
+PROTOCOL = Cache

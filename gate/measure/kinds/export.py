@@ -1,0 +1,117 @@
+"""A package of torch.export and AOTInductor: built by the first process, loaded by the second."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gate.errors import UsageError
+from gate.measure.compiler import identity
+from gate.measure.compiler.graph import GraphReport, find_cache
+from gate.measure.kinds.protocol import Protocol, Seen
+from gate.measure.timing.rounds import Step
+from gate.measure.workload.build import TORCH_DTYPES, Function, Subject
+from gate.records import Case, CodeIdentity, Metric
+
+# The definition of a generated kernel, in the C++ of a package.
+_KERNEL = re.compile(r"^\s*(?:extern \"C\"\s*)?(?:static )?void\s+((?:cpp|triton)_\w+)\(", re.MULTILINE)
+_SOURCE = (".cpp", ".cu")
+
+
+class Export(Protocol):
+    """The compiled call is the package's; weights are in it, so other ones need another package."""
+
+    can_redraw = False
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self._packages: list[_Package] = []
+
+    def compile(self, subject: Subject) -> Function:
+        """Load the package at the first call, and build it before where there is none."""
+        package = _Package(subject)
+        self._packages.append(package)
+        return self.spread(package)
+
+    def check_compiled(self, report: GraphReport) -> None:
+        """Check that there is a package; raises ``UsageError`` where there is none."""
+        del report
+        if not any(package.path.is_file() for package in self._packages):
+            raise UsageError("no package was built", "Remove `kind: export` from the case.")
+
+    def count_misses(self, report: GraphReport) -> int:
+        """Count the packages that had to be built."""
+        del report
+        return sum(package.is_built for package in self._packages)
+
+    def identify(self, cache: Path) -> CodeIdentity:
+        """Read the identity of the packages' C++."""
+        return identity.hash_sources(_read_sources(cache))
+
+    def count_kernels(self, cache: Path) -> int:
+        """Count the kernels in the packages' C++."""
+        return sum(len(set(_KERNEL.findall(text))) for text in _read_sources(cache))
+
+    def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
+        """See how large the package is."""
+        del subject, compiled, step
+        return Seen(samples={Metric.PACKAGE_BYTES: (self._packages[0].path.stat().st_size,)})
+
+
+PROTOCOL = Export
+
+
+class _Package:
+    """A function that loads its package at the first call."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        dtype = next(
+            (tensor.dtype for tensor in subject.list_state() if tensor.is_floating_point()),
+            TORCH_DTYPES[subject.case.dtype],
+        )
+        self.path = find_cache() / f"package-{str(dtype).removeprefix('torch.')}.pt2"
+        self.is_built = False
+        self._call: Function | None = None
+
+    def __call__(self, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any model's
+        """Call the package."""
+        if self._call is None:
+            inductor = importlib.import_module("torch._inductor")
+            if not self.path.is_file():
+                self.is_built = True
+                module = _make_module(self._subject)
+                exported = torch.export.export(module, inputs, kwargs)
+                inductor.aoti_compile_and_package(exported, package_path=str(self.path))
+            self._call = inductor.aoti_load_package(str(self.path))
+        return self._call(*inputs, **kwargs)
+
+
+class _Wrapped(torch.nn.Module):
+    """A function as the module that export wants."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any function's
+        return self._function(*inputs, **kwargs)
+
+
+def _make_module(subject: Subject) -> torch.nn.Module:
+    return subject.module if subject.module is not None else _Wrapped(subject.forward)
+
+
+def _read_sources(cache: Path) -> Iterator[str]:
+    """Read the generated sources in the packages, in a fixed order."""
+    for path in sorted(cache.glob("package-*.pt2")):
+        with zipfile.ZipFile(path) as package:
+            for name in sorted(package.namelist()):
+                if name.endswith(_SOURCE):
+                    yield package.read(name).decode(errors="replace")

@@ -1,0 +1,102 @@
+"""What a kind of case may do otherwise; this one does it as a call of a compiled model is measured."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gate.measure.compiler import identity
+from gate.measure.compiler.graph import GraphReport
+from gate.measure.device.device import Device
+from gate.measure.timing.first_call import check_compiled
+from gate.measure.timing.rounds import Step
+from gate.measure.workload.build import (
+    SEED,
+    Function,
+    Subject,
+    build_workload,
+    compile_function,
+    make_compiled_step,
+    make_step,
+    make_subject,
+)
+from gate.records import Case, CodeIdentity, Metric
+from gate.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """What is seen of a kind alone, once, after the timed rounds."""
+
+    samples: Mapping[Metric, Sequence[float]] = field(default_factory=dict)
+    parts_s: Mapping[str, float] = field(default_factory=dict)  # compiled seconds of a call's parts
+
+
+class Protocol:
+    """A kind of case: each method is one step of a measurement, in the order in which they are called."""
+
+    # Whether other weights and inputs can be written into the tensors of what is compiled.
+    can_redraw = True
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    def build(self, seed: int = SEED) -> Workload:
+        """Build the workload; its inputs are those of one call, as :meth:`spread` takes them."""
+        return build_workload(self.case, seed)
+
+    def make_subject(self, workload: Workload, device: Device) -> Subject:
+        """Cast the workload to the case's device and dtype."""
+        return make_subject(workload, self.case, device, self.spread)
+
+    def spread(self, function: Function) -> Function:
+        """Make of the model's function what one call of the case does with it."""
+        return function
+
+    def enter(self, subject: Subject, *, is_cold: bool) -> None:
+        """Prepare the caches of this process; ``is_cold`` tells the first process from the second."""
+
+    def compile(self, subject: Subject) -> Function:
+        """Make the compiled ``subject.function``; nothing is compiled before its first call."""
+        return self.spread(compile_function(subject.plain, subject.case))
+
+    def make_eager_step(self, subject: Subject) -> Step:
+        """Make one eager call."""
+        return make_step(subject, subject.function)
+
+    def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
+        """Make one call of what :meth:`compile` returned."""
+        return make_compiled_step(subject, compiled)
+
+    def check_compiled(self, report: GraphReport) -> None:
+        """Check that a compiled call compiled; raises ``UsageError`` where it did not."""
+        check_compiled(report)
+
+    def count_misses(self, report: GraphReport) -> int:
+        """Count what the second process had to compile although the first one had left it."""
+        return report.cache.misses
+
+    def identify(self, cache: Path) -> CodeIdentity:
+        """Read the identity of the generated code."""
+        return identity.read_identity(cache)
+
+    def count_kernels(self, cache: Path) -> int:
+        """Count the kernels in the generated code."""
+        return identity.count_kernels(cache)
+
+    def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
+        """See what only this kind tells; ``step`` is the compiled call, warm."""
+        del subject, compiled, step
+        return Seen()
+
+    def close(self) -> None:
+        """End what was started besides this process."""
+
+
+def find_protocol(case: Case) -> Protocol:
+    """Make the protocol of a case's kind; the file of the kind holds it as ``PROTOCOL``."""
+    module = importlib.import_module(f"gate.measure.kinds.{case.kind}")
+    made: Protocol = module.PROTOCOL(case)
+    return made

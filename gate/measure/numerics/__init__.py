@@ -1,0 +1,1 @@
+"""Numerical drift: the float64 reference, the float32 twin, and how far compiled code is from them."""

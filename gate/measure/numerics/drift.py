@@ -1,0 +1,173 @@
+"""Numerical drift: how much further from float64 compiled code is than eager code.
+
+``log2(RMSE(y64, compiled) / RMSE(y64, eager))``, section 7 of docs/decision.md: 0 means as
+good as eager, 1 means twice the error. Both errors are relative to the reference's own size and floored,
+so that exact results do not divide by zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from gate.measure.process.logbook import NotFiniteError
+from gate.measure.timing.schedule import Side
+
+# Errors below a sixteenth of a rounding step, relative to the reference, count as none.
+FLOOR_STEPS = 1 / 16
+# The error of few elements says little: the log ratio of n of them varies by about 1.4 / sqrt(n)
+# whenever rounding changes. Outputs below this size are judged together.
+MIN_ELEMENTS = 256
+# Below this size even the group says little: when code is generated anew and rounds otherwise, no worse,
+# the mean ratio of two seeds is beyond the threshold of 0.58 by chance in 34 of 100 cases with one element,
+# 15 with 4, 6.5 with 8, 1.4 with 16 and 0.1 with 32 (errors independent and of equal size, simulated).
+# What chance gives is therefore not counted: with the allowance at most 0.7 of 100 are beyond it.
+FEW_ELEMENTS = 32
+# What ought to be zero (the gradient of a bias in front of a normalization) is rounding noise in all
+# three programs. Tensors this much smaller than the rest are measured against the rest, not themselves.
+MIN_RELATIVE_SIZE = 1e-3
+# Stands for "another answer": an integer or boolean output that differs, or another shape or dtype. No
+# rounding comes near it, and it is a number, so it is judged like any drift.
+MISMATCH = 64.0
+
+Outputs = Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drift:
+    """Drift of the worst group of outputs, of few elements beyond chance, and what a reader should know."""
+
+    log2_ratio: float
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Triple:
+    """One floating-point output: in float64, from eager, from compiled."""
+
+    reference: torch.Tensor
+    eager: torch.Tensor
+    compiled: torch.Tensor
+
+
+def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pooled: bool = False) -> Drift:
+    """Compute the drift of the worst output, or of all together when ``pooled`` (gradients are).
+
+    Raises:
+        NotFiniteError: An eager or compiled output holds NaN or infinity.
+    """
+    check_finite(eager, Side.EAGER)
+    check_finite(compiled, Side.COMPILED)
+    mismatches = find_mismatches(eager, compiled)
+    if mismatches:
+        return Drift(log2_ratio=MISMATCH, warnings=mismatches)
+    triples = [
+        Triple(reference=reference[name], eager=value, compiled=compiled[name])
+        for name, value in eager.items()
+        if value.is_floating_point() and name in reference
+    ]
+    ratios = [judge_group(group) for group in group_triples(triples, pooled=pooled)]
+    return Drift(log2_ratio=max((ratio for ratio in ratios if ratio is not None), default=0.0))
+
+
+def group_triples(triples: Sequence[Triple], *, pooled: bool) -> list[list[Triple]]:
+    """Group outputs that are judged together: all, or the small ones, each large one being a group."""
+    if pooled:
+        return [list(triples)] if triples else []
+    small = [triple for triple in triples if triple.eager.numel() < MIN_ELEMENTS]
+    large = [[triple] for triple in triples if triple.eager.numel() >= MIN_ELEMENTS]
+    return [*large, small] if small else large
+
+
+def judge_group(group: Sequence[Triple]) -> float | None:
+    """Compute the log2 ratio of a group; of a few elements, what is beyond chance, ``None`` if nothing is."""
+    ratio = compute_log2_ratio(group)
+    elements = sum(triple.reference.numel() for triple in group)
+    if elements >= FEW_ELEMENTS:
+        return ratio
+    if not elements:
+        return None
+    excess = ratio - compute_allowance(elements)
+    return excess if excess > 0 else None
+
+
+def compute_allowance(elements: int) -> float:
+    """Compute how far the log2 ratio of so few elements (1 at least) may be off by chance, beyond 0.58.
+
+    Fitted to the 99.9th percentile of the mean of two seeds: 5.9 for 1, 3.3 for 2, 1.9 for 4, 1.2 for 8.
+    """
+    return 3.0 / elements + 2.7 / math.sqrt(elements) - 0.57
+
+
+def compute_log2_ratio(group: Sequence[Triple]) -> float:
+    """Compute log2 of compiled's over eager's error, each pooled over the group's elements."""
+    references = [triple.reference.double() for triple in group]
+    sizes = _compute_sizes(references)
+    elements = sum(reference.numel() for reference in references)
+    if not elements:
+        return 0.0
+    floor = max(torch.finfo(triple.eager.dtype).eps for triple in group) * FLOOR_STEPS
+
+    def compute_error(values: list[torch.Tensor]) -> float:
+        squares = (
+            float(((value.double() - reference) / size).square().sum())
+            for value, reference, size in zip(values, references, sizes, strict=True)
+        )
+        return max(floor, math.sqrt(sum(squares) / elements))
+
+    compiled_error = compute_error([triple.compiled for triple in group])
+    return math.log2(compiled_error / compute_error([triple.eager for triple in group]))
+
+
+def check_finite(outputs: Outputs, side: Side) -> None:
+    """Check that floating-point outputs are finite.
+
+    Raises:
+        NotFiniteError: One is not; names it and the side.
+    """
+    for name, value in outputs.items():
+        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+            what = "NaN" if bool(torch.isnan(value).any()) else "infinity"
+            raise NotFiniteError(f"{what} in {name} of the {side} call")
+
+
+def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[str, ...]:
+    """Find outputs that are not the same kind of thing, or not the same integers or booleans."""
+    missing = sorted(eager.keys() ^ compiled.keys())
+    found = [f"{name} is returned by one of eager and compiled only" for name in missing]
+    for name in eager.keys() & compiled.keys():
+        left, right = eager[name], compiled[name]
+        if left.shape != right.shape or left.dtype != right.dtype:
+            told = f"{describe_tensor(left)} in eager, {describe_tensor(right)} compiled"
+            found.append(f"{name} is {told}")
+        elif not left.is_floating_point() and not torch.equal(left, right):
+            found.append(f"{name} ({left.dtype}) differs between eager and compiled")
+    return tuple(found)
+
+
+def describe_tensor(tensor: torch.Tensor) -> str:
+    """Describe dtype and shape: ``float32[8, 1000]``."""
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+
+
+def compute_checksum(outputs: Outputs) -> str:
+    """Compute six digits of the root mean square of all floating-point outputs."""
+    values = [value.double() for value in outputs.values() if value.is_floating_point()]
+    elements = sum(value.numel() for value in values)
+    squares = sum(float(value.square().sum()) for value in values)
+    return f"{math.sqrt(squares / elements):.6g}" if elements else ""
+
+
+def _compute_sizes(references: list[torch.Tensor]) -> list[float]:
+    """Compute what each reference's errors are relative to: its RMS, within limits."""
+    squares = [float(reference.square().sum()) for reference in references]
+    elements = sum(reference.numel() for reference in references)
+    smallest = MIN_RELATIVE_SIZE * math.sqrt(sum(squares) / max(1, elements))
+    sizes = (
+        max(smallest, math.sqrt(total / max(1, reference.numel())))
+        for total, reference in zip(squares, references, strict=True)
+    )
+    return [size or 1.0 for size in sizes]

@@ -1,0 +1,74 @@
+"""Which checkout measured code is imported from; torch-free.
+
+A project under test is often installed editable: the interpreter's search path names places in the
+user's checkout. In an arm that is another checkout those places must be the other's, or both arms would
+measure the same code and every regression would pass.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+
+from gate.errors import UsageError
+from gate.records.protocol import WorkerRequest
+
+_OWN_PACKAGE = "gate"
+
+
+def set_search_path(request: WorkerRequest) -> None:
+    """Make ``sys.path`` that of the request's arm."""
+    if request.checkout:
+        sys.path[:] = [_move(entry, request) for entry in sys.path]
+    if request.directory not in sys.path:
+        sys.path.append(request.directory)  # last: measured code must not shadow the gate
+
+
+def check_source(factory: str, request: WorkerRequest) -> None:
+    """Check that a factory's package comes from the arm's checkout, if the project under test has it.
+
+    A user's own test has no factory (``""``): pytest collects it from the arm's directory.
+
+    Raises:
+        UsageError: It would be imported from the user's own checkout, or from an installed copy.
+    """
+    name = factory.partition(":")[0].partition(".")[0]
+    if not request.checkout or name in ("", _OWN_PACKAGE):
+        return
+    places = _list_places(importlib.util.find_spec(name))
+    if not places or any(place.is_relative_to(request.checkout) for place in places):
+        return
+    inside = [entry for entry in sys.path if Path(entry).is_relative_to(request.checkout)]
+    is_ours = any(_is_below(place, request.origin) for place in places)
+    if is_ours or PathFinder.find_spec(name, inside) is not None:
+        raise UsageError(
+            f"{name} is imported from {places[0]} and not from the arm's checkout: "
+            "install the project editable (pip install -e), or uninstall it and set PYTHONPATH",
+            "Install the project editable, or uninstall it and set PYTHONPATH.",
+        )
+
+
+def _move(entry: str, request: WorkerRequest) -> str:
+    """Find the place of the arm's checkout that a place of the user's checkout stands for."""
+    if not _is_below(Path(entry), request.origin):
+        return entry
+    moved = Path(request.checkout) / Path(entry).resolve().relative_to(Path(request.origin).resolve())
+    return str(moved) if moved.exists() else entry
+
+
+def _is_below(place: Path, origin: str) -> bool:
+    """Whether a place lies in the user's checkout; an environment that they keep there is not code."""
+    resolved = place.resolve()
+    return resolved.is_relative_to(Path(origin).resolve()) and not any(
+        place.is_relative_to(prefix) or resolved.is_relative_to(prefix)
+        for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}
+    )
+
+
+def _list_places(spec: ModuleSpec | None) -> list[Path]:
+    if spec is None:  # it fails where it is imported, and says so
+        return []
+    found = [spec.origin] if spec.has_location and spec.origin else []
+    return [Path(place).resolve() for place in (*found, *(spec.submodule_search_locations or ()))]

@@ -1,0 +1,109 @@
+"""The worker's result, kept on disk while it grows, so that a crash loses one stage only."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gate.errors import GateError
+from gate.files.codec import encode, write_atomic
+from gate.measure.process.frames import format_error
+from gate.records import FailureKind, Metric
+from gate.records.protocol import Prerequisite, Stage, WorkerFailure, WorkerResult, WorkerRole
+
+_MAX_MESSAGE = 500  # one line of a report
+
+
+class NotFiniteError(Exception):
+    """A NaN or an infinity where a number belongs: in an output, a gradient or a measurement."""
+
+
+class Logbook:
+    """Collects a :class:`WorkerResult`. Without a path nothing is written.
+
+    ``enter`` closes the stage at hand and writes the result with the stage being entered.
+    """
+
+    def __init__(self, path: Path | None, role: WorkerRole, begun: float | None = None) -> None:
+        """Begin at stage ``start``; ``begun`` is the ``time.perf_counter()`` it is counted from."""
+        self._path = path
+        self._entered = time.perf_counter() if begun is None else begun
+        self._account = Stage.START
+        self.result = WorkerResult(role=role, stage=Stage.START)
+
+    def enter(self, stage: Stage) -> None:
+        """Close the current stage, add its wall seconds to those it had, and enter ``stage``."""
+        self._close_stage(stage)
+        self.result = replace(self.result, stage=stage)
+        self.save()
+
+    def leave(self) -> None:
+        """Close the current stage: the time from now on is the tool's own, as that of ``start``."""
+        self._close_stage(Stage.START)
+
+    def charge(self, stage: Stage, seconds: float) -> None:
+        """Charge some of the current stage's seconds to another stage."""
+        stages_s = dict(self.result.stages_s)
+        stages_s[stage] = stages_s.get(stage, 0.0) + seconds
+        self._entered += seconds
+        self.result = replace(self.result, stages_s=stages_s)
+
+    def _close_stage(self, following: Stage) -> None:
+        now = time.perf_counter()
+        stages_s = dict(self.result.stages_s)
+        stages_s[self._account] = stages_s.get(self._account, 0.0) + now - self._entered
+        self._entered, self._account = now, following
+        self.result = replace(self.result, stages_s=stages_s)
+
+    def record(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of WorkerResult
+        """Set fields of the result."""
+        self.result = replace(self.result, **changes)
+
+    def add_samples(self, samples: Mapping[Metric, Iterable[float]]) -> None:
+        """Add the samples of some metrics.
+
+        Raises:
+            NotFiniteError: A sample is NaN or infinite.
+        """
+        added = {metric: tuple(map(float, values)) for metric, values in samples.items()}
+        for metric, values in added.items():
+            if not all(map(math.isfinite, values)):
+                raise NotFiniteError(f"a sample of {metric} is not finite")
+        self.result = replace(self.result, samples={**self.result.samples, **added})
+
+    def add_warnings(self, *messages: str) -> None:
+        """Add what a reader should know; a message is told once."""
+        warnings = dict.fromkeys((*self.result.warnings, *messages))
+        self.result = replace(self.result, warnings=tuple(warnings))
+
+    def fail(self, error: BaseException, missing: Prerequisite | None = None) -> None:
+        """Record why the case could not be measured; the stage stays where it happened."""
+        self.result = replace(self.result, failure=replace(make_worker_failure(error), missing=missing))
+        self.save()
+
+    def save(self) -> None:
+        """Write the result, atomically."""
+        if self._path:
+            write_atomic(self._path, json.dumps(encode(self.result), allow_nan=False))
+
+
+def make_worker_failure(error: BaseException) -> WorkerFailure:
+    """Tell an exception as a failure: its kind, one line, and the frames of measured code."""
+    kind = FailureKind.NOT_FINITE if isinstance(error, NotFiniteError) else FailureKind.ERROR
+    return WorkerFailure(kind=kind, message=describe_error(error), traceback=format_error(error))
+
+
+def describe_error(error: BaseException) -> str:
+    """Describe an exception in one line: its type and the first line of what it says."""
+    if isinstance(error, (GateError, NotFiniteError)):
+        return str(error.args[0])[:_MAX_MESSAGE]
+    lines = str(error).strip().splitlines()
+    if len(lines) > 1 and lines[0].endswith("raised:"):  # a compiler's name, and below it what it said
+        lines = [f"{lines[0]} {lines[1]}"]
+    told = f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+    return told[:_MAX_MESSAGE]

@@ -1,0 +1,207 @@
+"""``python -m gate.measure.process.server DESCRIPTOR PARENT``: imports what workers need, and forks them.
+
+Importing torch takes far longer than what most workers do, so it is done once. What a worker does after
+the fork is what it does in a process of its own: the server has opened no device, compiled nothing and
+started no thread. It can also fork another server, which imports one case's model: no case sees what
+another one's module does as it is imported.
+
+Linux only: the server adopts what its workers leave behind, and ends it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import importlib
+import mmap
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from gate.children import list_children
+from gate.files import codec
+from gate.files.server_protocol import (
+    ServerAnswer,
+    ServerDoes,
+    ServerOrder,
+    close_descriptors,
+    receive,
+    send,
+)
+from gate.measure.process import worker
+from gate.measure.process.checkout import check_source, set_search_path
+from gate.measure.process.page_tables import PageRange, list_present, map_pages
+from gate.measure.process.parent import die_with_parent
+from gate.records.protocol import WorkerRequest
+
+_SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <sys/prctl.h>
+_FIRST_DESCRIPTOR = 300  # of our own: clear of the numbers that workers know their channels by
+_SHIFT_PAGES = 1024  # 4 MiB: two huge pages, so that every place within one is as likely
+
+RequestHandler = Callable[[str, float], object]  # of a request's path, from a time.perf_counter() on
+
+# What a worker imports before it measures. A user's own test is collected by a pytest that wants to
+# rewrite plugins as it imports them: for those it finds none imported.
+_FOR_EVERY_CASE = ("torch", "gate.suite.machinery")
+_FOR_FACTORIES = ("pytest", "pytest_benchmark.plugin")
+
+
+def main(run: RequestHandler = worker.run_request) -> NoReturn:
+    """Serve until the lab hangs up; workers ``run`` their requests.
+
+    Nothing is taken down at the end: that takes more than a second with torch's libraries.
+    """
+    descriptor, parent = map(int, sys.argv[1:])
+    _end_after(lambda: _Server(descriptor, run).serve(parent))
+
+
+class _Server:
+    """This process as a server: the line to the lab, and what its workers do."""
+
+    def __init__(self, descriptor: int, run: RequestHandler) -> None:
+        # Under a number that no worker needs; compilers do not inherit it.
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
+        os.close(descriptor)
+        self._line = socket.socket(fileno=moved)
+        self._run = run
+        self._branches: set[int] = set()
+        self._pages: tuple[PageRange, ...] = ()  # of what was imported
+
+    def serve(self, parent: int) -> None:
+        """Carry out one order after the other, and answer it; end with process ``parent``."""
+        die_with_parent(parent)
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        while True:
+            received, descriptors = receive(self._line)
+            if received is None:
+                return
+            answer = self._obey(codec.decode(ServerOrder, received, "order"), descriptors)
+            close_descriptors(descriptors)
+            send(self._line, answer)
+
+    def _obey(self, order: ServerOrder, descriptors: tuple[int, ...]) -> ServerAnswer:
+        if order.does is ServerDoes.IMPORT and order.request is not None:
+            problem = _import_modules(order.request) or _find_hindrance()
+            self._pages = list_present()
+            return ServerAnswer(problem=problem)
+        if order.does is ServerDoes.REAP:
+            return ServerAnswer(status=self._reap(order.pid))
+        parent = os.getpid()
+        pid = os.fork()
+        if not pid:
+            self._line.close()
+            if order.does is ServerDoes.BRANCH:
+                _end_after(lambda: _Server(descriptors[0], self._run).serve(parent))
+            else:
+                die_with_parent(parent)
+                _end_after(lambda: self._work(order, descriptors))
+        if order.does is ServerDoes.BRANCH:
+            self._branches = {one for one in self._branches if not os.waitpid(one, os.WNOHANG)[0]} | {pid}
+        return ServerAnswer(pid=pid)
+
+    def _work(self, order: ServerOrder, descriptors: tuple[int, ...]) -> None:
+        begun = time.perf_counter()
+        _become_worker(order, descriptors)
+        map_pages(self._pages)
+        self._run(order.path, begun)
+
+    def _reap(self, pid: int) -> int:
+        """Wait for a worker's end, end what it left behind, and return the worker's status."""
+        _, status = os.waitpid(pid, 0)
+        # Who ends leaves its own children to this process: they are looked for again.
+        while left := set(list_children(os.getpid())) - self._branches:
+            for one in left:
+                os.kill(one, signal.SIGKILL)
+                os.waitpid(one, 0)
+        return os.waitstatus_to_exitcode(status)
+
+
+def _import_modules(request: WorkerRequest) -> str:
+    """Import what a worker imports before it measures, and the case's model; return what was in the way."""
+    case = request.case
+    try:
+        set_search_path(request)
+        for name in (*_FOR_EVERY_CASE, *(_FOR_FACTORIES if case and case.factory else ())):
+            importlib.import_module(name)
+        importlib.import_module("gate.suite.torch_imports").import_torch()
+        if case and case.factory:
+            check_source(case.factory, request)
+            importlib.import_module("gate.measure.workload.build").load_factory(case.factory)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
+        traceback.print_exc()
+        return f"importing the model fails with {type(error).__name__}"
+    return ""
+
+
+def _find_hindrance() -> str:
+    """Find what forbids a fork: a thread is not copied, and a lock that it holds is held for ever."""
+    others = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    if others:
+        return f"importing the model starts the thread {others[0]!r}"
+    unknown = len(list(Path("/proc/self/task").iterdir())) - 1 - _count_blas_threads()
+    return "importing the model starts threads of a library" if unknown > 0 else ""
+
+
+def _count_blas_threads() -> int:
+    """Count the threads that copies of OpenBLAS may have; it ends them itself before a fork.
+
+    NumPy and SciPy bring a copy each. OpenBLAS asks for that by ``pthread_atfork``, in its
+    ``driver/others/blas_server.c``.
+    """
+    lines = Path("/proc/self/maps").read_text(errors="replace").splitlines()
+    copies = {line.split()[-1] for line in lines if "openblas" in line.lower()}
+    return len(copies) * (len(os.sched_getaffinity(0)) - 1)
+
+
+def _become_worker(order: ServerOrder, descriptors: tuple[int, ...]) -> None:
+    """Take a session, output, variables and addresses of its own."""
+    os.setsid()
+    output, *channel = (fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR) for one in descriptors)
+    for standard in (sys.stdout, sys.stderr):
+        os.dup2(output, standard.fileno())
+    for descriptor in channel:
+        os.dup2(descriptor, order.channel)
+    close_descriptors((output, *channel))
+    os.environ.clear()
+    os.environ.update(order.variables)
+    _shift_addresses()
+
+
+def _shift_addresses() -> None:
+    """Lay out memory that is allocated from now on as no sibling does, as processes of their own would."""
+    pages = [secrets.randbelow(_SHIFT_PAGES) + 1 for _ in range(2)]
+    _KEPT.append(mmap.mmap(-1, pages[0] * mmap.PAGESIZE, prot=mmap.PROT_READ))  # never touched: no memory
+    libc = ctypes.CDLL(None)
+    libc.sbrk.restype, libc.sbrk.argtypes = ctypes.c_void_p, (ctypes.c_long,)
+    libc.sbrk(pages[1] * mmap.PAGESIZE)
+
+
+_KEPT: list[mmap.mmap] = []  # what shifts addresses, for as long as this process lives
+
+
+def _end_after(work: Callable[[], object]) -> NoReturn:
+    """Do a child's work and end, as an interpreter would: an error is told, and its status is 1."""
+    status = 1
+    try:
+        work()
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else status
+    except BaseException:  # noqa: BLE001 - the child must not go on as a server
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,207 @@
+"""``python -m gate.measure.process.worker REQUEST.json``: one process that measures one thing.
+
+What is measured runs in pytest, in this process, so that its rounds are pytest-benchmark's. The exit
+status is 0 whenever the result file tells what happened, failures included.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from gate.errors import GateError
+from gate.files import codec
+from gate.measure.process.checkout import check_source, set_search_path
+from gate.measure.process.logbook import Logbook, make_worker_failure
+from gate.measure.process.missing import find_missing
+from gate.measure.process.parent import die_with_parent
+from gate.records import Case, FailureKind
+from gate.records.protocol import (
+    WORKER_ARGUMENTS,
+    Stage,
+    WorkerFailure,
+    WorkerRequest,
+    WorkerResult,
+    WorkerRole,
+)
+from gate.records.targets import is_target
+
+_BEGUN = time.perf_counter()
+_SUITE = Path(__file__).resolve().parents[2] / "suite"
+
+# What a registry model is shielded from: the project's pytest settings, conftests and plugins.
+_ISOLATION = ("-c", str(_SUITE / "trial.ini"), "--rootdir", str(_SUITE), "--noconftest", "--assert=plain")
+# pytest's default puts the directory of the package `gate`, most often site-packages, in front of
+# sys.path, where it would shadow what PYTHONPATH names.
+_IMPORT_MODE = ("--import-mode=importlib",)
+# What a user's own test is run with, since its project's settings may disable benchmarks.
+_BENCHMARK = ("--benchmark-enable",)
+# Captured output would be lost in a crash; the lab keeps what a worker prints.
+_ALWAYS = ("-p", "gate.suite.plugin", "-p", "no:cacheprovider", "-q", "--capture=no", "--tb=short")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the request file says.
+
+    Raises:
+        FileError: The request is not one: nothing can be written then.
+    """
+    (path,) = sys.argv[1:] if arguments is None else arguments
+    run_request(path, _BEGUN)
+    return 0
+
+
+def run_request(path: str, begun: float) -> None:
+    """Measure what the request file says; ``begun`` is the ``time.perf_counter()`` of the process's start.
+
+    Raises:
+        FileError: The request is not one: nothing can be written then.
+    """
+    request = codec.decode(WorkerRequest, codec.parse_json(Path(path).read_bytes(), path), path)
+    if request.parent:
+        die_with_parent(request.parent)
+    set_search_path(request)
+    logbook = Logbook(Path(request.result), request.role, begun)
+    if request.role == WorkerRole.PRIME:
+        _prime(request, path, logbook)
+    elif request.role == WorkerRole.IMPORT:
+        _import_factories(request, logbook)
+    else:
+        _run_pytest(request, path, logbook)
+
+
+def make_arguments(request: WorkerRequest, case: Case, path: str) -> list[str]:
+    """Make pytest's arguments for a case."""
+    # pytest-benchmark makes its store even where nothing is saved: not in the project's directory.
+    own = ["--gate-request", path, *_ALWAYS, "--benchmark-storage", f"file://{tempfile.gettempdir()}"]
+    if request.benchmark_json:
+        own += ["--benchmark-json", request.benchmark_json]
+    if case.factory:
+        return [
+            *own,
+            *_ISOLATION,
+            *_IMPORT_MODE,
+            "-p",
+            "pytest_benchmark.plugin",
+            str(_SUITE / "test_models.py"),
+        ]
+    serial = ["-n0"] if importlib.util.find_spec("xdist") else []
+    return [*own, *_BENCHMARK, *serial, case.node]
+
+
+def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
+    if request.case is None:
+        raise ValueError(f"{path}: a {request.role} request needs a case")
+    logbook.save()
+    try:
+        check_source(request.case.factory, request)
+        _pretend_target(request)
+    except GateError as error:
+        logbook.enter(Stage.IMPORT)
+        logbook.fail(error)
+        return
+    if request.case.factory:
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of whatever else is installed
+    import pytest  # noqa: PLC0415 - the primer needs none
+
+    try:
+        ended = f"pytest ended with status {int(pytest.main(make_arguments(request, request.case, path)))}"
+    except Exception as error:  # noqa: BLE001 - what another plugin raises at the end of the session
+        traceback.print_exc()
+        ended = f"pytest ended with {type(error).__name__}: {error}"
+    _check_end(Path(request.result), ended)
+
+
+def _pretend_target(request: WorkerRequest) -> None:
+    """Where code is compiled for a target, let torch, not yet imported, believe that it is there."""
+    if is_target(request.device):
+        from gate.measure.device.hooks import load_hooks  # noqa: PLC0415 - few workers need a compiler here
+
+        load_hooks()
+        from gate.measure.device.pretended import pretend  # noqa: PLC0415 - torch
+
+        pretend(request.device)
+
+
+def _check_end(path: Path, ended: str) -> None:
+    """See to it that the result tells how pytest ended when the suite's plugin never ran to its end."""
+    result = codec.decode(WorkerResult, codec.parse_json(path.read_bytes(), str(path)), str(path))
+    if result.failure is None and result.stage != Stage.DONE:
+        message = f"{ended} before the result was complete; see the log"
+        failed = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, message=message))
+        codec.write_atomic(path, json.dumps(codec.encode(failed), allow_nan=False))
+
+
+def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
+    """Import each factory; the result tells which ones cannot be, and how that showed."""
+    logbook.enter(Stage.IMPORT)
+    from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
+
+    failures: dict[str, WorkerFailure] = {}
+    for factory in request.factories:
+        try:
+            check_source(factory, request)
+            load_factory(factory)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
+            traceback.print_exc()
+            failures[factory] = make_worker_failure(error)
+    logbook.record(unimportable=failures)
+    logbook.enter(Stage.DONE)
+
+
+def _prime(request: WorkerRequest, path: str, logbook: Logbook) -> None:
+    logbook.save()
+    try:
+        _measure_toolchain(request, logbook)
+    except Exception as error:  # noqa: BLE001 - all of it is what the primer is asked about
+        if type(error).__name__ == "StaleToolchainError":  # its module imports torch
+            _prime_anew(request, path, str(error))
+        traceback.print_exc()  # with every frame: what is shown leaves the gate's own out
+        logbook.fail(error, find_missing(error))
+
+
+def _prime_anew(request: WorkerRequest, path: str, why: str) -> NoReturn:
+    """Become a fresh primer that keeps nothing: this process remembers what it found of no use."""
+    sys.stderr.write(f"what an earlier run kept of the toolchain is of no use: {why}\n")
+    sys.stderr.flush()
+    fresh = replace(request, toolchain_cache="")
+    codec.write_atomic(Path(path), json.dumps(codec.encode(fresh)))
+    command = (sys.executable, *WORKER_ARGUMENTS, path)
+    os.execv(sys.executable, command)  # noqa: S606 - as a process of its own is started, though this be forked
+
+
+def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:
+    logbook.enter(Stage.IMPORT)
+    _pretend_target(request)
+    import torch  # noqa: PLC0415 - what is timed here
+
+    from gate.measure.device.environment import capture_environment  # noqa: PLC0415 - torch
+    from gate.measure.device.opening import open_device  # noqa: PLC0415 - torch
+    from gate.measure.toolchain.toolchain import prime_toolchain, prime_with_cache  # noqa: PLC0415 - torch
+
+    torch.set_num_threads(request.threads)
+    logbook.enter(Stage.COMPILE)
+    device = open_device(request.device)
+    if request.toolchain_cache:
+        prime_with_cache(device, Path(request.toolchain_cache))
+    else:
+        prime_toolchain(device)
+    logbook.leave()
+    logbook.record(environment=capture_environment(device, request))
+    logbook.enter(Stage.DONE)
+
+
+if __name__ == "__main__":
+    ended = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(ended)  # taking torch's libraries down takes more than a second, and all is on disk

@@ -1,0 +1,136 @@
+"""Measuring drift: at the case's dtype, and in float32 with TF32 off, where rounding hides less."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+import torch
+
+from gate.measure.compiler.pool import compile_together
+from gate.measure.context import WorkerContext
+from gate.measure.device import precision
+from gate.measure.kinds.protocol import find_protocol
+from gate.measure.numerics import reference
+from gate.measure.numerics.drift import compute_checksum, compute_drift, describe_tensor
+from gate.measure.numerics.reference import Evaluation
+from gate.measure.workload.build import SEED, Function, Subject
+from gate.records import DType, Metric
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledSubject:
+    """A subject and its compiled function."""
+
+    subject: Subject
+    compiled: Function
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SeedDrift:
+    """Drift under one seed, log2."""
+
+    own: float
+    float32: float
+
+
+def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
+    """Measure drift under each seed; the samples are the means. The subject's state must be as built.
+
+    Weights and inputs of further seeds are written into the same tensors, so nothing is compiled anew.
+    """
+    twin, drifts = None, []
+    for index in range(context.sampling.drift_seeds):
+        if index and not reference.redraw_state(pair.subject, SEED + index):
+            break
+        exact = _evaluate_reference(context, pair.subject)
+        if exact is None:
+            return
+        if not index:
+            _record_workload(context, pair.subject, exact)
+        own = _compare(context, pair, exact)
+        twin = twin or make_float32_pair(pair)
+        precise = _compare_in_float32(context, pair, twin, exact)
+        drifts.append(SeedDrift(own=own, float32=own if precise is None else precise))
+    if drifts:
+        context.logbook.add_samples(
+            {
+                Metric.DRIFT: (statistics.mean(drift.own for drift in drifts),),
+                Metric.DRIFT_FLOAT32: (statistics.mean(drift.float32 for drift in drifts),),
+            }
+        )
+
+
+def make_float32_pair(pair: CompiledSubject) -> CompiledSubject:
+    """Copy a pair to float32; a float32 case is its own copy."""
+    if pair.subject.case.dtype == DType.FLOAT32:
+        return pair
+    subject = reference.make_twin(pair.subject, torch.float32)
+    return CompiledSubject(subject=subject, compiled=find_protocol(subject.case).compile(subject))
+
+
+def _compare_in_float32(
+    context: WorkerContext, pair: CompiledSubject, twin: CompiledSubject, exact: Evaluation
+) -> float | None:
+    """Compare the float32 twin; None where that is the same as what was compared already."""
+    if twin is not pair:
+        reference.restore_state(twin.subject, pair.subject.list_state())
+    elif not context.device.kind.has_tf32:
+        return None  # there is no TF32 to turn off
+    with (
+        # A processor's kernels are few, and its compilers would need the cores that the case's threads have.
+        compile_together() if context.device.kind.is_gpu else nullcontext(),
+        _compile_anew() if precision.bakes_tf32() else nullcontext(),
+        precision.without_tf32(),
+    ):
+        return _compare(context, twin, exact)
+
+
+@contextmanager
+def _compile_anew() -> Iterator[None]:
+    """Find nothing that was compiled before, and leave nothing: no key tells that code has TF32 in it."""
+    # Importing these takes time that few need to spend.
+    functorch_config = importlib.import_module("torch._functorch.config")
+    inductor_config = importlib.import_module("torch._inductor.config")
+    torch.compiler.reset()
+    try:
+        with (
+            functorch_config.patch(enable_autograd_cache=False),
+            inductor_config.patch(fx_graph_cache=False),
+        ):
+            yield
+    finally:
+        torch.compiler.reset()
+
+
+def _evaluate_reference(context: WorkerContext, subject: Subject) -> Evaluation | None:
+    try:
+        return reference.evaluate_reference(subject)
+    except Exception as error:  # noqa: BLE001 - whatever a model cannot do in float64
+        told = f"{type(error).__name__}: {error}".splitlines()[0]
+        context.logbook.add_warnings(f"drift is not measured, the case does not run in float64: {told}")
+        return None
+
+
+def _compare(context: WorkerContext, pair: CompiledSubject, exact: Evaluation) -> float:
+    eager = reference.evaluate(pair.subject, pair.subject.function)
+    compiled = reference.evaluate(pair.subject, pair.compiled)
+    drift = compute_drift(exact.values, eager.values, compiled.values, pooled=pair.subject.is_training)
+    context.logbook.add_warnings(*drift.warnings)
+    return drift.log2_ratio
+
+
+def _record_workload(context: WorkerContext, subject: Subject, exact: Evaluation) -> None:
+    """Record what recognizes the model: shapes of its outputs, and the reference's size to six digits."""
+    outputs = reference.evaluate(subject, subject.function).outputs
+    described = ", ".join(f"{name} {describe_tensor(value)}" for name, value in outputs.items())
+    context.logbook.record(
+        workload={
+            **context.logbook.result.workload,
+            "outputs": described,
+            "reference": compute_checksum({**exact.outputs, **exact.values}),
+        }
+    )

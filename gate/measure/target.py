@@ -1,0 +1,178 @@
+"""Measure a case for a target: trace it, compile it, count what was made; nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from gate.errors import UsageError
+from gate.kinds import KIND_SPECS as KINDS
+from gate.measure.compiler import graph, identity
+from gate.measure.compiler.calls import count_compile_calls
+from gate.measure.compiler.cubins import find_triton_cache, read_cubins, sum_cubins
+from gate.measure.context import WorkerContext, count_parameters, describe_inputs, use_gradients
+from gate.measure.device.pretended import TargetDevice
+from gate.measure.kinds.protocol import find_protocol
+from gate.measure.timing.first_call import check_compiled
+from gate.measure.workload.build import (
+    TORCH_DTYPES,
+    Subject,
+    attach_optimizer,
+    has_cudagraphs,
+    load_factory,
+    make_function,
+    make_step,
+)
+from gate.measure.workload.tensors import map_tensors
+from gate.records import Case, Metric, Mode, Task
+from gate.records.protocol import Stage
+from gate.workload import Workload
+
+CALLS = 3  # the later ones find whether what the first compiled serves them
+# Options of Inductor, and the mode, that choose by timing kernels on the device.
+_TUNING = (
+    "max_autotune",
+    "max_autotune_gemm",
+    "max_autotune_pointwise",
+    "coordinate_descent_tuning",
+    "shape_padding",
+)
+
+
+def measure_target(context: WorkerContext, workload: Workload | None) -> None:
+    """Compile a case for the context's target; the logbook gets what is exact of it.
+
+    Raises:
+        UsageError: Nothing was compiled, or the case needs the device itself. What the model or the compiler
+            raises passes through: tracing stops where a value is asked for.
+    """
+    with compile_target(context, workload) as step:
+        _count_calls(context, step)
+
+
+@contextmanager
+def compile_target(context: WorkerContext, workload: Workload | None) -> Iterator[Callable[[], Any]]:
+    """Compile a case, record its graphs and its code, and yield the compiled step; raises as the above."""
+    device, logbook = context.device, context.logbook
+    if not isinstance(device, TargetDevice):
+        raise TypeError(f"{device.name} is no target")
+    check_knowable(context.case)
+    if workload is None:
+        logbook.enter(Stage.IMPORT)
+        load_factory(context.case.factory)
+    logbook.enter(Stage.BUILD)
+    protocol = find_protocol(context.case)
+    subject = place_subject(workload or protocol.build(), context.case, device)
+    logbook.record(
+        workload={"parameters": str(count_parameters(subject)), "inputs": describe_inputs(subject)}
+    )
+    logbook.enter(Stage.COMPILE)
+    step = make_step(subject, protocol.compile(subject))
+    with use_gradients(context.case), device.mode:
+        graph.start_observation()
+        for _ in range(CALLS):
+            step()
+        _record_graphs(context)
+        _record_code(context)
+        yield step
+
+
+def check_knowable(case: Case) -> None:
+    """Check that what is compiled follows from the code alone.
+
+    Raises:
+        UsageError: It is chosen by timing kernels, or by capturing calls, on the device.
+    """
+    if not KINDS[case.kind].on_target:
+        fix = f"Leave it out here: --select '...,!{case.id}'."
+        raise UsageError(
+            f"UNAVAILABLE: cases of the kind {case.kind} are run, and a target runs nothing", fix
+        )
+    tuned = case.mode is Mode.MAX_AUTOTUNE or any(case.options.get(name) for name in _TUNING)
+    if not (tuned or has_cudagraphs(case)):
+        return
+    why = "kernels are chosen by timing them" if tuned else "CUDA graphs are captured"
+    fix = f"Leave it out here: --select '...,!{case.id}'."
+    raise UsageError(f"UNAVAILABLE: {why}, which needs the GPU itself; a target has none", fix)
+
+
+def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subject:
+    """Put fake tensors on the target in the place of a workload's own; the optimizer is no compiled code."""
+    dtype = TORCH_DTYPES[case.dtype]
+    place = _remember(lambda tensor: device.place(tensor, dtype))
+    module = workload.forward if isinstance(workload.forward, torch.nn.Module) else None
+    if module is not None:
+        for part in module.modules():
+            for tensors in (part._parameters, part._buffers):  # noqa: SLF001 - modules cannot be moved to where nothing is
+                for name, tensor in tensors.items():
+                    tensors[name] = None if tensor is None else place(tensor)
+        module.train(case.task == Task.TRAINING)
+    spread = find_protocol(case).spread
+    subject = Subject(
+        case=case,
+        device=device,
+        forward=workload.forward,
+        function=spread(make_function(workload.forward, workload.loss, case.task)),
+        inputs=map_tensors(place, tuple(workload.inputs)),
+        kwargs=map_tensors(place, dict(workload.kwargs)),
+        module=module,
+        optimizer=None,
+        loss=workload.loss,
+        spread=spread,
+    )
+    return attach_optimizer(subject, replace(workload, optimizer=None))
+
+
+def _remember(place: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], Any]:
+    """Place each tensor once: tied weights stay tied."""
+    # With the original, since its id is its own only while it lives.
+    placed: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def place_once(tensor: torch.Tensor) -> torch.Tensor:
+        if id(tensor) not in placed:
+            placed[id(tensor)] = (tensor, place(tensor))
+        return placed[id(tensor)][1]
+
+    return place_once
+
+
+def _record_graphs(context: WorkerContext) -> None:
+    report = graph.observe_graphs(context.directory)
+    check_compiled(report)
+    # There are no CUDA graphs, and nothing of them is known.
+    unknown = {Metric.CUDAGRAPH_SKIPS, Metric.CUDAGRAPH_PARTITIONS}
+    counts = {metric: (value,) for metric, value in report.counts.items() if metric not in unknown}
+    context.logbook.add_samples(counts)
+    context.logbook.record(
+        graph_breaks=report.graph_breaks,
+        recompile_reasons=report.recompile_reasons,
+        phases_s=report.phases_s,
+        unknown=report.unknown,
+    )
+    context.logbook.add_warnings(*report.skipped, *report.unknown)
+
+
+def _record_code(context: WorkerContext) -> None:
+    cache = graph.find_cache()
+    totals = sum_cubins(read_cubins(find_triton_cache()))
+    context.logbook.record(identity=identity.read_identity(cache), sources=identity.read_sources(cache))
+    context.logbook.add_samples(
+        {
+            Metric.GENERATED_KERNELS: (identity.count_kernels(cache),),
+            Metric.CODE_LAUNCHES: (identity.count_launches(cache),),
+            Metric.TRITON_CONFIGS: (totals.configurations,),
+            Metric.REGISTERS: (totals.registers,),
+            Metric.SHARED_MEMORY: (totals.shared_bytes,),
+            Metric.STACK_MEMORY: (totals.stack_bytes,),
+            Metric.CUBIN_BYTES: (totals.size_bytes,),
+        }
+    )
+
+
+def _count_calls(context: WorkerContext, step: Callable[[], Any]) -> None:
+    context.logbook.enter(Stage.CALLS)
+    context.logbook.add_samples({Metric.COMPILE_CALLS: (count_compile_calls(step, graph.find_cache()),)})

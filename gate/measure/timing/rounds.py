@@ -1,0 +1,188 @@
+"""The timed rounds: eager and compiled in alternating blocks, timed by pytest-benchmark's ``pedantic``."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from gate.measure.compiler import graph
+from gate.measure.device.device import Device
+from gate.measure.timing.schedule import (
+    BLOCKS_PER_SIDE,
+    BlockSize,
+    PairedTimes,
+    Side,
+    compute_block_calls,
+    make_schedule,
+    size_block,
+    split_times,
+)
+from gate.records.protocol import Sampling
+
+Step = Callable[[], Any]
+
+MAX_SETTLING_CALLS = 64  # above Dynamo's recompile limit of 8 for several frames; then it is as it is
+_SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size again with what it showed
+
+
+class TimeBlocks(Protocol):
+    """Times ``rounds`` calls of ``target``, each after an untimed one of ``lead_in``; seconds each."""
+
+    def __call__(self, target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
+        """Return the seconds of each call, in order."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rounds:
+    """The outcome: times per call, block sizes, and the schedule in letters (``ECCE CEEC ...``)."""
+
+    times: PairedTimes
+    calls: Mapping[Side, int]
+    order: str
+    recompiled: int  # blocks during which something was compiled
+    device_s: Mapping[Side, float] = field(default_factory=dict)  # per call, by the device's own clock
+
+
+class BlockRunner:
+    """Runs the next block of the schedule at each call. A recompile does not stop it.
+
+    The first recompile ends the stance that forbids them; its block is remembered as spoilt.
+    """
+
+    def __init__(
+        self, steps: Mapping[Side, Step], sizes: Mapping[Side, BlockSize], schedule: tuple[Side, ...]
+    ) -> None:
+        self._steps = steps
+        self._led = {side: range(size.led) for side, size in sizes.items()}
+        self._timed = {side: range(size.timed) for side, size in sizes.items()}
+        self._schedule = schedule
+        self._next = 0
+        self.spoilt: set[int] = set()
+
+    def lead_in(self) -> None:
+        """Run the calls that are not timed before the next block."""
+        self._run(self._led)
+
+    def __call__(self) -> None:
+        """Run one block."""
+        self._run(self._timed)
+        self._next += 1
+
+    def _run(self, calls_of: Mapping[Side, range]) -> None:
+        side = self._schedule[self._next]
+        step, calls = self._steps[side], calls_of[side]
+        try:
+            for _ in calls:
+                step()
+        except RuntimeError as error:
+            if not graph.is_recompile_error(error):
+                raise
+            torch.compiler.set_stance("default")
+            self.spoilt.add(self._next)
+            for _ in calls:
+                step()
+
+
+def settle_step(step: Step, device: Device, quiet_calls: int) -> int:
+    """Call until ``quiet_calls`` calls in a row have compiled nothing; return the number of calls.
+
+    So the counters do not depend on how fast the machine is.
+    """
+    quiet, calls, compiles = 0, 0, graph.count_compiles()
+    while quiet < quiet_calls and calls < MAX_SETTLING_CALLS:
+        step()
+        calls += 1
+        now = graph.count_compiles()
+        quiet, compiles = (quiet + 1, now) if now == compiles else (0, now)
+    device.synchronize()
+    return calls
+
+
+def warm_up(step: Step, device: Device, sampling: Sampling) -> int:
+    """Warm one side up for ``sampling.warmup_s``; return the calls that make a block of ``block_s``.
+
+    A GPU gets a second at least: in a pair it may have idled for minutes while the other arm compiled.
+    """
+    calls, begun, attempts = 1, time.perf_counter(), 0
+    while True:
+        elapsed_s = time_calls(step, device, calls)
+        fitting = compute_block_calls(calls, elapsed_s, sampling)
+        attempts += 1
+        long_enough = time.perf_counter() - begun >= max(sampling.warmup_s, device.kind.warmup_s)
+        if long_enough and attempts >= _SIZING_ATTEMPTS:
+            return fitting
+        calls = fitting
+
+
+def time_calls(step: Step, device: Device, calls: int) -> float:
+    """Time ``calls`` calls together, with the device synchronized around them; seconds in all."""
+    device.synchronize()
+    begun = time.perf_counter()
+    for _ in range(calls):
+        step()
+    device.synchronize()
+    return time.perf_counter() - begun
+
+
+def compute_percentile(values: Sequence[float], share: float) -> float:
+    """Compute the smallest of ``values``, at least one, that at least ``share`` of them do not exceed."""
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def size_blocks(
+    steps: Mapping[Side, Step], calls: Mapping[Side, int], device: Device
+) -> tuple[dict[Side, BlockSize], float]:
+    """Time one block of each side; return their sizes, and the seconds that a super-block will take."""
+    elapsed_s = {side: time_calls(steps[side], device, calls[side]) for side in Side}
+    sizes = {side: size_block(calls[side], elapsed_s[side]) for side in Side}
+    lasting_s = (elapsed_s[side] * (1 + size.led / size.timed) for side, size in sizes.items())
+    return sizes, BLOCKS_PER_SIDE * sum(lasting_s)
+
+
+def run_rounds(
+    steps: Mapping[Side, Step],
+    sizes: Mapping[Side, BlockSize],
+    super_blocks: int,
+    device: Device,
+    time_blocks: TimeBlocks,
+) -> Rounds:
+    """Run the schedule of so many super-blocks; recompiles are forbidden until one happens."""
+    schedule = make_schedule(super_blocks)
+    runner = BlockRunner(steps, sizes, schedule)
+    calls = {side: size.timed for side, size in sizes.items()}
+    gc.collect()
+    gc.freeze()  # the collector runs between blocks; what is alive now is not looked at again
+    try:
+        torch.compiler.set_stance("fail_on_recompile")
+        durations_s = time_blocks(runner, runner.lead_in, len(schedule))
+    finally:
+        torch.compiler.set_stance("default")
+        gc.unfreeze()
+    return Rounds(
+        times=split_times(schedule, durations_s, calls, frozenset(runner.spoilt)),
+        calls=calls,
+        order=format_order(schedule),
+        recompiled=len(runner.spoilt),
+        device_s=_measure_device_s(steps, calls, device),
+    )
+
+
+def _measure_device_s(
+    steps: Mapping[Side, Step], calls: Mapping[Side, int], device: Device
+) -> dict[Side, float]:
+    """Measure each side once more by the device's clock: the wall clock also holds what the host adds."""
+    told = {side: device.measure_device_s(step, calls[side]) for side, step in steps.items()}
+    return {side: time_s for side, time_s in told.items() if time_s is not None}
+
+
+def format_order(schedule: tuple[Side, ...]) -> str:
+    """Write the schedule as letters, a word a super-block."""
+    letters = "".join(side[0].upper() for side in schedule)
+    size = 2 * BLOCKS_PER_SIDE
+    return " ".join(letters[start : start + size] for start in range(0, len(letters), size))

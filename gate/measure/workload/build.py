@@ -1,0 +1,282 @@
+"""From a case to something that can be called: load the factory, check what it returns, cast it."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from gate.errors import UsageError
+from gate.measure.device.device import Device
+from gate.measure.workload.tensors import compute_bytes, convert_tensor, iterate_tensors, map_tensors
+from gate.records import Case, DType, Mode, Task
+from gate.workload import Workload
+
+SEED = 20_240  # any fixed number: weights and inputs are the same in every trial
+
+TORCH_DTYPES = {
+    DType.FLOAT32: torch.float32,
+    DType.BFLOAT16: torch.bfloat16,
+    DType.FLOAT16: torch.float16,
+}
+# The modes, the option and the backend that ask for CUDA graphs.
+_TUNED_MODES = frozenset((Mode.MAX_AUTOTUNE, Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS))
+_TUNED_OPTION = "max_autotune"
+_CUDAGRAPH_MODES = frozenset((Mode.REDUCE_OVERHEAD, Mode.MAX_AUTOTUNE))
+_CUDAGRAPH_OPTION = "triton.cudagraphs"
+_CUDAGRAPH_BACKEND = "cudagraphs"
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A workload on its device in its dtype. ``function`` takes the inputs and is one call.
+
+    For inference it is the workload's forward, for training a function from inputs to the loss. A kind of
+    case may make more of it, as a pass over several inputs.
+    """
+
+    case: Case
+    device: Device
+    forward: Function
+    function: Function
+    inputs: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    module: torch.nn.Module | None
+    optimizer: torch.optim.Optimizer | None
+    loss: Callable[[Any], torch.Tensor] | None
+    spread: Callable[[Function], Function] = lambda function: function  # from ``plain`` to ``function``
+
+    @property
+    def plain(self) -> Function:
+        """The forward, or forward and loss, of one set of inputs: what is compiled."""
+        return make_function(self.forward, self.loss, self.case.task)
+
+    @property
+    def is_training(self) -> bool:
+        """Whether a call is a training step."""
+        return self.case.task == Task.TRAINING
+
+    def list_inputs(self) -> list[torch.Tensor]:
+        """List the tensors among the inputs, in a fixed order."""
+        return [tensor for _, tensor in iterate_tensors((self.inputs, self.kwargs))]
+
+    def list_state(self) -> list[torch.Tensor]:
+        """List parameters, buffers and inputs, in a fixed order."""
+        own = [*self.module.parameters(), *self.module.buffers()] if self.module else []
+        return [*own, *self.list_inputs()]
+
+    def name_leaves(self) -> dict[str, torch.Tensor]:
+        """Name the tensors that a training step computes gradients of."""
+        if self.module is not None:
+            named: dict[str, torch.Tensor] = dict(self.module.named_parameters())
+        else:
+            named = {f"input{path}": tensor for path, tensor in iterate_tensors((self.inputs, self.kwargs))}
+        return {name: tensor for name, tensor in named.items() if tensor.requires_grad}
+
+    def list_leaves(self) -> list[torch.Tensor]:
+        """List the tensors that a training step computes gradients of."""
+        return list(self.name_leaves().values())
+
+    def compute_resident_bytes(self) -> int:
+        """Compute the bytes of parameters, buffers, inputs and the optimizer's state."""
+        state = self.optimizer.state.values() if self.optimizer else ()
+        return compute_bytes([*self.list_state(), *(tensor for _, tensor in iterate_tensors(list(state)))])
+
+
+def seed_everything(seed: int) -> None:
+    """Seed torch, ``random`` and, where it is loaded, numpy."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(seed)
+
+
+def load_factory(path: str) -> Callable[..., object]:
+    """Load ``package.module:function``.
+
+    Raises:
+        UsageError: There is no such module or function, or it needs another package `gate` than this.
+            What the module itself raises passes through.
+    """
+    module_name, _, name = path.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        if f"{error.name}.".startswith("gate."):
+            fix = "If you have a package `gate`, rename it: beside compile-gate it cannot be imported."
+            raise UsageError(f"{error}: `gate` is compile-gate's own package", fix) from error
+        if not isinstance(error, ModuleNotFoundError) or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # of a module that this one imports
+        told = f"the factory {path!r} cannot be imported: there is no module {error.name!r}"
+        fix = "Modules are imported from the directory of gate.yml, or from what is installed."
+        raise UsageError(told, fix) from None
+    factory = getattr(module, name, None)
+    if not callable(factory):
+        fix = f"Name a function of {module.__file__ or module_name}."
+        raise UsageError(f"the factory {path!r} does not exist: {module_name} has no function {name!r}", fix)
+    return factory  # type: ignore[no-any-return] # checked above: callable
+
+
+def build_workload(case: Case, seed: int = SEED) -> Workload:
+    """Call the case's factory under ``seed``.
+
+    Raises:
+        UsageError: It returns something else than a usable :class:`gate.workload.Workload`.
+    """
+    factory = load_factory(case.factory)
+    seed_everything(seed)
+    workload = factory(**case.arguments)
+    check_workload(workload, case)
+    assert isinstance(workload, Workload)  # noqa: S101 - check_workload says so; told to mypy
+    return workload
+
+
+def check_workload(workload: object, case: Case) -> None:
+    """Check what a factory returned.
+
+    Raises:
+        UsageError: It cannot be measured as ``case``.
+    """
+    source = case.factory or case.node
+    fix = "Return gate.Workload(forward=..., inputs=(...,)) from it; see docs/adding-a-model.md."
+    if not isinstance(workload, Workload):
+        raise UsageError(f"{source} returned {type(workload).__name__}, not a gate.Workload", fix)
+    if case.task == Task.TRAINING and workload.loss is None:
+        raise UsageError(f"{source}: a training case needs a loss", "Add loss=... to the Workload.")
+
+
+def make_subject(
+    workload: Workload,
+    case: Case,
+    device: Device,
+    spread: Callable[[Function], Function] = lambda function: function,
+) -> Subject:
+    """Cast a workload to the case's dtype and device, and set its modules to train or eval."""
+    dtype = TORCH_DTYPES[case.dtype]
+    module = workload.forward if isinstance(workload.forward, torch.nn.Module) else None
+    if module is not None:
+        module.to(device.name, dtype).train(case.task == Task.TRAINING)
+    cast = cast_inputs(workload, device.name, dtype)
+    return attach_optimizer(
+        Subject(
+            case=case,
+            device=device,
+            forward=workload.forward,
+            function=spread(make_function(workload.forward, workload.loss, case.task)),
+            inputs=cast[0],
+            kwargs=cast[1],
+            module=module,
+            optimizer=None,
+            loss=workload.loss,
+            spread=spread,
+        ),
+        workload,
+    )
+
+
+def make_function(forward: Function, loss: Callable[[Any], torch.Tensor] | None, task: Task) -> Function:
+    """Make what is compiled: the forward, or forward and loss."""
+    if task == Task.INFERENCE or loss is None:
+        return forward
+
+    def compute_loss(*inputs: Any, **kwargs: Any) -> torch.Tensor:  # noqa: ANN401 - any model's
+        return loss(forward(*inputs, **kwargs))
+
+    return compute_loss
+
+
+def cast_inputs(
+    workload: Workload, device: torch.device | str, dtype: torch.dtype
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Move the inputs to ``device``, the floating-point ones to ``dtype``."""
+
+    def cast(tensor: torch.Tensor) -> torch.Tensor:
+        return convert_tensor(tensor.detach(), device, dtype)
+
+    return map_tensors(cast, tuple(workload.inputs)), map_tensors(cast, dict(workload.kwargs))
+
+
+def attach_optimizer(subject: Subject, workload: Workload) -> Subject:
+    """Give a training subject its gradients' leaves and its optimizer."""
+    if not subject.is_training:
+        return subject
+    if not subject.list_leaves():  # a function without parameters: gradients of its inputs
+        for tensor in subject.list_inputs():
+            tensor.requires_grad_(tensor.is_floating_point())
+    leaves = subject.list_leaves()
+    optimizer = workload.optimizer(leaves) if workload.optimizer and leaves else None
+    return replace(subject, optimizer=optimizer)
+
+
+def compile_subject(subject: Subject) -> Function:
+    """Wrap the subject's function in ``torch.compile``; nothing is compiled before the first call."""
+    return compile_function(subject.function, subject.case)
+
+
+def compile_function(function: Function, case: Case) -> Function:
+    """Apply ``torch.compile`` as the case says; torch raises what it thinks of backend and options."""
+    compiled: Function = torch.compile(
+        function,
+        fullgraph=case.fullgraph,
+        dynamic=case.dynamic,
+        backend=case.backend,
+        mode=None if case.mode == Mode.DEFAULT else str(case.mode),
+        options=dict(case.options) or None,  # type: ignore[arg-type] # YAML's values; torch checks them
+    )
+    return compiled
+
+
+def make_step(subject: Subject, function: Function) -> Callable[[], Any]:
+    """Make one call of the workload: ``function`` is the subject's own or its compiled version.
+
+    Inference returns the outputs; a training step runs backward, then the optimizer, then drops the
+    gradients, and returns None.
+    """
+    inputs, kwargs = subject.inputs, subject.kwargs
+    if not subject.is_training:
+        return lambda: function(*inputs, **kwargs)
+    optimizer, leaves = subject.optimizer, subject.list_leaves()
+
+    def step() -> None:
+        function(*inputs, **kwargs).backward()
+        if optimizer is not None:
+            optimizer.step()
+        for leaf in leaves:
+            leaf.grad = None
+
+    return step
+
+
+def has_cudagraphs(case: Case) -> bool:
+    """Whether the case asks for CUDA graphs, whose outputs the next call overwrites."""
+    return (
+        case.mode in _CUDAGRAPH_MODES
+        or case.backend == _CUDAGRAPH_BACKEND
+        or bool(case.options.get(_CUDAGRAPH_OPTION))
+    )
+
+
+def is_tuned(case: Case) -> bool:
+    """Whether the case asks torch to try kernels of its own for products and convolutions."""
+    return case.mode in _TUNED_MODES or bool(case.options.get(_TUNED_OPTION))
+
+
+def make_compiled_step(subject: Subject, compiled: Function) -> Callable[[], Any]:
+    """Make one call of the compiled workload, as :func:`make_step`; CUDA graphs are told of each call."""
+    step = make_step(subject, compiled)
+    if not (has_cudagraphs(subject.case) and subject.device.kind.has_cuda_graphs):
+        return step
+    mark_step = subject.device.mark_step
+
+    def marked_step() -> Any:  # noqa: ANN401 - any model's outputs
+        mark_step()
+        return step()
+
+    return marked_step

@@ -1,0 +1,59 @@
+"""Walking nested inputs and outputs: tuples, lists, mappings, dataclasses and tensors in them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+
+def iterate_tensors(value: Any, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:  # noqa: ANN401 - any model's
+    """Yield the tensors within a value with their paths, e.g. ``[0].logits``; the root's is empty."""
+    if isinstance(value, torch.Tensor):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from iterate_tensors(item, f"{path}[{key!r}]")
+    elif isinstance(value, (tuple, list)):
+        for index, item in enumerate(value):
+            yield from iterate_tensors(item, f"{path}[{index}]")
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from iterate_tensors(getattr(value, field.name), f"{path}.{field.name}")
+
+
+def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:  # noqa: ANN401 - see above
+    """Rebuild tuples, named tuples, lists and mappings with ``function`` applied to every tensor."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if isinstance(value, dict):
+        return type(value)((key, map_tensors(function, item)) for key, item in value.items())
+    if isinstance(value, (tuple, list)):
+        items = [map_tensors(function, item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def convert_tensor(tensor: torch.Tensor, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:
+    """Move a tensor to ``device``, and to ``dtype`` when it holds real floating-point numbers."""
+    return tensor.to(device, dtype) if tensor.is_floating_point() else tensor.to(device)
+
+
+def compute_bytes(tensors: Iterator[torch.Tensor] | list[torch.Tensor]) -> int:
+    """Compute the bytes that the tensors' storages hold, each storage once."""
+    plain = (part for tensor in tensors for part in _list_plain(tensor))
+    storages = {storage.data_ptr(): storage.nbytes() for storage in (t.untyped_storage() for t in plain)}
+    return sum(storages.values())
+
+
+def _list_plain(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """List what holds a tensor's numbers: one that wraps others, as a quantized weight, has no storage."""
+    if not is_traceable_wrapper_subclass(tensor):
+        yield tensor
+        return
+    names, _ = tensor.__tensor_flatten__()
+    for name in names:
+        yield from _list_plain(getattr(tensor, name))

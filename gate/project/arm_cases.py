@@ -1,0 +1,96 @@
+"""The cases that each arm of a side-by-side run defines: what both can be held to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gate.errors import FileError
+from gate.project.cases import is_reference
+from gate.project.choice import choose_cases
+from gate.project.config import Config, load_config
+from gate.project.config_file import DEFAULT_FILE
+from gate.project.registry import load_cases
+from gate.project.selection import find_cases
+from gate.records import Case
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseCases:
+    """The base's cases of a run, and what a reader must know of how they were found."""
+
+    cases: tuple[Case, ...]
+    notes: tuple[str, ...] = ()
+
+
+def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> BaseCases:
+    """Load the cases that the base defines, for a run of head's ``cases``.
+
+    The rule: what the base measures is what the base's own ``gate.yml`` and registries say, read from
+    ``directory``, which stands for the directory of head's ``config``. Of these, the cases that head
+    runs and those that head's selection names; a case that only one side has is not compared. Where
+    the base has no configuration, or one that cannot be used (invalid, of a newer version, a registry
+    missing), the reference models come from the installed gate for both sides and keep head's
+    definition, and every other case is absent in the base. Device, threads, sampling and thresholds
+    are head's for both sides. A configuration that was taken from a commit already
+    defines the same cases for both.
+    """
+    if config.commit:
+        return BaseCases(cases=cases)
+    path = _find_config(config, directory)
+    if path is None:
+        return BaseCases(
+            cases=_keep_reference_cases(cases),
+            notes=("the base has no gate.yml: only the reference models are compared",),
+        )
+    try:
+        # Overrides judge head's cases; one that fits none of the base's is no fault of the base.
+        base = replace(load_config(path), overrides=(), limits=())
+        defined = load_cases(base)
+    except FileError as error:
+        told = str(error.what).replace(f"{directory}/", "")
+        return BaseCases(
+            cases=_keep_reference_cases(cases),
+            notes=(
+                f"the base's configuration cannot be used ({told}): only the reference models are compared",
+            ),
+        )
+    wanted = {case.id for case in (*cases, *_find_selected(config, base, defined))}
+    return BaseCases(cases=tuple(case for case in defined if case.id in wanted))
+
+
+def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> tuple[Case, ...]:
+    """Load the cases that a head which is not the working tree defines; its code is in ``directory``.
+
+    ``cases`` are those of the working tree's ``config``, which stand where head has no configuration.
+    What is selected, how it is measured and by which thresholds it is judged is ``config``'s.
+
+    Raises:
+        UsageError: Head's configuration cannot be used, or has nothing that is selected.
+    """
+    path = _find_config(config, directory)
+    if path is None:
+        return cases
+    head = replace(load_config(path), overrides=(), limits=())
+    return choose_cases(_select_as(config, head), load_cases(head)).cases
+
+
+def _find_config(config: Config, directory: Path) -> Path | None:
+    """Find an arm's counterpart of ``config`` in ``directory``."""
+    names = (Path(config.source).name, DEFAULT_FILE)
+    return next((path for name in names if (path := directory / name).is_file()), None)
+
+
+def _keep_reference_cases(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    return tuple(case for case in cases if is_reference(case))
+
+
+def _find_selected(config: Config, base: Config, defined: tuple[Case, ...]) -> tuple[Case, ...]:
+    """Find what head's selection names among the base's cases; it may name what the base lacks."""
+    asked = _select_as(config, base)
+    return find_cases(defined, asked.select) if asked.select else choose_cases(asked, defined).cases
+
+
+def _select_as(config: Config, other: Config) -> Config:
+    """Let another configuration select as ``config`` does; where that says nothing, by the default."""
+    return replace(other, select=config.select if "select" in config.origins else "", origins=config.origins)

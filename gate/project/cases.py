@@ -1,0 +1,167 @@
+"""An entry of a registry -> the cases that it makes."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.resources
+import json
+import re
+from collections.abc import Iterator, Mapping
+from importlib.machinery import PathFinder
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from gate.files.key_types import REFERENCE_PACKAGE
+from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry
+from gate.records import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
+
+_DEFINITION_CHARS = 16  # 64 bits: definitions are compared within one case only
+# Options in a case's id are readable up to this length and while they are a file name; then a digest.
+_READABLE_OPTIONS = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_DIGEST_CHARS = 8  # told apart within one model only
+
+
+class _Axes(NamedTuple):
+    """What a case entry may hold a list of."""
+
+    size: str
+    task: Task
+    dtype: DType
+    mode: Mode
+    backend: str
+
+
+def is_reference(case: Case) -> bool:
+    """Whether the case is of a model that comes with compile-gate."""
+    return case.factory.startswith(f"{REFERENCE_PACKAGE}.")
+
+
+def make_cases(entry: ModelEntry | TestEntry) -> Iterator[tuple[str, Case]]:
+    """Make an entry's cases, each with the key below the entry that it is made of.
+
+    Raises:
+        LookupError: The factory is in a module that the reference models do not have.
+    """
+    if isinstance(entry, TestEntry):
+        yield "", _make_test_case(entry)
+        return
+    source_digest = _compute_source_digest(entry.factory)
+    for index, case in enumerate(entry.cases):
+        for axes in _expand_axes(case):
+            yield f".cases[{index}]", _make_model_case(entry, case, axes, source_digest)
+
+
+def _expand_axes(case: CaseEntry) -> Iterator[_Axes]:
+    sizes = case.size if isinstance(case.size, tuple) else (case.size,)
+    tasks = case.task if isinstance(case.task, tuple) else (case.task,)
+    dtypes = case.dtype if isinstance(case.dtype, tuple) else (case.dtype,)
+    modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
+    backends = case.backend if isinstance(case.backend, tuple) else (case.backend,)
+    return (_Axes(*values) for values in product(sizes, tasks, dtypes, modes, backends))
+
+
+def _make_test_case(entry: TestEntry) -> Case:
+    definition = {"node": entry.node, "task": entry.task, "dtype": entry.dtype}
+    return Case(
+        id=f"{entry.name}/test",
+        model=entry.name,
+        node=entry.node,
+        task=entry.task,
+        dtype=entry.dtype,
+        tags=entry.tags,
+        expected_s=entry.expected_s,
+        gpu_memory_gib=entry.gpu_memory_gib,
+        definition=_compute_digest(definition),
+    )
+
+
+def _make_model_case(entry: ModelEntry, case: CaseEntry, axes: _Axes, source_digest: str) -> Case:
+    size, task, dtype, mode, backend = axes
+    arguments = {**entry.arguments, **entry.sizes.get(size, {})}
+    # Only where it is not the default: what is recorded of other cases keeps its id and its definition.
+    unusual: dict[str, object] = {"fullgraph": True} if case.fullgraph else {}
+    unusual |= {"backend": backend} if backend != DEFAULT_BACKEND else {}
+    unusual |= {"options": dict(case.options)} if case.options else {}
+    unusual |= {"kind": case.kind, "settings": dict(case.settings)} if case.kind is not Kind.CALL else {}
+    definition = {
+        "factory": entry.factory,
+        "arguments": arguments,
+        "task": task,
+        "dtype": dtype,
+        "mode": mode,
+        "dynamic": entry.dynamic,
+        "source": source_digest,
+        **unusual,
+    }
+    return Case(
+        id=f"{entry.name}/{task}-{dtype}-{size}-{mode}{_name_rest(entry, case, backend)}",
+        model=entry.name,
+        factory=entry.factory,
+        arguments=arguments,
+        task=task,
+        dtype=dtype,
+        size=size,
+        mode=mode,
+        dynamic=entry.dynamic,
+        fullgraph=case.fullgraph,
+        backend=backend,
+        options=case.options,
+        kind=case.kind,
+        settings=case.settings,
+        tags=case.tags,
+        expected_s=case.expected_s,
+        gpu_memory_gib=case.gpu_memory_gib,
+        definition=_compute_digest(definition),
+    )
+
+
+def _name_rest(entry: ModelEntry, case: CaseEntry, backend: str) -> str:
+    """The end of a case's id: what is not torch.compile's default, each with a hyphen before it."""
+    parts = ["dynamic"] if entry.dynamic else []
+    parts += ["fullgraph"] if case.fullgraph else []
+    parts += [backend] if backend != DEFAULT_BACKEND else []
+    parts += [_name_options(case.options)] if case.options else []
+    parts += [case.kind, *_name_settings(case.settings)] if case.kind is not Kind.CALL else []
+    return "".join(f"-{part}" for part in parts)
+
+
+def _name_options(options: Mapping[str, object]) -> str:
+    """Name options: ``max_autotune-true``."""
+    named = "-".join(f"{key}-{_name_value(options[key])}" for key in sorted(options))
+    return (
+        named if _READABLE_OPTIONS.fullmatch(named) else f"options-{_compute_digest(options)[:_DIGEST_CHARS]}"
+    )
+
+
+def _name_settings(settings: Mapping[str, object]) -> list[str]:
+    """Name what tells one case of a kind from another: its words; numbers and lists only define it."""
+    return [value for _, value in sorted(settings.items()) if isinstance(value, str)]
+
+
+def _name_value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _compute_digest(definition: Mapping[str, object]) -> str:
+    canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:_DEFINITION_CHARS]
+
+
+def _compute_source_digest(factory: str) -> str:
+    """Hash the source of a reference model's module, found without importing it; ``""`` for others.
+
+    A user's module is not hashed: it may import anything, and its commit is in the provenance.
+    """
+    module = factory.partition(":")[0]
+    if not module.startswith(REFERENCE_PACKAGE + "."):
+        return ""
+    search = [str(importlib.resources.files("gate"))]
+    spec = None
+    for part in module.split(".")[1:]:
+        spec = PathFinder.find_spec(part, search)
+        search = list((spec and spec.submodule_search_locations) or [])
+    if spec is None or spec.origin is None:
+        raise LookupError(f"there is no module {module!r} among the reference models")
+    source = Path(spec.origin).read_bytes().replace(b"\r\n", b"\n")
+    return hashlib.sha256(source).hexdigest()

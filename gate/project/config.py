@@ -1,0 +1,293 @@
+"""``gate.yml`` -> Config, with the origin of every value."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gate.devices import KINDS, find_kind
+from gate.errors import FileError, UsageError, join_errors
+from gate.files.codec import encode
+from gate.files.entry import read_docs
+from gate.files.key_types import MAX_COUNT, VERSION
+from gate.files.misfits import Misfit, MisfitError
+from gate.files.structure import fit
+from gate.files.yaml_in import find_above, load_yaml
+from gate.files.yaml_out import write_scalar
+from gate.metrics import SPECS, Family
+from gate.project.config_file import DEFAULT_FILE, find_config
+from gate.project.entries import GateFile, LimitEntry, QuarantineEntry
+from gate.project.model_entries import ModelEntry, TestEntry
+from gate.records import Acceptance, Limit, Metric, Override, Policy, Quarantine, Threshold
+from gate.records.limits import write_percent
+from gate.records.protocol import Sampling
+
+_COMMENT_COLUMN = 44
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """The configuration in force. Keys mean what they mean in ``gate.yml``; paths are resolved.
+
+    ``origins`` maps a key path (``sampling.block_s``, ``models[0]``) to where it was set:
+    ``gate.yml:12``, or an option; a key that is not there has its default.
+    """
+
+    device: str
+    threads: int
+    select: str  # empty: the default, which depends on the cases; see :mod:`gate.project.choice`
+    baselines: Path
+    out: Path
+    history: Path | None  # where runs are told in a line each
+    reference_models: bool
+    registry: tuple[Path, ...]
+    models: tuple[ModelEntry, ...]
+    tests: tuple[TestEntry, ...]
+    sampling: Sampling
+    trials: int
+    max_trials: int
+    refresh_trials: int
+    budget_s: float
+    pair_budget_s: float
+    trial_timeout_s: float
+    lock_timeout_s: float
+    error_budget: float
+    thresholds: Mapping[Metric, Threshold]  # every metric's, defaults included
+    overrides: tuple[Override, ...]
+    limits: tuple[Limit, ...]
+    quarantine: tuple[Quarantine, ...]
+    directory: Path = Path()  # of gate.yml: where measured code is imported from
+    commit: str = ""  # that all of this was taken from; empty where it was taken from the working tree
+    is_found: bool = field(default=True, compare=False)  # false: all of this is defaults
+    source: str = field(default=DEFAULT_FILE, compare=False)
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def locate(self, key: str) -> str:
+        """Say where a key or its nearest ancestor was set: ``gate.yml:12``, an option, or the file."""
+        return find_above(key, self.origins) or self.source
+
+
+def load_config(path: Path | None) -> Config:
+    """Load ``gate.yml``. Without a path, the nearest; where there is none, the defaults.
+
+    Raises:
+        FileError: It does not exist, is not YAML or holds a wrong key or value.
+    """
+    source = path or find_config()
+    if source is None:
+        return replace(make_config(GateFile(version=VERSION)), is_found=False)
+    file, document = load_yaml(GateFile, source)
+    origins = {key: f"{source}:{line}" for key, line in document.lines.items()}
+    return _set_limits(replace(make_config(file, source.parent), source=str(source), origins=origins))
+
+
+def make_config(file: GateFile, directory: Path = Path()) -> Config:
+    """Make the configuration of a parsed ``gate.yml`` that lies in ``directory``."""
+    thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
+    for metric, entry in file.thresholds.items():
+        parts = {name: value for name, value in encode(entry).items() if value is not None}
+        thresholds[metric] = replace(thresholds[metric], **parts)
+    overrides = tuple(Override(**{**encode(entry), "metric": entry.metric}) for entry in file.overrides)
+    derived: dict[str, Any] = {
+        "select": file.select or "",
+        "baselines": directory / file.baselines,
+        "out": directory / file.out,
+        "history": directory / file.history if file.history else None,
+        "registry": tuple(directory / name for name in file.registry),
+        "sampling": Sampling(**encode(file.sampling)),
+        "thresholds": thresholds,
+        "overrides": overrides,
+        "limits": tuple(map(_make_limit, file.limits)),
+        "quarantine": tuple(map(_make_quarantine, file.quarantine)),
+    }
+    kept = {name: getattr(file, name) for name in GateFile.__dataclass_fields__ if name != "version"}
+    return Config(**{**kept, **derived}, directory=directory)
+
+
+def _make_quarantine(entry: QuarantineEntry) -> Quarantine:
+    return Quarantine(**{**encode(entry), "metric": entry.metric})
+
+
+def _make_limit(entry: LimitEntry) -> Limit:
+    value = entry.at_most if entry.at_least is None else entry.at_least
+    return Limit(
+        case=entry.case, metric=entry.metric, value=value or 0.0, is_least=entry.at_least is not None
+    )
+
+
+def apply_options(config: Config, **options: Any) -> Config:  # noqa: ANN401 -- checked as gate.yml's keys are
+    """Replace keys by what options of the command line say; None leaves a key as it is.
+
+    Values are checked as those of ``gate.yml`` are; paths are relative to the current directory.
+
+    Raises:
+        UsageError: A value does not fit, or `out` and `baselines` lie in each other.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        # As many trials at most as there can be: to ask for more than max_trials is no mistake here.
+        file = fit(GateFile, {"version": VERSION, "max_trials": MAX_COUNT, **encode_options(given)})
+    except MisfitError as error:
+        raise join_errors([_refuse_option(misfit) for misfit in error.misfits]) from None
+    checked = make_config(file)
+    origins = {**config.origins, **{name: name_option(name) for name in given}}
+    changed = replace(config, **{name: getattr(checked, name) for name in given}, origins=origins)
+    check_places(changed)
+    return _set_limits(replace(changed, max_trials=max(changed.trials, changed.max_trials)))
+
+
+def _set_limits(config: Config) -> Config:
+    """Give the limits that nobody has set the defaults of the device."""
+    defaults = GateFile.__dataclass_fields__
+    own = find_kind(config.device).limits
+    chosen: dict[str, Any] = {
+        key: own.get(key, defaults[key].default)
+        for key in {key for kind in KINDS.values() for key in kind.limits}
+        if key not in config.origins
+    }
+    return replace(config, **chosen)
+
+
+def check_places(config: Config) -> None:
+    """Refuse results among baselines: what one run writes over must not lie where the other is kept.
+
+    Raises:
+        FileError: One is the other, or lies in it.
+    """
+    out, baselines = config.out.resolve(), config.baselines.resolve()
+    if not (out.is_relative_to(baselines) or baselines.is_relative_to(out)):
+        return
+    relation = "inside" if baselines in out.parents else "around"
+    where = "the same directory as" if out == baselines else f"{relation} the directory of"
+    problem = f"{config.out} is {where} `baselines`, {config.baselines} ({config.locate('baselines')})"
+    fix = "Give `out` and `baselines` directories apart: one is written over by every run."
+    place = config.locate("out")
+    raise FileError(place, "" if place.startswith("--") else "out", problem, fix)
+
+
+def _refuse_option(misfit: Misfit) -> UsageError:
+    key = misfit.render_path().removeprefix(".")
+    option, example = name_option(key), shlex.quote(read_docs(GateFile)[key].example)
+    problem = misfit.problem.replace("expected", "must be", 1)
+    return UsageError(f"{option} {problem}", f"Write, for example, `{option} {example}`.")
+
+
+def name_option(key: str) -> str:
+    """Name the option that stands for a key: ``--lock-timeout`` for ``lock_timeout_s``."""
+    return "--" + key.removesuffix("_s").replace("_", "-")
+
+
+def encode_options(given: Mapping[str, object]) -> dict[str, object]:
+    """Encode option values as ``gate.yml`` would hold them."""
+    return {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
+
+
+def make_policy(config: Config, acceptances: tuple[Acceptance, ...], today: str) -> Policy:
+    """Make what decides besides the data; ``today`` is an ISO date."""
+    return Policy(
+        thresholds=config.thresholds,
+        overrides=config.overrides,
+        limits=config.limits,
+        acceptances=acceptances,
+        quarantine=config.quarantine,
+        today=today,
+        error_budget=config.error_budget,
+    )
+
+
+def render_config(config: Config) -> str:
+    """Render the configuration as a ``gate.yml`` with the origin of each value beside it."""
+    return "\n".join([_render_line(f"version: {VERSION}", ""), *_render_keys(config)]) + "\n"
+
+
+def _render_keys(config: Config) -> Iterator[str]:
+    for key, value in _collect_values(config).items():
+        if isinstance(value, Mapping):
+            yield f"{key}:"
+            for name, item in value.items():
+                yield _render_line(f"  {name}: {write_scalar(item)}", _find_origin(config, f"{key}.{name}"))
+        elif isinstance(value, list) and value:
+            yield _render_line(f"{key}:", _find_origin(config, key))
+            for index, item in enumerate(value):
+                yield _render_line(f"  - {write_scalar(item)}", _find_origin(config, f"{key}[{index}]"))
+        else:
+            yield _render_line(f"{key}: {write_scalar(value)}", _find_origin(config, key))
+
+
+def _collect_values(config: Config) -> dict[str, object]:
+    """Collect plain values, key by key in the order of gate.yml."""
+    plain: dict[str, object] = {
+        name: encode(getattr(config, name)) for name in Config.__dataclass_fields__ if name not in _DERIVED
+    }
+    plain["select"] = config.select or None
+    plain["baselines"] = _to_text(config.baselines, config.directory)
+    plain["out"] = _to_text(config.out, config.directory)
+    plain["history"] = _to_text(config.history, config.directory) if config.history else None
+    plain["registry"] = [_to_text(path, config.directory) for path in config.registry]
+    plain["error_budget"] = _to_share(config.error_budget)
+    plain["thresholds"] = {
+        metric.value: _render_parts(threshold, SPECS[metric].family)
+        for metric, threshold in config.thresholds.items()
+        if SPECS[metric].family is not Family.EXACT
+    }
+    plain["overrides"] = [
+        {"case": item.case, "metric": item.metric.value, **_render_parts(item), "reason": item.reason}
+        for item in config.overrides
+    ]
+    plain["limits"] = [
+        {
+            "metric": item.metric.value,
+            "case": item.case,
+            "at_least" if item.is_least else "at_most": item.value,
+        }
+        for item in config.limits
+    ]
+    return {name: plain[name] for name in Config.__dataclass_fields__ if name in plain}
+
+
+_DERIVED = {
+    "select",
+    "baselines",
+    "out",
+    "registry",
+    "error_budget",
+    "thresholds",
+    "overrides",
+    "limits",
+    "directory",
+    "is_found",
+    "commit",
+    "source",
+    "origins",
+}
+
+
+def _render_parts(parts: Threshold | Override, family: Family | None = None) -> dict[str, object]:
+    """Render the parts that there are, and that the family looks at, as gate.yml would hold them."""
+    rendered: dict[str, object] = {}
+    if parts.relative is not None and family is not Family.LOG2:
+        rendered["relative"] = _to_share(parts.relative)
+    if parts.absolute is not None:
+        rendered["absolute"] = parts.absolute
+    return rendered
+
+
+def _to_share(fraction: float) -> str | float:
+    return write_percent(fraction) or fraction
+
+
+def _to_text(path: Path, directory: Path) -> str:
+    return str(path.relative_to(directory) if path.is_relative_to(directory) else path)
+
+
+def _find_origin(config: Config, key: str) -> str:
+    """Find where a key was set; the default of a part that its parent leaves out is the default."""
+    inner = [path for path in config.origins if path.startswith((f"{key}.", f"{key}["))]
+    return config.origins.get(key) or next((config.origins[path] for path in inner), "default")
+
+
+def _render_line(text: str, origin: str) -> str:
+    return f"{text:<{_COMMENT_COLUMN}} # {origin}" if origin else text

@@ -1,0 +1,84 @@
+"""What does not fit in the settings of a case's kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gate.files.misfits import Misfit, find_nearest
+from gate.files.untrusted import format_value
+from gate.kinds import KIND_SPECS, KindSpec, Setting
+from gate.records import Kind, Task
+
+
+def check_kind(case: Any, path: list[str]) -> Iterator[Misfit]:  # noqa: ANN401 - the entry that imports this
+    """Check that the kind measures the case's tasks and has the settings that it is given."""
+    spec = KIND_SPECS[case.kind]
+    tasks = case.task if isinstance(case.task, tuple) else (case.task,)
+    yield from (_refuse_task(spec, task, path) for task in tasks if task not in spec.tasks)
+    place = [".settings", *path]
+    for name in case.settings:
+        if name not in spec.settings:
+            yield _refuse_name(spec, name, place)
+    for name, setting in spec.settings.items():
+        if name in case.settings:
+            yield from _check_value(setting, case.settings[name], [f".{name}", *place])
+        elif setting.is_required:
+            problem = f"a case of the kind {spec.kind} needs the setting {name!r}"
+            yield Misfit(problem=problem, fix=f"Write it: {setting.title}.", path=[".kind", *path])
+    if case.kind is Kind.SHAPES:
+        yield from _check_lists(case.settings.get("vary"), [".vary", *place])
+
+
+def _refuse_task(spec: KindSpec, task: Task, path: list[str]) -> Misfit:
+    known = " or ".join(sorted(spec.tasks))
+    return Misfit(
+        problem=f"the kind {spec.kind} measures no {task}", fix=f"Write {known}.", path=[".task", *path]
+    )
+
+
+def _refuse_name(spec: KindSpec, name: str, place: list[str]) -> Misfit:
+    nearest = find_nearest(name, spec.settings)
+    listed = f"Settings of this kind: {', '.join(spec.settings)}." if spec.settings else "It has none."
+    fix = f"Did you mean {nearest!r}?" if nearest else listed
+    return Misfit(
+        problem=f"the kind {spec.kind} has no setting {format_value(name)}",
+        fix=fix,
+        path=[f".{name}", *place],
+    )
+
+
+def _check_value(setting: Setting, value: object, place: list[str]) -> Iterator[Misfit]:
+    if setting.choices:
+        if value not in setting.choices:
+            known = ", ".join(setting.choices)
+            yield Misfit(
+                problem=f"expected one of {known}, got {format_value(value)}",
+                fix=f"Write one of {known}.",
+                path=place,
+            )
+    elif isinstance(setting.default, Mapping):
+        if not isinstance(value, Mapping) or not value:
+            yield _refuse_value(setting, "a mapping of names to lists", value, place)
+    elif isinstance(value, bool) or not isinstance(value, (int, type(setting.default))):
+        what = "a whole number" if isinstance(setting.default, int) else "a number"
+        yield _refuse_value(setting, what, value, place)
+    elif isinstance(value, (int, float)) and value < setting.minimum:
+        yield _refuse_value(setting, f"{setting.minimum:g} or more", value, place)
+
+
+def _refuse_value(setting: Setting, what: str, value: object, place: list[str]) -> Misfit:
+    problem = f"expected {what}, got {format_value(value)}"
+    return Misfit(problem=problem, fix=f"Write {setting.title}.", path=place)
+
+
+def _check_lists(vary: object, place: list[str]) -> Iterator[Misfit]:
+    """Lists that vary together have one length, of two values at least."""
+    lists = list(vary.values()) if isinstance(vary, Mapping) else []
+    if not lists:
+        return
+    if not all(isinstance(one, list) for one in lists) or len({len(one) for one in lists}) != 1:
+        fix = "Write one value of each argument a shape: {batch: [4, 8], sequence: [64, 32]}."
+        yield Misfit(problem="its lists are not of one length", fix=fix, path=place)
+    elif len(lists[0]) < 2:  # noqa: PLR2004 - one shape does not vary
+        yield Misfit(problem="has one shape, which does not vary", fix="List two values or more.", path=place)

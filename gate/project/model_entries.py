@@ -1,0 +1,254 @@
+"""The shapes of models and tests, in gate.yml and in registry files.
+
+They become cases in :mod:`gate.project.registry`; :mod:`gate.files.entry` tells of the texts below the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from gate.files.entry import Entry
+from gate.files.key_types import (
+    REFERENCE_PACKAGE,
+    Backend,
+    Factory,
+    Identifier,
+    Node,
+    Seconds,
+    Tag,
+    Version,
+)
+from gate.files.misfits import Misfit, find_nearest
+from gate.project.contradictions import Values
+from gate.project.kind_settings import check_kind
+from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
+from gate.records.amounts import NotNegative
+from gate.records.limits import NotEmpty
+
+DEFAULT_SIZE = "smoke"
+_DEAF_BACKENDS = {"eager", "aot_eager"}  # they take neither mode nor options: torch._dynamo.backends.common
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseEntry(Entry):
+    """One case of a model, or one for each combination where keys hold lists."""
+
+    size: Annotated[Identifier | tuple[Identifier, ...], NotEmpty(what="one size or more")] = DEFAULT_SIZE
+    """A name under `sizes`; where the model has no `sizes`, any name. Part of the case's id.
+
+    Example: [smoke, full]
+    """
+    task: Annotated[Task | tuple[Task, ...], NotEmpty(what="one task or more")] = Task.INFERENCE
+    """What one call does. A training step needs a `loss` in the workload.
+
+    Example: [inference, training]
+    """
+    dtype: Annotated[DType | tuple[DType, ...], NotEmpty(what="one dtype or more")] = DType.FLOAT32
+    """The floating-point type of parameters and inputs. The gate casts both.
+
+    Example: bfloat16
+    """
+    mode: Annotated[Mode | tuple[Mode, ...], NotEmpty(what="one mode or more")] = Mode.DEFAULT
+    """The `mode` of `torch.compile`. The backends `eager` and `aot_eager` take neither mode nor options.
+
+    Example: [default, reduce-overhead]
+    """
+    fullgraph: bool = False
+    """The `fullgraph` of `torch.compile`: with it a case that breaks the graph fails.
+
+    Example: true
+    """
+    backend: Annotated[Backend | tuple[Backend, ...], NotEmpty(what="one backend or more")] = DEFAULT_BACKEND
+    """The `backend` of `torch.compile`: `inductor`, `aot_eager`, `eager`, or one that you have installed.
+
+    Example: aot_eager
+    """
+    options: Mapping[str, object] = field(default_factory=dict)
+    """The `options` of `torch.compile`. It takes options or a `mode`, not both.
+
+    Example: {max_autotune: true}
+    """
+    kind: Kind = Kind.CALL
+    """What one call of the case is, and what is seen of it: [kinds](registry.md#kinds).
+
+    Example: shapes
+    """
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings of the `kind`.
+
+    Example: {vary: {sequence: [32, 64, 96]}, dims: marked}
+    """
+    tags: tuple[Tag, ...] = ()
+    """Names to select the case by, as in `--select tag:smoke`. One case may have several.
+
+    Example: [smoke, nightly]
+    """
+    expected_s: Seconds = 30.0
+    """Seconds that one trial takes, about. Estimates of the time left and the division over machines use it,
+    and the time limits that gate.yml does not set.
+
+    Example: 25
+    """
+    gpu_memory_gib: NotNegative = 0.0
+    """GiB of a GPU's memory that a trial needs at least: weights, gradients, the optimizer's state, and what
+    a float32 copy saves for its backward. A GPU with less is not tried: the case is UNAVAILABLE there.
+
+    Example: 22
+    """
+
+
+def check_model(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+    """Cases must be of the model's sizes, torch takes options or a mode, and `gate` is taken."""
+    del wrong
+    package = values.get("factory", "").partition(":")[0]
+    if f"{package}.".startswith("gate.") and not package.startswith(f"{REFERENCE_PACKAGE}."):
+        problem = "a factory cannot be imported from the package `gate`: that is compile-gate's own name"
+        fix = "Rename your package, or put the factory, and what it imports, in one of another name."
+        yield Misfit(problem=problem, fix=fix, path=[".factory"])
+    for index, case in enumerate(values.get("cases", ())):
+        path = [f"[{index}]", ".cases"]
+        sizes = case.size if isinstance(case.size, tuple) else (case.size,)
+        yield from _check_sizes(sizes, values.get("sizes", {}), path)
+        modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
+        yield from _check_options(case.options, modes, path)
+        yield from _check_backends(case, path)
+        yield from check_kind(case, path)
+
+
+def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]) -> Iterator[Misfit]:
+    for size in sizes:
+        if known and size not in known:
+            nearest = find_nearest(size, known)
+            fix = f"Did you mean {nearest!r}?" if nearest else f"Sizes of this model: {', '.join(known)}."
+            told = ", the default" if size == DEFAULT_SIZE else ""
+            yield Misfit(problem=f"unknown size {size!r}{told}", fix=fix, path=[".size", *path])
+
+
+def _check_options(
+    options: Mapping[str, object], modes: tuple[Mode, ...], path: list[str]
+) -> Iterator[Misfit]:
+    unusual = [str(mode) for mode in modes if mode is not Mode.DEFAULT]
+    if options and unusual:
+        problem = f"cannot be combined with the mode {unusual[0]!r}: torch.compile takes one of the two"
+        fix = "Remove one; torch._inductor.list_mode_options() shows which options a mode stands for."
+        yield Misfit(problem=problem, fix=fix, path=[".options", *path])
+
+
+def _check_backends(case: CaseEntry, path: list[str]) -> Iterator[Misfit]:
+    """Refuse what a backend takes no notice of: the case would measure something else than it says."""
+    backends = case.backend if isinstance(case.backend, tuple) else (case.backend,)
+    modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
+    given = {"mode": any(mode is not Mode.DEFAULT for mode in modes), "options": bool(case.options)}
+    for backend in (one for one in backends if one in _DEAF_BACKENDS):
+        for key in (key for key, is_given in given.items() if is_given):
+            problem = f"the backend {backend!r} ignores `{key}`, as torch's own other than inductor do"
+            fix = f"Remove it, or measure that backend in a case of its own, without `{key}`."
+            yield Misfit(problem=problem, fix=fix, path=[f".{key}", *path])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelEntry(Entry):
+    """A model: who builds it, with which arguments, and the cases to make of it."""
+
+    name: Identifier
+    """The first part of its cases' ids. Baselines are found by it: another name makes another case.
+
+    Example: mixer
+    """
+    factory: Factory
+    """The function that builds model and inputs and returns a `gate.Workload`. Its module is imported from
+    the directory of gate.yml, by the processes that measure and by nobody else.
+
+    Example: mixer.bench:build
+    """
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    """Keyword arguments of the factory, for every size.
+
+    Example: {width: 256, depth: 2}
+    """
+    sizes: Mapping[Identifier, Mapping[str, object]] = field(default_factory=dict)
+    """What each size adds to the arguments. A small one for every pull request and a full one for the
+    night can then be told apart by their cases' tags.
+
+    Example: {smoke: {batch: 8}, full: {batch: 1024}}
+    """
+    dynamic: bool | None = None
+    """The `dynamic` of `torch.compile`, for all cases of the model. Left out, torch decides.
+
+    Example: true
+    """
+    cases: Annotated[tuple[CaseEntry, ...], NotEmpty(what="a list of at least one case")]
+    """What is measured of the model. `{}` is a case with all defaults.
+
+    Example: [{size: [smoke, full], dtype: bfloat16, tags: [smoke]}]
+    """
+
+    find_contradictions = staticmethod(check_model)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TestEntry(Entry):
+    """A test of your own that calls the `compile_benchmark` fixture."""
+
+    __test__ = False  # pytest must not collect it
+
+    name: Identifier
+    """The first part of its case's id, `NAME/test`.
+
+    Example: smoothing
+    """
+    node: Node
+    """The test, as pytest names it, from the directory of gate.yml.
+
+    Example: tests/perf/test_smoothing.py::test_smoothing
+    """
+    task: Task = Task.INFERENCE
+    """What one call does.
+
+    Example: training
+    """
+    dtype: DType = DType.FLOAT32
+    """The floating-point type of parameters and inputs. The gate casts both.
+
+    Example: bfloat16
+    """
+    tags: tuple[Tag, ...] = ()
+    """Names to select the case by, as in `--select tag:smoke`.
+
+    Example: [smoke]
+    """
+    expected_s: Seconds = 30.0
+    """Seconds that one trial takes, about. Estimates of the time left and the division over machines use it,
+    and the time limits that gate.yml does not set.
+
+    Example: 20
+    """
+    gpu_memory_gib: NotNegative = 0.0
+    """GiB of a GPU's memory that a trial needs at least: weights, gradients, the optimizer's state, and what
+    a float32 copy saves for its backward. A GPU with less is not tried: the case is UNAVAILABLE there.
+
+    Example: 22
+    """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegistryFile(Entry):
+    """A registry file: models and tests, for lists that are too long for gate.yml."""
+
+    version: Version
+    """The version of this file's format.
+
+    Example: 1
+    """
+    models: tuple[ModelEntry, ...] = ()
+    """Your models.
+
+    Example: [{name: mixer, factory: "mixer.bench:build", cases: [{}]}]
+    """
+    tests: tuple[TestEntry, ...] = ()
+    """Your own tests that use the `compile_benchmark` fixture.
+
+    Example: [{name: smoothing, node: "tests/perf/test_smoothing.py::test_smoothing"}]
+    """

@@ -1,0 +1,217 @@
+"""What must come back, how it is divided over machines, and how the parts are joined again."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from gate.errors import UsageError
+from gate.fingerprint import describe_difference, has_same_host
+from gate.records import Case, Pairing, Run, Trial
+
+_T = TypeVar("_T")
+
+_Named = tuple[str, Run]  # a run, and its file as somebody named it
+
+_NAMED = 3  # differences or cases named in an error; the rest is counted
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """The cases to measure, the trials of each, and the expected seconds of it all on one machine."""
+
+    cases: tuple[Case, ...]
+    trials: int
+    expected_s: float
+
+
+def make_plan(cases: tuple[Case, ...], trials: int) -> Plan:
+    """Plan ``trials`` of each case, in their order."""
+    return Plan(cases=cases, trials=trials, expected_s=_sum_expected(cases) * trials)
+
+
+def _sum_expected(cases: Iterable[Case]) -> float:
+    return sum(case.expected_s for case in cases)
+
+
+def shard_cases(cases: tuple[Case, ...], shards: int) -> tuple[tuple[Case, ...], ...]:
+    """Divide cases into at most ``shards`` parts of about equal expected time; none is empty.
+
+    The longest case goes first, each to the part with the least so far. The parts depend on the
+    set of cases only, and within a part the order is that of ``cases``.
+
+    Raises:
+        UsageError: ``shards`` is not positive.
+    """
+    if shards < 1:
+        raise UsageError(f"cannot divide into {shards} shards", "Ask for 1 shard or more.")
+    parts: list[list[Case]] = [[] for _ in range(min(shards, len(cases)))]
+    loads = [0.0] * len(parts)
+    for case in sorted(cases, key=lambda case: (-case.expected_s, case.id)):
+        # By number of cases where the loads are equal, so that no part stays empty.
+        target = min(range(len(parts)), key=lambda index: (loads[index], len(parts[index]), index))
+        parts[target].append(case)
+        loads[target] += case.expected_s
+    order = {case.id: index for index, case in enumerate(cases)}
+    return tuple(tuple(sorted(part, key=lambda case: order[case.id])) for part in parts)
+
+
+def render_github_matrix(plan: Plan, shards: int) -> str:
+    """Render the shards as a ``strategy.matrix`` for GitHub: one line of JSON.
+
+    Raises:
+        UsageError: ``shards`` is not positive.
+    """
+    parts = shard_cases(plan.cases, shards)
+    include = [
+        {
+            "shard": number,
+            "shards": len(parts),
+            "select": ",".join(case.id for case in part),
+            "cases": len(part),
+            "expected_s": round(_sum_expected(part) * plan.trials, 1),
+        }
+        for number, part in enumerate(parts, start=1)
+    ]
+    return json.dumps({"include": include})
+
+
+def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Sequence[str] = ()) -> Run:
+    """Join the runs of shards into one; errors call the runs by their ``names``.
+
+    The plan is ``planned`` and what the runs planned: a case whose shard did not come back stays in
+    it without trials and is INCOMPLETE later. Provenance and environment are the first run's. Wall
+    and toolchain seconds add up: machine time, not elapsed time.
+
+    Raises:
+        UsageError: No runs; other environments, commits, sampling, trials or definitions; a case measured
+            twice.
+    """
+    if not runs:
+        raise UsageError("there is no run to merge", "Name the run.json of each shard.")
+    fix = "Merge only shards of one commit, measured on machines of one kind."
+    first, *others = named = _name_runs(runs, names)
+    for other in others:
+        _check_alike(first, other, fix)
+        _check_commit(first, other, fix)
+        _check_trials(first, other)
+    _check_overlap(named)
+    cases = _join_cases([("gate.yml", planned), *((name, run.cases) for name, run in named)])
+    return _join_runs(runs, cases, _concatenate(runs, lambda run: run.trials))
+
+
+def pool_runs(runs: Sequence[Run], names: Sequence[str] = ()) -> Run:
+    """Join runs of one unchanged program on one machine, so that more is known of its noise.
+
+    Errors call the runs by their ``names``.
+
+    They may hold the same cases: trials and pairs are numbered anew. The base is the first one's, with
+    the cases of all. Commits may differ: that nothing changed is what the caller says.
+
+    Raises:
+        UsageError: No runs; other environments, sampling or definitions.
+    """
+    if not runs:
+        raise UsageError("there is no run to pool", "Name one run.json or more.")
+    first, *others = named = _name_runs(runs, names)
+    for other in others:
+        _check_alike(first, other, "Pool only runs of one machine, with one compile-gate.")
+    cases = _join_cases([(name, run.cases) for name, run in named])
+    pooled = _join_runs(runs, cases, tuple(_number_anew(runs)))
+    bases = [(name, run.base) for name, run in named if run.base]
+    if not bases:
+        return pooled
+    base_cases = _join_cases([(f"the base of {name}", base.cases) for name, base in bases])
+    return replace(pooled, base=replace(bases[0][1], cases=base_cases))
+
+
+def _number_anew(runs: Sequence[Run]) -> Iterator[Trial]:
+    """Go on, for each case, where the run before stopped; pairs are counted apart from lone trials."""
+    offsets: Counter[tuple[str, bool]] = Counter()
+    for run in runs:
+        ends = offsets.copy()
+        for trial in run.trials:
+            key = (trial.case_id, trial.pairing is Pairing.ALONE)
+            index = offsets[key] + trial.index
+            ends[key] = max(ends[key], index)
+            yield replace(trial, index=index)
+        offsets = ends
+
+
+def _join_runs(runs: Sequence[Run], cases: tuple[Case, ...], trials: tuple[Trial, ...]) -> Run:
+    return replace(
+        runs[0],
+        cases=cases,
+        trials=trials,
+        failures=_concatenate(runs, lambda run: run.failures),
+        selection=",".join(dict.fromkeys(run.selection for run in runs if run.selection)),
+        trials_planned=max(run.trials_planned for run in runs),
+        toolchain_s=sum(run.toolchain_s for run in runs),
+        wall_s=sum(run.wall_s for run in runs),
+        finished=all(run.finished for run in runs),
+        sources={code: text for run in runs for code, text in run.sources.items()},
+    )
+
+
+def _concatenate(runs: Sequence[Run], pick: Callable[[Run], tuple[_T, ...]]) -> tuple[_T, ...]:
+    return tuple(item for run in runs for item in pick(run))
+
+
+def _name_runs(runs: Sequence[Run], names: Sequence[str]) -> list[_Named]:
+    numbers = [f"run {number} of {len(runs)}" for number in range(1, len(runs) + 1)]
+    return list(zip(names or numbers, runs, strict=True))
+
+
+def _check_commit(first: _Named, other: _Named, fix: str) -> None:
+    commits = [run.provenance.commit or "none" for _, run in (other, first)]
+    if commits[0] != commits[1]:
+        raise UsageError(f"{other[0]} is of the commit {commits[0]}, and {first[0]} of {commits[1]}", fix)
+
+
+def _check_trials(first: _Named, other: _Named) -> None:
+    """Refuse another number of planned trials: one shard's cases would seem to lack some, or be excused."""
+    (first_name, one), (name, run) = first, other
+    if run.trials_planned != one.trials_planned:
+        planned = f"{run.trials_planned} trials of each case, and {first_name} {one.trials_planned}"
+        raise UsageError(f"{name} planned {planned}", "Measure all shards with the same --trials.")
+
+
+def _check_alike(first: _Named, other: _Named, fix: str) -> None:
+    (first_name, one), (name, run) = first, other
+    if not has_same_host(one.environment, run.environment):
+        differences = _name_some(describe_difference(one.environment, run.environment))
+        raise UsageError(f"{name} has another environment than {first_name}: {differences}", fix)
+    if run.sampling != one.sampling:
+        values = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - one.sampling.items())
+        told = _name_some(values) or "not recorded"
+        raise UsageError(f"{name} sampled otherwise than {first_name}: {told}", fix)
+
+
+def _check_overlap(named: Sequence[_Named]) -> None:
+    seen: dict[str, str] = {}
+    for name, run in named:
+        measured = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
+        if twice := sorted(measured & seen.keys()):
+            other = seen[twice[0]]
+            what = f"{name} holds what {other} holds as well: {_name_some(twice)}"
+            what = what if name != other else f"{name} is named twice"
+            raise UsageError(what, "Name each shard once, and shards that share no case.")
+        seen |= dict.fromkeys(measured, name)
+
+
+def _join_cases(plans: Sequence[tuple[str, tuple[Case, ...]]]) -> tuple[Case, ...]:
+    joined: dict[str, tuple[str, Case]] = {}
+    for name, case in ((name, case) for name, cases in plans for case in cases):
+        first_name, first = joined.setdefault(case.id, (name, case))
+        if first.definition != case.definition:
+            what = f"{name} defines the case {case.id!r} differently than {first_name}"
+            raise UsageError(what, "Measure them all with one gate.yml and one compile-gate.")
+    return tuple(case for _, case in joined.values())
+
+
+def _name_some(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + rest

@@ -1,0 +1,140 @@
+"""Models and tests -> cases: the reference registry, the user's registry files and ``gate.yml``."""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+
+from gate.errors import FileError, join_errors
+from gate.files.misfits import MAX_MISFITS, find_nearest
+from gate.files.yaml_in import load_yaml
+from gate.project.cases import make_cases
+from gate.project.config import Config
+from gate.project.entries import GateFile
+from gate.project.model_entries import ModelEntry, RegistryFile, TestEntry
+from gate.project.selection import select_cases
+from gate.records import Case
+
+__all__ = ["load_cases", "select_cases"]
+
+_REGISTRY_KEYS = RegistryFile.__dataclass_fields__.keys()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Entry:
+    """A model or a test, its key in its file, and what finds the file and line of a key."""
+
+    entry: ModelEntry | TestEntry
+    key: str
+    locate: Callable[[str], str]
+    is_reference: bool = False
+
+    def refuse(self, key: str, problem: str, fix: str) -> FileError:
+        """Make the error of a key below this entry."""
+        path = self.key + key
+        return FileError(self.locate(path), path, problem, fix)
+
+
+def load_cases(config: Config) -> tuple[Case, ...]:
+    """Load all cases: the reference models, the registry files, then those of ``gate.yml``.
+
+    Nothing is imported: a factory that does not exist is found by the worker.
+
+    Raises:
+        FileError: Unusable files, duplicate models or cases, a glob of gate.yml that matches no case. All
+            mistakes of one kind are told at once.
+    """
+    entries = [*_load_registries(config), *_list_own_entries(config)]
+    _raise_any(_find_duplicates(entries))
+    cases: dict[str, Case] = {}
+    _raise_any(error for entry in entries for error in _add_cases(entry, cases))
+    _raise_any(_find_idle_globs(config, cases))
+    return tuple(cases.values())
+
+
+def _raise_any(errors: Iterable[FileError]) -> None:
+    """Raise the first errors there are, as one; no more of them are looked for."""
+    if found := list(islice(errors, MAX_MISFITS)):
+        raise join_errors(found)
+
+
+def _load_registries(config: Config) -> list[_Entry]:
+    reference = Path(str(importlib.resources.files("gate"))) / "models" / "registry.yml"
+    entries: list[_Entry] = []
+    errors: list[FileError] = []
+    files = {"": reference} if config.reference_models else {}
+    files |= {f"registry[{index}]": path for index, path in enumerate(config.registry)}
+    for key, path in files.items():
+        try:
+            file, document = load_yaml(RegistryFile, path)
+        except FileError as error:
+            errors.append(_blame_name(config, key, path, error))
+        else:
+            found = _list_entries(file.models, file.tests, document.locate)
+            entries += (replace(entry, is_reference=path == reference) for entry in found)
+    _raise_any(errors)
+    return entries
+
+
+def _blame_name(config: Config, key: str, path: Path, error: FileError) -> FileError:
+    """Blame the key that names a registry file where that is missing, or another kind of file."""
+    told = {one.key: one for one in (error, *error.others) if isinstance(one, FileError)}
+    if key and error.file == str(path) and not error.key:
+        return FileError(config.locate(key), key, f"{path} {error.problem}", error.fix)
+    if foreign := sorted(told.keys() & GateFile.__dataclass_fields__.keys() - _REGISTRY_KEYS):
+        problem = f"{path} is no registry file: only a gate.yml has the key {foreign[0]!r}"
+        fix = "Name a file that holds `version`, `models` and `tests` alone."
+        return FileError(config.locate(key), key, problem, fix)
+    return error
+
+
+def _list_own_entries(config: Config) -> Iterator[_Entry]:
+    return _list_entries(config.models, config.tests, config.locate)
+
+
+def _list_entries(
+    models: tuple[ModelEntry, ...], tests: tuple[TestEntry, ...], locate: Callable[[str], str]
+) -> Iterator[_Entry]:
+    for index, model in enumerate(models):
+        yield _Entry(entry=model, key=f"models[{index}]", locate=locate)
+    for index, test in enumerate(tests):
+        yield _Entry(entry=test, key=f"tests[{index}]", locate=locate)
+
+
+def _find_duplicates(entries: list[_Entry]) -> Iterator[FileError]:
+    """Find names that are taken: a name is the first part of its cases' ids."""
+    first: dict[str, _Entry] = {}
+    for entry in entries:
+        other = first.setdefault(entry.entry.name, entry)
+        if other is not entry:
+            problem = f"the name {entry.entry.name!r} is taken by {other.locate(other.key)}"
+            way = ", or leave the reference models out with `reference_models: false`"
+            yield entry.refuse(".name", problem, f"Rename one of the two{way if other.is_reference else ''}.")
+
+
+def _add_cases(entry: _Entry, cases: dict[str, Case]) -> Iterator[FileError]:
+    """Add an entry's cases to those before; yields what is wrong with it."""
+    try:
+        for key, case in make_cases(entry.entry):
+            if case.id in cases:
+                yield entry.refuse(key, f"makes the case {case.id!r} twice", "Remove one of the two.")
+            cases[case.id] = case
+    except LookupError as error:
+        yield entry.refuse(".factory", str(error), "Check the module's name.")
+
+
+def _find_idle_globs(config: Config, cases: dict[str, Case]) -> Iterator[FileError]:
+    """Find globs of gate.yml that match no case: else they would do nothing, unnoticed."""
+    globs = {f"overrides[{index}].case": entry.case for index, entry in enumerate(config.overrides)}
+    globs |= {f"limits[{index}].case": entry.case for index, entry in enumerate(config.limits)}
+    globs |= {f"quarantine[{index}].case": entry.case for index, entry in enumerate(config.quarantine)}
+    for key, glob in globs.items():
+        if not any(fnmatchcase(case_id, glob) for case_id in cases):
+            is_model = any(case.model == glob for case in cases.values())
+            nearest = f"{glob}/*" if is_model else find_nearest(glob, cases)
+            fix = f"Did you mean {nearest!r}?" if nearest else "List the cases with `compile-gate models`."
+            yield FileError(config.locate(key), key, f"{glob!r} matches no case", fix)

@@ -1,0 +1,146 @@
+"""What a proposal of baselines changes: values that moved, noise that grew, and all else; pure.
+
+A baseline can be made useless without moving a median: values that scatter let every later regression
+pass as noise, and a case that is defined anew has nothing to be held against. So all of it is listed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median, stdev
+
+from gate.metrics import SPECS, Family, Role
+from gate.records import Baseline, Metric
+from gate.store.baselines import Proposal, ProposalKind
+
+SMALLEST_MOVE = 0.005  # changes below half a percent are not worth a row
+# Noise of a few trials doubles by chance; below these it hides nothing that a threshold would show.
+NOISE_FACTOR = 2.0
+SMALLEST_NOISE = {Family.NOISY: 0.01, Family.NEARLY_EXACT: 0.005, Family.LOG2: 0.1, Family.EXACT: 0.0}
+_NAMED = 6  # metrics named of one case
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Move:
+    """A deciding metric whose median moved."""
+
+    case_id: str
+    metric: Metric
+    old: float
+    new: float
+    is_worse: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Growth:
+    """A deciding metric whose trials scatter more than the stored ones.
+
+    The noise is a standard deviation: a fraction of the value, of log2 values in their unit; of counters
+    it is the difference between the largest and the smallest.
+    """
+
+    case_id: str
+    metric: Metric
+    old: float
+    new: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replacement:
+    """A proposal and the stored baseline that it would replace."""
+
+    proposal: Proposal
+    old: Baseline
+
+    @property
+    def new(self) -> Baseline:
+        """What is proposed."""
+        return self.proposal.baseline
+
+
+def list_replacements(
+    proposals: Iterable[Proposal], old: Iterable[Baseline], kind: ProposalKind
+) -> list[Replacement]:
+    """List the proposals of a kind beside what they would replace."""
+    before = {item.case_id: item for item in old}
+    return [
+        Replacement(proposal=proposal, old=before[proposal.baseline.case_id])
+        for proposal in proposals
+        if proposal.kind is kind
+    ]
+
+
+def list_moves(pairs: Iterable[Replacement]) -> list[Move]:
+    """List the deciding metrics whose median moved."""
+    return [move for pair in pairs for move in _find_moves(pair)]
+
+
+def _find_moves(pair: Replacement) -> Iterator[Move]:
+    for metric, old, new in _list_deciding(pair):
+        before, after = median(old), median(new)
+        if abs(after - before) > SMALLEST_MOVE * abs(before):
+            is_worse = (after < before) is SPECS[metric].higher_is_better
+            yield Move(case_id=pair.new.case_id, metric=metric, old=before, new=after, is_worse=is_worse)
+
+
+def list_growths(pairs: Iterable[Replacement]) -> list[Growth]:
+    """List the deciding metrics that scatter at least twice as much as before."""
+    return [growth for pair in pairs for growth in _find_growths(pair)]
+
+
+def _find_growths(pair: Replacement) -> Iterator[Growth]:
+    for metric, old, new in _list_deciding(pair):
+        before, after = compute_scatter(metric, old), compute_scatter(metric, new)
+        if after > SMALLEST_NOISE[SPECS[metric].family] and after >= NOISE_FACTOR * before:
+            yield Growth(case_id=pair.new.case_id, metric=metric, old=before, new=after)
+
+
+def compute_scatter(metric: Metric, values: Sequence[float]) -> float:
+    """Compute how much the trials of a metric scatter; see :class:`Growth`."""
+    family = SPECS[metric].family
+    if family is Family.EXACT or len(values) < 2:  # noqa: PLR2004 - one value does not scatter
+        return max(values) - min(values)
+    if family is Family.LOG2:
+        return stdev(values)
+    if min(values) > 0:
+        return stdev(map(math.log, values))
+    return stdev(values) / abs(median(values)) if median(values) else math.inf
+
+
+def _list_deciding(pair: Replacement) -> Iterator[tuple[Metric, Sequence[float], Sequence[float]]]:
+    for metric in Metric:
+        old, new = pair.old.trials.get(metric), pair.new.trials.get(metric)
+        if SPECS[metric].role is Role.DECIDES and old and new:
+            yield metric, old, new
+
+
+def describe_rest(pair: Replacement) -> str:
+    """Describe what else changed in a case: everything but the medians that decide."""
+    old, new = pair.old, pair.new
+    moved = {move.metric for move in _find_moves(pair)}
+    values = [one for one in Metric if one in old.trials and one in new.trials and one not in moved]
+    parts = (
+        _count_trials(old, new),
+        _name("values of", [one for one in values if old.trials[one] != new.trials[one]]),
+        _name("newly measured:", [one for one in Metric if one in new.trials.keys() - old.trials.keys()]),
+        _name("no longer measured:", [one for one in Metric if one in old.trials.keys() - new.trials.keys()]),
+        "generated code" if old.identity != new.identity else "",
+        "graph breaks" if old.graph_breaks != new.graph_breaks else "",
+        "the workload's own description" if old.workload != new.workload else "",
+        "compile phases" if old.phases_s != new.phases_s else "",
+        "times of kernels" if old.kernels_s != new.kernels_s else "",
+        "speed of the machine" if old.canaries_s != new.canaries_s else "",
+    )
+    return "; ".join(part for part in parts if part)
+
+
+def _count_trials(old: Baseline, new: Baseline) -> str:
+    before, after = (max(map(len, one.trials.values()), default=0) for one in (old, new))
+    return f"{after} trials instead of {before}" if before != after else ""
+
+
+def _name(label: str, metrics: Sequence[Metric]) -> str:
+    rest = f" and {len(metrics) - _NAMED} more" if len(metrics) > _NAMED else ""
+    return f"{label} {', '.join(metrics[:_NAMED])}{rest}" if metrics else ""

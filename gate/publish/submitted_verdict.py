@@ -1,0 +1,153 @@
+"""The artifact of a run that anybody could have written: one member, a few sizes, strict JSON.
+
+The archive is never extracted. What comes out is a decoded record and nothing is shown of it here;
+what of a record may be shown at all is :mod:`gate.publish.trusted`'s business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from gate.errors import FileError
+from gate.files.codec import VERDICT, NewerFileError, decode_file
+from gate.files.soundness import ContradictionError
+from gate.files.untrusted import MAX_INTEGER
+from gate.publish.archive import ArchiveError, ArchiveFault, read_member
+from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Tally, Threshold, Verdict
+
+VERDICT_MEMBER = "verdict.json"
+# A verdict takes 14 kB a case: this is 290 cases, and decoding it stays below 100 MiB of memory.
+MAX_MEMBER_BYTES = 4 * 1024 * 1024
+_LARGEST = float(MAX_INTEGER)  # of any number that is shown: as a text it stays short
+
+
+class Refusal(StrEnum):
+    """Why there is no verdict; the value is the sentence that is shown."""
+
+    NO_ARTIFACT = "the run left no artifact with a result"
+    EXPIRED = "the artifact with the result has expired"
+    OLD_ATTEMPT = "this attempt of the run left no artifact; the one that exists is of an earlier attempt"
+    TOO_LARGE = "the artifact is larger than any result of compile-gate"
+    NOT_AN_ARCHIVE = "the artifact is not a usable zip archive"
+    NO_MEMBER = f"the artifact does not hold exactly one regular file {VERDICT_MEMBER}"
+    NOT_A_VERDICT = "the artifact's verdict is not one that this compile-gate reads"
+    INCONSISTENT = "the artifact's verdict contradicts itself"
+    NEWER = "the verdict was written by a newer compile-gate than the workflow that publishes it uses"
+
+
+_REFUSALS: Mapping[ArchiveFault, Refusal] = {
+    ArchiveFault.NOT_AN_ARCHIVE: Refusal.NOT_AN_ARCHIVE,
+    ArchiveFault.NO_MEMBER: Refusal.NO_MEMBER,
+    ArchiveFault.TOO_LARGE: Refusal.TOO_LARGE,
+}
+
+
+# What to do about it where that is not to look at the run.
+NEXT_STEPS: Mapping[Refusal, str] = {
+    Refusal.NEWER: (
+        "The check itself counts. To see verdicts here again, merge the new version of compile-gate into"
+        " `gate-publish.yml` on the default branch first."
+    ),
+}
+
+
+class RefusedError(Exception):
+    """There is no verdict to be had."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.value)
+        self.refusal = refusal
+
+
+def parse_archive(archive: bytes) -> Verdict:
+    """Parse the archive that an artifact is downloaded as.
+
+    Raises:
+        RefusedError: It holds no verdict that can be used.
+    """
+    try:
+        content = read_member(archive, VERDICT_MEMBER, MAX_MEMBER_BYTES)
+    except ArchiveError as error:
+        raise RefusedError(_REFUSALS[error.fault]) from None
+    return parse_verdict(content)
+
+
+def parse_verdict(content: bytes) -> Verdict:
+    """Parse a verdict strictly, and hold its parts against each other.
+
+    Raises:
+        RefusedError: It cannot be used.
+    """
+    try:
+        verdict = decode_file(VERDICT, content, VERDICT_MEMBER)
+    except NewerFileError:
+        raise RefusedError(Refusal.NEWER) from None
+    except ContradictionError:
+        raise RefusedError(Refusal.INCONSISTENT) from None
+    except FileError:
+        raise RefusedError(Refusal.NOT_A_VERDICT) from None
+    _check_consistency(verdict)
+    return verdict
+
+
+def _check_consistency(verdict: Verdict) -> None:
+    planned = {case.id for case in verdict.cases}
+    # A case that failed in one trial, or lacks some, has a row of its own beside those of what was measured.
+    rows = [(one.case_id, one.metric, one.reason in OF_WHOLE_CASE) for one in verdict.comparisons]
+    named = {case_id for case_id, _, _ in rows}
+    named |= {one.case_id for one in verdict.failures} | {one.case_id for one in verdict.causes}
+    sound = (
+        len(planned) == len(verdict.cases)
+        and named <= planned
+        and len(set(rows)) == len(rows)
+        and all(map(_is_bounded, verdict.comparisons))
+        and _is_tally_sound(verdict.tally)
+        and all(abs(number) <= _LARGEST for number in _list_numbers(verdict))
+        and all(number >= 0 for number in _list_amounts(verdict))
+    )
+    if not sound:
+        raise RefusedError(Refusal.INCONSISTENT)
+
+
+def _list_numbers(verdict: Verdict) -> tuple[float, ...]:
+    explained = (one.fact for one in verdict.causes)
+    remarked = (fact for one in verdict.comparisons for fact in one.remarks)
+    told = (number for fact in (*explained, *remarked) for number in fact.numbers.values())
+    return (*_list_amounts(verdict), verdict.machine.canary, verdict.machine.suite, *told)
+
+
+def _list_amounts(verdict: Verdict) -> tuple[float, ...]:
+    """List what there cannot be less than none of."""
+    times = (verdict.wall_s, verdict.toolchain_s, verdict.overhead_s)
+    estimates = [part for one in verdict.comparisons for part in (one.baseline, one.candidate) if part]
+    return (
+        *times,
+        verdict.trials,
+        *(one.trial for one in verdict.failures),
+        *(amount for one in verdict.comparisons for amount in (one.pairs, one.more_pairs or 0)),
+        *(amount for estimate in estimates for amount in (estimate.noise or 0.0, estimate.n)),
+    )
+
+
+def _is_tally_sound(tally: Tally) -> bool:
+    counts = (tally.trials, tally.pairs, tally.paired_cases, tally.pairs_in_turn, tally.cleared)
+    parts = ((tally.disturbed_trials, tally.trials), (tally.disturbed_pairs, tally.pairs))
+    return all(0 <= count <= _LARGEST for count in counts) and all(0 <= part <= of for part, of in parts)
+
+
+def _is_bounded(comparison: Comparison) -> bool:
+    parts = (comparison.baseline, comparison.candidate, comparison.change, comparison.threshold)
+    return all(abs(number) <= _LARGEST for part in parts for number in _list_parts(part))
+
+
+def _list_parts(part: Estimate | Change | Threshold | None) -> tuple[float, ...]:
+    match part:
+        case None:
+            return ()
+        case Estimate():
+            return tuple(value for value in (part.centre, part.low, part.high) if value is not None)
+        case Change():
+            return (part.centre, part.low, part.high, part.detectable)
+        case Threshold():
+            return (part.relative, part.absolute)

@@ -1,0 +1,78 @@
+"""What is told of a finished run: the trusted result, whether it is worth a comment, outputs, the summary."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from gate.decide.conclude.coverage import measure_coverage
+from gate.decide.conclude.outcome import FailOn
+from gate.fingerprint import compute_environment_id
+from gate.publish.body import render_trusted_report
+from gate.publish.ci_run import CiRun
+from gate.publish.trusted import NOTHING_KNOWN, Base, Known, make_trusted_verdict
+from gate.publish.trusted_result import TrustedResult
+from gate.records import Outcome, Status, Verdict
+from gate.report.content import count_statuses
+from gate.report.markdown import escape_text
+
+
+class CommentWhen(StrEnum):
+    """When a first comment is wanted; one that exists is always kept up to date, unless never."""
+
+    ALWAYS = "always"
+    ON_CHANGE = "on-change"  # whenever it is not a plain PASS
+    ON_FAILURE = "on-failure"  # whenever the gate fails
+    NEVER = "never"
+
+
+def make_finding(
+    verdict: Verdict,
+    base: Base,
+    run: CiRun,
+    known: Known = NOTHING_KNOWN,
+    fail_on: FailOn = FailOn.REGRESSION,
+) -> TrustedResult:
+    """Make what may be told of a verdict that anybody could have written."""
+    return TrustedResult(
+        run=run,
+        verdict=make_trusted_verdict(verdict, base, run, known),
+        fail_on=fail_on,
+        base_sha=known.base_sha,
+        is_waived=known.approved.is_waived,
+        can_accept=base.can_accept,
+        counts=count_statuses(verdict),
+        case_count=len(verdict.cases),
+        coverage=measure_coverage(verdict.comparisons),
+    )
+
+
+def is_wanted(finding: TrustedResult, when: CommentWhen) -> bool:
+    """Whether this is to be told where nothing has been told yet."""
+    if when is CommentWhen.ON_CHANGE:
+        return finding.outcome is not Outcome.PASS or finding.has_other_trouble
+    if when is CommentWhen.ON_FAILURE:
+        return finding.is_failing or finding.has_other_trouble
+    return when is CommentWhen.ALWAYS
+
+
+def describe_finding(finding: TrustedResult) -> dict[str, object]:
+    """Describe what came of a run as outputs."""
+    verdict = finding.verdict
+    counts = dict(finding.counts)
+    known = verdict is not None and verdict.environment.device_kind
+    return {
+        "verdict": finding.outcome.value,
+        "regressions": counts.get(Status.REGRESSED, 0),
+        "improvements": counts.get(Status.IMPROVED, 0),
+        "inconclusive": counts.get(Status.INCONCLUSIVE, 0),
+        "cases": finding.case_count,
+        "environment-id": compute_environment_id(verdict.environment) if verdict and known else "",
+        "head-sha": finding.run.head_sha,
+    }
+
+
+def render_summary(finding: TrustedResult, notes: list[str], troubles: list[str]) -> str:
+    """Render the job summary: the report, then what became of telling it."""
+    lines = [*notes, *(f"Trouble: {trouble}" for trouble in troubles)]
+    listed = "\n".join(f"- {escape_text(line)}" for line in lines)
+    return f"{render_trusted_report(finding)}\n**Published**\n\n{listed}\n"

@@ -1,0 +1,206 @@
+"""What of somebody else's verdict may be shown: numbers, enums, and cases that the base commit knows.
+
+Every string of the artifact is dropped that is neither an enumeration's nor a name that the base commit
+knows; words are made of what is left, of the base commit's registry and baselines, and of GitHub's own
+facts of the run. The outcome is not ours to change: it counts all comparisons, also those of cases that
+are not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gate.decide.conclude.coverage import is_judged
+from gate.decide.conclude.outcome import decide_outcome
+from gate.decide.conclude.tally import note_tally
+from gate.decide.explain.advice import list_notes, note_machine, note_target
+from gate.decide.explain.headline import make_headline
+from gate.fingerprint import compute_environment_id
+from gate.publish.approved import NOTHING_APPROVED, Approved
+from gate.publish.ci_run import CiRun
+from gate.records import (
+    Baseline,
+    Case,
+    CaseFailure,
+    Cause,
+    Code,
+    Comparison,
+    Environment,
+    Fact,
+    FailureKind,
+    Outcome,
+    PairBase,
+    Policy,
+    Provenance,
+    Run,
+    Status,
+    Verdict,
+)
+from gate.records.protocol import Stage
+
+_FAILURES: Mapping[FailureKind, str] = {
+    FailureKind.ERROR: "an exception; see the run's log",
+    FailureKind.CRASH: "the process died; see the run's log",
+    FailureKind.KILLED: "the process was killed, most often for want of memory",
+    FailureKind.HANG: "over the time limit",
+    FailureKind.NOT_FINITE: "NaN or infinity",
+}
+_MAX_ALIKE = 20  # causes of one case that may say the same, without their words
+_STAGES = frozenset(stage.value for stage in Stage)
+_BLANK = Environment(
+    device_kind="",
+    device_model="",
+    device_uuid="",
+    driver="",
+    clocks="",
+    cpu="",
+    cores=0,
+    threads=0,
+    isa="",
+    torch="",
+    triton="",
+    cuda="",
+    python="",
+    compiler="",
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Base:
+    """What the base commit says: its cases, its stored baselines, its policy.
+
+    ``rules`` are the paths of all this in the repository; a change that touches them is flagged.
+    ``can_accept`` is whether one of its workflows accepts regressions.
+    """
+
+    cases: tuple[Case, ...]
+    baselines: tuple[Baseline, ...] = ()
+    policy: Policy = field(default_factory=lambda: Policy(thresholds={}))
+    rules: tuple[str, ...] = ()
+    can_accept: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """What GitHub itself says of a run besides the run: ``base_sha`` is on the base branch, or empty.
+
+    ``remarks`` are more notes, ahead of the others; ``approved`` is who accepted what of it.
+    """
+
+    base_sha: str = ""
+    remarks: tuple[Fact, ...] = ()
+    approved: Approved = NOTHING_APPROVED
+
+
+NOTHING_KNOWN = Known()
+
+
+def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known = NOTHING_KNOWN) -> Verdict:
+    """Make a verdict that holds nothing but what may be shown in the repository's own name."""
+    ours = {case.id: case for case in base.cases}
+    comparisons = tuple(_strip_comparison(one) for one in verdict.comparisons if one.case_id in ours)
+    cases = tuple(ours[case.id] for case in verdict.cases if case.id in ours)
+    stored = [(compute_environment_id(one.environment), one) for one in base.baselines]
+    environments = {name: one.environment for name, one in stored}
+    used_ids = tuple(name for name in dict.fromkeys(verdict.baseline_environments) if name in environments)
+    used = [one for name, one in stored if name in used_ids and one.case_id in ours]
+    environment = environments.get(compute_environment_id(verdict.environment), _BLANK)
+    provenance = Provenance(commit=run.head_sha, created=run.started, run_url=run.url)
+    # Notes on how it ran are made from the tally: this run has no trials.
+    shown = Run(cases=cases, environment=environment, provenance=provenance, finished=True)
+    judged = any(is_judged(one) for one in comparisons)
+    against = _name_base(verdict.base, known) if verdict.base else None
+    return replace(
+        verdict,
+        headline=_make_headline(verdict, comparisons, cases),
+        cases=cases,
+        comparisons=comparisons,
+        failures=tuple(_rewrite_failure(one) for one in verdict.failures if one.case_id in ours),
+        causes=_strip_causes(verdict, ours),
+        evidence=(),  # code, and what else whoever measured wrote
+        next_steps=(),  # commands are for who has the machine
+        notes=(
+            *known.remarks,
+            *known.approved.notes,
+            *note_unknown(verdict, cases),
+            *note_target(verdict.environment),
+            *_note_environment(environment),
+            *list_notes(shown, comparisons, used, base.policy),
+            *note_tally(verdict.tally),
+            *note_machine(verdict.machine, judged=judged),
+        ),
+        environment=environment,
+        provenance=provenance,
+        baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
+        baseline_environments=used_ids,
+        base=against,
+        config="",
+    )
+
+
+def _name_base(base: PairBase, known: Known) -> PairBase:
+    return PairBase(commit=known.base_sha, other_stack=base.other_stack)
+
+
+def _strip_comparison(comparison: Comparison) -> Comparison:
+    remarks = tuple(_strip(one) for one in comparison.remarks if one.code is not Code.TEXT)
+    return replace(comparison, remarks=remarks)
+
+
+def _strip(fact: Fact) -> Fact:
+    """A fact without the words of whoever measured: its numbers and metrics say as much as may be told."""
+    return Fact(code=fact.code, numbers=fact.numbers, metrics=fact.metrics)
+
+
+def _rewrite_failure(failure: CaseFailure) -> CaseFailure:
+    return CaseFailure(
+        case_id=failure.case_id,
+        trial=failure.trial,
+        kind=failure.kind,
+        stage=failure.stage if failure.stage in _STAGES else "unknown",
+        message=_FAILURES[failure.kind],
+    )
+
+
+def _strip_causes(verdict: Verdict, ours: Mapping[str, Case]) -> tuple[Cause, ...]:
+    """Each piece of evidence of a case that is known, once; without its words some are the same."""
+    stripped: list[Cause] = []
+    for one in verdict.causes:
+        if one.case_id in ours and one.fact.code not in {Code.TEXT, Code.MORE}:
+            left = replace(one, fact=_strip(one.fact))
+            stripped += [left] if left not in stripped[-_MAX_ALIKE:] else []
+    return tuple(stripped)
+
+
+def _make_headline(
+    verdict: Verdict, comparisons: tuple[Comparison, ...], cases: tuple[Case, ...]
+) -> tuple[Fact, ...]:
+    """The headline; that of a regression names a case, so only one that is known."""
+    finished = verdict.tally.finished
+    if verdict.outcome is not Outcome.REGRESSION:
+        return make_headline(verdict.outcome, verdict.comparisons, verdict.cases, finished=finished)
+    if decide_outcome(comparisons, finished=finished) is Outcome.REGRESSION:
+        return make_headline(verdict.outcome, comparisons, cases)
+    unknown = len(verdict.cases) - len(cases)
+    return (Fact(code=Code.REGRESSED_UNSHOWN, numbers={"cases": unknown}),)
+
+
+def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
+    """A note on the cases of a verdict that are not among ``cases``, and so are not shown."""
+    unknown = len(verdict.cases) - len(cases)
+    if not unknown:
+        return ()
+    shown = {case.id for case in cases}
+    rows = [one for one in verdict.comparisons if one.decides and one.case_id not in shown]
+    numbers = {
+        "cases": unknown,
+        "comparisons": len(rows),
+        "regressed": sum(one.status is Status.REGRESSED for one in rows),
+        "failed": sum(one.status in {Status.FAILED, Status.MISSING} for one in rows),
+    }
+    return (Fact(code=Code.CASES_UNSHOWN, numbers=numbers),)
+
+
+def _note_environment(environment: Environment) -> tuple[Fact, ...]:
+    return (Fact(code=Code.NO_BASELINES_HERE),) if environment is _BLANK else ()

@@ -1,0 +1,70 @@
+"""What may be told of an upgrade of the stack, and what to do next about it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gate.decide.conclude.coverage import measure_coverage
+from gate.decide.conclude.outcome import FailOn
+from gate.decide.explain.side_advice import list_pair_notes
+from gate.publish.ci_run import CiRun
+from gate.publish.trusted import Base, make_trusted_verdict, note_unknown
+from gate.publish.trusted_result import TrustedResult
+from gate.records import Run, Status, Verdict
+from gate.report.content import count_statuses
+from gate.report.markdown import escape_code
+from gate.report.upgrade import find_stacks, render_upgrade
+
+_MAX_NAMED = 6  # cases in a command
+
+
+_WORSE = frozenset({Status.REGRESSED, Status.FAILED, Status.MISSING})
+
+
+MAX_COMMAND = 1200  # characters: six long case ids
+
+
+def make_upgrade_finding(
+    verdict: Verdict, base: Base, run: CiRun, fail_on: FailOn = FailOn.REGRESSION
+) -> TrustedResult:
+    """Make what may be told of an upgrade's verdict that anybody could have written."""
+    trusted = make_trusted_verdict(verdict, base, run)
+    shown = Run(
+        cases=trusted.cases, environment=trusted.environment, provenance=trusted.provenance, finished=True
+    )
+    trusted = replace(
+        trusted,
+        notes=(*note_unknown(verdict, trusted.cases), *list_pair_notes(shown, trusted, base.policy)),
+    )
+    return TrustedResult(
+        run=run,
+        verdict=trusted,
+        fail_on=fail_on,
+        steps=list_upgrade_steps(trusted),
+        counts=count_statuses(verdict),
+        case_count=len(verdict.cases),
+        coverage=measure_coverage(verdict.comparisons),
+        preface=render_upgrade(trusted, escape_code, find_stacks(verdict)),
+    )
+
+
+def list_upgrade_steps(verdict: Verdict) -> tuple[str, ...]:
+    """What to do next about an upgrade, in Markdown: fixed words and cases that the base commit knows."""
+    deciding = [one for one in verdict.comparisons if one.decides]
+    worse = dict.fromkeys(one.case_id for one in deciding if one.status in _WORSE)
+    open_cases = dict.fromkeys(one.case_id for one in deciding if one.status is Status.INCONCLUSIVE)
+    if worse:
+        return ("Stay on the old stack until this is fixed.", _suggest_pairs("To see it again", worse))
+    if open_cases:
+        more = "Start the workflow `upgrade` again, by hand or with more `minutes`: more pairs may tell."
+        return (more, _suggest_pairs("Or compare these cases alone", open_cases))
+    return ("Take the new stack: pin it on a branch, and start the workflow `gate-refresh` on that branch.",)
+
+
+def _suggest_pairs(why: str, case_ids: Iterable[str]) -> str:
+    """The command for who has both stacks on that machine, by some of the cases."""
+    named = shlex.quote(",".join([*case_ids][:_MAX_NAMED]))
+    command = f"compile-gate ab --base-python OLD --head-python NEW --select {named}"
+    return f"{why}, on that machine, with both interpreters: {escape_code(command, MAX_COMMAND)}"

@@ -1,0 +1,123 @@
+"""What the lab tells whoever watches a run; a display renders these, the lab prints nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gate.records import CaseFailure, Trial
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Progress:
+    """How far a run is, in trials or pairs, and an estimate of the time left.
+
+    Of pairs also: how many of the ``cases`` that need some are done, settled or out of time.
+    """
+
+    done: int
+    total: int
+    left_s: float
+    cases: int = 0
+    cases_done: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LockAwaited:
+    """Another run holds the device; ``holder`` describes it in words."""
+
+    device: str
+    holder: str
+    limit_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrimeStarted:
+    """The toolchain is being primed; takes some ten seconds."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrimeFinished:
+    """The toolchain is primed and the environment known."""
+
+    toolchain_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialStarted:
+    """A trial begins; its index counts from 1."""
+
+    case_id: str
+    index: int
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialFinished:
+    """A trial came back."""
+
+    trial: Trial
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseFailed:
+    """A case cannot be measured: no further trial of it is started. Before the first there is no progress."""
+
+    failure: CaseFailure
+    progress: Progress | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialSkipped:
+    """An extra trial, or pair, would have ended after the budget."""
+
+    case_id: str
+    index: int
+    expected_s: float
+    paired: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairStarted:
+    """A pair of base and head begins; its index counts from 1."""
+
+    case_id: str
+    index: int
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairFinished:
+    """A pair came back."""
+
+    base: Trial
+    head: Trial
+    progress: Progress
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Noted:
+    """Something a reader of the run may wonder about."""
+
+    sentence: str
+
+
+Event = (
+    LockAwaited
+    | PrimeStarted
+    | PrimeFinished
+    | TrialStarted
+    | TrialFinished
+    | CaseFailed
+    | TrialSkipped
+    | PairStarted
+    | PairFinished
+    | Noted
+)
+Observer = Callable[[Event], None]
+
+
+def ignore_event(event: Event) -> None:
+    """Watch a run without a display."""
+    del event

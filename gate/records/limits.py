@@ -1,0 +1,245 @@
+"""Limits on a value beside its type, told once: the decoder applies them and the JSON Schemas state them.
+
+They are attached to a type: ``threads: Annotated[int, Range(minimum=1)]``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+MOST_DAYS = 366  # a year: by then whoever took responsibility should have looked again
+_NUMBER = r"[0-9]{1,20}(\.[0-9]{1,20})?"
+_MOMENT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"  # how it begins
+_PERCENT = re.compile(rf"({_NUMBER}) ?%")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Range:
+    """A number within bounds; ``above`` and ``below`` exclude the bound itself."""
+
+    noun: str = "a number"
+    minimum: float | None = None
+    above: float | None = None
+    maximum: float | None = None
+    below: float | None = None
+    whole: bool = False  # of a number that is written as a float and counts something
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        if self.minimum is not None and self.minimum == self.maximum:
+            return f"the number {self.minimum:g}"
+        if self.minimum is not None and self.maximum is not None:
+            return f"{self.noun} from {self.minimum:g} to {self.maximum:g}"
+        bounds = (
+            ("of at least", self.minimum),
+            ("above", self.above),
+            ("of at most", self.maximum),
+            ("below", self.below),
+        )
+        told = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+        return f"{self.noun} {told}"
+
+    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
+        """Whether the number is within the bounds, and whole where it must be."""
+        return self.spans(value) and (not self.whole or float(value).is_integer())
+
+    def spans(self, value: float) -> bool:
+        """Whether the number is within the bounds, whole or not."""
+        return (
+            (self.minimum is None or value >= self.minimum)
+            and (self.above is None or value > self.above)
+            and (self.maximum is None or value <= self.maximum)
+            and (self.below is None or value < self.below)
+        )
+
+    def to_schema(self) -> dict[str, object]:
+        """State it in JSON Schema."""
+        names = {
+            "minimum": self.minimum,
+            "exclusiveMinimum": self.above,
+            "maximum": self.maximum,
+            "exclusiveMaximum": self.below,
+        }
+        stated: dict[str, object] = {name: bound for name, bound in names.items() if bound is not None}
+        return {**stated, "multipleOf": 1} if self.whole else stated
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fraction:
+    """A fraction, written as percent (``5%``) or as a number (``0.05``), and read as the latter.
+
+    A bare number of 1 or more is refused: who writes ``relative: 5`` means 5 %, and who writes ``1``
+    may mean either. With its sign it says what it is, so ``150%`` is one.
+    """
+
+    percent: str  # regular expression of the percentages that are taken, without the sign
+    bare: Range  # of the numbers that are taken
+    what: str
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return self.what
+
+    def read(self, value: object) -> float | None:
+        """Read either form; ``None`` when it is neither, or beyond the bounds."""
+        if isinstance(value, str):
+            return parse_percent(value) if re.fullmatch(rf"({self.percent}) ?%", value) else None
+        number = _read_number(value)
+        return number if number is not None and self.bare.holds(number) else None
+
+    def advise(self, value: object) -> str:
+        """Advise whoever wrote a bare number that must have been meant as percent; else empty."""
+        number = _read_number(value)
+        if number is None or number < 1:
+            return ""
+        percent, fraction = f"{number:g}%", number / 100
+        if self.read(percent) is None:
+            return ""
+        return f"Write {percent} or {fraction:g}." if self.bare.holds(fraction) else f"Write {percent}."
+
+    def to_schema(self) -> dict[str, object]:
+        """State it in JSON Schema."""
+        return {
+            "type": ["number", "string"],
+            "pattern": f"^(?:(?:{self.percent}) ?%)$",
+            **self.bare.to_schema(),
+        }
+
+
+def _read_number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def parse_percent(text: str) -> float | None:
+    """Parse ``5%``, to the float that ``0.05`` is as well; ``None`` when it is no percentage."""
+    match = _PERCENT.fullmatch(text)
+    return float(Decimal(match[1]) / 100) if match else None
+
+
+def read_amount(written: float | str) -> float:
+    """Read what :class:`Amount` takes: a percentage as a fraction, a number as it is."""
+    return parse_percent(written) or 0.0 if isinstance(written, str) else written
+
+
+def write_percent(fraction: float) -> str:
+    """Render a fraction such that :func:`parse_percent` reads the same; empty where it cannot."""
+    text = f"{(Decimal(repr(fraction)) * 100).normalize():f}%"
+    return text if parse_percent(text) == fraction else ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Amount:
+    """A number that is not negative, or a percentage, kept as it is written."""
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return "a percentage such as 8%, or a number of at least 0"
+
+    def read(self, value: object) -> float | str | None:
+        """Take either form; ``None`` when it is neither."""
+        if isinstance(value, str):
+            return value if _PERCENT.fullmatch(value) else None
+        number = _read_number(value)
+        return number if number is not None and 0 <= number < float("inf") else None
+
+    def advise(self, value: object) -> str:
+        """Nothing can be guessed of another value."""
+        del value
+        return ""
+
+    def to_schema(self) -> dict[str, object]:
+        """State it in JSON Schema."""
+        return {"type": ["number", "string"], "minimum": 0, "pattern": f"^(?:{_PERCENT.pattern})$"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pattern:
+    """A text that a regular expression matches as a whole; ``what`` says it to a person."""
+
+    regex: str
+    what: str
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return self.what
+
+    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
+        """Whether the whole text matches."""
+        return re.fullmatch(self.regex, value) is not None
+
+    def to_schema(self) -> dict[str, object]:
+        """State it in JSON Schema, whose patterns are not anchored by themselves."""
+        return {"pattern": f"^(?:{self.regex})$"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expiry:
+    """The last day on which something counts, as text; at most MOST_DAYS from now, past ones included."""
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return f"a day at most {MOST_DAYS} days from now: YYYY-MM-DD"
+
+    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
+        """Whether there is such a day, and it is not too far."""
+        try:
+            day = date.fromisoformat(value)
+        except ValueError:
+            return False
+        return day.isoformat() == str(value) and day <= compute_last_day(datetime.now(UTC).date())
+
+    def to_schema(self) -> dict[str, object]:
+        """State it in JSON Schema, which knows no today; the calendar is for who knows ``format``."""
+        return {"format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
+
+
+def compute_last_day(today: date) -> date:
+    """Compute the last day until which something that is written today may count."""
+    return today + timedelta(days=MOST_DAYS)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Moment:
+    """A moment in ISO 8601, or a day; empty where it is not known."""
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return "a time such as 2027-03-31T12:00:00Z, or an empty text"
+
+    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
+        """Whether there is such a moment."""
+        try:
+            return not value or (re.match(_MOMENT, value) is not None and bool(datetime.fromisoformat(value)))
+        except ValueError:
+            return False
+
+    def to_schema(self) -> dict[str, object]:
+        """State it in JSON Schema, which leaves the calendar to whoever reads it."""
+        return {"pattern": f"^({_MOMENT}|$)"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NotEmpty:
+    """A list with at least one item; where one value stands for a list, that value."""
+
+    what: str
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return self.what
+
+    def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
+        """Whether there is an item."""
+        return len(value) > 0
+
+    def to_schema(self) -> dict[str, object]:
+        """State it in JSON Schema."""
+        return {"minItems": 1}
+
+
+Limit = Range | Pattern | Expiry | Moment | NotEmpty  # of a value that was decoded by its type
+Notation = Fraction | Amount  # decodes the value itself: it can be written in several ways

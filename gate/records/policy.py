@@ -1,0 +1,86 @@
+"""Everything that decides besides the data: thresholds, acceptances, quarantines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gate.records.metric import Metric, Threshold
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Acceptance:
+    """A known change that somebody took responsibility for, until a date."""
+
+    case: str  # case id or glob
+    metric: Metric
+    allowance: float  # fraction (log2 units for drift, count for counters)
+    reason: str
+    author: str
+    expires: str  # ISO date; the day itself still counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Waiver:
+    """Somebody takes it that there was no baseline to compare with, until a date."""
+
+    reason: str
+    author: str
+    expires: str  # ISO date; the day itself still counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Approval:
+    """What somebody who may write took responsibility for, for one commit and no other."""
+
+    commit: str
+    accepted: tuple[Acceptance, ...] = ()
+    first_baselines: Waiver | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quarantine:
+    """A case, or one metric of it, that is measured and shown and does not decide, until a date."""
+
+    case: str  # case id or glob
+    metric: Metric | None  # None: the whole case, its failures included
+    owner: str
+    reason: str
+    expires: str  # ISO date; the day itself still counts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Override:
+    """Other parts of a threshold for some cases and one metric, with the reason they exist."""
+
+    case: str  # case id or glob
+    metric: Metric
+    reason: str
+    relative: float | None = None  # None: as for the other cases
+    absolute: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limit:
+    """A value that a metric may not pass, whatever is stored. ``value`` is in the metric's unit."""
+
+    case: str  # case id or glob
+    metric: Metric
+    value: float
+    is_least: bool  # else it is the most
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Policy:
+    """Everything that decides besides the data."""
+
+    thresholds: Mapping[Metric, Threshold]
+    overrides: tuple[Override, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    acceptances: tuple[Acceptance, ...] = ()
+    waiver: Waiver | None = None
+    quarantine: tuple[Quarantine, ...] = ()
+    today: str = ""  # ISO date: the decision has no clock of its own
+    error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
+    looks: int = 1  # how often this run's data were judged: the budget is divided by it
+    has_anchor: bool = False  # whether there is a release anchor that head can be held against

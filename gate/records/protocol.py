@@ -1,0 +1,162 @@
+"""What the lab asks of a worker process and what the worker leaves on disk; torch-free.
+
+One trial is two fresh processes on one private cache directory, empty at first:
+
+- ``cold``: times the first compiled call, then the warm rounds;
+- ``warm``: finds the caches full: warm compile time, peak memory, Python calls, drift.
+
+A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled
+headers), or takes it from an earlier run, so that no case is charged for it. A fourth, ``rounds``,
+times the warm rounds alone, on caches in whatever state they are: a further pair of a side-by-side
+comparison. Two more measure nothing: ``import`` imports the factories of a plan before it is primed, and
+``try`` builds a case and calls it eagerly.
+
+In a pair two workers are alive at once and take turns, told through a socket each (``channel``), one
+word a line. A ``rounds`` worker says ``loaded`` once all is compiled or loaded, and waits for ``go``:
+until then both arms work at the same time, since nothing is timed. The worker says ``ready`` with the
+seconds of its super-block, and hears how many super-blocks both will run; then it says ``turn`` and waits
+for ``go`` before each block, and once more before it goes on after the last.
+
+A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
+and the file's last ``stage`` says where it happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gate.records import (
+    CacheUse,
+    Case,
+    CodeIdentity,
+    Conditions,
+    Environment,
+    FailureKind,
+    GraphBreak,
+    Metric,
+)
+
+# The interpreter's arguments before the request's path. -P: the directory that the worker runs in must
+# not shadow installed modules.
+WORKER_ARGUMENTS = ("-P", "-m", "gate.measure.process.worker")
+
+MIN_SUPER_BLOCKS = 3  # fewer leave a median at the mercy of one disturbance
+
+
+class WorkerRole(StrEnum):
+    """What a worker process measures."""
+
+    PRIME = "prime"
+    COLD = "cold"
+    WARM = "warm"
+    ROUNDS = "rounds"
+    IMPORT = "import"
+    TRY = "try"
+
+
+class Stage(StrEnum):
+    """Where a worker is; stages in the order in which they can occur."""
+
+    SERVER = "server"  # importing what the case's workers need, once: see gate.files.server_protocol
+    START = "start"  # interpreter and pytest start-up: the tool's own overhead
+    IMPORT = "import"  # torch, Inductor, the factory's module
+    BUILD = "build"  # the factory, moving to device and dtype
+    EAGER = "eager"  # first eager calls
+    COMPILE = "compile"  # first compiled call
+    EVIDENCE = "evidence"  # reading what the compiler left, for whoever asks why
+    WARMUP = "warmup"
+    ROUNDS = "rounds"  # pytest-benchmark's timed rounds
+    TURN = "turn"  # waiting while the other arm of a pair is at work
+    CANARY = "canary"
+    PROFILE = "profile"  # operations, launches and kernels of a call, energy, single calls
+    MEMORY = "memory"
+    CALLS = "calls"  # compile under a call counter
+    DRIFT = "drift"
+    DONE = "done"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sampling:
+    """How much a trial samples; section 1 of docs/decision.md."""
+
+    super_blocks: int = 15  # ABBA groups: each is two eager and two compiled blocks
+    block_s: float = 0.010  # a block lasts at least this long, so that the timer is below 0.1 %
+    max_block_calls: int = 1000
+    warmup_s: float = 0.2  # at least this long, and at least min_warmup_calls
+    min_warmup_calls: int = 5
+    max_rounds_s: float = 20.0  # fewer super-blocks when they would take longer than this
+    drift_seeds: int = 2
+
+
+def compute_super_blocks(super_block_s: float, sampling: Sampling) -> int:
+    """Compute how many super-blocks of ``super_block_s`` seconds fit into ``sampling.max_rounds_s``."""
+    fitting = int(sampling.max_rounds_s / super_block_s) if super_block_s > 0 else sampling.super_blocks
+    return min(sampling.super_blocks, max(MIN_SUPER_BLOCKS, fitting))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerRequest:
+    """One worker process. Caches and environment variables are set by whoever spawns it."""
+
+    role: WorkerRole
+    case: Case | None  # None for ``prime`` and ``import``
+    device: str  # its kind, or one of several: "cuda:1"
+    threads: int  # intra-op threads
+    directory: str  # measured code is imported from here
+    checkout: str = ""  # another checkout than ``origin``: see ``records.Arm``
+    origin: str = ""
+    parent: int = 0  # process without which the worker must not live on; 0: none
+    is_forked: bool = False  # from a server; a first compile then takes a few percent more processor time
+    result: str  # path of the WorkerResult to write
+    benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
+    toolchain_cache: str = ""  # where the toolchain's files are kept between runs; prime only
+    sampling: Sampling = field(default_factory=Sampling)
+    factories: tuple[str, ...] = ()  # import only
+    channel: int = -1  # descriptor of the socket to the lab; -1 outside a pair
+
+
+class Prerequisite(StrEnum):
+    """What a machine must have to compile, and a primer may find missing."""
+
+    TORCH = "torch"
+    CXX_COMPILER = "cxx_compiler"
+    PYTHON_HEADERS = "python_headers"
+    DEVICE = "device"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerFailure:
+    """What went wrong inside the worker; a crash leaves none, only the last stage."""
+
+    kind: FailureKind
+    message: str  # "ValueError: ...": one line
+    traceback: str = ""  # of the measured code: the gate's own frames are in the log
+    missing: Prerequisite | None = None  # prime only
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerResult:
+    """What one worker process measured so far."""
+
+    role: WorkerRole
+    stage: Stage
+    samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
+    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
+    workload: Mapping[str, str] = field(default_factory=dict)
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    recompile_reasons: tuple[str, ...] = ()
+    caches: Mapping[str, CacheUse] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+    sources: Mapping[str, str] = field(default_factory=dict)  # of kernels, by their hash in the identity
+    phases_s: Mapping[str, float] = field(default_factory=dict)
+    limits_s: Mapping[str, float] = field(default_factory=dict)
+    kernels_s: Mapping[str, float] = field(default_factory=dict)
+    parts_s: Mapping[str, float] = field(default_factory=dict)
+    stages_s: Mapping[str, float] = field(default_factory=dict)
+    conditions: Conditions = field(default_factory=Conditions)
+    environment: Environment | None = None
+    failure: WorkerFailure | None = None
+    unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)  # by factory; import only
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,249 @@
+"""What was measured: trials, failures, the machine around them, and the baselines made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gate.records.amounts import Natural, NotNegative, Time
+from gate.records.cases import Case
+from gate.records.metric import Metric
+
+
+class Pairing(StrEnum):
+    """How a trial ran beside a trial of the other arm with the same case and index."""
+
+    ALONE = "alone"  # no other arm
+    LIVE = "live"  # both alive, blocks alternating: sample i of both latencies belongs to one pair
+    TURNS = "turns"  # one whole process after the other
+
+
+class FailureKind(StrEnum):
+    """How a case failed."""
+
+    ERROR = "error"  # an exception in the factory, the model or the compiler
+    CRASH = "crash"  # the worker died on a signal or exited without a result
+    KILLED = "killed"  # SIGKILL that the gate did not send: most often out of memory
+    HANG = "hang"  # over the time limit
+    NOT_FINITE = "not_finite"  # NaN or infinity in an output, gradient or measurement
+
+
+# The names of arms. Trials of the candidate are judged; the base's are for the side-by-side comparison.
+BASE_ARM = "base"
+CANDIDATE_ARM = "head"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arm:
+    """What is under test: an interpreter and the directory that its measured code is imported from.
+
+    Where ``checkout`` is another checkout than the one the tool was called in, ``origin``, places of
+    ``origin`` on the interpreter's search path mean those of ``checkout``.
+    """
+
+    name: str
+    python: str
+    directory: str
+    checkout: str = ""
+    origin: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)  # its workers' besides the usual ones
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Environment:
+    """Fingerprint of a host and its software stack; ``""`` where something does not exist."""
+
+    device_kind: str  # a name of :mod:`gate.devices`
+    device_model: str  # GPU name, or the CPU model again
+    device_uuid: str
+    driver: str
+    clocks: str  # clock and power policy, e.g. "locked 1410 MHz, 700 W"
+    cpu: str
+    cores: Natural
+    threads: Natural  # intra-op threads of a worker
+    isa: str  # what Inductor vectorizes for: "avx2", "avx512"
+    torch: str
+    triton: str
+    cuda: str
+    python: str  # "3.11"
+    compiler: str  # "g++ 12.2.0"
+    allocator: str = ""  # "held": freed memory stays in the process while calls are timed
+    workers: str = ""  # "forked": from a server that has imported what they need
+    libraries: Mapping[str, str] = field(default_factory=dict)  # name -> version
+    settings: Mapping[str, str] = field(default_factory=dict)  # float32_matmul_precision, ...
+    device_traits: Mapping[str, str] = field(default_factory=dict)  # of a GPU: its capability, memory, ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Provenance:
+    """Where a run or a baseline comes from."""
+
+    commit: str = ""
+    dirty: bool = False
+    created: Time = ""
+    author: str = ""
+    reason: str = ""
+    run_url: str = ""
+    gate_version: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frame:
+    """One line of a stack of the measured code."""
+
+    location: str  # "file.py:12"
+    function: str
+    code: str = ""  # the line itself, where its file could be read
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GraphBreak:
+    """One graph break: the reason that Dynamo gives and the user's line that caused it."""
+
+    reason: str
+    location: str  # "file.py:12", or "" where Dynamo does not say
+    stack: tuple[Frame, ...] = ()  # the measured code's own, outermost first; a baseline keeps none
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CacheUse:
+    """How often something was found in one cache of the compiler, or not, or could not be cached."""
+
+    hits: Natural = 0
+    misses: Natural = 0
+    bypasses: Natural = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CodeIdentity:
+    """Hash of all generated code of a case, and of each kernel by name."""
+
+    digest: str  # "" where it cannot be known
+    kernels: Mapping[str, str] = field(default_factory=dict)
+    tuned: str = ""  # hash of the configurations that were chosen by timing them; "" where none were
+    calls: Mapping[str, Natural] = field(default_factory=dict)  # of libraries and of ATen, in its graphs
+    dtypes: Mapping[str, Natural] = field(default_factory=dict)  # floating-point types that it mentions
+
+
+# Normal under heavy matrix products: the same in every trial of a case.
+EXPECTED_THROTTLING = frozenset({"software power cap"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Conditions:
+    """The machine around one trial."""
+
+    load_before: float = 0.0  # 1-minute load average
+    load_after: float = 0.0
+    canaries_s: Mapping[str, NotNegative] = field(default_factory=dict)  # fixed micro-workloads: medians
+    throttled: tuple[str, ...] = ()  # reasons the device gave for lowering its clocks
+    foreign_processes: int = 0  # other processes seen on the device
+    clock_mhz: float = 0.0
+    temperature_c: float = 0.0
+    foreign_cores: float = 0.0  # cores that other programs kept busy meanwhile, of those a worker may use
+    stolen: float = 0.0  # share of these cores' time that the hypervisor kept
+    held_back: float = 0.0  # share of the time for which the container's processor quota stopped it
+    heat_events: int = 0  # times that a core lowered its clock for heat
+    swapped_bytes: int = 0  # on the whole host
+    free_bytes: int = 0  # memory, the least seen; 0 when unknown
+    disturbances: tuple[str, ...] = ()  # what made the host unfit meanwhile, a phrase each
+    repeated: bool = False  # the second attempt, after a disturbed one
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """One measurement of one case in one arm, in fresh processes with private caches.
+
+    ``samples`` holds raw values in SI units; a latency is the mean of one timed block's calls. Paired
+    latencies are stored in schedule order: block ``i`` of eager and of compiled belong to one pair.
+    """
+
+    case_id: str
+    index: Natural
+    arm: str = "head"
+    pairing: Pairing = Pairing.ALONE
+    started: Time = ""
+    samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
+    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
+    workload: Mapping[str, str] = field(default_factory=dict)  # parameters, outputs, reference checksum
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    recompile_reasons: tuple[str, ...] = ()  # "guard # the line that made it # file.py:12 in function"
+    caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the warm process, by cache
+    unknown: tuple[str, ...] = ()  # evidence that this torch does not tell
+    phases_s: Mapping[str, float] = field(default_factory=dict)  # compile phases by Dynamo's own clocks
+    limits_s: Mapping[str, float] = field(default_factory=dict)  # least a call can take: arithmetic, memory
+    kernels_s: Mapping[str, float] = field(default_factory=dict)  # of a GPU, in a call, longest first
+    parts_s: Mapping[str, float] = field(default_factory=dict)  # of a compiled call that has parts, as shapes
+    stages_s: Mapping[str, float] = field(default_factory=dict)  # where the trial's wall time went
+    overhead_s: float = 0.0  # wall time of the trial that no stage accounts for: the tool's own
+    conditions: Conditions = field(default_factory=Conditions)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CaseFailure:
+    """A case that could not be measured in one trial; the others go on."""
+
+    case_id: str
+    trial: Natural
+    kind: FailureKind
+    stage: str
+    message: str
+    log_tail: str = ""
+    arm: str = "head"
+    log: str = ""  # the whole log's path, from where the run was started if it lies below
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BaseArm:
+    """The other side of a side-by-side run: what head is held against on the same machine."""
+
+    label: str  # "main (1a2b3c4)", "torch 2.11.0": for a reader
+    environment: Environment
+    provenance: Provenance
+    cases: tuple[Case, ...]  # as the base defines them; it may lack some of the run's
+    head_commit: str = ""  # that was checked out to be held against it; empty for a directory as it lies
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """What came back from measuring a plan. ``cases`` is the plan: it, not ``trials``, is the index.
+
+    Trials of arm ``head`` with pairing ``alone`` are held against stored baselines; the others belong
+    to pairs: one trial of arm ``base`` and one of arm ``head`` with the same case and index.
+    """
+
+    cases: tuple[Case, ...]
+    environment: Environment
+    provenance: Provenance
+    trials: tuple[Trial, ...] = ()
+    failures: tuple[CaseFailure, ...] = ()
+    selection: str = ""
+    trials_planned: Natural = 1  # at least this many a case
+    toolchain_s: NotNegative = 0.0  # ISA probe and precompiled headers, paid once, charged to no case
+    wall_s: NotNegative = 0.0
+    finished: bool = False
+    base: BaseArm | None = None  # of a side-by-side run
+    sampling: Mapping[str, float] = field(default_factory=dict)  # how much each trial samples, by key
+    # Normalised source of kernels by their hash in an identity: of those that differ between sides.
+    sources: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Baseline:
+    """What is stored for one case in one environment: one value per metric and trial."""
+
+    case_id: str
+    definition: str
+    environment: Environment
+    provenance: Provenance
+    trials: Mapping[Metric, tuple[float, ...]]
+    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
+    workload: Mapping[str, str] = field(default_factory=dict)
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    canaries_s: Mapping[str, tuple[NotNegative, ...]] = field(default_factory=dict)  # as ``trials``
+    phases_s: Mapping[str, float] = field(default_factory=dict)  # median over trials; older files have none
+    kernels_s: Mapping[str, float] = field(default_factory=dict)  # likewise
+    recompile_reasons: tuple[str, ...] = ()  # as of a trial, and so are the next
+    caches: Mapping[str, CacheUse] = field(default_factory=dict)

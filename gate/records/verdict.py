@@ -1,0 +1,190 @@
+"""What was decided: comparisons, why they came out so, and the outcome of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gate.records.amounts import Natural, NotNegative
+from gate.records.cases import Case
+from gate.records.evidence import CaseEvidence, Cause
+from gate.records.facts import Fact
+from gate.records.metric import Metric, Threshold
+from gate.records.run import CaseFailure, Environment, Provenance
+
+
+class Status(StrEnum):
+    """Result of one comparison. It starts INCONCLUSIVE and moves only on evidence."""
+
+    REGRESSED = "REGRESSED"
+    IMPROVED = "IMPROVED"
+    UNCHANGED = "UNCHANGED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NOT_COMPARABLE = "NOT_COMPARABLE"
+    NEW = "NEW"
+    MISSING = "MISSING"
+    FAILED = "FAILED"
+    ACCEPTED = "ACCEPTED"
+
+
+class Reason(StrEnum):
+    """Stable codes that say why a comparison has its status."""
+
+    EXACT_EQUAL = "exact_equal"  # UNCHANGED: a counter has the same value
+    EXACT_CHANGED = "exact_changed"  # REGRESSED or IMPROVED: a counter moved
+    COUNTER_UNSTABLE = "counter_unstable"  # INCONCLUSIVE: a counter differs between trials of one arm
+    WITHIN_NOISE = "within_noise"  # UNCHANGED: no sign of a change, and a relevant one would have shown
+    BELOW_THRESHOLD = "below_threshold"  # UNCHANGED: a change, significant but too small to matter
+    BEYOND_BAR = "beyond_bar"  # REGRESSED or IMPROVED: significant and relevant
+    LIMIT_EXCEEDED = "limit_exceeded"  # REGRESSED: beyond an absolute limit that needs no baseline
+    OWN_LIMIT_EXCEEDED = "own_limit_exceeded"  # REGRESSED: beyond an absolute limit of gate.yml
+    NEAR_OWN_LIMIT = "near_own_limit"  # INCONCLUSIVE: too close to such a limit to tell
+    WITHIN_OWN_LIMIT = "within_own_limit"  # UNCHANGED: within such a limit, and nothing else judged it
+    SUSPECT = "suspect"  # INCONCLUSIVE: looks changed, not settled within the budget
+    NOISE_TOO_HIGH = "noise_too_high"  # INCONCLUSIVE: even a large change could not have been seen
+    MACHINE_SHIFT = "machine_shift"  # INCONCLUSIVE: the whole machine got slower or faster
+    SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: eager moved as much as compiled
+    UNCORROBORATED = "uncorroborated"  # INCONCLUSIVE: compile time moved, its noise-free proxies did not
+    SAME_WORK = "same_work"  # UNCHANGED: a compile time that only the clock doubts
+    EAGER_FASTER = "eager_faster"  # UNCHANGED: the speedup fell only because eager got faster
+    DISTURBED = "disturbed"  # INCONCLUSIVE: looks worse, only in trials on a host that was not fit
+    FEW_TRIALS = "few_trials"  # INCONCLUSIVE: too few trials to know the noise
+    NO_BASELINE = "no_baseline"  # NEW: nothing is stored for this case
+    OTHER_ENVIRONMENT = "other_environment"  # NOT_COMPARABLE: host metric, recorded on another host
+    OTHER_STACK = "other_stack"  # NOT_COMPARABLE: recorded with other software, or on another kind of GPU
+    STALE_DEFINITION = "stale_definition"  # NOT_COMPARABLE: the case's definition has changed since
+    NOT_RECORDED = "not_recorded"  # NOT_COMPARABLE: the baseline lacks this metric
+    NOT_MEASURED = "not_measured"  # MISSING: the candidate lacks a metric that the baseline has
+    NOT_RUN = "not_run"  # MISSING: planned, no trial came back
+    TRIALS_MISSING = "trials_missing"  # MISSING: fewer trials than planned came back, and none failed
+    CASE_FAILED = "case_failed"  # FAILED: see the failure's stage and message
+    ACCEPTED = "accepted"  # ACCEPTED: worse, within an acceptance in force
+    CONFIRMED = "confirmed"  # REGRESSED or IMPROVED: significant and relevant side by side with the base
+    ACQUITTED = "acquitted"  # UNCHANGED: side by side, a relevant change is excluded
+    UNSETTLED = "unsettled"  # INCONCLUSIVE: side by side, the pairs of the budget did not settle it
+    UNPAIRED = (
+        "unpaired"  # INCONCLUSIVE: looks worse than what is stored, and no pair with the base came back
+    )
+    BASE_FAILED = "base_failed"  # NOT_COMPARABLE: the base could not be measured
+
+
+# A comparison with one of these is about the whole case, whatever metric it stands under.
+OF_WHOLE_CASE = frozenset({Reason.CASE_FAILED, Reason.NOT_RUN, Reason.TRIALS_MISSING})
+
+
+class Outcome(StrEnum):
+    """Outcome of a whole verdict, strongest first; see ``Verdict.outcome``."""
+
+    INCOMPLETE = "INCOMPLETE"
+    REGRESSION = "REGRESSION"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    NOTHING_COMPARED = "NOTHING_COMPARED"
+    PASS = "PASS"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A metric's value in one arm, in the metric's unit.
+
+    Interval and noise are None where nothing is known of them: one trial alone tells neither.
+    """
+
+    centre: float
+    low: float | None
+    high: float | None
+    noise: NotNegative | None  # standard deviation between trials, of log values on a ratio scale
+    n: Natural  # trials
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """Candidate against baseline; + is worse. Fractions, or units for counters and drift.
+
+    Drift that no baseline applies to is held against its limit.
+    """
+
+    centre: float
+    low: float
+    high: float
+    detectable: float  # smallest change that would have been noticed with 95 % probability
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """One case and metric, judged. ``decides`` is false for controls, advisories and explanations."""
+
+    case_id: str
+    metric: Metric
+    status: Status
+    reason: Reason
+    decides: bool
+    baseline: Estimate | None = None
+    candidate: Estimate | None = None
+    change: Change | None = None
+    threshold: Threshold | None = None
+    pairs: Natural = 0  # side-by-side pairs that decided; 0: a stored baseline did
+    more_pairs: Natural | None = None  # that would settle it, if it stays so; 0: none likely, None: not known
+    quarantined: bool = False  # it would decide, but for a quarantine in force
+    found: Reason | None = None  # what its values say, where ``reason`` is a doubt or an acceptance
+    remarks: tuple[Fact, ...] = ()  # what else there is to say of it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MachineShift:
+    """How the machine as a whole differs from when the baselines were recorded."""
+
+    canary: float = 0.0  # signed fraction, + is slower; 0 when unknown
+    suite: float = 0.0  # median change of eager latency over the cases
+    known: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairBase:
+    """What the pairs of a verdict were held against, as far as it can be named again."""
+
+    label: str = ""  # as in ``BaseArm``: for a reader
+    commit: str = ""  # empty where no commit tells all of it: a directory, uncommitted changes
+    head_commit: str = ""  # empty where head was the working tree
+    other_stack: bool = False  # measured with another interpreter than head
+    torch: str = ""  # its version
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """What a verdict rests on, in numbers. *Disturbed* is what was measured on a host that was not fit."""
+
+    finished: bool = True
+    trials: Natural = 0  # of head, that ran alone
+    disturbed_trials: Natural = 0
+    pairs: Natural = 0
+    paired_cases: Natural = 0
+    pairs_in_turn: Natural = 0  # one whole process after the other
+    disturbed_pairs: Natural = 0
+    cleared: Natural = 0  # comparisons that are worse than the stored baseline, and not than the base
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """The judgement of a run, with all that a report needs."""
+
+    outcome: Outcome
+    headline: tuple[Fact, ...]
+    cases: tuple[Case, ...]
+    comparisons: tuple[Comparison, ...]
+    failures: tuple[CaseFailure, ...]
+    causes: tuple[Cause, ...]  # by case, the likeliest first
+    next_steps: tuple[Fact, ...]
+    notes: tuple[Fact, ...]  # what a reader must know: unjudged metrics, expired acceptances
+    machine: MachineShift
+    environment: Environment
+    provenance: Provenance
+    baseline_provenance: tuple[Provenance, ...] = ()
+    baseline_environments: tuple[str, ...] = ()
+    evidence: tuple[CaseEvidence, ...] = ()  # to be shown: one piece a case that was measured
+    base: PairBase | None = None
+    tally: Tally = field(default_factory=Tally)
+    config: str = ""  # as --config named it, for the commands to run next; empty for the default
+    trials: Natural = 0
+    wall_s: NotNegative = 0.0
+    toolchain_s: NotNegative = 0.0
+    overhead_s: float = 0.0

@@ -1,0 +1,195 @@
+"""The kinds of charts: two sides as points, changes in their order, stacked bars, intervals; pure.
+
+Base is drawn hollow and head filled, so that both are told apart without colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from gate.report.page.drawing import CHART_WIDTH, Drawing
+from gate.report.page.scale import Scale, list_ticks, make_scale
+
+Write = Callable[[float], str]  # a value with its unit, for an axis or a hint
+
+_LEFT = 58.0  # of the plot: room for a lane's name
+_RIGHT = 8.0
+_LANE = 30.0  # height of a lane
+_AXIS = 22.0  # height of an axis and its marks
+_SPREAD = 4.0  # points of a lane are moved up and down by so much, so that equal ones are seen
+_POINT = 3.2
+_ORDER_HEIGHT = 132.0
+_BAR = 18.0
+_GAP = 1.0  # between two parts of a bar
+_INTERVAL = (96.0, 16.0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Lane:
+    """One side of a strip: its points in their order, and an estimate of what they have in common."""
+
+    name: str
+    kind: str  # "base" or "head"
+    values: Sequence[float]
+    centre: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def draw_strip(
+    label: str, lanes: Sequence[Lane], write: Write, *, limit: float | None = None, unit: float = 1.0
+) -> Drawing:
+    """Draw each side's values as points on one scale, its interval as a bar and its centre as a line.
+
+    ``limit`` is the value beyond which a change counts; ``unit`` is what the axis counts in.
+    """
+    shown = [value for lane in lanes for value in _list_values(lane)] + ([] if limit is None else [limit])
+    bottom = _LANE * len(lanes) + 4
+    scale = make_scale(
+        shown, _LEFT, CHART_WIDTH - _RIGHT, least_span=0.01 * max(map(abs, shown), default=0.0)
+    )
+    drawing = Drawing(label=label, height=bottom + _AXIS)
+    _draw_axis(drawing, scale, bottom, write, unit)
+    if limit is not None:
+        place = scale.place(limit)
+        drawing.add_line("limit", (place, 0), (place, bottom))
+    for index, lane in enumerate(lanes):
+        _draw_lane(drawing, lane, scale, _LANE * (index + 0.5) + 2, write)
+    return drawing
+
+
+def _list_values(lane: Lane) -> list[float]:
+    bounds = (lane.centre, lane.low, lane.high)
+    return [*lane.values, *(value for value in bounds if value is not None)]
+
+
+def _draw_lane(drawing: Drawing, lane: Lane, scale: Scale, middle: float, write: Write) -> None:
+    drawing.add_text("lane", (_LEFT - 8, middle + 4), lane.name)
+    if lane.low is not None and lane.high is not None:
+        left, right = scale.place(lane.low), scale.place(lane.high)
+        drawing.add_box(f"span {lane.kind}", (left, middle - 8), (max(right - left, 1), 16))
+    places = [
+        (scale.place(value), middle + _SPREAD * (index % 3 - 1)) for index, value in enumerate(lane.values)
+    ]
+    if places:
+        drawing.add_dots(f"dots {lane.kind}", places, f"{lane.name}: {', '.join(map(write, lane.values))}")
+    if lane.kind == "base" and places:
+        drawing.add_dots("holes", places)
+    if lane.centre is not None:
+        centre = scale.place(lane.centre)
+        drawing.add_line(f"centre {lane.kind}", (centre, middle - 11), (centre, middle + 11))
+
+
+def _draw_axis(drawing: Drawing, scale: Scale, bottom: float, write: Write, unit: float = 1.0) -> None:
+    """Draw a horizontal axis with a line at each round value."""
+    for value in list_ticks(scale, unit=unit):
+        place = scale.place(value)
+        drawing.add_line("grid", (place, 0), (place, bottom))
+        # What would run out of the picture stands within it.
+        side = " last" if place > drawing.width - 24 else ""
+        drawing.add_text(
+            f"tick{side}", (min(place, drawing.width - 1) if side else place, bottom + 15), write(value)
+        )
+    drawing.add_line("axis", (scale.start, bottom), (scale.end, bottom))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChartSeries:
+    """Values in the order in which they were measured; ``None`` where there is none."""
+
+    name: str
+    kind: str  # "base" or "head", by which it is drawn hollow or filled
+    values: Sequence[float | None]
+
+
+def draw_order(
+    label: str,
+    series: Sequence[ChartSeries],
+    write: Write,
+    *,
+    limit: float | None = None,
+    span: tuple[float, float] | None = None,
+) -> Drawing:
+    """Draw values in their order, with a line at zero, one at ``limit`` and a band over ``span``."""
+    drawing = Drawing(label=label, height=_ORDER_HEIGHT)
+    bottom, right = _ORDER_HEIGHT - _AXIS, CHART_WIDTH - _RIGHT
+    values = [value for one in series for value in one.values if value is not None]
+    marks = [0.0, *(span or ()), *([] if limit is None else [limit])]
+    scale = make_scale([*values, *marks], bottom, 4)
+    if span is not None:
+        top, low = scale.place(span[1]), scale.place(span[0])
+        drawing.add_box("span head", (_LEFT, top), (right - _LEFT, max(low - top, 1)))
+    for value in list_ticks(scale):
+        drawing.add_line("grid", (_LEFT, scale.place(value)), (right, scale.place(value)))
+        drawing.add_text("lane", (_LEFT - 6, scale.place(value) + 4), write(value))
+    drawing.add_line("axis", (_LEFT, scale.place(0)), (right, scale.place(0)))
+    if limit is not None:
+        drawing.add_line("limit", (_LEFT, scale.place(limit)), (right, scale.place(limit)))
+    _draw_series(drawing, series, scale, write)
+    return drawing
+
+
+def _draw_series(drawing: Drawing, series: Sequence[ChartSeries], scale: Scale, write: Write) -> None:
+    count = max((len(one.values) for one in series), default=0)
+    step = (CHART_WIDTH - _RIGHT - _LEFT) / max(count, 1)
+    for one in series:
+        for index, value in enumerate(one.values):
+            if value is not None:
+                place = (_LEFT + step * (index + 0.5), scale.place(value))
+                hint = f"{one.name}, pair {index + 1}: {write(value)}"
+                drawing.add_point(f"point {one.kind}", place, _POINT, hint)
+    each = max(1, -(-count // 10))  # numbers below the points: ten of them at most
+    for index in range(0, count, each):
+        drawing.add_text("tick", (_LEFT + step * (index + 0.5), _ORDER_HEIGHT - 6), str(index + 1))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChartBar:
+    """A bar of parts: each a colour's number, its size and what it is called."""
+
+    name: str
+    parts: Sequence[tuple[int, float, str]]
+
+
+def draw_stack(label: str, bars: Sequence[ChartBar], write: Write) -> Drawing:
+    """Draw bars of parts that add up, on one scale from zero."""
+    bottom = (_BAR + 10) * len(bars) + 4
+    totals = [sum(size for _, size, _ in bar.parts) for bar in bars]
+    scale = make_scale(totals, _LEFT, CHART_WIDTH - _RIGHT, from_zero=True)
+    drawing = Drawing(label=label, height=bottom + _AXIS)
+    _draw_axis(drawing, scale, bottom, write)
+    for index, bar in enumerate(bars):
+        top, reached = (_BAR + 10) * index + 6, 0.0
+        drawing.add_text("lane", (_LEFT - 8, top + _BAR / 2 + 4), bar.name)
+        for colour, size, name in bar.parts:
+            left, right = scale.place(reached), scale.place(reached + size)
+            reached += size
+            width = max(right - left - _GAP, 0.3)
+            drawing.add_box(f"part-{colour}", (left, top), (width, _BAR), f"{name}: {write(size)}")
+    return drawing
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interval:
+    """A value with its interval."""
+
+    centre: float
+    low: float
+    high: float
+    kind: str = "head"
+
+
+def draw_interval(label: str, one: Interval, bounds: Iterable[float], marks: Sequence[float] = ()) -> Drawing:
+    """Draw a small interval for a table's cell, on a scale that spans ``bounds``; ``marks`` are lines."""
+    width, height = _INTERVAL
+    drawing = Drawing(label=label, width=width, height=height, kind="small")
+    scale = make_scale(bounds, 2, width - 2)
+    for index, value in enumerate(marks):
+        drawing.add_line(
+            "axis" if not index else "limit", (scale.place(value), 0), (scale.place(value), height)
+        )
+    left, right, middle = scale.place(one.low), scale.place(one.high), height / 2
+    drawing.add_line(f"whisker {one.kind}", (left, middle), (max(right, left + 0.5), middle))
+    drawing.add_point(f"point {one.kind}", (scale.place(one.centre), middle), _POINT)
+    return drawing

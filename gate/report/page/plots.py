@@ -1,0 +1,215 @@
+"""The charts of one case: both sides of each metric, pairs in their order, phases of the compile."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Unit
+from gate.records import OTHER_PHASE, PHASES, CaseEvidence, Comparison, Metric, SideEvidence
+from gate.report.page.charts import (
+    ChartBar,
+    ChartSeries,
+    Interval,
+    Lane,
+    Write,
+    draw_interval,
+    draw_order,
+    draw_stack,
+    draw_strip,
+)
+from gate.report.page.drawing import Drawing
+from gate.report.view import AGAINST_BASE, AGAINST_BASELINE
+from gate.report.words.pages import STATUS_CLASSES, describe_order, describe_plot, name_phase
+from gate.report.words.terms import describe_change, name_metric
+from gate.units import KIBI, render_percent, render_seconds, render_value
+
+HEAD = "head"
+_NOTHING = SideEvidence()
+_MAX_POINTS = 60  # of one side, the latest: more hide each other
+_MOST_LIMITS = 4.0  # a change beyond so many limits is drawn at the edge
+# What is drawn of a case, by what a reader asks; counts that moved stand in its table.
+_GROUPS: Mapping[str, tuple[Metric, ...]] = {
+    "Speed": (*LATENCIES, Metric.WARM_SPEEDUP, Metric.DEVICE_TIME),
+    "Compile time": COMPILE_TIMES,
+    "Memory": (Metric.PEAK_MEMORY, Metric.COMPILE_PEAK_MEMORY),
+    "Accuracy": (Metric.DRIFT, Metric.DRIFT_FLOAT32),
+}
+_COLOURS = {
+    name: number for number, name in enumerate((*(one for one in PHASES if one != "backward"), OTHER_PHASE))
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plot:
+    """A chart with its title and a remark."""
+
+    title: str
+    drawing: Drawing
+    note: str = ""
+    kind: str = "same"  # of the remark
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PhaseRow:
+    """One phase of a compile: its colour, its name, and its own time on both sides."""
+
+    colour: Drawing
+    name: str
+    before: str
+    after: str
+
+
+def list_plots(
+    comparisons: Sequence[Comparison], evidence: CaseEvidence
+) -> tuple[tuple[str, tuple[Plot, ...]], ...]:
+    """Draw both sides of each metric that has values, in groups with a title."""
+    rows = {one.metric: one for one in comparisons}
+    groups = (
+        (
+            title,
+            [
+                _plot_metric(rows[metric], evidence)
+                for metric in metrics
+                if _has_values(rows, evidence, metric)
+            ],
+        )
+        for title, metrics in _GROUPS.items()
+    )
+    return tuple((title, tuple(plots)) for title, plots in groups if plots)
+
+
+def _has_values(rows: Mapping[Metric, Comparison], evidence: CaseEvidence, metric: Metric) -> bool:
+    return metric in rows and bool(evidence.after.values.get(metric))
+
+
+def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
+    metric, write = one.metric, _make_writer(one.metric)
+    before = (evidence.before or _NOTHING).values.get(metric, ())
+    after = evidence.after.values[metric]
+    lanes = [_make_lane(HEAD, HEAD, after, one)]
+    if before or one.baseline:
+        lanes.insert(
+            0, _make_lane(AGAINST_BASE if one.pairs else AGAINST_BASELINE, AGAINST_BASE, before, one)
+        )
+    drawing = draw_strip(
+        describe_plot(one, len(before), len(after)),
+        lanes,
+        write,
+        limit=find_limit(one),
+        unit=_find_unit(lanes, one),
+    )
+    note = describe_change(metric, one.change.centre) if one.change else ""
+    return Plot(title=name_metric(metric), drawing=drawing, note=note, kind=STATUS_CLASSES[one.status])
+
+
+def _make_lane(name: str, kind: str, values: Sequence[float], one: Comparison) -> Lane:
+    estimate = one.candidate if kind == HEAD else one.baseline
+    shown = tuple(value for value in values[-_MAX_POINTS:] if math.isfinite(value))
+    if estimate is None:
+        return Lane(name=name, kind=kind, values=shown)
+    return Lane(
+        name=name, kind=kind, values=shown, centre=estimate.centre, low=estimate.low, high=estimate.high
+    )
+
+
+def _make_writer(metric: Metric) -> Write:
+    if SPECS[metric].family is Family.LOG2:
+        return lambda value: f"{value:+.2f}"  # its factor would not fit below an axis
+    return lambda value: render_value(metric, value)
+
+
+def _find_unit(lanes: Iterable[Lane], one: Comparison) -> float:
+    """What an axis counts in: sizes are round in their own unit."""
+    if SPECS[one.metric].unit is not Unit.BYTES:
+        return 1.0
+    largest = max((abs(value) for lane in lanes for value in lane.values), default=0.0)
+    return float(KIBI ** int(math.log(largest, KIBI))) if largest >= KIBI else 1.0
+
+
+def find_limit(one: Comparison) -> float | None:
+    """Find the value beyond which a change counts; ``None`` where nothing is held against it."""
+    bar, before = one.threshold, one.baseline
+    if bar is None or before is None or not (bar.relative or bar.absolute):
+        return None
+    spec = SPECS[one.metric]
+    allowed = (
+        bar.absolute if spec.family is Family.LOG2 else max(bar.relative * abs(before.centre), bar.absolute)
+    )
+    return before.centre - allowed if spec.higher_is_better else before.centre + allowed
+
+
+def plot_pairs(comparisons: Sequence[Comparison], evidence: CaseEvidence) -> Plot | None:
+    """Draw the changes of both latencies in the order of their pairs; ``None`` without any."""
+    rows = {one.metric: one for one in comparisons}
+    metrics = [metric for metric in LATENCIES if evidence.changes.get(metric)]
+    compiled = rows.get(Metric.COMPILED_LATENCY)
+    if not metrics or compiled is None:
+        return None
+    series = [
+        ChartSeries(
+            name=name_metric(metric),
+            kind=AGAINST_BASE if metric is Metric.EAGER_LATENCY else HEAD,
+            values=evidence.changes[metric][-_MAX_POINTS:],
+        )
+        for metric in sorted(metrics, reverse=True)
+    ]
+    change, bar = compiled.change, compiled.threshold
+    drawing = draw_order(
+        describe_order(metrics, max(len(one.values) for one in series)),
+        series,
+        render_percent,
+        limit=bar.relative if bar and bar.relative else None,
+        span=(change.low, change.high) if change and compiled.pairs else None,
+    )
+    return Plot(title="Pairs in their order", drawing=drawing)
+
+
+def plot_phases(evidence: CaseEvidence) -> tuple[Plot, tuple[PhaseRow, ...]] | None:
+    """Draw the phases of a cold compile on both sides, and list them; ``None`` where none are known."""
+    sides = [(HEAD, evidence.after.phases_s)]
+    if evidence.before and evidence.before.phases_s:
+        sides.insert(0, (AGAINST_BASE if evidence.changes else AGAINST_BASELINE, evidence.before.phases_s))
+    names = [name for name in _COLOURS if any(phases_s.get(name) for _, phases_s in sides)]
+    if not names:
+        return None
+    bars = [
+        ChartBar(
+            name=side,
+            parts=tuple((_COLOURS[name], phases_s.get(name, 0.0), name_phase(name)) for name in names),
+        )
+        for side, phases_s in sides
+    ]
+    totals = ", ".join(f"{side} {render_seconds(sum(phases_s.values()))}" for side, phases_s in sides)
+    drawing = draw_stack(f"phases of a cold compile: {totals}", bars, render_seconds)
+    rows = tuple(_make_phase_row(name, evidence) for name in names)
+    return Plot(title="By each phase itself", drawing=drawing), rows
+
+
+def _make_phase_row(name: str, evidence: CaseEvidence) -> PhaseRow:
+    colour = Drawing(label="", width=8, height=8, kind="swatch")
+    colour.add_box(f"part-{_COLOURS[name]}", (0, 0), (8, 8))
+    before = (evidence.before or _NOTHING).phases_s.get(name)
+    after = evidence.after.phases_s.get(name)
+    return PhaseRow(
+        colour=colour,
+        name=name_phase(name),
+        before="-" if before is None else render_seconds(before),
+        after="-" if after is None else render_seconds(after),
+    )
+
+
+def draw_change(one: Comparison) -> Drawing | None:
+    """Draw a change with its interval, in limits; ``None`` where it has no limit or nothing changed."""
+    bar, change = one.threshold, one.change
+    limit = (bar.relative or bar.absolute) if bar else 0.0
+    if change is None or not limit:
+        return None
+    centre, low, high = (
+        min(max(value / limit, -_MOST_LIMITS), _MOST_LIMITS)
+        for value in (change.centre, change.low, change.high)
+    )
+    label = f"{name_metric(one.metric)} {describe_change(one.metric, change.centre)}"
+    interval = Interval(centre=centre, low=low, high=high, kind=STATUS_CLASSES[one.status])
+    return draw_interval(label, interval, (-_MOST_LIMITS, _MOST_LIMITS), (0.0, 1.0))

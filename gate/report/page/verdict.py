@@ -1,0 +1,97 @@
+"""The page of a verdict: what came out and why, a table of all cases, then each of them; pure."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from gate.fingerprint import compute_environment_id
+from gate.records import Comparison, Environment, Verdict
+from gate.report.blocks import make_blocks
+from gate.report.clean import clean_line
+from gate.report.content import make_report
+from gate.report.figures import COLUMNS, MARKS, make_case_lines
+from gate.report.page.cases import CaseView, ShownCase, make_anchors, make_case
+from gate.report.page.layout import render_page
+from gate.report.rows import MAX_SENTENCE
+from gate.report.words import pages as words
+from gate.report.words.headline import write_first_cause
+from gate.report.words.terms import name_status
+
+_MOST_OPEN = 5  # cases that are read without a click: they are the gravest
+_LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
+
+
+def render_verdict_page(verdict: Verdict) -> str:
+    """Return one HTML file with all that there is to see of a verdict; it needs no other."""
+    report, cases = make_report(verdict), make_case_views(verdict)
+    cause = clean_line(write_first_cause(verdict), MAX_SENTENCE) or _find_cause(cases)
+    return render_page(
+        "verdict.html",
+        title=f"{report.outcome.value}: {report.headline}",
+        report=report,
+        cases=cases,
+        headline=report.headline.removesuffix(cause).rstrip(),
+        cause=cause,
+        environment=list_environment(verdict.environment),
+        run_url=find_link(verdict.provenance.run_url),
+        marks=MARKS,
+        most_open=_MOST_OPEN,
+        words=words,
+        name_status=name_status,
+    )
+
+
+def make_case_views(verdict: Verdict) -> tuple[CaseView, ...]:
+    """Make the views of all cases, those first that need a reader most."""
+    comparisons: dict[str, list[Comparison]] = defaultdict(list)
+    for one in verdict.comparisons:
+        comparisons[clean_line(one.case_id)].append(one)
+    lines = {line.case_id: line for line in make_case_lines(verdict, _group(verdict))}
+    blocks = make_blocks(verdict, _group(verdict), everything=True)
+    anchors = make_anchors(block.title for block in blocks)
+    evidence = {clean_line(one.case_id): one for one in verdict.evidence}
+    return tuple(
+        make_case(
+            ShownCase(
+                block=block,
+                line=lines[block.title],
+                comparisons=comparisons[block.title],
+                evidence=evidence.get(block.title),
+                columns=tuple(COLUMNS),
+            ),
+            anchors[block.title],
+        )
+        for block in blocks
+    )
+
+
+def _find_cause(cases: Iterable[CaseView]) -> str:
+    """The first cause of the gravest case that has one, where the verdict names none."""
+    return next((case.block.causes[0] for case in cases if case.block.causes), "")
+
+
+def _group(verdict: Verdict) -> Mapping[str, list[Comparison]]:
+    grouped: dict[str, list[Comparison]] = defaultdict(list)
+    for one in verdict.comparisons:
+        grouped[one.case_id].append(one)
+    return grouped
+
+
+def list_environment(environment: Environment) -> tuple[tuple[str, str], ...]:
+    """List all that is known of where it was measured."""
+    rows = [("environment", compute_environment_id(environment))]
+    for name in environment.__slots__:
+        value = getattr(environment, name)
+        label = name.replace("_", " ")
+        if isinstance(value, Mapping):
+            rows += [(f"{label}: {key}", text) for key, text in sorted(value.items())]
+        else:
+            rows.append((label, str(value)))
+    return tuple((clean_line(label), clean_line(text)) for label, text in rows if text)
+
+
+def find_link(address: str) -> str:
+    """The address, where it is one that a link may lead to: of the web, and encrypted."""
+    return address if _LINK.fullmatch(address) else ""

@@ -1,0 +1,222 @@
+"""The whole story of one case as text: numbers, both sides' values, causes, code, breaks, commands; pure.
+
+Every word of a model, a log or code is made harmless: one line a line, no control characters.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from gate.errors import UsageError
+from gate.metrics import SPECS, Family
+from gate.records import CacheUse, Case, CaseEvidence, Cause, Comparison, KernelChange, Status, Verdict
+from gate.report.blocks import make_blocks, render_command
+from gate.report.clean import clean_line
+from gate.report.strips import draw_strips
+from gate.report.words.causes import describe_cause
+from gate.report.words.commands import write_selected, write_setting
+from gate.report.words.headline import write_first_cause
+from gate.report.words.terms import name_metric
+from gate.units import render_seconds
+
+MAX_CAUSE = 600
+MAX_LINE = 240  # of code and stacks
+MAX_DIFF = 120  # lines of one kernel's difference: more are counted
+_MIN_PHASE = 0.01  # of the compile: shorter ones are not told
+_QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
+
+
+def find_case(verdict: Verdict, name: str) -> Case:
+    """Find the case that a name means: its id, or the beginning of one id only.
+
+    Raises:
+        UsageError: It means none, or several.
+    """
+    found = [case for case in verdict.cases if case.id == name]
+    found = found or [case for case in verdict.cases if case.id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(case.id for case in (found or verdict.cases)[:8])
+    problem = "means several cases" if found else "is no case of this verdict"
+    raise UsageError(f"{name!r} {problem}", f"Name one of: {known}.")
+
+
+def render_story(verdict: Verdict, case: Case, width: int) -> str:
+    """Render all that a verdict knows of one case."""
+    own = _keep_case(verdict, case)
+    shown = next(iter(own.evidence), None)
+    sections = [
+        [clean_line(case.id), *filter(None, [clean_line(write_first_cause(own), MAX_CAUSE)])],
+        _tell_numbers(own),
+        _tell_causes(own.causes),
+        *(
+            [
+                _tell_values(own.comparisons, shown, width),
+                _tell_phases(shown),
+                _tell_breaks(shown),
+                _tell_recompiles(shown),
+                _tell_caches(shown),
+                _tell_code(shown),
+            ]
+            if shown
+            else []
+        ),
+        _tell_failures(own),
+        _tell_commands(own, case),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _keep_case(verdict: Verdict, case: Case) -> Verdict:
+    return replace(
+        verdict,
+        cases=(case,),
+        comparisons=tuple(one for one in verdict.comparisons if one.case_id == case.id),
+        failures=tuple(one for one in verdict.failures if one.case_id == case.id),
+        causes=tuple(one for one in verdict.causes if one.case_id == case.id),
+        evidence=tuple(one for one in verdict.evidence if one.case_id == case.id),
+    )
+
+
+def _tell_numbers(own: Verdict) -> list[str]:
+    """Every comparison: what decides and moved first."""
+    blocks = make_blocks(own, {own.cases[0].id: own.comparisons}, everything=True)
+    rows = [
+        (row.label, row.metric, row.before, row.after, row.change, row.interval)
+        for block in blocks
+        for row in block.rows
+    ]
+    return ["Numbers", *_lay_out([("", "metric", "before", "after", "change", "interval"), *rows])]
+
+
+def _lay_out(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  " + "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _tell_causes(causes: Sequence[Cause]) -> list[str]:
+    """The likeliest first, with what each weighs."""
+    told = [f"  {one.weight:.2f}  {clean_line(describe_cause(one.fact), MAX_CAUSE)}" for one in causes]
+    return ["Causes, the likeliest first, with how much each accounts for (0 to 1)", *told] if told else []
+
+
+def _tell_values(comparisons: Iterable[Comparison], shown: CaseEvidence, width: int) -> list[str]:
+    """Both sides' values of what moved, or else of the latencies; a dot is one trial."""
+    moved = [one.metric for one in comparisons if one.status not in _QUIET]
+    lines = []
+    for metric in dict.fromkeys(moved):
+        before = shown.before.values.get(metric, ()) if shown.before else ()
+        strips = draw_strips(metric, before, shown.after.values.get(metric, ()), width)
+        if strips and SPECS[metric].family is not Family.EXACT:
+            lines += [f"  {name_metric(metric)}", *(f"    {line}" for line in strips)]
+    return ["Values, a dot for each trial (: two, * three, # more in one column)", *lines] if lines else []
+
+
+def _tell_phases(shown: CaseEvidence) -> list[str]:
+    """Where a cold compile spends its time: parts that add up."""
+    after, before = shown.after.phases_s, shown.before.phases_s if shown.before else {}
+    whole_s = max(sum(after.values()), sum(before.values()))
+    rows = [
+        (name, *(render_seconds(side[name]) if name in side else "-" for side in (before, after)))
+        for name in dict.fromkeys((*after, *before))
+        if max(after.get(name, 0.0), before.get(name, 0.0)) >= _MIN_PHASE * whole_s
+    ]
+    return ["Phases of a cold compile", *_lay_out([("phase", "before", "after"), *rows])] if rows else []
+
+
+def _tell_breaks(shown: CaseEvidence) -> list[str]:
+    lines = []
+    for found in shown.after.graph_breaks:
+        lines.append(f"  {_clean(found.location or 'place not told')}: {_clean(found.reason)}")
+        lines += [
+            f"    {_clean(frame.location)} in {_clean(frame.function)}: {_clean(frame.code)}"
+            for frame in found.stack
+        ]
+    before = len(shown.before.graph_breaks) if shown.before else 0
+    title = f"Graph breaks, {before} before and {len(shown.after.graph_breaks)} now"
+    return [title, *lines] if lines else []
+
+
+def _tell_recompiles(shown: CaseEvidence) -> list[str]:
+    lines = [f"  {_clean(reason)}" for reason in shown.after.recompile_reasons]
+    return ["Guards that failed, with the line that made them", *lines] if lines else []
+
+
+def _tell_caches(shown: CaseEvidence) -> list[str]:
+    """What the second process found."""
+    before, after = shown.before.caches if shown.before else {}, shown.after.caches
+    rows = [
+        (name, *(_describe_use(side.get(name)) for side in (before, after)))
+        for name in dict.fromkeys((*after, *before))
+    ]
+    title = "Caches, as the second process found them"
+    return [title, *_lay_out([("cache", "before", "after"), *rows])] if rows else []
+
+
+def _describe_use(use: CacheUse | None) -> str:
+    return f"{use.hits} hits, {use.misses} misses, {use.bypasses} bypassed" if use else "-"
+
+
+def _tell_code(shown: CaseEvidence) -> list[str]:
+    """The difference of each changed kernel, or why there is none to show."""
+    if not shown.kernels:
+        return []
+    lines = [line for kernel in shown.kernels for line in _diff_kernel(kernel)]
+    more = [f"  and {shown.more_kernels} more kernels"] if shown.more_kernels else []
+    return [f"Generated code: {len(shown.kernels) + shown.more_kernels} kernels differ", *lines, *more]
+
+
+def _diff_kernel(kernel: KernelChange) -> list[str]:
+    name = _clean(kernel.name)
+    if not (kernel.before or kernel.after):
+        return [f"  {name}: its source was not kept; pairs keep it (compile-gate ab)"]
+    diff = difflib.unified_diff(
+        kernel.before.splitlines(), kernel.after.splitlines(), f"before/{name}", f"after/{name}", lineterm=""
+    )
+    lines = [f"  {_clean(line, keep=True)}" for line in diff]
+    rest = len(lines) - MAX_DIFF
+    cut = [f"  ... {rest} more lines"] if rest > 0 else []
+    return lines[:MAX_DIFF] + cut
+
+
+def _tell_failures(own: Verdict) -> list[str]:
+    told = [f"  {one.kind} in stage {_clean(one.stage)}: {_clean(one.message)}" for one in own.failures]
+    return ["Failures", *told] if told else []
+
+
+def _tell_commands(own: Verdict, case: Case) -> list[str]:
+    """How to see it again: judged, measured once, by hand, and traced."""
+    setting = clean_line(write_setting(own))
+    names = [clean_line(case.id)]
+    look = _write_look(case)
+    return [
+        "See it again",
+        f"  {render_command(case.id, own.comparisons, own)}",
+        f"  {write_selected('measure', names, setting)} --trials 1",
+        *([f"  {look}", f"  TORCH_TRACE=trace {look}  # then: tlparse trace/*"] if look else []),
+    ]
+
+
+def _write_look(case: Case) -> str:
+    """A look at the compiled model by hand, where a factory builds it; in float32, as the factory does."""
+    module, colon, function = case.factory.partition(":")
+    if not colon:
+        return ""
+    arguments = ", ".join(f"{key}={value!r}" for key, value in case.arguments.items())
+    options = {"mode": case.mode.value if case.mode != "default" else None, "dynamic": case.dynamic}
+    given = "".join(f", {key}={value!r}" for key, value in options.items() if value is not None)
+    code = (
+        f"import torch, {module}; case = {module}.{function}({arguments});"
+        f" run = torch.compile(case.forward{given}); run(*case.inputs, **case.kwargs)"
+    )
+    return f"TORCH_LOGS=graph_breaks,recompiles python -i -c {shlex.quote(clean_line(code, 2000))}"
+
+
+def _clean(text: str, *, keep: bool = False) -> str:
+    """One harmless line; ``keep`` leaves its indentation."""
+    indent = text[: len(text) - len(text.lstrip(" +-"))] if keep else ""
+    return indent + clean_line(text[len(indent) :], MAX_LINE)

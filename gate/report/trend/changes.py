@@ -1,0 +1,91 @@
+"""Where a series changed: ruptures' exact search for steps (PELT, in C), on a scale on which noise is 1.
+
+ruptures was chosen over otava by planted steps: see benchmarks/trend_steps.py and docs/trend.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from gate.errors import UsageError
+from gate.metrics import SPECS, Family
+from gate.records import Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Each further step must pay for 3 ln(n) of squared noise: of 365 unchanged runs, nearly none does.
+PENALTY = 3.0
+FEWEST = 4  # runs on both sides of a step: less is an outlier, or not yet known
+_CLIP = 8.0  # units of noise: one run that went wrong must not be two steps
+_NORMAL = 1.4826  # of a median absolute deviation, to the standard deviation of normal noise
+_FIX = "Install it: pip install 'compile-gate[trend]'. It brings numpy and scipy, and leaves torch as it is."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """A place where the level changed: the first of the new values, and by how much it is worse."""
+
+    position: int  # in the series
+    before: float  # geometric or arithmetic mean of the values since the step before
+    after: float
+    worse: float  # fraction, or units for counters and drift; negative is better
+
+
+def find_steps(metric: Metric, values: Sequence[float]) -> tuple[Step, ...]:
+    """Find the steps of a series.
+
+    A change smaller than half the metric's own threshold is none: it would be told of every night.
+
+    Raises:
+        UsageError: ruptures is not installed.
+    """
+    if len(values) < 2 * FEWEST or min(values) == max(values):
+        return ()
+    spec = SPECS[metric]
+    is_log = spec.family in {Family.NOISY, Family.NEARLY_EXACT} and min(values) > 0
+    scaled = [math.log(value) for value in values] if is_log else list(values)
+    ends = [0, *_search(scaled), len(values)]
+    means = [sum(scaled[a:b]) / (b - a) for a, b in pairwise(ends)]
+    found = []
+    for position, before, after in zip(ends[1:-1], means, means[1:], strict=False):
+        change = math.expm1(after - before) if is_log else after - before
+        worse = -change if spec.higher_is_better else change
+        least = spec.threshold.relative if is_log else spec.threshold.absolute
+        if abs(worse) >= least / 2:
+            undo = math.exp if is_log else float
+            found.append(Step(position=position, before=undo(before), after=undo(after), worse=worse))
+    return tuple(found)
+
+
+def _search(values: Sequence[float]) -> list[int]:
+    """Search for steps in units of the noise between neighbours, which no step inflates."""
+    try:
+        import numpy as np  # noqa: PLC0415 - an extra
+        import ruptures  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise UsageError(f"trend needs ruptures, which cannot be imported: {error}", _FIX) from error
+    series = np.asarray(values, dtype=float)
+    moves = np.diff(series)
+    noise = float(np.median(np.abs(moves - np.median(moves)))) * _NORMAL / math.sqrt(2)
+    # Where most neighbours are equal, as counters are, any move is large.
+    noise = noise or float(np.max(np.abs(moves))) / _CLIP
+    scaled = _tame((series - np.median(series)) / noise)
+    search = ruptures.KernelCPD(kernel="linear", min_size=FEWEST, jump=1)
+    ends = search.fit_predict(scaled.reshape(-1, 1), pen=PENALTY * math.log(len(values)))
+    return [int(end) for end in ends[:-1]]
+
+
+def _tame(scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pull single outliers to within CLIP of the median around them."""
+    import numpy as np  # noqa: PLC0415 - an extra
+
+    width = 2 * FEWEST + 1
+    padded = np.pad(scaled, FEWEST, mode="edge")
+    around = np.median(np.lib.stride_tricks.sliding_window_view(padded, width), axis=1)
+    return np.clip(scaled, around - _CLIP / 2, around + _CLIP / 2)

@@ -1,0 +1,74 @@
+"""A series over its runs: a line in a band of intervals, its steps, and upgrades of the stack. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gate.records.history import HistoryHead
+from gate.report.page.drawing import Drawing
+from gate.report.page.scale import list_ticks, make_scale
+from gate.report.trend.changes import Step
+from gate.report.trend.series import Series
+
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 720.0, 190.0, 66.0, 10.0, 22.0
+_MOST = 360  # points of a line: two pixels each; more are drawn as their mean, in a band of all of them
+_DATES = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curve:
+    """What to draw: a series, with what is told of it."""
+
+    label: str
+    series: Series
+    write: Callable[[float], str]
+    steps: Sequence[Step] = ()
+    upgrades: Mapping[int, str] = field(default_factory=dict)  # by the number of the run
+
+
+def draw_trend(curve: Curve, heads: Sequence[HistoryHead]) -> Drawing:
+    """Draw a series over the runs of its machine, from the first to the last of them."""
+    drawing = Drawing(label=curve.label, width=_WIDTH, height=_HEIGHT, kind="chart wide")
+    places = make_scale([0, max(len(heads) - 1, 1)], _LEFT, _WIDTH - _RIGHT)
+    points = _thin(curve.series)
+    shown = [value for _, _, low, high in points for value in (low, high)]
+    scale = make_scale(shown, _HEIGHT - _BOTTOM, 6, least_span=0.02 * max(map(abs, shown)))
+    for value in list_ticks(scale):
+        drawing.add_line("grid", (_LEFT, scale.place(value)), (_WIDTH - _RIGHT, scale.place(value)))
+        drawing.add_text("lane", (_LEFT - 6, scale.place(value) + 4), curve.write(value))
+    for run, told in curve.upgrades.items():
+        place = places.place(run)
+        drawing.add_box("upgrade", (place - 1, 4), (2, _HEIGHT - _BOTTOM - 4), told)
+    band = [(places.place(run), scale.place(high)) for run, _, _, high in points]
+    band += [(places.place(run), scale.place(low)) for run, _, low, _ in reversed(points)]
+    drawing.add_path("band", band, closed=True)
+    drawing.add_path("curve", [(places.place(run), scale.place(centre)) for run, centre, _, _ in points])
+    for step in curve.steps:
+        place = places.place(curve.series.runs[step.position])
+        kind = "step bad" if step.worse > 0 else "step good"
+        drawing.add_line(kind, (place, 4), (place, _HEIGHT - _BOTTOM))
+    count = min(_DATES, len(heads))
+    for number in range(count):
+        run = number * (len(heads) - 1) // max(count - 1, 1)
+        side = " last" if number == count - 1 and count > 1 else ""
+        drawing.add_text(f"tick{side}", (places.place(run), _HEIGHT - 6), heads[run].created[:10])
+    return drawing
+
+
+def _thin(series: Series) -> list[tuple[float, float, float, float]]:
+    """The points to draw: run, centre, low and high."""
+    size = -(-len(series.runs) // _MOST)
+    points = []
+    for start in range(0, len(series.runs), size):
+        part = slice(start, start + size)
+        runs, centres = series.runs[part], series.centres[part]
+        points.append(
+            (
+                sum(runs) / len(runs),
+                sum(centres) / len(centres),
+                min(series.lows[part]),
+                max(series.highs[part]),
+            )
+        )
+    return points

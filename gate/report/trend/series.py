@@ -1,0 +1,129 @@
+"""Lines of a history become series: one for each case and metric, in the order of time. Pure."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+
+from gate.metrics import SPECS, Family
+from gate.records import Metric
+from gate.records.history import HistoryHead, HistoryKind, HistoryLine
+
+_START = 5  # values of a series that say where it began: one may be an outlier
+
+
+@dataclass(kw_only=True, slots=True)
+class Series:
+    """The figures of one case and metric: the numbers of its runs, and centre, low and high of each."""
+
+    runs: array[int] = field(default_factory=lambda: array("l"))
+    centres: array[float] = field(default_factory=lambda: array("d"))
+    lows: array[float] = field(default_factory=lambda: array("d"))
+    highs: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, run: int, figures: Sequence[float]) -> None:
+        """Add the figures of one run; what has no interval is a point."""
+        self.runs.append(run)
+        self.centres.append(figures[0])
+        self.lows.append(figures[1] if len(figures) > 1 else figures[0])
+        self.highs.append(figures[-1])
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it never moved: there is nothing to draw."""
+        return min(self.centres) == max(self.centres)
+
+
+Table = Mapping[tuple[str, Metric], Series]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Track:
+    """All runs of one machine: the heads in the order of time, the series, and those against the anchor."""
+
+    machine: str
+    heads: tuple[HistoryHead, ...]
+    values: Table
+    creep: Table
+
+
+def make_tracks(lines: Iterable[HistoryLine]) -> tuple[Track, ...]:
+    """Make a track of each machine, the one with the newest run first."""
+    found: dict[str, list[HistoryLine]] = {}
+    for line in lines:
+        found.setdefault(line.head.machine, []).append(line)
+    tracks = [_make_track(machine, mine) for machine, mine in found.items()]
+    return tuple(sorted(tracks, key=lambda track: track.heads[-1].created, reverse=True))
+
+
+def _make_track(machine: str, lines: list[HistoryLine]) -> Track:
+    lines.sort(key=lambda line: (line.head.created, line.head.id))
+    values: dict[tuple[str, Metric], Series] = {}
+    creep: dict[tuple[str, Metric], Series] = {}
+    for number, line in enumerate(lines):
+        table = creep if line.head.kind is HistoryKind.ANCHOR else values
+        for case_id, figures in line.cases.items():
+            for metric, numbers in figures.items():
+                table.setdefault((case_id, metric), Series()).add(number, numbers)
+    heads = tuple(line.head for line in lines)
+    return Track(machine=machine, heads=heads, values=values, creep=creep)
+
+
+def average_cases(track: Track, metric: Metric) -> Series:
+    """The suite: the geometric mean over the cases of each run, each as a share of where it began.
+
+    Only of metrics on a ratio scale, and of cases whose values are all above 0; a case that a run lacks does
+    not count in it. An empty series where there is none.
+    """
+    sums: dict[int, float] = {}
+    counts: dict[int, int] = {}
+    for (_, name), series in track.values.items():
+        if name is not metric or min(series.centres) <= 0:
+            continue
+        start = math.log(median(series.centres[:_START]))
+        for run, centre in zip(series.runs, series.centres, strict=True):
+            sums[run] = sums.get(run, 0.0) + math.log(centre) - start
+            counts[run] = counts.get(run, 0) + 1
+    mean = Series()
+    for run in sorted(sums):
+        mean.add(run, (math.exp(sums[run] / counts[run]),))
+    return mean
+
+
+def average_creep(track: Track, metric: Metric) -> Series:
+    """The suite against the anchor: the mean change of the cases of each such run, + is worse."""
+    found: dict[int, list[float]] = {}
+    for (_, name), series in track.creep.items():
+        if name is metric:
+            for run, centre in zip(series.runs, series.centres, strict=True):
+                found.setdefault(run, []).append(centre)
+    mean = Series()
+    for run in sorted(found):
+        mean.add(run, (sum(found[run]) / len(found[run]),))
+    return mean
+
+
+def is_ratio(metric: Metric) -> bool:
+    """Whether the metric is on a ratio scale, so that cases can be averaged."""
+    return SPECS[metric].family in {Family.NOISY, Family.NEARLY_EXACT}
+
+
+def list_upgrades(heads: Sequence[HistoryHead]) -> Mapping[int, str]:
+    """The runs at which torch or the driver was another than in the run before, and what changed."""
+    found: dict[int, str] = {}
+    for number, (before, after) in enumerate(pairwise(heads), start=1):
+        told = [
+            f"{name} {old or 'none'} to {new or 'none'}"
+            for name, old, new in (
+                ("torch", before.torch, after.torch),
+                ("driver", before.driver, after.driver),
+            )
+            if old != new
+        ]
+        if told:
+            found[number] = ", ".join(told)
+    return found

@@ -1,0 +1,1 @@
+"""All prose of a verdict: from codes, numbers and names to sentences. Nothing reads these back."""

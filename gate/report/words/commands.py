@@ -1,0 +1,52 @@
+"""The commands that measure cases again, for a reader to copy."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from gate.records import PairBase, Verdict
+from gate.records.targets import name_target
+from gate.report.words.bases import COMMIT_CHARS
+
+# So many cases, or else models, are spelled out: a command that nobody can read is not copied.
+_MAX_CASES = 3
+_MAX_MODELS = 6
+
+
+def write_setting(verdict: Verdict) -> str:
+    """Write the options by which a command measures what the verdict did: gate.yml and a target."""
+    environment = verdict.environment
+    target = name_target(environment.device_kind, environment.device_traits.get("capability", ""))
+    return " ".join(one for one in (write_config(verdict), f"--target {target}" if target else "") if one)
+
+
+def write_config(verdict: Verdict) -> str:
+    """Write the option that names gate.yml where it is not the default."""
+    return f"--config {shlex.quote(verdict.config)}" if verdict.config else ""
+
+
+def write_command(name: str, setting: str) -> str:
+    """Write a command that reads gate.yml; an empty ``setting`` is the default and needs no option."""
+    return f"compile-gate {name}" + (f" {setting}" if setting else "")
+
+
+def write_selected(name: str, case_ids: Iterable[str], setting: str = "", options: str = "") -> str:
+    """Write a command about these cases: a few by their ids, more by their models, of many the first."""
+    names = list(dict.fromkeys(case_ids))
+    if len(names) > _MAX_CASES:
+        names = list(dict.fromkeys(name.partition("/")[0] for name in names))[:_MAX_MODELS]
+    return f"{write_command(name, setting)} {options}--select {shlex.quote(','.join(names))}"
+
+
+def write_ab(case_ids: Iterable[str], base: PairBase | None, setting: str = "") -> str:
+    """Write the command that runs these cases side by side with ``base``, or with where the branch began."""
+    return write_selected("ab", case_ids, setting, _name_base(base) if base else "")
+
+
+def _name_base(base: PairBase) -> str:
+    """What stands for the base on the command line; capitals are for the reader to fill in."""
+    if base.other_stack:
+        return "--base-python OLD --head-python NEW "
+    named = (base.commit, base.head_commit) if base.commit else ()
+    return "".join(f"{commit[:COMMIT_CHARS]} " for commit in named if commit)

@@ -1,0 +1,187 @@
+"""The sentences of a comparison: the values, how they changed, what follows from it, and what else counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gate.metrics import SPECS
+from gate.records import Code, Comparison, Estimate, Fact, Reason, Status
+from gate.report.words.templates import fill
+from gate.report.words.terms import count_noun, describe_change
+from gate.units import render_percent, render_threshold, render_value
+
+REASONS: Mapping[Reason, str] = {
+    Reason.EXACT_EQUAL: "the same in every trial",
+    Reason.EXACT_CHANGED: "the counts of both sides do not overlap",
+    Reason.COUNTER_UNSTABLE: "the count differs between trials of the same code",
+    Reason.WITHIN_NOISE: "no change that noise does not explain",
+    Reason.BELOW_THRESHOLD: "too small a change to matter",
+    Reason.BEYOND_BAR: "beyond{limit}, and too large to be noise",
+    Reason.LIMIT_EXCEEDED: "the compiled result is further from float64 than is allowed",
+    Reason.OWN_LIMIT_EXCEEDED: "beyond the limit that gate.yml sets",
+    Reason.NEAR_OWN_LIMIT: "too close to the limit that gate.yml sets",
+    Reason.WITHIN_OWN_LIMIT: "within the limit that gate.yml sets",
+    Reason.SUSPECT: "it looks changed, but noise could explain it",
+    Reason.NOISE_TOO_HIGH: "the trials differ so much that even a large change could hide",
+    Reason.MACHINE_SHIFT: "the machine itself is slower or faster than when the baseline was recorded",
+    Reason.SHARED_SHIFT: "eager slowed down in the same processes, so it may be the machine",
+    Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
+    Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
+    Reason.EAGER_FASTER: "only because eager got faster",
+    Reason.DISTURBED: "other work disturbed the machine while it was measured",
+    Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
+    Reason.NO_BASELINE: "no baseline is stored for this case",
+    Reason.OTHER_ENVIRONMENT: "the baselines were recorded on other machines",
+    Reason.OTHER_STACK: "the baselines were recorded with other software or on another kind of GPU{codegen}",
+    Reason.STALE_DEFINITION: "the case is defined differently than when its baseline was recorded",
+    Reason.NOT_RECORDED: "the baseline does not have this metric",
+    Reason.NOT_MEASURED: "the baseline has this metric and this run does not",
+    Reason.NOT_RUN: "it was planned and no trial of it came back",
+    Reason.TRIALS_MISSING: "fewer trials than planned came back",
+    Reason.CASE_FAILED: "the case could not be measured",
+    Reason.ACCEPTED: "worse by no more than was accepted",
+    Reason.CONFIRMED: "beyond{limit}{beside}, and too large to be noise",
+    Reason.ACQUITTED: "no change beyond{limit}{beside}",
+    Reason.UNPAIRED: "worse than its baseline, and not measured side by side with the base",
+    Reason.UNSETTLED: "could not tell{beside}",
+    Reason.BASE_FAILED: "the base could not be measured",
+}
+_OPENINGS: Mapping[Status, str] = {
+    Status.INCONCLUSIVE: "could not tell: ",
+    Status.NEW: "not judged: ",
+    Status.NOT_COMPARABLE: "not judged: ",
+    Status.MISSING: "missing: ",
+}
+_BOTH = 2
+# What stands instead of values and reason, in brackets behind the reason, and behind it as a sentence.
+_INSTEAD: Mapping[Code, str] = {
+    Code.FAILURE: "Trial {trial} failed at {stage} ({kind}): {message}",
+    Code.TRIALS_CAME: "Missing: {came} of {planned} planned trials came back.",
+    Code.NOTHING_MEASURED: "Missing: its trials came back and measured nothing.",
+}
+_CLAUSES: Mapping[Code, str] = {
+    Code.LATENCY_WITHIN: "compiled latency itself is within its limit",
+    Code.MEMORY_WITHIN: "compiled peak memory itself is within its limit",
+    Code.DRIFT_LIMIT: "at most {limit:.2f}",
+    Code.EAGER_SLOWED_TOO: "eager slowed down too, by {change:percent}: the cause is in what both share",
+    Code.EAGER_CHANGED: "eager changed by {change:percent}",
+    Code.PROCESSOR_TIME: "judged by processor time, {change:percent}",
+    Code.NO_RATIO: "a value is zero or less, so there is no ratio",
+}
+_SENTENCES: Mapping[Code, str] = {
+    Code.BASE_LACKS_CASE: "Not measured again side by side: the base does not have this case.",
+    Code.BASE_DEFINES_OTHERWISE: "Not measured again side by side: the base defines this case differently.",
+    Code.BASE_FAILED: "Not measured again side by side: the base could not be measured.",
+    Code.NO_PAIR: "Not measured again side by side: no pair came back.",
+    Code.DISTURBED_BY: f"But {REASONS[Reason.DISTURBED]}: {{phrases:some}}.",
+    Code.ACCEPTED_BY: "Accepted by {author} until {expires}: {reason}.",
+    Code.QUARANTINED_BY: "Quarantined by {owner} until {expires}: {reason}.",
+}
+# Where the words of others may not be told.
+_NAMELESS: Mapping[Code, str] = {
+    Code.DISTURBED_BY: f"But {REASONS[Reason.DISTURBED]}.",
+    Code.ACCEPTED_BY: "It was accepted.",
+    Code.QUARANTINED_BY: "It is quarantined.",
+}
+
+
+def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
+    """Describe it in one sentence, and one more for each doubt, acceptance and quarantine.
+
+    Both values and the change may be left out, where they stand beside it.
+    """
+    old = next((fact for fact in one.remarks if fact.code is Code.TEXT), None)
+    if old is not None:
+        return _capitalize(f"{old.name('values') if with_values else ''}{old.name('text')}")
+    instead = [fill(_INSTEAD[fact.code], fact) for fact in one.remarks if _is_told_instead(fact)]
+    first = instead or [_describe_finding(one, with_values=with_values)]
+    return " ".join((*first, *_list_sentences(one.remarks)))
+
+
+def _is_told_instead(fact: Fact) -> bool:
+    return fact.code in _INSTEAD and (fact.code is not Code.FAILURE or bool(fact.names))
+
+
+def _list_sentences(remarks: tuple[Fact, ...]) -> list[str]:
+    return [
+        fill((_SENTENCES if fact.names else {**_SENTENCES, **_NAMELESS})[fact.code], fact)
+        for fact in remarks
+        if fact.code in _SENTENCES
+    ]
+
+
+def _describe_finding(one: Comparison, *, with_values: bool) -> str:
+    """Values and change, then the reason, then the clauses."""
+    parts = (_describe_need(one), *(_describe_clause(one, fact) for fact in one.remarks))
+    clauses = [part for part in parts if part]
+    remark = f" ({'; '.join(clauses)})" if clauses else ""
+    values = "" if not with_values and one.baseline and one.candidate else _describe_values(one)
+    return _capitalize(f"{values}{_find_opening(one)}{_describe_reason(one)}{remark}.")
+
+
+def _capitalize(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _find_opening(one: Comparison) -> str:
+    if one.found is not None:  # it was REGRESSED, or at least suspect
+        return _OPENINGS[Status.INCONCLUSIVE] if one.found is Reason.SUSPECT else ""
+    return "" if one.reason is Reason.UNSETTLED else _OPENINGS.get(one.status, "")
+
+
+def _describe_reason(one: Comparison) -> str:
+    reason, before, after = one.found or one.reason, one.baseline, one.candidate
+    if reason is Reason.EXACT_CHANGED and before and after:
+        arm = "base" if one.pairs else "baseline"
+        return f"{_describe_counts(before, f'{arm} trial')}, {_describe_counts(after, 'new one')}"
+    codegen = ", another instruction set or another number of threads"
+    return REASONS[reason].format(
+        limit=_describe_limit(one),
+        beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base" if one.pairs else "",
+        codegen=codegen if SPECS[one.metric].same_codegen else "",
+    )
+
+
+def _describe_counts(estimate: Estimate, noun: str) -> str:
+    """What a counter was: ``0 in all 5 baseline trials``; an exact estimate's interval is its range."""
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.centre:,.0f} in the {noun}"
+    low, high = (f"{value:,.0f}" for value in (estimate.low, estimate.high))
+    if low != high:
+        return f"{low} to {high} in {estimate.n} {noun}s"
+    return f"{low} in {'both' if estimate.n == _BOTH else f'all {estimate.n}'} {noun}s"
+
+
+def _describe_clause(one: Comparison, fact: Fact) -> str:
+    if fact.code is Code.OWN_LIMIT:
+        bound = "least" if SPECS[one.metric].higher_is_better else "most"
+        return f"at {bound} {render_value(one.metric, fact.numbers['limit'])}"
+    if fact.code is Code.MACHINE_MOVED:
+        shifts = " and ".join(map(render_percent, fact.numbers.values()))
+        return f"what does not depend on the compiled code changed by {shifts}"
+    return fill(_CLAUSES[fact.code], fact) if fact.code in _CLAUSES else ""
+
+
+def _describe_need(one: Comparison) -> str:
+    """How many pairs would settle what pairs have not."""
+    if (one.found or one.reason) is not Reason.UNSETTLED or one.more_pairs is None:
+        return ""
+    if not one.more_pairs:
+        return "too close to its limit for more pairs to help"
+    return f"needs {count_noun(one.more_pairs, 'more pair')}"
+
+
+def _describe_limit(one: Comparison) -> str:
+    bar = one.threshold
+    told = bar is not None and (bar.relative or bar.absolute)
+    return f" the limit of {render_threshold(one.metric, bar)}" if bar and told else " the limit"
+
+
+def _describe_values(one: Comparison) -> str:
+    after = render_value(one.metric, one.candidate.centre) if one.candidate else ""
+    before = render_value(one.metric, one.baseline.centre) if one.baseline else ""
+    if not (before and after):
+        return f"{after or before}, " if after or before else ""
+    if one.change is None or (one.found or one.reason) is Reason.EXACT_EQUAL:
+        return f"{before} -> {after}: "
+    return f"{before} -> {after}, {describe_change(one.metric, one.change.centre)}: "

@@ -1,0 +1,189 @@
+"""What a reader must know to trust a verdict no further than it goes, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gate.records import Code, Fact, PairBase, Verdict
+from gate.report.words.bases import name_base
+from gate.report.words.templates import describe_slower, fill, join_some
+from gate.report.words.terms import name_metric
+from gate.units import render_allowance
+
+_MAX_LISTED = 6  # differences between two machines that are spelled out
+
+
+def write_notes(verdict: Verdict) -> tuple[str, ...]:
+    """Write all notes of a verdict."""
+    return tuple(write_note(fact, verdict.base) for fact in verdict.notes)
+
+
+def write_note(fact: Fact, base: PairBase | None = None) -> str:
+    """Write one note; ``base`` is what head was held against."""
+    if fact.code in _UNJUDGED:
+        template = f"Not judged in {{cases:case}}: {{metric_list}}. {_UNJUDGED[fact.code]}."
+    else:
+        template = _TEMPLATES[fact.code]
+    parts = _PARTS[fact.code](fact) if fact.code in _PARTS else {}
+    return fill(template, fact, base=name_base(base), **parts)
+
+
+_UNJUDGED: Mapping[Code, str] = {
+    Code.NO_BASELINE: "No baseline is stored",
+    Code.OTHER_MACHINES: "The baselines were recorded on other machines",
+    Code.OTHER_STACK: "The baselines were recorded with other software, or on another kind of GPU",
+    Code.REDEFINED: "The case is defined differently than when its baseline was recorded",
+    Code.NOT_RECORDED: "The baselines do not have these metrics",
+    Code.BASE_LACKS_CASES: "{base} does not have them",
+    Code.BASE_NOT_MEASURED: "{base} could not be measured on them",
+    Code.BASE_DEFINES_CASES_OTHERWISE: "{base} defines these cases differently",
+    Code.BASE_LACKS_METRICS: "{base} did not measure these metrics",
+}
+_TEMPLATES: Mapping[Code, str] = {
+    Code.TEXT: "{text}",
+    Code.STOPPED: "The run was stopped before its end.",
+    Code.NOT_BESIDE: "Not measured side by side with the base: the times of {cases:case}.",
+    Code.WAIVED: "{author} accepts that there are no baselines until {expires}: {reason}.",
+    Code.WAIVER_EXPIRED: "{author} accepted that there are no baselines; that expired on {expires}.",
+    Code.ACCEPTANCE_EXPIRED: (
+        "The acceptance of {pattern} {key} expired on {expires} and no longer counts: {reason}."
+    ),
+    Code.ACCEPTANCE_EXCEEDED: (
+        "{case_list} {metric_list}: {somebody} accepted up to {allowed} until {expires}, and this is more."
+    ),
+    Code.ACCEPTANCE_IDLE: "The acceptance of {pattern} {key} fits no case: remove it.",
+    Code.DRIFT_ABOVE: (
+        "{case_list}: {metric_list} {drift:.2f} is above its limit of {limit:.2f}, and so is the baseline's:"
+        " only the change counts."
+    ),
+    Code.BASELINES_OLD: (
+        "{baselines:baseline} older than {days} days, the oldest {oldest}: record new ones."
+    ),
+    Code.BASELINES_AHEAD: (
+        "{baselines:baseline} dated up to {days:,.0f} days ahead, so of unknown age: record new ones."
+    ),
+    Code.PAIRS: "Measured side by side with {base} on this machine: {pairs:pair} of {cases:case}{how}.",
+    Code.CLEARED: "Worse than the stored baseline, but not than the base: {cleared}.",
+    Code.CASES_GONE: "{base} has {cases:case} that head lacks: {case_list}.",
+    Code.NEAREST_DIFFERS: "The nearest baselines are of another machine: {lines}.",
+    Code.MACHINE_CHANGED: "The machine changed since the baselines were recorded: {shifts}.",
+    Code.TRIALS_DISTURBED: "The machine was disturbed during {disturbed} of {measured} trials{by}.",
+    Code.PAIRS_DISTURBED: (
+        "The machine was disturbed during {disturbed} of {measured} pairs, base and head alike{by}."
+    ),
+    Code.DISTURBED_KEPT: (
+        "Disturbed trials are recorded too of {case_list:some}: fewer than {fewest} others came back."
+        " Record again on a quiet machine, or changes will be told against a disturbed one."
+    ),
+    Code.WARNING: "{case_list:some}: {text}.",
+    Code.MORE_WARNINGS: "{warnings} more warnings of trials are in run.json.",
+    Code.QUARANTINE: (
+        "Quarantined by {owner} until {expires}, so it does not decide: {pattern} ({reason}). Now: {found}."
+    ),
+    Code.QUARANTINE_EXPIRED: (
+        "The quarantine of {pattern} by {owner} expired on {expires} and it decides again: {reason}."
+    ),
+    Code.BASE_CASES_FAILED: "{base} failed in {cases:case}: {case_list}.",
+    Code.RULES_OF: "Configuration, registry, thresholds and baselines are those of commit {commit}.",
+    Code.ANCHOR: ("Held against the anchor {anchor}. A change is what all commits since then add up to."),
+    Code.TOUCHES_RULES: "This change touches what changes are judged by: {rules}. Look at that first.",
+    Code.FILES_UNSEEN: "Only the first {files} files were looked at.",
+    Code.CASES_UNSHOWN: (
+        "{unknown} not on the default branch, so only counted here: {regressed} of"
+        " {comparisons:comparison} regressed, {failed} failed."
+    ),
+    Code.NO_BASELINES_HERE: "The default branch has no baselines from this machine.",
+    Code.NO_DEVICE: (
+        "A target is compiled for and not run: speed, compile time, memory, drift, cache use and CUDA graphs"
+        " are not known of it by rule, and none of them was judged."
+    ),
+    Code.APPROVED: "{author} accepted {changes:change} for this commit alone, until {expires}.",
+    Code.APPROVED_WITHOUT: (
+        "{author} accepts for this commit alone, until {expires}, that baselines are missing."
+    ),
+    Code.APPROVAL_UNREADABLE: ("What was accepted for this commit cannot be read, and does not count."),
+    Code.NOISE_UNKNOWN: "Nothing is known of {case_list}{others}: that takes {trials} trials of a case.",
+    Code.NOT_REPLAYED: "Nothing was replayed: that takes {trials} trials of a case (--trials {trials}).",
+    Code.SOME_NOT_REPLAYED: (
+        "{short} of {cases} cases have fewer than {trials} trials and were not replayed."
+    ),
+    Code.MODES_NOT_SOUGHT: "Two modes are looked for in cases with at least {trials} trials only.",
+    Code.REPLAY_MIXES: (
+        "The replay mixes trials of one sitting: it knows the noise between trials, not between days,"
+        " and its intervals are those of the drawing, not of the few trials drawn from."
+    ),
+    Code.REPLAYED_ALONE: (
+        "Replayed without a base: that takes {pairs} pairs of every case (--pairs {pairs}) with all that its"
+        " trials measured; later pairs of a check have latencies alone."
+    ),
+}
+
+
+def _tell_exceeded(fact: Fact) -> dict[str, str]:
+    allowed = render_allowance(fact.metrics[0], fact.numbers["allowance"]) if fact.metrics else ""
+    return {"allowed": allowed, "somebody": fact.name("author") or "somebody"}
+
+
+def _tell_cleared(fact: Fact) -> dict[str, str]:
+    """Which got worse, as far as they are named, or how many."""
+    named = [f"{one} {name_metric(metric)}" for one, metric in zip(fact.cases, fact.metrics, strict=False)]
+    if not named:
+        return {"cleared": fill("{comparisons:comparison}", fact)}
+    why = "The machine changed, or an earlier commit did it: if it stays so, record new baselines"
+    return {"cleared": f"{', '.join(named)}{_count_more(fact, 'comparisons', named)}. {why}"}
+
+
+def _tell_quarantine(fact: Fact) -> dict[str, str]:
+    """What it keeps from deciding."""
+    statuses = fact.names.get("statuses", ())
+    rows = zip(fact.cases, fact.metrics, statuses, strict=False)
+    found = [f"{case_id} {metric} {status}" for case_id, metric, status in rows]
+    told = f"{', '.join(found)}{_count_more(fact, 'worse', found)}"
+    return {"found": told if found else fill("none of {comparisons} comparisons is worse", fact)}
+
+
+def _count_more(fact: Fact, key: str, named: list[str]) -> str:
+    rest = round(fact.numbers[key]) - len(named)
+    return f" and {rest} more" if rest > 0 else ""
+
+
+def _tell_shifts(fact: Fact) -> dict[str, str]:
+    names = {"canary": "fixed test programs", "suite": "eager over all cases"}
+    found = [(name, fact.numbers[key]) for key, name in names.items() if key in fact.numbers]
+    return {"shifts": ", ".join(f"{name} {describe_slower(shift)}" for name, shift in found)}
+
+
+def _tell_disturbances(fact: Fact) -> dict[str, str]:
+    return {"by": f": {join_some(fact.names['phrases'])}" if fact.names.get("phrases") else ""}
+
+
+def _tell_key(fact: Fact) -> dict[str, str]:
+    """The metric by its key, as gate.yml spells it."""
+    return {"key": ", ".join(fact.metrics)}
+
+
+def _tell_unknown(fact: Fact) -> dict[str, str]:
+    one = round(fact.numbers["cases"]) == 1
+    return {"unknown": fill("1 case of this change is" if one else "{cases} cases of this change are", fact)}
+
+
+_PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
+    Code.ACCEPTANCE_EXPIRED: _tell_key,
+    Code.ACCEPTANCE_IDLE: _tell_key,
+    Code.ACCEPTANCE_EXCEEDED: _tell_exceeded,
+    Code.PAIRS: lambda fact: {
+        "how": fill(", {turns} of them one process after the other", fact) if fact.numbers["turns"] else ""
+    },
+    Code.CLEARED: _tell_cleared,
+    Code.NEAREST_DIFFERS: lambda fact: {
+        "lines": join_some(fact.names.get("differences", ()), _MAX_LISTED, "; ")
+    },
+    Code.MACHINE_CHANGED: _tell_shifts,
+    Code.TRIALS_DISTURBED: _tell_disturbances,
+    Code.PAIRS_DISTURBED: _tell_disturbances,
+    Code.QUARANTINE: _tell_quarantine,
+    Code.CASES_UNSHOWN: _tell_unknown,
+    Code.NOISE_UNKNOWN: lambda fact: {
+        "others": fill(" and {more} more", fact) if fact.numbers["more"] else ""
+    },
+}

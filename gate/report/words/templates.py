@@ -1,0 +1,78 @@
+"""Fills a sentence's template with what a fact holds.
+
+Places for numbers say how they are written: ``{cases:case}`` counts things, ``{days}`` is a whole number,
+``{limit:.2f}`` has digits, ``{change:percent}`` and ``{change:slower}`` have units. A list of names is
+joined: ``{reasons}`` all of them, ``{phrases:some}`` the first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gate.records import Fact, Metric
+from gate.report.words.terms import count_noun, describe_change, name_metric
+from gate.units import render_percent, render_seconds
+
+# So many of a list are named, the rest are counted.
+MAX_NAMED = 3
+
+
+def fill(template: str, fact: Fact, **more: str) -> str:
+    """Fill the places of a template; ``{case_list}`` and ``{metric_list}`` are the fact's own."""
+    places: defaultdict[str, object] = defaultdict(str)  # empty where a word may not be told
+    places |= {name: _Names(words) for name, words in fact.names.items()}
+    places |= {name: _Number(value) for name, value in fact.numbers.items()}
+    places |= {"case_list": _Names(fact.cases), "metric_list": _Names([*map(name_metric, fact.metrics)])}
+    return template.format_map(places | more)
+
+
+def join_some(names: Sequence[str], most: int = MAX_NAMED, comma: str = ", ") -> str:
+    """Join the first names, and count the rest: ``a, b, c and 2 more``."""
+    rest = len(names) - most
+    return comma.join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """A list of words."""
+
+    words: Sequence[str]
+
+    def __format__(self, spec: str) -> str:
+        return join_some(self.words) if spec == "some" else ", ".join(self.words)
+
+
+class _Number(float):
+    """A number that is written as its place asks."""
+
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        if spec in _UNITS:
+            return _UNITS[spec](float(self))
+        if not spec or not spec[0].isalpha():
+            return float.__format__(self, spec or ".0f")
+        return count_noun(round(self), spec)
+
+
+def sign_seconds(seconds: float) -> str:
+    """A difference of times with its sign: ``+1.20 s``."""
+    return f"{'+' if seconds >= 0 else '-'}{render_seconds(abs(seconds))}"
+
+
+def describe_slower(change: float) -> str:
+    """The change of a time: ``+30.6 % (slower)``."""
+    return describe_change(Metric.EAGER_LATENCY, change)
+
+
+_UNITS: Mapping[str, Callable[[float], str]] = {
+    "percent": render_percent,
+    "part": lambda share: render_percent(share, signed=False),
+    "share": lambda share: f"{100 * share:.0f} %",
+    "digit": lambda share: f"{100 * share:.1f} %",
+    "signed_digit": lambda share: f"{100 * share:+.1f} %",
+    "slower": describe_slower,
+    "signed_seconds": sign_seconds,
+}

@@ -1,0 +1,1 @@
+"""What plants a fault in a workload; imports torch, so workers only."""

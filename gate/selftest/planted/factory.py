@@ -1,0 +1,255 @@
+"""The factory that plants a fault: it builds a case's own workload and wraps its ``forward``.
+
+A slower or less exact program could as well come from the compiler, so those faults ask at trace time
+whether they are being compiled and leave eager alone.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from gate.measure.workload.build import load_factory
+from gate.measure.workload.tensors import iterate_tensors, map_tensors
+from gate.records.faults import FaultKind
+from gate.selftest.planted import ops
+from gate.workload import Workload
+
+Before = Callable[[torch.Tensor], None]  # gets the ticket, see gate.selftest.planted.ops
+After = Callable[[torch.Tensor, Any], Any]  # gets the ticket and the outputs, returns the outputs
+
+HANG_S = 3600.0  # longer than any trial may take
+RIGHT_EPS, WRONG_EPS = 1e-5, 1e-3  # two epsilons that models of one family differ by
+_PID_S = 1e-12  # makes a duration too short to notice of a process id
+# More states than Dynamo's recompile limit of 8, so that it is reached.
+_TOKENS = "abcdefghijklmnopqrstuvwx"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seam:
+    """What is run before and after the original forward, within the same frame."""
+
+    before: Before
+    after: After
+
+
+class Planted(torch.nn.Module):
+    """A module with a seam around its forward."""
+
+    ticket: torch.Tensor
+
+    def __init__(self, inner: torch.nn.Module, seam: Seam) -> None:
+        super().__init__()
+        self.inner = inner
+        self.before, self.after = seam.before, seam.after
+        self.register_buffer("ticket", ops.make_ticket(), persistent=False)
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any model's
+        """Call the original forward within the seam."""
+        self.before(self.ticket)
+        return self.after(self.ticket, self.inner(*inputs, **kwargs))
+
+
+def plant(*, factory: str, arguments: Mapping[str, object], fault: str, dose: float = 0.0) -> Workload:
+    """Build the workload of ``factory`` with ``fault`` in its forward.
+
+    ``dose`` is in seconds a call, seconds a compile or bytes, by the fault's kind.
+
+    Raises:
+        ValueError: There is no such fault.
+    """
+    workload = load_factory(factory)(**arguments)
+    if not isinstance(workload, Workload):
+        raise TypeError(f"{factory} returned {type(workload).__name__}, not a gate.Workload")
+    seam = make_seam(FaultKind(fault), dose)
+    if isinstance(workload.forward, torch.nn.Module):
+        return replace(workload, forward=Planted(workload.forward, seam))
+    return replace(workload, forward=_wrap_function(workload.forward, seam))
+
+
+def make_seam(kind: FaultKind, dose: float) -> Seam:
+    """Make what runs around the forward."""
+    if kind in _TIMED:
+        return Seam(before=_TIMED[kind](dose), after=_keep)
+    if kind is FaultKind.MEMORY:
+        return Seam(before=_reserve(int(dose)), after=_release)
+    if kind is FaultKind.RECOMPILE:
+        return Seam(before=_turn_token(), after=_keep)
+    if kind in _BEFORE:
+        return Seam(before=_BEFORE[kind], after=_keep)
+    return Seam(before=_pass, after=_AFTER[kind])
+
+
+def _wrap_function(forward: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
+    ticket = ops.make_ticket()
+
+    def run_planted(*inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any model's
+        nonlocal ticket
+        if not torch.compiler.is_compiling():  # eager comes first: the ticket goes where the inputs are
+            ticket = _follow_inputs(ticket, (inputs, kwargs))
+        seam.before(ticket)
+        return seam.after(ticket, forward(*inputs, **kwargs))
+
+    return run_planted
+
+
+def _follow_inputs(ticket: torch.Tensor, inputs: object) -> torch.Tensor:
+    device = next((tensor.device for _, tensor in iterate_tensors(inputs)), ticket.device)
+    return ticket if ticket.device == device else ticket.to(device)
+
+
+def _pass(ticket: torch.Tensor) -> None:
+    del ticket
+
+
+def _keep(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+    del ticket
+    return outputs
+
+
+def _slow_compiled(seconds: float) -> Before:
+    ops.prepare_burn()
+
+    def slow_down(ticket: torch.Tensor) -> None:
+        if torch.compiler.is_compiling():
+            ops.burn(ticket, seconds)
+
+    return slow_down
+
+
+def _slow_eager(seconds: float) -> Before:
+    ops.prepare_burn()
+
+    def slow_down(ticket: torch.Tensor) -> None:
+        if not torch.compiler.is_compiling():
+            ops.burn(ticket, seconds)
+
+    return slow_down
+
+
+def _slow_tracing(seconds: float) -> Before:
+    def toil(ticket: torch.Tensor) -> None:
+        del ticket
+        if torch.compiler.is_compiling():
+            _toil(seconds)
+
+    return toil
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator] # torch's
+def _toil(seconds: float) -> int:
+    """Do a compiler's work for so long: build graphs and generate their code, for nothing."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        graph = torch.fx.Graph()
+        graph.output(graph.call_function(torch.relu, (graph.placeholder("value"),)))
+        graph.lint()
+        graph.python_code("self")
+    return 0
+
+
+def _differ_by_process(dose: float) -> Before:
+    del dose
+    moment_s = os.getpid() * _PID_S
+
+    def use_constant(ticket: torch.Tensor) -> None:
+        if torch.compiler.is_compiling():
+            ops.burn(ticket, moment_s)
+
+    return use_constant
+
+
+def _reserve(size_bytes: int) -> Before:
+    def reserve(ticket: torch.Tensor) -> None:
+        if torch.compiler.is_compiling():
+            ops.reserve(ticket, size_bytes)
+
+    return reserve
+
+
+def _release(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+    if torch.compiler.is_compiling():
+        ops.release(ticket, [tensor for _, tensor in iterate_tensors(outputs)])
+    return outputs
+
+
+def _turn_token() -> Before:
+    """Read and change a string at every call: Dynamo guards its value, and generalizes only numbers."""
+    wheel = {"token": _TOKENS}
+
+    def turn(ticket: torch.Tensor) -> None:
+        del ticket
+        token = wheel["token"]
+        wheel["token"] = token[1:] + token[:1]
+
+    return turn
+
+
+def _break_graph(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+    del ticket
+    torch._dynamo.graph_break()  # noqa: SLF001 - documented, though its module is private
+    return outputs
+
+
+def _round_outputs(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+    del ticket
+    return _change_floats(ops.coarsen, outputs)
+
+
+def _normalize_outputs(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+    """Scale outputs by the root of (mean square + right epsilon) / (mean square + wrong epsilon)."""
+    del ticket
+
+    def normalize(value: torch.Tensor) -> torch.Tensor:
+        size = value.float().square().mean()
+        return value * torch.sqrt((size + RIGHT_EPS) / (size + WRONG_EPS)).to(value.dtype)
+
+    return _change_floats(normalize, outputs)
+
+
+def _spoil_outputs(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+    del ticket
+    return _change_floats(lambda value: value * math.nan, outputs)
+
+
+def _change_floats(change: Callable[[torch.Tensor], torch.Tensor], outputs: Any) -> Any:  # noqa: ANN401 - any model's
+    if not torch.compiler.is_compiling():
+        return outputs
+    return map_tensors(lambda value: change(value) if value.is_floating_point() else value, outputs)
+
+
+def _abort(ticket: torch.Tensor) -> None:
+    del ticket
+    if not torch.compiler.is_compiling():
+        os.abort()
+
+
+def _hang(ticket: torch.Tensor) -> None:
+    del ticket
+    if not torch.compiler.is_compiling():
+        time.sleep(HANG_S)
+
+
+_TIMED: Mapping[FaultKind, Callable[[float], Before]] = {
+    FaultKind.SLOWDOWN: _slow_compiled,
+    FaultKind.EAGER_FASTER: _slow_eager,
+    FaultKind.COLD_COMPILE: _slow_tracing,
+    FaultKind.LOST_CACHE: _differ_by_process,
+}
+_BEFORE: Mapping[FaultKind, Before] = {
+    FaultKind.NOTHING: _pass,
+    FaultKind.CRASH: _abort,
+    FaultKind.HANG: _hang,
+}
+_AFTER: Mapping[FaultKind, After] = {
+    FaultKind.GRAPH_BREAK: _break_graph,
+    FaultKind.LOW_PRECISION: _round_outputs,
+    FaultKind.WRONG_EPS: _normalize_outputs,
+    FaultKind.NOT_A_NUMBER: _spoil_outputs,
+}

@@ -1,0 +1,117 @@
+"""Judges the judge: what the gate made of planted faults, and whether that is good enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from gate.decide.stats.moments import compute_mean
+from gate.decide.stats.rate import compute_rate
+from gate.records import CaseFailure, Code, Comparison, Fact, Status, name_words
+from gate.records.calibration import Rate
+from gate.records.faults import Fault
+from gate.records.selftest import Attempt, Complaint, FaultScore, Result
+
+_RED = frozenset({Status.REGRESSED, Status.FAILED, Status.MISSING})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Opinion:
+    """What the gate made of one planted fault.
+
+    ``change`` is the metric's, + is worse; ``row`` is what it said, and ``told`` where it judged nothing.
+    """
+
+    result: Result
+    told: Fact | None = None
+    change: float | None = None
+    row: Comparison | None = None
+
+
+def judge_fault(fault: Fault, comparisons: Iterable[Comparison], failures: Sequence[CaseFailure]) -> Opinion:
+    """Tell from what was said of one case with a planted fault whether the gate saw it."""
+    rows = [row for row in comparisons if row.decides]
+    if fault.failure is not None:
+        return _judge_failure(fault, rows, failures)
+    if failures:
+        first = failures[0]
+        names = name_words(arm=first.arm, stage=first.stage, message=first.message)
+        return Opinion(result=Result.BROKEN, told=Fact(code=Code.ARM_FAILED, names=names))
+    return _judge_harmless(rows) if fault.is_harmless else _judge_metric(fault, rows)
+
+
+def score_faults(faults: Iterable[Fault], attempts: Sequence[Attempt]) -> tuple[FaultScore, ...]:
+    """Count the attempts of every fault that was tried, and hold them against what is asked."""
+    scores = []
+    for fault in faults:
+        own = [one for one in attempts if (one.kind, one.size) == (fault.kind, fault.size)]
+        if own:
+            scores.append(_score_fault(fault, own))
+    return tuple(scores)
+
+
+def _judge_failure(fault: Fault, rows: Sequence[Comparison], failures: Sequence[CaseFailure]) -> Opinion:
+    """A failure must be told of as what it is, and the case must be FAILED for it."""
+    told = next((one for one in failures if one.kind is fault.failure), None)
+    if told is None or not any(row.status is Status.FAILED for row in rows):
+        names = name_words(kind=fault.failure or "")
+        return Opinion(result=Result.MISSED, told=Fact(code=Code.FAILURE_UNTOLD, names=names))
+    names = name_words(kind=told.kind, stage=told.stage, message=told.message)
+    return Opinion(result=Result.CAUGHT, told=Fact(code=Code.FAILURE_TOLD, names=names))
+
+
+def _judge_harmless(rows: Sequence[Comparison]) -> Opinion:
+    for statuses, result in ((_RED, Result.FALSE_ALARM), ({Status.INCONCLUSIVE}, Result.INCONCLUSIVE)):
+        found = [row for row in rows if row.status in statuses]
+        if found:
+            return Opinion(result=result, row=found[0])
+    return Opinion(result=Result.QUIET)
+
+
+def _judge_metric(fault: Fault, rows: Sequence[Comparison]) -> Opinion:
+    row = next((row for row in rows if row.metric is fault.metric), None)
+    if row is None:
+        metrics = (fault.metric,) if fault.metric else ()
+        return Opinion(result=Result.MISSED, told=Fact(code=Code.NOT_JUDGED, metrics=metrics))
+    results = {Status.REGRESSED: Result.CAUGHT, Status.INCONCLUSIVE: Result.INCONCLUSIVE}
+    return Opinion(
+        result=results.get(row.status, Result.MISSED),
+        row=row,
+        change=row.change.centre if row.change else None,
+    )
+
+
+def _score_fault(fault: Fault, attempts: Sequence[Attempt]) -> FaultScore:
+    counts = {result: sum(one.result is result for one in attempts) for result in Result}
+    tried = len(attempts) - counts[Result.BROKEN]
+    hits = counts[Result.FALSE_ALARM if fault.is_harmless else Result.CAUGHT]
+    score = FaultScore(
+        kind=fault.kind,
+        size=fault.size,
+        planted=compute_mean([one.planted for one in attempts]),
+        demand=fault.demand,
+        is_asked=all(one.is_asked for one in attempts),
+        tried=tried,
+        caught=counts[Result.CAUGHT],
+        inconclusive=counts[Result.INCONCLUSIVE],
+        missed=counts[Result.MISSED],
+        false_alarms=counts[Result.FALSE_ALARM],
+        rate=compute_rate(hits, tried) if tried else None,
+        wall_s=sum(one.wall_s for one in attempts),
+    )
+    return replace(score, complaint=_find_complaint(score, is_harmless=fault.is_harmless))
+
+
+def _find_complaint(score: FaultScore, *, is_harmless: bool) -> Complaint | None:
+    """Find what is not good enough: only what the counts cannot be explained away by chance."""
+    if score.rate is None:
+        return Complaint.UNTRIED
+    if is_harmless:
+        alarming = score.rate.low > score.demand.false_alarm
+        return Complaint.ALARMS if alarming else None
+    if not score.is_asked:
+        return None
+    missed: Rate = compute_rate(score.missed, score.tried)
+    if missed.low > score.demand.miss:
+        return Complaint.MISSES
+    return Complaint.FEW_CAUGHT if score.rate.high < score.demand.catch else None

@@ -1,0 +1,187 @@
+"""The files that a project begins with, as text; pure but for reading the workflows that come with us."""
+
+from __future__ import annotations
+
+import importlib.resources
+import keyword
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gate.errors import FileError
+from gate.files.yaml_out import write_scalar
+from gate.starter.probe import Sketch, TensorSketch
+from gate.version import __version__
+
+CONFIG_FILE = "gate.yml"
+SCHEMA_FILE = ".gate.schema.json"
+# What a check on pull requests takes; the others of examples/workflows are for later.
+STARTER_WORKFLOWS = (
+    "gate.yml",
+    "gate-publish.yml",
+    "gate-accept.yml",
+    "gate-refresh.yml",
+    "gate-retarget.yml",
+)
+_PLACEHOLDER = re.compile(r"OWNER/compile-gate@0{40} # v\S+")
+_RUNNER = "runs-on: [self-hosted, linux, gpu]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StarterFile:
+    """A file to be written, from the top of the project."""
+
+    path: str
+    text: str
+
+
+def name_model(target: str) -> str:
+    """The model's name for a class or function: ``my_package.model:MyModel`` is ``my_model``."""
+    name = target.rpartition(":")[2].rpartition(".")[2]
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    plain = re.sub(r"[^a-z0-9_]+", "_", words.lower()).strip("_") or "model"
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
+
+
+def make_project_files(sketch: Sketch, device: str, schema: str) -> tuple[StarterFile, ...]:
+    """Make ``gate.yml``, its schema, and a factory where what was named is none itself."""
+    name = name_model(sketch.target)
+    factory = sketch.target if sketch.is_factory else f"gate_{name}:build"
+    config = StarterFile(path=CONFIG_FILE, text=render_starter_config(sketch, factory, device))
+    files = [config, StarterFile(path=SCHEMA_FILE, text=schema)]
+    if not sketch.is_factory:
+        files.insert(1, StarterFile(path=f"gate_{name}.py", text=render_factory(sketch)))
+    return tuple(files)
+
+
+def render_starter_config(sketch: Sketch, factory: str, device: str) -> str:
+    """Render a commented ``gate.yml`` of one model with one case."""
+    return f"""\
+# yaml-language-server: $schema={SCHEMA_FILE}
+# What compile-gate measures, and by what it judges. `compile-gate config` prints every key with the value in
+# force; docs/configuration.md of compile-gate tells what each is for.
+version: 1
+device: {device}  # cpu, cuda or cuda:N
+reference_models: false  # measure only what is listed here
+select: tag:pr  # what a check measures where nobody says otherwise
+
+models:
+{render_model(sketch, factory)}
+
+# The smallest change that counts, where the default is not right for you:
+# thresholds:
+#   compiled_latency: {{relative: 8%}}
+
+# A case that is unstable here is measured and shown, and decides nothing until a day:
+# quarantine:
+#   - {{case: "{name_model(sketch.target)}/*", metric: compiled_latency, expires: YYYY-MM-DD, ...}}
+"""
+
+
+def render_model(sketch: Sketch, factory: str) -> str:
+    """Render the entry of the model for the list ``models``."""
+    lines = [
+        f"  - name: {name_model(sketch.target)}",
+        f"    factory: {write_scalar(factory)}  # package.module:function, imported from this directory",
+    ]
+    if sketch.arguments:
+        lines.append(f"    arguments: {write_scalar(dict(sketch.arguments))}  # of the function")
+    lines += [
+        "    cases:",
+        "      - {task: inference, dtype: float32, tags: [pr]}",
+        "      # A case each of what else you ship; a training step needs a `loss` in the Workload:",
+        "      # - {task: training, dtype: float32, tags: [pr]}",
+        "      # - {dtype: bfloat16, mode: [default, max-autotune], tags: [nightly]}",
+    ]
+    return "\n".join(lines)
+
+
+def render_factory(sketch: Sketch) -> str:
+    """Render the module with the factory of what was named."""
+    module, _, name = sketch.target.partition(":")
+    top = name.partition(".")[0]
+    arguments = "".join(f"{key}, " for key in sketch.arguments).rstrip(", ")
+    typed = ", ".join(f"{key}: {type(value).__name__}" for key, value in sketch.arguments.items())
+    call = f"({', '.join(f'{key}={key}' for key in sketch.arguments)})" if sketch.called else ""
+    told = f"    # {arguments}: from `arguments` of {CONFIG_FILE}\n" if arguments else ""
+    inputs = "\n".join(f"            {_render_tensor(one)}," for one in sketch.inputs)
+    return f'''\
+"""What compile-gate measures of {module}: written by `compile-gate init`, and yours from now on."""
+
+import torch
+
+from gate import Workload
+from {module} import {top}
+
+
+def build({f"*, {typed}" if typed else ""}) -> Workload:
+    """Build the model on the CPU in float32, with random weights, and one set of inputs."""
+{told}    return Workload(
+        forward={name}{call},
+        inputs=(
+            # Make these what you ship: compiled code is made for one shape.
+{inputs}
+        ),
+        # A training case needs a loss; without an optimizer a step ends after the backward pass.
+        # loss=lambda output: output.square().mean(),
+        # optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=1e-5),
+    )
+'''
+
+
+def _render_tensor(tensor: TensorSketch) -> str:
+    shape = ", ".join(map(str, tensor.shape))
+    if tensor.high is None:
+        return f"torch.randn({shape})"
+    return f"torch.randint(0, {tensor.high}, ({shape},), dtype=torch.{tensor.dtype})"
+
+
+def load_workflows(action: str, runner: str) -> tuple[StarterFile, ...]:
+    """Load the workflows of a check on pull requests, with the action pinned and the runner's labels.
+
+    Raises:
+        FileError: This installation lacks them.
+    """
+    pinned, place = f"{action} # v{__version__}", find_workflows()
+    files = []
+    for name in STARTER_WORKFLOWS:
+        try:
+            text = (place / name).read_text(encoding="utf-8")
+        except OSError as error:
+            problem, fix = f"cannot be read: {error.strerror}", "Install compile-gate again."
+            raise FileError(str(place / name), "", problem, fix) from error
+        text = _PLACEHOLDER.sub(pinned, text).replace(_RUNNER, f"runs-on: [{runner}]")
+        files.append(StarterFile(path=f".github/workflows/{name}", text=text))
+    return tuple(files)
+
+
+def find_workflows() -> Path:
+    """Find the example workflows: the wheel brings them, a clone has them beside the package."""
+    package = Path(str(importlib.resources.files("gate")))
+    brought = package / "starter" / "workflows"
+    return brought if brought.is_dir() else package.parent / "examples" / "workflows"
+
+
+def write_missing(directory: Path, files: Iterable[StarterFile]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write the files that are not there; return the paths that were written, and those that were kept.
+
+    Raises:
+        FileError: A directory or a file cannot be made.
+    """
+    written, kept = [], []
+    for file in files:
+        path = directory / file.path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as opened:  # never over what is there, a link included
+                opened.write(file.text)
+        except FileExistsError:
+            kept.append(file.path)
+        except OSError as error:
+            raise FileError(
+                str(path), "", f"cannot be written: {error.strerror}", "Check the disk."
+            ) from error
+        else:
+            written.append(file.path)
+    return tuple(written), tuple(kept)

@@ -1,0 +1,140 @@
+"""Asks a process of its own what the module is that a user named, and how it is called."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from gate.errors import MachineError, UsageError
+
+PROBE_LIMIT_S = 300.0  # importing torch from a cold network disk, and building a large model
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_SHAPE = re.compile(r"(?P<shape>\d{1,9}(x\d{1,9})*)(:(?P<dtype>[a-z]+\d*))?(<(?P<high>\d{1,9}))?")
+_DTYPES = ("float32", "int64", "int32", "bool")
+_FIXES = {
+    "import": "Run init where the module can be imported from, with the interpreter that has its packages.",
+    "name": "Name a torch.nn.Module class, a function that returns one, or a function of tensors.",
+    "arguments": "Give them: --argument NAME=VALUE, once for each.",
+    "inputs": "Say what forward takes, an --input for each tensor: 8x3x224x224, or '8x64:int64<30000'.",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TensorSketch:
+    """One input: random numbers, or whole numbers below ``high``."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    high: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProbeQuestion:
+    """What a user named, and what was said of how to call it."""
+
+    directory: str
+    target: str  # package.module:name
+    arguments: Mapping[str, object] = field(default_factory=dict)
+    inputs: tuple[TensorSketch, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sketch:
+    """What was found: a factory that is ready, or a module with inputs that it takes."""
+
+    target: str
+    is_factory: bool
+    called: bool  # it is a class or function that makes the module
+    inputs: tuple[TensorSketch, ...]
+    arguments: Mapping[str, object]
+    has_cuda: bool = False
+
+
+def check_probed_name(text: str) -> str:
+    """Check the name of a module's class or function.
+
+    Raises:
+        UsageError: It is no such name.
+    """
+    if not _TARGET.fullmatch(text):
+        fix = "Write package.module:Name, as in my_package.model:MyModel."
+        raise UsageError(f"{text!r} names no module", fix)
+    return text
+
+
+def parse_input(text: str) -> TensorSketch:
+    """Parse ``8x64``, ``8x64:int64`` or ``8x64:int64<30000``.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    found = _SHAPE.fullmatch(text.replace(" ", ""))
+    if not found or (found["dtype"] or "float32") not in _DTYPES:
+        fix = f"Write sizes, and a type of {', '.join(_DTYPES)}: --input 8x64, --input '8x64:int64<30000'."
+        raise UsageError(f"--input: {text!r} is no tensor", fix)
+    dtype = found["dtype"] or ("int64" if found["high"] else "float32")
+    high = int(found["high"]) if found["high"] else None if dtype == "float32" else 2
+    return TensorSketch(shape=tuple(map(int, found["shape"].split("x"))), dtype=dtype, high=high)
+
+
+def probe_module(question: ProbeQuestion, python: str = sys.executable) -> Sketch:
+    """Import, build and call what was named, in a process of its own.
+
+    Raises:
+        UsageError: It cannot be; the fix says what is missing.
+        MachineError: The process died or took too long.
+    """
+    told = _ask(question, python)
+    if problem := told.get("problem"):
+        raise UsageError(f"{question.target}: {problem}", _FIXES[str(told["kind"])])
+    return Sketch(
+        target=question.target,
+        is_factory=told["kind"] == "factory",
+        called=bool(told["called"]),
+        inputs=tuple(
+            TensorSketch(shape=tuple(one["shape"]), dtype=one["dtype"], high=one.get("high"))
+            for one in told["inputs"]  # type: ignore[attr-defined] # a list, as sketch.py writes it
+        ),
+        arguments=question.arguments,
+        has_cuda=bool(told["cuda"]),
+    )
+
+
+def _ask(question: ProbeQuestion, python: str) -> dict[str, object]:
+    request = asdict(question)
+    request["inputs"] = [
+        {key: value for key, value in asdict(one).items() if value is not None} for one in question.inputs
+    ]
+    try:
+        done = subprocess.run(
+            # -P: a directory `gate` of the user's must not stand in for this one
+            [python, "-P", "-m", "gate.starter.sketch", json.dumps(request)],
+            cwd=question.directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROBE_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MachineError(f"{question.target} could not be tried: {error}", "Try it by hand.") from error
+    return _read_answer(question, done)
+
+
+def _read_answer(question: ProbeQuestion, done: subprocess.CompletedProcess[str]) -> dict[str, object]:
+    lines: Sequence[str] = done.stdout.splitlines()
+    try:
+        answer = json.loads(lines[-1]) if lines else None
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict) and done.returncode == 0:
+        return answer
+    last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it said nothing")
+    what = f"{question.target}: the process that tried it died with status {done.returncode}: {last[:300]}"
+    raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")

@@ -1,0 +1,137 @@
+"""Accepted changes: ``baselines/accepted.yml``."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from gate.errors import FileError, UsageError
+from gate.files.codec import decode, encode, write_atomic
+from gate.files.entry import read_docs
+from gate.files.key_types import VERSION
+from gate.files.untrusted import decode_text, is_present, load_bytes
+from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml
+from gate.files.yaml_out import write_scalar
+from gate.metrics import SPECS, Role
+from gate.project.contradictions import FRACTIONS, check_allowance
+from gate.records import Acceptance, Metric
+from gate.records.limits import MOST_DAYS, Amount, compute_last_day, read_amount, write_percent
+from gate.store.accepted_entries import AcceptanceEntry, AcceptedFile, ApprovedEntry
+
+_HEADER = f"""\
+# Changes that somebody took responsibility for; past its expiry one no longer counts.
+version: {VERSION}
+accepted:
+"""
+_MOST_ALLOWED = 10.0  # eleven times the baseline: to accept that is not to judge the metric at all
+
+
+def load_acceptances(path: Path) -> tuple[Acceptance, ...]:
+    """Load ``accepted.yml``, expired ones included; a file that does not exist holds none.
+
+    Raises:
+        FileError: It cannot be used.
+    """
+    if not is_present(path):
+        return ()
+    file, _ = load_yaml(AcceptedFile, path)
+    return tuple(map(make_acceptance, file.accepted))
+
+
+def make_acceptance(entry: AcceptanceEntry | ApprovedEntry) -> Acceptance:
+    """Make the record of an entry: a percentage becomes a fraction."""
+    allowance = read_amount(entry.allowance)
+    return Acceptance(**{**encode(entry), "metric": entry.metric, "allowance": allowance})
+
+
+def parse_allowance(text: str, metric: Metric) -> float:
+    """Parse ``8%`` or ``0.08``; for counters and drift a plain number in the metric's unit.
+
+    Raises:
+        UsageError: It is not such a number, a bare one that must have been meant as percent, or so large
+            that nothing would be left to fail.
+    """
+    is_fraction = SPECS[metric].family in FRACTIONS
+    fix = "Write it as 8%." if is_fraction else f"Write a plain number: the unit is {SPECS[metric].unit}."
+    written = _read_written(text.strip())
+    if written is None:
+        raise UsageError(f"--allow: expected {Amount().describe()}, got {text!r}", fix)
+    for misfit in check_allowance(metric, written):
+        raise UsageError(f"--allow: {misfit.problem}", misfit.fix)
+    allowance = read_amount(written)
+    if is_fraction and allowance > _MOST_ALLOWED:
+        fix = "Record new baselines, or put the case into quarantine in gate.yml."
+        raise UsageError(f"--allow: {text} is more than {_MOST_ALLOWED:.0%}", fix)
+    return allowance
+
+
+def _read_written(text: str) -> float | str | None:
+    try:
+        return Amount().read(float(text))
+    except ValueError:
+        return Amount().read(text)
+
+
+def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> None:
+    """Add an acceptance to ``accepted.yml``; one of the same case and metric is replaced in place.
+
+    A new one is appended as text, so that comments stay; replacing one writes the file anew.
+    ``today`` is an ISO date, by default the current one in UTC.
+
+    Raises:
+        UsageError: The reason is missing or the expiry is no day, past or too far.
+        FileError: The file that is there cannot be used.
+        MachineError: The disk is full or read-only.
+    """
+    _check_acceptance(acceptance, today or datetime.now(UTC).date().isoformat())
+    old = load_acceptances(path)
+    merged = {(item.case, item.metric): item for item in old}
+    merged[acceptance.case, acceptance.metric] = acceptance
+    expected = tuple(merged.values())
+    text = _append_text(path, expected) if len(expected) > len(old) > 0 else ""
+    write_atomic(path, text or _HEADER + "".join(map(render_entry, expected)))
+
+
+def _check_acceptance(acceptance: Acceptance, today: str) -> None:
+    if SPECS[acceptance.metric].role is not Role.DECIDES:
+        what = f"METRIC: {acceptance.metric} never decides, so there is nothing to accept"
+        raise UsageError(what, "Name the metric that the report calls REGRESSED.")
+    last = compute_last_day(date.fromisoformat(today)).isoformat()
+    if acceptance.expires[4:5] == "-" and acceptance.expires > last:  # else it is no day at all
+        what = f"--expires: {acceptance.expires} is more than {MOST_DAYS} days from now"
+        raise UsageError(what, f"Choose a day up to {last}; for good, record new baselines.")
+    try:
+        decode(AcceptanceEntry, _encode(acceptance), "the acceptance")
+    except FileError as error:
+        option = "--" + error.key.removesuffix("ance")  # --allow stands for the key allowance
+        example = shlex.quote(read_docs(AcceptanceEntry)[error.key].example.strip('"'))
+        fix = f"Write, for example, `{option} {example}`."
+        raise UsageError(f"{option}: {error.problem}", fix) from None
+    if acceptance.expires < today:
+        raise UsageError(f"--expires: {acceptance.expires} is past", f"Choose a day from {today} on.")
+
+
+def _append_text(path: Path, expected: tuple[Acceptance, ...]) -> str:
+    """Append the last to what is there; ``""`` when that does not read back, as after a flow list."""
+    old = decode_text(load_bytes(path, MAX_YAML_BYTES), str(path))
+    text = old.rstrip() + "\n" + render_entry(expected[-1])
+    try:
+        file, _ = decode_yaml(AcceptedFile, text.encode(), str(path))
+    except FileError:
+        return ""
+    return text if tuple(map(make_acceptance, file.accepted)) == expected else ""
+
+
+def render_entry(acceptance: Acceptance) -> str:
+    """Render an item of a list of acceptances."""
+    lines = [f"{key}: {write_scalar(value)}\n" for key, value in _encode(acceptance).items()]
+    return "  - " + "    ".join(lines)
+
+
+def _encode(acceptance: Acceptance) -> dict[str, object]:
+    """Encode an acceptance as an entry holds it: fractions as percent, as nobody can misread them."""
+    plain: dict[str, object] = encode(acceptance)
+    if SPECS[acceptance.metric].family in FRACTIONS:
+        plain["allowance"] = write_percent(acceptance.allowance) or acceptance.allowance
+    return plain

@@ -1,0 +1,103 @@
+"""The release anchor: ``baselines/anchor.yml``, a commit that many small changes together are held against.
+
+Each change is held against its own base, and baselines are recorded anew as changes are merged, so that
+twenty changes of 1.5 % are each within what counts. The anchor stays where it is until somebody moves it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gate.files.codec import encode, write_atomic
+from gate.files.entry import Entry
+from gate.files.key_types import Line, Sha, Text, Version
+from gate.files.untrusted import is_present
+from gate.files.yaml_in import load_yaml
+from gate.files.yaml_out import write_scalar
+from gate.records import Time
+from gate.units import render_age
+
+ANCHOR_FILE = "anchor.yml"
+_SHORT_CHARS = 7  # of a commit, as git shows it
+_DAY_CHARS = 10  # of a moment in ISO 8601
+_HEADER = """\
+# The commit that `compile-gate ab --anchor` holds head against: what many changes made worse together shows.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnchorFile(Entry):
+    """``anchor.yml``, in the directory of baselines: the commit that is held against over many changes."""
+
+    version: Version
+    """The version of this file's format.
+
+    Example: 1
+    """
+    commit: Sha
+    """The commit: all 40 digits, since a branch or tag can be moved.
+
+    Example: 0123456789abcdef0123456789abcdef01234567
+    """
+    name: Line = ""
+    """What people call the commit, for reports. `compile-gate baseline anchor` writes its tag.
+
+    Example: v1.2
+    """
+    created: Time
+    """When the anchor was set: a moment, or a day.
+
+    Example: 2027-03-31T12:00:00Z
+    """
+    author: str = ""
+    """Who set it. `compile-gate baseline anchor` writes git's user name.
+
+    Example: Ada
+    """
+    reason: Text
+    """Why this commit: what is worse than it is to be noticed, however slowly it came.
+
+    Example: "the release of March"
+    """
+
+
+def load_anchor(directory: Path) -> AnchorFile | None:
+    """Load the anchor beside the baselines in ``directory``; ``None`` where there is none.
+
+    Raises:
+        FileError: It cannot be used.
+    """
+    path = directory / ANCHOR_FILE
+    return load_yaml(AnchorFile, path)[0] if is_present(path) else None
+
+
+def save_anchor(directory: Path, anchor: AnchorFile) -> Path:
+    """Write the anchor beside the baselines in ``directory``, in place of an older one; return its path.
+
+    Raises:
+        MachineError: The disk is full or read-only.
+        UsageError: The path cannot be written.
+    """
+    path = directory / ANCHOR_FILE
+    known = {key: value for key, value in encode(anchor).items() if value}
+    write_atomic(path, _HEADER + "".join(f"{key}: {write_scalar(value)}\n" for key, value in known.items()))
+    return path
+
+
+def name_anchor(anchor: AnchorFile) -> str:
+    """Name it as a revision is: ``v1.2 (1a2b3c4)``, or the short commit alone."""
+    short = anchor.commit[:_SHORT_CHARS]
+    return f"{anchor.name} ({short})" if anchor.name else short
+
+
+def describe_anchor(anchor: AnchorFile, now: str = "") -> str:
+    """Describe it: ``v1.2 (1a2b3c4), recorded 2026-03-01 by Ada: the release of March``.
+
+    With ``now`` (ISO 8601) its age stands behind the day.
+    """
+    age = render_age(anchor.created, now) if now and anchor.created else ""
+    recorded = f", recorded {anchor.created[:_DAY_CHARS]}" if anchor.created else ""
+    by = f" by {anchor.author}" if recorded and anchor.author else ""
+    reason = " ".join(anchor.reason.split()).rstrip(".")
+    return f"{name_anchor(anchor)}{recorded}{f' ({age})' if age else ''}{by}: {reason}"

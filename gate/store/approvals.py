@@ -1,0 +1,106 @@
+"""Approvals: what somebody who may write took responsibility for, for one commit.
+
+``/accept-regression`` on a pull request writes ``approvals/<commit>.yml`` on a branch of the
+repository, and the check of that commit reads it. Who can push to the branch can approve, so a file is
+strict and bounded, and says for which commit it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+from gate.files.codec import encode
+from gate.files.key_types import VERSION
+from gate.files.untrusted import check_size, load_bytes
+from gate.files.yaml_in import decode_yaml
+from gate.files.yaml_out import write_scalar
+from gate.records import Approval, Policy, Waiver
+from gate.store.acceptances import make_acceptance, render_entry
+from gate.store.accepted_entries import ApprovalFile
+
+BRANCH = "compile-gate/approvals"
+DIRECTORY = "approvals"
+# A pull request waits for a review, not for a season: what should stay is an accepted.yml's business.
+APPROVAL_DAYS = 14
+# Of one commit: 22 metrics of some ten cases each got worse, and nobody reads more than that.
+MAX_ACCEPTED = 200
+MAX_APPROVAL_BYTES = 512 * 1024  # so many entries with the longest reasons and ids, escaped
+_HEADER = f"""\
+# Written by compile-gate: what was accepted for this commit, and no other. Remove the file to revoke it.
+version: {VERSION}
+"""
+
+
+def name_approval(commit: str) -> str:
+    """Name the file of a commit, from the top of the branch."""
+    return f"{DIRECTORY}/{commit}.yml"
+
+
+def compute_expiry(today: str) -> str:
+    """Compute the last day of what is approved today; both are ISO dates."""
+    return (date.fromisoformat(today) + timedelta(days=APPROVAL_DAYS)).isoformat()
+
+
+def load_approval(path: Path, commit: str = "") -> Approval:
+    """Load an approval; raises as :func:`decode_approval`."""
+    return decode_approval(load_bytes(path, MAX_APPROVAL_BYTES), str(path), commit)
+
+
+def decode_approval(data: bytes, source: str, commit: str = "") -> Approval:
+    """Decode an approval, expired entries included; ``commit`` is whose it must be, or empty.
+
+    Raises:
+        FileError: It cannot be used, or is for another commit.
+    """
+    check_size(data, MAX_APPROVAL_BYTES, source)
+    file, document = decode_yaml(ApprovalFile, data, source)
+    if commit and file.commit != commit:
+        problem = f"is {file.commit[:12]}, another commit than {commit[:12]}"
+        raise document.refuse("commit", problem, _FIX)
+    if len(file.accepted) > MAX_ACCEPTED:
+        problem = f"has {len(file.accepted)} entries, more than {MAX_ACCEPTED}"
+        raise document.refuse("accepted", problem, _FIX)
+    taken = file.first_baselines
+    return Approval(
+        commit=file.commit,
+        accepted=tuple(map(make_acceptance, file.accepted)),
+        first_baselines=None if taken is None else Waiver(**encode(taken)),
+    )
+
+
+_FIX = "Remove the file, and approve the commit again with /accept-regression."
+
+
+def render_approval(approval: Approval) -> str:
+    """Render the file."""
+    lines = [_HEADER, f"commit: {write_scalar(approval.commit)}\n"]
+    if approval.accepted:
+        lines += ["accepted:\n", *map(render_entry, approval.accepted)]
+    if approval.first_baselines is not None:
+        pairs = encode(approval.first_baselines).items()
+        lines += ["first_baselines:\n", *(f"  {key}: {write_scalar(value)}\n" for key, value in pairs)]
+    return "".join(lines)
+
+
+def merge_approvals(old: Approval, new: Approval) -> Approval:
+    """Add to what was approved for a commit before; of the same case and metric the newer word counts."""
+    merged = {(one.case, one.metric): one for one in (*old.accepted, *new.accepted)}
+    return replace(
+        old, accepted=tuple(merged.values()), first_baselines=new.first_baselines or old.first_baselines
+    )
+
+
+def approve_policy(policy: Policy, approvals: Iterable[Approval]) -> Policy:
+    """Add approvals to what decides; a lack of baselines must have been taken for each of the commits."""
+    known = tuple(approvals)
+    waivers = [one.first_baselines for one in known if one.first_baselines is not None]
+    accepted = tuple(entry for one in known for entry in one.accepted)
+    return replace(
+        policy,
+        acceptances=(*policy.acceptances, *accepted),
+        # The first to expire, since all of them must still count.
+        waiver=min(waivers, key=lambda one: one.expires) if waivers and len(waivers) == len(known) else None,
+    )

@@ -1,0 +1,298 @@
+"""The store of baselines: ``baselines/<environment_id>/<case_id>.json``, and accepted.yml beside them.
+
+Writes are proposed as values first, each with what it would move the wrong way, so that a refresh
+cannot hide a regression: such a proposal is saved only with a reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from statistics import median
+
+from gate.decide.constants import MIN_BASELINE_TRIALS, MIN_TARGET_TRIALS
+from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.stored import list_short
+from gate.decide.judge.rules import find_threshold
+from gate.errors import FileError, UsageError
+from gate.files.codec import BASELINE, decode_file, encode, write_atomic
+from gate.files.untrusted import is_present, load_bytes
+from gate.fingerprint import compute_environment_id
+from gate.metrics import SPECS, Role, Source
+from gate.records import Baseline, Metric, Policy, Run
+from gate.records.targets import TARGET_KIND
+from gate.store.acceptances import load_acceptances, parse_allowance, save_acceptance
+
+__all__ = [
+    "Proposal",
+    "ProposalKind",
+    "Setback",
+    "check_refresh",
+    "check_whole",
+    "get_min_trials",
+    "load_acceptances",
+    "load_baselines",
+    "make_baselines",
+    "parse_allowance",
+    "propose_baselines",
+    "save_acceptance",
+    "save_baselines",
+]
+
+MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB
+_CASE_PATH = re.compile(r"[a-z0-9_]+/[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_NAMED = 3  # setbacks named in an error; the rest is counted
+
+
+class ProposalKind(StrEnum):
+    """What a write would do."""
+
+    NEW = "new"
+    REDEFINED = "redefined"  # the case's definition changed: the old values mean something else
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setback:
+    """A deciding metric that a refresh would move the wrong way, beyond its threshold."""
+
+    case_id: str
+    metric: Metric
+    old: float
+    new: float | None  # None: no longer measured
+
+    def describe(self) -> str:
+        """Say what moved, as errors and tables of proposals do."""
+        unit = SPECS[self.metric].unit
+        if self.new is None:
+            return f"{self.case_id}: {self.metric} was {self.old:g} {unit} and is no longer measured"
+        return f"{self.case_id}: {self.metric} {self.old:.4g} -> {self.new:.4g} {unit}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proposal:
+    """One file to write. ``path`` is relative to the directory of the baselines."""
+
+    kind: ProposalKind
+    path: Path
+    text: str
+    baseline: Baseline
+    setbacks: tuple[Setback, ...] = ()
+
+
+def load_baselines(directory: Path) -> tuple[Baseline, ...]:
+    """Load every baseline below ``directory``, of all environments; one that is missing holds none.
+
+    What cannot be looked into is an error: its baselines would pass for absent, and the cases for new.
+
+    Raises:
+        FileError: A file or directory cannot be used, or two files hold the same case of one environment.
+    """
+    if not is_present(directory):
+        return ()
+    loaded: dict[tuple[str, str], Path] = {}
+    baselines = []
+    for path in sorted(_list_files(directory)):
+        data = load_bytes(path, MAX_BASELINE_BYTES)
+        baseline = decode_file(BASELINE, data, str(path))
+        key = (compute_environment_id(baseline.environment), baseline.case_id)
+        if key in loaded:
+            problem = f"holds the case {baseline.case_id!r} of the same environment as {loaded[key]}"
+            raise FileError(str(path), "", problem, "Remove one of the two.")
+        loaded[key] = path
+        baselines.append(baseline)
+    return tuple(baselines)
+
+
+def _list_files(directory: Path) -> Iterator[Path]:
+    """List the files of baselines; a link to a directory is refused, since it may lead round in a circle.
+
+    Raises:
+        FileError: A directory cannot be listed, or is a link.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise FileError(
+            str(error.filename or directory),
+            "",
+            f"cannot be listed: {error.strerror}",
+            "Name a directory of baselines that this user may read.",
+        )
+
+    for parent, directories, names in os.walk(directory, onerror=refuse):
+        for name in (*directories, *names):
+            path = Path(parent) / name
+            if path.suffix == ".json":
+                yield path
+            elif path.is_symlink() and not _is_link_to_file(path):
+                fix = "Put the directory itself there: baselines are not read through links."
+                raise FileError(str(path), "", "is a link that leads to no file", fix)
+
+
+def _is_link_to_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def check_whole(run: Run, source: str) -> None:
+    """Refuse to compare with a run that was stopped or lacks trials that it planned; failed cases are known.
+
+    ``source`` names its file in errors.
+
+    Raises:
+        FileError: It is not whole.
+    """
+    if not run.finished:
+        problem = "is false: the run was stopped before its end, so it is no baseline"
+        raise FileError(source, "finished", problem, "Finish it with --resume, or name a run that ended.")
+    short = [f"{one.case.id} ({len(one.trials)} of {one.planned} trials)" for one in list_short(run)]
+    if short:
+        rest = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""
+        problem = f"lacks trials that were planned: {', '.join(short[:_NAMED])}{rest}"
+        raise FileError(source, "trials", problem, "Measure these cases again, or name another run.")
+
+
+def get_min_trials(device_kind: str) -> int:
+    """The fewest trials that a baseline of such a device is recorded from."""
+    return MIN_TARGET_TRIALS if device_kind == TARGET_KIND else MIN_BASELINE_TRIALS
+
+
+def check_refresh(run: Run) -> None:
+    """Refuse to record from a run in which a planned case failed, has too few trials or compiled nothing.
+
+    Raises:
+        UsageError: The run was stopped; or names the cases: leaving them out of the selection records the
+            others.
+    """
+    if not run.finished:
+        raise UsageError("the run was stopped before its end", "Finish it with --resume.")
+    failed = {failure.case_id: failure.stage for failure in run.failures}
+    counts = {case.id: sum(trial.case_id == case.id for trial in run.trials) for case in run.cases}
+    eager = {trial.case_id for trial in run.trials if 0.0 in trial.samples.get(Metric.UNIQUE_GRAPHS, ())}
+    needed = max(get_min_trials(run.environment.device_kind), run.trials_planned)
+    few = {case_id: count for case_id, count in counts.items() if count < needed}
+    unfit = {
+        **{case_id: f"{case_id} (nothing was compiled)" for case_id in eager},
+        **{case_id: f"{case_id} ({count} of {needed} trials)" for case_id, count in few.items()},
+        **{case_id: f"{case_id} (failed in {stage})" for case_id, stage in failed.items()},
+    }
+    if unfit:
+        select = ",".join(f"!{case_id}" for case_id in unfit)
+        fix = f"Fix them or measure more trials; to leave them out, add {select} to --select."
+        raise UsageError(f"not fit to be recorded: {', '.join(unfit.values())}", fix)
+
+
+def propose_baselines(
+    new: Iterable[Baseline], old: Iterable[Baseline], policy: Policy
+) -> tuple[Proposal, ...]:
+    """Propose a file for each new baseline, with what it moves the wrong way against the old one.
+
+    Only an old baseline of the same environment and case counts.
+
+    Raises:
+        UsageError: A case id is no file name.
+    """
+    stored = {(compute_environment_id(item.environment), item.case_id): item for item in old}
+    return tuple(_propose(baseline, stored, policy) for baseline in new)
+
+
+def _propose(baseline: Baseline, stored: Mapping[tuple[str, str], Baseline], policy: Policy) -> Proposal:
+    environment_id = compute_environment_id(baseline.environment)
+    before = stored.get((environment_id, baseline.case_id))
+    kind = ProposalKind.NEW if before is None else ProposalKind.CHANGED
+    if before is not None and before.definition != baseline.definition:
+        kind = ProposalKind.REDEFINED
+    comparable = before if kind is ProposalKind.CHANGED else None
+    return Proposal(
+        kind=kind,
+        path=Path(environment_id) / _make_case_path(baseline.case_id),
+        text=encode_baseline(baseline),
+        baseline=baseline,
+        setbacks=() if comparable is None else tuple(_find_setbacks(baseline, comparable, policy)),
+    )
+
+
+def _make_case_path(case_id: str) -> str:
+    if not _CASE_PATH.fullmatch(case_id):
+        raise UsageError(f"the case id {case_id!r} is no file name", "Rename the case: model/rest.")
+    return f"{case_id}.json"
+
+
+def _find_setbacks(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setback]:
+    for metric in Metric:
+        spec = SPECS[metric]
+        # A speedup falls when eager gets faster, which is no setback; compiled latency is there for the rest.
+        decides = spec.role is Role.DECIDES and spec.measuring.source is not Source.DERIVED
+        if not decides or metric not in old.trials:
+            continue
+        before = median(old.trials[metric])
+        if metric not in new.trials:
+            yield Setback(case_id=new.case_id, metric=metric, old=before, new=None)
+            continue
+        after = median(new.trials[metric])
+        worse = before - after if spec.higher_is_better else after - before
+        threshold = find_threshold(policy, new.case_id, metric)
+        if worse > max(threshold.relative * abs(before), threshold.absolute):
+            yield Setback(case_id=new.case_id, metric=metric, old=before, new=after)
+
+
+def save_baselines(directory: Path, proposals: Sequence[Proposal], reason: str = "") -> tuple[Path, ...]:
+    """Write the proposed files, each atomically, and return their paths.
+
+    ``reason`` is recorded in the provenance of every file.
+
+    Raises:
+        UsageError: Something moves the wrong way and there is no reason; nothing was written.
+        MachineError: The disk is full or read-only; the files before it were written.
+    """
+    setbacks = [setback.describe() for proposal in proposals for setback in proposal.setbacks]
+    if setbacks and not reason.strip():
+        rest = f"; and {len(setbacks) - _NAMED} more" if len(setbacks) > _NAMED else ""
+        what = f"the refresh would hide a regression: {'; '.join(setbacks[:_NAMED])}{rest}"
+        raise UsageError(what, "Find out why, or record it with --reason.")
+    written = []
+    for proposal in proposals:
+        text = _add_reason(proposal, reason.strip())
+        write_atomic(directory / proposal.path, text)
+        written.append(directory / proposal.path)
+    return tuple(written)
+
+
+def _add_reason(proposal: Proposal, reason: str) -> str:
+    if not reason:
+        return proposal.text
+    provenance = replace(proposal.baseline.provenance, reason=reason)
+    return encode_baseline(replace(proposal.baseline, provenance=provenance))
+
+
+def encode_baseline(baseline: Baseline) -> str:
+    """Encode a baseline as the text of its file: keys sorted, a line for each metric."""
+    return _render_block({"schema": BASELINE.schema, **encode(baseline)}, "") + "\n"
+
+
+def _render_block(value: object, indent: str) -> str:
+    """Mappings take a line a key and lists of mappings a line an item; all else is on one line."""
+    if isinstance(value, dict) and value:
+        inner = indent + " "
+        lines = (f"{inner}{json.dumps(key)}: {_render_block(value[key], inner)}" for key in sorted(value))
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        inner = indent + " "
+        lines = (inner + json.dumps(item, sort_keys=True, allow_nan=False) for item in value)
+        return "[\n" + ",\n".join(lines) + f"\n{indent}]"
+    if isinstance(value, list):
+        return json.dumps([_to_integer(item) for item in value], allow_nan=False)
+    return json.dumps(value, allow_nan=False)
+
+
+def _to_integer(value: object) -> object:
+    """``4.0`` reads back the same as ``4``, and shorter is easier to review."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,196 @@
+"""The history of runs: lines of JSON in a file, or in files of a directory, that many may append to.
+
+A line that is torn, because its writer was killed or a disk was full, ends where the next one begins: readers
+leave it out and say so. Writers of one file take turns by a lock on the file itself. In a directory each run
+is a file of its own, which suits a branch that several jobs push to.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gate.errors import FileError, GateError
+from gate.files.codec import decode, describe_write_error, encode, write_atomic
+from gate.records import Metric
+from gate.records.history import Figures, HistoryHead, HistoryLine
+
+SCHEMA = "compile-gate/history/1"
+SUFFIX = ".jsonl"
+_ID_CHARS = 16
+_DIGITS = 7  # of a figure: more than any measurement has
+_MAX_LINE = 16 * 1024 * 1024  # bytes: a thousand cases have a twentieth
+_METRICS = {metric.value: metric for metric in Metric}
+
+
+@dataclass(kw_only=True)
+class Reading:
+    """What became of the lines while they were read."""
+
+    lines: int = 0
+    damaged: list[str] = field(default_factory=list)  # "history.jsonl:12: what is wrong"
+    repeated: int = 0
+
+
+def make_line(head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> HistoryLine:
+    """Make a line; its id is that of its content, whatever ``head`` says."""
+    short = {
+        case_id: {metric: tuple(map(_shorten, figures)) for metric, figures in values.items()}
+        for case_id, values in cases.items()
+    }
+    line = HistoryLine(head=replace(head, id=""), cases=short)
+    digest = hashlib.sha256(_encode(line).encode()).hexdigest()[:_ID_CHARS]
+    return replace(line, head=replace(head, id=digest))
+
+
+def append_line(path: Path, line: HistoryLine) -> Path:
+    """Append a line, to a file or as a file of a directory, and return the file.
+
+    A path that is a directory, or that does not end in ``.jsonl``, is a directory.
+
+    Raises:
+        MachineError: The disk is full or read-only.
+    """
+    text = _encode(line)
+    if path.is_dir() or path.suffix != SUFFIX:
+        day = line.head.created[:10] or "undated"
+        file = path / f"{day}-{line.head.id}{SUFFIX}"
+        write_atomic(file, text)
+        return file
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _append(path, text.encode())
+    except OSError as error:
+        raise describe_write_error(path, error) from error
+    return path
+
+
+def _append(path: Path, data: bytes) -> None:
+    """Write at the end in one go; where the last line was torn, on a new line."""
+    while True:
+        with path.open("ab+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+                continue  # somebody compacted it meanwhile: this is the old file
+            end = file.seek(0, os.SEEK_END)
+            if end:
+                file.seek(end - 1)
+                data = data if file.read(1) == b"\n" else b"\n" + data
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            return
+
+
+def read_history(path: Path, reading: Reading) -> Iterator[HistoryLine]:
+    """Read the lines that can be used, each once, in the order of their files; ``reading`` counts the rest.
+
+    Raises:
+        FileError: There is no such file or directory.
+    """
+    seen: set[str] = set()
+    for file in list_files(path):
+        with file.open("rb") as opened:
+            for number, data in enumerate(opened, start=1):
+                place = f"{file}:{number}"
+                try:
+                    line = _decode(data, place)
+                except GateError as error:
+                    reading.damaged.append(error.what)
+                    continue
+                if line.head.id in seen:
+                    reading.repeated += 1
+                    continue
+                seen.add(line.head.id)
+                reading.lines += 1
+                yield line
+
+
+def list_files(path: Path) -> tuple[Path, ...]:
+    """List the files of a history.
+
+    Raises:
+        FileError: There is none.
+    """
+    files = tuple(sorted(path.glob(f"*{SUFFIX}"))) if path.is_dir() else (path,) if path.is_file() else ()
+    if not files:
+        fix = "Name a history: what `--history` of check, ab --anchor and baseline refresh wrote to."
+        raise FileError(str(path), "", "holds no history", fix)
+    return files
+
+
+def compact_history(path: Path) -> tuple[Reading, Path]:
+    """Write all lines that can be used into one file, in the order of time, and remove the others.
+
+    Writers of that file wait meanwhile.
+
+    Raises:
+        FileError: There is no history.
+        MachineError: The disk is full or read-only; nothing was removed.
+    """
+    list_files(path)
+    target = path / f"history{SUFFIX}" if path.is_dir() else path
+    target.touch()
+    with target.open("rb") as locked:
+        fcntl.flock(locked, fcntl.LOCK_EX)
+        files, reading = list_files(path), Reading()
+        lines = sorted(read_history(path, reading), key=lambda line: line.head.created)
+        write_atomic(target, "".join(map(_encode, lines)))
+        for file in files:
+            if file != target:
+                file.unlink()
+    return reading, target
+
+
+def _encode(line: HistoryLine) -> str:
+    head = {key: value for key, value in encode(line.head).items() if value not in ("", False)}
+    plain = {"schema": SCHEMA, **head, "cases": encode(line.cases)}
+    return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def _decode(data: bytes, place: str) -> HistoryLine:
+    fix = "Nothing need be done: the line is left out. `trend --compact` removes it."
+    if len(data) > _MAX_LINE:
+        raise FileError(place, "", "is larger than a line may be", fix)
+    try:
+        plain = json.loads(data)
+    except (ValueError, RecursionError):
+        problem = "is no JSON" if data.endswith(b"\n") else "was not written to its end"
+        raise FileError(place, "", problem, fix) from None
+    if not isinstance(plain, dict) or plain.pop("schema", None) != SCHEMA:
+        raise FileError(place, "schema", f"is not {SCHEMA}", "Upgrade compile-gate, if it is of a newer one.")
+    cases = _read_cases(plain.pop("cases", None), place)
+    return HistoryLine(head=decode(HistoryHead, plain, place), cases=cases)
+
+
+def _read_cases(plain: Any, place: str) -> dict[str, dict[Metric, Figures]]:  # noqa: ANN401 - whatever lies there
+    """Read the figures, strictly, and by hand: a year of them is millions. Unknown metrics are left out."""
+    cases: dict[str, dict[Metric, Figures]] = {}
+    for case_id, values in plain.items() if isinstance(plain, dict) else ():
+        cases[case_id] = figures = {}
+        for name, numbers in values.items() if isinstance(values, dict) else ():
+            if not _are_figures(numbers):
+                problem = "expected one finite number or three"
+                raise FileError(place, f"cases.{case_id}.{name}", problem, "The line is left out.")
+            if metric := _METRICS.get(name):
+                figures[metric] = tuple(numbers)
+    return cases
+
+
+def _are_figures(numbers: object) -> bool:
+    return (
+        isinstance(numbers, list)
+        and len(numbers) in (1, 3)
+        and all(type(number) in (int, float) and math.isfinite(number) for number in numbers)
+    )
+
+
+def _shorten(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")

@@ -1,0 +1,70 @@
+"""All that is said of a verdict, in every format and in every place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gate.action.results import Places
+from gate.action.results import list_annotations as list_action_annotations
+from gate.errors import ExitCode
+from gate.github.publish import list_published_annotations
+from gate.publish.body import make_marker, render_body
+from gate.publish.ci_run import CiRun
+from gate.publish.telling import make_finding
+from gate.publish.trusted import Base, Known
+from gate.publish.upgrade import make_upgrade_finding
+from gate.records import Verdict
+from gate.report import render
+from gate.report.text import Detail, render_text
+from gate.report.upgrade import render_upgrade
+from tests.recorded.situations import DIRECTORY, Situation
+
+RUN = CiRun(
+    id=100,
+    attempt=1,
+    event="pull_request",
+    conclusion="failure",
+    head_sha="a" * 40,
+    head_branch="topic",
+    head_owner="octo-org",
+    head_repository=1000,
+    repository=1000,
+    started="2026-11-22T11:00:00Z",
+    url="https://github.com/octo-org/models/actions/runs/100",
+)
+
+
+def tell_own(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
+    """What is said where it was measured: each report and the annotations."""
+    places = Places(code=DIRECTORY, top=DIRECTORY)
+    notes = list_action_annotations(verdict, situation.run, places, int(ExitCode.REGRESSION))
+    return {
+        "text": render(verdict, "text"),
+        "markdown": render(verdict, "markdown"),
+        "junit": render(verdict, "junit"),
+        "annotations": "".join(f"{line}\n" for line in notes),
+    }
+
+
+def tell_published(verdict: Verdict, situation: Situation) -> Mapping[str, str]:
+    """What is said in the repository's own name: the base commit knows all cases but one."""
+    known = situation.run.cases[:-1] or situation.run.cases
+    policy = situation.policy
+    base = Base(cases=known, baselines=situation.baselines, policy=policy)
+    finding = make_finding(verdict, base, RUN, Known(base_sha="b" * 40 if verdict.base else ""))
+    marker = make_marker("default", RUN)
+    return {
+        "comment": render_body(marker, finding),
+        "told": "".join(f"{line}\n" for line in list_published_annotations(finding, [])),
+    }
+
+
+def tell(verdict: Verdict, situation: Situation) -> dict[str, str]:
+    """All of it; of one code on two stacks what is said of an upgrade too."""
+    told = {**tell_own(verdict, situation), **tell_published(verdict, situation)}
+    if situation.beside == "pairs":
+        finding = make_upgrade_finding(verdict, Base(cases=situation.run.cases, policy=situation.policy), RUN)
+        told["issue"] = render_body(make_marker("default", RUN), finding)
+        told["upgrade"] = render_upgrade(verdict)
+        told["everything"] = render_text(verdict, width=160, detail=Detail.EVERYTHING)
+    return told

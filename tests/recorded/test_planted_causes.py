@@ -1,0 +1,136 @@
+"""Causes of changes that were really compiled: one pair of each was measured, with one change planted.
+
+Base is a linear layer, gelu, softmax and sine of float32[256, 256]. Head, by case: ``broken`` breaks the
+graph between gelu and softmax; ``shapes`` cuts its input by an attribute that changes in the first calls;
+``fused`` calls gelu as a custom operator; ``cached`` turns the compile caches off; ``eager`` no longer does
+in eager what the compiler never saw; ``downcast`` multiplies in bfloat16; ``layers`` is two layers;
+``inputs`` has 512 rows.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from gate.decide import decide_side_by_side, decide_verdict
+from gate.decide.evidence.baselines import make_baselines
+from gate.errors import UsageError
+from gate.files.codec import RUN, VERDICT, decode_file, encode_file
+from gate.metrics import LATENCIES
+from gate.records import Cause, Code, Pairing, Run, Trial, Verdict
+from gate.report.story import find_case, render_story
+from gate.report.words.causes import describe_cause
+from gate.report.words.headline import write_headline
+from tests.recorded.situations import DIRECTORY, POLICY, keep, slow_down
+
+PAIRS = 6  # that each recorded pair stands for, its latencies moved by up to 0.4 %
+
+
+def repeat(trial: Trial) -> Iterator[Trial]:
+    """The trial as several would be."""
+    for index in range(1, PAIRS + 1):
+        factor = 1 + 0.002 * (7 * index % 5 - 2)
+        samples = {
+            metric: tuple(value * factor for value in values) if metric in LATENCIES else values
+            for metric, values in trial.samples.items()
+        }
+        yield replace(trial, index=index, samples=samples)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    recorded = decode_file(RUN, gzip.decompress((DIRECTORY / "causes.json.gz").read_bytes()), "causes")
+    return replace(recorded, trials=tuple(one for trial in recorded.trials for one in repeat(trial)))
+
+
+@pytest.fixture(scope="module")
+def verdict(run: Run) -> Verdict:
+    return decide_side_by_side(run, POLICY)
+
+
+def list_causes(verdict: Verdict, model: str) -> list[Cause]:
+    return [one for one in verdict.causes if one.case_id.startswith(f"{model}/")]
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "told"),
+    [
+        ("broken", Code.GRAPH_BREAK, "New graph break at bench.py:25: "),
+        ("shapes", Code.RECOMPILED, "Recompiled because self.turn == 2 (made by `self.turn = min("),
+        ("fused", Code.CALLS_ADDED, "No longer fused: torch.ops.bench.opaque_gelu is a call of its own; no"),
+        ("cached", Code.CACHE_LOST, "The second process finds less in the compile cache (aot_autograd"),
+        ("eager", Code.EAGER_ALONE, "Only eager changed: its latency by -71.4 % (faster)"),
+        ("downcast", Code.PRECISION_CHANGED, "The generated code now uses bfloat16."),
+        ("layers", Code.WORKLOAD_CHANGED, "The model itself changed: parameters 65792 -> 131584"),
+        (
+            "inputs",
+            Code.WORKLOAD_CHANGED,
+            "The model itself changed: inputs float32[256, 256] -> ",
+        ),
+    ],
+)
+def test_right_cause_comes_first(verdict: Verdict, model: str, code: Code, told: str) -> None:
+    """A change that was planted is told first, in words that name it."""
+    causes = list_causes(verdict, model)
+
+    assert causes[0].fact.code is code
+    assert describe_cause(causes[0].fact).startswith(told)
+    assert [one.weight for one in causes] == sorted((one.weight for one in causes), reverse=True)
+
+
+def keep_base(run: Run, change: Callable[[Trial], Trial]) -> Run:
+    """The base's trials of one case, as if they had run alone as head's, and changed."""
+    (case_id,) = [case.id for case in run.cases if case.id.startswith("broken/")]
+    alone = tuple(
+        change(replace(one, arm="head", pairing=Pairing.ALONE)) for one in run.trials if one.arm == "base"
+    )
+    return keep(replace(run, trials=alone, base=None), case_id)
+
+
+def test_slowed_machine_is_told_first(run: Run) -> None:
+    """The same code, eager and the fixed test programs half as slow again: it is the machine."""
+    stored = make_baselines(keep_base(run, lambda trial: trial), run.provenance)
+
+    verdict = decide_verdict(keep_base(run, slow_down), stored, POLICY)
+
+    assert verdict.causes[0].fact.code is Code.MACHINE_CHANGED
+
+
+def test_first_line_tells_the_first_cause(verdict: Verdict) -> None:
+    """Of several cases the worst one's."""
+    assert write_headline(verdict) == (
+        "7 cases worse, worst downcast/inference-float32-smoke-default: compiled latency +405 %, against"
+        " main. Likely cause: the generated code now uses bfloat16."
+    )
+
+
+def test_evidence_adds_up_and_is_kept(verdict: Verdict) -> None:
+    """Phases are disjoint and are all of the first call but five percent; the file holds what is shown."""
+    for one in verdict.evidence:
+        phases_s = one.after.phases_s
+        assert phases_s["other"] <= 0.05 * sum(phases_s.values()), one.case_id
+    again = decode_file(VERDICT, encode_file(VERDICT, verdict).encode(), "verdict.json")
+    assert again.evidence == verdict.evidence
+
+
+def test_story_shows_line_code_and_commands(verdict: Verdict) -> None:
+    """The break with its line, both sides' kernels, values, and how to see it again."""
+    story = render_story(verdict, find_case(verdict, "broken"), 100)
+
+    assert "    bench.py:25 in forward: torch._dynamo.graph_break()" in story
+    assert "  +++ after/cpp_fused_add_gelu_mul_0\n" in story
+    assert "  compiled latency\n    before |" in story
+    assert "compile-gate measure --select broken/inference-float32-smoke-default --trials 1" in story
+    assert "import torch, bench; case = bench.broken();" in story
+
+
+def test_story_of_an_unknown_case_names_the_known(verdict: Verdict) -> None:
+    """A slip in the name is answered with the names."""
+    with pytest.raises(UsageError, match="is no case of this verdict") as caught:
+        find_case(verdict, "bert")
+    assert "broken/" in caught.value.fix
+    with pytest.raises(UsageError, match="means several cases"):
+        find_case(verdict, "")

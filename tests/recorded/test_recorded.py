@@ -1,0 +1,85 @@
+"""Recorded runs through every format: what is said of them is what was said before.
+
+To rewrite what is expected after a wanted change: ``GATE_WRITE_GOLDEN=1 pytest tests/recorded``; the
+difference is printed, to be read.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import lzma
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.files.codec import VERDICT, decode_file, encode_file
+from tests.recorded.situations import DIRECTORY, judge, list_situations
+from tests.recorded.telling import tell, tell_own
+
+SAID = DIRECTORY / "said.json.xz"  # by situation and place
+VERSION_1 = DIRECTORY / "version1.json.xz"  # verdict.json of the release that wrote sentences
+VERSION_1_SAID = DIRECTORY / "version1_said.json.xz"  # what that release said of them
+SITUATIONS = list_situations()
+WRITES = os.environ.get("GATE_WRITE_GOLDEN") == "1"
+
+
+def load_texts(path: Path) -> dict[str, Any]:
+    texts: dict[str, Any] = json.loads(lzma.decompress(path.read_bytes()))
+    return texts
+
+
+@pytest.fixture(scope="module")
+def said() -> Iterator[dict[str, dict[str, str]]]:
+    """What is expected; rewritten after the last test where that is asked for."""
+    texts = load_texts(SAID)
+    yield texts
+    if WRITES:
+        known = {name: texts[name] for name in SITUATIONS}
+        SAID.write_bytes(lzma.compress(json.dumps(known, indent=1).encode(), preset=9))
+
+
+@pytest.fixture(scope="module")
+def old_verdicts() -> Mapping[str, str]:
+    return load_texts(VERSION_1)
+
+
+@pytest.fixture(scope="module")
+def old_said() -> Mapping[str, Any]:
+    return load_texts(VERSION_1_SAID)
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_recorded(name: str, said: dict[str, dict[str, str]]) -> None:
+    """A recorded run is judged and told of as it always was, in every place."""
+    situation = SITUATIONS[name]
+    verdict = judge(situation)
+
+    told = tell(verdict, situation)
+
+    if WRITES:
+        show_difference(name, said.get(name, {}), told)
+        said[name] = told
+    assert told == said[name]
+    again = decode_file(VERDICT, encode_file(VERDICT, verdict).encode(), "verdict.json")
+    assert again == verdict
+
+
+@pytest.mark.parametrize("name", sorted(load_texts(VERSION_1)))
+def test_version_1(name: str, old_verdicts: Mapping[str, str], old_said: Mapping[str, Any]) -> None:
+    """A verdict.json of version 1 is told of, where it was measured, with the sentences that it holds."""
+    verdict = decode_file(VERDICT, old_verdicts[name].encode(), "verdict.json")
+
+    assert tell_own(verdict, SITUATIONS[name]) == old_said[name]
+
+
+def show_difference(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    for place, text in after.items():
+        lines = difflib.unified_diff(
+            before.get(place, "").splitlines(), text.splitlines(), f"{name} {place}", "now", lineterm="", n=0
+        )
+        sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -1,0 +1,162 @@
+"""The search for the first bad point: marks, thresholds and ends, with an oracle made by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.check.bisect import (
+    BisectAnswer,
+    ListSearch,
+    choose_metric,
+    count_steps,
+    make_suspect,
+    read_mark,
+    search_first,
+    split_difference,
+)
+from gate.metrics import NOISY_DECIDING
+from gate.records import Change, Comparison, Metric, Reason, Status, Threshold
+from gate.records.bisection import Mark
+
+from .conftest import POLICY
+
+
+def make_row(
+    metric: Metric = Metric.COMPILED_LATENCY, status: Status = Status.REGRESSED, centre: float | None = 0.10
+) -> Comparison:
+    """A comparison that is worse by 10 %, beyond 3 %."""
+    return Comparison(
+        case_id="a/x",
+        metric=metric,
+        status=status,
+        reason=Reason.CONFIRMED,
+        decides=True,
+        change=None if centre is None else Change(centre=centre, low=0.08, high=0.12, detectable=0.03),
+        threshold=Threshold(relative=0.03, absolute=2e-5),
+    )
+
+
+@given(between=st.integers(0, 40), data=st.data())
+def test_the_first_bad_point_is_found_in_as_many_steps_as_were_told(
+    between: int, data: st.DataObject
+) -> None:
+    """Whatever point of a list it is."""
+    points = [f"p{number}" for number in range(between + 2)]
+    first = data.draw(st.integers(1, between + 1))
+    asked: list[str] = []
+
+    def ask(point: str) -> Mark:
+        asked.append(point)
+        return Mark.BAD if int(point[1:]) >= first else Mark.GOOD
+
+    assert search_first(ListSearch(points=points), ask, {}) == BisectAnswer(candidates=(f"p{first}",))
+    assert len(asked) <= count_steps(between)
+
+
+@given(untold=st.sets(st.integers(1, 10)), first=st.integers(1, 11))
+def test_points_that_cannot_be_told_stay_candidates(untold: set[int], first: int) -> None:
+    """The first bad point is always among the candidates, which are what no told point excludes."""
+    points = [f"p{number}" for number in range(12)]
+
+    def ask(point: str) -> Mark:
+        number = int(point[1:])
+        return Mark.SKIP if number in untold else Mark.BAD if number >= first else Mark.GOOD
+
+    candidates = search_first(ListSearch(points=points), ask, {}).candidates
+    told = [number for number in range(12) if number not in untold]
+    low = max(number for number in told if number < first)
+    high = min(number for number in told if number >= first)
+    assert candidates == tuple(points[low + 1 : high + 1])
+
+
+def test_what_is_known_is_not_asked_about() -> None:
+    """A search that is continued asks for the rest alone."""
+    search, asked = ListSearch(points=["a", "b", "c", "d", "e"]), []
+
+    def ask(point: str) -> Mark:
+        asked.append(point)
+        return Mark.BAD
+
+    assert search_first(search, ask, {"c": Mark.GOOD}).candidates == ("d",)
+    assert asked == ["d"]
+
+
+@pytest.mark.parametrize(("between", "steps"), [(0, 0), (1, 1), (3, 2), (7, 3), (31, 5), (32, 6)])
+def test_steps_are_told_beforehand(between: int, steps: int) -> None:
+    """Each halves what is left."""
+    assert count_steps(between) == steps
+
+
+@pytest.mark.parametrize(
+    ("status", "mark"),
+    [
+        (Status.REGRESSED, Mark.BAD),
+        (Status.UNCHANGED, Mark.GOOD),
+        (Status.IMPROVED, Mark.GOOD),
+        (Status.INCONCLUSIVE, Mark.SKIP),
+        (Status.NOT_COMPARABLE, Mark.SKIP),
+        (Status.MISSING, Mark.SKIP),
+    ],
+)
+def test_a_mark_is_the_comparisons_status(status: Status, mark: Mark) -> None:
+    """What was not settled or not measured is neither good nor bad."""
+    assert read_mark(make_row(status=status)) is mark
+
+
+def test_a_point_that_was_not_measured_is_skipped() -> None:
+    """Without a comparison nothing is known."""
+    assert read_mark(None) is Mark.SKIP
+
+
+def test_a_counter_is_looked_for_before_a_time() -> None:
+    """It takes no statistics; of times, the one that is most beyond its threshold, and no speedup."""
+    slow, slower = make_row(centre=0.1), make_row(Metric.COLD_COMPILE_TIME, centre=0.3)
+    speedup, broken = make_row(Metric.WARM_SPEEDUP, centre=0.9), make_row(Metric.GRAPH_BREAKS, centre=1.0)
+    fine = make_row(Metric.RECOMPILES, Status.UNCHANGED)
+    assert choose_metric([slow, slower, speedup, broken, fine]) is broken
+    assert choose_metric([slow, slower, speedup, fine]) is slower
+    assert choose_metric([speedup]) is speedup
+    assert choose_metric([fine]) is None
+
+
+def test_a_counter_without_a_threshold_is_ranked_by_its_change() -> None:
+    """A comparison may lack either."""
+    bare = Comparison(
+        case_id="a/x",
+        metric=Metric.GRAPH_BREAKS,
+        status=Status.REGRESSED,
+        reason=Reason.EXACT_CHANGED,
+        decides=True,
+    )
+    assert choose_metric([bare]) is bare
+
+
+def test_pairs_measure_what_the_metric_follows() -> None:
+    """A speedup is settled with the latency that it is of."""
+    assert make_suspect("a/x", Metric.GRAPH_BREAKS).metrics == (Metric.GRAPH_BREAKS,)
+    assert Metric.COMPILED_LATENCY in make_suspect("a/x", Metric.WARM_SPEEDUP).metrics
+    assert make_suspect("a/x", None).metrics == NOISY_DECIDING
+
+
+def test_half_of_the_difference_tells_good_from_bad() -> None:
+    """10 % worse at the bad end: 5 % is the threshold; 4 % worse, and it stays 3 %."""
+    override = split_difference(POLICY, make_row(centre=0.10)).overrides[-1]
+    assert (override.case, override.metric) == ("a/x", Metric.COMPILED_LATENCY)
+    assert override.relative == pytest.approx(0.05)
+    assert split_difference(POLICY, make_row(centre=0.04)).overrides[-1].relative == pytest.approx(0.03)
+
+
+def test_drift_is_split_in_its_unit() -> None:
+    """2 units worse: 1 is the threshold, and there is no relative one."""
+    override = split_difference(POLICY, make_row(Metric.DRIFT, centre=2.0)).overrides[-1]
+    assert (override.relative, override.absolute) == (None, 1.0)
+
+
+@pytest.mark.parametrize(
+    "row", [make_row(Metric.GRAPH_BREAKS), make_row(centre=None)], ids=["a counter", "no change is told"]
+)
+def test_what_has_no_threshold_keeps_none(row: Comparison) -> None:
+    """Any change of a counter counts."""
+    assert split_difference(POLICY, row) is POLICY

@@ -1,0 +1,103 @@
+"""A history is written by the commands that measure, and rendered by `trend`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from gate.records import Metric
+from gate.records.history import HistoryHead, HistoryKind
+from gate.store.history import Reading, append_line, make_line, read_history
+from tests.unit.cli.conftest import CASE_ID, CONFIG, Place
+
+
+def test_runs_are_told_in_a_line_each_and_rendered(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """A check and a refresh, by the key of gate.yml and by the option."""
+    (place.top / "gate.yml").write_text(f"history: perf/runs\n{CONFIG}", encoding="utf-8")
+    assert place.run("check", "--quiet") == 0
+    assert place.run("baseline", "refresh", "--quiet", "--reason", "again", "--history", "perf/runs") == 0
+    lines = list(read_history(place.top / "perf/runs", Reading()))
+    assert {line.head.kind for line in lines} == {HistoryKind.CHECK, HistoryKind.BASELINE}
+    check = next(line for line in lines if line.head.kind is HistoryKind.CHECK)
+    assert check.head.outcome == "PASS"
+    assert check.head.torch == "2.13.0"
+    assert check.cases[CASE_ID][Metric.COMPILED_LATENCY][0] == pytest.approx(0.010, rel=0.05)
+    capsys.readouterr()
+    assert place.run("trend") == 0
+    assert "pages of 2 runs" in capsys.readouterr().out
+    assert CASE_ID in (place.top / "out/trend/index.html").read_text(encoding="utf-8")
+
+
+def test_creep_is_told_by_a_run_against_the_anchor(place: Place) -> None:
+    """Its figures are changes, and it names the anchor."""
+    place.git("init", "--quiet", "--initial-branch=main")
+    place.git("add", "gate.yml", "baselines")
+    place.git("commit", "--quiet", "--message", "Begin")
+    assert place.run("baseline", "anchor", "--reason", "a release") == 0
+    place.plant("slowdown", 0.003)
+    assert place.run("ab", "--anchor", "--quiet", "--history", "history.jsonl") == 10
+    (line,) = read_history(place.top / "history.jsonl", Reading())
+    assert line.head.kind is HistoryKind.ANCHOR
+    assert len(line.head.anchor) == 40
+    assert line.cases[CASE_ID][Metric.COMPILED_LATENCY][0] == pytest.approx(0.3, abs=0.05)
+
+
+def test_other_pairs_are_not_kept_in_silence(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """`ab` of two commits is no point of a line: asked to keep it, it refuses."""
+    assert place.run("ab", "HEAD", "--history", "history.jsonl") == 2
+    assert "--history: only what is held against the release anchor is kept" in capsys.readouterr().err
+
+
+def test_without_ruptures_the_fix_is_told(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No page says that nothing changed where nobody looked."""
+    write_year(Path("h.jsonl"))
+    monkeypatch.setitem(sys.modules, "ruptures", None)
+    assert place.run("trend", "h.jsonl") == 2
+    assert "pip install 'compile-gate[trend]'" in capsys.readouterr().err
+
+
+def write_year(path: Path) -> None:
+    """Some runs, of which the last have another value."""
+    for number in range(12):
+        head = HistoryHead(
+            id="",
+            kind=HistoryKind.CHECK,
+            created=f"2026-03-{number + 1:02}T03:00:00+00:00",
+            machine="cpu: a",
+        )
+        append_line(path, make_line(head, {"a/x": {Metric.GRAPH_BREAKS: (float(number > 5),)}}))
+
+
+def test_a_history_that_cannot_be_written_changes_no_verdict(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is a warning."""
+    (place.top / "file").write_text("", encoding="utf-8")
+    assert place.run("check", "--quiet", "--history", "file/history.jsonl") == 0
+    assert "this run is not in the history" in capsys.readouterr().err
+
+
+def test_what_cannot_be_read_is_told(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """Damaged lines by their place; nothing but damage is no 0; no history is a mistake of the caller."""
+    Path("h.jsonl").write_text("{\n" * 8, encoding="utf-8")
+    assert place.run("trend", "h.jsonl") == 3
+    told = capsys.readouterr().err
+    assert "warning: h.jsonl:1: is no JSON: left out" in told
+    assert "warning: 3 more lines were left out" in told
+    assert place.run("trend") == 2
+    assert "nothing says where the history is" in capsys.readouterr().err
+    assert place.run("trend", "none.jsonl") == 2
+
+
+def test_a_history_is_compacted(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """Into one file of its directory."""
+    for _ in range(2):
+        assert place.run("check", "--quiet", "--history", "runs") == 0
+    assert place.run("trend", "runs", "--compact", "--out", "site") == 0
+    assert "2 runs" in capsys.readouterr().out
+    assert [path.name for path in Path("runs").iterdir()] == ["history.jsonl"]
+    assert Path("site/index.html").is_file()

@@ -1,0 +1,154 @@
+"""Assumptions are asked in processes of their own, and whatever one of them does, the others are asked."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gate.contact.bundle import MAX_FILE_BYTES, write_bundle
+from gate.contact.conductor import Contact, make_contact
+from gate.contact.findings import (
+    AssumptionResult,
+    AssumptionStatus,
+    count_outcomes,
+    expect_range,
+    render_results,
+)
+from gate.errors import MachineError, UsageError
+
+# What asks four made-up things as the real one asks all: one raises, one ends its process, one never ends.
+ASKING = """
+import os, sys, time
+from gate.contact import worker
+from gate.contact.assumptions import assume
+from gate.contact.findings import claim, expect_range
+
+@assume(judged=("cpu",))
+def holds(place):
+    "One is one."
+    return {"first": expect_range(1, 1, 1), "second": claim(True, "so")}
+
+@assume()
+def raises(place):
+    "Nothing goes wrong."
+    raise ValueError("it went wrong\\nin detail")
+
+@assume()
+def ends(place):
+    "The process lives on."
+    os._exit(7)
+
+@assume(limit_s=1)
+def hangs(place):
+    "It comes to an end."
+    time.sleep(60)
+
+@assume("cuda")
+def of_a_gpu(place):
+    "There is a card."
+
+@assume()
+def is_told(place):
+    "What has its range on a GPU is told on a CPU."
+    return expect_range(2.5, 0, 1, "ms")
+
+worker.ALL = (holds, raises, ends, hangs, of_a_gpu, is_told)
+sys.exit(worker.main(sys.argv[1:]))
+"""
+
+
+def make(out: Path, *names: str) -> Contact:
+    """Return a contact that asks the made-up assumptions."""
+    return Contact(device="cpu", out=out, threads=1, limit_s=100.0, names=names, worker=("-c", ASKING))
+
+
+def test_one_that_fails_ends_no_other(tmp_path: Path) -> None:
+    """What raises, ends its process or hangs is refuted with the reason; what follows is asked."""
+    told: list[AssumptionResult] = []
+    found = make_contact(make(tmp_path), told.append)
+    assert [(one.name, one.outcome, one.found) for one in found] == [
+        ("holds, first", AssumptionStatus.PROVED, "1"),
+        ("holds, second", AssumptionStatus.PROVED, "so"),
+        ("raises", AssumptionStatus.REFUTED, "ValueError: it went wrong"),
+        ("ends", AssumptionStatus.REFUTED, "the process ended with status 7"),
+        ("hangs", AssumptionStatus.REFUTED, "no answer within 1 s"),
+        ("is_told", AssumptionStatus.TOLD, "2.5 ms"),
+    ]
+    assert found[-1].expected == "0 to 1 on a GPU"
+    assert found[-1].assumed == "What has its range on a GPU is told on a CPU."
+    assert tuple(told) == found
+    assert count_outcomes(found) == "2 PROVED, 3 REFUTED, 1 TOLD, 0 UNASKED"
+
+
+# Says what the real one says, of three, and is at the second when its time is up.
+SLOW = """
+import json, sys, time
+with open(sys.argv[2] + "/findings.jsonl", "a") as file:
+    for line in (
+        {"line": "planned", "assumed": {"one": "A.", "two": "B.", "three": "C."}},
+        {"line": "asked", "name": "one", "assumed": "A.", "limit_s": 9},
+        {"line": "answered", "name": "one", "assumed": "A.", "outcome": "PROVED", "found": "1"},
+        {"line": "asked", "name": "two", "assumed": "B.", "limit_s": 9},
+    ):
+        file.write(json.dumps(line) + "\\n")
+time.sleep(60)
+"""
+
+
+def test_what_there_was_no_time_for_is_said(tmp_path: Path) -> None:
+    """With the time up in the middle of a question, neither it nor what would have followed is left out."""
+    slow = Contact(device="cpu", out=tmp_path, threads=1, limit_s=3.0, worker=("-c", SLOW))
+    told: list[AssumptionResult] = []
+    found = make_contact(slow, told.append)
+    assert [(one.name, one.outcome) for one in found] == [
+        ("one", AssumptionStatus.PROVED),
+        ("two", AssumptionStatus.UNASKED),
+        ("three", AssumptionStatus.UNASKED),
+    ]
+    assert tuple(told) == found
+
+
+def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
+    """Nothing asked must not look like nothing refuted; what is about GPUs is unknown on a CPU."""
+    with pytest.raises(UsageError, match="no assumption 'of_a_gpu' about cpu"):
+        make_contact(make(tmp_path, "of_a_gpu"), lambda _: None)
+
+
+def test_a_device_that_is_not_there_is_the_machines_fault(tmp_path: Path) -> None:
+    """The real worker says which device there is not."""
+    contact = Contact(device="cuda:63", out=tmp_path, threads=1, limit_s=60.0)
+    with pytest.raises(MachineError, match="no such device: cuda:63"):
+        make_contact(contact, lambda _: None)
+
+
+def test_the_table_says_what_was_assumed_of_what_is_refuted() -> None:
+    """A line says name, number and range; a second line the assumption, only where it does not hold."""
+    good = AssumptionResult(
+        outcome=AssumptionStatus.PROVED, found="1.01", expected="0.9 to 1.1", name="clocks", assumed="so"
+    )
+    bad = AssumptionResult(
+        outcome=AssumptionStatus.REFUTED, found="5 GiB", name="memory", assumed="It is less."
+    )
+    assert render_results((good, bad)) == (
+        "PROVED   clocks: 1.01 (expected 0.9 to 1.1)\nREFUTED  memory: 5 GiB\n         assumed: It is less.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"), [(2.0, "PROVED"), (2.01, "REFUTED"), (float("nan"), "REFUTED")]
+)
+def test_a_range_holds_both_its_ends(value: float, outcome: str) -> None:
+    """What is no number is in no range."""
+    assert expect_range(value, 1, 2).outcome == outcome
+
+
+def test_the_bundle_holds_what_was_seen(tmp_path: Path) -> None:
+    """Files keep their places below; one that no issue would take is named instead."""
+    seen = tmp_path / "seen"
+    (seen / "full").mkdir(parents=True)
+    (seen / "full" / "run.json").write_text("{}")
+    (seen / "core").write_bytes(b"\0" * (MAX_FILE_BYTES + 1))
+    assert write_bundle(seen, tmp_path / "bundle.zip") == ("core",)
+    assert zipfile.ZipFile(tmp_path / "bundle.zip").namelist() == ["full/run.json"]

@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gate.records import CauseKind, CodeIdentity, GraphBreak, Metric, Outcome, Verdict
+from gate.report.words.causes import describe_cause
+
+Make = Callable[..., Any]
+Judge = Callable[..., Verdict]
+SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
+TUNED = (
+    "The generated code is the same, its kernels were tuned otherwise: their speed may differ by that alone."
+)
+LATENCY, EAGER, BREAKS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.GRAPH_BREAKS
+SLOW_BEFORE = {EAGER: (0.02,) * 5, LATENCY: (0.01,) * 5}
+SLOW_AFTER = {EAGER: (0.02,) * 3, LATENCY: (0.013,) * 3}
+
+
+def explain(verdict: Verdict, kind: str) -> list[str]:
+    return [describe_cause(one.fact) for one in verdict.causes if one.kind == kind]
+
+
+def test_unchanged_case_needs_no_cause(situation: Make, judge: Judge) -> None:
+    """Nothing moved, nothing is said, even where the code is known to be the same."""
+    code = CodeIdentity(digest="1")
+    one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (0.0,)}, code_before=code, code_after=code)
+    assert judge(one).causes == ()
+
+
+def test_new_graph_break_is_told_with_its_line(situation: Make, judge: Judge) -> None:
+    """Only the break that the baseline does not have, with file and line."""
+    old = GraphBreak(reason="print", location="model.py:3")
+    new = GraphBreak(reason="data-dependent\n  branch", location="model.py:12")
+    one = situation(
+        before={BREAKS: (1.0,)},
+        after={BREAKS: (2.0,)},
+        breaks_before=(old,),
+        breaks_after=(old, new),
+        code_before=CodeIdentity(digest="1"),
+    )
+    sentences = explain(judge(one), "graph_break")
+    assert sentences == ["New graph break at model.py:12: data-dependent branch"]
+
+
+def test_a_graph_break_whose_line_moved_is_not_new(situation: Make, judge: Judge) -> None:
+    """A line above was added: of the two, only the break with another reason is told."""
+    one = situation(
+        before={BREAKS: (1.0,)},
+        after={BREAKS: (2.0,)},
+        breaks_before=(GraphBreak(reason="print", location="model.py:3"),),
+        breaks_after=(
+            GraphBreak(reason="print", location="model.py:4"),
+            GraphBreak(reason="item", location="model.py:2"),
+        ),
+        code_before=CodeIdentity(digest="1"),
+    )
+    assert explain(judge(one), "graph_break") == ["New graph break at model.py:2: item"]
+
+
+def test_which_of_two_equal_graph_breaks_is_new_is_not_guessed(situation: Make, judge: Judge) -> None:
+    """Both moved, and nothing tells them apart: both are told."""
+    one = situation(
+        before={BREAKS: (1.0,)},
+        after={BREAKS: (2.0,)},
+        breaks_before=(GraphBreak(reason="print", location="model.py:3"),),
+        breaks_after=tuple(GraphBreak(reason="print", location=f"model.py:{line}") for line in (2, 4)),
+        code_before=CodeIdentity(digest="1"),
+    )
+    assert explain(judge(one), "graph_break") == [
+        "New graph break at model.py:2: print",
+        "New graph break at model.py:4: print",
+    ]
+
+
+def test_line_of_the_measured_code_comes_before_that_of_a_library(situation: Make, judge: Judge) -> None:
+    """A call of logging breaks in logging's own file, and where it was made."""
+    places = ("/usr/lib/python3/logging/__init__.py:2087", "model.py:12")
+    one = situation(
+        before={BREAKS: (0.0,)},
+        after={BREAKS: (2.0,)},
+        breaks_after=tuple(GraphBreak(reason="call", location=place) for place in places),
+        code_before=CodeIdentity(digest="1"),
+    )
+    assert explain(judge(one), "graph_break")[0] == "New graph break at model.py:12: call"
+
+
+def test_recompile_reason_is_told(situation: Make, judge: Judge) -> None:
+    """The guard that failed."""
+    metric = Metric.RECOMPILES
+    one = situation(before={metric: (0.0,)}, after={metric: (1.0,)}, recompile_reasons=("size of x changed",))
+    assert explain(judge(one), "recompile") == ["Recompiled because size of x changed"]
+
+
+def test_same_code_points_away_from_the_compiler(situation: Make, judge: Judge) -> None:
+    """Slower with the same generated code."""
+    code = CodeIdentity(digest="1")
+    one = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=code, code_after=code)
+    assert explain(judge(one), CauseKind.SAME_CODE) == [SAME_CODE]
+
+
+@pytest.mark.parametrize("tuned", ["", "b"])
+def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(
+    situation: Make, judge: Judge, tuned: str
+) -> None:
+    """On a GPU the same code runs in configurations that were timed anew, in each baseline trial perhaps."""
+    before, after = CodeIdentity(digest="1", tuned=tuned), CodeIdentity(digest="1", tuned="a")
+    one = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=before, code_after=after)
+    assert explain(judge(one), CauseKind.SAME_CODE) == []
+    assert explain(judge(one), CauseKind.TUNING) == [TUNED]
+    same = situation(before=SLOW_BEFORE, after=SLOW_AFTER, code_before=after, code_after=after)
+    assert explain(judge(same), CauseKind.SAME_CODE) == [SAME_CODE]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({**SLOW_BEFORE, BREAKS: (0.0,)}, {**SLOW_AFTER, BREAKS: (2.0,)}),
+        ({BREAKS: (0.0,)}, {BREAKS: (2.0,)}),
+        ({Metric.PEAK_MEMORY: (1e9,)}, {Metric.PEAK_MEMORY: (2e9,)}),
+    ],
+    ids=["slower, and new breaks", "new breaks", "more memory"],
+)
+def test_same_code_is_told_of_warm_times_alone(
+    situation: Make, judge: Judge, before: dict[Metric, Any], after: dict[Metric, Any]
+) -> None:
+    """With a new graph break the program is not the same, whatever its kernels; memory is not time."""
+    code = CodeIdentity(digest="1")
+    verdict = judge(situation(before=before, after=after, code_before=code, code_after=code))
+    assert verdict.outcome is Outcome.REGRESSION
+    assert explain(verdict, CauseKind.SAME_CODE) == []
+
+
+def test_new_breaks_in_the_same_generated_code_are_told_alone(situation: Make, judge: Judge) -> None:
+    """A break between unchanged kernels: its place is the whole explanation."""
+    code = CodeIdentity(digest="1")
+    one = situation(
+        before={BREAKS: (0.0,)},
+        after={BREAKS: (1.0,)},
+        breaks_after=(GraphBreak(reason="print", location="model.py:3"),),
+        code_before=code,
+        code_after=code,
+    )
+    assert [one.kind for one in judge(one).causes] == [CauseKind.GRAPH_BREAK]
+
+
+def test_changed_kernels_are_named(situation: Make, judge: Judge) -> None:
+    """One kernel changed, one added, one removed."""
+    one = situation(
+        before=SLOW_BEFORE,
+        after=SLOW_AFTER,
+        code_before=CodeIdentity(digest="1", kernels={"add": "a", "mul": "b", "old": "c"}),
+        code_after=CodeIdentity(digest="2", kernels={"add": "a", "mul": "x", "new": "d"}),
+    )
+    assert explain(judge(one), CauseKind.CHANGED_CODE) == [
+        "The generated code changed; of 3 kernels: 1 changed (mul), 1 added (new), 1 removed (old)."
+    ]
+
+
+def test_changed_model_is_told(situation: Make, judge: Judge) -> None:
+    """More parameters than when the baseline was recorded."""
+    one = situation(
+        before=SLOW_BEFORE,
+        after=SLOW_AFTER,
+        workload_before={"parameters": "100", "outputs": "1x10"},
+        workload_after={"parameters": "200", "outputs": "1x10"},
+    )
+    assert explain(judge(one), "workload") == ["The model itself changed: parameters 100 -> 200."]
+
+
+def test_both_arms_are_told(situation: Make, judge: Judge) -> None:
+    """Which of the two moved."""
+    verdict = judge(situation(before=SLOW_BEFORE, after=SLOW_AFTER))
+    assert explain(verdict, "eager") == [
+        "Eager latency changed by 0.0 %, compiled latency by +30.0 % (slower)."
+    ]
+
+
+def test_kernels_that_take_longer_are_named(situation: Make, judge: Judge) -> None:
+    """Slower on a GPU: of 10 ms one kernel takes 2 ms more, one came, one stood still within 1 %."""
+    one = situation(
+        before=SLOW_BEFORE,
+        after=SLOW_AFTER,
+        kernels_before_s={"gemm": 8e-3, "triton_poi_0": 2e-3},
+        kernels_s={"gemm": 8.05e-3, "triton_poi_0": 4e-3, "triton_red_1": 0.5e-3},
+        limits_s={"memory": 8e-3, "arithmetic": 1e-3},
+    )
+    (kernels,) = explain(judge(one), CauseKind.KERNELS)
+    assert kernels == (
+        "Kernels of a call, 10.0 ms -> 12.6 ms in all:"
+        " triton_poi_0 2.00 ms -> 4.00 ms, triton_red_1 is new with 500 µs."
+    )
+    (bound,) = explain(judge(one), CauseKind.BOUND)
+    assert bound.startswith("A call is bound by memory: memory alone takes ")
+
+
+def test_what_a_device_made_of_a_call_explains_warm_times_alone(situation: Make, judge: Judge) -> None:
+    """A new graph break is no matter of kernels."""
+    kernels = {"gemm": 8e-3}
+    one = situation(
+        before={BREAKS: (0.0,)},
+        after={BREAKS: (2.0,)},
+        kernels_before_s=kernels,
+        kernels_s={"gemm": 9e-3},
+        limits_s={"memory": 8e-3},
+    )
+    assert explain(judge(one), CauseKind.KERNELS) == explain(judge(one), CauseKind.BOUND) == []
+
+
+def test_longest_phases_of_a_slow_compile_are_told(situation: Make, judge: Judge) -> None:
+    """Against a baseline without phases: the longest, each less the phase within it, processor time aside."""
+    metric = Metric.COLD_COMPILE_TIME
+    one = situation(
+        before={metric: (10.0,) * 5},
+        after={metric: (20.0,) * 3},
+        phases_s={"dynamo": 20.0, "aot_autograd": 18.0, "inductor": 15.0, "cpu_self": 19.0},
+    )
+    assert explain(judge(one), "compile_phase") == [
+        "Longest phases of the compile: inductor 15.0 s, aot_autograd 3.00 s, dynamo 2.00 s."
+    ]
+
+
+def test_phases_of_a_training_step_are_told(situation: Make, judge: Judge) -> None:
+    """The backward pass is compiled beside the forward's autograd phase, within the same later ones."""
+    metric = Metric.COLD_COMPILE_TIME
+    phases_s = {
+        "dynamo": 20.0,
+        "aot_autograd": 17.0,
+        "backward": 28.0,
+        "inductor": 41.0,
+        "code_generation": 39.0,
+    }
+    one = situation(before={metric: (10.0,) * 5}, after={metric: (20.0,) * 3}, phases_s=phases_s)
+    # 17 s + 28 s less 41 s; 20 s less 17 s.
+    assert explain(judge(one), "compile_phase") == [
+        "Longest phases of the compile: code_generation 39.0 s, aot_autograd 4.00 s, dynamo 3.00 s."
+    ]
+
+
+def test_phases_that_moved_are_told(situation: Make, judge: Judge) -> None:
+    """Against a baseline with phases: which took longer by itself, and what the compilers used beside it."""
+    metric = Metric.COLD_COMPILE_TIME
+    one = situation(
+        before={metric: (10.0,) * 5},
+        after={metric: (20.0,) * 3},
+        phases_before_s={"dynamo": 10.0, "aot_autograd": 8.0, "inductor": 6.0, "cpu_children": 4.0},
+        phases_s={"dynamo": 20.0, "aot_autograd": 17.9, "inductor": 14.5, "cpu_children": 3.5},
+    )
+    changed = "inductor by +8.50 s to 14.5 s, aot_autograd by +1.40 s to 3.40 s"
+    # Own times: dynamo 2 -> 2.1, aot_autograd 2 -> 3.4, inductor 6 -> 14.5; 2 % of 10 s is 0.2 s.
+    assert explain(judge(one), "compile_phase") == [
+        f"Phases of the compile that changed: {changed}.",
+        "Processor time of the compilers it started: -500 ms.",
+    ]
+
+
+def test_phases_that_stood_still_are_told(situation: Make, judge: Judge) -> None:
+    """A compile that took longer elsewhere: no phase did."""
+    metric = Metric.COLD_COMPILE_TIME
+    phases_s = {"dynamo": 10.0, "aot_autograd": 8.0}
+    one = situation(
+        before={metric: (10.0,) * 5},
+        after={metric: (20.0,) * 3},
+        phases_before_s=phases_s,
+        phases_s={**phases_s, "dynamo": 10.1},
+    )
+    assert explain(judge(one), "compile_phase") == [
+        "No phase of the compile changed by more than 2 % of the whole."
+    ]
+
+
+def test_cache_misses_are_told(situation: Make, judge: Judge) -> None:
+    """The second process found less than all."""
+    metric = Metric.CACHE_MISSES
+    verdict = judge(situation(before={metric: (0.0,)}, after={metric: (3.0,)}))
+    assert explain(verdict, "cache") == ["The second process missed the full compile cache 3 times."]
+
+
+def test_machine_is_told_where_it_moved(situation: Make, judge: Judge) -> None:
+    """Canaries 20 % slower, and the device throttled."""
+    one = situation(
+        before=SLOW_BEFORE,
+        after=SLOW_AFTER,
+        canaries_before={"loop": (1.0,) * 5},
+        canaries_after={"loop": (1.2,) * 3},
+        throttled=("thermal",),
+    )
+    first, second = explain(judge(one), "machine")
+    assert first == "The device lowered its clocks: thermal."
+    assert "fixed test programs over the run +20.0 % (slower)" in second

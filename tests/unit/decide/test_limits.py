@@ -1,0 +1,227 @@
+"""Absolute limits of gate.yml: judged of the values alone, with and without anything stored."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gate.decide import decide_verdict
+from gate.decide.conclude.outcome import list_undecided
+from gate.errors import FileError
+from gate.kinds import KIND_SPECS as KINDS
+from gate.metrics import SPECS
+from gate.project.config import load_config, make_policy
+from gate.records import (
+    Baseline,
+    Case,
+    Comparison,
+    Limit,
+    Metric,
+    Outcome,
+    Policy,
+    Provenance,
+    Reason,
+    Run,
+    Status,
+    Trial,
+    Verdict,
+)
+from gate.report.words.comparisons import describe_comparison
+from tests.hosts import CPU_HOST
+
+GIB = 2**30
+CASE = Case(id="m/c", model="m", factory="m:build", definition="d")
+
+
+def judge(
+    limits: list[Limit],
+    samples: list[dict[Metric, float]],
+    stored: Mapping[Metric, tuple[float, ...]] | None = None,
+) -> Verdict:
+    """Judge trials of one case, each with one sample a metric, under limits."""
+    trials = tuple(
+        Trial(case_id=CASE.id, index=index, samples={metric: (value,) for metric, value in one.items()})
+        for index, one in enumerate(samples, start=1)
+    )
+    run = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
+    baselines = (
+        [
+            Baseline(
+                case_id=CASE.id, definition="d", environment=CPU_HOST, provenance=Provenance(), trials=stored
+            )
+        ]
+        if stored
+        else []
+    )
+    thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
+    return decide_verdict(run, baselines, Policy(thresholds=thresholds, limits=tuple(limits)))
+
+
+def most(metric: Metric, value: float, case: str = "*") -> Limit:
+    """Return an upper limit."""
+    return Limit(case=case, metric=metric, value=value, is_least=False)
+
+
+def find(verdict: Verdict, metric: Metric) -> Comparison:
+    """Return the only comparison of a metric."""
+    (row,) = (row for row in verdict.comparisons if row.metric is metric)
+    return row
+
+
+@pytest.mark.parametrize(
+    ("measured", "status", "reason"),
+    [
+        ([30.0], Status.UNCHANGED, Reason.WITHIN_OWN_LIMIT),
+        ([55.0], Status.INCONCLUSIVE, Reason.NEAR_OWN_LIMIT),  # 9 % below, and one compile varies by 20 %
+        ([65.0], Status.INCONCLUSIVE, Reason.NEAR_OWN_LIMIT),
+        ([300.0], Status.REGRESSED, Reason.OWN_LIMIT_EXCEEDED),
+    ],
+)
+def test_a_noisy_metric_is_judged_with_its_noise(
+    measured: list[float], status: Status, reason: Reason
+) -> None:
+    """A cold compile far from 60 s is within or beyond it; what one trial's noise explains is neither."""
+    verdict = judge(
+        [most(Metric.COLD_COMPILE_TIME, 60)], [{Metric.COLD_COMPILE_TIME: one} for one in measured]
+    )
+    row = find(verdict, Metric.COLD_COMPILE_TIME)
+    assert (row.status, row.reason, row.decides) == (status, reason, True)
+
+
+def test_more_trials_settle_what_one_left_open() -> None:
+    """A latency 3 % beyond its limit is open after one trial and sure after five that agree."""
+    limits = [most(Metric.EAGER_LATENCY, 0.100)]
+    one = judge(limits, [{Metric.EAGER_LATENCY: 0.110}])
+    five = judge(limits, [{Metric.EAGER_LATENCY: value} for value in (0.110, 0.111, 0.110, 0.109, 0.110)])
+    assert one.outcome is Outcome.INCONCLUSIVE
+    assert list_undecided(one) == (CASE.id,)
+    assert five.outcome is Outcome.REGRESSION
+    assert find(five, Metric.EAGER_LATENCY).decides  # a control decides nothing by itself
+
+
+def test_the_interval_of_one_trial_is_that_of_the_assumed_noise() -> None:
+    """By hand: SE = sqrt(0.03^2 + 0.01^2) = 3.16 %, t(.95; 4) = 2.132, so 6.98 % below is just within."""
+    edge = 0.1 * math.exp(-2.132 * math.sqrt(0.03**2 + 0.01**2))
+    limits = [most(Metric.EAGER_LATENCY, 0.1)]
+    within = judge(limits, [{Metric.EAGER_LATENCY: edge * 0.999}])
+    near = judge(limits, [{Metric.EAGER_LATENCY: edge * 1.001}])
+    assert find(within, Metric.EAGER_LATENCY).status is Status.UNCHANGED
+    assert find(near, Metric.EAGER_LATENCY).status is Status.INCONCLUSIVE
+
+
+def test_speedup_has_a_least() -> None:
+    """A compiled call that is slower than eager is beyond the least of 1.2, and the words say which it is."""
+    limit = Limit(case="*", metric=Metric.WARM_SPEEDUP, value=1.2, is_least=True)
+    slow = judge([limit], [{Metric.EAGER_LATENCY: 0.010, Metric.COMPILED_LATENCY: 0.012}])
+    fast = judge([limit], [{Metric.EAGER_LATENCY: 0.020, Metric.COMPILED_LATENCY: 0.010}])
+    row = find(slow, Metric.WARM_SPEEDUP)
+    assert row.status is Status.REGRESSED
+    assert row.change is not None
+    assert row.change.centre == pytest.approx(1.2 / (10 / 12) - 1)
+    assert "the limit that gate.yml sets (at least 1.20x)" in describe_comparison(row)
+    assert find(fast, Metric.WARM_SPEEDUP).status is Status.UNCHANGED
+
+
+@pytest.mark.parametrize(
+    ("values", "status"),
+    [([3, 3], Status.UNCHANGED), ([4, 4], Status.REGRESSED), ([3, 4], Status.INCONCLUSIVE)],
+)
+def test_a_count_is_beyond_its_limit_where_every_trial_is(values: list[float], status: Status) -> None:
+    """At most 3 recompiles: 3 are fine, 4 are not, and trials that disagree tell neither."""
+    verdict = judge([most(Metric.RECOMPILES, 3)], [{Metric.RECOMPILES: value} for value in values])
+    assert find(verdict, Metric.RECOMPILES).status is status
+
+
+def test_what_has_not_changed_can_be_beyond_a_limit() -> None:
+    """Memory as stored is UNCHANGED, and REGRESSED under a limit that it never kept."""
+    samples = [{Metric.PEAK_MEMORY: 21.0 * GIB}]
+    stored = {Metric.PEAK_MEMORY: (21.0 * GIB,) * 5}
+    assert find(judge([], samples, stored), Metric.PEAK_MEMORY).status is Status.UNCHANGED
+    limited = judge([most(Metric.PEAK_MEMORY, 20 * GIB)], samples, stored)
+    assert find(limited, Metric.PEAK_MEMORY).reason is Reason.OWN_LIMIT_EXCEEDED
+    assert limited.outcome is Outcome.REGRESSION
+
+
+def test_what_has_not_changed_can_be_too_near_to_a_limit() -> None:
+    """A compile as long as it was is UNCHANGED; whether it takes less than 60 s one trial cannot tell."""
+    samples = [{Metric.COLD_COMPILE_TIME: 57.0}]
+    stored = {Metric.COLD_COMPILE_TIME: (57.0,) * 5}
+    assert find(judge([], samples, stored), Metric.COLD_COMPILE_TIME).status is Status.UNCHANGED
+    limited = find(judge([most(Metric.COLD_COMPILE_TIME, 60)], samples, stored), Metric.COLD_COMPILE_TIME)
+    assert (limited.status, limited.reason) == (Status.INCONCLUSIVE, Reason.NEAR_OWN_LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("limit", "status"),
+    [(0.6, Status.UNCHANGED), (0.52, Status.INCONCLUSIVE), (0.4, Status.REGRESSED)],
+)
+def test_drift_is_limited_in_its_own_logarithms(limit: float, status: Status) -> None:
+    """Two trials of 0.5 are known to 3 * 0.03 / sqrt(2) = 0.064."""
+    verdict = judge([most(Metric.DRIFT, limit)], [{Metric.DRIFT: 0.5}] * 2)
+    assert find(verdict, Metric.DRIFT).status is status
+
+
+def test_what_is_within_a_limit_can_have_regressed() -> None:
+    """A limit that is kept takes nothing back of what the baseline shows."""
+    stored = {Metric.PEAK_MEMORY: (10.0 * GIB,) * 5}
+    verdict = judge([most(Metric.PEAK_MEMORY, 20 * GIB)], [{Metric.PEAK_MEMORY: 15.0 * GIB}], stored)
+    assert find(verdict, Metric.PEAK_MEMORY).reason is Reason.BEYOND_BAR
+
+
+def test_a_limited_metric_that_was_not_measured_is_missing() -> None:
+    """What should be limited and was not measured is told; what no CPU has is not asked for."""
+    samples = [{Metric.EAGER_LATENCY: 0.1}]
+    verdict = judge([most(Metric.PEAK_MEMORY, 20 * GIB), most(Metric.ENERGY, 1)], samples)
+    assert find(verdict, Metric.PEAK_MEMORY).status is Status.MISSING
+    assert verdict.outcome is Outcome.INCOMPLETE
+    assert not [row for row in verdict.comparisons if row.metric is Metric.ENERGY]
+    assert Metric.PACKAGE_BYTES in {metric for spec in KINDS.values() for metric in spec.adds}
+
+
+def test_the_last_limit_that_fits_a_case_counts() -> None:
+    """A general limit is laid over by one of the case."""
+    samples = [{Metric.RECOMPILES: 4.0}]
+    general, own = most(Metric.RECOMPILES, 0), most(Metric.RECOMPILES, 5, "m/*")
+    assert judge([general, own], samples).outcome is Outcome.PASS
+    assert judge([own, general], samples).outcome is Outcome.REGRESSION
+
+
+def test_without_a_limit_nothing_stored_compares_nothing() -> None:
+    """A limit is what makes a verdict of values alone."""
+    assert judge([], [{Metric.RECOMPILES: 4.0}]).outcome is Outcome.NOTHING_COMPARED
+
+
+def test_limits_of_a_file_are_those_of_the_policy(tmp_path: Path) -> None:
+    """Both bounds are read, with the pattern of all cases where none is written."""
+    path = tmp_path / "gate.yml"
+    path.write_text(
+        "version: 1\nlimits:\n  - {metric: cold_compile_time, at_most: 60}\n"
+        '  - {metric: warm_speedup, at_least: 1.2, case: "bert/*"}\n'
+    )
+    assert make_policy(load_config(path), (), "2026-01-01").limits == (
+        Limit(case="*", metric=Metric.COLD_COMPILE_TIME, value=60.0, is_least=False),
+        Limit(case="bert/*", metric=Metric.WARM_SPEEDUP, value=1.2, is_least=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem", "fix"),
+    [
+        ("{metric: warm_speedup, at_most: 2}", "`at_most` would refuse what is good", "`at_least` alone"),
+        ("{metric: recompiles}", "limits nothing", "`at_most` alone"),
+        ("{metric: recompile, at_most: 0}", "expected one of", "Did you mean 'recompiles'?"),
+    ],
+)
+def test_a_wrong_limit_names_the_fix(tmp_path: Path, entry: str, problem: str, fix: str) -> None:
+    """A bound on the wrong side, none, or of no metric is told with file, key and fix."""
+    path = tmp_path / "gate.yml"
+    path.write_text(f"version: 1\nlimits:\n  - {entry}\n")
+    with pytest.raises(FileError) as caught:
+        load_config(path)
+    assert caught.value.file.endswith("gate.yml:3")
+    assert caught.value.key.startswith("limits[0]")
+    assert problem in caught.value.problem
+    assert fix in caught.value.fix

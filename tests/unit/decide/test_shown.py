@@ -1,0 +1,57 @@
+"""What a verdict shows of both sides: kernels by their operators, phases that add up, code within bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.decide.evidence.kernels import count_words, name_operators
+from gate.decide.evidence.phases import part_phases
+from gate.decide.evidence.shown import MAX_ALL_CHARS, bound_sources, show_case
+from gate.decide.evidence.stored import Evidence
+from gate.records import FIRST_CALL, OTHER_PHASE, Case
+from gate.records.evidence import CaseEvidence, KernelChange, SideEvidence
+
+
+@pytest.mark.parametrize(
+    ("kernel", "operators"),
+    [
+        ("cpp_fused_add_relu_3", "add_relu"),
+        ("triton_poi_fused_gelu_0", "gelu"),
+        ("cpp_fused_12", ""),
+        ("extern_kernels_mm", ""),
+    ],
+)
+def test_a_kernel_is_named_by_its_operators(kernel: str, operators: str) -> None:
+    """Neither its number nor its backend is one of them; a library's kernel fuses none."""
+    assert name_operators(kernel) == operators
+
+
+def test_words_of_operators_are_counted_over_kernels() -> None:
+    """A word counts once in each kernel that has it."""
+    kernels = ("cpp_fused_add_relu_3", "cpp_fused_add_0", "extern_kernels_mm")
+    assert count_words(kernels) == {"add": 2, "relu": 1}
+
+
+def test_what_no_phase_accounts_for_is_named() -> None:
+    """Of 10 s, Dynamo's clock shows 8, and 3 of these are Inductor's by way of autograd's 4."""
+    phases_s = {FIRST_CALL: 10.0, "dynamo": 8.0, "aot_autograd": 4.0, "inductor": 3.0}
+    assert part_phases(phases_s) == {"dynamo": 4.0, "aot_autograd": 1.0, "inductor": 3.0, OTHER_PHASE: 2.0}
+
+
+def test_sources_of_the_worst_case_are_kept_first() -> None:
+    """Three quarters of the room each: the case that comes first keeps its code, the other's is counted."""
+    source = "x" * (MAX_ALL_CHARS * 3 // 4)
+    mild, worst = (
+        CaseEvidence(case_id=name, after=SideEvidence(), kernels=(KernelChange(name="k", after=source),))
+        for name in ("mild", "worst")
+    )
+    shown = {one.case_id: one for one in bound_sources((mild, worst), first=("worst",))}
+    assert shown["worst"] == worst
+    assert (shown["mild"].kernels, shown["mild"].more_kernels) == ((), 1)
+
+
+def test_a_case_without_a_trial_shows_nothing() -> None:
+    """No side is made up."""
+    case = Case(id="a/b", model="a", factory="a:b")
+    evidence = Evidence(case=case, trials=(), failures=(), values={}, stored=())
+    assert show_case(evidence, (), {}, moved=True) == CaseEvidence(case_id="a/b", after=SideEvidence())

@@ -1,0 +1,34 @@
+"""What the counts behind a verdict say."""
+
+from __future__ import annotations
+
+from gate.decide.conclude.tally import note_tally
+from gate.records import PairBase, Tally
+from gate.report.words.notes import write_note
+
+
+def test_all_that_the_counts_say() -> None:
+    """Each count that is not as it should be has a note, in this order."""
+    tally = Tally(
+        finished=False,
+        trials=12,
+        disturbed_trials=2,
+        pairs=7,
+        paired_cases=1,
+        pairs_in_turn=3,
+        disturbed_pairs=1,
+        cleared=1,
+    )
+    turns = ", 3 of them one process after the other"
+    assert tuple(write_note(fact, PairBase(label="main")) for fact in note_tally(tally)) == (
+        "The run was stopped before its end.",
+        f"Measured side by side with main on this machine: 7 pairs of 1 case{turns}.",
+        "Worse than the stored baseline, but not than the base: 1 comparison.",
+        "The machine was disturbed during 2 of 12 trials.",
+        "The machine was disturbed during 1 of 7 pairs, base and head alike.",
+    )
+
+
+def test_counts_as_they_should_be_say_nothing() -> None:
+    """A finished run of calm trials needs no note."""
+    assert note_tally(Tally(finished=True, trials=12)) == ()

@@ -1,0 +1,366 @@
+from __future__ import annotations
+
+import gc
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.errors import FileError
+from gate.files.codec import (
+    RUN,
+    VERDICT,
+    FileKind,
+    NewerFileError,
+    decode_file,
+    encode,
+    encode_file,
+    load_run,
+    load_verdict,
+    save_run,
+    save_verdict,
+)
+from gate.metrics import SPECS, Family, MetricSpec
+from gate.records import (
+    Case,
+    CaseFailure,
+    Comparison,
+    Estimate,
+    FailureKind,
+    MachineShift,
+    Metric,
+    Outcome,
+    Provenance,
+    Reason,
+    Run,
+    Status,
+    Tally,
+    Trial,
+    Verdict,
+)
+from tests.hosts import CPU_HOST
+from tests.told import say
+
+CASE = Case(id="mlp/inference", model="mlp", factory="a.b:c", arguments={"width": 8})
+TRIAL = Trial(case_id=CASE.id, index=0, samples={Metric.COMPILED_LATENCY: (0.1, 0.25)})
+FAILURE = CaseFailure(case_id=CASE.id, trial=1, kind=FailureKind.HANG, stage="compile", message="too long")
+RUN_RECORD = Run(
+    cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=(TRIAL,), failures=(FAILURE,)
+)
+
+
+def make_content(**keys: object) -> dict[str, Any]:
+    """Make the plain content of a good run file with some keys replaced."""
+    return {"schema": "compile-gate/run/1", **encode(RUN_RECORD), **keys}
+
+
+def load_error(path: Path, content: object) -> FileError:
+    """Load a run that must be refused."""
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(FileError) as caught:
+        load_run(path)
+    assert caught.value.file == str(path)
+    assert len(str(caught.value).splitlines()) == 2
+    return caught.value
+
+
+def test_a_saved_run_loads_the_same(tmp_path: Path) -> None:
+    """Raw samples survive bit for bit."""
+    run = replace(RUN_RECORD, trials=(replace(TRIAL, samples={Metric.DRIFT: (1 / 3, 5e-324, -0.0)}),))
+    save_run(run, tmp_path / "run.json")
+    assert run == load_run(tmp_path / "run.json")
+
+
+def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
+    """So does a verdict."""
+    verdict = Verdict(
+        outcome=Outcome.NOTHING_COMPARED,
+        headline=say("all well"),
+        cases=(),
+        comparisons=(),
+        failures=(FAILURE,),
+        causes=(),
+        next_steps=say("none"),
+        notes=(),
+        machine=MachineShift(),
+        environment=CPU_HOST,
+        provenance=Provenance(commit="abc"),
+    )
+    save_verdict(verdict, tmp_path / "verdict.json")
+    assert verdict == load_verdict(tmp_path / "verdict.json")
+
+
+def test_a_run_file_begins_with_its_schema() -> None:
+    """A person sees what it is, and each key of the run has a line."""
+    lines = encode_file(RUN, RUN_RECORD).splitlines()
+    assert lines[:2] == ["{", '"schema": "compile-gate/run/1",']
+    assert len(lines) == len(encode(RUN_RECORD)) + 3
+
+
+def test_nan_is_never_written() -> None:
+    """A record with NaN is a bug of its maker, not a file for others to stumble over."""
+    broken = replace(RUN_RECORD, wall_s=float("nan"))
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encode_file(RUN, broken)
+
+
+@pytest.mark.parametrize("content", [[], {}, 3, None, {"cases": []}])
+def test_a_foreign_file_is_refused(tmp_path: Path, content: object) -> None:
+    """JSON without our schema is something else."""
+    assert load_error(tmp_path / "x.json", content).problem == "is not a compile-gate run file"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    ["compile-gate/verdict/1", "compile-gate/run", "compile-gate/run/0", "compile-gate/run/1\n", "run/1", 1],
+)
+def test_another_schema_is_refused(tmp_path: Path, schema: object) -> None:
+    """A verdict is not a run, and neither is what only resembles one."""
+    error = load_error(tmp_path / "x.json", make_content(schema=schema))
+    assert error.key == "schema"
+    assert error.problem.startswith("expected 'compile-gate/run/1', got ")
+
+
+@pytest.mark.parametrize(
+    ("version", "fix"),
+    [
+        ("0.7.1", "Install compile-gate 0.7.1 or newer: that wrote the file."),
+        ("$(rm)", "Install the newest compile-gate."),
+        (None, "Install the newest compile-gate."),
+    ],
+)
+def test_a_newer_file_names_the_version_to_install(tmp_path: Path, version: object, fix: str) -> None:
+    """The version that wrote the file is in its provenance; nothing but a version is repeated."""
+    content = make_content(schema="compile-gate/run/2", provenance={"gate_version": version}, novelty=1)
+    error = load_error(tmp_path / "x.json", content)
+    assert (
+        error.problem == "is 'compile-gate/run/2', newer than this compile-gate reads ('compile-gate/run/1')"
+    )
+    assert fix == error.fix
+
+
+def test_a_newer_minor_version_is_read_without_what_is_new_in_it() -> None:
+    """Unknown keys are dropped at every depth; what is left is decoded as ever."""
+    content = make_content(schema="compile-gate/run/1.7", novelty={"a": [1]})
+    for record in (content["environment"], content["cases"][0], content["trials"][0]["conditions"]):
+        record["novelty"] = "@octocat"
+
+    decoded = decode_file(RUN, json.dumps(content).encode(), "run.json")
+
+    assert decoded == RUN_RECORD
+
+
+def test_unknown_keys_of_this_version_stay_an_error() -> None:
+    """A file of this minor version or an older one has no business with keys that it does not know."""
+    for minor in (0, 2):
+        kind = FileKind(name="run", record=Run, version=1, minor=minor)
+        content = make_content(schema=kind.schema, novelty=1)
+        with pytest.raises(FileError, match="novelty: unknown key"):
+            decode_file(kind, json.dumps(content).encode(), "run.json")
+
+
+@pytest.mark.parametrize("keys", [{"wall_s": "long"}, {"trials": [{"case_id": "a/b"}]}, {"cases": {}}])
+def test_a_newer_minor_version_that_does_not_fit_is_told_as_newer(keys: dict[str, object]) -> None:
+    """The reader learns which version to install, not that the file is wrong."""
+    content = make_content(schema="compile-gate/run/1.7", **keys)
+    with pytest.raises(NewerFileError, match="newer than this compile-gate reads"):
+        decode_file(RUN, json.dumps(content).encode(), "run.json")
+
+
+def test_a_minor_version_stands_in_the_schema_once_there_is_one() -> None:
+    """The first version of a kind has none."""
+    assert FileKind(name="run", record=Run, version=2).schema == "compile-gate/run/2"
+    assert FileKind(name="run", record=Run, version=2, minor=3).schema == "compile-gate/run/2.3"
+
+
+def test_an_older_file_is_migrated_step_by_step() -> None:
+    """Each step takes the content one version further, in order."""
+
+    def rename_selection(content: dict[str, Any]) -> dict[str, Any]:
+        return {("select" if key == "selected" else key): item for key, item in content.items()}
+
+    def spell_out_selection(content: dict[str, Any]) -> dict[str, Any]:
+        return {("selection" if key == "select" else key): item for key, item in content.items()}
+
+    kind = FileKind(
+        name="run", record=Run, version=3, migrations={1: rename_selection, 2: spell_out_selection}
+    )
+    content = {**make_content(), "selected": "tag:pr"}
+    del content["selection"]
+    migrated = decode_file(kind, json.dumps(content).encode(), "run.json")
+    assert migrated == replace(RUN_RECORD, selection="tag:pr")
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_loading_leaves_the_garbage_collector_as_it_was(tmp_path: Path, is_enabled: bool) -> None:
+    """It is paused while a file is parsed, after a failure as after a success."""
+    save_run(RUN_RECORD, tmp_path / "run.json")
+    try:
+        if not is_enabled:
+            gc.disable()
+        load_run(tmp_path / "run.json")
+        load_error(tmp_path / "x.json", {"schema": "other"})
+        assert is_enabled == gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_cut_file_is_refused_at_every_length(tmp_path: Path) -> None:
+    """No prefix of a run file is a run."""
+    text = encode_file(RUN, RUN_RECORD).rstrip()
+    for length in range(0, len(text), 7):
+        (tmp_path / "run.json").write_text(text[:length], encoding="utf-8")
+        with pytest.raises(FileError):
+            load_run(tmp_path / "run.json")
+
+
+TRIAL_CONTENT = encode(TRIAL)
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "problem"),
+    [
+        ({"cases": [encode(CASE)] * 2}, "cases", "plans a case twice"),
+        ({"trials": [TRIAL_CONTENT] * 2}, "trials[1]", "repeats a trial that came before"),
+        ({"cases": []}, "trials[0].case_id", "the case 'mlp/inference' is not planned"),
+        ({"cases": [], "trials": []}, "failures[0].case_id", "the case 'mlp/inference' is not planned"),
+    ],
+)
+def test_a_run_that_contradicts_its_plan_is_refused(
+    tmp_path: Path, keys: dict[str, object], key: str, problem: str
+) -> None:
+    """Reconciliation with the plan rests on these keys."""
+    error = load_error(tmp_path / "x.json", make_content(**keys))
+    assert (key, problem) == (error.key, error.problem)
+
+
+def make_samples(metric: str, *values: float) -> dict[str, object]:
+    """Make the key of trials with samples of one metric."""
+    return {"trials": [{**TRIAL_CONTENT, "samples": {metric: list(values)}}]}
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "problem"),
+    [
+        (
+            make_samples("peak_memory", 5.0, -1),
+            "trials[0].samples.peak_memory[1]",
+            "peak_memory is a number of at least 0, not -1",
+        ),
+        (
+            make_samples("graph_breaks", -7),
+            "trials[0].samples.graph_breaks[0]",
+            "graph_breaks is a whole number of at least 0, not -7",
+        ),
+        (
+            make_samples("graph_breaks", 1, 0.5),
+            "trials[0].samples.graph_breaks[1]",
+            "graph_breaks is a whole number of at least 0, not 0.5",
+        ),
+        (
+            make_samples("drift", -1e9),
+            "trials[0].samples.drift[0]",
+            "drift is a number from -2100 to 2100, not -1e+09",
+        ),
+        ({"trials_planned": -2}, "trials_planned", "expected a whole number of at least 0, got -2"),
+        (
+            {"trials": [{**TRIAL_CONTENT, "index": -1}]},
+            "trials[0].index",
+            "expected a whole number of at least 0, got -1",
+        ),
+        (
+            {"provenance": {"created": "yesterday"}},
+            "provenance.created",
+            "expected a time such as 2027-03-31T12:00:00Z, or an empty text, got 'yesterday'",
+        ),
+        (
+            {"trials": [{**TRIAL_CONTENT, "started": "2026-13-01"}]},
+            "trials[0].started",
+            "expected a time such as 2027-03-31T12:00:00Z, or an empty text, got '2026-13-01'",
+        ),
+        ({"wall_s": -0.5}, "wall_s", "expected a number of at least 0, got -0.5"),
+    ],
+)
+def test_what_no_measurement_gives_is_refused(
+    tmp_path: Path, keys: dict[str, object], key: str, problem: str
+) -> None:
+    """A value outside of its metric's domain would be judged, and perhaps called an improvement."""
+    error = load_error(tmp_path / "x.json", make_content(**keys))
+    assert (key, problem) == (error.key, error.problem)
+
+
+@pytest.mark.parametrize("created", ["", "2026-03-04", "2026-03-04T05:06:07Z", "2026-03-04T05:06:07+02:00"])
+def test_a_time_may_be_unknown_a_day_or_a_moment(created: str) -> None:
+    """As older files and other tools write it."""
+    content = make_content(provenance={"created": created})
+    assert decode_file(RUN, json.dumps(content).encode(), "x").provenance.created == created
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.metric)
+def test_every_metric_has_a_domain(spec: MetricSpec) -> None:
+    """One that is a whole count takes no half; nothing but a logarithm is negative."""
+    assert spec.domain.holds(1.0)
+    assert spec.domain.holds(0.5) is (spec.family is not Family.EXACT)
+    assert spec.domain.holds(-0.5) is (spec.family is Family.LOG2)
+
+
+ROW = Comparison(
+    case_id=CASE.id,
+    metric=Metric.GRAPH_BREAKS,
+    status=Status.REGRESSED,
+    reason=Reason.EXACT_CHANGED,
+    decides=True,
+    candidate=Estimate(centre=1.0, low=1.0, high=1.0, noise=None, n=3),
+)
+
+
+def make_verdict_content(outcome: Outcome, row: Comparison = ROW, tally: Tally | None = None) -> bytes:
+    """Make the content of a verdict of one comparison."""
+    verdict = Verdict(
+        outcome=outcome,
+        headline=say("1 case worse"),
+        cases=(CASE,),
+        comparisons=(row,),
+        failures=(),
+        causes=(),
+        next_steps=(),
+        notes=(),
+        machine=MachineShift(),
+        environment=CPU_HOST,
+        provenance=Provenance(),
+        tally=tally or Tally(),
+    )
+    return encode_file(VERDICT, verdict).encode()
+
+
+@pytest.mark.parametrize(
+    ("written", "row", "tally", "expected"),
+    [
+        (Outcome.PASS, ROW, Tally(), Outcome.REGRESSION),
+        (Outcome.REGRESSION, replace(ROW, status=Status.UNCHANGED), Tally(), Outcome.PASS),
+        (Outcome.PASS, replace(ROW, status=Status.NEW), Tally(), Outcome.NOTHING_COMPARED),
+        (Outcome.PASS, replace(ROW, status=Status.UNCHANGED), Tally(finished=False), Outcome.INCOMPLETE),
+    ],
+)
+def test_an_outcome_that_its_rows_do_not_call_for_is_refused(
+    written: Outcome, row: Comparison, tally: Tally, expected: Outcome
+) -> None:
+    """An edited verdict is not rendered as if it were one; as the rows say, it is read."""
+    with pytest.raises(FileError) as caught:
+        decode_file(VERDICT, make_verdict_content(written, row, tally), "verdict.json")
+    assert str(caught.value).startswith(
+        f"verdict.json: outcome: is {written}, but what was compared makes it {expected}"
+    )
+    assert decode_file(VERDICT, make_verdict_content(expected, row, tally), "x").outcome is expected
+
+
+def test_a_verdict_with_impossible_values_is_refused() -> None:
+    """A half may lie between two counts; less than none may not."""
+    half = replace(ROW, candidate=Estimate(centre=0.5, low=0.0, high=1.0, noise=None, n=2))
+    assert decode_file(VERDICT, make_verdict_content(Outcome.REGRESSION, half), "x").comparisons
+    less = replace(ROW, candidate=Estimate(centre=-1.0, low=None, high=None, noise=None, n=2))
+    with pytest.raises(FileError) as caught:
+        decode_file(VERDICT, make_verdict_content(Outcome.REGRESSION, less), "x")
+    assert caught.value.key == "comparisons[0].candidate.centre"

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gate.errors import GateError, MachineError, UsageError
+from gate.files.disk import describe_write_error, write_atomic
+
+
+def fail_with(number: int) -> Callable[..., None]:
+    """Make a replacement for a system call that fails."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def test_a_file_is_written_with_its_directories(tmp_path: Path) -> None:
+    """Parents are made, and no temporary file stays."""
+    path = tmp_path / "a" / "b" / "run.json"
+    write_atomic(path, "ä\n")
+    assert path.read_bytes() == "ä\n".encode()
+    assert [path] == list(path.parent.iterdir())
+
+
+def test_a_file_gets_the_rights_that_the_umask_leaves(tmp_path: Path) -> None:
+    """Artifacts are read by other users than the one that wrote them."""
+    old = os.umask(0o022)
+    try:
+        write_atomic(tmp_path / "x", "1")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "words"),
+    [
+        (errno.ENOSPC, MachineError, "the disk is full"),
+        (errno.EDQUOT, MachineError, "the disk is full"),
+        (errno.EROFS, MachineError, "Read-only file system"),
+        (errno.EIO, MachineError, "Input/output error"),
+        (errno.EACCES, UsageError, "Permission denied"),
+        (errno.ENOTDIR, UsageError, "Not a directory"),
+    ],
+)
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[GateError], words: str
+) -> None:
+    """The target is untouched, the temporary file is gone and the error is named."""
+    path = tmp_path / "run.json"
+    path.write_text("old", encoding="utf-8")
+    for owner, call in ((os, "fsync"), (Path, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, call, fail_with(number))
+            with pytest.raises(error, match=words) as caught:
+                write_atomic(path, "new")
+        assert str(path) in caught.value.what
+    assert path.read_text(encoding="utf-8") == "old"
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_an_interrupt_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the middle of a write is no excuse."""
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomic(tmp_path / "run.json", "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_place_of_a_directory_is_the_users_error(tmp_path: Path) -> None:
+    """The real system call says so too."""
+    (tmp_path / "out").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_atomic(tmp_path / "out" / "run.json", "x")
+    (tmp_path / "dir").mkdir()
+    with pytest.raises(UsageError, match="Is a directory"):
+        write_atomic(tmp_path / "dir", "x")
+
+
+def test_a_full_device_is_told_plainly() -> None:
+    """The kernel's own full device gives the same error number that is handled."""
+    with pytest.raises(OSError, match="No space left") as caught, Path("/dev/full").open("w") as file:
+        file.write("x")
+    error = describe_write_error(Path("x"), caught.value)
+    assert error.what == "x: cannot be written: the disk is full"
+    assert error.fix == "Free some space and run again."

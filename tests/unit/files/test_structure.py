@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import EnumMeta
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gate.errors import FileError
+from gate.files.misfits import MAX_MISFITS, MisfitError, find_nearest
+from gate.files.structure import decode, encode, fit, format_key
+from gate.records import Baseline, Case, DType, GraphBreak, Metric, Run, Trial, Verdict
+from gate.records.limits import Moment, NotEmpty, Pattern, Range
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+INTEGERS = st.integers(-(2**63) + 1, 2**63 - 1)
+PLAIN = st.recursive(
+    st.none() | st.booleans() | INTEGERS | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+HOSTILE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
+    max_leaves=20,
+)
+SCALARS: dict[Any, st.SearchStrategy[Any]] = {
+    str: TEXTS,
+    float: NUMBERS,
+    int: INTEGERS,
+    bool: st.booleans(),
+    types.NoneType: st.none(),
+    object: PLAIN,
+}
+
+
+def make_limited(kind: type, limit: object) -> st.SearchStrategy[Any]:
+    """Values of a type with a limit."""
+    if isinstance(limit, Moment):
+        return st.just("") | st.dates().map(lambda day: f"{day.isoformat()}T12:00:00Z")
+    assert isinstance(limit, Range)
+    assert limit.minimum == 0
+    if kind is int:
+        return st.integers(0, 2**63 - 1)
+    return st.floats(0, limit.maximum, allow_nan=False, allow_infinity=False)
+
+
+def make_strategy(annotation: Any) -> st.SearchStrategy[Any]:
+    """Values of an annotation that records use."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in SCALARS:
+        made = SCALARS[annotation]
+    elif origin is Annotated:
+        made = make_limited(*arguments)
+    elif origin is tuple:
+        made = st.lists(make_strategy(arguments[0]), max_size=2).map(tuple)
+    elif origin is Mapping:
+        made = st.dictionaries(make_strategy(arguments[0]), make_strategy(arguments[1]), max_size=2)
+    elif origin in (types.UnionType, typing.Union):
+        made = st.one_of(*map(make_strategy, arguments))
+    elif isinstance(annotation, EnumMeta):
+        made = st.sampled_from(list(annotation))
+    else:
+        hints = typing.get_type_hints(annotation, include_extras=True)
+        made = st.builds(annotation, **{name: make_strategy(hint) for name, hint in hints.items()})
+    return made
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """A record with a limit of each kind and a value that may be a list."""
+
+    threads: Annotated[int, Range(minimum=1, maximum=8)] = 1
+    share: Annotated[float, Range(above=0)] = 0.5
+    name: Annotated[str, Pattern(regex="[a-z]+", what="a name of a-z")] = "a"
+    items: Annotated[tuple[str, ...], NotEmpty(what="a list of at least one item")] = ("x",)
+    dtype: DType | tuple[DType, ...] = DType.FLOAT32
+
+
+def decode_error(record_type: type, value: object) -> FileError:
+    """Decode what must be refused."""
+    with pytest.raises(FileError) as caught:
+        decode(record_type, value, "run.json")
+    return caught.value
+
+
+def decode_or_refuse(record_type: type, value: object) -> None:
+    """Decode; any exception but FileError fails the test, and so does an error of three lines."""
+    lines = 2
+    try:
+        decode(record_type, value, "x")
+    except FileError as error:
+        lines = len(str(error).splitlines())
+    assert lines == 2
+
+
+@pytest.mark.parametrize("record_type", [Run, Verdict, Baseline])
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_decoding_what_was_encoded_gives_the_same_record(record_type: type, data: st.DataObject) -> None:
+    """A record survives the way to plain values and back."""
+    record = data.draw(make_strategy(record_type))
+    assert record == decode(record_type, encode(record), "x")
+
+
+@given(value=HOSTILE)
+@settings(max_examples=200)
+def test_any_foreign_value_is_refused_as_a_file_error_only(value: object) -> None:
+    """No plain value makes the decoder raise anything but FileError, and its text is two lines."""
+    for record_type in (Run, Trial, Case, Sample):
+        decode_or_refuse(record_type, value)
+
+
+@given(arguments=HOSTILE, metric=st.text(max_size=8), samples=HOSTILE)
+@settings(max_examples=200)
+def test_foreign_values_inside_a_record_are_refused_as_a_file_error_only(
+    arguments: object, metric: str, samples: object
+) -> None:
+    """The same holds for values in the right place of a record."""
+    for record_type, value in (
+        (Case, {"id": "a/b", "model": "a", "arguments": arguments}),
+        (Trial, {"case_id": "a/b", "index": 0, "samples": {metric: samples, "drift": samples}}),
+    ):
+        decode_or_refuse(record_type, value)
+
+
+def test_an_error_names_the_whole_key_path() -> None:
+    """The path leads through lists, mappings and records to the value."""
+    good = {"case_id": "a/b", "index": 0}
+    bad = {"case_id": "a/b", "index": 1, "samples": {"compiled_latency": [0.1, 0.2, "0.3"]}}
+    run = {"cases": [], "environment": {}, "provenance": {}, "trials": [good, bad]}
+    # The trials come before the environment's missing keys because values are decoded in file order.
+    error = decode_error(Run, {"trials": run["trials"]})
+    assert error.key == "trials[1].samples.compiled_latency[2]"
+    assert error.problem == "expected a finite number, got '0.3'"
+    assert error.fix == "Write a finite number there."
+
+
+FINITE = "expected a finite number, got "
+INDEX = "expected a whole number of at least 0, got "
+INFINITE = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "problem"),
+    [
+        ({"index": True}, "index", INDEX + "True"),
+        ({"index": 2**63}, "index", INDEX + "a huge integer"),
+        ({"index": 1.0}, "index", INDEX + "1.0"),
+        ({"case_id": 3}, "case_id", "expected text, got 3"),
+        ({"case_id": None}, "case_id", "expected text, got null"),
+        ({"case_id": "\ud800"}, "case_id", "expected text that UTF-8 can hold, got '\\ud800'"),
+        ({"overhead_s": True}, "overhead_s", FINITE + "True"),
+        ({"overhead_s": INFINITE}, "overhead_s", FINITE + "inf"),
+        ({"overhead_s": 2**63}, "overhead_s", FINITE + "a huge integer"),
+        ({"samples": {"drift": [float("nan")]}}, "samples.drift[0]", FINITE + "nan"),
+        ({"samples": {"drift": [1.0, INFINITE, -INFINITE]}}, "samples.drift[1]", FINITE + "inf"),
+        ({"samples": {"drift": [1e308, 1e308, False]}}, "samples.drift[2]", FINITE + "False"),
+        ({"warnings": "text"}, "warnings", "expected a list, got 'text'"),
+        ({"phases_s": []}, "phases_s", "expected a mapping, got a list of 0"),
+        ({"odd key\n": 1}, "['odd key\\n']", "unknown key"),
+    ],
+)
+def test_a_wrong_value_is_refused(keys: dict[str, object], key: str, problem: str) -> None:
+    """Each kind of misfit is told with its place."""
+    error = decode_error(Trial, {"case_id": "a/b", "index": 0, **keys})
+    assert (key, problem) == (error.key, error.problem)
+
+
+def test_all_misfits_are_found_in_the_order_of_the_value() -> None:
+    """Containers go on after an item that does not fit; keys that are missing come last."""
+    value = {"index": "x", "samples": {"drift": ["a", 1, "b"], "dirft": []}, "graph_breaks": [{"reason": 1}]}
+    with pytest.raises(MisfitError) as caught:
+        fit(Trial, value)
+    assert [(one.render_path(), one.problem) for one in caught.value.misfits] == [
+        (".index", INDEX + "'x'"),
+        (".samples.drift[0]", "expected a finite number, got 'a'"),
+        (".samples.drift[2]", "expected a finite number, got 'b'"),
+        (".samples.dirft", f"expected one of {len(Metric)} names, got 'dirft'"),
+        (".graph_breaks[0].reason", "expected text, got 1"),
+        (".graph_breaks[0]", "the key 'location' is missing"),
+        ("", "the key 'case_id' is missing"),
+    ]
+
+
+@given(value=HOSTILE)
+@settings(max_examples=200)
+def test_the_first_misfit_is_the_one_that_is_raised(value: object) -> None:
+    """Whoever needs one error only gets the first of all, and there are never many."""
+    try:
+        fit(Sample, value)
+    except MisfitError as error:
+        misfits = error.misfits
+        assert decode_error(Sample, value).problem == misfits[0].problem
+        assert len(misfits) < 2 * MAX_MISFITS
+        return
+    decode(Sample, value, "x")
+
+
+def test_collecting_stops_when_there_is_enough() -> None:
+    """A hostile file of a million mistakes costs no more than one of twenty."""
+    with pytest.raises(MisfitError) as caught:
+        fit(Trial, {"graph_breaks": [7] * 100_000})
+    assert [one.path[0] for one in caught.value.misfits] == [f"[{index}]" for index in range(MAX_MISFITS)]
+
+
+def test_what_is_no_record_or_lacks_a_key_is_refused() -> None:
+    """A record is a mapping with all keys that have no default."""
+    assert decode_error(Trial, []).problem == "expected a mapping, got a list of 0"
+    error = decode_error(Trial, {"index": 1})
+    assert (error.problem, error.fix) == ("the key 'case_id' is missing", "Add 'case_id' there.")
+
+
+def test_a_sum_that_overflows_is_not_taken_for_infinity() -> None:
+    """The fast path sums samples; large finite ones still pass."""
+    trial = decode(Trial, {"case_id": "a", "index": 1, "samples": {"drift": [1e308, 1e308]}}, "x")
+    assert trial.samples == {Metric.DRIFT: (1e308, 1e308)}
+
+
+def test_an_integer_is_accepted_where_a_number_is_due() -> None:
+    """JSON writers drop the point of 2.0."""
+    trial = decode(Trial, {"case_id": "a", "index": 1, "overhead_s": 2, "samples": {"drift": [1, 2.5]}}, "x")
+    assert trial.overhead_s == 2.0
+    assert isinstance(trial.overhead_s, float)
+    assert trial.samples == {Metric.DRIFT: (1.0, 2.5)}
+
+
+def test_an_unknown_key_names_the_nearest() -> None:
+    """A slip of the pen is fixed in the message."""
+    error = decode_error(Case, {"id": "a/b", "model": "a", "factroy": "x:y"})
+    assert error.key == "factroy"
+    assert error.problem == "unknown key"
+    assert error.fix == "Did you mean 'factory'?"
+
+
+def test_an_unknown_key_that_is_like_none_lists_the_known_ones() -> None:
+    """Without a likely candidate the known keys are listed."""
+    error = decode_error(GraphBreak, {"reason": "a", "location": "b", "zzz": 1})
+    assert error.fix == "Known keys: location, reason, stack."
+
+
+def test_an_unknown_member_names_the_nearest() -> None:
+    """The same holds for enumerations."""
+    error = decode_error(Case, {"id": "a/b", "model": "a", "dtype": "flaot32"})
+    assert error.problem == "expected one of float32, bfloat16, float16, got 'flaot32'"
+    assert error.fix == "Did you mean 'float32'?"
+
+
+@pytest.mark.parametrize("keys", [{"k" * 4_000_000: 1}, {"dtype": "float32" * 600_000}])
+def test_a_word_of_megabytes_is_cut_and_compared_with_nothing(keys: dict[str, object]) -> None:
+    """Looking for the nearest known word takes the square of its length; and nobody meant that one."""
+    error = decode_error(Case, {"id": "a/b", "model": "a", **keys})
+    assert len(str(error)) < 1000
+    assert "Did you mean" not in error.fix
+
+
+def test_words_of_a_hundred_characters_are_still_compared() -> None:
+    """A slip of the pen in a long name is found; one character more is not looked at."""
+    known = ["x" * 99 + "y"]
+    assert find_nearest("x" * 100, known) == known[0]
+    assert find_nearest("x" * 101, known) == ""
+
+
+def test_any_plain_value_has_a_depth_limit() -> None:
+    """Arguments may be any plain value, but not a bottomless one."""
+    value: object = 1
+    for _ in range(40):
+        value = [value]
+    error = decode_error(Case, {"id": "a/b", "model": "a", "arguments": {"x": value}})
+    assert error.problem == "is nested deeper than 32 levels"
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ({"threads": 0}, "expected a number from 1 to 8, got 0"),
+        ({"threads": 9}, "expected a number from 1 to 8, got 9"),
+        ({"share": 0}, "expected a number above 0, got 0"),
+        ({"name": "A"}, "expected a name of a-z, got 'A'"),
+        ({"name": "a\n"}, "expected a name of a-z, got 'a\\n'"),
+        ({"items": []}, "expected a list of at least one item, got a list of 0"),
+    ],
+)
+def test_a_limit_is_applied(value: object, problem: str) -> None:
+    """Limits beside a type are part of decoding."""
+    assert problem == decode_error(Sample, value).problem
+
+
+def test_a_key_may_take_one_value_or_a_list() -> None:
+    """The union of a scalar and a tuple goes by what is written."""
+    assert decode(Sample, {"dtype": "bfloat16"}, "x").dtype is DType.BFLOAT16
+    assert decode(Sample, {"dtype": ["bfloat16"]}, "x").dtype == (DType.BFLOAT16,)
+
+
+def test_encoding_an_unknown_type_is_a_bug() -> None:
+    """Only what records are made of can be encoded."""
+    with pytest.raises(TypeError, match="cannot encode set"):
+        encode({1, 2})
+
+
+def test_the_nearest_name_prefers_swapped_letters() -> None:
+    """A transposition is the likeliest slip."""
+    assert find_nearest("modle", ["mode", "model"]) == "model"
+    assert find_nearest("modell", ["mode", "model"]) == "model"
+    assert find_nearest("xyz", ["mode", "model"]) == ""
+    assert find_nearest("model" * 10_000_000, ["mode", "model"]) == ""  # at once
+
+
+def test_keys_are_formatted_as_they_are_read() -> None:
+    """Odd keys are quoted and cut, so that a message keeps its two lines."""
+    assert format_key("batch") == ".batch"
+    assert format_key("a b") == "['a b']"
+    assert len(format_key("a b" * 100)) < 70

@@ -1,0 +1,112 @@
+"""Files of version 1 that held sentences are read, and say the same."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gate.files.codec import CALIBRATION, SELFTEST, FileKind, decode_file, encode_file
+from gate.records import Code, Fact, Metric, Provenance, name_words
+from gate.records.calibration import Calibration, Effort, Flaw, Instability
+from gate.records.faults import Demand, FaultKind
+from gate.records.selftest import Attempt, Complaint, FaultScore, Result, SelftestReport
+from gate.report.calibration import render_calibration
+from gate.report.selftest import render_selftest
+from tests.hosts import CPU_HOST
+
+SAID = "Trials fall into two groups that are 8.0 % apart."
+NOTED = "No pairs were recorded."
+CALIBRATED = Calibration(
+    environment=CPU_HOST,
+    provenance=Provenance(commit="abc"),
+    case_ids=("m/x",),
+    trials=8,
+    pairs=0,
+    effort=Effort(baseline_trials=5, trials=1, max_trials=3, requests=1000),
+    noise=(),
+    unstable=(
+        Instability(
+            case_id="m/x",
+            metric=Metric.COMPILED_LATENCY,
+            flaw=Flaw.TWO_MODES,
+            told=Fact(code=Code.TEXT, names=name_words(text=SAID)),
+        ),
+    ),
+    costs=(),
+    replays=(),
+    notes=(Fact(code=Code.TEXT, names=name_words(text=NOTED)),),
+)
+
+
+def write_version_1(kind: FileKind, record: object, said: dict[str, tuple[str, str]]) -> bytes:  # type: ignore[type-arg]
+    """Write a file as version 1 did: what ``said`` names held a sentence under that key."""
+    plain = json.loads(encode_file(kind, record))
+    plain["schema"] = f"compile-gate/{kind.name}/1"
+    for field, (key, text) in said.items():
+        for one in plain[field]:
+            one.pop("told", None)
+            one[key] = text
+    return json.dumps(plain).encode()
+
+
+def test_calibration_of_version_1_says_what_it_said() -> None:
+    """Its notes were sentences, and so was what made a case unstable."""
+    plain = json.loads(write_version_1(CALIBRATION, CALIBRATED, {"unstable": ("sentence", SAID)}))
+    plain["notes"] = [NOTED]
+    read = decode_file(CALIBRATION, json.dumps(plain).encode(), "calibration.json")
+    assert read == CALIBRATED
+    told = render_calibration(read)
+    assert SAID in told
+    assert NOTED in told
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ("it could not be tried: every attempt failed", Complaint.UNTRIED),
+        ("2 of 5 harmless changes turned red", Complaint.ALARMS),
+        ("2 of 5 were missed", Complaint.MISSES),
+        ("only 1 of 5 were caught", Complaint.FEW_CAUGHT),
+        ("", None),
+    ],
+)
+def test_selftest_of_version_1_says_what_it_said(said: str, complaint: Complaint | None) -> None:
+    """What the gate said of an attempt stays its words; what was not good enough has become a code."""
+    attempt = Attempt(
+        kind=FaultKind.SLOWDOWN,
+        size=0.05,
+        case_id="m/x",
+        result=Result.MISSED,
+        planted=0.05,
+        is_asked=True,
+        told=Fact(code=Code.TEXT, names=name_words(text="it is unchanged")),
+    )
+    score = FaultScore(
+        kind=FaultKind.SLOWDOWN,
+        size=0.05,
+        planted=0.05,
+        demand=Demand(),
+        is_asked=True,
+        tried=5,
+        caught=1,
+        inconclusive=2,
+        missed=2,
+        false_alarms=2,
+        rate=None,
+        wall_s=1.0,
+        complaint=complaint,
+    )
+    report = SelftestReport(
+        environment=CPU_HOST,
+        provenance=Provenance(commit="abc"),
+        case_ids=("m/x",),
+        attempts=(attempt,),
+        scores=(score,),
+        untried=(),
+        wall_s=1.0,
+    )
+    old = {"attempts": ("sentence", "it is unchanged"), "scores": ("complaint", said)}
+    read = decode_file(SELFTEST, write_version_1(SELFTEST, report, old), "selftest.json")
+    assert read == report
+    assert said in render_selftest(read)

@@ -1,0 +1,288 @@
+"""Kinds of cases: what a call of each is, with a backend that compiles nothing, so that it is quick."""
+
+from __future__ import annotations
+
+import sys
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from gate.decide.constants import DRIFT_LIMIT_FLOAT32
+from gate.errors import UsageError
+from gate.kinds import KIND_SPECS, SPECIAL, has_metric
+from gate.measure.compiler.graph import GraphReport, observe_graphs, start_observation
+from gate.measure.device.device import CpuDevice
+from gate.measure.kinds.data import Batches, make_loader
+from gate.measure.kinds.protocol import Protocol, find_protocol
+from gate.measure.kinds.shapes import Shapes
+from gate.measure.numerics import reference
+from gate.measure.numerics.drift import compute_drift
+from gate.measure.workload.build import Subject
+from gate.records import CacheUse, Case, CodeIdentity, Kind, Metric, Task
+from gate.workload import Workload
+
+ROWS = [4, 6, 8, 10]
+
+
+class Layer(torch.nn.Module):
+    """A linear layer of three numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 3)
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Return numbers between -1 and 1."""
+        result: torch.Tensor = torch.tanh(self.inner(value))
+        return result
+
+
+def build(rows: int = 4) -> Workload:
+    """Build a layer and ``rows`` inputs."""
+    return Workload(
+        forward=Layer(), inputs=(torch.randn(rows, 3),), loss=lambda output: output.square().mean()
+    )
+
+
+@pytest.fixture(autouse=True)
+def factories(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make the factory importable, and let torch forget what a test compiled."""
+    module = ModuleType("made_up_kinds")
+    module.build = build  # type: ignore[attr-defined] # a made-up module
+    monkeypatch.setitem(sys.modules, "made_up_kinds", module)
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def make_case(kind: Kind, **changes: Any) -> Case:
+    """Return a case of a kind, compiled by a backend that runs the captured graph as it is."""
+    return Case(
+        id="m/c", model="m", factory="made_up_kinds:build", kind=kind, **{"backend": "eager", **changes}
+    )
+
+
+def prepare(case: Case) -> tuple[Protocol, Subject]:
+    """Build a case."""
+    protocol = find_protocol(case)
+    return protocol, protocol.make_subject(protocol.build(), CpuDevice())
+
+
+def make_shapes(dims: str, **changes: Any) -> Case:
+    """Return a case of four shapes."""
+    return make_case(Kind.SHAPES, settings={"vary": {"rows": ROWS}, "dims": dims}, **changes)
+
+
+@pytest.mark.parametrize(
+    ("dims", "recompiles"), [("automatic", 1), ("static", 3), ("dynamic", 0), ("marked", 0)]
+)
+def test_recompiles_over_the_list(dims: str, recompiles: int) -> None:
+    """Automatic dims recompile once, static ones for each further shape, the others never; exactly."""
+    with torch.no_grad():
+        protocol, subject = prepare(make_shapes(dims))
+        compiled = protocol.compile(subject)
+        start_observation()
+        for _ in range(2):
+            protocol.make_compiled_step(subject, compiled)()
+        report = observe_graphs("")
+    assert report.counts[Metric.RECOMPILES] == recompiles
+    assert report.counts[Metric.UNIQUE_GRAPHS] == 1 + recompiles
+
+
+def test_a_size_that_code_depends_on_is_one_more_recompile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault that asks for one of the sizes costs recompiles, which the count over the list shows."""
+    healthy = Layer.forward
+
+    def forward(self: Layer, value: torch.Tensor) -> torch.Tensor:
+        return healthy(self, value) + (1 if value.shape[0] == ROWS[-1] else 0)
+
+    monkeypatch.setattr(Layer, "forward", forward)
+    with torch.no_grad():
+        protocol, subject = prepare(make_shapes("automatic"))
+        compiled = protocol.compile(subject)
+        start_observation()
+        protocol.make_compiled_step(subject, compiled)()
+        assert observe_graphs("").counts[Metric.RECOMPILES] == 2
+
+
+def test_shapes_share_one_model_and_each_has_its_time() -> None:
+    """One call gives the outputs of all shapes, of one model, and each shape is timed under its name."""
+    with torch.no_grad():
+        protocol, subject = prepare(make_shapes("dynamic"))
+        outputs = subject.function(*subject.inputs)
+        seen = protocol.observe(subject, subject.function, lambda: None)
+    assert [tuple(output.shape) for output in outputs] == [(rows, 3) for rows in ROWS]
+    assert torch.equal(outputs[0], subject.forward(*subject.inputs[0][0]))
+    assert list(seen.parts_s) == ["rows=4", "rows=6", "rows=8", "rows=10"]
+    assert all(time_s > 0 for time_s in seen.parts_s.values())
+
+
+def test_a_training_step_over_shapes_has_gradients_of_all() -> None:
+    """The loss is the sum of the shapes' losses, so the gradient is the sum of theirs."""
+    _, subject = prepare(make_shapes("static", task=Task.TRAINING))
+    gradients = []
+    for shapes in (subject.inputs, *((one,) for one in subject.inputs)):
+        subject.function(*shapes).backward()
+        gradients.append([leaf.grad.clone() for leaf in subject.list_leaves() if leaf.grad is not None])
+        for leaf in subject.list_leaves():
+            leaf.grad = None
+    whole, *parts = gradients
+    for index, gradient in enumerate(whole):
+        torch.testing.assert_close(gradient, sum(part[index] for part in parts))
+
+
+def test_other_seeds_are_drawn_for_all_shapes() -> None:
+    """Drift under a further seed gets other weights, and other inputs of each shape."""
+    _, subject = prepare(make_shapes("static"))
+    before = [tensor.clone() for tensor in subject.list_state()]
+    assert reference.redraw_state(subject, 7)
+    assert not any(torch.equal(one, other) for one, other in zip(before, subject.list_state(), strict=True))
+
+
+def test_float64_reference_of_shapes_is_that_of_each() -> None:
+    """The reference evaluates every shape in float64."""
+    with torch.no_grad():
+        _, subject = prepare(make_shapes("static"))
+        exact = reference.evaluate_reference(subject)
+    assert list(exact.values) == [f"output[{index}]" for index in range(4)]
+    assert {value.dtype for value in exact.values.values()} == {torch.float64}
+
+
+def stand_in_for_inductor(monkeypatch: pytest.MonkeyPatch, spoil: float) -> None:
+    """Let a package hold the exported program itself, whose outputs are off by ``spoil``."""
+    exported: dict[str, Any] = {}
+
+    def compile_package(program: Any, package_path: str) -> None:
+        exported[package_path] = program.module()
+        with zipfile.ZipFile(package_path, "w") as package:
+            package.writestr("model/kernel.cpp", 'extern "C" void cpp_fused_tanh_0(const float* in) {}\n')
+
+    def load_package(path: str) -> Any:
+        return lambda *inputs: exported[path](*inputs) + spoil
+
+    monkeypatch.setattr("torch._inductor.aoti_compile_and_package", compile_package)
+    monkeypatch.setattr("torch._inductor.aoti_load_package", load_package)
+
+
+def test_a_package_is_built_once_and_then_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first process builds it, the second finds it; its size, code and kernels are known."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    stand_in_for_inductor(monkeypatch, 0.0)
+    protocols = []
+    with torch.no_grad():
+        for _ in range(2):
+            protocol, subject = prepare(make_case(Kind.EXPORT))
+            compiled = protocol.compile(subject)
+            torch.testing.assert_close(compiled(*subject.inputs), subject.function(*subject.inputs))
+            protocols.append(protocol)
+    report = GraphReport(counts={}, cache=observe_graphs("").cache)
+    assert [protocol.count_misses(report) for protocol in protocols] == [1, 0]
+    size = (tmp_path / "package-float32.pt2").stat().st_size
+    assert protocols[0].observe(subject, compiled, lambda: None).samples == {Metric.PACKAGE_BYTES: (size,)}
+    assert protocols[0].count_kernels(tmp_path) == 1
+    identity = protocols[0].identify(tmp_path)
+    assert identity == protocols[1].identify(tmp_path) != CodeIdentity(digest="")
+
+
+@pytest.mark.parametrize(("spoil", "drifts"), [(0.0, False), (1e-4, True)])
+def test_a_package_that_drifts_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spoil: float, drifts: bool
+) -> None:
+    """Outputs of the package that are off by a ten-thousandth are far beyond the limit of drift."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    stand_in_for_inductor(monkeypatch, spoil)
+    with torch.no_grad():
+        protocol, subject = prepare(make_case(Kind.EXPORT))
+        exact = reference.evaluate_reference(subject)
+        eager = reference.evaluate(subject, subject.function)
+        compiled = reference.evaluate(subject, protocol.compile(subject))
+    drift = compute_drift(exact.values, eager.values, compiled.values, pooled=False)
+    assert (drift.log2_ratio > DRIFT_LIMIT_FLOAT32) is drifts
+
+
+def test_a_package_that_was_not_built_is_no_compiled_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before its first call there is no package, and the check says so."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    protocol, subject = prepare(make_case(Kind.EXPORT))
+    protocol.compile(subject)
+    with pytest.raises(Exception, match="no package was built"):
+        protocol.check_compiled(GraphReport(counts={}, cache=observe_graphs("").cache))
+
+
+def test_a_loader_that_stalls_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataset that sleeps 0.1 s an item makes the epoch's share of waiting jump."""
+    healthy, stalls_s = Batches.__getitem__, [0.0]
+
+    def read(self: Batches, index: int) -> Any:
+        time.sleep(stalls_s[-1])
+        return healthy(self, index)
+
+    monkeypatch.setattr(Batches, "__getitem__", read)
+    case = make_case(Kind.DATA, task=Task.TRAINING, settings={"batches": 3, "workers": 0})
+    protocol, subject = prepare(case)
+    ratios = []
+    for stall_s in (0.0, 0.1):
+        stalls_s.append(stall_s)
+        seen = protocol.observe(subject, subject.function, protocol.make_eager_step(subject))
+        ratios.append(seen.samples[Metric.DATA_RATIO][0])
+    assert ratios[1] > 3 * ratios[0]
+    assert len(subject.inputs) == 3
+    assert not torch.equal(subject.inputs[0][0][0], subject.inputs[1][0][0])
+
+
+def test_a_loader_with_processes_gives_the_same_batches() -> None:
+    """What worker processes load is what lies in memory, in the same order."""
+    _, subject = prepare(make_case(Kind.DATA, settings={"batches": 3, "workers": 1}))
+    loaded = list(make_loader(subject, 1))
+    assert len(loaded) == 3
+    for (inputs, _), (own, _) in zip(loaded, subject.inputs, strict=True):
+        assert torch.equal(inputs[0], own[0])
+
+
+def test_a_spike_of_one_request_is_in_the_percentiles() -> None:
+    """One slow request in ten delays the next: p99 is its time, the median is not, and waiting counts."""
+    calls = iter(range(100))
+
+    def step() -> None:
+        time.sleep(0.15 if next(calls) == 5 else 0.0)
+
+    protocol, subject = prepare(make_case(Kind.SERVING, settings={"interval_s": 0.1, "requests": 11}))
+    samples = protocol.observe(subject, subject.function, step).samples
+    assert samples[Metric.REQUEST_P99][0] >= 0.15
+    assert samples[Metric.REQUEST_P50][0] < 0.05
+    assert len(samples[Metric.FIRST_REQUEST]) == 1
+
+
+def test_a_cache_without_hits_is_a_miss() -> None:
+    """A second process that found nothing counts one miss at least, though none was told."""
+    protocol = find_protocol(make_case(Kind.CACHE))
+    reports = [GraphReport(counts={}, cache=cache) for cache in (CacheUse(), CacheUse(hits=1))]
+    assert [protocol.count_misses(report) for report in reports] == [1, 0]
+
+
+def test_what_saves_no_artifacts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second process that has no file to load says so, and does not compile as if it had."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    protocol, subject = prepare(make_case(Kind.CACHE))
+    with pytest.raises(UsageError, match="saved no cache artifacts"):
+        protocol.enter(subject, is_cold=False)
+
+
+def test_every_kind_has_a_row_and_a_file() -> None:
+    """The table has a row for each kind that there is a file of, and its own metrics are no usual ones."""
+    assert set(KIND_SPECS) == set(Kind)
+    for kind, spec in KIND_SPECS.items():
+        case = make_case(kind, settings={"vary": {"rows": ROWS}} if kind is Kind.SHAPES else {})
+        assert isinstance(find_protocol(case), Protocol)
+        assert spec.kind is kind
+        assert not spec.lacks & SPECIAL
+        assert all(has_metric(case, metric) for metric in spec.adds)
+    assert isinstance(find_protocol(make_shapes("static")), Shapes)

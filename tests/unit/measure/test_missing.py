@@ -1,0 +1,40 @@
+"""What an exception of a primer says that a machine lacks."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.measure.process.missing import find_missing
+from gate.records.protocol import Prerequisite
+
+CXX, HEADERS, DEVICE = Prerequisite.CXX_COMPILER, Prerequisite.PYTHON_HEADERS, Prerequisite.DEVICE
+
+
+class InvalidCxxCompiler(RuntimeError):  # noqa: N818 - as Inductor calls it
+    """Stands for Inductor's exception of this name."""
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ModuleNotFoundError("No module named 'torch'", name="torch"), Prerequisite.TORCH),
+        (ModuleNotFoundError("No module named 'numpy'", name="numpy"), None),
+        (InvalidCxxCompiler("none of g++ and clang++ works"), CXX),
+        (RuntimeError("No working C++ compiler found in config.cpp.cxx: (None, 'g++')"), CXX),
+        (RuntimeError("fatal error: Python.h: No such file or directory"), HEADERS),
+        (AssertionError("Torch not compiled with CUDA enabled"), DEVICE),
+        (RuntimeError("Found no NVIDIA driver on your system."), DEVICE),
+        (RuntimeError("CUDA error: invalid device ordinal"), DEVICE),
+        (ValueError("something else"), None),
+    ],
+)
+def test_what_is_missing_is_told_by_a_code(error: Exception, expected: Prerequisite | None) -> None:
+    """Where an exception has no type for it, what the compiler or driver said decides."""
+    assert find_missing(error) is expected
+
+
+def test_an_exception_is_looked_at_with_its_causes() -> None:
+    """Inductor wraps what a compiler said in an exception of its own."""
+    wrapped = RuntimeError("backend failed")
+    wrapped.__cause__ = InvalidCxxCompiler()
+    assert find_missing(wrapped) is CXX

@@ -1,0 +1,93 @@
+"""The float32 comparison of drift, with TF32 off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from gate.devices import CUDA
+from gate.measure.context import WorkerContext
+from gate.measure.device.device import CpuDevice
+from gate.measure.process.logbook import Logbook
+from gate.measure.seed_drift import CompiledSubject, measure_drift
+from gate.measure.workload.build import Subject, make_subject
+from gate.records import Case, Metric
+from gate.records.protocol import Sampling, WorkerRole
+from gate.workload import Workload
+
+
+class PlayedGpu(CpuDevice):
+    """The processor, where code asks whether there is TF32."""
+
+    kind = CUDA
+
+
+@pytest.fixture
+def _tf32() -> Iterator[None]:
+    """Allow TF32 to cuDNN alone, by the interface of torch 2.9 on."""
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = matmul.fp32_precision, cudnn.fp32_precision
+    cudnn.fp32_precision, matmul.fp32_precision = "tf32", "ieee"
+    yield
+    matmul.fp32_precision, cudnn.fp32_precision = before
+    torch.compiler.reset()
+
+
+def make_layer(device: CpuDevice) -> Subject:
+    """Return a float32 layer."""
+    case = Case(id="m/c", model="m")
+    workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
+    return make_subject(workload, case, device)
+
+
+def measure(
+    compiled: Callable[..., object], subject: Subject, device: CpuDevice
+) -> dict[Metric, tuple[float, ...]]:
+    """Measure drift under one seed."""
+    logbook = Logbook(None, WorkerRole.WARM)
+    context = WorkerContext(
+        case=subject.case, device=device, sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
+    )
+    measure_drift(context, CompiledSubject(subject=subject, compiled=compiled))
+    return dict(logbook.result.samples)
+
+
+@pytest.mark.usefixtures("_tf32")
+def test_code_with_tf32_in_it_is_compiled_anew() -> None:
+    """A convolution that Inductor tuned keeps the TF32 of its compile.
+
+    Held against eager without, it would exceed the limit of drift in an unchanged program.
+    """
+    seen: list[str] = []
+
+    def note_precision(graph: torch.fx.GraphModule, _: object) -> Callable[..., object]:
+        seen.append(torch.backends.cudnn.fp32_precision)
+        return graph.forward
+
+    device = PlayedGpu()
+    subject = make_layer(device)
+    compiled = torch.compile(subject.function, backend=note_precision)
+    with torch.no_grad():
+        compiled(*subject.inputs)
+        samples = measure(compiled, subject, device)
+    assert seen == ["tf32", "ieee"]
+    assert samples[Metric.DRIFT_FLOAT32] == (0.0,)
+
+
+def test_code_without_tf32_is_compiled_once() -> None:
+    """Compiling costs minutes: by default nothing is compiled for the comparison again."""
+    seen: list[object] = []
+
+    def note_compile(graph: torch.fx.GraphModule, _: object) -> Callable[..., object]:
+        seen.append(graph)
+        return graph.forward
+
+    device = PlayedGpu()
+    subject = make_layer(device)
+    compiled = torch.compile(subject.function, backend=note_compile)
+    with torch.no_grad():
+        compiled(*subject.inputs)
+        measure(compiled, subject, device)
+    assert len(seen) == 1

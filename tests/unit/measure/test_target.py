@@ -1,0 +1,160 @@
+"""What is counted of code that is compiled for a target, and what a target cannot know."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from gate.errors import MachineError, UsageError
+from gate.measure.compiler.cubins import Cubin, CubinTotals, parse_usage, sum_cubins
+from gate.measure.compiler.identity import count_launches
+from gate.measure.device import hooks, pretended
+from gate.measure.target import check_knowable
+from gate.records import Case, Mode
+
+TOLD = """
+Resource usage:
+ Common:
+  GLOBAL:0
+ Function triton_poi_fused_add_0:
+  REG:12 STACK:8 SHARED:1024 LOCAL:16 CONSTANT[0]:568 TEXTURE:0 SURFACE:0 SAMPLER:0
+"""
+GRAPH = """\
+triton_poi_fused_add_0 = async_compile.triton('triton_poi_fused_add_0', '''
+def triton_poi_fused_add_0(out):
+    helper.run(1)
+''', device_str='cuda')
+async_compile.wait(globals())
+def call(args):
+        # extern_kernels.mm(a, b, out=buf0)
+        extern_kernels.mm(a, b, out=buf0)
+        triton_poi_fused_add_0.run(buf0, 64, stream=stream0)
+        buf1 = torch.ops.aten.sort.default(buf0)
+        triton_poi_fused_add_0.run(buf1, 64, stream=stream0)
+        buf2 = reinterpret_tensor(buf1, (8, 8), (8, 1), 0)
+"""
+CASE = Case(id="toy/x", model="toy", factory="toy:build")
+
+
+def make_cubin(kernel: str, *, registers: int = 10, stack_bytes: int = 0) -> Cubin:
+    """A binary of 100 bytes that takes 64 bytes of shared memory."""
+    return Cubin(kernel=kernel, registers=registers, shared_bytes=64, stack_bytes=stack_bytes, size_bytes=100)
+
+
+def test_registers_and_stack_are_read_from_what_the_tool_tells() -> None:
+    """Stack and local memory are both a thread's own memory; shared memory is asked of Triton."""
+    assert parse_usage(TOLD) == {"registers": 12, "stack_bytes": 24}
+
+
+def test_a_tool_that_tells_nothing_is_no_zero() -> None:
+    """Another format of the tool fails the case, instead of counting 0 registers."""
+    with pytest.raises(ValueError, match="no resource usage"):
+        parse_usage("Resource usage:\n none")
+
+
+def test_a_kernel_counts_with_the_least_stack_of_its_configurations() -> None:
+    """Registers, memory and sizes are sums over binaries; tuning would not choose one that spills."""
+    cubins = [
+        make_cubin("a", registers=32, stack_bytes=48),
+        make_cubin("a", registers=40, stack_bytes=16),
+        make_cubin("b", registers=8, stack_bytes=4),
+    ]
+    assert sum_cubins(cubins) == CubinTotals(
+        configurations=3, registers=80, shared_bytes=192, stack_bytes=20, size_bytes=300
+    )
+
+
+def test_launches_are_those_of_the_call(tmp_path: Path) -> None:
+    """Kernels and library calls count as often as they are called; comments, sources and views do not."""
+    (tmp_path / "graph.py").write_text(GRAPH)
+    (tmp_path / "kernel.py").write_text("    other.run(1)\n")
+    assert count_launches(tmp_path) == 4
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        (Case(id="a", model="a", mode=Mode.MAX_AUTOTUNE), "chosen by timing"),
+        (Case(id="a", model="a", options={"max_autotune_gemm": True}), "chosen by timing"),
+        (Case(id="a", model="a", mode=Mode.REDUCE_OVERHEAD), "CUDA graphs are captured"),
+    ],
+)
+def test_what_is_chosen_on_the_device_is_unavailable(case: Case, why: str) -> None:
+    """It fails with its reason and with what to leave out; a guess would be judged as if it were known."""
+    with pytest.raises(UsageError, match=f"UNAVAILABLE: .*{why}") as caught:
+        check_knowable(case)
+    assert "!a" in str(caught.value.fix)
+
+
+def test_a_plain_case_is_available() -> None:
+    """What follows from the code alone is known."""
+    check_knowable(CASE)
+
+
+def test_nothing_is_pretended_where_torch_knows_real_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CUDA build of torch is refused before anything of it is changed."""
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    for name in [name for name in sys.modules if name == "torch._dynamo"]:
+        monkeypatch.delitem(sys.modules, name)
+    answers = torch.cuda.is_available
+    with pytest.raises(MachineError, match="built for CUDA"):
+        pretended.pretend("cuda:sm_90")
+    assert torch.cuda.is_available is answers
+
+
+def test_nothing_is_pretended_where_the_compiler_has_asked_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler keeps what it was told when it was imported."""
+    monkeypatch.setitem(sys.modules, "torch._dynamo", torch)
+    with pytest.raises(RuntimeError, match="when it was imported"):
+        pretended.pretend("cuda:sm_90")
+
+
+def test_an_unknown_target_is_refused() -> None:
+    """Only what is known of a board can be told to the compiler."""
+    with pytest.raises(MachineError, match="no such target: cuda:sm_71"):
+        pretended.pretend("cuda:sm_71")
+
+
+def test_hooks_come_before_torch() -> None:
+    """Torch asks for devices when it is imported, as it has been here."""
+    with pytest.raises(RuntimeError, match="before"):
+        hooks.load_hooks()
+
+
+def test_hooks_refuse_a_torch_for_gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two answers to which device there is cannot be loaded into one process."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libtorch_cuda.so").touch()
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr(hooks, "_find_torch", lambda: tmp_path)
+    with pytest.raises(MachineError, match="built for CUDA"):
+        hooks.load_hooks()
+
+
+@pytest.mark.parametrize(
+    ("version", "named"),
+    [
+        ("__version__ = '2.11.0+cpu'\n", "this torch is 2.11"),
+        ("debug = False\n__version__ = '2.130.0'\n", "this torch is 2.130"),
+        ("__version__ = TorchVersion(x)\n", "this torch is of an unknown release"),
+    ],
+)
+def test_hooks_refuse_a_torch_that_nobody_tried(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, named: str
+) -> None:
+    """Another release may ask the device for something else, and get a wrong answer without an error."""
+    (tmp_path / "version.py").write_text(version, encoding="utf-8")
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr(hooks, "_find_torch", lambda: tmp_path)
+    with pytest.raises(MachineError, match=named) as caught:
+        hooks.load_hooks()
+    assert caught.value.fix.startswith("Install a CPU build of torch 2.13")
+
+
+def test_the_torch_of_ci_is_one_that_targets_were_tested_with() -> None:
+    """A newer one in constraints.txt needs the slow tests of targets to pass, and this list to grow."""
+    constraints = Path(__file__).parents[3].joinpath("constraints.txt").read_text(encoding="utf-8")
+    assert f"torch=={hooks.TESTED[-1]}." in constraints

@@ -1,0 +1,200 @@
+"""What each arm defines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.errors import FileError
+from gate.project.arm_cases import BaseCases, load_base_cases, load_head_cases
+from gate.project.choice import choose_cases
+from gate.project.config import load_config
+from gate.project.registry import load_cases, select_cases
+
+SHOP = """
+version: 1
+select: "shop/*,elementwise/inference-float32-smoke-default"
+models:
+  - name: shop
+    factory: shop:build
+    arguments: {{layers: {layers}}}
+    cases:
+      - {{size: {sizes}}}
+"""
+
+
+MODELS = """
+version: 1
+models:
+  - {{name: shop, factory: 'shop:build', cases: [{{}}]}}
+  - {{name: {other}, factory: 'shop:build', cases: [{{tags: {tags}}}]}}
+"""
+
+
+def load_defaults(tmp_path: Path, other: str, tags: str = "[]") -> tuple[list[str], list[str]]:
+    """The own cases of the base and of another head, for a configuration without ``select``."""
+    for name in ("tree", other):
+        (tmp_path / name).mkdir()
+        text = MODELS.format(other=name, tags=tags if name == other else "[]")
+        (tmp_path / name / "gate.yml").write_text(text, encoding="utf-8")
+    config = load_config(tmp_path / "tree" / "gate.yml")
+    choice = choose_cases(config, load_cases(config))
+    settled = replace(config, select=choice.selection)
+    base = load_base_cases(settled, choice.cases, tmp_path / other)
+    head = load_head_cases(settled, choice.cases, tmp_path / other)
+    assert base.notes == ()
+    own = [[case.model for case in cases if case.factory == "shop:build"] for cases in (base.cases, head)]
+    return own[0], own[1]
+
+
+def test_each_side_has_its_own_default_selection(tmp_path: Path) -> None:
+    """Where nothing is selected, a model that only one side has is not left out unseen."""
+    assert load_defaults(tmp_path, "gone") == (["shop", "gone"], ["shop", "gone"])
+
+
+def test_the_default_of_the_other_side_follows_its_tags(tmp_path: Path) -> None:
+    """The base's tagged case is selected, and the one that the tree runs is compared all the same."""
+    assert load_defaults(tmp_path, "gone", "[smoke]") == (["shop", "gone"], ["gone"])
+
+
+def test_a_case_that_only_the_base_has_is_found_beside_one_that_only_head_has(tmp_path: Path) -> None:
+    """A selection of several models names what there is of each."""
+    head, base = write(tmp_path / "head"), write(tmp_path / "base", sizes="[small, gone]")
+    head.write_text(
+        head.read_text(encoding="utf-8").replace('select: "', 'select: "new/*,')
+        + "  - {name: new, factory: 'shop:build', cases: [{}]}\n",
+        encoding="utf-8",
+    )
+    assert "shop/gone" in list_names(load(head, base.parent))
+
+
+def write(directory: Path, layers: int = 2, sizes: str = "[small]") -> Path:
+    """Write a gate.yml with a model of two layers in one size, and return it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "gate.yml"
+    path.write_text(SHOP.format(layers=layers, sizes=sizes), encoding="utf-8")
+    return path
+
+
+def load(head: Path, base: Path) -> BaseCases:
+    """Load the base's cases for a run of all that head's configuration selects."""
+    config = load_config(head)
+    return load_base_cases(config, select_cases(load_cases(config), config.select), base)
+
+
+def list_names(loaded: BaseCases) -> list[str]:
+    """List the cases, shortened."""
+    return [case.id.removesuffix("-default").replace("inference-float32-", "") for case in loaded.cases]
+
+
+def test_base_defines_its_own_cases(tmp_path: Path) -> None:
+    """A model that head changed has the base's definition, and the reference models have one for both."""
+    head, base = write(tmp_path / "head", layers=3), write(tmp_path / "base", layers=2)
+    config = load_config(head)
+    cases = {case.id: case for case in select_cases(load_cases(config), config.select)}
+    loaded = load(head, base.parent)
+    assert list_names(loaded) == ["elementwise/smoke", "shop/small"]
+    changed = {case.id: case.definition != cases[case.id].definition for case in loaded.cases}
+    assert changed == {
+        "elementwise/inference-float32-smoke-default": False,
+        "shop/inference-float32-small-default": True,
+    }
+    assert (loaded.cases[1].arguments, loaded.notes) == ({"layers": 2}, ())
+
+
+def test_cases_that_only_one_side_has(tmp_path: Path) -> None:
+    """What head added is absent, and what head dropped is there while head's selection names it."""
+    head = write(tmp_path / "head", sizes="[small, large]")
+    base = write(tmp_path / "base", sizes="[small, tiny]")
+    assert list_names(load(head, base.parent)) == ["elementwise/smoke", "shop/small", "shop/tiny"]
+
+
+def test_selection_that_the_base_cannot_follow(tmp_path: Path) -> None:
+    """A case that head selects by an id the base does not know is absent there, and nothing else is."""
+    head, base = write(tmp_path / "head"), tmp_path / "base"
+    base.mkdir()
+    (base / "gate.yml").write_text("version: 1\n", encoding="utf-8")
+    assert list_names(load(head, base)) == ["elementwise/smoke"]
+
+
+def test_base_without_configuration(tmp_path: Path) -> None:
+    """Before the gate was introduced there are the reference models only, which a note says."""
+    loaded = load(write(tmp_path / "head"), tmp_path)
+    assert list_names(loaded) == ["elementwise/smoke"]
+    assert loaded.notes == ("the base has no gate.yml: only the reference models are compared",)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("version: 1\nmodel: []\n", "gate.yml:2: model: unknown key"),
+        ("version: 9\n", "gate.yml:1: version: "),
+        ("version: 1\nregistry: [gone.yml]\n", "gate.yml:2: registry[0]: gone.yml does not exist"),
+        ("version: [", "gate.yml"),
+    ],
+)
+def test_base_whose_configuration_cannot_be_used(tmp_path: Path, content: str, words: str) -> None:
+    """An invalid or newer gate.yml, or a missing registry, is told and costs the base its own models only."""
+    base = tmp_path / "base"
+    base.mkdir()
+    (base / "gate.yml").write_text(content, encoding="utf-8")
+    loaded = load(write(tmp_path / "head"), base)
+    assert list_names(loaded) == ["elementwise/smoke"]
+    (note,) = loaded.notes
+    assert note.startswith(f"the base's configuration cannot be used ({words}")
+    assert str(base) not in note
+
+
+def test_override_for_a_case_that_the_base_lacks(tmp_path: Path) -> None:
+    """Head's thresholds judge; an override of the base that fits no case is no fault."""
+    override = (
+        "overrides:\n  - {case: gone/*, metric: peak_memory, relative: 0.1, absolute: 1, reason: history}\n"
+    )
+    head, base = write(tmp_path / "head"), write(tmp_path / "base")
+    base.write_text(base.read_text(encoding="utf-8") + override, encoding="utf-8")
+    assert list_names(load(head, base.parent)) == ["elementwise/smoke", "shop/small"]
+
+
+def test_configuration_under_another_name(tmp_path: Path) -> None:
+    """The base's file of the same name counts, and where there is none its gate.yml."""
+    head = write(tmp_path / "head").rename(tmp_path / "head" / "perf.yml")
+    base = write(tmp_path / "base", layers=5)
+    assert load(head, base.parent).cases[1].arguments == {"layers": 5}
+    write(tmp_path / "base", layers=7).rename(base.with_name("perf.yml"))
+    write(tmp_path / "base", layers=5)
+    assert load(head, base.parent).cases[1].arguments == {"layers": 7}
+
+
+def test_configuration_taken_from_the_base(tmp_path: Path) -> None:
+    """Where head is judged by the base's configuration already, both sides have the same cases."""
+    config = replace(load_config(write(tmp_path / "head")), commit="a" * 40)
+
+    cases = select_cases(load_cases(config), config.select)
+
+    assert list_names(load_base_cases(config, cases, tmp_path)) == ["elementwise/smoke", "shop/small"]
+
+
+def test_head_defines_its_own_cases(tmp_path: Path) -> None:
+    """A head that is not the working tree is measured by its own definitions, and its own sizes."""
+    tree = load_config(write(tmp_path / "tree", layers=2, sizes="[small]"))
+    head = write(tmp_path / "head", layers=3, sizes="[small, large]")
+    cases = load_head_cases(tree, (), head.parent)
+    assert list_names(BaseCases(cases=cases)) == ["elementwise/smoke", "shop/small", "shop/large"]
+    assert cases[1].arguments == {"layers": 3}
+
+
+def test_head_without_configuration_runs_the_working_trees_cases(tmp_path: Path) -> None:
+    """There is nothing else to go by."""
+    tree = load_config(write(tmp_path / "tree"))
+    cases = select_cases(load_cases(tree), tree.select)
+    assert load_head_cases(tree, cases, tmp_path) == cases
+
+
+def test_head_whose_configuration_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    """Nothing could be said of it; the error names the file and the key."""
+    tree = load_config(write(tmp_path / "tree"))
+    (tmp_path / "gate.yml").write_text("version: 1\ntrails: 3\n", encoding="utf-8")
+    with pytest.raises(FileError, match="trails"):
+        load_head_cases(tree, (), tmp_path)

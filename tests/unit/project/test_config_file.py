@@ -1,0 +1,97 @@
+"""Where gate.yml is looked for."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gate.errors import FileError
+from gate.project.config import load_config
+from gate.project.config_file import find_config
+
+
+@pytest.fixture
+def top(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with a gate.yml at its top; work goes on two directories below."""
+    place = tmp_path / "repository"
+    (place / "src" / "model").mkdir(parents=True)
+    (place / ".git").mkdir()
+    (place / "gate.yml").write_text("version: 1\ntrials: 2\n", encoding="utf-8")
+    monkeypatch.chdir(place / "src" / "model")
+    return place
+
+
+def test_the_nearest_above_holds(top: Path) -> None:
+    """From a subdirectory the project's own is found, and its paths stay relative to where it lies."""
+    assert find_config() == Path("../../gate.yml")
+    config = load_config(None)
+    assert (config.trials, config.is_found, config.source) == (2, True, "../../gate.yml")
+    assert config.out.resolve() == top / "out"
+    (top / "src" / "gate.yml").write_text("version: 1\n", encoding="utf-8")
+    assert find_config() == Path("../gate.yml")
+    Path("gate.yml").write_text("version: 1\n", encoding="utf-8")
+    assert find_config() == Path("gate.yml")
+
+
+@pytest.mark.parametrize("is_worktree", [False, True])
+def test_the_top_of_the_repository_is_the_last(top: Path, is_worktree: bool) -> None:
+    """What lies above it is another project's; a worktree's .git is a file."""
+    mark = top / "src" / ".git"
+    if is_worktree:
+        mark.write_text("gitdir: elsewhere\n", encoding="utf-8")
+    else:
+        mark.mkdir()
+    assert find_config() is None
+    assert not load_config(None).is_found
+
+
+def test_a_link_that_leads_nowhere_is_no_missing_file(top: Path) -> None:
+    """Somebody meant to have a configuration here."""
+    Path("gate.yml").symlink_to(top / "elsewhere.yml")
+    with pytest.raises(FileError, match="does not exist"):
+        load_config(None)
+
+
+@pytest.mark.parametrize("place", [".", "..", "../.."])
+def test_another_spelling_is_named(top: Path, place: str) -> None:
+    """gate.yaml would not be read, and the reference models measured in its place."""
+    (top / "gate.yml").unlink()
+    Path(place, "gate.yaml").write_text("version: 1\ntrials: 2\n", encoding="utf-8")
+    with pytest.raises(FileError, match=r"gate\.yaml: is not read: the file is called gate\.yml") as caught:
+        load_config(None)
+    assert "Rename it" in caught.value.fix
+
+
+def test_both_spellings_are_no_mistake(top: Path) -> None:
+    """gate.yml is there, and is read."""
+    (top / "gate.yaml").write_text("version: 1\n", encoding="utf-8")
+    assert find_config() == Path("../../gate.yml")
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory below one that this user may not look into, without root's rights."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name, "closed", "mine")
+        place.mkdir(parents=True)
+        monkeypatch.chdir(place)
+        place.parent.chmod(0)
+        is_root = os.geteuid() == 0
+        if is_root:
+            os.seteuid(65534)
+        yield place
+        if is_root:
+            os.seteuid(0)
+        place.parent.chmod(0o700)
+        monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("closed")
+def test_a_directory_that_may_not_be_looked_into_is_an_error() -> None:
+    """Whether there is a gate.yml cannot be told, so that the defaults would be a guess."""
+    with pytest.raises(FileError, match="Permission denied"):
+        find_config()

@@ -1,0 +1,108 @@
+"""The settings of a case's kind: what fits, and what a mistake is told as."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate.errors import FileError
+from gate.project.config import load_config
+from gate.project.registry import load_cases
+from gate.records import Kind
+
+GATE_FILE = """\
+version: 1
+reference_models: false
+models:
+  - name: mlp
+    factory: bench:build
+    cases:
+      - {entry}
+"""
+VARY = "vary: {batch: [4, 8], width: [2, 3]}"
+
+
+def write(directory: Path, entry: str) -> Path:
+    """Write a gate.yml with one case."""
+    path = directory / "gate.yml"
+    path.write_text(GATE_FILE.replace("{entry}", entry), encoding="utf-8")
+    return path
+
+
+def test_a_kind_is_part_of_id_and_definition(tmp_path: Path) -> None:
+    """Words among the settings are in the id, and all of them define the case."""
+    cases = {
+        name: load_cases(load_config(write(tmp_path, entry)))[0]
+        for name, entry in {
+            "plain": "{}",
+            "shapes": f"{{kind: shapes, settings: {{{VARY}, dims: marked}}}}",
+            "others": "{kind: shapes, settings: {vary: {batch: [4, 9]}, dims: marked}}",
+        }.items()
+    }
+    assert cases["plain"].id == "mlp/inference-float32-smoke-default"
+    assert cases["plain"].kind is Kind.CALL
+    assert cases["shapes"].id == "mlp/inference-float32-smoke-default-shapes-marked"
+    assert cases["shapes"].id == cases["others"].id
+    assert cases["shapes"].definition != cases["others"].definition
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "problem", "fix"),
+    [
+        ("{kind: shape}", "kind", "expected one of", "Did you mean 'shapes'?"),
+        ("{kind: shapes}", "kind", "a case of the kind shapes needs the setting 'vary'", "one value a shape"),
+        (
+            f"{{kind: shapes, settings: {{{VARY}, dim: static}}}}",
+            "settings.dim",
+            "the kind shapes has no setting 'dim'",
+            "Did you mean 'dims'?",
+        ),
+        (
+            f"{{kind: shapes, settings: {{{VARY}, dims: fixed}}}}",
+            "settings.dims",
+            "expected one of automatic, static, dynamic, marked, got 'fixed'",
+            "Write one of automatic, static, dynamic, marked.",
+        ),
+        (
+            "{kind: shapes, settings: {vary: {batch: [4, 8], width: [2]}}}",
+            "settings.vary",
+            "its lists are not of one length",
+            "Write one value of each argument a shape",
+        ),
+        (
+            "{kind: shapes, settings: {vary: {batch: [4]}}}",
+            "settings.vary",
+            "has one shape, which does not vary",
+            "List two values or more.",
+        ),
+        (
+            "{kind: shapes, settings: {vary: [4, 8]}}",
+            "settings.vary",
+            "expected a mapping of names to lists",
+            "",
+        ),
+        (
+            "{settings: {dims: static}}",
+            "settings.dims",
+            "the kind call has no setting 'dims'",
+            "It has none.",
+        ),
+        (
+            "{kind: export, task: training}",
+            "task",
+            "the kind export measures no training",
+            "Write inference.",
+        ),
+    ],
+)
+def test_a_mistake_names_file_key_and_fix(
+    tmp_path: Path, entry: str, key: str, problem: str, fix: str
+) -> None:
+    """What does not fit is told with the line, the key and what to write instead."""
+    with pytest.raises(FileError) as caught:
+        load_config(write(tmp_path, entry))
+    assert caught.value.file.endswith("gate.yml:7")
+    assert caught.value.key == f"models[0].cases[0].{key}"
+    assert problem in caught.value.problem
+    assert fix in caught.value.fix

@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.errors import UsageError
+from gate.project.plan import make_plan, merge_runs, pool_runs, render_github_matrix, shard_cases
+from gate.records import BaseArm, Case, CaseFailure, FailureKind, Pairing, Provenance, Run, Trial
+from tests.hosts import CPU_HOST
+
+ENVIRONMENT = replace(CPU_HOST, device_uuid="a")
+
+
+def make_case(name: str, expected_s: float = 10.0) -> Case:
+    """Make a case that has nothing but an id and a duration."""
+    return Case(id=f"{name}/x", model=name, expected_s=expected_s, definition=name)
+
+
+def make_run(*names: str, measured: str | None = None) -> Run:
+    """Make a run that planned ``names`` and measured all of them, or some."""
+    cases = tuple(map(make_case, names))
+    trials = tuple(Trial(case_id=f"{name}/x", index=0) for name in (names if measured is None else measured))
+    provenance = Provenance(commit="abc")
+    return Run(
+        cases=cases,
+        environment=ENVIRONMENT,
+        provenance=provenance,
+        trials=trials,
+        selection=",".join(names),
+        toolchain_s=2.0,
+        wall_s=10.0,
+        finished=True,
+    )
+
+
+CASES = st.lists(st.floats(0.1, 100), min_size=1, max_size=12).map(
+    lambda durations: tuple(make_case(f"m{index}", expected_s) for index, expected_s in enumerate(durations))
+)
+
+
+def sum_expected(cases: tuple[Case, ...]) -> float:
+    """Expected seconds of some cases."""
+    return sum(case.expected_s for case in cases)
+
+
+def test_a_plan_expects_the_time_of_all_trials() -> None:
+    """Cases one after the other, each as often as asked."""
+    plan = make_plan((make_case("a", 10), make_case("b", 5)), 3)
+    assert plan.expected_s == 45
+    assert plan.trials == 3
+
+
+def test_the_longest_case_goes_first() -> None:
+    """9 | 5 + 4: worked out by hand."""
+    cases = (make_case("a", 4), make_case("b", 9), make_case("c", 5))
+    assert shard_cases(cases, 2) == ((cases[1],), (cases[0], cases[2]))
+
+
+@given(cases=CASES, shards=st.integers(1, 15))
+def test_shards_partition_the_cases(cases: tuple[Case, ...], shards: int) -> None:
+    """Each case is in exactly one shard, no shard is empty, and none is missing without need."""
+    parts = shard_cases(cases, shards)
+    assert len(parts) == min(shards, len(cases))
+    assert all(parts)
+    assert sorted(case.id for part in parts for case in part) == sorted(case.id for case in cases)
+
+
+@given(cases=CASES, shards=st.integers(1, 5), data=st.data())
+def test_shards_depend_on_the_set_of_cases_only(
+    cases: tuple[Case, ...], shards: int, data: st.DataObject
+) -> None:
+    """Every job of a matrix computes the same division, whatever order it read the cases in."""
+    shuffled = tuple(data.draw(st.permutations(cases)))
+    expected = {frozenset(case.id for case in part) for part in shard_cases(cases, shards)}
+    assert expected == {frozenset(case.id for case in part) for part in shard_cases(shuffled, shards)}
+
+
+@given(cases=CASES, shards=st.integers(1, 5))
+def test_shards_are_balanced(cases: tuple[Case, ...], shards: int) -> None:
+    """No two shards differ by more than the longest case."""
+    loads = [sum_expected(part) for part in shard_cases(cases, shards)]
+    longest = max(case.expected_s for case in cases)
+    assert max(loads) - min(loads) <= longest * (1 + 1e-9)
+
+
+def test_cases_that_take_no_time_are_divided_by_number() -> None:
+    """So that none of the shards is empty."""
+    cases = tuple(make_case(name, 0) for name in "abcd")
+    assert [len(part) for part in shard_cases(cases, 2)] == [2, 2]
+
+
+@pytest.mark.parametrize("shards", [0, -1])
+def test_no_shards_are_refused(shards: int) -> None:
+    """There is nothing to divide into."""
+    with pytest.raises(UsageError, match="cannot divide into"):
+        shard_cases((make_case("a"),), shards)
+
+
+def test_the_matrix_selects_each_shard() -> None:
+    """One entry a job, with what the job passes to --select."""
+    plan = make_plan((make_case("a", 4), make_case("b", 9), make_case("c", 5)), 2)
+    assert json.loads(render_github_matrix(plan, 2)) == {
+        "include": [
+            {"shard": 1, "shards": 2, "select": "b/x", "cases": 1, "expected_s": 18.0},
+            {"shard": 2, "shards": 2, "select": "a/x,c/x", "cases": 2, "expected_s": 18.0},
+        ]
+    }
+
+
+def test_merged_shards_are_one_run() -> None:
+    """All cases and trials; seconds of all machines; provenance of the first."""
+    failure = CaseFailure(case_id="c/x", trial=0, kind=FailureKind.CRASH, stage="compile", message="m")
+    second = replace(make_run("c", measured=""), failures=(failure,))
+    merged = merge_runs([make_run("a", "b"), second])
+    assert [case.id for case in merged.cases] == ["a/x", "b/x", "c/x"]
+    assert [trial.case_id for trial in merged.trials] == ["a/x", "b/x"]
+    assert merged.failures == (failure,)
+    assert merged.selection == "a,b,c"
+    assert (merged.toolchain_s, merged.wall_s, merged.trials_planned) == (4.0, 20.0, 1)
+    assert merged.provenance == Provenance(commit="abc")
+    assert merged.finished
+
+
+def test_one_run_merges_to_itself() -> None:
+    """A matrix of one job is no special case."""
+    run = make_run("a", "b")
+    assert merge_runs([run]) == run
+
+
+def test_a_case_whose_shard_is_missing_stays_planned() -> None:
+    """It has no trials, which is INCOMPLETE later and not silence."""
+    planned = tuple(map(make_case, "abc"))
+    merged = merge_runs([make_run("a"), make_run("c")], planned)
+    assert merged.cases == planned
+    assert [trial.case_id for trial in merged.trials] == ["a/x", "c/x"]
+
+
+def test_runs_that_all_hold_the_whole_plan_merge() -> None:
+    """What overlaps is what was measured, not what was planned."""
+    merged = merge_runs([make_run("a", "b", measured="a"), make_run("a", "b", measured="b")])
+    assert [case.id for case in merged.cases] == ["a/x", "b/x"]
+    assert merged.selection == "a,b"
+
+
+def test_an_unfinished_shard_leaves_the_whole_unfinished() -> None:
+    """One that was stopped may lack trials."""
+    assert not merge_runs([make_run("a"), replace(make_run("b"), finished=False)]).finished
+
+
+def test_shards_of_other_numbers_of_trials_do_not_merge() -> None:
+    """Whichever number the whole had, some cases would seem to lack trials, or be excused from them."""
+    with pytest.raises(UsageError, match="run 2 of 2 planned 3 trials of each case, and run 1 of 2 1"):
+        merge_runs([make_run("a"), replace(make_run("b"), trials_planned=3)])
+
+
+def test_another_card_of_the_same_model_may_join() -> None:
+    """The UUID is no part of a host's identity."""
+    other = replace(make_run("b"), environment=replace(ENVIRONMENT, device_uuid="b"))
+    assert len(merge_runs([make_run("a"), other]).trials) == 2
+
+
+NAMES = ["one.json", "two.json"]
+FAILED_IN_A = CaseFailure(case_id="a/x", trial=0, kind=FailureKind.HANG, stage="rounds", message="m")
+
+
+@pytest.mark.parametrize(
+    ("runs", "what"),
+    [
+        ([], "there is no run to merge"),
+        ([make_run("a", "b"), make_run("b", "c")], "two.json holds what one.json holds as well: b/x"),
+        (
+            [make_run(*"abcde"), make_run(*"abcde")],
+            "two.json holds what one.json holds as well: a/x, b/x, c/x and 2 more",
+        ),
+        (
+            [make_run("a"), replace(make_run("a", measured=""), failures=(FAILED_IN_A,))],
+            "two.json holds what one.json holds as well: a/x",
+        ),
+        (
+            [make_run("a"), replace(make_run("b"), environment=replace(ENVIRONMENT, isa="avx512"))],
+            "two.json has another environment than one.json: instruction set avx2 -> avx512",
+        ),
+        (
+            [make_run("a"), replace(make_run("b"), provenance=Provenance(commit="def"))],
+            "two.json is of the commit def, and one.json of abc",
+        ),
+        (
+            [make_run("a"), replace(make_run("b"), sampling={"super_blocks": 5.0, "block_s": 0.01})],
+            "two.json sampled otherwise than one.json: block_s 0.01, super_blocks 5",
+        ),
+        (
+            [
+                make_run("a"),
+                replace(make_run("b"), cases=(replace(make_case("a"), definition="other"),), trials=()),
+            ],
+            "two.json defines the case 'a/x' differently than one.json",
+        ),
+    ],
+)
+def test_runs_that_do_not_belong_together_are_refused(runs: list[Run], what: str) -> None:
+    """Joining them would compare what cannot be compared."""
+    with pytest.raises(UsageError) as caught:
+        merge_runs(runs, names=NAMES[: len(runs)])
+    assert what == caught.value.what
+
+
+def record(case: str, alone: int, pairs: int, **changes: object) -> Run:
+    """Make a run of one case with so many lone trials and pairs, each numbered from 1."""
+    trials = [Trial(case_id=f"{case}/x", index=index) for index in range(1, alone + 1)]
+    trials += [
+        Trial(case_id=f"{case}/x", index=index, arm=arm, pairing=Pairing.LIVE)
+        for index in range(1, pairs + 1)
+        for arm in ("base", "head")
+    ]
+    run = make_run(case)
+    base = BaseArm(label="main", environment=ENVIRONMENT, provenance=run.provenance, cases=run.cases)
+    return replace(run, trials=tuple(trials), base=base if pairs else None, **changes)  # type: ignore[arg-type] # the test's
+
+
+def test_pooled_trials_are_numbered_anew() -> None:
+    """Two and one lone trials of ``a`` are 1 to 3, and so are the pairs of both runs, in either arm."""
+    pooled = pool_runs([record("a", 2, 1), record("b", 1, 0), record("a", 1, 2)])
+    of_a = [trial for trial in pooled.trials if trial.case_id == "a/x"]
+    assert [trial.index for trial in of_a if trial.pairing is Pairing.ALONE] == [1, 2, 3]
+    assert [(trial.index, trial.arm) for trial in of_a if trial.pairing is Pairing.LIVE] == [
+        (index, arm) for index in (1, 2, 3) for arm in ("base", "head")
+    ]
+    assert [case.id for case in pooled.cases] == ["a/x", "b/x"]
+    assert pooled.base is not None
+    assert [case.id for case in pooled.base.cases] == ["a/x"]
+    assert pooled.wall_s == 30.0
+
+
+def test_other_commits_are_pooled() -> None:
+    """Nightly runs of one program are of one commit each."""
+    other = record("a", 1, 0, provenance=Provenance(commit="def"))
+    assert len(pool_runs([record("a", 1, 0), other]).trials) == 2
+
+
+@pytest.mark.parametrize(
+    ("runs", "what"),
+    [
+        ([], "there is no run to pool"),
+        (
+            [record("a", 1, 0), record("a", 1, 0, environment=replace(ENVIRONMENT, torch="2.14.0"))],
+            "two.json has another environment than one.json: torch 2.13.0+cpu -> 2.14.0",
+        ),
+        (
+            [record("a", 1, 0), record("a", 1, 0, sampling={"super_blocks": 3.0})],
+            "two.json sampled otherwise than one.json: super_blocks 3",
+        ),
+        (
+            [record("a", 1, 0), record("a", 1, 0, cases=(replace(make_case("a"), definition="other"),))],
+            "two.json defines the case 'a/x' differently than one.json",
+        ),
+    ],
+)
+def test_what_is_no_noise_is_not_pooled(runs: list[Run], what: str) -> None:
+    """Another stack, other sampling or another definition would pass for noise."""
+    with pytest.raises(UsageError, match=f"^{re.escape(what)}\n"):
+        pool_runs(runs, NAMES[: len(runs)])

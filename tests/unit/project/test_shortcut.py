@@ -1,0 +1,93 @@
+"""Which cases need no GPU, by what a target has shown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gate.errors import UsageError
+from gate.project.shortcut import drop_same_code, list_same_code
+from gate.records import (
+    BaseArm,
+    Case,
+    CaseFailure,
+    CodeIdentity,
+    FailureKind,
+    Pairing,
+    Provenance,
+    Run,
+    Trial,
+)
+from tests.hosts import CPU_HOST
+
+TARGET = replace(CPU_HOST, device_kind="target", device_model="cuda:sm_90")
+CASES = tuple(Case(id=name, model=name, definition=f"of {name}") for name in ("same", "changed", "other"))
+
+
+def make_trials(case_id: str, base: str, head: str, index: int = 1) -> tuple[Trial, Trial]:
+    """A pair whose arms generated code of these identities."""
+    blank = Trial(case_id=case_id, index=index, pairing=Pairing.TURNS)
+    return (
+        replace(blank, arm="base", identity=CodeIdentity(digest=base)),
+        replace(blank, arm="head", identity=CodeIdentity(digest=head)),
+    )
+
+
+def make_run(*trials: Trial) -> Run:
+    """A finished run of a target against a base."""
+    return Run(
+        cases=CASES,
+        environment=TARGET,
+        provenance=Provenance(),
+        trials=trials,
+        finished=True,
+        base=BaseArm(label="main", environment=TARGET, provenance=Provenance(), cases=CASES),
+    )
+
+
+RUN = make_run(*make_trials("same", "a", "a"), *make_trials("changed", "a", "b"))
+
+
+def test_only_what_is_known_to_be_the_same_is_left_out() -> None:
+    """A case whose code changed goes to the GPU, and so does one that was not compiled."""
+    assert list_same_code(RUN) == {"same"}
+    assert [case.id for case in drop_same_code(CASES, RUN)] == ["changed", "other"]
+
+
+def test_every_pair_must_say_so() -> None:
+    """One pair in which the code differs is enough to measure."""
+    assert list_same_code(make_run(*RUN.trials, *make_trials("same", "a", "c", index=2))) == frozenset()
+
+
+def test_unknown_code_is_not_the_same() -> None:
+    """Two empty identities tell nothing."""
+    assert list_same_code(make_run(*make_trials("same", "", ""))) == frozenset()
+
+
+def test_a_case_that_failed_is_measured() -> None:
+    """Whatever its earlier pairs said."""
+    failure = CaseFailure(
+        case_id="same", trial=2, arm="head", kind=FailureKind.ERROR, stage="compile", message="", log=""
+    )
+    assert list_same_code(replace(RUN, failures=(failure,))) == frozenset()
+
+
+def test_a_case_that_is_defined_otherwise_is_measured() -> None:
+    """The run tells of another case by the same name."""
+    redefined = (replace(CASES[0], definition="another"),)
+    assert drop_same_code(redefined, RUN) == redefined
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        (replace(RUN, environment=CPU_HOST), "no target"),
+        (replace(RUN, base=None), "no target held against a base"),
+        (replace(RUN, finished=False), "did not end"),
+    ],
+)
+def test_another_run_is_no_evidence(run: Run, told: str) -> None:
+    """A device's code is not the target's, and a half run has not seen all."""
+    with pytest.raises(UsageError, match=told):
+        list_same_code(run)

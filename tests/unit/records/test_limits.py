@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import typing
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.files.key_types import Allowance, ErrorBudget, Share
+from gate.records.limits import Amount, Fraction, parse_percent, read_amount, write_percent
+
+SHARE: Fraction = typing.get_args(Share)[1]
+BUDGET: Fraction = typing.get_args(ErrorBudget)[1]
+AMOUNT: Amount = typing.get_args(Allowance)[1]
+
+
+@pytest.mark.parametrize(
+    ("written", "fraction"),
+    [
+        ("5%", 0.05),
+        ("5 %", 0.05),
+        ("0.5%", 0.005),
+        ("7%", 0.07),  # 7 * 0.01 is a little more
+        ("100%", 1.0),
+        ("150%", 1.5),
+        ("1000%", 10.0),
+        ("0%", 0.0),
+        (0.05, 0.05),
+        (0, 0.0),
+        (0.99, 0.99),
+    ],
+)
+def test_a_fraction_is_written_as_percent_or_as_a_number(written: object, fraction: float) -> None:
+    """Both forms are the same number, to the last bit."""
+    assert SHARE.read(written) == fraction
+
+
+@pytest.mark.parametrize(
+    ("written", "advice"),
+    [
+        (5, "Write 5% or 0.05."),
+        (1, "Write 1% or 0.01."),
+        (1.0, "Write 1% or 0.01."),
+        (12.5, "Write 12.5% or 0.125."),
+        (100, "Write 100%."),
+        (150, "Write 150%."),
+        (5000, ""),
+        (-1, ""),
+        (True, ""),
+        (None, ""),
+        (float("nan"), ""),
+        (float("inf"), ""),
+        ("5", ""),
+        ("-5%", ""),
+        ("+5%", ""),
+        ("5%%", ""),
+        ("1001%", ""),
+        ("1e2%", ""),
+        (" 5%", ""),
+        ("%", ""),
+    ],
+)
+def test_what_could_be_misread_is_refused(written: object, advice: str) -> None:
+    """A bare 5 was meant as 5 %, and a bare 1 may be either: the advice shows both forms."""
+    assert SHARE.read(written) is None
+    assert SHARE.advise(written) == advice
+
+
+@pytest.mark.parametrize("written", ["0%", "0.0 %", "00%", "51%", "50.1%", "100%", 0, 0.51, 1, 5])
+def test_an_error_budget_is_neither_nothing_nor_more_than_half(written: object) -> None:
+    """Without a budget nothing could be judged; with more than half, a verdict would say nothing."""
+    assert BUDGET.read(written) is None
+
+
+@pytest.mark.parametrize(("written", "fraction"), [("1%", 0.01), ("50%", 0.5), ("0.05%", 0.0005), (0.5, 0.5)])
+def test_an_error_budget_is_a_fraction(written: object, fraction: float) -> None:
+    """Up to one half."""
+    assert BUDGET.read(written) == fraction
+
+
+@given(fraction=st.floats(0, 10))
+def test_what_is_rendered_as_percent_reads_the_same(fraction: float) -> None:
+    """The configuration that is printed is the one in force; what has no such form is printed as a number."""
+    text = write_percent(fraction)
+    assert text == "" or SHARE.read(text) == fraction
+    assert text or SHARE.read(fraction) == fraction
+
+
+WRITTEN = st.one_of(
+    st.from_regex(r"\A[0-9]{1,4}(\.[0-9]{0,2})? ?%\Z"),
+    st.sampled_from(["50%", "50.0%", "51%", "1000%", "1001%", "0%", "0.0 %", "5", "%"]),
+    st.floats(-1, 2),
+    st.integers(-1, 11),
+    st.booleans(),
+)
+
+
+@pytest.mark.parametrize("notation", [SHARE, BUDGET, AMOUNT])
+@given(written=WRITTEN)
+def test_the_schema_takes_what_the_decoder_takes(notation: Fraction | Amount, written: object) -> None:
+    """An editor that knows the schema and the tool never disagree."""
+    validator = jsonschema.Draft202012Validator(notation.to_schema())
+    assert validator.is_valid(written) == (notation.read(written) is not None)
+
+
+@given(percent=st.decimals(0, 60, places=2))
+def test_the_bound_in_the_pattern_is_the_bound_of_the_number(percent: object) -> None:
+    """The regular expression of percentages says the same as the range of numbers."""
+    text = f"{percent}%"
+    fraction = parse_percent(text)
+    assert fraction is not None
+    assert (BUDGET.read(text) is not None) == (0 < fraction <= 0.5)
+
+
+def test_an_amount_is_kept_as_it_is_written() -> None:
+    """Whether percent fit is only known with the metric."""
+    assert [AMOUNT.read(written) for written in ("8%", 2, 0.3, "8", -1, None)] == [
+        "8%",
+        2.0,
+        0.3,
+        None,
+        None,
+        None,
+    ]
+    assert [read_amount("8%"), read_amount("0%"), read_amount(2.0)] == [0.08, 0.0, 2.0]

@@ -1,0 +1,33 @@
+"""Names of targets, and the boards that stand for them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.devices import CPU, CUDA, TARGET, find_kind
+from gate.records.targets import BOARDS, is_target, name_targets, read_architecture
+
+
+@pytest.mark.parametrize(
+    ("device", "architecture"),
+    [("cuda:sm_90", 90), ("cuda:sm_120", 120), ("cuda:1", 0), ("cuda", 0), ("cpu", 0), ("cuda:sm_", 0)],
+)
+def test_a_target_is_told_from_a_device(device: str, architecture: int) -> None:
+    """Both begin with the kind; a number is a device, a capability a target."""
+    assert (read_architecture(device), is_target(device)) == (architecture, architecture > 0)
+
+
+def test_each_kind_is_found_by_name() -> None:
+    """A target is a kind of its own: nothing of it is held against a device."""
+    assert [find_kind(name) for name in ("cpu", "cuda:1", "cuda:sm_90")] == [CPU, CUDA, TARGET]
+
+
+def test_a_block_gets_all_shared_memory_but_a_kibibyte() -> None:
+    """As NVIDIA's guide gives it: 163, 99 and 227 KiB of 164, 100 and 228."""
+    kib = {number: board.shared_per_block_bytes / 1024 for number, board in BOARDS.items()}
+    assert kib == {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
+
+
+def test_a_person_is_told_all_targets() -> None:
+    """In the form in which they are given."""
+    assert name_targets().split(", ")[:2] == ["cuda:sm_80", "cuda:sm_86"]

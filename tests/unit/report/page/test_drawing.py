@@ -1,0 +1,99 @@
+"""Drawings are SVG that says what it shows, with text that stays text."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+from gate.report.page.charts import (
+    ChartBar,
+    ChartSeries,
+    Interval,
+    Lane,
+    draw_interval,
+    draw_order,
+    draw_stack,
+    draw_strip,
+)
+from gate.report.page.drawing import Drawing
+
+HOSTILE = "</svg><script>alert(1)</script>\" onload='x"
+
+
+def parse(drawing: Drawing) -> ET.Element:
+    return ET.fromstring(drawing.__html__())  # noqa: S314 - what is parsed was just written here
+
+
+def test_hostile_text() -> None:
+    """A text, a hint and a label hold what they were given, and nothing of it becomes markup."""
+    drawing = Drawing(label=HOSTILE, height=10)
+    drawing.add_text("lane", (1, 2), HOSTILE)
+    drawing.add_point("point", (1, 2), 3, HOSTILE)
+
+    svg = parse(drawing)
+
+    assert svg.attrib["aria-label"] == HOSTILE
+    assert [element.tag for element in svg.iter()] == ["svg", "text", "circle", "title"]
+    assert [svg.findtext("text"), svg.findtext("circle/title")] == [HOSTILE, HOSTILE]
+
+
+def test_ornament() -> None:
+    """What says nothing is not read out."""
+    svg = parse(Drawing(label="", height=8))
+
+    assert svg.attrib["aria-hidden"] == "true"
+    assert "role" not in svg.attrib
+
+
+def test_strip() -> None:
+    """A strip has one point a value, hollow for base and filled for head, and a line at the limit."""
+    lanes = (
+        Lane(name="base", kind="base", values=(1.0, 1.2), centre=1.1, low=1.0, high=1.2),
+        Lane(name="head", kind="head", values=(2.0,), centre=2.0),
+    )
+
+    svg = parse(draw_strip("latency", lanes, str, limit=1.3))
+
+    dots = {one.attrib["class"]: one for one in svg.iter("path")}
+    assert list(dots) == ["dots base", "holes", "dots head"]
+    assert [dots[kind].findtext("title") for kind in ("dots base", "dots head")] == [
+        "base: 1.0, 1.2",
+        "head: 2.0",
+    ]
+    base, head = (re.findall(r"M([0-9.]+) ", dots[kind].attrib["d"]) for kind in ("dots base", "dots head"))
+    limit = float(svg.findall("line[@class='limit']")[0].attrib["x1"])
+    assert float(base[0]) < float(base[1]) < limit < float(head[0])
+
+
+def test_order() -> None:
+    """Values stand from left to right in their order, and one that is missing leaves a gap."""
+    series = (ChartSeries(name="compiled", kind="head", values=(0.1, None, 0.3)),)
+
+    svg = parse(draw_order("pairs", series, str, limit=0.03, span=(0.1, 0.2)))
+
+    points = [(float(one.attrib["cx"]), float(one.attrib["cy"])) for one in svg.iter("circle")]
+    assert len(points) == 2
+    assert points[0][0] < points[1][0]
+    assert points[0][1] > points[1][1]  # the larger one is higher
+    numbers = [one.text for one in svg.iter("text") if one.attrib["class"] == "tick"]
+    assert numbers == ["1", "2", "3"]
+
+
+def test_stack() -> None:
+    """The parts of a bar stand side by side and are as wide as they are large."""
+    bars = (ChartBar(name="head", parts=((0, 1.0, "dynamo"), (1, 3.0, "inductor"))),)
+
+    boxes = list(parse(draw_stack("phases", bars, str)).iter("rect"))
+
+    widths = [float(box.attrib["width"]) + 1 for box in boxes]  # with the gap behind it
+    assert round(widths[1] / widths[0], 1) == 3.0
+    assert float(boxes[1].attrib["x"]) - float(boxes[0].attrib["x"]) - widths[0] < 0.2
+    assert boxes[0].findtext("title") == "dynamo: 1.0"
+
+
+def test_interval() -> None:
+    """An interval in a cell spans from its low to its high end around its centre."""
+    svg = parse(draw_interval("change", Interval(centre=0.2, low=0.1, high=0.3), (0.0, 0.4), (0.0,)))
+
+    line = svg.findall("line[@class='whisker head']")[0].attrib
+    assert float(line["x1"]) < float(svg.findall("circle")[0].attrib["cx"]) < float(line["x2"])

@@ -1,0 +1,72 @@
+"""Where values lie on a scale, and where its axis is marked."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.report.page.scale import Scale, list_ticks, make_scale
+
+
+def test_place() -> None:
+    """A value lies where its share of the span is, and one beyond the scale on its edge."""
+    scale = Scale(low=0.0, high=10.0, start=100.0, end=200.0)
+
+    assert [scale.place(value) for value in (0.0, 2.5, 10.0, 12.0, -1.0)] == [100, 125, 200, 200, 100]
+
+
+def test_place_upwards() -> None:
+    """A vertical scale grows upwards, where places shrink."""
+    assert Scale(low=0.0, high=4.0, start=80.0, end=0.0).place(1.0) == 60.0
+
+
+def test_margin() -> None:
+    """Values from 1 to 2 get 6 % of their span on each side."""
+    scale = make_scale([2.0, 1.0, math.inf, math.nan], 0, 100)
+
+    assert (scale.low, scale.high) == pytest.approx((0.94, 2.06))
+
+
+def test_least_span() -> None:
+    """Equal values stand in the middle of what would matter, not at the edge of nothing."""
+    scale = make_scale([5.0, 5.0], 0, 100, least_span=1.0)
+
+    assert (scale.low, scale.high) == pytest.approx((4.44, 5.56))
+
+
+def test_from_zero() -> None:
+    """A bar's scale begins at zero and not before it."""
+    assert make_scale([3.0], 0, 100, from_zero=True).low == 0.0
+
+
+def test_ticks() -> None:
+    """Ticks are round: steps of 1, 2, 2.5 or 5 of a power of ten."""
+    assert list_ticks(Scale(low=0.3, high=9.9, start=0, end=1)) == (2.5, 5.0, 7.5)
+    assert list_ticks(Scale(low=-0.04, high=0.11, start=0, end=1)) == pytest.approx((0.0, 0.05, 0.1))
+
+
+def test_ticks_of_a_unit() -> None:
+    """Sizes in bytes are marked at round numbers of MiB."""
+    mib = 2.0**20
+
+    assert list_ticks(Scale(low=90 * mib, high=410 * mib, start=0, end=1), unit=mib) == (
+        100 * mib,
+        200 * mib,
+        300 * mib,
+        400 * mib,
+    )
+
+
+@given(st.lists(st.floats(), max_size=5))
+def test_any_values(values: list[float]) -> None:
+    """Whatever the values, a scale has a span, holds them all, and has one to five ticks within."""
+    scale = make_scale(values, 0, 100)
+    ticks = list_ticks(scale)
+
+    assert scale.high > scale.low
+    assert all(scale.low <= value <= scale.high for value in values if abs(value) < 1e100)
+    assert 1 <= len(ticks) <= 5
+    assert all(0 <= scale.place(value) <= 100 for value in (*values, *ticks) if math.isfinite(value))

@@ -1,0 +1,259 @@
+"""The page of a verdict: what it says, that its links lead somewhere, and that nothing in it comes alive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from gate.records import (
+    CaseFailure,
+    Code,
+    Fact,
+    FailureKind,
+    GraphBreak,
+    KernelChange,
+    Outcome,
+    Provenance,
+    SideEvidence,
+    Verdict,
+    name_words,
+)
+from gate.records.run import Frame
+from gate.report import render
+from gate.report.page.cases import make_anchors
+from gate.report.page.verdict import find_link, make_case_views, render_verdict_page
+from tests.recorded import situations
+from tests.unit.report.page.hostile import HOSTILE
+from tests.unit.report.page.reading import parse, read_text
+from tests.unit.report.test_golden import check_golden
+
+MOST_BYTES = 10_000_000
+
+
+@cache
+def judge_pairs() -> Verdict:
+    """Four small models side by side, one of which got slower and one of which crashed."""
+    return situations.judge(situations.Situation(run=situations.load("pairs"), beside="pairs"))
+
+
+@cache
+def parse_pairs() -> ET.Element:
+    return parse(render_verdict_page(judge_pairs()))[0]
+
+
+@pytest.mark.parametrize("name", ["regression", "side_by_side", "incomplete", "inconclusive"])
+def test_situation(verdicts: Mapping[str, Verdict], name: str) -> None:
+    """Each situation says on a page what its stored text says."""
+    root, faults = parse(render(verdicts[name], "html"))
+
+    assert not faults
+    check_golden(f"{name}.html.txt", read_text(root))
+
+
+def test_recorded_pairs() -> None:
+    """A measured run says on a page what its stored text says, charts and all."""
+    check_golden("recorded_pairs.html.txt", read_text(parse_pairs()))
+
+
+def test_links_lead_somewhere() -> None:
+    """Every link leads to a place of the page, every place has a name of its own, and each case a link."""
+    root = parse_pairs()
+
+    names = [one.get("id", "") for one in root.iter() if one.get("id")]
+    links = [one.get("href", "") for one in root.iter("a")]
+    assert len(names) == len(set(names))
+    assert {link.removeprefix("#") for link in links} <= set(names)
+    assert {f"#{view.anchor}" for view in make_case_views(judge_pairs())} <= set(links)
+
+
+def test_anchors() -> None:
+    """Names of cases that differ in odd characters only still lead to different places."""
+    assert make_anchors(["a/b", "a b", "a-b"]) == {
+        "a/b": "case-a-b",
+        "a b": "case-a-b-2",
+        "a-b": "case-a-b-3",
+    }
+
+
+def test_gravest_first() -> None:
+    """Cases stand in the order in which a reader needs them, and those that got worse are unfolded."""
+    views = make_case_views(judge_pairs())
+
+    assert [view.kind for view in views] == sorted(
+        (view.kind for view in views), key=("bad", "unsure", "other", "good", "same").index
+    )
+    folds = [one for one in parse_pairs().iter("details") if one.get("class") == "case"]
+    assert ["open" in one.attrib for one in folds] == [view.kind == "bad" for view in views]
+
+
+def test_both_sides_are_drawn() -> None:
+    """A case that ran in pairs has a chart of both sides for each metric, of its pairs and of its phases."""
+    views = {view.block.title: view for view in make_case_views(judge_pairs())}
+    view = views[situations.STENCIL]
+
+    titles = [plot.title for _, plots in view.plots for plot in plots]
+    assert titles[:3] == ["compiled latency", "eager latency", "warm speedup"]
+    assert {"cold compile time", "warm compile time", "peak memory", "drift"} <= set(titles)
+    assert view.order is not None
+    assert view.phases is not None
+    assert view.phases[1][0].name == "dynamo"
+    assert "in 3 pairs" in view.order.drawing.label
+
+
+def test_code_that_differs() -> None:
+    """A kernel is shown line by line: what only the base has, then what only head has."""
+    verdict = judge_pairs()
+    changed = KernelChange(name="gelu", before="load x\nmul 2\nstore\n", after="load x\nmul 3\nstore\n")
+    evidence = tuple(replace(one, kernels=(changed,)) for one in verdict.evidence)
+
+    views = make_case_views(replace(verdict, evidence=evidence))
+
+    shown = next(view for view in views if view.differences).differences[0]
+    assert shown.name == "gelu"
+    assert shown.lines[1:] == (
+        ("same", " load x"),
+        ("removed", "-mul 2"),
+        ("added", "+mul 3"),
+        ("same", " store"),
+    )
+
+
+def spoil(verdict: Verdict, text: str) -> Verdict:
+    """Put a text wherever a model, a log, a commit or a machine may have written one."""
+    case = replace(verdict.cases[0], id=text, model=text)
+    old = verdict.cases[0].id
+    broken = GraphBreak(reason=text, location=text, stack=(Frame(location=text, function=text, code=text),))
+    spoilt = SideEvidence(
+        phases_s={text: 1.0, "dynamo": 1.0}, graph_breaks=(broken,), recompile_reasons=(text,)
+    )
+    failure = CaseFailure(
+        case_id=text, trial=0, kind=FailureKind.ERROR, stage=text, message=text, log_tail=text, log=text
+    )
+    told = Fact(code=Code.TEXT, names=name_words(text=text, command=text, values=text))
+    return replace(
+        verdict,
+        headline=(told,),
+        next_steps=(told, told),
+        notes=(told,),
+        cases=(case, *verdict.cases[1:]),
+        comparisons=tuple(
+            replace(one, case_id=text, remarks=(told,)) if one.case_id == old else one
+            for one in verdict.comparisons
+        ),
+        causes=tuple(
+            replace(one, case_id=text, fact=told) if one.case_id == old else one for one in verdict.causes
+        ),
+        failures=(failure,),
+        evidence=tuple(
+            replace(
+                one, case_id=text, after=spoilt, kernels=(KernelChange(name=text, before="", after=text),)
+            )
+            if one.case_id == old
+            else one
+            for one in verdict.evidence
+        ),
+        environment=replace(
+            verdict.environment, cpu=text, device_model=text, libraries={text: text}, settings={text: text}
+        ),
+        provenance=Provenance(commit=text, author=text, reason=text, run_url=text),
+        base=replace(verdict.base, label=text, commit=text) if verdict.base else None,
+        config=text,
+    )
+
+
+@cache
+def keep_stencil() -> Verdict:
+    """One case of the run: pages are parsed by a slow parser."""
+    verdict, name = judge_pairs(), situations.STENCIL
+    return replace(
+        verdict,
+        cases=tuple(one for one in verdict.cases if one.id == name),
+        comparisons=tuple(one for one in verdict.comparisons if one.case_id == name),
+        causes=tuple(one for one in verdict.causes if one.case_id == name),
+        evidence=tuple(one for one in verdict.evidence if one.case_id == name),
+        failures=(),
+    )
+
+
+def list_kinds(root: ET.Element) -> set[tuple[str, str]]:
+    """Which elements there are, and which attributes each has."""
+    return {(str(one.tag), name) for one in root.iter() for name in ("", *one.attrib)}
+
+
+@cache
+def list_plain_kinds() -> set[tuple[str, str]]:
+    return list_kinds(parse(render_verdict_page(spoil(keep_stencil(), "plain")))[0])
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text(text: str) -> None:
+    """Whatever a model, a log or a commit says: no element, attribute, link or script comes of it."""
+    root, faults = parse(render_verdict_page(spoil(keep_stencil(), text)))
+
+    assert not faults
+    assert list_kinds(root) <= list_plain_kinds()
+    assert len(list(root.iter("script"))) == 1
+    assert all(one.get("href", "").startswith("#") for one in root.iter("a"))
+
+
+def test_hostile_text_is_shown() -> None:
+    """Markup in a log is there to be read."""
+    root, _ = parse(render_verdict_page(spoil(keep_stencil(), "<b onclick=alert(1)>x</b>")))
+
+    assert "<b onclick=alert(1)>x</b>" in read_text(root)
+
+
+def test_run_link() -> None:
+    """Only an encrypted address of the web becomes a link."""
+    assert find_link("https://example.org/run/1") == "https://example.org/run/1"
+    assert [find_link(one) for one in ("javascript:alert(1)", "http://a", "https://a\u202e", "")] == [""] * 4
+
+
+def multiply(verdict: Verdict, cases: int, trials: int) -> Verdict:
+    """The first case of a verdict so many times, each with so many trials a side."""
+    first = verdict.cases[0].id
+    names = [f"model{number}/{first.partition('/')[2]}" for number in range(cases)]
+    shown = next(one for one in verdict.evidence if one.case_id == first)
+
+    def lengthen(side: SideEvidence) -> SideEvidence:
+        values = {metric: (tuple(found) * trials)[:trials] for metric, found in side.values.items()}
+        return replace(side, values=values)
+
+    own = replace(
+        shown,
+        after=lengthen(shown.after),
+        before=lengthen(shown.before) if shown.before else None,
+        changes={metric: (tuple(found) * trials)[:trials] for metric, found in shown.changes.items()},
+    )
+    rows = [one for one in verdict.comparisons if one.case_id == first]
+    return replace(
+        verdict,
+        outcome=Outcome.REGRESSION,
+        cases=tuple(replace(verdict.cases[0], id=name) for name in names),
+        comparisons=tuple(replace(one, case_id=name) for name in names for one in rows),
+        evidence=tuple(replace(own, case_id=name) for name in names),
+        causes=tuple(
+            replace(one, case_id=name) for name in names for one in verdict.causes if one.case_id == first
+        ),
+        failures=(),
+    )
+
+
+def test_size() -> None:
+    """200 cases of 10 trials on both sides are a file of less than 10 MB."""
+    page = render_verdict_page(multiply(keep_stencil(), 200, 10))
+
+    assert len(page.encode()) < MOST_BYTES
+    assert len(re.findall('class="case"', page)) == 200
+
+
+def test_command_is_printable() -> None:
+    """A commit that holds a terminal's escapes does not bring them into the command to copy."""
+    views = make_case_views(spoil(keep_stencil(), "a\x1b[31m\x08b"))
+
+    assert views[0].block.command.isprintable()

@@ -1,0 +1,174 @@
+"""Every fact has words where it stands, and none that was not given to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from gate.records import Code, Fact, Metric, Verdict, name_words
+from gate.records.calibration import Flaw, Instability
+from gate.records.facts import (
+    ATTEMPT_CODES,
+    CAUSE_CODES,
+    HEADLINE_CODES,
+    INSTABILITY_CODES,
+    NOTE_CODES,
+    NUMBERS,
+    REMARK_CODES,
+    STEP_CODES,
+    find_misshapen,
+)
+from gate.records.faults import FaultKind
+from gate.records.selftest import Attempt, Result
+from gate.report.words.attempts import describe_opinion
+from gate.report.words.causes import describe_cause
+from gate.report.words.comparisons import describe_comparison
+from gate.report.words.headline import write_headline
+from gate.report.words.instabilities import describe_instability
+from gate.report.words.notes import write_note
+from gate.report.words.steps import write_step
+
+_OTHERS = frozenset({Code.TEXT})
+# Of these the words depend on what stands beside them.
+_BESIDE = frozenset({Code.AGAINST_BASE, Code.NO_CONFIGURATION})
+_NAMES = ("author", "owner", "expires", "reason", "pattern", "phrases", "reasons", "location")
+
+
+def make_fact(code: Code) -> Fact:
+    """A fact with a two for each number, one case, one metric, and names that nobody else has."""
+    return Fact(
+        code=code,
+        numbers=dict.fromkeys(sorted(NUMBERS.get(code, ())), 2.0),
+        cases=("bert/x",),
+        metrics=(Metric.GRAPH_BREAKS,),
+        names={name: (f"the {name}",) for name in _NAMES},
+    )
+
+
+def test_every_code_stands_somewhere() -> None:
+    """A code that stands nowhere could never be read again."""
+    of_verdicts = {*HEADLINE_CODES, *REMARK_CODES, *CAUSE_CODES, *NOTE_CODES, *STEP_CODES}
+    assert {*of_verdicts, *INSTABILITY_CODES, *ATTEMPT_CODES} == set(Code)
+
+
+@pytest.mark.parametrize("code", sorted(INSTABILITY_CODES - _OTHERS))
+def test_every_instability_is_a_sentence(code: Code) -> None:
+    """Of a calibration's unstable case."""
+    fact = replace(make_fact(code), names=name_words(stage="eager", message="it broke."))
+    text = describe_instability(
+        Instability(case_id="bert/x", metric=Metric.GRAPH_BREAKS, flaw=Flaw.FAILED, told=fact)
+    )
+    assert text.endswith(".")
+    assert "{" not in text
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [
+        (Fact(code=Code.VALUES_RANGE, numbers={"trials": 3, "low": 0, "high": 2}), "range from 0 to 2."),
+        (Fact(code=Code.TRIALS_VARY, numbers={"noise": 0.0312, "unseen": 0.2, "trials": 3}), "by 3.1 %: a"),
+        (
+            Fact(code=Code.PAIRS_VARY, numbers={"noise": 0.05, "unseen": 0.2, "pairs": 12}),
+            "nothing below 20 %",
+        ),
+        (Fact(code=Code.BLOCKS_SPLIT, numbers={"split": 3, "trials": 5}), "In 3 of 5 trials the blocks"),
+    ],
+)
+def test_what_is_unstable_is_told_with_its_numbers(fact: Fact, words: str) -> None:
+    """Shares as percent, and values in their metric's unit."""
+    found = Instability(case_id="bert/x", metric=Metric.GRAPH_BREAKS, flaw=Flaw.TOO_NOISY, told=fact)
+    assert words in describe_instability(found)
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [
+        (
+            Fact(code=Code.ARM_FAILED, names=name_words(arm="head", stage="eager", message="it broke")),
+            "head failed at eager: it broke",
+        ),
+        (
+            Fact(code=Code.FAILURE_TOLD, names=name_words(kind="hang", stage="eager", message="no end")),
+            "hang at eager: no end",
+        ),
+        (
+            Fact(code=Code.FAILURE_UNTOLD, names=name_words(kind="hang")),
+            "no failure of kind hang was told of",
+        ),
+        (Fact(code=Code.NOT_JUDGED, metrics=(Metric.GRAPH_BREAKS,)), "graph_breaks was not judged"),
+        (Fact(code=Code.TEXT, names=name_words(text="as it was")), "as it was"),
+    ],
+)
+def test_what_the_gate_said_of_a_planted_fault(fact: Fact, words: str) -> None:
+    """Where it judged nothing, a code and the names of whoever failed say why."""
+    attempt = Attempt(
+        kind=FaultKind.CRASH,
+        size=0.0,
+        case_id="bert/x",
+        result=Result.MISSED,
+        planted=0.0,
+        is_asked=True,
+        told=fact,
+    )
+    assert words == describe_opinion(attempt)
+
+
+@pytest.mark.parametrize("code", sorted(NOTE_CODES - _OTHERS))
+def test_every_note_is_a_sentence(code: Code) -> None:
+    """With its names, and where they may not be told."""
+    for fact in (make_fact(code), replace(make_fact(code), names={})):
+        text = write_note(fact)
+        assert text.endswith(".")
+        assert "{" not in text
+
+
+@pytest.mark.parametrize("code", sorted(CAUSE_CODES - _OTHERS))
+def test_every_cause_has_words(code: Code) -> None:
+    """With its names, and where they may not be told."""
+    for fact in (make_fact(code), replace(make_fact(code), names={})):
+        assert describe_cause(fact)
+        assert "{" not in describe_cause(fact)
+
+
+@pytest.mark.parametrize("code", sorted(STEP_CODES - _OTHERS))
+def test_every_step_has_words_or_a_command(code: Code, verdicts: Mapping[str, Verdict]) -> None:
+    """What to do next is never an empty line."""
+    step = write_step(make_fact(code), verdicts["regression"])
+    assert step.text or step.command.startswith("compile-gate ")
+    assert "{" not in step.text
+
+
+@pytest.mark.parametrize("code", sorted(HEADLINE_CODES - _OTHERS - _BESIDE))
+def test_every_headline_is_a_sentence(code: Code, verdicts: Mapping[str, Verdict]) -> None:
+    """Whatever a verdict begins with has words."""
+    told = write_headline(replace(verdicts["pass"], headline=(make_fact(code),)))
+    assert len(told) > len("X.")
+    assert told.endswith(".")
+    assert "{" not in told
+
+
+@pytest.mark.parametrize("code", sorted(REMARK_CODES - _OTHERS))
+def test_every_remark_shows(code: Code, verdicts: Mapping[str, Verdict]) -> None:
+    """A remark adds to what is said of a comparison, or stands for it."""
+    row = verdicts["pass"].comparisons[0]
+    told = describe_comparison(replace(row, remarks=(make_fact(code),)))
+    assert told != describe_comparison(row)
+    assert "{" not in told
+
+
+@pytest.mark.parametrize(
+    ("fact", "wrong"),
+    [
+        (Fact(code=Code.PAIRS, numbers={"pairs": 2.0, "cases": 1.0, "turns": 0.0}), ""),
+        (Fact(code=Code.PAIRS, numbers={"pairs": 2.0, "cases": 1.0}), "turns"),
+        (Fact(code=Code.STOPPED, numbers={"minutes": 2.0}), "minutes"),
+        (Fact(code=Code.CHANGED_PHASES, numbers={"inductor_after_s": 2.0}), ""),
+        (Fact(code=Code.CHANGED_PHASES, numbers={"evil_after_s": 2.0}), "evil_after_s"),
+        (Fact(code=Code.ACCEPT_TOO, numbers={"allowance": 1.0}), "cases"),
+    ],
+)
+def test_a_fact_has_the_numbers_of_its_code(fact: Fact, wrong: str) -> None:
+    """One that is missing and one of nobody are named."""
+    assert find_misshapen(fact) == wrong

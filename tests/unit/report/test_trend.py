@@ -1,0 +1,183 @@
+"""The pages of a history: steps that were planted, upgrades, the suite, the anchor, and hostile text."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+
+import pytest
+
+from gate.records import Metric
+from gate.records.history import Figures, HistoryHead, HistoryKind, HistoryLine
+from gate.report.trend.changes import find_steps
+from gate.report.trend.pages import Link, render_pages
+from gate.report.trend.series import average_cases, average_creep, list_upgrades, make_tracks
+
+LATENCY = Metric.COMPILED_LATENCY
+HOSTILE = "<script>alert(1)</script>"
+
+
+def make_line(number: int, cases: dict[str, dict[Metric, Figures]], **head: object) -> HistoryLine:
+    """The run of a day."""
+    told = {
+        "id": f"{number:016x}",
+        "kind": HistoryKind.CHECK,
+        "created": f"2026-{1 + number // 28:02}-{1 + number % 28:02}T03:00:00+00:00",
+        "machine": "cpu: a",
+        "commit": f"{number:040x}",
+        "torch": "2.13.0",
+        **head,
+    }
+    return HistoryLine(head=HistoryHead(**told), cases=cases)  # type: ignore[arg-type] # as they are named
+
+
+def make_year(size: float, at: int, *, seed: int = 1, sd: float = 0.03, nights: int = 300) -> list[float]:
+    """Noise of 3 %, and a step of this size at a night."""
+    rng = random.Random(seed)  # noqa: S311 - noise
+    return [0.010 * math.exp(rng.gauss(0, sd)) * (1 + size * (night >= at)) for night in range(nights)]
+
+
+def make_lines(values: Iterable[float]) -> list[HistoryLine]:
+    """A run a night of one case."""
+    return [
+        make_line(night, {"a/x": {LATENCY: (value, value * 0.99, value * 1.01)}})
+        for night, value in enumerate(values)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_step_of_5_percent_among_noise_of_3_is_found(seed: int) -> None:
+    """One step, within a week of where it is, of the size that it has."""
+    (step,) = find_steps(LATENCY, make_year(0.05, 150, seed=seed))
+    assert abs(step.position - 150) <= 7
+    assert step.worse == pytest.approx(0.05, abs=0.015)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_year_without_change_has_no_step(seed: int) -> None:
+    """Nor has one with a night that went wrong, three times as slow."""
+    values = make_year(0.0, 0, seed=seed)
+    assert find_steps(LATENCY, values) == ()
+    values[100] *= 3
+    assert find_steps(LATENCY, values) == ()
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [
+        (Metric.GRAPH_BREAKS, [0.0] * 10 + [1.0] * 10, [(10, 1.0)]),
+        (Metric.WARM_SPEEDUP, [2.0, 2.02] * 10 + [1.0, 1.01] * 10, [(20, 0.5)]),  # higher is better
+        (LATENCY, [0.010] * 10, []),
+        (LATENCY, [0.010, 0.020, 0.020], []),  # too few to tell
+        (LATENCY, [0.010, 0.0101] * 10 + [0.0102, 0.0103] * 10, []),  # 2 %: below half of the threshold
+    ],
+)
+def test_a_step_has_a_place_and_a_sign(
+    metric: Metric, values: list[float], expected: list[tuple[int, float]]
+) -> None:
+    """+ is worse, in the metric's own unit; counters step without noise."""
+    found = [(step.position, round(step.worse, 2)) for step in find_steps(metric, values)]
+    assert found == expected
+
+
+def test_machines_are_kept_apart_and_the_newest_comes_first() -> None:
+    """Times of one say nothing of the other's; lines may come in any order."""
+    lines = [make_line(3, {}, machine="cpu: old"), make_line(9, {}), make_line(1, {})]
+    tracks = make_tracks(lines)
+    assert [track.machine for track in tracks] == ["cpu: a", "cpu: old"]
+    assert [head.id[-1] for head in tracks[0].heads] == ["1", "9"]
+
+
+def test_the_suite_is_the_geometric_mean_since_the_start() -> None:
+    """One case gets twice as slow, the other half: the mean stays; a case that is missing does not count."""
+    lines = [
+        make_line(night, {"a": {LATENCY: (1.0 if night < 5 else 2.0,)}, "b": {LATENCY: (4.0,)}})
+        for night in range(6)
+    ]
+    lines += [
+        make_line(7, {"a": {LATENCY: (2.0,)}, "b": {LATENCY: (2.0,)}}),
+        make_line(8, {"b": {LATENCY: (4.0,)}}),
+    ]
+    (track,) = make_tracks(lines)
+    mean = average_cases(track, LATENCY)
+    assert list(mean.centres) == pytest.approx([1.0] * 5 + [math.sqrt(2), 1.0, 1.0])
+    assert list(mean.runs) == list(range(8))
+
+
+def test_creep_against_the_anchor_is_a_series_of_its_own() -> None:
+    """Changes are no values: they are averaged as they are, and drawn apart."""
+    lines = make_lines([0.010, 0.011])
+    lines.append(
+        make_line(
+            5, {"a/x": {LATENCY: (0.04, 0.03, 0.05)}, "b/x": {LATENCY: (0.02,)}}, kind=HistoryKind.ANCHOR
+        )
+    )
+    lines.append(make_line(6, {"a/x": {LATENCY: (0.06,)}}, kind=HistoryKind.ANCHOR))
+    (track,) = make_tracks(lines)
+    assert len(track.values["a/x", LATENCY].runs) == 2
+    assert list(average_creep(track, LATENCY).centres) == pytest.approx([0.03, 0.06])
+    pages = dict(render_pages(track, "index", "", ()))
+    assert "compiled latency against the release anchor" in pages["index.html"]
+
+
+def test_upgrades_of_torch_and_driver_are_marked() -> None:
+    """At the first run with the new version."""
+    heads = [make_line(night, {}, torch=torch).head for night, torch in enumerate(("2.12", "2.12", "2.13"))]
+    assert list_upgrades(heads) == {2: "torch 2.12 to 2.13"}
+
+
+def test_a_step_is_told_with_its_commits_its_run_and_the_upgrade_that_came_with_it() -> None:
+    """On the first page and on the case's own, with links."""
+    lines = [
+        make_line(
+            night,
+            {"a/x": {LATENCY: (value,)}},
+            torch="2.12.0" if night < 40 else "2.13.0",
+            run_url="https://ci.example/runs/40" if night == 40 else "",
+        )
+        for night, value in enumerate(make_year(0.3, 40, sd=0.001, nights=80))
+    ]
+    (track,) = make_tracks(lines)
+    pages = dict(render_pages(track, "index", "acme/models", [Link(text="other", address="machine-2.html")]))
+    assert set(pages) == {"index.html", "index-1-a-x.html"}
+    for page in pages.values():
+        assert f"https://github.com/acme/models/compare/{39:040x}...{40:040x}" in page
+        assert 'href="https://ci.example/runs/40"' in page
+        assert "torch 2.12.0 to 2.13.0" in page
+        assert "+30" in page
+    assert 'href="machine-2.html"' in pages["index.html"]
+
+
+def test_what_others_wrote_is_escaped_and_leads_nowhere() -> None:
+    """Names of cases and machines, and addresses that are none of the web."""
+    lines = [
+        make_line(
+            night,
+            {HOSTILE: {LATENCY: (value,)}},
+            machine=HOSTILE,
+            torch=HOSTILE if night % 2 else "2",
+            run_url="javascript:alert(1)",
+        )
+        for night, value in enumerate(make_year(0.5, 10, sd=0.001, nights=20))
+    ]
+    (track,) = make_tracks(lines)
+    for name, page in render_pages(track, "index", "", ()):
+        assert HOSTILE not in page
+        assert "javascript:" not in page
+        assert "<" not in name
+        assert "/" not in name
+
+
+def test_many_runs_are_drawn_with_a_few_points() -> None:
+    """A page does not grow with the runs: 2,000 nights take no more than 360 points."""
+    (track,) = make_tracks(make_lines(make_year(0.0, 0, nights=300)))
+    lines = [
+        make_line(night % 300, {"a/x": {LATENCY: (value,)}}, id=f"{night:016x}")
+        for night, value in enumerate(make_year(0.0, 0, nights=2000))
+    ]
+    (large,) = make_tracks(lines)
+    small_page, large_page = (
+        dict(render_pages(one, "index", "", ()))["index-1-a-x.html"] for one in (track, large)
+    )
+    assert len(large_page) < 1.5 * len(small_page)

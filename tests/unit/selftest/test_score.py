@@ -1,0 +1,215 @@
+"""What counts as caught, and when the gate has failed its own test."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.records import (
+    CaseFailure,
+    Change,
+    Code,
+    Comparison,
+    Fact,
+    FailureKind,
+    Metric,
+    Reason,
+    Status,
+    name_words,
+)
+from gate.records.faults import Fault, FaultKind
+from gate.records.selftest import Attempt, Result
+from gate.report.words.attempts import describe_complaint
+from gate.selftest.catalog import list_faults
+from gate.selftest.score import judge_fault, score_faults
+
+CASE = "bert/inference-float32-smoke-default"
+
+
+def find_fault(kind: FaultKind, size: float = 0.0) -> Fault:
+    """Find the one fault of a kind and size."""
+    (found,) = [fault for fault in list_faults("cpu") if (fault.kind, fault.size) == (kind, size)]
+    return found
+
+
+def make_row(metric: Metric, status: Status, *, decides: bool = True, change: float = 0.1) -> Comparison:
+    """Make a comparison."""
+    return Comparison(
+        case_id=CASE,
+        metric=metric,
+        status=status,
+        reason=Reason.CONFIRMED,
+        decides=decides,
+        change=Change(centre=change, low=change, high=change, detectable=0.03),
+    )
+
+
+def make_failure(kind: FailureKind) -> CaseFailure:
+    """Make a failure of the head."""
+    return CaseFailure(case_id=CASE, trial=1, kind=kind, stage="eager", message="it broke")
+
+
+@pytest.mark.parametrize(
+    ("status", "result"),
+    [
+        (Status.REGRESSED, Result.CAUGHT),
+        (Status.INCONCLUSIVE, Result.INCONCLUSIVE),
+        (Status.UNCHANGED, Result.MISSED),
+        (Status.IMPROVED, Result.MISSED),
+    ],
+)
+def test_only_the_faults_own_metric_counts(status: Status, result: Result) -> None:
+    """Another metric that is red catches nothing: the gate must see what was planted."""
+    rows = [make_row(Metric.GRAPH_BREAKS, Status.REGRESSED), make_row(Metric.COMPILED_LATENCY, status)]
+    opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), rows, ())
+    assert (result, 0.1) == (opinion.result, opinion.change)
+
+
+def test_metric_that_was_not_judged_is_missed() -> None:
+    """No row, no catch."""
+    rows = [make_row(Metric.DRIFT, Status.REGRESSED)]
+    assert judge_fault(find_fault(FaultKind.LOST_CACHE), rows, ()).result is Result.MISSED
+
+
+def test_row_that_does_not_decide_catches_nothing() -> None:
+    """A quarantined regression does not turn a verdict red."""
+    rows = [make_row(Metric.GRAPH_BREAKS, Status.REGRESSED, decides=False)]
+    assert judge_fault(find_fault(FaultKind.GRAPH_BREAK), rows, ()).result is Result.MISSED
+
+
+@pytest.mark.parametrize(
+    ("statuses", "result"),
+    [
+        ([Status.UNCHANGED, Status.IMPROVED], Result.QUIET),
+        ([Status.UNCHANGED, Status.INCONCLUSIVE], Result.INCONCLUSIVE),
+        ([Status.INCONCLUSIVE, Status.REGRESSED], Result.FALSE_ALARM),
+        ([Status.MISSING], Result.FALSE_ALARM),
+    ],
+)
+def test_harmless_change(statuses: list[Status], result: Result) -> None:
+    """Any red row is a false alarm, whatever its metric."""
+    metrics = (Metric.PEAK_MEMORY, Metric.DRIFT)
+    rows = [make_row(metric, status) for metric, status in zip(metrics, statuses, strict=False)]
+    assert judge_fault(find_fault(FaultKind.NOTHING), rows, ()).result is result
+
+
+def test_failure_must_be_told_as_what_it_is() -> None:
+    """A hang that is told as a crash is not caught; nor is one that leaves the case unfailed."""
+    hang, failed = find_fault(FaultKind.HANG), [make_row(Metric.COMPILED_LATENCY, Status.FAILED)]
+    assert judge_fault(hang, failed, [make_failure(FailureKind.HANG)]).result is Result.CAUGHT
+    assert judge_fault(hang, failed, [make_failure(FailureKind.CRASH)]).result is Result.MISSED
+    assert judge_fault(hang, [], [make_failure(FailureKind.HANG)]).result is Result.MISSED
+    assert judge_fault(hang, [], []).result is Result.MISSED
+
+
+def test_trial_that_fails_otherwise_tells_nothing() -> None:
+    """A slowdown whose worker crashed was neither caught nor missed."""
+    opinion = judge_fault(find_fault(FaultKind.SLOWDOWN, 0.05), [], [make_failure(FailureKind.CRASH)])
+    told = name_words(arm="head", stage="eager", message="it broke")
+    assert opinion.result is Result.BROKEN
+    assert opinion.told == Fact(code=Code.ARM_FAILED, names=told)
+
+
+def make_attempts(fault: Fault, results: list[Result], *, is_asked: bool = True) -> list[Attempt]:
+    """Make attempts of one fault with these results, of 2 s each."""
+    return [
+        Attempt(
+            kind=fault.kind,
+            size=fault.size,
+            case_id=CASE,
+            result=result,
+            planted=fault.size,
+            is_asked=is_asked,
+            wall_s=2.0,
+        )
+        for result in results
+    ]
+
+
+def find_complaint(fault: Fault, results: list[Result], *, is_asked: bool = True) -> str:
+    """Score attempts of one fault and return the complaint in words."""
+    (score,) = score_faults([fault], make_attempts(fault, results, is_asked=is_asked))
+    return describe_complaint(score)
+
+
+def test_score_counts() -> None:
+    """Four attempts, one of them broken: three were tried, and the rate is 1 of 3, 0.8 to 90.6 %."""
+    fault = find_fault(FaultKind.SLOWDOWN, 0.05)
+    results = [Result.CAUGHT, Result.INCONCLUSIVE, Result.MISSED, Result.BROKEN]
+    (score,) = score_faults(list_faults("cpu"), make_attempts(fault, results))
+    assert (3, 1, 1, 1, 0) == (
+        score.tried,
+        score.caught,
+        score.inconclusive,
+        score.missed,
+        score.false_alarms,
+    )
+    assert score.rate is not None
+    assert (1, 3) == (score.rate.hits, score.rate.of)
+    assert (pytest.approx(0.0084, abs=1e-4), pytest.approx(0.9057, abs=1e-4)) == (
+        score.rate.low,
+        score.rate.high,
+    )
+    assert (8.0, pytest.approx(0.05)) == (score.wall_s, score.planted)
+
+
+@pytest.mark.parametrize("result", [Result.INCONCLUSIVE, Result.MISSED])
+def test_exact_fault_must_be_caught_each_time(result: Result) -> None:
+    """19 of 20 are not enough, and an inconclusive one is no catch."""
+    fault = find_fault(FaultKind.LOST_CACHE)
+    assert find_complaint(fault, [Result.CAUGHT] * 20) == ""
+    assert find_complaint(fault, [*[Result.CAUGHT] * 19, result])
+
+
+def test_large_slowdown_must_not_be_missed() -> None:
+    """A single 10 % slowdown called unchanged is a fault of the gate; one that is unsettled is not yet."""
+    fault = find_fault(FaultKind.SLOWDOWN, 0.10)
+    assert find_complaint(fault, [Result.MISSED]) == "1 of 1 were missed"
+    assert find_complaint(fault, [Result.INCONCLUSIVE]) == ""
+
+
+def test_slowdown_must_not_stay_unsettled_for_ever() -> None:
+    """None of 2 caught leaves at most 84 %, below the 95 % that are asked for."""
+    fault = find_fault(FaultKind.SLOWDOWN, 0.10)
+    assert find_complaint(fault, [Result.INCONCLUSIVE] * 2) == "only 0 of 2 were caught"
+
+
+def test_one_bad_luck_is_no_complaint() -> None:
+    """5 % may be missed once in 20 times: one miss of one is chance, two of two are not."""
+    fault = find_fault(FaultKind.SLOWDOWN, 0.05)
+    assert find_complaint(fault, [Result.MISSED]) == ""
+    assert find_complaint(fault, [Result.MISSED] * 2) == "2 of 2 were missed"
+
+
+def test_what_is_not_asked_is_no_complaint() -> None:
+    """A fault below the thresholds in force may be missed each time."""
+    assert find_complaint(find_fault(FaultKind.MEMORY, 0.02), [Result.MISSED] * 9, is_asked=False) == ""
+
+
+def test_false_alarms() -> None:
+    """One red verdict of three may be chance at 1 % each, one of two is less likely than 2.5 %."""
+    fault = find_fault(FaultKind.NOTHING)
+    assert find_complaint(fault, [Result.FALSE_ALARM, Result.QUIET, Result.QUIET]) == ""
+    assert find_complaint(fault, [Result.FALSE_ALARM, Result.QUIET])
+    assert find_complaint(fault, [Result.QUIET, Result.INCONCLUSIVE] * 5) == ""
+
+
+def test_attempts_that_all_broke_are_a_complaint() -> None:
+    """What could not be tried was not shown to be caught."""
+    assert find_complaint(find_fault(FaultKind.GRAPH_BREAK), [Result.BROKEN])
+
+
+@given(
+    fault=st.sampled_from([fault for fault in list_faults("cpu") if not fault.is_harmless]),
+    results=st.lists(
+        st.sampled_from([Result.CAUGHT, Result.INCONCLUSIVE, Result.MISSED]), min_size=1, max_size=30
+    ),
+)
+def test_a_better_result_never_raises_a_complaint(fault: Fault, results: list[Result]) -> None:
+    """Where nothing is complained of, turning any attempt into a catch does not change that."""
+    if find_complaint(fault, results):
+        return
+    for index in range(len(results)):
+        better = [*results[:index], Result.CAUGHT, *results[index + 1 :]]
+        assert find_complaint(fault, better) == ""

@@ -1,0 +1,221 @@
+"""What a project begins with: the look at a module, the files, and the pin of the action."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gate.cli import main
+from gate.errors import UsageError
+from gate.starter import action
+from gate.starter.action import find_action, parse_action
+from gate.starter.files import STARTER_WORKFLOWS, find_workflows, load_workflows, name_model, render_factory
+from gate.starter.probe import ProbeQuestion, Sketch, TensorSketch, parse_input, probe_module
+
+COMMIT = "ab" * 20
+# Stands in for torch: a module of the user's that imports it in earnest is tried in the slow test.
+FACTORY = "import gate\n\ndef build(*, width=3):\n    return gate.Workload(forward=len, inputs=((),))\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh repository with a package in it, as the current directory."""
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    (tmp_path / "acme.py").write_text(FACTORY, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("my_package.model:MyModel", "my_model"),
+        ("a:HTTPNet2", "http_net2"),
+        ("a:Outer.Inner", "inner"),
+        ("a:Class", "class_"),  # a keyword of Python
+    ],
+)
+def test_a_model_is_named_after_its_class(target: str, name: str) -> None:
+    """Words of a class become lower case with underscores, as gate.yml wants them."""
+    assert name_model(target) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "tensor"),
+    [
+        ("8x64", TensorSketch(shape=(8, 64))),
+        ("8x64:int64<300", TensorSketch(shape=(8, 64), dtype="int64", high=300)),
+        ("8<300", TensorSketch(shape=(8,), dtype="int64", high=300)),
+        ("8:bool", TensorSketch(shape=(8,), dtype="bool", high=2)),
+    ],
+)
+def test_an_input_is_sizes_a_type_and_a_bound(text: str, tensor: TensorSketch) -> None:
+    """Sizes joined by x, then a type, then what whole numbers stay below."""
+    assert parse_input(text) == tensor
+
+
+@pytest.mark.parametrize("text", ["", "8y3", "8x", "x8", "8x3:complex64", "-1x3"])
+def test_what_is_no_tensor_is_refused(text: str) -> None:
+    """With an example of one."""
+    with pytest.raises(UsageError, match="is no tensor"):
+        parse_input(text)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "told"),
+    [
+        ("import no_such", "mine:build", "mine cannot be imported: ModuleNotFoundError"),
+        ("", "mine:build", "mine has no build"),
+        ("build = 3", "mine:build", "it is int, not a module"),
+        ("class Net:\n def __init__(self, width): pass", "mine:Net", "it needs width, which have no default"),
+        ("def build(): raise OSError('no disk')", "mine:build", "calling it failed: OSError: no disk"),
+        ("def build(): return 3", "mine:build", "calling it gave int"),
+        ("import os; os._exit(3)", "mine:build", None),
+    ],
+)
+def test_what_cannot_be_begun_with_is_told(
+    tmp_path: Path, source: str, target: str, told: str | None
+) -> None:
+    """In the words of the user's own module, with a fix; a process that dies takes nothing with it."""
+    (tmp_path / "mine.py").write_text(source, encoding="utf-8")
+    question = ProbeQuestion(directory=str(tmp_path), target=target)
+    with pytest.raises(Exception, match=told or "died with status 3"):
+        probe_module(question)
+
+
+def test_a_factory_is_named_itself_and_nothing_is_written_over(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first call writes all, pinned; the second changes no byte, says so, and shows the entry."""
+    arguments = ("init", "acme:build", "--argument", "width=4", "--action", f"acme/compile-gate@{COMMIT}")
+    assert main(arguments) == 0
+    assert "wrote  gate.yml" in capsys.readouterr().out
+    written = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    workflow = (project / ".github/workflows/gate.yml").read_text(encoding="utf-8")
+    assert f"uses: acme/compile-gate@{COMMIT} # v" in workflow
+    assert "runs-on: [self-hosted, linux]\n" in workflow
+    assert (
+        (project / "gate.yml")
+        .read_text(encoding="utf-8")
+        .startswith("# yaml-language-server: $schema=.gate.schema.json\n")
+    )
+    (project / "gate.yml").write_text("version: 1\n# mine\n", encoding="utf-8")
+    assert main(arguments) == 0
+    told = capsys.readouterr().out
+    assert "kept   gate.yml: it was there already" in told
+    assert "    factory: acme:build" in told
+    assert (project / "gate.yml").read_text(encoding="utf-8") == "version: 1\n# mine\n"
+    kept = {path: path.read_bytes() for path in written if path.name != "gate.yml" or path.parent != project}
+    assert all(written[path] == content for path, content in kept.items())
+
+
+def test_what_is_written_can_be_read(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The gate.yml lists the one case, with the arguments of the factory."""
+    assert main(["init", "acme:build", "--argument", "width=4"]) == 0
+    assert main(["models"]) == 0
+    assert "build/inference-float32-smoke-default" in capsys.readouterr().out
+    assert "arguments: {width: 4}" in (project / "gate.yml").read_text(encoding="utf-8")
+
+
+def test_without_a_pin_no_workflow_is_written(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A workflow that names nobody's action would fail on every pull request."""
+    monkeypatch.setattr("gate.cli.init.find_action", lambda _: "")
+    assert main(["init", "acme:build"]) == 0
+    assert "--action OWNER/compile-gate@COMMIT" in capsys.readouterr().out
+    assert not (project / ".github").exists()
+
+
+def test_a_branch_or_tag_pins_nothing() -> None:
+    """Either can be moved to other code later."""
+    with pytest.raises(UsageError, match="pins no commit"):
+        parse_action("acme/compile-gate@v1")
+
+
+@pytest.mark.parametrize(
+    ("origin", "pin"),
+    [
+        (
+            {"url": "https://github.com/acme/compile-gate.git", "vcs_info": {"commit_id": COMMIT}},
+            f"acme/compile-gate@{COMMIT}",
+        ),
+        ({"url": "https://elsewhere.example/acme/compile-gate", "vcs_info": {"commit_id": COMMIT}}, ""),
+        ({"url": "https://files.example/compile_gate.whl"}, ""),
+    ],
+)
+def test_the_pin_is_what_pip_installed(
+    origin: dict[str, object], pin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where pip took a commit from GitHub; nothing where it did not."""
+    monkeypatch.setattr(action, "_read_origin", lambda: origin)
+    assert find_action() == pin
+
+
+def test_a_clone_is_pinned_where_its_remote_has_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that nobody pushed is in no action."""
+    monkeypatch.setattr(action, "_read_origin", dict)
+    clone, identity = tmp_path / "clone", ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    subprocess.run(["git", "init", "--quiet", str(clone)], check=True)
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=clone, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    (clone / "action.yml").write_text("name: it\n", encoding="utf-8")
+    git("remote", "add", "origin", "git@github.com:acme/compile-gate.git")
+    git("commit", "--quiet", "--allow-empty", "--message", "Begin")
+    assert find_action(clone) == ""
+    git("update-ref", "refs/remotes/origin/main", "HEAD")
+    assert find_action(clone) == f"acme/compile-gate@{git('rev-parse', 'HEAD')}"
+
+
+def test_the_workflows_that_are_written_name_no_placeholder() -> None:
+    """Each of the five: the action pinned, the runner's labels, nothing left to replace."""
+    files = load_workflows(f"acme/compile-gate@{COMMIT}", "self-hosted, mine")
+    assert [Path(file.path).name for file in files] == list(STARTER_WORKFLOWS)
+    assert not any("OWNER" in file.text or "0" * 40 in file.text for file in files)
+    assert "runs-on: [self-hosted, mine]" in files[0].text
+    assert find_workflows().is_dir()
+
+
+def test_a_factory_is_python_that_calls_what_was_named() -> None:
+    """Arguments by keyword, inputs as they were tried."""
+    sketch = Sketch(
+        target="acme.model:Net",
+        is_factory=False,
+        called=True,
+        inputs=(TensorSketch(shape=(8,), dtype="int64", high=9), TensorSketch(shape=(8, 4))),
+        arguments={"width": 4},
+    )
+    text = render_factory(sketch)
+    compile(text, "gate_net.py", "exec")
+    assert "from acme.model import Net\n" in text
+    assert "def build(*, width: int) -> Workload:" in text
+    assert "forward=Net(width=width)," in text
+    assert "torch.randint(0, 9, (8,), dtype=torch.int64)," in text
+    assert "torch.randn(8, 4)," in text
+
+
+@pytest.mark.slow
+def test_inputs_are_guessed_from_the_first_layers_and_tried(tmp_path: Path) -> None:
+    """Whole numbers for an embedding, as many features as a layer takes, the same for two arguments."""
+    (tmp_path / "mine.py").write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.words, self.out = torch.nn.Embedding(50, 6), torch.nn.Linear(6, 2)\n"
+        "    def forward(self, ids):\n"
+        "        return self.out(self.words(ids))\n",
+        encoding="utf-8",
+    )
+    sketch = probe_module(ProbeQuestion(directory=str(tmp_path), target="mine:Net"))
+    assert sketch.called
+    assert sketch.inputs == (TensorSketch(shape=(8, 64), dtype="int64", high=50),)

@@ -1,0 +1,491 @@
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.decide import decide_verdict
+from gate.decide.constants import MIN_BASELINE_TRIALS
+from gate.decide.evidence.disturbed import note_kept_disturbed
+from gate.errors import FileError, MachineError, UsageError
+from gate.fingerprint import compute_environment_id
+from gate.records import (
+    Baseline,
+    Case,
+    CaseFailure,
+    CodeIdentity,
+    Conditions,
+    FailureKind,
+    GraphBreak,
+    Metric,
+    Override,
+    Pairing,
+    Policy,
+    Provenance,
+    Reason,
+    Run,
+    Trial,
+)
+from gate.store.baselines import (
+    ProposalKind,
+    check_refresh,
+    encode_baseline,
+    load_baselines,
+    make_baselines,
+    propose_baselines,
+    save_baselines,
+)
+from tests.hosts import CPU_HOST
+from tests.told import tell_note
+
+ENVIRONMENT_ID = compute_environment_id(CPU_HOST)
+PROVENANCE = Provenance(commit="abc", created="2026-03-04T05:06:07Z", gate_version="0.1.0")
+CASE = Case(id="mlp/inference-float32-smoke-default", model="mlp", definition="d1")
+OTHER = Case(id="vit/inference-float32-smoke-default", model="vit", definition="d2")
+POLICY = Policy(thresholds={})
+IDENTITY = CodeIdentity(digest="f00", kernels={"k": "1"})
+
+
+def make_trial(index: int, case: Case = CASE, **samples: float) -> Trial:
+    """Make a trial with one sample a metric."""
+    return Trial(
+        case_id=case.id,
+        index=index,
+        samples={Metric(name): (value,) for name, value in samples.items()},
+        identity=IDENTITY,
+        workload={"parameters": "10", "checksum": "1.5"},
+        graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
+        conditions=Conditions(canaries_s={"matmul": 0.0012345678}),
+    )
+
+
+def make_run(*trials: Trial, cases: tuple[Case, ...] = (CASE,)) -> Run:
+    """Make a run of these trials."""
+    return Run(cases=cases, environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
+
+
+def make_baseline(case_id: str = CASE.id, /, **trials: float) -> Baseline:
+    """Make a baseline with three equal trials."""
+    return Baseline(
+        case_id=case_id,
+        definition="d1",
+        environment=CPU_HOST,
+        provenance=PROVENANCE,
+        trials={Metric(name): (value,) * 3 for name, value in trials.items()},
+    )
+
+
+def test_a_baseline_holds_a_value_a_metric_and_trial() -> None:
+    """Times are rounded to six digits and bytes are not; with what the trials share."""
+    run = make_run(
+        make_trial(0, compiled_latency=0.00123456789, peak_memory=123456789.0),
+        make_trial(1, compiled_latency=0.002, peak_memory=123456789.0),
+    )
+    (baseline,) = make_baselines(run, PROVENANCE)
+    assert baseline == Baseline(
+        case_id=CASE.id,
+        definition="d1",
+        environment=CPU_HOST,
+        provenance=PROVENANCE,
+        trials={Metric.COMPILED_LATENCY: (0.00123457, 0.002), Metric.PEAK_MEMORY: (123456789.0,) * 2},
+        identity=IDENTITY,
+        workload={"parameters": "10", "checksum": "1.5"},
+        graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
+        canaries_s={"matmul": (0.00123457,) * 2},
+    )
+
+
+def test_pairs_are_no_baseline() -> None:
+    """Of a run with pairs the trials on their own are stored; one of pairs alone has no baseline."""
+    alone = make_trial(1, graph_breaks=1.0)
+    pair = tuple(replace(alone, arm=arm, pairing=Pairing.LIVE) for arm in ("base", "head"))
+    (stored,) = make_baselines(make_run(alone, *pair), Provenance())
+    assert stored.trials[Metric.GRAPH_BREAKS] == (1.0,)
+    assert make_baselines(make_run(*pair), Provenance()) == ()
+
+
+def test_phases_are_stored_as_medians() -> None:
+    """A phase that a trial did not have took it no time."""
+    phases = ({"dynamo": 2.0, "inductor": 3.00000004}, {"dynamo": 4.0}, {"dynamo": 2.5, "inductor": 5.0})
+    trials = [
+        replace(make_trial(index, drift=0.1), phases_s=phases_s) for index, phases_s in enumerate(phases, 1)
+    ]
+    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
+    assert baseline.phases_s == {"dynamo": 2.5, "inductor": 3.0}
+
+
+def test_a_baseline_from_before_there_were_phases_loads(tmp_path: Path) -> None:
+    """An optional key needs no new version of the file."""
+    old = json.loads(encode_baseline(make_baseline(drift=0.1)))
+    del old["phases_s"]
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    (loaded,) = load_baselines(tmp_path)
+    assert loaded == make_baseline(drift=0.1)
+
+
+def test_what_can_repeat_exactly_is_not_rounded() -> None:
+    """Counters, calls and bytes are compared for equality: the same again is exact_equal."""
+    same = {"guards": 1234567.0, "compile_calls": 1234567.0, "peak_memory": 123456789.0}
+    trials = [make_trial(index, CASE, **same) for index in range(3)]
+    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
+    assert baseline.trials == {Metric(name): (value,) * 3 for name, value in same.items()}
+    verdict = decide_verdict(make_run(*trials), (baseline,), POLICY)
+    assert {row.reason for row in verdict.comparisons} == {Reason.EXACT_EQUAL}
+
+
+def disturb(trial: Trial) -> Trial:
+    """The same trial, measured while other programs ran."""
+    return replace(trial, conditions=replace(trial.conditions, disturbances=("other programs ran",)))
+
+
+def test_disturbed_trials_are_left_out_of_what_depends_on_the_host() -> None:
+    """Of five trials the disturbed one, 40 % slower, is no part of the latency, and its counter stays."""
+    seconds = (0.010, 0.0101, 0.014, 0.0099, 0.010)
+    trials = [make_trial(index, compiled_latency=one, guards=7.0) for index, one in enumerate(seconds)]
+    trials[2] = disturb(trials[2])
+    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
+    assert baseline.trials[Metric.COMPILED_LATENCY] == (0.010, 0.0101, 0.0099, 0.010)
+    assert baseline.trials[Metric.GUARDS] == (7.0,) * 5
+    head = make_run(make_trial(0, compiled_latency=0.0105, guards=7.0))
+    rows = decide_verdict(head, (baseline,), POLICY).comparisons
+    (row,) = (row for row in rows if row.metric is Metric.COMPILED_LATENCY)
+    assert row.change is not None
+    assert row.change.centre == pytest.approx(0.05, abs=1e-4)
+
+
+def test_disturbed_trials_stay_where_too_few_others_are_left() -> None:
+    """A baseline needs three trials: with two undisturbed ones all are kept, and a note names the case."""
+    trials = [make_trial(index, compiled_latency=0.010) for index in range(3)]
+    run = make_run(*trials[:2], disturb(trials[2]))
+    (baseline,) = make_baselines(run, PROVENANCE)
+    assert len(baseline.trials[Metric.COMPILED_LATENCY]) == 3
+    (note,) = note_kept_disturbed(run, MIN_BASELINE_TRIALS)
+    assert tell_note(note).startswith(
+        f"Disturbed trials are recorded too of {CASE.id}: fewer than 3 others came back."
+    )
+    assert note_kept_disturbed(make_run(*trials, disturb(make_trial(3))), MIN_BASELINE_TRIALS) == ()
+
+
+def test_what_differs_between_trials_is_not_stored_as_shared() -> None:
+    """Code that differs from trial to trial has no identity."""
+    other = replace(make_trial(1), identity=CodeIdentity(digest="bar"), workload={"parameters": "10"})
+    (baseline,) = make_baselines(make_run(make_trial(0), other), PROVENANCE)
+    assert baseline.identity == CodeIdentity(digest="")
+    assert baseline.workload == {"parameters": "10"}
+
+
+def test_code_that_each_trial_tuned_otherwise_is_the_same_code() -> None:
+    """Tuning is drawn anew in each trial: what differs has no identity, the code keeps its own."""
+    code = CodeIdentity(digest="foo", kernels={"k": "1"}, tuned="a")
+    trials = [replace(make_trial(index), identity=code) for index in range(2)]
+    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
+    assert baseline.identity == code
+    trials.append(replace(make_trial(2), identity=replace(code, tuned="b")))
+    (baseline,) = make_baselines(make_run(*trials), PROVENANCE)
+    assert baseline.identity == replace(code, tuned="")
+
+
+def test_cases_without_a_full_measurement_have_no_baseline() -> None:
+    """A failure in one trial spoils the case; a case without trials has nothing to store."""
+    failure = CaseFailure(case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", message="m")
+    third = replace(CASE, id="idle/x")
+    run = make_run(make_trial(0), make_trial(0, OTHER), cases=(CASE, OTHER, third))
+    baselines = make_baselines(replace(run, failures=(failure,)), PROVENANCE)
+    assert [baseline.case_id for baseline in baselines] == [CASE.id]
+
+
+def test_a_refresh_needs_every_case_well_measured() -> None:
+    """The error tells which case lacks what, and how to record the others."""
+    failure = CaseFailure(case_id=OTHER.id, trial=1, kind=FailureKind.CRASH, stage="compile", message="m")
+    trials = [make_trial(0), make_trial(1), *(make_trial(index, OTHER) for index in range(3))]
+    run = replace(make_run(*trials, cases=(CASE, OTHER)), failures=(failure,))
+    with pytest.raises(UsageError) as caught:
+        check_refresh(run)
+    assert caught.value.what == (
+        "not fit to be recorded: mlp/inference-float32-smoke-default (2 of 3 trials), "
+        "vit/inference-float32-smoke-default (failed in compile)"
+    )
+    assert "!mlp/inference-float32-smoke-default,!vit/inference-float32-smoke-default" in caught.value.fix
+
+
+def test_a_refresh_needs_the_trials_that_were_planned() -> None:
+    """Three would do, but five were asked for: where the other two are, nobody knows."""
+    run = make_run(*map(make_trial, range(3)))
+    with pytest.raises(UsageError, match=r"smoke-default \(3 of 5 trials\)"):
+        check_refresh(replace(run, trials_planned=5))
+
+
+def test_a_run_that_was_stopped_is_not_recorded() -> None:
+    """Though each case has trials enough."""
+    run = make_run(*map(make_trial, range(3)))
+    with pytest.raises(UsageError, match="the run was stopped before its end"):
+        check_refresh(replace(run, finished=False))
+
+
+def test_a_refresh_records_nothing_that_was_not_compiled() -> None:
+    """A run that an older compile-gate measured may hold such a case."""
+    trials = [make_trial(index, unique_graphs=float(index > 0)) for index in range(3)]
+    with pytest.raises(UsageError, match="smoke-default \\(nothing was compiled\\)"):
+        check_refresh(make_run(*trials))
+
+
+def test_a_refresh_with_three_trials_a_case_is_fit() -> None:
+    """Three is the least; two of a target, of which nothing is timed."""
+    check_refresh(make_run(*map(make_trial, range(3))))
+    two = make_run(*map(make_trial, range(2)))
+    check_refresh(replace(two, environment=replace(two.environment, device_kind="target")))
+    with pytest.raises(UsageError, match=r"smoke-default \(2 of 3 trials\)"):
+        check_refresh(two)
+
+
+def test_saved_baselines_load_the_same(tmp_path: Path) -> None:
+    """A folder an environment, a sub-folder a model, a file a case."""
+    old = (make_baseline(compiled_latency=0.5), make_baseline(OTHER.id, compiled_latency=0.25))
+    paths = save_baselines(tmp_path, propose_baselines(old, (), POLICY))
+    assert paths == tuple(tmp_path / ENVIRONMENT_ID / f"{baseline.case_id}.json" for baseline in old)
+    assert load_baselines(tmp_path) == old
+
+
+def test_the_same_values_are_the_same_bytes(tmp_path: Path) -> None:
+    """Loading and writing again changes nothing, so that diffs show changes only."""
+    (proposal,) = propose_baselines([make_baseline(compiled_latency=0.1, drift=-0.3)], (), POLICY)
+    save_baselines(tmp_path, [proposal])
+    (again,) = propose_baselines(load_baselines(tmp_path), (), POLICY)
+    assert again.text == proposal.text
+
+
+def test_a_baseline_file_is_easy_to_review_and_merge() -> None:
+    """Sorted keys, a line a metric, no more digits than needed."""
+    baseline = replace(
+        make_baseline(graph_breaks=1.0, compiled_latency=0.00123457),
+        graph_breaks=(GraphBreak(reason="print", location="a.py:1"),),
+    )
+    lines = encode_baseline(baseline).splitlines()
+    keys = list(json.loads(encode_baseline(baseline)))
+    assert keys == sorted(keys)
+    assert ' "schema": "compile-gate/baseline/1",' in lines
+    assert '  "compiled_latency": [0.00123457, 0.00123457, 0.00123457],' in lines
+    assert '  "graph_breaks": [1, 1, 1]' in lines
+    assert '  {"location": "a.py:1", "reason": "print", "stack": []}' in lines
+    assert encode_baseline(baseline).endswith("}\n")
+
+
+def test_nothing_stored_is_no_error(tmp_path: Path) -> None:
+    """A new repository has no baselines yet."""
+    assert load_baselines(tmp_path / "none") == ()
+    assert load_baselines(tmp_path) == ()
+
+
+def test_other_files_beside_the_baselines_are_left_alone(tmp_path: Path) -> None:
+    """accepted.yml and a README live there too."""
+    (tmp_path / "accepted.yml").write_text("version: 1\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text("x", encoding="utf-8")
+    assert load_baselines(tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "is empty"),
+        ('{"schema": "compile-gate/baseline/1"', "ends in the middle"),
+        ("{}", "is not a compile-gate baseline file"),
+        ('{"schema": "compile-gate/run/1"}', "expected 'compile-gate/baseline/1'"),
+        ('{"schema": "compile-gate/baseline/9"}', "newer than this compile-gate reads"),
+        (
+            '{"schema": "compile-gate/baseline/1", "trials": {"drift": [NaN]}}',
+            "trials.drift.0.: expected a finite number, got nan",
+        ),
+        ('{"schema": "compile-gate/baseline/1", "trials": {"drift": [1e999]}}', "expected a finite number"),
+    ],
+)
+def test_a_damaged_baseline_is_refused(tmp_path: Path, content: str, problem: str) -> None:
+    """A gate that skipped it would call the case new."""
+    path = tmp_path / "env" / "mlp" / "x.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(FileError, match=problem) as caught:
+        load_baselines(tmp_path)
+    assert caught.value.file == str(path)
+
+
+def test_a_metric_without_values_is_refused(tmp_path: Path) -> None:
+    """There is nothing to compare with."""
+    save_baselines(
+        tmp_path, propose_baselines([replace(make_baseline(), trials={Metric.DRIFT: ()})], (), POLICY)
+    )
+    with pytest.raises(FileError, match=r"trials\.drift: holds no value"):
+        load_baselines(tmp_path)
+
+
+def test_two_files_of_one_case_are_refused(tmp_path: Path) -> None:
+    """Which of them would count?"""
+    (path,) = save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.1)], (), POLICY))
+    (tmp_path / "copy.json").write_bytes(path.read_bytes())
+    with pytest.raises(FileError, match="holds the case 'mlp/inference-float32-smoke-default' of the same"):
+        load_baselines(tmp_path)
+
+
+def test_a_file_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
+    """Naming a run where baselines are due is a slip."""
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(FileError, match="cannot be listed: Not a directory"):
+        load_baselines(tmp_path / "run.json")
+
+
+@contextmanager
+def read_as_somebody_else() -> Iterator[None]:
+    """Give up root's right to read everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def shared_directory() -> Iterator[Path]:
+    """A directory that other users may enter, which pytest's own are not."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.parametrize("hidden", [".", "{environment}", "{environment}/vit", "{file}"])
+def test_what_may_not_be_read_is_not_taken_for_absent(shared_directory: Path, hidden: str) -> None:
+    """A case whose stored baseline is out of reach is no new case: neither file nor directory."""
+    stored = shared_directory / "baselines"
+    proposals = propose_baselines([make_baseline(drift=0.1), make_baseline(OTHER.id, drift=0.1)], (), POLICY)
+    save_baselines(stored, proposals)
+    named = hidden.format(environment=ENVIRONMENT_ID, file=f"{ENVIRONMENT_ID}/{OTHER.id}.json")
+    (stored / named).chmod(0)
+    with read_as_somebody_else(), pytest.raises(FileError, match="Permission denied"):
+        load_baselines(stored)
+    (stored / named).chmod(0o700)
+    assert len(load_baselines(stored)) == 2
+
+
+def test_baselines_in_a_closed_directory_are_not_taken_for_absent(shared_directory: Path) -> None:
+    """Whether there are any cannot be told."""
+    (shared_directory / "closed").mkdir(mode=0o700)
+    (shared_directory / "closed" / "baselines").mkdir()
+    (shared_directory / "closed").chmod(0)
+    with read_as_somebody_else(), pytest.raises(FileError, match="Permission denied"):
+        load_baselines(shared_directory / "closed" / "baselines")
+    (shared_directory / "closed").chmod(0o700)
+
+
+@pytest.mark.parametrize("target", ["nowhere", "elsewhere"])
+def test_a_link_in_place_of_a_directory_is_refused(tmp_path: Path, target: str) -> None:
+    """A link is not followed, so what lies behind it must not pass for absent."""
+    save_baselines(tmp_path / "elsewhere", propose_baselines([make_baseline(drift=0.1)], (), POLICY))
+    (tmp_path / "baselines").mkdir()
+    (tmp_path / "baselines" / ENVIRONMENT_ID).symlink_to(tmp_path / target)
+    with pytest.raises(FileError, match=f"{ENVIRONMENT_ID}: is a link"):
+        load_baselines(tmp_path / "baselines")
+
+
+def test_a_link_that_leads_nowhere_is_not_an_empty_store(tmp_path: Path) -> None:
+    """`baselines` as a link whose target is not mounted holds more than nothing."""
+    (tmp_path / "baselines").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileError, match="No such file or directory"):
+        load_baselines(tmp_path / "baselines")
+
+
+@pytest.mark.parametrize("case_id", ["../x", "a/../../x", "/etc/passwd", "a", "a/b/c", "a/.hidden", "a/b\n"])
+def test_a_case_id_never_leads_out_of_the_directory(case_id: str) -> None:
+    """Runs come from elsewhere."""
+    with pytest.raises(UsageError, match="is no file name"):
+        propose_baselines([make_baseline(case_id)], (), POLICY)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "metrics"),
+    [
+        # thresholds: latency 5 % and 20 us, compile 10 % and 0.5 s, drift 0.58, counters exact
+        ({"compiled_latency": 0.100}, {"compiled_latency": 0.104}, []),
+        ({"compiled_latency": 0.100}, {"compiled_latency": 0.106}, ["compiled_latency"]),
+        ({"compiled_latency": 0.100}, {"compiled_latency": 0.050}, []),
+        ({"compiled_latency": 100e-6}, {"compiled_latency": 119e-6}, []),
+        ({"compiled_latency": 100e-6}, {"compiled_latency": 121e-6}, ["compiled_latency"]),
+        ({"cold_compile_time": 2.0}, {"cold_compile_time": 2.4}, []),
+        ({"cold_compile_time": 2.0}, {"cold_compile_time": 2.6}, ["cold_compile_time"]),
+        ({"drift": -1.0}, {"drift": -0.5}, []),
+        ({"drift": -1.0}, {"drift": -0.4}, ["drift"]),
+        ({"graph_breaks": 0.0}, {"graph_breaks": 1.0}, ["graph_breaks"]),
+        ({"graph_breaks": 1.0}, {"graph_breaks": 0.0}, []),
+        ({"graph_breaks": 0.0, "drift": 0.0}, {"graph_breaks": 1.0}, ["drift", "graph_breaks"]),
+        ({"eager_latency": 0.1}, {"eager_latency": 0.9}, []),
+        ({"warm_speedup": 2.0}, {"warm_speedup": 1.0}, []),
+        ({"guards": 5.0}, {"guards": 50.0}, []),
+    ],
+)
+def test_a_proposal_tells_what_moves_the_wrong_way(
+    old: dict[str, float], new: dict[str, float], metrics: list[str]
+) -> None:
+    """Deciding metrics only, beyond both parts of their threshold; what vanished counts too."""
+    (proposal,) = propose_baselines([make_baseline(**new)], [make_baseline(**old)], POLICY)
+    assert proposal.kind is ProposalKind.CHANGED
+    assert metrics == [setback.metric.value for setback in proposal.setbacks]
+
+
+def test_an_override_widens_what_may_move() -> None:
+    """The policy's threshold for this case holds for a refresh as for a verdict."""
+    override = Override(case="mlp/*", metric=Metric.COMPILED_LATENCY, relative=0.2, reason="noisy")
+    policy = Policy(thresholds={}, overrides=(override,))
+    new, old = make_baseline(compiled_latency=0.119), make_baseline(compiled_latency=0.1)
+    assert propose_baselines([new], [old], policy)[0].setbacks == ()
+    assert propose_baselines([new], [old], POLICY)[0].setbacks != ()
+
+
+def test_a_changed_definition_has_no_setbacks() -> None:
+    """Its old values mean another workload."""
+    old = replace(make_baseline(graph_breaks=0.0), definition="other")
+    (proposal,) = propose_baselines([make_baseline(graph_breaks=5.0)], [old], POLICY)
+    assert (proposal.kind, proposal.setbacks) == (ProposalKind.REDEFINED, ())
+
+
+def test_baselines_of_other_environments_are_not_replaced() -> None:
+    """A new machine records beside them."""
+    old = replace(make_baseline(graph_breaks=0.0), environment=replace(CPU_HOST, isa="avx512"))
+    (proposal,) = propose_baselines([make_baseline(graph_breaks=5.0)], [old], POLICY)
+    assert (proposal.kind, proposal.setbacks) == (ProposalKind.NEW, ())
+
+
+def test_a_regression_is_not_recorded_without_a_reason(tmp_path: Path) -> None:
+    """Nothing is written, the good cases neither; with a reason it is in every file."""
+    old = [make_baseline(graph_breaks=0.0), make_baseline(OTHER.id, graph_breaks=0.0)]
+    save_baselines(tmp_path, propose_baselines(old, (), POLICY))
+    new = [make_baseline(graph_breaks=2.0), make_baseline(OTHER.id, graph_breaks=0.0)]
+    proposals = propose_baselines(new, load_baselines(tmp_path), POLICY)
+    with pytest.raises(UsageError) as caught:
+        save_baselines(tmp_path, proposals, "  ")
+    assert caught.value.what == (
+        "the refresh would hide a regression: mlp/inference-float32-smoke-default: graph_breaks 0 -> 2 count"
+    )
+    assert load_baselines(tmp_path) == tuple(old)
+    save_baselines(tmp_path, proposals, "the new attention breaks by design")
+    stored = load_baselines(tmp_path)
+    assert [baseline.trials for baseline in stored] == [baseline.trials for baseline in new]
+    assert {baseline.provenance.reason for baseline in stored} == {"the new attention breaks by design"}
+
+
+def test_a_full_disk_keeps_the_old_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is the machine's, and the stored file is whole."""
+    save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.1)], (), POLICY))
+
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(MachineError, match="the disk is full"):
+        save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.2)], (), POLICY))
+    assert load_baselines(tmp_path) == (make_baseline(drift=0.1),)

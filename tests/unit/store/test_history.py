@@ -1,0 +1,160 @@
+"""The history: what is appended is read again, whoever writes beside, and whatever tore."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.errors import FileError, GateError
+from gate.records import Metric
+from gate.records.history import HistoryHead, HistoryKind, HistoryLine
+from gate.store.history import Reading, append_line, compact_history, make_line, read_history
+
+HEAD = HistoryHead(id="", kind=HistoryKind.CHECK, created="2026-03-01T10:00:00+00:00", machine="cpu: a")
+ROOT = Path(__file__).parents[3]
+
+
+def write(path: Path, *values: float) -> list[HistoryLine]:
+    """Append a line for each value."""
+    lines = [make_line(HEAD, {"a/x": {Metric.COMPILED_LATENCY: (value, value, value)}}) for value in values]
+    for line in lines:
+        append_line(path, line)
+    return lines
+
+
+@pytest.mark.parametrize("name", ["history.jsonl", "history"])
+def test_what_is_appended_is_read_again(tmp_path: Path, name: str) -> None:
+    """A file, or a directory with a file for each run; the same line twice is one run."""
+    path, reading = tmp_path / name, Reading()
+    lines = write(path, 1.0, 2.0, 2.0)
+    found = list(read_history(path, reading))
+    assert sorted(found, key=lambda line: line.head.id) == sorted(set_of(lines), key=lambda one: one.head.id)
+    assert reading.lines == 2
+    assert reading.damaged == []
+    assert path.is_dir() == (name == "history")
+
+
+def set_of(lines: list[HistoryLine]) -> list[HistoryLine]:
+    """Each once."""
+    return list({line.head.id: line for line in lines}.values())
+
+
+def test_a_line_that_was_torn_is_told_and_loses_no_other(tmp_path: Path) -> None:
+    """A writer that was killed amid its line: the next line begins on its own."""
+    path, reading = tmp_path / "history.jsonl", Reading()
+    write(path, 1.0)
+    torn = path.read_bytes()[:-20]
+    path.write_bytes(path.read_bytes() + torn)
+    (line,) = write(path, 2.0)
+    found = list(read_history(path, reading))
+    assert [one.cases["a/x"][Metric.COMPILED_LATENCY][0] for one in found] == [1.0, 2.0]
+    assert found[1] == line
+    assert [told.partition(": ")[0] for told in reading.damaged] == [f"{path}:2"]
+    path.write_bytes(path.read_bytes()[:-5])
+    assert "was not written to its end" in list_damage(path)[-1]
+
+
+def list_damage(path: Path) -> list[str]:
+    """What is told of the lines that are left out."""
+    reading = Reading()
+    list(read_history(path, reading))
+    return reading.damaged
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"schema": "compile-gate/history/2"}, "schema"),
+        ({"created": "yesterday"}, "created"),
+        ({"kind": "party"}, "kind"),
+        ({"surprise": 1}, "surprise"),
+        ({"cases": {"a": {"drift": [1, 2]}}}, "cases.a.drift"),
+        ({"cases": {"a": {"drift": ["1"]}}}, "cases.a.drift"),
+        ({"cases": {"a": {"drift": [True]}}}, "cases.a.drift"),
+    ],
+)
+def test_a_line_that_is_wrong_is_told_with_its_key(
+    tmp_path: Path, change: dict[str, object], told: str
+) -> None:
+    """Nothing of it is taken."""
+    path = tmp_path / "history.jsonl"
+    write(path, 1.0)
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(plain | change) + "\n", encoding="utf-8")
+    (damage,) = list_damage(path)
+    assert told in damage
+
+
+@given(data=st.binary(max_size=200))
+def test_no_bytes_break_a_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    """Whatever lies between two lines, the line before it is read."""
+    path = tmp_path_factory.mktemp("bytes") / "history.jsonl"
+    (line,) = write(path, 1.0)
+    with path.open("ab") as file:
+        file.write(data)
+    assert next(read_history(path, Reading())) == line
+
+
+def test_a_metric_of_a_later_release_is_left_out(tmp_path: Path) -> None:
+    """The rest of its line counts."""
+    path = tmp_path / "history.jsonl"
+    write(path, 1.0)
+    text = path.read_text(encoding="utf-8").replace(
+        '"compiled_latency":', '"novelty":[1],"compiled_latency":'
+    )
+    path.write_text(text, encoding="utf-8")
+    (line,) = read_history(path, Reading())
+    assert list(line.cases["a/x"]) == [Metric.COMPILED_LATENCY]
+
+
+def test_writers_beside_each_other_lose_nothing(tmp_path: Path) -> None:
+    """Four processes append 25 lines each, while one compacts the file again and again."""
+    path = tmp_path / "history.jsonl"
+    write(path, 0.5)
+    code = (
+        "import sys; from pathlib import Path; from tests.unit.store.test_history import write\n"
+        "write(Path(sys.argv[1]), *[int(sys.argv[2]) * 100.0 + n for n in range(1, 26)])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, str(path), str(number)], env=environment, cwd=ROOT)
+        for number in range(4)
+    ]
+    while any(writer.poll() is None for writer in writers):
+        compact_history(path)
+    assert [writer.returncode for writer in writers] == [0] * 4
+    reading = Reading()
+    values = {line.cases["a/x"][Metric.COMPILED_LATENCY][0] for line in read_history(path, reading)}
+    assert values == {0.5} | {number * 100.0 + n for number in range(4) for n in range(1, 26)}
+    assert reading.damaged == []
+
+
+def test_a_directory_is_compacted_into_one_file(tmp_path: Path) -> None:
+    """In the order of time; repeated and damaged lines are gone, and more can be appended."""
+    path = tmp_path / "history"
+    write(path, 1.0, 2.0)
+    (path / "torn.jsonl").write_text('{"schema"', encoding="utf-8")
+    reading, target = compact_history(path)
+    assert (reading.lines, len(reading.damaged)) == (2, 1)
+    assert list(path.iterdir()) == [target]
+    write(path, 3.0)
+    assert len(list(read_history(path, Reading()))) == 3
+
+
+def test_a_history_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """With what writes one."""
+    with pytest.raises(FileError, match="holds no history"):
+        list(read_history(tmp_path / "none.jsonl", Reading()))
+    with pytest.raises(FileError, match="holds no history"):
+        compact_history(tmp_path / "none.jsonl")
+    assert not (tmp_path / "none.jsonl").exists()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(GateError, match="cannot be written"):
+        write(tmp_path / "file" / "history.jsonl", 1.0)

@@ -1,0 +1,15 @@
+"""What is loaded before anything is timed."""
+
+from __future__ import annotations
+
+import pytest
+from torch._inductor import codecache
+
+from gate.suite.torch_imports import import_torch
+
+
+def test_torchs_sources_are_hashed_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first compile takes the hash that was worked out, and reads no file of torch's again."""
+    import_torch()
+    monkeypatch.setattr(codecache, "build_code_hash", None)  # nothing to hash with
+    assert len(codecache.torch_key()) == 32

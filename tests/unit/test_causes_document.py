@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gate.decide.explain.inquiry import WEIGHTS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "causes.md"
+
+
+def test_page_on_causes_has_every_weight() -> None:
+    """The table is that of the code, in its order."""
+    rows = re.findall(r"^\| `(\w+)` \| ([0-9.]+) \|", PAGE.read_text(), re.MULTILINE)
+
+    assert [(code, float(weight)) for code, weight in rows] == [
+        (code.value, weight) for code, weight in WEIGHTS.items()
+    ]

@@ -1,0 +1,129 @@
+"""The table of device kinds: complete rows, and what follows from them."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import gate
+from gate.devices import (
+    CPU,
+    CUDA,
+    DEVICE_FORMS,
+    DEVICE_PATTERN,
+    KINDS,
+    Canaries,
+    DeviceKind,
+    find_kind,
+    is_gpu,
+)
+from gate.project.entries import GateFile
+
+PACKAGE = Path(gate.__file__).parent
+GUIDE = (PACKAGE.parent / "docs" / "adding-a-device.md").read_text(encoding="utf-8")
+# Of the package, what compares a name of a kind: rows have flags for that.
+_COMPARED = re.compile(r"""[=!]= ?["'](?:cpu|cuda)["']""")
+
+QUESTIONS = """
+from gate.action.input_table import INPUTS
+from gate.check.pair_schedule import plan_content
+from gate.lab.host.toolchain_place import find_toolchain_place
+from gate.project.config import apply_options, make_config
+from gate.project.entries import GateFile
+from gate.records import Metric
+from gate.selftest.catalog import list_faults
+
+config = apply_options(make_config(GateFile(version=1)), device="xpu:1")
+print({
+    "device": config.device,
+    "budget_s": config.budget_s,
+    "input": next(one for one in INPUTS if one.name == "device").expected,
+    "compiles": plan_content([Metric.COMPILED_LATENCY], 2, config.device).compiles,
+    "kept": find_toolchain_place({}, config.device).reason,
+    "faults": sum(one.demand.catch > 0.0 for one in list_faults("xpu") if one.kind == "slowdown"),
+})
+"""
+
+
+@pytest.mark.parametrize("part", [DeviceKind, Canaries])
+def test_no_property_can_be_forgotten(part: type) -> None:
+    """No field of a row has a default, so a row that lacks one is a type error."""
+    fields = dataclasses.fields(part)
+
+    assert fields
+    assert all(field.default is dataclasses.MISSING for field in fields)
+    assert all(field.default_factory is dataclasses.MISSING for field in fields)
+
+
+@pytest.mark.parametrize(
+    ("device", "fits"),
+    [("cpu", True), ("cuda", True), ("cuda:1", True), ("cuda:123", False), ("cpu:1", False), ("tpu", False)],
+)
+def test_names_of_devices(device: str, fits: bool) -> None:
+    """There is one CPU, and a GPU by its number; what the table lacks is refused."""
+    assert (re.fullmatch(DEVICE_PATTERN, device) is not None) == fits
+    assert DEVICE_FORMS == "cpu, cuda or cuda:N"
+
+
+def test_a_numbered_device_is_of_its_kind() -> None:
+    """The number says which of several."""
+    assert find_kind("cuda:1") is find_kind("cuda") is CUDA
+    assert find_kind("cpu") is CPU
+
+
+def test_an_unknown_kind_in_a_record_is_held_for_a_gpu() -> None:
+    """Of another version's device everything has to agree, as of a GPU."""
+    assert (is_gpu("xpu"), is_gpu("cuda"), is_gpu("cpu")) == (True, True, False)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_limits_are_keys_of_the_configuration(kind: DeviceKind) -> None:
+    """A kind gives defaults only to keys that gate.yml has."""
+    assert kind.limits.keys() <= GateFile.__dataclass_fields__.keys()
+
+
+def test_nothing_compares_the_name_of_a_kind() -> None:
+    """The code asks the row, so that a new kind is not silently a GPU here and a CPU there."""
+    found = [
+        f"{path.relative_to(PACKAGE)}: {match[0]}"
+        for path in PACKAGE.rglob("*.py")
+        for match in _COMPARED.finditer(path.read_text(encoding="utf-8"))
+    ]
+
+    assert found == []
+
+
+def test_row_of_the_guide_is_known_everywhere(tmp_path: Path) -> None:
+    """A copy of the package with the guide's kind takes it in gate.yml, options and the action's input."""
+    (row,) = [textwrap.dedent(block) for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)]
+    shutil.copytree(PACKAGE, tmp_path / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+    file = tmp_path / "gate" / "devices.py"
+    text = file.read_text(encoding="utf-8")
+    text = text.replace("import dataclass\n", "import dataclass, replace\n").replace(
+        "KINDS: ", f"{row}KINDS: "
+    )
+    file.write_text(text.replace("(CPU, CUDA)", "(CPU, CUDA, XPU)"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{QUESTIONS}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert ast.literal_eval(done.stdout) == {
+        "device": "xpu:1",
+        "budget_s": 2400.0,
+        "input": "cpu, cuda, cuda:N, xpu or xpu:N",
+        "compiles": True,  # its tuning is drawn anew
+        "kept": "kept for the CPU only",
+        "faults": 4,  # of 30, 10, 5 and 3 %
+    }

@@ -1,0 +1,208 @@
+"""The table of metrics: complete rows, and groupings that follow from them."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import gate
+from gate.metrics import (
+    COMPILE_TIMES,
+    INTERLEAVED,
+    LATENCIES,
+    LEADING,
+    NOISY_DECIDING,
+    OF_WARM,
+    SPECS,
+    TRACES,
+    Diagnostics,
+    Family,
+    Judging,
+    Measuring,
+    MetricSpec,
+    Quantity,
+    Role,
+    Source,
+    Timing,
+    Unit,
+    explained_by,
+    find_planted,
+    list_watching,
+)
+from gate.records import CauseKind, Metric
+from gate.records.faults import FaultKind
+from gate.report.figures import COLUMNS
+from gate.report.words.terms import name_direction
+from gate.units import render_value
+
+PACKAGE = Path(gate.__file__).parent
+GUIDE = (PACKAGE.parent / "docs" / "adding-a-metric.md").read_text(encoding="utf-8")
+
+# What a copy of the package with the guide's metric must say of it, in the groupings that it belongs to.
+QUESTIONS = """
+from gate.check.pair_schedule import plan_content
+from gate.decide.evidence.pairs import Pair, compute_pair_changes
+
+from gate.metrics import INTERLEAVED, LATENCIES, LEADING, NOISY_DECIDING, OF_WARM, SPECS, explained_by
+from gate.project.config import make_config
+from gate.project.entries import GateFile
+from gate.records import CauseKind, Metric, Pairing, Trial
+from gate.report.figures import COLUMNS
+from gate.units import render_threshold, render_value
+from gate.report.words.terms import describe_change
+
+metric = Metric("p95_latency")
+samples = {metric: (0.010,), Metric.COMPILED_LATENCY: (0.001,), Metric.EAGER_LATENCY: (0.002,)}
+base = Trial(case_id="a/x", index=1, arm="base", pairing=Pairing.LIVE, samples=samples)
+head = Trial(case_id="a/x", index=1, pairing=Pairing.LIVE, samples={**samples, metric: (0.020,)})
+changes = compute_pair_changes(Pair(base=base, head=head))
+print({
+    "interleaved": metric in INTERLEAVED and metric in LATENCIES,
+    "of_warm": metric in OF_WARM,
+    "leading": metric in LEADING and metric in NOISY_DECIDING,
+    "light": plan_content([metric], 2, "cpu").compiles,
+    "change": round(changes[metric], 3),
+    "speedup": changes[Metric.WARM_SPEEDUP],
+    "column": COLUMNS[metric],
+    "causes": sorted(cause.value for cause in CauseKind if metric in explained_by(cause)),
+    "value": render_value(metric, 0.0123),
+    "told": describe_change(metric, 0.3),
+    "limit": render_threshold(metric, make_config(GateFile(version=1)).thresholds[metric]),
+    "beside": render_threshold(metric, SPECS[metric].side_by_side),
+})
+"""
+
+
+def find_blocks(text: str) -> list[str]:
+    """The guide's blocks of Python, without the indentation of the list that they are in."""
+    return [textwrap.dedent(block) for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
+
+
+def test_every_metric_has_a_row() -> None:
+    """The table has one row for each member of the enumeration, in its order."""
+    assert list(SPECS) == list(Metric)
+
+
+@pytest.mark.parametrize("part", [MetricSpec, Quantity, Judging, Measuring, Diagnostics])
+def test_no_property_can_be_forgotten(part: type) -> None:
+    """No field of a row has a default, so a row that lacks one is a type error."""
+    fields = dataclasses.fields(part)
+
+    assert fields
+    assert all(field.default is dataclasses.MISSING for field in fields)
+    assert all(field.default_factory is dataclasses.MISSING for field in fields)
+
+
+def test_groupings() -> None:
+    """The groupings have the members that the decision is described with."""
+    assert LATENCIES == (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
+    assert set(INTERLEAVED) == {*LATENCIES, Metric.WARM_SPEEDUP}
+    assert COMPILE_TIMES == (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME)
+    assert LEADING == (Metric.COMPILED_LATENCY, *COMPILE_TIMES)
+    assert NOISY_DECIDING == (Metric.WARM_SPEEDUP, *LEADING)
+    assert set(OF_WARM) == {
+        *(Metric.WARM_COMPILE_TIME, Metric.CACHE_MISSES, Metric.COMPILE_CALLS, Metric.DRIFT),
+        *(Metric.DRIFT_FLOAT32, Metric.PEAK_MEMORY, Metric.MEMORY_RATIO),
+    }
+    assert set(TRACES) == {
+        *(Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS, Metric.CACHE_MISSES),
+        *(Metric.CAPTURED_OPS, Metric.GENERATED_KERNELS, Metric.GUARDS),
+        *(Metric.CODE_LAUNCHES, Metric.TRITON_CONFIGS),
+    }
+    assert explained_by(CauseKind.RECOMPILE) == {Metric.RECOMPILES, Metric.UNIQUE_GRAPHS}
+    assert explained_by(CauseKind.EAGER) == {Metric.COMPILED_LATENCY, Metric.WARM_SPEEDUP}
+    assert explained_by(CauseKind.COMPILE_PHASE) == {*COMPILE_TIMES, Metric.COMPILE_CALLS}
+
+
+def test_columns_are_told_apart() -> None:
+    """What decides comes first in the table of figures, and no two columns have one name."""
+    assert list(COLUMNS.values()) == [
+        *("speedup", "compiled", "cold compile", "warm compile", "peak memory", "drift", "eager")
+    ]
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.metric)
+def test_rows_do_not_contradict_themselves(spec: MetricSpec) -> None:
+    """What is computed has parts that are measured, and what follows follows something that decides."""
+    is_derived = spec.measuring.source is Source.DERIVED
+    follows = spec.judging.follows
+
+    assert bool(spec.measuring.parts) == is_derived
+    assert all(SPECS[part].measuring.source is not Source.DERIVED for part in spec.measuring.parts)
+    assert follows is None or SPECS[follows].role is Role.DECIDES
+    assert spec.measuring.timing is Timing.NONE or spec.family is Family.NOISY
+    assert (spec.family is Family.LOG2) == (spec.unit is Unit.LOG2)
+    assert spec.title
+
+
+@pytest.mark.parametrize("metric", Metric)
+def test_every_metric_can_be_told(metric: Metric) -> None:
+    """Its values have a unit's form, and a change of it has a word for either direction."""
+    assert render_value(metric, 1.0)
+    assert name_direction(metric, 0.1) != name_direction(metric, -0.1)
+
+
+def test_no_fault_is_measured_in_two_metrics() -> None:
+    """Each fault that does not make a case fail is measured in one metric."""
+    planted = [kind for spec in SPECS.values() for kind in spec.evidence.planted]
+
+    assert len(planted) == len(set(planted))
+    assert find_planted(FaultKind.SLOWDOWN) is Metric.COMPILED_LATENCY
+    assert find_planted(FaultKind.CRASH) is None
+
+
+def test_a_fault_is_watched_by_what_it_moves() -> None:
+    """A slower call also moves the speedup, and so does a faster eager one; a compile only itself."""
+    both = (Metric.WARM_SPEEDUP, Metric.COMPILED_LATENCY)
+
+    assert list_watching(Metric.COMPILED_LATENCY) == both
+    assert list_watching(Metric.EAGER_LATENCY) == both
+    assert list_watching(Metric.COLD_COMPILE_TIME) == (Metric.COLD_COMPILE_TIME,)
+
+
+def test_row_of_the_guide_is_known_to_every_grouping(tmp_path: Path) -> None:
+    """A copy of the package with the guide's metric carries it in light pairs, judges, words and shows it."""
+    member, row = find_blocks(GUIDE)
+    shutil.copytree(PACKAGE, tmp_path / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+    for path, before, added in (
+        (
+            "records/metric.py",
+            '    DEVICE_UTILIZATION = "device_utilization"\n',
+            textwrap.indent(member, "    "),
+        ),
+        ("metrics.py", ")\nSPECS: Mapping", textwrap.indent(row, "    ")),
+    ):
+        file = tmp_path / "gate" / path
+        text = file.read_text(encoding="utf-8")
+        assert text.count(before) == 1
+        file.write_text(text.replace(before, added + before), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{QUESTIONS}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert ast.literal_eval(done.stdout) == {
+        "interleaved": True,
+        "of_warm": False,
+        "leading": True,
+        "light": False,
+        "change": 0.693,  # twice as long: log 2
+        "speedup": 0.0,
+        "column": "p95",
+        "causes": ["bound", "eager", "kernels", "same_code", "tuning"],
+        "value": "12.3 ms",
+        "told": "+30.0 % (slower)",
+        "limit": "10 % and 50 \N{MICRO SIGN}s",
+        "beside": "6 % and 50 \N{MICRO SIGN}s",
+    }

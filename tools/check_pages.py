@@ -1,0 +1,208 @@
+"""Open HTML pages in a real browser: no request, no error, fast, accessible, and hostile texts stay inert.
+
+    pip install -e '.[pages]' && python tools/check_pages.py [--out DIR] [--picture FILE] [PAGE...]
+
+Without a PAGE, pages are made of the recorded runs in tests/recorded: one of measured pairs, one of 200
+cases with 10 trials a side, and one in which every text is hostile. Chromium is the system's (Debian:
+``apt-get install chromium``; another with ``CHROMIUM=/path``), axe-core comes from npm at the version of
+tools/page_check/package-lock.json. Screenshots for a person to look at go into DIR (out/pages): a page at
+desktop's and phone's width, and dark. ``--picture`` writes the README's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, CDPSession, Dialog, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # the recorded runs are in tests
+
+from gate.report.page.verdict import render_verdict_page  # noqa: E402 - after the path
+from tests.recorded import situations  # noqa: E402
+from tests.unit.report.page.hostile import HOSTILE  # noqa: E402
+from tests.unit.report.page.test_verdict_page import (  # noqa: E402
+    judge_pairs,
+    keep_stencil,
+    multiply,
+    spoil,
+)
+
+LONGEST_S = (
+    2.0  # of the page's main thread until it is laid out: what else the machine does is no fault of it
+)
+LARGE_BYTES = 1_000_000  # axe-core takes minutes for what is larger, and sees the same elements again
+MOST_BYTES = 200_000  # of the README's picture
+VIEWS: Mapping[str, tuple[int, str]] = {
+    "desktop": (1280, "light"),
+    "phone": (390, "light"),
+    "dark": (1280, "dark"),
+}
+_GRAVE = frozenset({"serious", "critical"})
+_SOURCE = ROOT / "tools" / "page_check"
+
+
+def main() -> int:
+    """Check the pages; return the process exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "pages")
+    parser.add_argument("--picture", type=Path)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if not chromium:
+        print("check_pages: there is no chromium; install it, or name one with CHROMIUM=/path")
+        return 1
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        if options.picture:
+            take_picture(browser, options.out, options.picture)
+            return 0
+        axe = load_axe(options.out)
+        faults = [
+            fault
+            for path in options.pages or write_pages(options.out)
+            for fault in check_page(browser, path.resolve(), options.out, axe)
+        ]
+        browser.close()
+    print("\n".join(faults) or f"check_pages: all is well; screenshots are in {options.out}")
+    return 1 if faults else 0
+
+
+def write_pages(out: Path) -> list[Path]:
+    """Write the pages to check."""
+    verdicts = {
+        "pairs": judge_pairs(),
+        "many": multiply(keep_stencil(), 200, 10),
+        "hostile": spoil(judge_pairs(), " ".join(HOSTILE)),
+    }
+    for name, verdict in verdicts.items():
+        (out / f"{name}.html").write_text(render_verdict_page(verdict), encoding="utf-8", errors="replace")
+    return [out / f"{name}.html" for name in verdicts]
+
+
+def check_page(browser: Browser, path: Path, out: Path, axe: str) -> Iterator[str]:
+    """Yield what is wrong with a page, in each view."""
+    for view, (width, scheme) in VIEWS.items():
+        page = browser.new_page(
+            viewport={"width": width, "height": 1000}, color_scheme="dark" if scheme == "dark" else "light"
+        )
+        found = watch(page)
+        session = page.context.new_cdp_session(page)
+        session.send("Performance.enable")
+        begun = time.monotonic()
+        page.goto(path.as_uri())
+        page.evaluate("document.documentElement.getBoundingClientRect().height")
+        wall_s, took_s = time.monotonic() - begun, read_thread_s(session)
+        if took_s > LONGEST_S:
+            found.append(f"took {took_s:.1f} s to open, and {LONGEST_S} s are too long")
+        use(page, found)
+        if path.stat().st_size < LARGE_BYTES:
+            found += ask_axe(page, axe)
+        page.screenshot(path=out / f"{path.stem}-{view}.png")
+        page.close()
+        spent = f"{path.stat().st_size / 1e6:.2f} MB, {took_s:.2f} s in {wall_s:.2f} s"
+        print(f"{path.name} {view}: {spent}, {len(found)} faults")
+        yield from (f"{path.name} {view}: {one}" for one in found)
+
+
+def read_thread_s(session: CDPSession) -> float:
+    """Read the processor seconds that the page's main thread has taken."""
+    metrics: Any = session.send("Performance.getMetrics")["metrics"]
+    return float(next(one["value"] for one in metrics if one["name"] == "ThreadTime"))
+
+
+def watch(page: Page) -> list[str]:
+    """Collect requests, errors and dialogs from now on."""
+    found: list[str] = []
+    page.on("request", lambda one: _note(found, one.url))
+    page.on("console", lambda one: found.append(f"the console says: {one.text}"))
+    page.on("pageerror", lambda error: found.append(f"the script failed: {error}"))
+    page.on("dialog", lambda one: _refuse(found, one))
+    return found
+
+
+def _refuse(found: list[str], dialog: Dialog) -> None:
+    found.append(f"a dialog says: {dialog.message}")
+    dialog.dismiss()
+
+
+def _note(found: list[str], url: str) -> None:
+    if not url.startswith(("file:", "data:")):
+        found.append(f"asked for {url}")
+
+
+def use(page: Page, found: list[str]) -> None:
+    """Filter, sort, follow a link and print, as a person with a keyboard does."""
+    rows = page.locator("tr[data-case]")
+    if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        found.append("is wider than the window")
+    if not rows.count():
+        return
+    page.keyboard.press("/")
+    page.keyboard.type("no case is called so")
+    if page.locator("tr[data-case]:not([hidden])").count():
+        found.append("the filter leaves cases that it should not")
+    page.locator("#filter").fill("")
+    page.locator("table[data-sortable] thead button").first.press("Enter")
+    page.locator("tr[data-case] a").last.press("Enter")
+    if not page.evaluate("document.querySelector(location.hash)?.open"):
+        found.append("a link to a case does not unfold it")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    if page.locator("details.case:not([open])").count():
+        found.append("not all cases are unfolded to be printed")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    page.evaluate("scrollTo(0, 0)")
+
+
+def ask_axe(page: Page, axe: str) -> list[str]:
+    """Ask axe-core what is grave, with the first cases unfolded."""
+    page.evaluate(axe)
+    result: Any = page.evaluate("axe.run(document, {resultTypes: ['violations'], elementRef: false})")
+    return [
+        f"axe: {one['id']} ({one['impact']}): {one['help']}; {one['nodes'][0]['html'][:160]}"
+        for one in result["violations"]
+        if one["impact"] in _GRAVE
+    ]
+
+
+def load_axe(out: Path) -> str:
+    """Load axe-core, installed below the directory at the locked version."""
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(_SOURCE / name, out / name)
+    subprocess.run(
+        ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"], cwd=out, check=True
+    )
+    return (out / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def take_picture(browser: Browser, out: Path, picture: Path) -> None:
+    """Take the README's picture: the head of a page, and the charts of its first case."""
+    run = situations.keep(situations.load("pairs"), situations.STENCIL, situations.HEAD, situations.SUM)
+    path = out / "picture.html"
+    path.write_text(
+        render_verdict_page(situations.judge(situations.Situation(run=run, beside="pairs"))), encoding="utf-8"
+    )
+    page = browser.new_page(viewport={"width": 960, "height": 1130}, device_scale_factor=1)
+    page.goto(path.resolve().as_uri())
+    page.screenshot(path=picture)
+    if picture.stat().st_size > MOST_BYTES:
+        raise SystemExit(
+            f"{picture} has {picture.stat().st_size:,} bytes; at most {MOST_BYTES:,} are committed"
+        )
+    print(f"check_pages: wrote {picture}, {picture.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,94 @@
+"""The pages' table of every case: what it stands for, what it costs, and what it came to where it ran.
+
+python tools/registry_page.py TRIALS.jsonl [...]
+
+adds what trials measured to benchmarks/registry_measured.json: a line each, with ``case`` and ``trial``.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import statistics
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gate.project.config import Config, load_config
+from gate.project.registry import load_cases
+from gate.records import Case, Metric
+from gate.units import render_value
+
+ROOT = Path(__file__).resolve().parent.parent
+MEASURED = ROOT / "benchmarks" / "registry_measured.json"
+_COLUMNS = (
+    *(Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.WARM_SPEEDUP),
+    *(Metric.DRIFT, Metric.PEAK_MEMORY),
+)
+
+
+def render_cases() -> str:
+    """Return the registry as a section a model with a table of its cases."""
+    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
+    models: dict[str, list[Case]] = {}
+    for case in load_cases(_load_defaults()):
+        models.setdefault(case.model, []).append(case)
+    return "\n\n".join(_render_model(name, cases, measured) for name, cases in models.items())
+
+
+def _load_defaults() -> Config:
+    return load_config(ROOT / "gate.yml")
+
+
+def _render_model(name: str, cases: list[Case], measured: Mapping[str, Mapping[str, float]]) -> str:
+    head = ("case", "tags", "expected", "ran on", "cold compile", "warm compile", "speedup", "drift", "peak")
+    rows = [head, ("---",) * len(head), *(_make_row(case, measured.get(case.id)) for case in cases)]
+    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    return f"### {name}\n\n{describe_factory(cases[0].factory)}\n\n{table}"
+
+
+def _make_row(case: Case, values: Mapping[str, float] | None) -> tuple[str, ...]:
+    told = [
+        render_value(metric, values[metric]) if values and metric in values else "" for metric in _COLUMNS
+    ]
+    return (
+        f"`{case.id.partition('/')[2]}`",
+        ", ".join(case.tags),
+        f"{case.expected_s:g} s",
+        "CPU" if values else "no record",
+        *told,
+    )
+
+
+def describe_factory(factory: str) -> str:
+    """Return what a factory's module and the factory itself say first, without importing them."""
+    module, _, name = factory.partition(":")
+    tree = ast.parse((ROOT / Path(*module.split("."))).with_suffix(".py").read_text(encoding="utf-8"))
+    (function,) = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    first = [(ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ") for node in (tree, function)]
+    return " ".join(first).replace("``", "`")
+
+
+def read_trials(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
+    """Read the medians of each trial of a file; what failed has none."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        record: dict[str, Any] = json.loads(line)
+        if record.get("trial") and not record.get("failure"):
+            samples = record["trial"]["samples"]
+            values = {name: statistics.median(found) for name, found in samples.items() if found}
+            values[Metric.WARM_SPEEDUP] = values[Metric.EAGER_LATENCY] / values[Metric.COMPILED_LATENCY]
+            yield record["case"], {one: float(f"{values[one]:.4g}") for one in _COLUMNS if one in values}
+
+
+def main(arguments: list[str]) -> int:
+    """Add what trials measured; return the exit code."""
+    measured = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.is_file() else {}
+    for argument in arguments:
+        measured |= dict(read_trials(Path(argument)))
+    MEASURED.write_text(json.dumps(measured, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
