@@ -20,7 +20,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from gate.devices import is_gpu
 from gate.records import Environment
@@ -57,6 +57,11 @@ def has_same_codegen(a: Environment, b: Environment) -> bool:
     return has_same_stack(a, b) and _list_codegen_parts(a) == _list_codegen_parts(b)
 
 
+def describe_acting(a: Environment, b: Environment) -> tuple[str, ...]:
+    """Describe each difference that can have moved anything of what was measured, as the next does."""
+    return describe_difference(*map(_drop_unused, (a, b)))
+
+
 def describe_difference(a: Environment, b: Environment) -> tuple[str, ...]:
     """Describe each recorded difference, e.g. ``torch 2.13.0 -> 2.14.1``; empty when there is none."""
     lines: list[str] = []
@@ -88,6 +93,13 @@ _CODEGEN_TRAITS = (_CAPABILITY, "multiprocessors", "memory")
 
 def _describe_change(label: str, old: object, new: object) -> str:
     return f"{label} {'none' if old == '' else old} -> {'none' if new == '' else new}"
+
+
+def _drop_unused(env: Environment) -> Environment:
+    """Drop what no identity holds: a card's number, and on a CPU all that is there for GPUs alone."""
+    if is_gpu(env.device_kind):
+        return replace(env, device_uuid="")
+    return replace(env, device_uuid="", driver="", triton="", cuda="")
 
 
 def _list_stack_parts(env: Environment) -> dict[str, object]:

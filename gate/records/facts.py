@@ -64,7 +64,9 @@ class Code(StrEnum):
     KERNELS_ADDED = "kernels_added"  # with more operators; names: was, now
     KERNELS_JOINED = "kernels_joined"  # names: was, now
     OPERATIONS_CHANGED = "operations_changed"  # that the compiler was given
+    DEFINITION_CHANGED = "definition_changed"  # of the case; names: before and after, by what changed
     STACK_CHANGED = "stack_changed"  # names: differences
+    STACK_UNUSED = "stack_unused"  # it changed where the device uses nothing of it; names: differences
     EAGER_ALONE = "eager_alone"  # got faster, and compiled did not
     MORE = "more"  # of what came before
     CODE_CHANGED = "code_changed"  # names: changed, added, removed
@@ -239,6 +241,7 @@ NUMBERS: Mapping[Code, frozenset[str]] = {
             "before after",
         ),
         Code.STACK_CHANGED: "differences",
+        Code.STACK_UNUSED: "differences",
         Code.EAGER_ALONE: "eager compiled",
         Code.EAGER_TOO: "eager compiled",
         Code.BOTH_LATENCIES: "eager compiled",
@@ -300,6 +303,7 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     **dict.fromkeys((Code.LONGEST_PHASES, Code.CHANGED_PHASES), _PHASE_TIMES),
     Code.CODE_CHANGED: frozenset({"kernels", "changed", "added", "removed"}),
     Code.WORKLOAD_CHANGED: frozenset({"more"}),
+    Code.DEFINITION_CHANGED: frozenset({"more"}),
     Code.CACHE_MISSED: frozenset({"bypasses"}),
 }
 

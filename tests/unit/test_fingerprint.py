@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gate.files.codec import BASELINE, decode_file
 from gate.fingerprint import (
     compute_environment_id,
+    describe_acting,
     describe_difference,
     has_same_codegen,
     has_same_host,
@@ -173,6 +174,15 @@ def test_differences_are_described_for_a_person() -> None:
         "library transformers 5.23.0 -> none",
     )
     assert describe_difference(CPU, CPU) == ()
+
+
+@pytest.mark.parametrize(("env", "told"), [(CPU, 0), (GPU, 3)], ids=["cpu", "gpu"])
+def test_what_a_device_does_not_use_cannot_have_acted(env: Environment, told: int) -> None:
+    """Triton, CUDA and the driver act on a GPU alone, the number of a card nowhere, and torch everywhere."""
+    other = replace(env, triton="9", cuda="9", driver="9", device_uuid="9")
+    assert len(describe_acting(env, other)) == told
+    assert len(describe_difference(env, other)) == 4
+    assert describe_acting(env, replace(other, torch="9"))[0].startswith("driver" if told else "torch")
 
 
 def test_stored_baselines_of_cpus_still_apply() -> None:

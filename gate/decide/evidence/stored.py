@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from gate.decide.evidence.definitions import find_base_case
 from gate.decide.evidence.values import collect_values
 from gate.fingerprint import has_same_codegen, has_same_host, has_same_stack
 from gate.metrics import SPECS, MetricSpec, Scope
@@ -55,6 +56,7 @@ class Evidence:
     stored: tuple[Stored, ...]  # the most comparable first
     absence: Reason = Reason.NO_BASELINE  # why nothing is stored, where nothing is
     planned: int = 0  # trials at least, of those that run alone
+    base_case: Case | None = None  # as the run's base defines it, where that is otherwise
 
     @property
     def host_baseline(self) -> Baseline | None:
@@ -87,6 +89,7 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
             values=collect_values(trials.get(case.id, ())),
             stored=_rank_stored(case, run.environment, stored.get(case.id, ())),
             planned=run.trials_planned,
+            base_case=find_base_case(case, run),
         )
         for case in run.cases
     )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 from gate.decide.constants import SHARED_SHARE
+from gate.decide.evidence.definitions import compare_definitions, compare_items
 from gate.decide.evidence.stored import match_metric
 from gate.decide.evidence.values import collect_kernels, collect_limits
 from gate.decide.explain.inquiry import MAX_NAMED, WEIGHTS, Found, Inquiry, shorten
 from gate.decide.explain.usage import compare_kernels, find_bound
 from gate.decide.judge.machine import list_shifts
 from gate.decide.stats.moments import compute_median
-from gate.fingerprint import describe_difference
+from gate.fingerprint import describe_acting, describe_difference
 from gate.metrics import SPECS, Scope
 from gate.records import (
     EXPECTED_THROTTLING,
@@ -38,29 +40,49 @@ def find_workload(inquiry: Inquiry) -> list[Found]:
     if baseline is None or not trials:
         return []
     after = trials[-1].workload
-    changes = {
-        key: (shorten(before), shorten(after[key]))
-        for key, before in baseline.workload.items()
-        if key in after and after[key] != before
-    }
+    changes = compare_items(baseline.workload, after)
     if not changes:
         return []
-    # The checksum follows from the others: it stands last.
+    fact = _name_changes(Code.WORKLOAD_CHANGED, changes)
+    return [inquiry.weigh(CauseKind.WORKLOAD, fact, _ONLY_THE_RESULT if set(changes) == {_RESULT} else 1.0)]
+
+
+def find_definition(inquiry: Inquiry) -> list[Found]:
+    """What ``gate.yml`` says of the case: of a base all of it, of a stored baseline what came of it."""
+    evidence = inquiry.evidence
+    if evidence.base_case is not None:
+        changes = compare_definitions(evidence.base_case, evidence.case)
+    elif any(one.reason is Reason.STALE_DEFINITION for one in inquiry.comparisons):
+        after = evidence.trials[-1].workload
+        changes = compare_items(evidence.stored[0].baseline.workload, after)
+    else:
+        return []
+    return [inquiry.weigh(CauseKind.WORKLOAD, _name_changes(Code.DEFINITION_CHANGED, changes))]
+
+
+def _name_changes(code: Code, changes: Mapping[str, tuple[str, str]]) -> Fact:
+    """The first changes; a checksum follows from the others, and stands last."""
     ordered = sorted(changes.items(), key=lambda item: item[0] == _RESULT)
     numbers = {"more": max(0, len(changes) - MAX_NAMED)}
-    fact = Fact(code=Code.WORKLOAD_CHANGED, numbers=numbers, names=dict(ordered[:MAX_NAMED]))
-    return [inquiry.weigh(CauseKind.WORKLOAD, fact, _ONLY_THE_RESULT if set(changes) == {_RESULT} else 1.0)]
+    names = {key: (shorten(before), shorten(after)) for key, (before, after) in ordered[:MAX_NAMED]}
+    return Fact(code=code, numbers=numbers, names=names)
 
 
 def find_stack(inquiry: Inquiry) -> list[Found]:
     """Versions and settings that the trials do not share with what they are held against."""
     baseline = inquiry.evidence.code_baseline
-    lines = describe_difference(baseline.environment, inquiry.environment) if baseline else ()
-    if not lines:
+    if baseline is None:
         return []
-    numbers = {"differences": len(lines)}
-    names = {"differences": tuple(map(shorten, lines[:_MAX_DIFFERENCES]))}
-    return [inquiry.weigh(CauseKind.STACK, Fact(code=Code.STACK_CHANGED, numbers=numbers, names=names))]
+    sides = (baseline.environment, inquiry.environment)
+    acting, lines = describe_acting(*sides), describe_difference(*sides)
+    unused = [line for line in lines if line not in acting]
+    told = ((Code.STACK_CHANGED, acting), (Code.STACK_UNUSED, unused))
+    return [inquiry.weigh(CauseKind.STACK, _list_differences(code, found)) for code, found in told if found]
+
+
+def _list_differences(code: Code, lines: Sequence[str]) -> Fact:
+    named = tuple(map(shorten, lines[:_MAX_DIFFERENCES]))
+    return Fact(code=code, numbers={"differences": len(lines)}, names={"differences": named})
 
 
 def find_eager(inquiry: Inquiry) -> list[Found]:

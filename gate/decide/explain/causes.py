@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gate.decide.conclude.severity import compute_severity
 from gate.decide.evidence.stored import Evidence
-from gate.decide.explain.around import find_eager, find_machine, find_stack, find_usage, find_workload
+from gate.decide.explain.around import (
+    find_definition,
+    find_eager,
+    find_machine,
+    find_stack,
+    find_usage,
+    find_workload,
+)
 from gate.decide.explain.compiled import find_breaks, find_code, find_recompiles
 from gate.decide.explain.compiling import find_cache, find_phases
 from gate.decide.explain.inquiry import LEAST_WEIGHT, MOVED, Found, Inquiry
@@ -33,6 +40,7 @@ _FINDERS: Sequence[Callable[[Inquiry], list[Found]]] = (
     find_breaks,
     find_recompiles,
     find_code,
+    find_definition,
     find_workload,
     find_stack,
     find_eager,
@@ -48,11 +56,10 @@ def rank_causes(
 ) -> tuple[Cause, ...]:
     """Rank what may have changed a case; empty unless something that decides has changed or failed.
 
-    A ratio that fell only because eager got faster has a cause too, though it passes.
+    A ratio that fell only because eager got faster has a cause too, though it passes; and so has a case
+    that is defined otherwise than what it would be held against, of which nothing else is known.
     """
     deciding = [one for one in comparisons if one.decides and _needs_cause(one)]
-    if not deciding:
-        return ()
     inquiry = Inquiry(
         evidence=evidence,
         comparisons=comparisons,
@@ -60,7 +67,7 @@ def rank_causes(
         shifts=shifts,
         environment=environment,
     )
-    found = [one for find in _FINDERS for one in find(inquiry)]
+    found = [one for find in _FINDERS if deciding or find is find_definition for one in find(inquiry)]
     if inquiry.is_worse and all(one.weight < LEAST_WEIGHT for one in found):
         found.append(inquiry.weigh(CauseKind.UNEXPLAINED, Fact(code=Code.UNEXPLAINED)))
     ranked = sorted(found, key=lambda one: one.weight, reverse=True)

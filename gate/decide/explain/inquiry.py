@@ -15,6 +15,7 @@ from gate.records import CauseKind, Code, Comparison, Environment, Fact, Metric,
 # How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another. What brings others
 # about stands above what it brings about: a new graph break splits kernels, which changes code.
 WEIGHTS: Mapping[Code, float] = {
+    Code.DEFINITION_CHANGED: 0.98,  # another program: nothing else of it can be held against what was
     Code.GRAPH_BREAK: 0.97,
     Code.CACHE_LOST: 0.96,
     Code.CACHE_MISSED: 0.955,
@@ -44,6 +45,7 @@ WEIGHTS: Mapping[Code, float] = {
     Code.LONGEST_PHASES: 0.10,
     Code.BOTH_LATENCIES: 0.05,
     Code.NO_CHANGED_PHASE: 0.05,
+    Code.STACK_UNUSED: 0.05,
     Code.DEVICE_IDLE: 0.05,
     Code.BOUND_BY: 0.05,
     Code.BOUND_BY_NEITHER: 0.05,

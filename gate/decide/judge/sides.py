@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gate.decide.evidence.baselines import Origin, make_baseline
+from gate.decide.evidence.definitions import find_base_case
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
 from gate.decide.evidence.stored import Evidence, Stored, group_cases
@@ -43,6 +44,7 @@ class _Material:
     bases: Mapping[str, Case]  # cases as the base defines them, by id
     pairs: Mapping[str, Sequence[Pair]]
     heads: Mapping[str, Sequence[Trial]]
+    redefined: Mapping[str, Case]  # as the base defines them, where that is otherwise
     failures: Mapping[str, Sequence[CaseFailure]]
 
 
@@ -58,6 +60,7 @@ def gather_case_pairs(
         pairs=list_pairs(run),
         heads=group_cases(trial for trial in heads if wanted is None or trial.pairing is not Pairing.ALONE),
         failures=group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM),
+        redefined={case.id: other for case in run.cases if (other := find_base_case(case, run))},
     )
     return tuple(
         _make_side(case, material, policy) for case in run.cases if wanted is None or case.id in wanted
@@ -74,7 +77,8 @@ def _make_side(case: Case, material: _Material, policy: Policy) -> CasePairs:
         failures=tuple(material.failures.get(case.id, ())),
         values=collect_values(trials),
         stored=_list_stored(case, material, [pair.base for pair in pairs]),
-        absence=Reason.BASE_FAILED if case.id in material.bases else Reason.NO_BASELINE,
+        absence=_explain_absence(case, material),
+        base_case=material.redefined.get(case.id),
     )
     questions = list_questions(evidence, policy, find_pair_threshold)
     return CasePairs(
@@ -83,6 +87,13 @@ def _make_side(case: Case, material: _Material, policy: Policy) -> CasePairs:
         paired=collect_paired(pairs),
         processor=collect_processor(pairs),
     )
+
+
+def _explain_absence(case: Case, material: _Material) -> Reason:
+    """Why the base measured nothing of a case, where it did not."""
+    if case.id not in material.bases:
+        return Reason.NO_BASELINE
+    return Reason.STALE_DEFINITION if case.id in material.redefined else Reason.BASE_FAILED
 
 
 def _list_stored(case: Case, material: _Material, trials: Sequence[Trial]) -> tuple[Stored, ...]:

@@ -45,11 +45,17 @@ def _name_kernels(fact: Fact, verb: str) -> str:
 
 
 def _describe_workload(fact: Fact) -> str:
+    """What changed of a case, before and after, behind what that means."""
     changes = [f"{key} {words[0]} -> {words[-1]}" for key, words in fact.names.items() if words]
     more = f" and {fact.numbers['more']:.0f} more" if fact.numbers.get("more") else ""
-    return (
-        f"The model itself changed: {', '.join(changes)}{more}." if changes else "The model itself changed."
-    )
+    told = f": {', '.join(changes)}{more}" if changes else ""
+    return f"{_OTHERWISE[fact.code]}{told}."
+
+
+_OTHERWISE: Mapping[Code, str] = {
+    Code.WORKLOAD_CHANGED: "The model itself changed",
+    Code.DEFINITION_CHANGED: "The case is defined differently, so it is another program",
+}
 
 
 def _describe_longest(fact: Fact) -> str:
@@ -174,10 +180,14 @@ def _describe_stack(fact: Fact) -> str:
     named = fact.names.get("differences", ())
     rest = round(fact.numbers["differences"]) - len(named)
     more = f" and {rest} more" if rest > 0 else ""
-    return f"The software or the machine is another: {', '.join(named)}{more}." if named else _OTHER_STACK
+    told = f": {', '.join(named)}{more}" if named else ""
+    return f"{_OTHER_STACKS[fact.code]}{told}."
 
 
-_OTHER_STACK = "The software or the machine is another than the baseline's."
+_OTHER_STACKS: Mapping[Code, str] = {
+    Code.STACK_CHANGED: "The software or the machine is another",
+    Code.STACK_UNUSED: "Software is another that this device does not use",
+}
 
 
 def _describe_cache(fact: Fact) -> str:
@@ -194,9 +204,11 @@ _WRITERS: Mapping[Code, Callable[[Fact], str]] = {
     Code.KERNELS_ADDED: _describe_fusion,
     Code.KERNELS_JOINED: _describe_fusion,
     Code.STACK_CHANGED: _describe_stack,
+    Code.STACK_UNUSED: _describe_stack,
     Code.CACHE_MISSED: _describe_cache,
     Code.CODE_CHANGED: _describe_kernels,
     Code.WORKLOAD_CHANGED: _describe_workload,
+    Code.DEFINITION_CHANGED: _describe_workload,
     Code.LONGEST_PHASES: _describe_longest,
     Code.CHANGED_PHASES: _describe_changed,
     Code.MACHINE_CHANGED: _describe_shifts,

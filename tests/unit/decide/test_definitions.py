@@ -1,0 +1,128 @@
+"""A case that gate.yml defines otherwise is told as the cause, before anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from gate.decide import decide_side_by_side
+from gate.decide.evidence.definitions import compare_definitions, find_base_case
+from gate.records import (
+    BaseArm,
+    Case,
+    CauseKind,
+    Code,
+    Environment,
+    Metric,
+    Mode,
+    Policy,
+    Provenance,
+    Reason,
+    Run,
+    Verdict,
+)
+from gate.report.words.causes import describe_cause
+
+Make = Callable[..., Any]
+Judge = Callable[..., Verdict]
+LATENCY = Metric.COMPILED_LATENCY
+CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="1")
+
+
+def run_of(host: Environment, heads: tuple[Case, ...], bases: tuple[Case, ...] | None) -> Run:
+    base = BaseArm(label="main", environment=host, provenance=Provenance(), cases=bases or ())
+    return Run(cases=heads, environment=host, provenance=Provenance(), base=None if bases is None else base)
+
+
+def tell(verdict: Verdict) -> list[str]:
+    return [describe_cause(one.fact) for one in verdict.causes]
+
+
+def test_every_key_that_differs_is_named() -> None:
+    """Plain keys, and those of arguments, options and settings by name; what is not there is none."""
+    before = replace(CASE, arguments={"layers": 2, "sizes": [1, 2]}, options={"fast": True})
+    after = replace(CASE, arguments={"layers": 4, "sizes": [1, 2]}, dynamic=True)
+    assert compare_definitions(before, after) == {
+        "dynamic": ("none", "True"),
+        "arguments.layers": ("2", "4"),
+        "options.fast": ("True", "none"),
+    }
+
+
+def test_case_of_the_same_definition_has_no_other(host: Environment) -> None:
+    """Nor has one of a run without a base."""
+    assert find_base_case(CASE, run_of(host, (CASE,), (CASE,))) is None
+    assert find_base_case(CASE, run_of(host, (CASE,), None)) is None
+
+
+def test_mode_that_changed_makes_another_id_and_is_found(host: Environment) -> None:
+    """The only case of its model that head has alone, and the only one that the base has alone."""
+    kept = replace(CASE, id="mlp/kept")
+    tuned = replace(CASE, id="mlp/x-max-autotune", mode=Mode.MAX_AUTOTUNE)
+    other = replace(CASE, id="vit/x", model="vit")
+    run = run_of(host, (kept, tuned), (kept, CASE, other))
+    assert find_base_case(tuned, run) == CASE
+    assert compare_definitions(CASE, tuned) == {"mode": ("default", "max-autotune")}
+
+
+def test_which_of_several_cases_became_another_is_not_guessed(host: Environment) -> None:
+    """Two are gone, one is new."""
+    new = replace(CASE, id="mlp/new")
+    run = run_of(host, (new,), (CASE, replace(CASE, id="mlp/y")))
+    assert find_base_case(new, run) is None
+
+
+def test_argument_that_the_base_has_otherwise_is_the_cause(
+    paired_case: Make, pair_run: Make, policy: Policy
+) -> None:
+    """Measured alone, compared with nothing, and told what was changed; not that the base failed."""
+    run = pair_run(paired_case(pairs=0, alone={LATENCY: (0.01,)}, base_definition="d0"))
+    (head,), (base,) = run.cases, run.base.cases
+    run = replace(
+        run,
+        cases=(replace(head, arguments={"layers": 4}),),
+        base=replace(run.base, cases=(replace(base, arguments={"layers": 2}),)),
+    )
+    verdict = decide_side_by_side(run, policy)
+    assert {one.reason for one in verdict.comparisons} == {Reason.STALE_DEFINITION}
+    assert tell(verdict) == [
+        "The case is defined differently, so it is another program: arguments.layers 2 -> 4."
+    ]
+    assert verdict.causes[0].kind is CauseKind.WORKLOAD
+
+
+def test_stored_baseline_of_another_definition_tells_what_came_of_it(situation: Make, judge: Judge) -> None:
+    """A baseline keeps a hash of its definition: inputs that differ are told, its checksum last."""
+    one = situation(
+        before={LATENCY: (0.01,) * 5},
+        after={LATENCY: (0.02,) * 3},
+        definition_after="d2",
+        workload_before={"reference": "1", "inputs": "float32[8]"},
+        workload_after={"reference": "2", "inputs": "float32[16]"},
+    )
+    (told,) = tell(judge(one))
+    assert told.endswith("another program: inputs float32[8] -> float32[16], reference 1 -> 2.")
+
+
+def test_definition_that_left_no_trace_is_told_all_the_same(situation: Make, judge: Judge) -> None:
+    """Without anything to name."""
+    one = situation(before={LATENCY: (0.01,) * 5}, after={LATENCY: (0.02,) * 3}, definition_after="d2")
+    assert tell(judge(one)) == ["The case is defined differently, so it is another program."]
+
+
+def test_software_that_the_device_does_not_use_explains_nothing(
+    paired_case: Make, pair_run: Make, policy: Policy
+) -> None:
+    """Triton on a CPU is a detail, below "unexplained"; torch is what changed."""
+    run = pair_run(paired_case(head={LATENCY: 0.02}))
+
+    def list_codes(**changes: str) -> list[Code]:
+        verdict = decide_side_by_side(replace(run, environment=replace(run.environment, **changes)), policy)
+        return [one.fact.code for one in verdict.causes]
+
+    unused, used = list_codes(triton="3.8.0"), list_codes(triton="3.8.0", torch="2.14.0+cpu")
+    assert unused[0] is Code.UNEXPLAINED
+    assert Code.STACK_UNUSED in unused
+    assert used[0] is Code.STACK_CHANGED
+    assert Code.UNEXPLAINED not in used
