@@ -50,6 +50,8 @@ def find_workload(inquiry: Inquiry) -> list[Found]:
 def find_definition(inquiry: Inquiry) -> list[Found]:
     """What ``gate.yml`` says of the case: of a base all of it, of a stored baseline what came of it."""
     evidence = inquiry.evidence
+    if any(one.same_definition for one in evidence.stored):  # that is what it was held against
+        return []
     if evidence.base_case is not None:
         changes = compare_definitions(evidence.base_case, evidence.case)
     elif any(one.reason is Reason.STALE_DEFINITION for one in inquiry.comparisons):

@@ -180,13 +180,13 @@ def _describe_stack(fact: Fact) -> str:
     named = fact.names.get("differences", ())
     rest = round(fact.numbers["differences"]) - len(named)
     more = f" and {rest} more" if rest > 0 else ""
-    told = f": {', '.join(named)}{more}" if named else ""
+    told = f": {', '.join(named)}{more}" if named else " than before"
     return f"{_OTHER_STACKS[fact.code]}{told}."
 
 
 _OTHER_STACKS: Mapping[Code, str] = {
     Code.STACK_CHANGED: "The software or the machine is another",
-    Code.STACK_UNUSED: "Software is another that this device does not use",
+    Code.STACK_UNUSED: "Only software that this device does not use is another",
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gate.decide import decide_side_by_side
+from gate.decide import decide_side_by_side, decide_verdict
 from gate.decide.evidence.definitions import compare_definitions, find_base_case
 from gate.records import (
     BaseArm,
@@ -23,6 +23,7 @@ from gate.records import (
     Verdict,
 )
 from gate.report.words.causes import describe_cause
+from tests.unit.decide.conftest import make_baseline
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -126,3 +127,15 @@ def test_software_that_the_device_does_not_use_explains_nothing(
     assert Code.STACK_UNUSED in unused
     assert used[0] is Code.STACK_CHANGED
     assert Code.UNEXPLAINED not in used
+
+
+def test_base_that_nothing_is_held_against_is_no_cause(
+    paired_case: Make, pair_run: Make, situation: Make, policy: Policy
+) -> None:
+    """Baselines of head's own definition are stored: slower than those, whatever the base says."""
+    run = pair_run(paired_case(pairs=0, alone={LATENCY: (0.02,) * 3}, base_definition="d0"))
+    before = {LATENCY: (0.01, 0.0101, 0.0099, 0.0102, 0.0098)}
+    stored = make_baseline(situation(case_id="mlp/x", before=before))
+    verdict = decide_verdict(run, (stored,), policy)
+    assert verdict.causes
+    assert Code.DEFINITION_CHANGED not in {one.fact.code for one in verdict.causes}
