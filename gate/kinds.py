@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gate.records import Case, Kind, Metric, Task
+from gate.records import Case, DType, Kind, Metric, Task
 
 
 class Dims(StrEnum):
@@ -20,6 +20,13 @@ class Dims(StrEnum):
     STATIC = "static"  # compiled for each shape
     DYNAMIC = "dynamic"  # for all from the start
     MARKED = "marked"  # for all in the dimensions that vary, each marked
+
+
+class Strategy(StrEnum):
+    """How a model is spread over processes."""
+
+    DDP = "ddp"  # each has all of it: DistributedDataParallel
+    FSDP2 = "fsdp2"  # each has a part of every tensor: fully_shard
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +54,7 @@ class KindSpec:
     adds: frozenset[Metric]  # that no other kind of case has, unless it says so too
     lacks: frozenset[Metric]  # of those that every case has
     tasks: frozenset[Task]
+    dtypes: frozenset[DType]
     on_target: bool  # can be compiled for a GPU that is not there
 
 
@@ -63,6 +71,7 @@ _OF_DYNAMO = frozenset(
 )
 _ALL_TASKS = frozenset(Task)
 _INFERENCE = frozenset({Task.INFERENCE})
+_ALL_DTYPES = frozenset(DType)
 _NONE: frozenset[Metric] = frozenset()
 
 _ROWS = (
@@ -73,6 +82,7 @@ _ROWS = (
         adds=_NONE,
         lacks=_NONE,
         tasks=_ALL_TASKS,
+        dtypes=_ALL_DTYPES,
         on_target=True,
     ),
     KindSpec(
@@ -87,6 +97,7 @@ _ROWS = (
         adds=_NONE,
         lacks=_NONE,
         tasks=_ALL_TASKS,
+        dtypes=_ALL_DTYPES,
         on_target=True,
     ),
     KindSpec(
@@ -98,6 +109,7 @@ _ROWS = (
         # The package is one graph by construction: there is no second one, and nothing to fall back to.
         lacks=_OF_DYNAMO | {Metric.COMPILE_CALLS},
         tasks=_INFERENCE,
+        dtypes=_ALL_DTYPES,
         on_target=False,
     ),
     KindSpec(
@@ -108,6 +120,7 @@ _ROWS = (
         adds=frozenset({Metric.PACKAGE_BYTES}),
         lacks=_NONE,
         tasks=_ALL_TASKS,
+        dtypes=_ALL_DTYPES,
         on_target=False,
     ),
     KindSpec(
@@ -120,6 +133,7 @@ _ROWS = (
         adds=frozenset({Metric.DATA_RATIO}),
         lacks=_NONE,
         tasks=_ALL_TASKS,
+        dtypes=_ALL_DTYPES,
         on_target=False,
     ),
     KindSpec(
@@ -137,6 +151,24 @@ _ROWS = (
         ),
         lacks=_NONE,
         tasks=_INFERENCE,
+        dtypes=_ALL_DTYPES,
+        on_target=False,
+    ),
+    KindSpec(
+        kind=Kind.DISTRIBUTED,
+        title="one training step of two processes, each with a batch of its own, over gloo or NCCL",
+        settings={
+            "strategy": Setting(
+                title="how the model is spread", default=Strategy.DDP.value, choices=tuple(Strategy)
+            ),
+            # torch refuses less: the first bucket, of 1 MiB, is to be the smallest.
+            "bucket_mib": Setting(title="MiB of gradients that ddp reduces at once", default=25.0, minimum=1),
+        },
+        adds=frozenset({Metric.BUCKETS}),
+        lacks=_NONE,
+        tasks=frozenset({Task.TRAINING}),
+        # Drift of a coarser type is measured in a float32 copy as well, which would have to be spread too.
+        dtypes=frozenset({DType.FLOAT32}),
         on_target=False,
     ),
 )

@@ -530,6 +530,13 @@ _ROWS = (
         _COLD,
         _NOTHING,
     ),
+    _row(
+        Metric.BUCKETS,
+        ("", "groups of parameters whose gradients are reduced together; kind distributed"),
+        (_COUNT, _ANY_CHANGE),
+        _COLD,
+        _NOTHING,
+    ),
     # Single requests are few and stray far: a limit of gate.yml lets them decide.
     *(
         _row(

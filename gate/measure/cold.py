@@ -12,7 +12,7 @@ import torch
 from gate.kinds import has_metric
 from gate.measure.compiler import graph
 from gate.measure.compiler.identity import read_sources
-from gate.measure.context import Prepared, WorkerContext, prepare_case, use_gradients
+from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.device.nvml import DeviceState, count_strangers, describe_unseen, list_throttling
 from gate.measure.timing import canary
 from gate.measure.timing.first_call import (
@@ -61,8 +61,7 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
         UsageError: Nothing was compiled.
         NotFiniteError: An output is NaN or infinite. What the model or the compiler raises passes through.
     """
-    with use_gradients(context.case):
-        prepared = prepare_case(context, workload)
+    with open_case(context, workload) as prepared:
         before = _observe_machine(context)
         first = _compile_first(context, prepared)
         context.logbook.enter(Stage.WARMUP)
@@ -81,8 +80,7 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
 
 def measure_again(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
     """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`."""
-    with use_gradients(context.case):
-        prepared = prepare_case(context, workload)
+    with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
         prepared.protocol.check_compiled(graph.observe_graphs(context.directory))
@@ -105,8 +103,7 @@ def measure_plain(context: WorkerContext, workload: Workload | None, time_blocks
     """
     torch.compiler.reset()
     graph.start_observation()
-    with use_gradients(context.case):
-        prepared = prepare_case(context, workload)
+    with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
         prepared.protocol.check_compiled(graph.observe_graphs(context.directory))

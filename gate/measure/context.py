@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,10 +91,21 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
     )
 
 
+@contextmanager
+def open_case(
+    context: WorkerContext, workload: Workload | None, *, is_cold: bool = True
+) -> Iterator[Prepared]:
+    """Make a case ready, and end what it started besides this process; raises as :func:`prepare_case`."""
+    with use_gradients(context.case):
+        prepared = prepare_case(context, workload, is_cold=is_cold)
+        with closing(prepared.protocol):
+            yield prepared
+
+
 def call_eagerly(context: WorkerContext, workload: Workload | None) -> None:
     """Build the workload and call it eagerly, as a measurement begins; raises as :func:`prepare_case`."""
-    with use_gradients(context.case):
-        prepare_case(context, workload)
+    with open_case(context, workload):
+        pass
 
 
 def describe_inputs(subject: Subject) -> str:

@@ -7,7 +7,7 @@ import statistics
 from gate.kinds import has_metric
 from gate.measure.compiler import graph
 from gate.measure.compiler.calls import count_compile_calls
-from gate.measure.context import Prepared, WorkerContext, prepare_case, use_gradients
+from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.numerics import reference
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.timing.first_call import compute_compile_time, time_first_call
@@ -26,8 +26,7 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         NotFiniteError: An output or a gradient is NaN or infinite. What the model or the compiler
             raises passes through.
     """
-    with use_gradients(context.case):
-        prepared = prepare_case(context, workload, is_cold=False)
+    with open_case(context, workload, is_cold=False) as prepared:
         state = reference.copy_state(prepared.subject) if prepared.subject.is_training else None
         # Before anything is compiled: both sides' memory holds the workspaces of the libraries.
         eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())

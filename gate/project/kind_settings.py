@@ -8,7 +8,7 @@ from typing import Any
 from gate.files.misfits import Misfit, find_nearest
 from gate.files.untrusted import format_value
 from gate.kinds import KIND_SPECS, KindSpec, Setting
-from gate.records import Kind, Task
+from gate.records import DType, Kind, Task
 
 
 def check_kind(case: Any, path: list[str]) -> Iterator[Misfit]:  # noqa: ANN401 - the entry that imports this
@@ -16,6 +16,8 @@ def check_kind(case: Any, path: list[str]) -> Iterator[Misfit]:  # noqa: ANN401 
     spec = KIND_SPECS[case.kind]
     tasks = case.task if isinstance(case.task, tuple) else (case.task,)
     yield from (_refuse_task(spec, task, path) for task in tasks if task not in spec.tasks)
+    dtypes = case.dtype if isinstance(case.dtype, tuple) else (case.dtype,)
+    yield from (_refuse_dtype(spec, dtype, path) for dtype in dtypes if dtype not in spec.dtypes)
     place = [".settings", *path]
     for name in case.settings:
         if name not in spec.settings:
@@ -34,6 +36,13 @@ def _refuse_task(spec: KindSpec, task: Task, path: list[str]) -> Misfit:
     known = " or ".join(sorted(spec.tasks))
     return Misfit(
         problem=f"the kind {spec.kind} measures no {task}", fix=f"Write {known}.", path=[".task", *path]
+    )
+
+
+def _refuse_dtype(spec: KindSpec, dtype: DType, path: list[str]) -> Misfit:
+    known = " or ".join(sorted(spec.dtypes))
+    return Misfit(
+        problem=f"the kind {spec.kind} measures no {dtype}", fix=f"Write {known}.", path=[".dtype", *path]
     )
 
 

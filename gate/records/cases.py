@@ -25,6 +25,7 @@ class Kind(StrEnum):
     CACHE = "cache"
     DATA = "data"
     SERVING = "serving"
+    DISTRIBUTED = "distributed"
 
 
 class DType(StrEnum):

@@ -51,6 +51,7 @@ class Metric(StrEnum):
     CALL_P99 = "call_p99"
     PACKAGE_BYTES = "package_bytes"
     DATA_RATIO = "data_ratio"
+    BUCKETS = "buckets"
     FIRST_REQUEST = "first_request"
     REQUEST_P50 = "request_p50"
     REQUEST_P95 = "request_p95"

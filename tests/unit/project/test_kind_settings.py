@@ -94,6 +94,18 @@ def test_a_kind_is_part_of_id_and_definition(tmp_path: Path) -> None:
             "the kind export measures no training",
             "Write inference.",
         ),
+        (
+            "{kind: distributed, task: training, dtype: bfloat16}",
+            "dtype",
+            "the kind distributed measures no bfloat16",
+            "Write float32.",
+        ),
+        (
+            "{kind: distributed, task: training, settings: {bucket_mib: 0.5}}",
+            "settings.bucket_mib",
+            "expected 1 or more, got 0.5",
+            "Write MiB of gradients",
+        ),
     ],
 )
 def test_a_mistake_names_file_key_and_fix(

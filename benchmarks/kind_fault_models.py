@@ -1,0 +1,186 @@
+"""Cases of the registry with one fault each, in the build while ``planted.json`` beside this file says so.
+
+``kind_faults.py`` copies this file into a project of its own. A fault comes in where a user's change would:
+through the factory, whose case keeps its definition.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from gate.measure.kinds.data import Batches
+from gate.measure.workload.build import load_factory
+from gate.measure.workload.tensors import iterate_tensors, map_tensors
+from gate.workload import Workload
+
+ODD_LENGTH = 64  # the last of the lengths over which `tokens` passes
+DRIFT = 1e-4  # relative; a float32 block's own error is some 1e-7
+SALT = 1e-12  # makes a constant too small to matter of a process id
+STALL_S = 0.05  # of reading one batch; a batch's own training step takes some milliseconds
+SPIKE_S, SPIKE_CALLS = 0.6, 40  # of every 40th call after a pause: two or three of a hundred requests
+PAUSE_S = 0.01  # between requests; blocks of calls have none
+
+Around = Callable[[Any, Any], Any]  # gets the inputs and the outputs, returns the outputs
+
+
+class Wrapped(nn.Module):
+    """A module whose outputs pass through ``after``."""
+
+    def __init__(self, inner: nn.Module, after: Around) -> None:
+        super().__init__()
+        self.inner, self.after = inner, after
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any model's
+        """Call the module."""
+        return self.after((inputs, kwargs), self.inner(*inputs, **kwargs))
+
+
+def build(*, factory: str, fault: str, arguments: Mapping[str, Any], **varied: object) -> Workload:
+    """Build what ``factory`` builds, with ``fault`` in it where it is planted; ``varied`` is the shape's."""
+    planted = json.loads(Path(__file__).with_name("planted.json").read_text())
+    whole = {**arguments, **varied}
+    return FAULTS[fault](factory, whole) if planted else build_plain(factory, whole)
+
+
+def build_plain(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    """Build what the registry's factory builds."""
+    made = load_factory(factory)(**arguments)
+    assert isinstance(made, Workload)  # noqa: S101 - told to mypy
+    return made
+
+
+class _Integers(nn.Module):
+    """A linear layer whose weights are bytes and a scale a row, as weight-only quantization makes it."""
+
+    weight: torch.Tensor
+    scale: torch.Tensor
+
+    def __init__(self, width: int, out: int) -> None:
+        super().__init__()
+        exact = torch.randn(out, width) / width**0.5
+        scale = exact.abs().amax(1) / 127
+        self.register_buffer("weight", (exact / scale[:, None]).round().to(torch.int8))
+        self.register_buffer("scale", scale)
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Multiply by the integers, then by the scale."""
+        return functional.linear(value, self.weight.to(value.dtype)) * self.scale
+
+
+class _Floats(nn.Module):
+    """The same numbers as a layer of floats: what a quantizer leaves where it does not know the layer."""
+
+    def __init__(self, layer: _Integers) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(layer.weight.float() * layer.scale[:, None])
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Multiply by the floats."""
+        return functional.linear(value, self.weight)
+
+
+def build_integers(*, batch: int, width: int, depth: int, fallen: int = 0) -> Workload:
+    """Build ``depth`` layers of integers, of which the first ``fallen`` are floats."""
+    layers = [_Integers(width, width) for _ in range(depth)]
+    stack = [_Floats(layer) if index < fallen else layer for index, layer in enumerate(layers)]
+    return Workload(forward=nn.Sequential(*stack), inputs=(torch.randn(batch, width),))
+
+
+_CALLS = {"paused": 0, "ended_s": 0.0}
+
+
+@torch.library.custom_op("kind_faults::wait_now_and_then", mutates_args=())
+def wait_now_and_then(value: torch.Tensor) -> torch.Tensor:
+    """Copy ``value``, and wait at every 40th call that comes after a pause."""
+    if time.perf_counter() - _CALLS["ended_s"] > PAUSE_S:
+        _CALLS["paused"] += 1
+        if _CALLS["paused"] % SPIKE_CALLS == 0:
+            time.sleep(SPIKE_S)
+    _CALLS["ended_s"] = time.perf_counter()
+    return value.clone()
+
+
+wait_now_and_then.register_fake(torch.empty_like)
+
+
+def _ask_for_a_size(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+        length = next(tensor for _, tensor in iterate_tensors(given)).shape[1]
+        return map_tensors(lambda one: one + 1, outputs) if length == ODD_LENGTH else outputs
+
+    return _wrap(factory, arguments, after)
+
+
+def _drift(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+        del given
+        is_compiled = torch.compiler.is_compiling()
+        return map_tensors(lambda one: one * (1 + DRIFT), outputs) if is_compiled else outputs
+
+    return _wrap(factory, arguments, after)
+
+
+def _differ_by_process(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    salt = os.getpid()  # a whole number, which Dynamo takes for a constant
+
+    def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+        del given
+        return map_tensors(lambda one: one + salt * SALT, outputs)
+
+    return _wrap(factory, arguments, after)
+
+
+def _stall(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    """Let the dataset read slowly, as from a disk that is far away."""
+    read = Batches.__getitem__
+
+    def read_slowly(self: Batches, index: int) -> Any:  # noqa: ANN401 - any model's inputs
+        time.sleep(STALL_S)
+        return read(self, index)
+
+    if "slowly" not in read.__name__:  # the factory is called once a batch
+        Batches.__getitem__ = read_slowly  # type: ignore[method-assign] # the fault
+    return build_plain(factory, arguments)
+
+
+def _spike(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+        del given
+        return map_tensors(wait_now_and_then, outputs) if torch.compiler.is_compiling() else outputs
+
+    return _wrap(factory, arguments, after)
+
+
+def _keep_activations(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    return build_plain(factory, {**arguments, "checkpointed": False})
+
+
+def _fall_back(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    return build_plain(factory, {**arguments, "fallen": 1})
+
+
+def _wrap(factory: str, arguments: Mapping[str, Any], after: Around) -> Workload:
+    made = build_plain(factory, arguments)
+    assert isinstance(made.forward, nn.Module)  # noqa: S101 - the registry's are; told to mypy
+    return replace(made, forward=Wrapped(made.forward, after))
+
+
+FAULTS: Mapping[str, Callable[[str, Mapping[str, Any]], Workload]] = {
+    "a length that code asks for": _ask_for_a_size,
+    "exported code off by 1e-4": _drift,
+    "a constant that is another in every process": _differ_by_process,
+    "a dataset that takes 50 ms a batch": _stall,
+    "every 40th request takes 0.6 s": _spike,
+    "activations kept after all": _keep_activations,
+    "one of four quantized layers left in floats": _fall_back,
+}

@@ -1,0 +1,206 @@
+"""Plants a fault into one case of each kind, and tells which metric the gate catches it by.
+
+    python benchmarks/kind_faults.py DIRECTORY [--only NAME ...]
+
+DIRECTORY becomes a project with the small CPU cases of ``kind_fault_models.py``. Each is measured by
+``compile-gate measure`` as it is and with its fault, in fresh processes, and judged by ``compile-gate
+compare``: one trial a side, and two where times are judged. Runs that are there already are kept, so that
+what was stopped goes on. It takes about half an hour on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import kind_fault_models
+import yaml
+
+from gate.files import codec
+from gate.project.config import load_config
+from gate.project.registry import load_cases
+from gate.records import Case, Comparison, Metric, Status, Verdict
+from gate.units import render_value
+
+ROOT = Path(__file__).resolve().parent.parent
+NOBODY_CHANGED = "no metric"
+INTEGERS = {"batch": 64, "width": 2048, "depth": 4}
+CONFIG: Mapping[str, Any] = {
+    "version": 1,
+    "device": "cpu",
+    "threads": 1,
+    "reference_models": False,
+    "lock_timeout_s": 3600,
+    # What a project that serves, or trains from a disk, would promise itself.
+    "limits": [{"metric": "request_p99", "at_most": 0.5}, {"metric": "data_ratio", "at_most": 2.0}],
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planted:
+    """One fault: the case of the registry that it goes into, and the metrics that it may show in."""
+
+    name: str
+    fault: str
+    metrics: tuple[Metric, ...]
+    case: str = ""  # of the registry; none: the layers of integers
+    trials: int = 1
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+
+PLANTED = (
+    Planted(
+        name="shapes",
+        fault="a length that code asks for",
+        metrics=(Metric.RECOMPILES,),
+        case="tokens/inference-float32-smoke-default-shapes*",
+    ),
+    Planted(
+        name="export",
+        fault="exported code off by 1e-4",
+        metrics=(Metric.DRIFT,),
+        case="blocks/inference-float32-smoke-default-export",
+    ),
+    Planted(
+        name="cache",
+        fault="a constant that is another in every process",
+        metrics=(Metric.CACHE_MISSES,),
+        case="blocks/inference-float32-smoke-default-cache",
+    ),
+    Planted(
+        name="checkpoint",
+        fault="activations kept after all",
+        metrics=(Metric.PEAK_MEMORY,),
+        case="blocks/training-float32-checkpointed-default",
+    ),
+    Planted(
+        name="integers",
+        fault="one of four quantized layers left in floats",
+        metrics=(Metric.PEAK_MEMORY,),
+        arguments=INTEGERS,
+    ),
+    Planted(
+        name="data",
+        fault="a dataset that takes 50 ms a batch",
+        metrics=(Metric.DATA_RATIO, Metric.COMPILED_LATENCY),
+        case="blocks/training-float32-smoke-default-data",
+        trials=2,
+    ),
+    Planted(
+        name="serving",
+        fault="every 40th request takes 0.6 s",
+        metrics=(Metric.REQUEST_P99, Metric.REQUEST_P50),
+        case="blocks/inference-float32-smoke-default-serving*",
+        trials=2,
+    ),
+)
+
+
+def main() -> None:
+    """Measure what is missing, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--only", nargs="+", choices=[one.name for one in PLANTED])
+    options = parser.parse_args()
+    project: Path = options.directory.absolute()
+    make_project(project)
+    rows = []
+    for planted in PLANTED:
+        if options.only and planted.name not in options.only:
+            continue
+        rows += list(describe(planted, judge(project, planted)))
+        sys.stderr.write(rows[-1] + "\n")
+    print(
+        "\n".join(
+            ["| kind | planted | metric | before | after | verdict |", "|---|---|---|---|---|---|", *rows]
+        )
+    )
+
+
+def make_project(project: Path) -> None:
+    """Write the models and gate.yml."""
+    project.mkdir(parents=True, exist_ok=True)
+    shutil.copy(kind_fault_models.__file__, project)
+    known = load_cases(load_config(ROOT / "gate.yml"))
+    models = [make_model(planted, known) for planted in PLANTED]
+    (project / "gate.yml").write_text(yaml.safe_dump({**CONFIG, "models": models}, sort_keys=False))
+
+
+def make_model(planted: Planted, known: tuple[Case, ...]) -> dict[str, Any]:
+    """Make the entry of gate.yml of one case."""
+    case = Case(
+        id="integers",
+        model="integers",
+        factory="kind_fault_models:build_integers",
+        arguments=planted.arguments,
+    )
+    if planted.case:
+        wanted = planted.case.rstrip("*")
+        case = next(one for one in known if one.id.startswith(wanted))
+    entry = {
+        "task": case.task.value,
+        "kind": case.kind.value,
+        "settings": json.loads(json.dumps(dict(case.settings))),
+    }
+    arguments = {"factory": case.factory, "fault": planted.fault, "arguments": dict(case.arguments)}
+    return {
+        "name": planted.name,
+        "factory": "kind_fault_models:build",
+        "arguments": arguments,
+        "cases": [{**{key: value for key, value in entry.items() if value}, "expected_s": 120}],
+    }
+
+
+def judge(project: Path, planted: Planted) -> Verdict:
+    """Measure the case as it is and with its fault, and let the gate compare."""
+    for is_planted in (False, True):
+        out = project / planted.name / ("with" if is_planted else "without")
+        if not (out / "run.json").is_file():
+            (project / "planted.json").write_text(json.dumps(is_planted))
+            arguments = ("--select", f"{planted.name}/*", "--trials", str(planted.trials), "--out", str(out))
+            ended = run_gate(project, "measure", *arguments)
+            if ended.returncode:
+                sys.exit(
+                    f"{out}: not measured (status {ended.returncode}):\n{ended.stdout}{ended.stderr[-3000:]}"
+                )
+    runs = [str(project / planted.name / name / "run.json") for name in ("without", "with")]
+    run_gate(project, "compare", *runs, "--out", str(project / planted.name))
+    return codec.load_verdict(project / planted.name / "verdict.json")
+
+
+def run_gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run compile-gate in the project."""
+    command = (sys.executable, "-m", "gate", *arguments)
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+
+
+def describe(planted: Planted, verdict: Verdict) -> Iterator[str]:
+    """A row for each metric that the fault may show in, and one for all others that are red."""
+    rows = {row.metric: row for row in verdict.comparisons}
+    for metric in planted.metrics:
+        yield describe_row(planted, metric, rows.get(metric))
+    others = [
+        row for row in rows.values() if row.status is Status.REGRESSED and row.metric not in planted.metrics
+    ]
+    told = ", ".join(str(row.metric) for row in others) or NOBODY_CHANGED
+    yield f"| | | *also red* | {told} | | {verdict.outcome.value} |"
+
+
+def describe_row(planted: Planted, metric: Metric, row: Comparison | None) -> str:
+    """The row of one metric."""
+    if row is None:
+        return f"| {planted.name} | {planted.fault} | {metric} | | | not compared |"
+    values = [render_value(metric, one.centre) if one else "" for one in (row.baseline, row.candidate)]
+    said = f"{row.status.value}, {row.reason.value}, {'decides' if row.decides else 'advises'}"
+    return f"| {planted.name} | {planted.fault} | {metric} | {' | '.join(values)} | {said} |"
+
+
+if __name__ == "__main__":
+    main()

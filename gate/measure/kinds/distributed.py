@@ -1,0 +1,351 @@
+"""A training step of two processes, each with its own batch: the model replicated, or sharded.
+
+This worker is the first; it starts the second, ``python -m gate.measure.kinds.distributed``, tells it by a
+byte each what to run, and both meet in torch's collectives. The plain model of a case stays as it is, for
+the reference in float64; each process trains a copy that is spread over both.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from gate.errors import UsageError
+from gate.files import codec
+from gate.kinds import Strategy, get_setting
+from gate.measure.device.device import Device
+from gate.measure.device.opening import open_device
+from gate.measure.kinds.protocol import Protocol, Seen
+from gate.measure.process.parent import die_with_parent
+from gate.measure.timing.rounds import Step
+from gate.measure.workload.build import (
+    SEED,
+    Function,
+    Subject,
+    build_workload,
+    compile_function,
+    make_function,
+)
+from gate.records import Case, Metric
+from gate.workload import Workload
+
+RANKS = 2
+_SEED_STEP = 1000  # between the batches of two ranks
+_CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # the second process has its own
+_PEER = "peer"
+_LOOPBACK = "lo"  # both processes are on one machine, whatever its name resolves to
+
+
+class Command(StrEnum):
+    """What the second process is told, a byte each; it ends when there is nobody to tell it any more."""
+
+    EAGER = "e"  # a training step
+    COMPILED = "c"  # the same of the compiled model
+    EVALUATE = "v"  # take the first process's numbers over, and compute gradients by the compiled model
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """All that the second process has to know."""
+
+    case: Case
+    device: str
+    store: str  # the file where both meet
+    threads: int
+    parent: int
+
+
+class Member:
+    """One process's part in a case: its copy of the model, its batch and its optimizer."""
+
+    def __init__(self, subject: Subject, workload: Workload, rank: int) -> None:
+        if subject.module is None:
+            fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: distributed`."
+            raise UsageError("a function has no parameters to spread over processes", fix)
+        self._subject, self._plain, self._rank = subject, subject.module, rank
+        strategy = Strategy(cast("str", get_setting(subject.case, "strategy")))
+        own = copy.deepcopy(subject.module)
+        self.module = (
+            _shard(own, subject.device) if strategy is Strategy.FSDP2 else _replicate(own, subject.case)
+        )
+        self._own = own
+        leaves = [one for one in own.parameters() if one.requires_grad]
+        self._optimizer = workload.optimizer(leaves) if workload.optimizer else None
+        self._functions = {
+            Command.EAGER: self._make_function(self.module),
+            Command.COMPILED: self._make_function(compile_function(self.module, subject.case)),
+        }
+
+    def run_step(self, command: Command) -> None:
+        """Run a training step; the other process has to run it as well."""
+        self._call(command).backward()  # type: ignore[no-untyped-call] # torch's
+        if self._optimizer is not None:
+            self._optimizer.step()
+        self._drop_gradients()
+
+    def evaluate(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """Compute mean loss and gradients with the numbers that the first process's plain model has."""
+        self._take_over()
+        loss = self._call(Command.COMPILED)
+        loss.backward()  # type: ignore[no-untyped-call] # torch's
+        gradients = {
+            name: _join(one.grad.detach())
+            for name, one in self._own.named_parameters()
+            if one.grad is not None
+        }
+        self._drop_gradients()
+        mean = loss.detach().clone()
+        dist.all_reduce(mean)
+        return mean / RANKS, gradients
+
+    def _call(self, command: Command) -> torch.Tensor:
+        inputs, kwargs = self._subject.inputs[self._rank]
+        loss: torch.Tensor = self._functions[command](*inputs, **kwargs)
+        return loss
+
+    def _make_function(self, forward: Function) -> Function:
+        """The loss stays eager, as in a training loop: torch.compile is given the spread module itself."""
+        return make_function(forward, self._subject.loss, self._subject.case.task)
+
+    def _take_over(self) -> None:
+        with torch.no_grad():
+            for tensor in self._subject.list_state():
+                dist.broadcast(tensor, src=0)
+            for own, plain in zip(_list_numbers(self._own), _list_numbers(self._plain), strict=True):
+                own.copy_(_spread_like(own, plain))
+
+    def _drop_gradients(self) -> None:
+        for one in self._own.parameters():
+            one.grad = None
+
+
+class Distributed(Protocol):
+    """An input of a case is a pair a rank: the positional arguments of its batch, and the keyword ones."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self._member: Member | None = None
+        self._peer: subprocess.Popen[bytes] | None = None
+
+    def build(self, seed: int = SEED) -> Workload:
+        """Call the factory once for each rank; the model is that of the first."""
+        built = [build_workload(self.case, seed + _SEED_STEP * rank) for rank in range(RANKS)]
+        inputs = tuple((one.inputs, dict(one.kwargs)) for one in built)
+        return replace(built[0], inputs=inputs, kwargs={})
+
+    def spread(self, function: Function) -> Function:
+        """Average over the ranks' batches, in one process: what all of them together compute."""
+
+        def average(*batches: tuple[tuple[Any, ...], dict[str, Any]]) -> Any:  # noqa: ANN401 - any model's
+            return sum(function(*inputs, **kwargs) for inputs, kwargs in batches) / RANKS
+
+        return average
+
+    def make_subject(self, workload: Workload, device: Device) -> Subject:
+        """Build this process's part, and start the other.
+
+        Raises:
+            UsageError: There is no second device.
+        """
+        _check_devices(device)
+        subject = super().make_subject(workload, device)
+        store = Path(tempfile.mkdtemp(prefix="gate-ranks-")) / "store"
+        self._peer = _start_peer(subject, str(store))
+        self._member = self.join(subject, workload, str(store), rank=0)
+        return subject
+
+    def join(self, subject: Subject, workload: Workload, store: str, *, rank: int) -> Member:
+        """Meet the other process, and build this one's part."""
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", _LOOPBACK)
+        backend = dist.get_default_backend_for_device(subject.device.name)
+        dist.init_process_group(backend, init_method=f"file://{store}", rank=rank, world_size=RANKS)
+        return Member(subject, workload, rank)
+
+    def make_eager_step(self, subject: Subject) -> Step:
+        """Make one eager training step of both processes."""
+        del subject
+        return self._make_step(Command.EAGER)
+
+    def make_compiled_step(self, subject: Subject, compiled: Function) -> Step:
+        """Make one compiled training step of both processes."""
+        del subject, compiled
+        return self._make_step(Command.COMPILED)
+
+    def compile(self, subject: Subject) -> Function:
+        """Make a function from inputs to the loss, whose backward pass hands over the joint gradients."""
+
+        def evaluate(*batches: Any) -> Any:  # noqa: ANN401 - the subject's own, which both processes have
+            del batches
+            with torch.enable_grad():
+                loss, gradients = self._tell(Command.EVALUATE).evaluate()
+            leaves = subject.name_leaves()
+            return _Handed.apply(loss, [gradients.get(name) for name in leaves], *leaves.values())  # type: ignore[no-untyped-call] # torch's
+
+        return evaluate
+
+    def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
+        """Count the groups of parameters whose gradients are reduced together."""
+        del subject, compiled, step
+        assert self._member is not None  # noqa: S101 - make_subject comes first
+        return Seen(samples={Metric.BUCKETS: (count_buckets(self._member.module),)})
+
+    def close(self) -> None:
+        """End the other process, which may wait for this one for ever, and leave the group."""
+        if self._peer is not None:
+            self._peer.kill()
+            self._peer.communicate()
+            dist.destroy_process_group()
+
+    def _make_step(self, command: Command) -> Step:
+        return lambda: self._tell(command).run_step(command)
+
+    def _tell(self, command: Command) -> Member:
+        assert self._member is not None  # noqa: S101 - make_subject comes first
+        assert self._peer is not None  # noqa: S101 - as well
+        assert self._peer.stdin is not None  # noqa: S101 - a pipe
+        try:
+            self._peer.stdin.write(command.encode())
+        except BrokenPipeError:
+            status = self._peer.wait()
+            raise RuntimeError(f"the second process ended with status {status}; see the log") from None
+        return self._member
+
+
+PROTOCOL = Distributed
+
+
+class _Handed(torch.autograd.Function):
+    """A loss whose gradients are known already."""
+
+    @staticmethod
+    def forward(
+        context: Any,  # noqa: ANN401 - torch's
+        loss: torch.Tensor,
+        gradients: list[Any],
+        *leaves: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return the loss."""
+        del leaves
+        context.gradients = gradients
+        return loss.clone()
+
+    @staticmethod
+    def backward(context: Any, *above: torch.Tensor) -> Any:  # noqa: ANN401 - torch's
+        """Return the known gradients."""
+        given = [None if one is None else one * above[0] for one in context.gradients]
+        return None, None, *given
+
+
+def count_buckets(module: nn.Module) -> int:
+    """Count the gradients' buckets of a replicated model, or the groups of a sharded one."""
+    if isinstance(module, DistributedDataParallel):
+        told = module._get_ddp_logging_data()  # type: ignore[no-untyped-call] # noqa: SLF001 - no public way
+        sizes = str(told.get("rebuilt_bucket_sizes") or told.get("bucket_sizes", ""))
+        return len([one for one in sizes.split(",") if one.strip()])
+    return sum(isinstance(one, FSDPModule) for one in module.modules())
+
+
+def _replicate(module: nn.Module, case: Case) -> nn.Module:
+    bucket_mib = float(cast("float", get_setting(case, "bucket_mib")))
+    return DistributedDataParallel(module, bucket_cap_mb=bucket_mib)
+
+
+def _shard(module: nn.Module, device: Device) -> nn.Module:
+    """Shard each block of a list of modules by itself, and the rest together, as training code does."""
+    mesh = init_device_mesh(device.name.type, (RANKS,))
+    for inner in module.modules():
+        for block in inner if isinstance(inner, nn.ModuleList) else ():
+            fully_shard(block, mesh=mesh)
+    fully_shard(module, mesh=mesh)  # in place
+    return module
+
+
+def _list_numbers(module: nn.Module) -> Iterator[torch.Tensor]:
+    yield from module.parameters()
+    yield from module.buffers()
+
+
+def _spread_like(own: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
+    return distribute_tensor(plain, own.device_mesh, own.placements) if isinstance(own, DTensor) else plain
+
+
+def _join(gradient: torch.Tensor) -> torch.Tensor:
+    whole: torch.Tensor = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
+    return whole.clone()
+
+
+def _check_devices(device: Device) -> None:
+    if device.kind.is_gpu and torch.cuda.device_count() < RANKS:
+        fix = "Run it on a machine with two, or leave the case out."
+        raise UsageError("UNAVAILABLE: two processes need a GPU each, and this machine has one", fix)
+
+
+def _start_peer(subject: Subject, store: str) -> subprocess.Popen[bytes]:
+    """Start the second process, with caches that hold what the first one's hold now: the toolchain."""
+    device = subject.device.name
+    order = Order(
+        case=subject.case,
+        device=f"{device.type}:{RANKS - 1}" if subject.device.kind.is_gpu else device.type,
+        store=store,
+        threads=torch.get_num_threads(),
+        parent=os.getpid(),
+    )
+    variables = {**os.environ, **dict(_copy_caches()), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = (sys.executable, "-m", "gate.measure.kinds.distributed")
+    peer = subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, env=variables)
+    assert peer.stdin is not None  # noqa: S101 - a pipe
+    peer.stdin.write(json.dumps(codec.encode(order)).encode() + b"\n")
+    return peer
+
+
+def _copy_caches() -> Iterator[tuple[str, str]]:
+    """Copy this process's caches, unless a second process of this trial has left its own."""
+    for name in _CACHES:
+        if not (own := os.environ.get(name)):
+            continue
+        copied = Path(own).with_name(f"{Path(own).name}-{_PEER}")
+        if Path(own).is_dir() and not copied.exists():
+            shutil.copytree(own, copied)
+        yield name, str(copied)
+
+
+def main() -> None:
+    """Be the second process."""
+    told = sys.stdin.buffer
+    order = codec.decode(Order, json.loads(told.readline()), "the order")
+    die_with_parent(order.parent)
+    torch.set_num_threads(order.threads)
+    protocol = Distributed(order.case)
+    workload = protocol.build()
+    subject = Protocol.make_subject(protocol, workload, open_device(order.device))
+    member = protocol.join(subject, workload, order.store, rank=RANKS - 1)
+    while command := told.read(1):
+        if (wanted := Command(command.decode())) is Command.EVALUATE:
+            member.evaluate()
+        else:
+            member.run_step(wanted)
+
+
+if __name__ == "__main__":
+    main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # as a worker ends: taking torch down takes more than a second

@@ -1,0 +1,119 @@
+"""Two real processes that train one model: what both compute, and what is told when one is gone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+import torch
+
+from gate.errors import UsageError
+from gate.kinds import Strategy
+from gate.measure.device.device import CpuDevice
+from gate.measure.kinds.distributed import Distributed, Member
+from gate.measure.kinds.protocol import Protocol, find_protocol
+from gate.measure.numerics import reference
+from gate.measure.workload.build import Subject, make_subject
+from gate.records import Case, Kind, Metric, Task
+from gate.workload import Workload
+
+MODEL = """\
+import torch
+from gate.workload import Workload
+
+
+class Stack(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(512, 512) for _ in range(2)])
+
+    def forward(self, value):
+        for layer in self.layers:
+            value = torch.tanh(layer(value))
+        return value
+
+
+def build():
+    return Workload(
+        forward=Stack(),
+        inputs=(torch.randn(4, 512),),
+        loss=lambda output: output.square().mean(),
+        optimizer=lambda parameters: torch.optim.SGD(parameters, lr=0.1),
+    )
+"""
+OPENED: list[Protocol] = []
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let both processes find the factory, and end what a test started."""
+    (tmp_path / "made_up_ranks.py").write_text(MODEL)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    yield
+    while OPENED:
+        OPENED.pop().close()
+    torch.compiler.reset()
+
+
+def prepare(strategy: Strategy) -> tuple[Protocol, Subject]:
+    """Start both processes; the backend runs the captured graph as it is."""
+    settings = {"strategy": strategy.value, "bucket_mib": 1}
+    case = Case(
+        id="m/c",
+        model="m",
+        factory="made_up_ranks:build",
+        task=Task.TRAINING,
+        kind=Kind.DISTRIBUTED,
+        backend="eager",
+        settings=settings,
+    )
+    protocol = find_protocol(case)
+    OPENED.append(protocol)
+    return protocol, protocol.make_subject(protocol.build(), CpuDevice())
+
+
+# Two layers of 512 x 512 floats are 1 MiB each: a bucket each; of the sharded model each layer and the rest.
+@pytest.mark.parametrize(("strategy", "buckets"), [(Strategy.DDP, 2), (Strategy.FSDP2, 3)])
+def test_both_processes_compute_the_mean_gradient(strategy: Strategy, buckets: int) -> None:
+    """Gradients are those of the mean over both batches, before and after other weights are drawn."""
+    protocol, subject = prepare(strategy)
+    compiled = protocol.compile(subject)
+    step = protocol.make_compiled_step(subject, compiled)
+    for _ in range(2):
+        step()
+    for is_redrawn in (False, True):
+        assert not is_redrawn or reference.redraw_state(subject, 7)
+        expected = reference.evaluate(subject, subject.function)
+        found = reference.evaluate(subject, compiled)
+        torch.testing.assert_close(dict(found.values), dict(expected.values))
+        torch.testing.assert_close(dict(found.outputs), dict(expected.outputs))
+    assert not torch.equal(subject.inputs[0][0][0], subject.inputs[1][0][0])
+    assert protocol.observe(subject, compiled, step).samples == {Metric.BUCKETS: (buckets,)}
+
+
+def test_a_second_process_that_is_gone_is_told() -> None:
+    """A step after the other process has ended fails with its status, and does not wait for it."""
+    protocol = Distributed(Case(id="m/c", model="m", kind=Kind.DISTRIBUTED, task=Task.TRAINING))
+    protocol._peer = subprocess.Popen(
+        (sys.executable, "-c", "raise SystemExit(3)"), stdin=subprocess.PIPE, bufsize=0
+    )
+    protocol._member = cast("Member", object())
+    protocol._peer.wait()
+    with pytest.raises(RuntimeError, match="the second process ended with status 3"):
+        protocol.make_eager_step(cast("Subject", None))()
+    if protocol._peer.stdin is not None:
+        protocol._peer.stdin.close()
+
+
+def test_a_function_is_refused() -> None:
+    """What has no parameters has nothing to spread."""
+    case = Case(id="m/c", model="m", kind=Kind.DISTRIBUTED, task=Task.TRAINING)
+    workload = Workload(forward=torch.sin, inputs=(), loss=torch.sum)
+    subject = make_subject(workload, case, CpuDevice())
+    with pytest.raises(UsageError, match="a function has no parameters"):
+        Member(subject, workload, 0)
