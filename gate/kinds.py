@@ -186,3 +186,19 @@ def has_metric(case: Case, metric: Metric) -> bool:
 def get_setting(case: Case, name: str) -> object:
     """A setting of the case's kind: its own, or the default."""
     return case.settings.get(name, KIND_SPECS[case.kind].settings[name].default)
+
+
+# Tags of the registry that name what a workload is an example of: rows of its summary. A case of none
+# stands under its model.
+FAMILIES = frozenset(
+    {
+        *("cnn", "transformer", "llm", "diffusion", "recurrent", "train", "physics", "functions"),
+        *("custom", "shapes", "breaks", "modes", "backends", "quantization", "export", "caches"),
+        *("data", "serving"),
+    }
+)
+
+
+def find_family(case: Case) -> str:
+    """What the case is an example of: the first of its tags that is a family, or its model."""
+    return next((tag for tag in case.tags if tag in FAMILIES), case.model)

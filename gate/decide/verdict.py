@@ -15,6 +15,7 @@ from gate.decide.conclude.limits import apply_limits
 from gate.decide.conclude.outcome import decide_outcome
 from gate.decide.conclude.quarantine import apply_quarantine, note_quarantine
 from gate.decide.conclude.severity import compute_severity
+from gate.decide.conclude.summary import summarize_suite
 from gate.decide.conclude.tally import measure_tally, note_pairs
 from gate.decide.conclude.warned import note_warnings
 from gate.decide.evidence.disturbed import doubt_disturbed, note_disturbed, set_aside_disturbed
@@ -128,6 +129,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         baseline_environments=tuple(dict.fromkeys(compute_environment_id(one.environment) for one in used)),
         base=base,
         tally=tally,
+        summary=summarize_suite(run.cases, comparisons),
         trials=len(run.trials),
         wall_s=run.wall_s,
         toolchain_s=run.toolchain_s,

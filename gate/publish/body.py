@@ -87,15 +87,15 @@ def describe_outcome(finding: TrustedResult) -> str:
 
 # Of a comment that is too long the tail goes first, and the rows last.
 _LAYOUTS = (
-    Layout(commands=False),
-    Layout(commands=False, case_lines=0, members=20, blocks=6),
-    Layout(commands=False, case_lines=0, members=10, blocks=2, rows=20),
-    Layout(commands=False, case_lines=0, blocks=0, rows=20, footer=False),
-    Layout(commands=False, case_lines=0, blocks=0, rows=5, footer=False, notes=False),
-    Layout(commands=False, case_lines=0, blocks=0, rows=1, footer=False, notes=False),
+    Layout(commands=False, summary=False),
+    Layout(commands=False, summary=False, case_lines=0, members=20, blocks=6),
+    Layout(commands=False, summary=False, case_lines=0, members=10, blocks=2, rows=20),
+    Layout(commands=False, summary=False, case_lines=0, blocks=0, rows=20, footer=False),
+    Layout(commands=False, summary=False, case_lines=0, blocks=0, rows=5, footer=False, notes=False),
+    Layout(commands=False, summary=False, case_lines=0, blocks=0, rows=1, footer=False, notes=False),
 )
 # A pass that has nothing to show is one line, and what limits it.
-_BRIEF = Layout(counts=False, case_lines=0, footer=False)
+_BRIEF = Layout(counts=False, case_lines=0, footer=False, summary=False)
 _CUT = "*Shortened: the whole report is in the artifact of the run.*"
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.coverage import is_judged
 from gate.decide.conclude.outcome import decide_outcome
+from gate.decide.conclude.summary import summarize_suite
 from gate.decide.conclude.tally import note_tally
 from gate.decide.explain.advice import list_notes, note_machine, note_target
 from gate.decide.explain.headline import make_headline
@@ -135,6 +136,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
         baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
         baseline_environments=used_ids,
         base=against,
+        summary=summarize_suite(cases, comparisons),
         config="",
     )
 

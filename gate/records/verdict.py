@@ -11,6 +11,7 @@ from gate.records.evidence import CaseEvidence, Cause
 from gate.records.facts import Fact
 from gate.records.metric import Metric, Threshold
 from gate.records.run import CaseFailure, Environment, Provenance
+from gate.records.summary import SuiteSummary
 
 
 class Status(StrEnum):
@@ -183,6 +184,7 @@ class Verdict:
     evidence: tuple[CaseEvidence, ...] = ()  # to be shown: one piece a case that was measured
     base: PairBase | None = None
     tally: Tally = field(default_factory=Tally)
+    summary: SuiteSummary = field(default_factory=SuiteSummary)  # decides nothing
     config: str = ""  # as --config named it, for the commands to run next; empty for the default
     trials: Natural = 0
     wall_s: NotNegative = 0.0

@@ -16,6 +16,7 @@ from gate.report.figures import COLUMNS, make_case_lines
 from gate.report.footer import list_footer
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
 from gate.report.scope import list_scope
+from gate.report.suite import list_sections, list_totals
 from gate.report.view import NextStep, Report
 from gate.report.words.headline import write_headline
 from gate.report.words.notes import write_notes
@@ -37,10 +38,11 @@ def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
         blocks=make_blocks(verdict, comparisons, everything=everything),
         columns=tuple(COLUMNS.values()),
         case_lines=make_case_lines(verdict, comparisons),
-        scope=list_scope(verdict),
+        scope=(*list_scope(verdict), *list_totals(verdict)),
         notes=tuple(clean_line(note, MAX_SENTENCE) for note in write_notes(verdict)),
         next_steps=tuple(map(_clean_step, write_steps(verdict))),
         footer=list_footer(verdict),
+        summary=list_sections(verdict),
     )
 
 

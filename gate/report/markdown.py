@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from gate.records import Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.figures import MARKS, list_marks
-from gate.report.view import Block, CaseLine, Report, Row
+from gate.report.view import Block, CaseLine, Report, Row, Section
 from gate.report.words.terms import count_noun, name_status
 
 # A comment on GitHub holds 65,536 characters; other text may share it.
 MAX_COMMENT = 60_000
 MAX_OPEN = 3  # cases whose causes are readable without a click
 _MAX_ITEMS = 20
+_MAX_ROWS = 60  # of a table of the suite
 MAX_CHARS = 300  # of one escaped string before it is escaped
 
 
@@ -35,6 +36,7 @@ class Layout:
     counts: bool = True
     notes: bool = True
     footer: bool = True  # how it was measured
+    summary: bool = True  # tables of the suite
     commands: bool = True  # that measure a case again, for who has the machine
 
 
@@ -109,6 +111,7 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
         _render_list("Next", own_steps if frame.steps is None else frame.steps),
         _render_list("Notes", [escape_text(note) for note in report.notes]) if layout.notes else "",
         _render_figures(report, layout),
+        *(map(_render_section, report.summary) if layout.summary else ()),
         _render_pairs((*report.scope, *report.footer)) if layout.footer else "",
     ]
     return _join_sections([section for section in sections if section])
@@ -243,6 +246,17 @@ def _find_mark(status: Status | None) -> str:
 
 def _render_legend(lines: Sequence[CaseLine]) -> str:
     return ", ".join(f"<sup>{escape_text(mark)}</sup> {meaning}" for mark, meaning in list_marks(lines))
+
+
+def _render_section(section: Section) -> str:
+    head = [
+        _join_cells(section.header),
+        _join_cells("---:" if name in section.right else "---" for name in section.header),
+    ]
+    rows = [_join_cells(map(escape_text, row)) for row in section.rows[:_MAX_ROWS]]
+    more = _render_more(len(section.rows) - len(rows), "row")
+    parts = ("\n".join([*head, *rows]), more, escape_text(section.meaning))
+    return _fold(section.title, "\n\n".join(part for part in parts if part))
 
 
 def _render_pairs(pairs: Sequence[tuple[str, str]]) -> str:

@@ -84,6 +84,18 @@ class NextStep:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A table with what its columns mean, for a text or a page."""
+
+    title: str  # "" where the text has none
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    right: frozenset[str]  # columns of numbers
+    meaning: str = ""
+    rates: tuple[tuple[float, float, float] | None, ...] = ()  # of each row: a share and its interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
     """All that every format shows of a verdict."""
 
@@ -97,23 +109,12 @@ class Report:
     notes: tuple[str, ...]
     next_steps: tuple[NextStep, ...]
     footer: tuple[tuple[str, str], ...]
+    summary: tuple[Section, ...] = ()  # of the suite: means, modes, published figures
 
     @property
     def before(self) -> str:
         """What the values before the change are of, for the head of a table."""
         return name_before(row for block in self.blocks for row in block.rows)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
-    """A table with what its columns mean, for a text or a page."""
-
-    title: str  # "" where the text has none
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    right: frozenset[str]  # columns of numbers
-    meaning: str = ""
-    rates: tuple[tuple[float, float, float] | None, ...] = ()  # of each row: a share and its interval
 
 
 def name_before(rows: Iterable[Row]) -> str:

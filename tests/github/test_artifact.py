@@ -35,8 +35,10 @@ from gate.github.errors import TooLargeError
 from gate.publish import telling
 from gate.publish.body import make_marker, render_body
 from gate.publish.submitted_verdict import Refusal, RefusedError, parse_archive
+from gate.publish.trusted import make_trusted_verdict
 from gate.publish.upgrade import make_upgrade_finding
-from gate.records import Case, Metric, Reason, Status, Verdict
+from gate.records import Case, Metric, Mode, Reason, Status, Task, Verdict
+from gate.records.summary import SuiteRow, SuiteSummary
 
 MIB = 1024 * 1024
 
@@ -239,3 +241,11 @@ def test_lying_size(github: FakeGitHub, client: GitHubClient) -> None:
     artifact["size_in_bytes"] = 1000
     with pytest.raises(TooLargeError):
         fetch(github, client)
+
+
+def test_a_summary_is_made_anew() -> None:
+    """Means that whoever measured wrote are not shown: they are computed of what was compared."""
+    boast = SuiteRow(task=Task.INFERENCE, mode=Mode.DEFAULT, family="INJECTED", cases=9, speedup=900.0)
+    verdict = make_passing(summary=SuiteSummary(rows=(boast,)))
+
+    assert make_trusted_verdict(verdict, make_base(), RUN).summary == SuiteSummary()

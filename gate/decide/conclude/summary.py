@@ -1,0 +1,117 @@
+"""The whole suite in the field's figures: geometric means by task, mode and family, and the table of modes.
+
+Nothing here decides anything. A mean is of plain calls under Inductor, so that a case of another kind, or
+of a backend that generates no code, does not stand for a model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from gate.decide.stats.moments import compute_logs, compute_mean
+from gate.kinds import find_family
+from gate.records import DEFAULT_BACKEND, Case, Comparison, Kind, Metric, Mode
+from gate.records.summary import ModeRow, SuiteRow, SuiteSummary
+
+Values = Mapping[Metric, float]
+_PARTS = (Metric.COLD_COMPILE_TIME, Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY)
+
+
+def summarize_suite(cases: Iterable[Case], comparisons: Iterable[Comparison]) -> SuiteSummary:
+    """Summarize what the candidate measured; cases without a speedup count nowhere."""
+    values: dict[str, dict[Metric, float]] = {}
+    for one in comparisons:
+        if one.candidate is not None:
+            values.setdefault(one.case_id, {})[one.metric] = one.candidate.centre
+    known = [
+        case
+        for case in cases
+        if case.kind is Kind.CALL
+        and case.backend == DEFAULT_BACKEND
+        and Metric.WARM_SPEEDUP in values.get(case.id, {})
+    ]
+    return SuiteSummary(rows=_list_rows(known, values), modes=_list_modes(known, values))
+
+
+def compute_break_even(compile_s: float, before_s: float, after_s: float) -> float | None:
+    """Calls after which ``compile_s`` seconds have paid; ``None`` where a call saves nothing to speak of."""
+    calls = max(compile_s, 0.0) / (before_s - after_s) if before_s > after_s else math.inf
+    return calls if math.isfinite(calls) else None
+
+
+def compute_geometric_mean(values: Sequence[float]) -> float | None:
+    """Geometric mean of the positive values; ``None`` where there is none."""
+    positive = [value for value in values if value > 0]
+    return math.exp(compute_mean(compute_logs(positive))) if positive else None
+
+
+def _list_rows(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[SuiteRow, ...]:
+    """For each task and mode one row of all families, then one of each."""
+    rows: list[SuiteRow] = []
+    for task, mode in dict.fromkeys((case.task, case.mode) for case in cases):
+        own = [case for case in cases if (case.task, case.mode) == (task, mode)]
+        whole = SuiteRow(task=task, mode=mode, cases=0)
+        rows.append(_fill_row(whole, [values[case.id] for case in own]))
+        for family in dict.fromkeys(find_family(case) for case in own):
+            members = [values[case.id] for case in own if find_family(case) == family]
+            rows.append(_fill_row(replace(whole, family=family), members))
+    return tuple(rows)
+
+
+def _fill_row(blank: SuiteRow, members: Sequence[Values]) -> SuiteRow:
+    paid = [_find_break_even(one) for one in members if all(part in one for part in _PARTS)]
+    return replace(
+        blank,
+        cases=len(members),
+        speedup=_average(members, Metric.WARM_SPEEDUP),
+        cold_compile_s=_average(members, Metric.COLD_COMPILE_TIME),
+        warm_compile_s=_average(members, Metric.WARM_COMPILE_TIME),
+        memory_ratio=_average(members, Metric.MEMORY_RATIO),
+        break_even_calls=compute_geometric_mean([calls for calls in paid if calls is not None]),
+        never_paid=sum(calls is None for calls in paid),
+    )
+
+
+def _average(members: Sequence[Values], metric: Metric) -> float | None:
+    return compute_geometric_mean([one[metric] for one in members if metric in one])
+
+
+def _find_break_even(values: Values) -> float | None:
+    return compute_break_even(*(values[part] for part in _PARTS))
+
+
+def _list_modes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[ModeRow, ...]:
+    """A row for each mode of what was measured in several, those of one case together."""
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        if all(part in values[case.id] for part in _PARTS):
+            groups.setdefault(_name_without_mode(case), []).append(case)
+    return tuple(
+        _make_mode_row(case, group, values) for group in groups.values() if len(group) > 1 for case in group
+    )
+
+
+def _name_without_mode(case: Case) -> str:
+    """All that tells two cases apart but their mode."""
+    return repr(replace(case, id="", mode=Mode.DEFAULT, tags=(), expected_s=0.0, definition=""))
+
+
+def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Values]) -> ModeRow:
+    own = values[case.id]
+    compile_s, compiled_s = own[Metric.COLD_COMPILE_TIME], own[Metric.COMPILED_LATENCY]
+    row = ModeRow(
+        case_id=case.id,
+        default_id="",
+        cold_compile_s=max(compile_s, 0.0),
+        compiled_s=compiled_s,
+        break_even_calls=_find_break_even(own),
+    )
+    default = next((one for one in group if one.mode is Mode.DEFAULT), None)
+    if default is None or default is case:
+        return replace(row, default_id=default.id if default else "")
+    base = values[default.id]
+    more_s = compile_s - base[Metric.COLD_COMPILE_TIME]
+    over = compute_break_even(more_s, base[Metric.COMPILED_LATENCY], compiled_s)
+    return replace(row, default_id=default.id, over_default_calls=over)

@@ -1,0 +1,168 @@
+"""A suite's figures: means worked out by hand, what never pays back, and which mode pays back when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gate.decide.conclude.summary import compute_break_even, compute_geometric_mean, summarize_suite
+from gate.kinds import find_family
+from gate.records import Case, Comparison, Estimate, Kind, Metric, Mode, Reason, Status, Task
+from gate.records.summary import SuiteSummary
+
+CNN = Case(id="a/i", model="a", tags=("smoke", "cnn"))
+LLM = Case(id="b/i", model="b", tags=("llm",))
+OTHER = Case(id="c/i", model="c")
+
+
+def measure(case: Case, **values: float) -> tuple[Comparison, ...]:
+    """Comparisons of a case whose metrics have these values."""
+    return tuple(
+        Comparison(
+            case_id=case.id,
+            metric=Metric(name),
+            status=Status.NEW,
+            reason=Reason.NO_BASELINE,
+            decides=True,
+            candidate=Estimate(centre=value, low=None, high=None, noise=None, n=1),
+        )
+        for name, value in values.items()
+    )
+
+
+FAST = measure(
+    CNN,
+    warm_speedup=4.0,
+    eager_latency=0.004,
+    compiled_latency=0.001,
+    cold_compile_time=30.0,
+    warm_compile_time=2.0,
+    memory_ratio=0.5,
+)
+SLOW = measure(
+    LLM,
+    warm_speedup=1.0,
+    eager_latency=0.004,
+    compiled_latency=0.004,
+    cold_compile_time=10.0,
+    warm_compile_time=8.0,
+    memory_ratio=2.0,
+)
+
+
+def test_means_of_all_and_of_each_family() -> None:
+    """Speedups 4 and 1 have the mean 2; 30 s over 3 ms a call are 10,000 calls, and the other never pays."""
+    (whole, cnn, llm) = summarize_suite((CNN, LLM), (*FAST, *SLOW)).rows
+
+    assert (whole.task, whole.mode, whole.family) == (Task.INFERENCE, Mode.DEFAULT, "")
+    assert (whole.cases, whole.never_paid) == (2, 1)
+    assert whole.speedup == pytest.approx(2.0)
+    assert whole.cold_compile_s == pytest.approx(300**0.5)
+    assert whole.warm_compile_s == pytest.approx(4.0)
+    assert whole.memory_ratio == pytest.approx(1.0)
+    assert whole.break_even_calls == pytest.approx(10_000.0)
+    assert (cnn.family, cnn.cases, cnn.speedup, cnn.never_paid) == ("cnn", 1, pytest.approx(4.0), 0)
+    assert (llm.family, llm.break_even_calls, llm.never_paid) == ("llm", None, 1)
+
+
+def test_tasks_and_modes_have_rows_of_their_own() -> None:
+    """A training step is not averaged with inference, nor one mode with another."""
+    training = replace(CNN, id="a/t", task=Task.TRAINING)
+    tuned = replace(CNN, id="a/m", mode=Mode.MAX_AUTOTUNE)
+    rows = summarize_suite(
+        (CNN, training, tuned),
+        (*FAST, *measure(training, warm_speedup=2.0), *measure(tuned, warm_speedup=3.0)),
+    ).rows
+
+    assert [(row.task, row.mode, row.speedup) for row in rows if not row.family] == [
+        (Task.INFERENCE, Mode.DEFAULT, pytest.approx(4.0)),
+        (Task.TRAINING, Mode.DEFAULT, pytest.approx(2.0)),
+        (Task.INFERENCE, Mode.MAX_AUTOTUNE, pytest.approx(3.0)),
+    ]
+    assert rows[2].cold_compile_s is None
+    assert (rows[2].break_even_calls, rows[2].never_paid) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [replace(CNN, kind=Kind.SERVING), replace(CNN, backend="eager")],
+    ids=["another kind", "another backend"],
+)
+def test_what_stands_for_no_model_is_left_out(case: Case) -> None:
+    """A case of another kind, or of a backend that generates no code, counts in no mean."""
+    assert summarize_suite((case,), FAST) == SuiteSummary()
+
+
+def test_a_case_without_a_speedup_counts_nowhere() -> None:
+    """What failed, or has a row without a value, is no case of a mean."""
+    failed = replace(FAST[0], candidate=None)
+
+    assert summarize_suite((CNN, LLM), (failed, *FAST[1:])) == SuiteSummary()
+
+
+def test_which_mode_pays_back() -> None:
+    """15 s more for 0.5 ms a call saved over the default is 30,000 calls; a slower mode never pays."""
+    tuned = replace(CNN, id="a/max", mode=Mode.MAX_AUTOTUNE, tags=())
+    graphs = replace(CNN, id="a/graphs", mode=Mode.REDUCE_OVERHEAD)
+    both = (
+        *measure(
+            tuned, warm_speedup=8.0, eager_latency=0.004, compiled_latency=0.0005, cold_compile_time=45.0
+        ),
+        *measure(
+            graphs, warm_speedup=0.8, eager_latency=0.004, compiled_latency=0.005, cold_compile_time=10.0
+        ),
+    )
+
+    default_row, tuned_row, graphs_row = summarize_suite((CNN, tuned, graphs), (*FAST, *both)).modes
+    assert (default_row.case_id, default_row.default_id) == ("a/i", "a/i")
+    assert (default_row.cold_compile_s, default_row.compiled_s) == (30.0, 0.001)
+    assert default_row.break_even_calls == pytest.approx(10_000.0)
+    assert default_row.over_default_calls is None
+    assert tuned_row.default_id == "a/i"
+    assert tuned_row.break_even_calls == pytest.approx(45 / 0.0035)
+    assert tuned_row.over_default_calls == pytest.approx(30_000.0)
+    assert (graphs_row.break_even_calls, graphs_row.over_default_calls) == (None, None)
+
+
+def test_modes_without_the_default() -> None:
+    """Two modes are compared with eager alone where the default was not measured."""
+    values = {
+        "warm_speedup": 2.0,
+        "eager_latency": 0.002,
+        "compiled_latency": 0.001,
+        "cold_compile_time": 5.0,
+    }
+    modes = [replace(CNN, id=f"a/{mode}", mode=mode) for mode in (Mode.MAX_AUTOTUNE, Mode.REDUCE_OVERHEAD)]
+    rows = summarize_suite(modes, [one for case in modes for one in measure(case, **values)]).modes
+
+    assert [(row.default_id, row.break_even_calls) for row in rows] == [("", pytest.approx(5000.0))] * 2
+
+
+def test_one_mode_is_no_table() -> None:
+    """Two sizes of one mode are not modes of one case."""
+    other = replace(CNN, id="a/full", size="full")
+
+    assert (
+        summarize_suite((CNN, other), (*FAST, *(replace(one, case_id="a/full") for one in FAST))).modes == ()
+    )
+
+
+def test_break_even() -> None:
+    """A compile that took less than a call has paid at once; one that saves nothing never does."""
+    assert compute_break_even(6.0, 0.5, 0.2) == pytest.approx(20.0)
+    assert compute_break_even(-0.1, 0.5, 0.2) == 0.0
+    assert compute_break_even(6.0, 0.2, 0.2) is None
+    assert compute_break_even(6.0, 5e-324, 0.0) is None  # more calls than there are numbers
+
+
+def test_geometric_mean() -> None:
+    """What is not positive has no logarithm and is left out."""
+    assert compute_geometric_mean([2.0, 8.0, 0.0]) == pytest.approx(4.0)
+    assert compute_geometric_mean([0.0]) is None
+    assert compute_geometric_mean([]) is None
+
+
+def test_family_of_a_case() -> None:
+    """The first tag that is a family; a case of none stands under its model."""
+    assert [find_family(case) for case in (CNN, LLM, OTHER)] == ["cnn", "llm", "c"]

@@ -1,0 +1,133 @@
+"""What reports say of a whole suite: a line of totals, tables, and published figures that are marked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gate.records import Case, Metric, Mode, Task, Verdict
+from gate.records.summary import ModeRow, SuiteRow, SuiteSummary
+from gate.report import render
+from gate.report.published import PUBLISHED
+from gate.report.suite import list_sections, list_totals
+from gate.report.words.suite import describe_break_even, describe_total
+from tests.unit.report.conftest import estimate, make_pass, unchanged
+
+WHOLE = SuiteRow(
+    task=Task.INFERENCE,
+    mode=Mode.DEFAULT,
+    cases=3,
+    speedup=1.42,
+    cold_compile_s=11.24,
+    warm_compile_s=2.31,
+    memory_ratio=0.87,
+    break_even_calls=2213.0,
+    never_paid=1,
+)
+SUMMARY = SuiteSummary(
+    rows=(WHOLE, SuiteRow(task=Task.INFERENCE, mode=Mode.DEFAULT, family="cnn", cases=1, speedup=1.42)),
+    modes=(
+        ModeRow(
+            case_id="m/default",
+            default_id="m/default",
+            cold_compile_s=10.0,
+            compiled_s=0.001,
+            break_even_calls=400.0,
+        ),
+        ModeRow(
+            case_id="m/max-autotune",
+            default_id="m/default",
+            cold_compile_s=25.0,
+            compiled_s=0.002,
+            break_even_calls=None,
+        ),
+        ModeRow(case_id="n/max-autotune", default_id="", cold_compile_s=25.0, compiled_s=0.002),
+    ),
+)
+
+
+def make_verdict() -> Verdict:
+    return replace(make_pass(), summary=SUMMARY)
+
+
+def test_one_line_of_a_task_and_mode() -> None:
+    """All means in one sentence, with what they are means of."""
+    assert describe_total(WHOLE) == (
+        "inference, default: 1.42x as fast as eager, cold compile 11.2 s, warm 2.31 s, memory 0.870x,"
+        " pays back after 2,213 calls (1 never) (geometric means of 3 cases)"
+    )
+    assert list_totals(make_verdict()) == (("suite", describe_total(WHOLE)),)
+
+
+def test_tables() -> None:
+    """A row a family, a row a mode; what was not measured is a dash, what never pays is said."""
+    suite, modes = list_sections(make_verdict())
+
+    assert suite.rows == (
+        ("inference", "default", "all", "3", "1.42x", "11.2 s", "2.31 s", "0.870x", "2,213 (1 never)"),
+        ("inference", "default", "cnn", "1", "1.42x", "-", "-", "-", "-"),
+    )
+    assert modes.rows == (
+        ("m/default", "10.0 s", "1.00 ms", "400", "-"),
+        ("m/max-autotune", "25.0 s", "2.00 ms", "never", "never"),
+        ("n/max-autotune", "25.0 s", "2.00 ms", "never", "-"),
+    )
+
+
+def test_a_suite_of_one_case_has_no_means() -> None:
+    """A mean of one case is that case's own figures, which stand above."""
+    one = replace(make_pass(), summary=SuiteSummary(rows=(replace(WHOLE, cases=1),)))
+
+    assert (list_totals(one), list_sections(one)) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [(replace(WHOLE, break_even_calls=None), "never"), (replace(WHOLE, never_paid=0), "2,213")],
+)
+def test_what_pays_back(row: SuiteRow, told: str) -> None:
+    """All cases pay back, or none ever does."""
+    assert describe_break_even(row) == told
+
+
+@pytest.mark.parametrize(
+    ("never", "told"), [(1, "1.42x as fast as eager, never pays back"), (0, "1.42x as fast as eager")]
+)
+def test_a_total_without_a_break_even(never: int, told: str) -> None:
+    """Where no case pays back that is said, and where nobody knows nothing is."""
+    row = SuiteRow(task=Task.TRAINING, mode=Mode.DEFAULT, cases=2, speedup=1.42, never_paid=never)
+
+    assert describe_total(row) == f"training, default: {told} (geometric means of 2 cases)"
+
+
+def test_published_figures_stand_beside_the_case_they_are_of() -> None:
+    """Theirs has its source and hardware, and no figure is shown without a case of the same batch."""
+    case = Case(id="resnet50/inference-float32-batch16-default", model="resnet50", size="batch16")
+    mine = replace(unchanged(case.id, Metric.WARM_SPEEDUP, 1.3), candidate=estimate(1.3))
+    verdict = replace(make_pass(), cases=(case,), comparisons=(mine,))
+
+    (section,) = list_sections(verdict)
+    assert section.title == "Beside published figures, which are other people's"
+    # 7.018 ms over 5.024 ms.
+    address = "https://huggingface.co/datasets/stevhliu/compile-benchmarks/blob/main/a100-benchmarks.csv"
+    assert section.rows == (
+        ("resnet50, batch 16", "1.40x", "NVIDIA A100, torch 2.0.1", address, case.id, "1.30x"),
+    )
+
+
+def test_each_published_figure_has_a_source() -> None:
+    """An address of the web, hardware and a version: none is invented, and none is anonymous."""
+    for figure in PUBLISHED:
+        assert figure.source.address.startswith("https://")
+        assert figure.source.hardware
+        assert figure.source.torch
+
+
+@pytest.mark.parametrize("report_format", ["text", "markdown", "html"])
+def test_formats_tell_it(report_format: str) -> None:
+    """Every format for people has the totals; those with room have the tables."""
+    told = render(make_verdict(), report_format)
+
+    assert "geometric means of 3 cases" in " ".join(told.split())
+    assert ("Modes: which pays back after how many calls" in told) is (report_format != "text")
