@@ -1,0 +1,170 @@
+"""Whether a case compiles to the same in every fresh process: counters, code, workload and graph breaks.
+
+    nice -n 10 python benchmarks/repeat_identity.py tag:field --out repeats.jsonl
+    python benchmarks/repeat_identity.py --table repeats.jsonl
+    python tools/registry_page.py repeats.jsonl
+
+Measures each case of a selection in so many trials, each of two processes of their own on caches of their
+own: nothing is forked. One trial after the other is appended to a file, so
+that a run that was stopped goes on where it was; the device is locked for one trial at a time. Times taken
+on a busy machine tell the order of magnitude only; what is compared does not depend on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gate.cli.place import place_lab
+from gate.files.codec import encode
+from gate.lab.trials.prime import prime_bench
+from gate.lab.trials.runner import open_bench
+from gate.lab.trials.trials import run_trial
+from gate.metrics import SPECS, Family
+from gate.project.choice import choose_cases
+from gate.project.config import Config, apply_options, load_config
+from gate.project.registry import load_cases
+from gate.records import Case, Metric
+
+REPEATS = 3
+LOCK_TIMEOUT_S = 3600.0  # others may measure meanwhile, each for minutes
+TRIAL_TIMEOUT_S = 900.0  # of a worker, beside other work on all cores
+COUNTERS = tuple(metric for metric, spec in SPECS.items() if spec.family is Family.EXACT)
+
+Record = Mapping[str, Any]
+
+
+def main() -> int:
+    """Measure what is missing, or print the table of what is there."""
+    options = parse_options()
+    if options.table:
+        for case_id, records in group_records(read_records(Path(options.table))).items():
+            sys.stdout.write(f"| `{case_id}` | {describe_case(records)} |\n")
+        return 0
+    config = load_config(None)
+    chosen = choose_cases(apply_options(config, select=",".join(options.cases)), load_cases(config)).cases
+    out: Path = options.out
+    for repeat in range(1, options.repeats + 1):
+        for case in chosen:
+            if not is_taken(read_records(out), case, repeat):
+                record = measure_case(case, repeat, replace(config, out=out.parent / "repeats"))
+                with out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(record) + "\n")
+                sys.stderr.write(f"{repeat} {case.id}: {record['wall_s']:.0f} s {record['failure'] or ''}\n")
+    return 0
+
+
+def parse_options() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("cases", nargs="*", help="selections, as of `compile-gate check --select`")
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--out", type=Path, default=Path("repeats.jsonl"))
+    parser.add_argument("--table", help="print the table of this file, and measure nothing")
+    return parser.parse_args()
+
+
+def measure_case(case: Case, repeat: int, config: Config) -> dict[str, Any]:
+    """Measure one trial of processes of their own: what came of it, its wall and its processor seconds."""
+    arm, settings = place_lab(config)
+    settings = replace(settings, lock_timeout_s=LOCK_TIMEOUT_S, trial_timeout_s=TRIAL_TIMEOUT_S)
+    with open_bench(arm, settings) as bench:
+        prime_bench(bench)
+        begun, before_s = time.monotonic(), read_children_s()
+        outcome = run_trial(bench, case, repeat)
+        wall_s, cpu_s = time.monotonic() - begun, read_children_s() - before_s
+    return {
+        "case": case.id,
+        "definition": case.definition,
+        "repeat": repeat,
+        "wall_s": wall_s,
+        "cpu_s": cpu_s,
+        "failure": outcome.failure.message if outcome.failure else "",
+        "trial": encode(outcome.trial) if outcome.trial else None,
+    }
+
+
+def read_children_s() -> float:
+    """Processor seconds of all processes that this one has waited for, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def read_records(path: Path) -> list[Record]:
+    """Read what was measured before."""
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def is_taken(records: Sequence[Record], case: Case, repeat: int) -> bool:
+    """Whether this repeat of the case as it is defined now is there, and did not fail."""
+    return any(
+        one["case"] == case.id
+        and one["repeat"] == repeat
+        and one["definition"] == case.definition
+        and not one["failure"]
+        for one in records
+    )
+
+
+def group_records(records: Sequence[Record]) -> Mapping[str, list[Record]]:
+    """Group by case what did not fail, of each case's last definition."""
+    last = {one["case"]: one["definition"] for one in records}
+    grouped: dict[str, list[Record]] = defaultdict(list)
+    for one in records:
+        if one["trial"] and not one["failure"] and one["definition"] == last[one["case"]]:
+            grouped[one["case"]].append(one)
+    return grouped
+
+
+def describe_case(records: Sequence[Record]) -> str:
+    """Say in how many repeats the case is the same, or in what it differs."""
+    differing = list_differing([one["trial"] for one in records])
+    told = "; ".join(differing) if differing else "the same"
+    calls = [one["trial"]["samples"][Metric.COMPILE_CALLS][0] for one in records if has_calls(one)]
+    spread = f"{(max(calls) - min(calls)) / min(calls):.3%}" if calls else ""
+    return f"{len(records)} | {told} | {spread}"
+
+
+def has_calls(record: Record) -> bool:
+    """Whether Python calls of the compile were counted."""
+    return bool(record["trial"]["samples"].get(Metric.COMPILE_CALLS))
+
+
+def list_differing(trials: Sequence[Mapping[str, Any]]) -> list[str]:
+    """List what is not the same in all trials, with the values: counters, code, workload, graph breaks."""
+    views = [make_view(trial) for trial in trials]
+    names = dict.fromkeys(name for view in views for name in view)
+    found = []
+    for name in names:
+        values = list(dict.fromkeys(view.get(name, "none") for view in views))
+        if len(values) > 1:
+            found.append(f"{name}: {' / '.join(values)}")
+    return found
+
+
+def make_view(trial: Mapping[str, Any]) -> dict[str, str]:
+    """What has to be the same, by name."""
+    counters = {str(name): str(trial["samples"][name]) for name in COUNTERS if name in trial["samples"]}
+    kernels = trial["identity"]["kernels"]
+    breaks = [(one["reason"], one["location"]) for one in trial["graph_breaks"]]
+    return {
+        **counters,
+        **{f"kernel {name}": digest[:8] for name, digest in kernels.items()},
+        **{f"workload {name}": value for name, value in trial["workload"].items()},
+        "code": trial["identity"]["digest"][:8],
+        "graph breaks": str(breaks),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
