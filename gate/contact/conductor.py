@@ -17,6 +17,7 @@ from gate.contact.lines import ANSWERED, ASKED, ENDED, FINDINGS_FILE, PLANNED
 from gate.devices import find_kind
 from gate.errors import MachineError, UsageError
 from gate.lab.host.gpu import find_alone, look_up_gpu
+from gate.lab.host.mps import refuse_service
 from gate.lab.host.scratch import open_scratch
 from gate.lab.workers.environment import WorkerPlaces, make_worker_environment
 from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
@@ -42,9 +43,11 @@ def make_contact(contact: Contact, observe: Observe) -> tuple[AssumptionResult, 
     """Ask; tell each finding as soon as it is known, and return all of them, what was not asked last.
 
     Raises:
-        MachineError: A worker cannot be started, or ends before it has asked anything.
+        MachineError: A worker cannot be started, or ends before it has asked anything, or the GPU is shared
+            through MPS.
         UsageError: There is no assumption of a name about this device.
     """
+    refuse_service(contact.device, os.environ)
     contact.out.mkdir(parents=True, exist_ok=True)
     path = contact.out / FINDINGS_FILE
     path.write_text("", encoding="utf-8")

@@ -110,8 +110,10 @@ def _evaluate_reference(context: WorkerContext, subject: Subject) -> Evaluation 
     try:
         return reference.evaluate_reference(subject)
     except Exception as error:  # noqa: BLE001 - whatever a model cannot do in float64
-        told = f"{type(error).__name__}: {error}".splitlines()[0]
-        context.logbook.add_warnings(f"drift is not measured, the case does not run in float64: {told}")
+        told = f"the case does not run in float64: {type(error).__name__}: {error}".splitlines()[0]
+        if isinstance(error, MemoryError) and str(error):  # the gate's own, which says it all
+            told = str(error)
+        context.logbook.add_warnings(f"drift is not measured, {told}")
         return None
 
 

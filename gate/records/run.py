@@ -139,6 +139,7 @@ class Conditions:
     canaries_s: Mapping[str, NotNegative] = field(default_factory=dict)  # fixed micro-workloads: medians
     throttled: tuple[str, ...] = ()  # reasons the device gave for lowering its clocks
     foreign_processes: int = 0  # other processes seen on the device
+    foreign_memory: float = 0.0  # share of its memory that was in use before or after all workers; 0: unknown
     clock_mhz: float = 0.0
     temperature_c: float = 0.0
     foreign_cores: float = 0.0  # cores that other programs kept busy meanwhile, of those a worker may use

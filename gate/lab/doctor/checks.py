@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gate.devices import find_kind
-from gate.lab.doctor.gpu_checks import examine_gpu, look_at_cases, look_at_guards
+from gate.lab.doctor.gpu_checks import examine_gpu, look_at_cases, look_at_guards, look_at_service
 from gate.lab.host.fitness import STEAL_LIMIT
 from gate.lab.host.gpu import GpuState
 from gate.lab.host.toolchain_place import CACHE_VARIABLE, ToolchainState
@@ -54,6 +54,7 @@ class MachineState:
     toolchain: ToolchainState = field(default_factory=ToolchainState)
     gpu: GpuState | None = None
     unavailable: str = ""  # which cases the GPU cannot run, and why
+    mps: str = ""  # where CUDA's Multi-Process Service listens
     nvml_problem: str = ""  # why workers cannot ask NVML what happens to the GPU
 
 
@@ -63,6 +64,7 @@ def examine_machine(state: MachineState) -> tuple[Check, ...]:
     if find_kind(state.device).is_gpu:
         checks.extend(examine_gpu(state.device, state.torch_devices, state.gpu))
         checks.append(look_at_guards(state.gpu, state.nvml_problem, state.interpreter))
+        checks.append(look_at_service(state.mps))
         checks.append(look_at_cases(state.unavailable))
     return tuple(checks)
 

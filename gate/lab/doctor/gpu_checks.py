@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.lab.host.gpu import GpuState
+from gate.lab.host.mps import FIX, describe_service
 from gate.records.findings import Check, fail_check, pass_check, warn_check
-
-_FOREIGN_MEMORY = 0.05  # of a GPU's memory, used while no process shows: a container hides it
 
 
 def examine_gpu(device: str, torch_devices: int, gpu: GpuState | None) -> list[Check]:
@@ -36,6 +36,13 @@ def look_at_guards(gpu: GpuState | None, problem: str, interpreter: str) -> Chec
         fix = "Disturbed trials may pass for quiet ones: take a card whose driver tells."
         return warn_check("guards", finding, fix)
     return pass_check("guards", "NVML answers")
+
+
+def look_at_service(place: str) -> Check:
+    """Judge whether workers would share the device through CUDA's Multi-Process Service."""
+    if place:
+        return fail_check("mps", describe_service(place), FIX)
+    return pass_check("mps", "the Multi-Process Service is not in use")
 
 
 def look_at_cases(unavailable: str) -> Check:
@@ -70,7 +77,7 @@ def _look_at_processes(gpu: GpuState) -> Check:
     finding = f"{gpu.processes} processes, {gpu.memory_used_mib:.0f} MiB in use"
     if gpu.processes:
         return fail_check("sharing", finding, "End the other processes on the device.")
-    if used > _FOREIGN_MEMORY:
+    if used > FOREIGN_MEMORY_LIMIT:
         fix = "Somebody uses the device, perhaps from another container: have it to yourself."
         return warn_check("sharing", finding, fix)
     return pass_check("sharing", finding)

@@ -12,10 +12,11 @@ from pathlib import Path
 import psutil
 
 from gate.errors import GateError
+from gate.host_memory import read_free_bytes
 from gate.lab.doctor.checks import MachineState
-from gate.lab.host.counters import read_free_bytes
 from gate.lab.host.gpu import look_up_gpu, name_lock
 from gate.lab.host.lock import find_holder
+from gate.lab.host.mps import find_service
 from gate.lab.host.provenance import load_provenance, run_git
 from gate.lab.host.scratch import find_scratch_place
 from gate.lab.host.toolchain_place import find_toolchain_place, load_toolchain_state
@@ -72,7 +73,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         steal=_probe_steal(),
         governor=_read_line(_CPU / "cpu0" / "cpufreq" / "scaling_governor"),
         turbo=_probe_turbo(),
-        memory_bytes=read_free_bytes(),
+        memory_bytes=read_free_bytes() or int(psutil.virtual_memory().available),
         disk_bytes=min(shutil.disk_usage(place).free for place in places),
         unwritable=tuple(dict.fromkeys(str(place) for place in places if not os.access(place, os.W_OK))),
         git=run_git(Path(arm.directory), "--version"),
@@ -84,6 +85,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         preloaded=os.environ.get("LD_PRELOAD", ""),
         toolchain=load_toolchain_state(find_toolchain_place(os.environ, settings.device)),
         gpu=gpu,
+        mps=find_service(os.environ),
         nvml_problem=str(python.get("nvml", "")),
     )
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 from gate.children import list_descendants
+from gate.host_memory import read_free_bytes
 from gate.lab.host.fitness import HostSample
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -38,18 +39,9 @@ def read_host() -> HostSample:
         held_back_s=_read_held_back(),
         heat_events=_read_heat_events(cores),
         swapped_bytes=_read_swapped(),
-        free_bytes=read_free_bytes(),
+        free_bytes=read_free_bytes() or int(psutil.virtual_memory().available),
         temperature_c=_read_temperature(),
     )
-
-
-def read_free_bytes() -> int:
-    """Read how much memory could be had now: the machine's, or what the container's limit leaves."""
-    available = int(psutil.virtual_memory().available)
-    limit, used = (_read_text(_CGROUPS / name).strip() for name in ("memory.max", "memory.current"))
-    if limit.isdecimal() and used.isdecimal():
-        return max(0, min(available, int(limit) - int(used)))
-    return available
 
 
 def _read_own() -> float:

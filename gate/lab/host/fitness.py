@@ -21,6 +21,9 @@ STEAL_LIMIT = 0.02
 HELD_BACK_LIMIT = 0.01
 # Less than this is the kernel tidying up.
 SWAP_LIMIT_BYTES = 32 * 2**20
+# Share of a device's memory that is in use while no worker is alive. A display and the driver keep less; a
+# stranger that a container hides from the list of processes shows by it.
+FOREIGN_MEMORY_LIMIT = 0.05
 # With less free memory the kernel takes pages from the page cache, and compilers are killed.
 FREE_LIMIT_BYTES = 256 * 2**20
 # A trial is repeated once, and all repeats of a run take at most this share of its trials.
@@ -43,6 +46,7 @@ class HostSample:
     swapped_bytes: int = 0
     free_bytes: int = 0
     temperature_c: float = 0.0
+    foreign_memory: float = 0.0  # share of the device's memory in use, though no worker is alive
 
 
 def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample], threads: int) -> Conditions:
@@ -62,6 +66,7 @@ def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample]
         swapped_bytes=max(0, after.swapped_bytes - before.swapped_bytes),
         free_bytes=min(before.free_bytes, after.free_bytes),
         temperature_c=max(conditions.temperature_c, before.temperature_c, after.temperature_c),
+        foreign_memory=max(before.foreign_memory, after.foreign_memory),
     )
     return replace(measured, disturbances=find_disturbances(measured, after.cores, threads))
 
@@ -91,6 +96,10 @@ def find_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple
         ),
         (bool(throttled), f"the device lowered its clocks ({', '.join(throttled)})"),
         (conditions.foreign_processes > 0, "other processes used the device"),
+        (
+            conditions.foreign_memory > FOREIGN_MEMORY_LIMIT,
+            f"others held {100 * conditions.foreign_memory:.0f} % of the device's memory",
+        ),
     )
     return tuple(phrase for is_disturbed, phrase in looks if is_disturbed)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
+from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.records import EXPECTED_THROTTLING
 
 _CSV = "--format=csv,noheader,nounits"
@@ -124,6 +125,29 @@ def find_gpu(gpus: Sequence[GpuState], device: str, environ: Mapping[str, str]) 
 def look_up_gpu(device: str, environ: Mapping[str, str]) -> GpuState | None:
     """Look up the GPU that ``device`` names; ``None`` for a CPU, and where nvidia-smi does not tell."""
     return find_gpu(load_gpus(), device, environ) if find_kind(device).is_gpu else None
+
+
+def read_memory_share(gpu: GpuState | None) -> float:
+    """Read what share of a GPU's memory is in use now, by whomever.
+
+    0 where that is not told, as of an instance of MIG and of a card that shares the host's memory.
+    """
+    if gpu is None or gpu.uuid.startswith(_MIG) or not gpu.memory_total_mib:
+        return 0.0
+    told = _run_nvidia_smi("--query-gpu=memory.used", _CSV, f"--id={gpu.uuid}")
+    return _parse_number(told.strip()) / gpu.memory_total_mib
+
+
+def describe_company(gpu: GpuState | None) -> str:
+    """Say who is on a GPU before anything of ours is; empty where nobody is, or nobody tells."""
+    if gpu is None:
+        return ""
+    share = gpu.memory_used_mib / gpu.memory_total_mib if gpu.memory_total_mib else 0.0
+    seen = (
+        *((f"{gpu.processes} processes",) if gpu.processes else ()),
+        *((f"{gpu.memory_used_mib:.0f} MiB of memory in use",) if share > FOREIGN_MEMORY_LIMIT else ()),
+    )
+    return f"before anything was measured, {gpu.name} had {' and '.join(seen)}" if seen else ""
 
 
 def name_lock(device: str, gpu: GpuState | None) -> str:

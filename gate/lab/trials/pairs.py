@@ -17,7 +17,6 @@ from pathlib import Path
 
 from gate.check.pair_schedule import plan_content
 from gate.devices import find_kind
-from gate.lab.host.counters import read_host
 from gate.lab.host.provenance import format_time
 from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.trials import (
@@ -25,6 +24,7 @@ from gate.lab.trials.trials import (
     TrialCircumstances,
     add_host,
     check_disk,
+    look_at_host,
     make_case_path,
     make_job,
     merge_results,
@@ -123,7 +123,7 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
         MachineError: Too little disk, or an interpreter cannot be started.
     """
     check_disk(sides.head)
-    begun, before = _observe(), read_host()
+    begun, before = _observe(), look_at_host(sides.head)
     for bench in (sides.base, sides.head):
         if plan.first is WorkerRole.COLD or not bench.trial_cache.is_dir():
             seed_cache(bench, None if plan.first is WorkerRole.COLD else plan.kept)

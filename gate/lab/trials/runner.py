@@ -34,8 +34,9 @@ from gate.check.schedule import (
 from gate.errors import InterruptedRunError
 from gate.lab.host.cores import stay_near
 from gate.lab.host.fitness import may_repeat
-from gate.lab.host.gpu import look_up_gpu, name_lock
+from gate.lab.host.gpu import describe_company, look_up_gpu, name_lock
 from gate.lab.host.lock import hold_device
+from gate.lab.host.mps import refuse_service
 from gate.lab.host.provenance import load_provenance
 from gate.lab.host.scratch import open_scratch
 from gate.lab.trials.prime import prime_bench
@@ -103,12 +104,15 @@ def open_lab(
     Factories of ``cases`` that cannot be imported are told of before the rest takes its time.
 
     Raises:
-        MachineError: The lock is held, the machine cannot compile, or a disk is full.
+        MachineError: The lock is held, the machine cannot compile, a disk is full, or the GPU is shared
+            through MPS.
         InterruptedRunError: Ctrl-C or SIGTERM.
     """
     with open_bench(arm, settings, observe) as bench:
         _note_dropped(observe)
         _note_place(bench.scratch.parent, observe)
+        if told := describe_company(bench.gpu):
+            observe(Noted(sentence=told))
         unimportable = find_unimportable(bench, cases, observe)
         _report_failed(unimportable, observe)
         observe(PrimeStarted())
@@ -308,6 +312,7 @@ def _note_place(place: Path, observe: Observer) -> None:
 
 @contextmanager
 def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
+    refuse_service(settings.device, os.environ)
     make_directory(settings.out)
     with open_scratch() as scratch, open_pool() as pool:
         (scratch / "tmp").mkdir()

@@ -15,7 +15,7 @@ from gate.devices import DEFAULT_DEVICE, find_kind
 from gate.errors import MachineError
 from gate.lab.host.counters import read_host
 from gate.lab.host.fitness import HostSample, describe_host
-from gate.lab.host.gpu import GpuState, find_alone
+from gate.lab.host.gpu import GpuState, find_alone, read_memory_share
 from gate.lab.host.provenance import format_time
 from gate.lab.workers.environment import (
     WorkerPlaces,
@@ -118,7 +118,7 @@ def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
     """
     check_disk(bench)
     begun, started, load_before = time.monotonic(), format_time(datetime.now(UTC)), os.getloadavg()[0]
-    before = read_host()
+    before = look_at_host(bench)
     try:
         seed_cache(bench)
         cold, warm, failure = _run_both(bench, case, index)
@@ -143,12 +143,17 @@ def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
     return TrialOutcome(trial=trial, failure=failure)
 
 
+def look_at_host(bench: Bench) -> HostSample:
+    """Look at the host, and at its GPU's memory, which nobody should use: no worker of a trial is alive."""
+    return replace(read_host(), foreign_memory=read_memory_share(bench.gpu))
+
+
 def add_host(trial: Trial, before: HostSample, bench: Bench) -> Trial:
     """Add what happened on the host since ``before``, and which settings of its stack the trial did not get.
 
     All that the trial started has ended.
     """
-    samples = (before, read_host())
+    samples = (before, look_at_host(bench))
     dropped = describe_dropped_variables(os.environ, of_stack=True)
     return replace(
         trial,

@@ -14,6 +14,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from gate.devices import CPU
+from gate.host_memory import read_free_bytes
 from gate.measure.device.device import CpuDevice, Device
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.workload.build import (
@@ -29,6 +30,8 @@ from gate.workload import Workload
 
 # cuBLAS says "not initialized" where there is no memory for its handle.
 _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
+_FLOAT64_BYTES = 8
+_GIB = 2**30
 _LOWER = frozenset((torch.float32, torch.bfloat16, torch.float16))
 _CASTS = frozenset((torch.Tensor.float, torch.Tensor.bfloat16, torch.Tensor.half))
 
@@ -108,15 +111,23 @@ def evaluate_reference(subject: Subject) -> Evaluation:
 
     Where the device has no memory for that, the processor does it: eight bytes an element, and attention
     that materializes its scores, are several times what the case itself needs.
+
+    Raises:
+        MemoryError: The processor has no memory for it either.
     """
-    subject.device.free_memory()
+    device = subject.device
+    device.free_memory()
+    if device.kind.is_gpu:
+        device.start_peak()
     try:
-        return _evaluate_float64(subject, subject.device)
+        return _evaluate_float64(subject, device)
     except RuntimeError as error:
-        if not subject.device.kind.is_gpu or not is_out_of_memory(error):
+        if not device.kind.is_gpu or not is_out_of_memory(error):
             raise
     # Here nothing holds what the attempt had allocated any more.
-    subject.device.free_memory()
+    attempted_bytes = device.read_peak()
+    device.free_memory()
+    _check_host_memory(subject, attempted_bytes)
     with _use_all_cores():
         exact = _evaluate_float64(subject, CpuDevice())
     place = subject.device.name
@@ -129,6 +140,23 @@ def evaluate_reference(subject: Subject) -> Evaluation:
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether a device had no memory left: torch's own error, or that of a library that cannot allocate."""
     return isinstance(error, torch.OutOfMemoryError) or bool(_NO_MEMORY.search(str(error)))
+
+
+def _check_host_memory(subject: Subject, attempted_bytes: int) -> None:
+    """Check that the host has room for what is known to be needed, before the system kills for want of it.
+
+    That is every value in float64, of a training step's its gradient too, and no less than what the attempt
+    on the device had reached.
+
+    Raises:
+        MemoryError: It has not.
+    """
+    elements = sum(tensor.numel() for tensor in subject.list_state())
+    needed = max(attempted_bytes, _FLOAT64_BYTES * elements * (2 if subject.is_training else 1))
+    free = read_free_bytes()
+    if 0 < free < needed:
+        told = f"{needed / _GIB:.1f} GiB at least, and {free / _GIB:.1f} GiB are free"
+        raise MemoryError(f"there is no room on the device, and the processor would need {told}")
 
 
 @contextmanager

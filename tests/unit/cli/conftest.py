@@ -20,7 +20,7 @@ from gate.cli import ab, attempts, calibrate, check, main, selftest
 from gate.files.codec import save_run
 from gate.lab.host.fitness import HostSample
 from gate.lab.host.lock_place import VARIABLE
-from gate.lab.trials import pairs, trials
+from gate.lab.trials import trials
 from gate.records import Case, Metric, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 from tests.unit.cli.acting_gate import place_actors
@@ -117,8 +117,7 @@ def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
     clock = itertools.count()
     for module in (ab, calibrate, check, selftest):
         patch.setattr(module, "place_lab", place_actors)
-    for module in (trials, pairs):
-        patch.setattr(module, "read_host", lambda: HostSample(at_s=next(clock)))
+    patch.setattr(trials, "read_host", lambda: HostSample(at_s=next(clock)))
     patch.setattr(attempts, "MIN_HANG_S", 1.0)
     patch.setattr(tempfile, "tempdir", str(top.parent))
     patch.setenv(VARIABLE, str(top.parent))

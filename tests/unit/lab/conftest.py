@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from gate.lab.host.fitness import HostSample
-from gate.lab.trials import pairs as pairs_module
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.records import Arm, Case
@@ -105,5 +104,4 @@ def make_interpreter(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
 def _quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host on which nothing else happens, so that no trial is repeated for what the machine does."""
     clock = itertools.count()
-    for module in (trials_module, pairs_module):
-        monkeypatch.setattr(module, "read_host", lambda: HostSample(at_s=next(clock)))
+    monkeypatch.setattr(trials_module, "read_host", lambda: HostSample(at_s=next(clock)))

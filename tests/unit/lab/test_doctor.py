@@ -136,6 +136,13 @@ def test_a_gpu_that_nobody_can_watch_is_not_fit() -> None:
     assert is_fit(examine_machine(WELL_GPU))
 
 
+def test_a_gpu_behind_the_multi_process_service_is_not_fit() -> None:
+    """Its clients cannot be told apart: the doctor says where it listens and how to get rid of it."""
+    check = find_check(replace(WELL_GPU, mps="/tmp/nvidia-mps"), "mps")  # noqa: S108 - the service's
+    assert (check.level, "/tmp/nvidia-mps" in check.finding) == (CheckLevel.FAIL, True)  # noqa: S108
+    assert find_check(WELL_GPU, "mps").level == CheckLevel.OK
+
+
 def test_cases_that_the_gpu_cannot_run_are_told() -> None:
     """A check in which they are planned would be INCOMPLETE: the doctor says so before."""
     state = replace(WELL_GPU, unavailable="UNAVAILABLE: bert/x: this GPU compiles no bfloat16")

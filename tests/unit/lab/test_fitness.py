@@ -91,6 +91,23 @@ def test_a_device_under_power_cap_is_as_ever() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "disturbances"),
+    [
+        (0.0, 0.0, ()),
+        (0.05, 0.01, ()),  # a display, or the driver itself
+        (0.06, 0.0, ("others held 6 % of the device's memory",)),
+        (0.0, 0.3, ("others held 30 % of the device's memory",)),
+    ],
+)
+def test_memory_of_strangers_is_told(before: float, after: float, disturbances: tuple[str, ...]) -> None:
+    """A container hides the processes of others, not the memory that they hold while no worker is alive."""
+    samples = (replace(BEFORE, foreign_memory=before), replace(CALM, foreign_memory=after))
+    conditions = describe_host(Conditions(), samples, threads=2)
+    assert conditions.foreign_memory == max(before, after)
+    assert conditions.disturbances == disturbances
+
+
 def test_unknown_memory_is_not_too_little() -> None:
     """Where the machine does not tell, 0 means nothing."""
     assert find_disturbances(Conditions(free_bytes=0), cores=2, threads=2) == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,14 @@ import pytest
 from gate.lab.host.gpu import (
     FIELD_SETS,
     GpuState,
+    describe_company,
     find_alone,
     find_gpu,
     load_gpus,
     name_lock,
     parse_gpus,
     parse_instances,
+    read_memory_share,
 )
 
 # As `--format=csv,noheader,nounits` prints FIELD_SETS[0].
@@ -173,3 +176,44 @@ def test_a_field_that_nvidia_smi_lacks_takes_no_other_with_it(
     )
     assert gpus[1].blind == (("throttling",) if cut > 1 else ())
     assert gpus[1].capability == ("" if cut else "9.0")
+
+
+GPU = GpuState(index=0, uuid="GPU-aaaa", name="H200", memory_total_mib=143771.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "gpu", "share"),
+    [
+        ("14377\n", GPU, 0.1),
+        ("[N/A]\n", GPU, 0.0),
+        ("14377\n", None, 0.0),
+        ("14377\n", replace(GPU, uuid="MIG-c6d4"), 0.0),  # nvidia-smi tells the board's
+        ("14377\n", replace(GPU, memory_total_mib=0.0), 0.0),  # it shares the host's
+    ],
+)
+def test_memory_in_use_is_a_share_of_the_cards(
+    told: str, gpu: GpuState | None, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """14,377 of 143,771 MiB are a tenth; what nobody tells is no stranger's."""
+    program = tmp_path / "nvidia-smi"
+    asked = "--query-gpu=memory.used --format=csv,noheader,nounits --id=GPU-aaaa"
+    program.write_text(f'#!/bin/sh\n[ "$*" = "{asked}" ] && printf "%s" "{told}"\n', encoding="ascii")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert read_memory_share(gpu) == pytest.approx(share, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, ""),
+        ({"memory_used_mib": 500.0}, ""),
+        ({"memory_used_mib": 9000.0}, "9000 MiB of memory in use"),
+        ({"memory_used_mib": 9000.0, "processes": 2}, "2 processes and 9000 MiB of memory in use"),
+    ],
+)
+def test_who_is_there_before_is_told(changes: dict[str, float], told: str) -> None:
+    """Of 140 GiB, 9000 MiB are more than a driver keeps; on a card that nobody knows nobody is."""
+    said = describe_company(replace(GPU, **changes))  # type: ignore[arg-type] # the test's
+    assert said == (f"before anything was measured, H200 had {told}" if told else "")
+    assert describe_company(None) == ""

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from gate.lab.host import counters as host_module
-from gate.lab.host.counters import read_free_bytes, read_host
+from gate.lab.host.counters import read_host
 from gate.lab.host.fitness import describe_host
 from gate.records import Conditions
 
@@ -83,14 +83,6 @@ def test_heat_events_of_all_cores_add_up(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(host_module, "_CPUS", tmp_path)
     sample = read_host()
     assert sample.heat_events == 4 * sample.cores
-
-
-def test_a_containers_limit_bounds_free_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 64 MiB allowed 24 MiB are in use."""
-    (tmp_path / "memory.max").write_text(f"{64 * 2**20}\n", encoding="ascii")
-    (tmp_path / "memory.current").write_text(f"{24 * 2**20}\n", encoding="ascii")
-    monkeypatch.setattr(host_module, "_CGROUPS", tmp_path)
-    assert read_free_bytes() == 40 * 2**20
 
 
 def test_a_look_is_cheap() -> None:

@@ -154,6 +154,36 @@ def test_reference_that_has_no_room_is_computed_by_the_processor(
     assert (device.freed, torch.get_num_threads()) == (2, threads)
 
 
+@pytest.mark.parametrize(("task", "needed"), [(Task.INFERENCE, 320), (Task.TRAINING, 640)])
+def test_host_memory_is_looked_at_before_it_is_used(
+    monkeypatch: pytest.MonkeyPatch, task: Task, needed: int
+) -> None:
+    """40 values (a weight of 8, inputs of 4 x 8) are 320 bytes in float64, with gradients twice as many.
+
+    A system out of memory kills what takes most, and says nothing: the case would be called KILLED.
+    """
+    subject = replace(make(monkeypatch, task), device=SmallGpu())
+    monkeypatch.setattr(SmallGpu, "read_peak", lambda _: 0)
+    full = torch.OutOfMemoryError("CUDA out of memory.")
+    monkeypatch.setattr(reference, "read_free_bytes", lambda: needed - 1)
+    refuse_float64(subject, full, times=1)
+    with pytest.raises(MemoryError, match="no room on the device, and the processor would need"):
+        reference.evaluate_reference(subject)
+    monkeypatch.setattr(reference, "read_free_bytes", lambda: needed)
+    refuse_float64(subject, full, times=1)
+    assert reference.evaluate_reference(subject).values
+
+
+def test_the_attempt_on_the_device_tells_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had taken 12 GiB when it ended: with 11.5 GiB free the processor does not begin."""
+    subject = replace(make(monkeypatch, Task.INFERENCE), device=SmallGpu())
+    monkeypatch.setattr(SmallGpu, "read_peak", lambda _: 12 * 2**30)
+    monkeypatch.setattr(reference, "read_free_bytes", lambda: int(11.5 * 2**30))
+    refuse_float64(subject, torch.OutOfMemoryError("CUDA out of memory."), times=1)
+    with pytest.raises(MemoryError, match=r"12\.0 GiB at least, and 11\.5 GiB are free"):
+        reference.evaluate_reference(subject)
+
+
 def test_another_error_of_the_reference_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no want of memory is not tried again elsewhere; nor is want of the processor's own memory."""
     subject = make(monkeypatch, Task.INFERENCE)

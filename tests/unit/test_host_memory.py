@@ -1,0 +1,44 @@
+"""How much memory could be had."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate import host_memory
+from gate.host_memory import read_free_bytes
+
+MIB = 2**20
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host with 512 MiB to be had; its control group is the directory's."""
+    (tmp_path / "meminfo").write_text("MemTotal: 9999999 kB\nMemAvailable:   524288 kB\n", encoding="ascii")
+    monkeypatch.setattr(host_memory, "_INFO", tmp_path / "meminfo")
+    monkeypatch.setattr(host_memory, "_CGROUPS", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "free"),
+    [
+        ("", "", 512),
+        ("max", f"{24 * MIB}", 512),
+        (f"{64 * MIB}", f"{24 * MIB}", 40),
+        (f"{900 * MIB}", f"{24 * MIB}", 512),
+        (f"{64 * MIB}", f"{65 * MIB}", 0),
+    ],
+)
+def test_a_containers_limit_bounds_free_memory(host: Path, limit: str, used: str, free: int) -> None:
+    """Of 64 MiB allowed 24 MiB are in use; a limit above what the machine has bounds nothing."""
+    (host / "memory.max").write_text(f"{limit}\n", encoding="ascii")
+    (host / "memory.current").write_text(f"{used}\n", encoding="ascii")
+    assert read_free_bytes() == free * MIB
+
+
+def test_what_is_not_told_is_zero(host: Path) -> None:
+    """Another system than Linux has no such file."""
+    (host / "meminfo").unlink()
+    assert read_free_bytes() == 0
