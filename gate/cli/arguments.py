@@ -399,6 +399,8 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
 def add_config_command(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``config``."""
     add_config(parser)
+    add_selection(parser)
+    add_device(parser)
     parser.add_argument("--dump", action="store_true", help="the same: there is nothing else to do yet")
 
 

@@ -9,14 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.cli.setup import Project, describe_source, load_configured, load_project
-from gate.errors import ExitCode
+from gate.errors import ExitCode, GateError
 from gate.files.codec import load_run
 from gate.project.capability import Card, describe_unavailable, list_unavailable
-from gate.project.config import render_config
+from gate.project.choice import choose_cases
+from gate.project.config import Config, render_config
+from gate.project.limits import LIMIT_KEYS, fit_limits
 from gate.project.plan import make_plan, render_github_matrix
 from gate.project.registry import load_cases, select_cases
 from gate.project.shortcut import drop_same_code
 from gate.records import Case
+
+_FITTED = "what expected_s of the selected cases asks for"
 
 
 def run_models(options: Namespace) -> ExitCode:
@@ -96,5 +100,19 @@ def run_schema(options: Namespace) -> ExitCode:
 def run_config(options: Namespace) -> ExitCode:
     """Print the configuration in force as a valid gate.yml with the origin of each value."""
     config = load_configured(options)
-    print(f"# {describe_source(config)}\n{render_config(config)}", end="")
+    print(f"# {describe_source(config)}\n{render_config(_fit_to_cases(config))}", end="")
     return ExitCode.PASS
+
+
+def _fit_to_cases(config: Config) -> Config:
+    """Give limits that nobody has set what a check of the selected cases gives them, and say why.
+
+    Where there are no cases, a configuration can be printed all the same: the error is a check's.
+    """
+    try:
+        fitted = fit_limits(config, choose_cases(config, load_cases(config)).cases)
+    except GateError as error:
+        print(f"note: limits are those of no case: {error.what}", file=sys.stderr)
+        return config
+    raised = [key for key in LIMIT_KEYS if getattr(fitted, key) != getattr(config, key)]
+    return replace(fitted, origins={**fitted.origins, **dict.fromkeys(raised, _FITTED)})

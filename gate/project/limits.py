@@ -12,6 +12,7 @@ from gate.records import Case
 # A trial is two processes, and expected_s an estimate: who takes four times a whole trial has hung.
 HUNG_TRIALS = 4
 _ARMS = 2
+LIMIT_KEYS = ("trial_timeout_s", "budget_s", "pair_budget_s")
 
 
 def fit_limits(config: Config, cases: Sequence[Case]) -> Config:

@@ -58,6 +58,35 @@ def test_config_names_its_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.startswith(f"# using {Path.cwd() / 'gate.yml'}\nversion: 1")
 
 
+@pytest.mark.usefixtures("project")
+def test_config_prints_the_limits_of_a_check(capsys: pytest.CaptureFixture[str]) -> None:
+    """A case of 200 s has hung after 800 s, not after the 300 s that are the default of small cases."""
+    models = "models:\n- {name: a, factory: 'a:b', cases: [{expected_s: 200}]}\n"
+    slow = f"version: 1\nreference_models: false\n{models}"
+    Path("slow.yml").write_text(slow, encoding="utf-8")
+    assert main(["config", "--config", "slow.yml"]) == ExitCode.PASS
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("trial_t", "pair_b"))]
+    told = "what expected_s of the selected cases asks for"
+    assert [line.split("# ") for line in lines] == [
+        [f"{'pair_budget_s: 800.0':<44} ", told],
+        [f"{'trial_timeout_s: 800.0':<44} ", told],
+    ]
+    Path("slow.yml").write_text(f"{slow}trial_timeout_s: 500\n", encoding="utf-8")
+    main(["config", "--config", "slow.yml", "--device", "cuda"])
+    printed = capsys.readouterr().out
+    assert "trial_timeout_s: 500" in printed
+    assert f"{'pair_budget_s: 2400.0':<44} # default" in printed  # a GPU's default is more than 800 s
+
+
+@pytest.mark.usefixtures("project")
+def test_config_is_printed_without_any_case(capsys: pytest.CaptureFixture[str]) -> None:
+    """A selection of nothing is a check's error; the limits that are printed are nobody's, which is said."""
+    assert main(["config", "--select", "nothing/*"]) == ExitCode.PASS
+    told = capsys.readouterr()
+    assert "trial_timeout_s: 300.0 " in told.out
+    assert told.err.startswith("note: limits are those of no case: no model matches 'nothing/*'")
+
+
 def test_suggested_commands_name_the_configuration(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where it is not the default: pasted without it they would find other cases, or none."""
     (project / "gate.yml").rename(project / "nightly gate.yml")
