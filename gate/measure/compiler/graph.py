@@ -12,7 +12,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,10 @@ _PLACES = (("fail_user_frame_filename", "fail_user_frame_lineno"), ("co_filename
 _CACHES = {
     "aot_autograd": ("aot_autograd", "autograd_cache"),
     "fx_graph": ("inductor", "fxgraph_cache"),
-    "kernel": ("inductor", "async_compile_cache"),
+    "kernel": ("inductor", "async_compile_cache"),  # of Triton's, loaded or compiled
 }
 _OF_GRAPHS = ("aot_autograd", "fx_graph")
+_KERNELS, _BUNDLES = "kernel", "triton_bundle"
 # "3/1: ", the frame and how often it was compiled before, in front of a reason; advice behind it.
 _FRAME_NUMBER = re.compile(r"^\d+/\d+: ")
 _HINT = re.compile(r"\s*\(HINT: .*", re.DOTALL)
@@ -88,7 +89,7 @@ def start_observation() -> None:
 def observe_graphs(directory: str) -> GraphReport:
     """Read what was compiled; locations below ``directory`` are told relative to it."""
     records, counters = _list_compiles(), _find_counters()
-    caches = _read_caches(counters)
+    caches = _read_caches(counters, records)
     breaks = _find("torch._dynamo.utils", "graph_break_reasons")
     counts, unknown = {}, []
     for metric, value in (
@@ -191,8 +192,12 @@ def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - se
     }
 
 
-def _read_caches(counters: Any) -> dict[str, CacheUse]:  # noqa: ANN401 - see _find_counters
-    """How each cache was used, of those that were asked; nothing where torch does not count."""
+def _read_caches(counters: Any, records: list[Any] | None) -> dict[str, CacheUse]:  # noqa: ANN401 - as above
+    """How each cache was used, of those that were asked; nothing where torch does not count.
+
+    A graph may be found without its kernels: Triton's binaries are kept in a bundle beside each, and one that
+    was lost is compiled anew while the graph counts as found.
+    """
     if counters is None:
         return {}
     uses = {
@@ -203,6 +208,10 @@ def _read_caches(counters: Any) -> dict[str, CacheUse]:  # noqa: ANN401 - see _f
         )
         for name, (group, prefix) in _CACHES.items()
     }
+    # Torch counts a kernel as missed when it is asked for, and as found besides once it is.
+    kernels = uses[_KERNELS]
+    uses[_KERNELS] = replace(kernels, misses=max(0, kernels.misses - kernels.hits))
+    uses[_BUNDLES] = CacheUse(hits=_sum_field(records, "num_triton_bundles") or 0)
     return {name: use for name, use in uses.items() if use != CacheUse()}
 
 

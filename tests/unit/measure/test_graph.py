@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import traceback
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
 import torch
+from torch._dynamo.utils import CompilationMetrics
 
 from gate.measure.compiler import graph
 from gate.records import CacheUse, Metric
@@ -85,6 +87,52 @@ def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch)
     assert ("size 3 != 4 # a.py:7 in forward", "n == 1 # y = n * x # a.py:8 in f") == report.recompile_reasons
     assert (2, 9) == (report.counts[Metric.RECOMPILES], report.counts[Metric.GUARDS])
     assert ("left to eager at a.py:9: not supported",) == report.skipped
+
+
+def test_kernels_that_are_compiled_though_their_graph_was_found_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both graphs were found, one without its bundle: of nine kernels that were asked for two are new.
+
+    Torch counts all nine as missed, and seven of them as found besides.
+    """
+    counters = {
+        "frames": Counter(total=1, ok=1),
+        "stats": Counter(unique_graphs=2),
+        "inductor": Counter(fxgraph_cache_hit=2, async_compile_cache_miss=9, async_compile_cache_hit=7),
+        "aot_autograd": Counter(),
+    }
+    monkeypatch.setattr(graph, "_find_counters", lambda: counters)
+    bundles = [SimpleNamespace(num_triton_bundles=1), SimpleNamespace(num_triton_bundles=None)]
+    monkeypatch.setattr(graph, "_list_compiles", lambda: bundles)
+    report = graph.observe_graphs("")
+    assert report.caches == {
+        "fx_graph": CacheUse(hits=2),
+        "kernel": CacheUse(hits=7, misses=2),
+        "triton_bundle": CacheUse(hits=1),
+    }
+    assert report.cache == CacheUse(hits=2)  # a metric of graphs: what was found stays found
+
+
+def test_each_phase_of_a_gpus_compile_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tuning at the first launch and the capture of graphs are in none of the others, in microseconds."""
+    records = [
+        SimpleNamespace(runtime_triton_autotune_time_us=1_500_000, runtime_cudagraphify_time_us=None),
+        SimpleNamespace(runtime_triton_autotune_time_us=500_000, runtime_cudagraphify_time_us=250_000),
+        SimpleNamespace(triton_compile_time_us=4_000_000),
+    ]
+    monkeypatch.setattr(graph, "_list_compiles", lambda: records)
+    assert graph.observe_graphs("").phases_s == {
+        "triton": 4.0,
+        "autotune_at_launch": 2.0,
+        "cudagraph_capture": 0.25,
+    }
+
+
+def test_torch_has_what_phases_are_read_from() -> None:
+    """A field that torch renames would be a phase that takes no time, on a card only."""
+    asked = {*graph._PHASES.values(), "num_triton_bundles"}
+    assert asked <= CompilationMetrics.__dataclass_fields__.keys()
 
 
 def test_recompile_error_is_recognized() -> None:
