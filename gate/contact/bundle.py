@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import zipfile
 from pathlib import Path
+
+from gate.programs import ask_program
 
 # What is asked beside the assumptions: texts of real tools, in the formats of this driver.
 _COMMANDS = {
@@ -23,23 +24,9 @@ MAX_FILE_BYTES = 8 * 2**20  # a larger one is left out: an issue takes 25 MB
 def collect_texts(out: Path, python: str) -> None:
     """Run the tools that describe the machine; what one of them cannot say is written in its place."""
     for name, command in _COMMANDS.items():
-        (out / name).write_text(_run([part.format(python=python) for part in command]), encoding="utf-8")
-
-
-def _run(command: list[str]) -> str:
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"{type(error).__name__}: {error}\n"
-    return f"{done.stdout}{done.stderr}"
+        told = ask_program([part.format(python=python) for part in command], limit_s=_LIMIT_S)
+        text = f"{told.problem}\n" if told.problem else f"{told.out}{told.err}"
+        (out / name).write_text(text, encoding="utf-8")
 
 
 def write_bundle(out: Path, path: Path) -> tuple[str, ...]:

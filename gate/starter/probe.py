@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from gate.errors import MachineError, UsageError
+from gate.programs import ask_program
 
 PROBE_LIMIT_S = 300.0  # importing torch from a cold network disk, and building a large model
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -110,31 +110,16 @@ def _ask(question: ProbeQuestion, python: str) -> dict[str, object]:
     request["inputs"] = [
         {key: value for key, value in asdict(one).items() if value is not None} for one in question.inputs
     ]
-    try:
-        done = subprocess.run(
-            # -P: a directory `gate` of the user's must not stand in for this one
-            [python, "-P", "-m", "gate.starter.sketch", json.dumps(request)],
-            cwd=question.directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=PROBE_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MachineError(f"{question.target} could not be tried: {error}", "Try it by hand.") from error
-    return _read_answer(question, done)
-
-
-def _read_answer(question: ProbeQuestion, done: subprocess.CompletedProcess[str]) -> dict[str, object]:
-    lines: Sequence[str] = done.stdout.splitlines()
-    try:
-        answer = json.loads(lines[-1]) if lines else None
-    except ValueError:
-        answer = None
-    if isinstance(answer, dict) and done.returncode == 0:
-        return answer
-    last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it said nothing")
-    what = f"{question.target}: the process that tried it died with status {done.returncode}: {last[:300]}"
+    answer = ask_program(
+        # -P: a directory `gate` of the user's must not stand in for this one
+        [python, "-P", "-m", "gate.starter.sketch", json.dumps(request)],
+        limit_s=PROBE_LIMIT_S,
+        directory=question.directory,
+    )
+    if answer.problem:
+        raise MachineError(f"{question.target} could not be tried: {answer.problem}", "Try it by hand.")
+    if answer.status == 0 and (told := answer.read_record()):
+        return told
+    last = next((line for line in reversed(answer.err.splitlines()) if line.strip()), "it said nothing")
+    what = f"{question.target}: the process that tried it died with status {answer.status}: {last[:300]}"
     raise MachineError(what, f"Try it by hand: {Path(sys.executable).name} -c 'import ...'.")

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -24,6 +23,7 @@ from packaging.requirements import Requirement
 from gate.errors import UsageError
 from gate.installation import PACKAGES_VARIABLE, copy_package
 from gate.lab.workers.environment import keep_variables
+from gate.programs import ask_program
 
 OLDEST_PYTHON = (3, 11)  # as pyproject.toml says; a test compares
 # What a worker imports besides torch, with the oldest release that will do, as pyproject.toml says.
@@ -164,22 +164,8 @@ def _check_imports(python: str, option: str, variables: dict[str, str]) -> str:
 
 def _ask(command: tuple[str, ...], variables: dict[str, str], directory: Path) -> dict[str, Any]:
     """Run Python as a worker is run and return the JSON object of its last line; empty without one."""
-    try:
-        done = subprocess.run(
-            command,
-            env=keep_variables(os.environ) | variables,
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_LIMIT_S,
-            check=False,
-        )
-        found = json.loads(done.stdout.splitlines()[-1])
-    except (OSError, subprocess.TimeoutExpired, IndexError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    environment = keep_variables(os.environ) | variables
+    return ask_program(command, limit_s=_LIMIT_S, directory=directory, variables=environment).read_record()
 
 
 def _is_installed(name: str) -> bool:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from gate.lab.host.scratch import find_scratch_place
 from gate.lab.host.toolchain_place import find_toolchain_place, load_toolchain_state
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.environment import list_dropped_variables
+from gate.programs import ask_program
 from gate.records import Arm
 
 _LIMIT_S = 120.0  # importing torch from a cold network disk takes a minute
@@ -54,7 +53,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
     """
     provenance = load_provenance(Path(arm.directory))
     gpu = look_up_gpu(settings.device, os.environ)
-    python = _probe_python(arm.python)
+    python = ask_program([arm.python, "-P", "-c", _TORCH_PROBE], limit_s=_LIMIT_S).read_record()
     compiler, compiler_problem = probe_compiler()
     places = (find_scratch_place(), find_existing(settings.out))
     holder, lock_problem = _probe_lock(name_lock(settings.device, gpu))
@@ -95,10 +94,12 @@ def probe_compiler() -> tuple[str, str]:
     name = os.environ.get("CXX") or ("clang++" if sys.platform == "darwin" else "g++")
     if shutil.which(name) is None:
         return "", f"{name} is not installed"
-    version = _run([name, "-dumpfullversion", "-dumpversion"]).partition("\n")[0]
-    told = _run([name, "-x", "c++", "-fsyntax-only", "-"], "#include <vector>\nint main() { return 0; }\n")
+    version = ask_program([name, "-dumpfullversion", "-dumpversion"], limit_s=_LIMIT_S).output.splitlines()
+    smallest = "#include <vector>\nint main() { return 0; }\n"
+    tried = ask_program([name, "-x", "c++", "-fsyntax-only", "-"], limit_s=_LIMIT_S, given=smallest)
+    told = f"{tried.out}{tried.err}{tried.problem}".strip()
     problem = f"{name} cannot compile: {told.splitlines()[0][:200]}" if told else ""
-    return f"{Path(name).name} {version}".strip(), problem
+    return " ".join((Path(name).name, *version[:1])), problem
 
 
 def _probe_lock(key: str) -> tuple[str, str]:
@@ -120,33 +121,6 @@ def count_cores() -> int:
 def find_existing(path: Path) -> Path:
     """Find the nearest directory on the way to ``path`` that exists."""
     return next(place for place in (path, *path.absolute().parents) if place.is_dir())
-
-
-def _probe_python(python: str) -> dict[str, object]:
-    lines = _run([python, "-P", "-c", _TORCH_PROBE]).splitlines()
-    try:
-        found = json.loads(lines[-1])
-    except (IndexError, ValueError):  # it does not run, or died while importing
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _run(command: list[str], stdin: str = "") -> str:
-    """What a command prints, both streams; empty when it cannot be run."""
-    try:
-        done = subprocess.run(
-            command,
-            input=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip()
 
 
 def _probe_steal() -> float:

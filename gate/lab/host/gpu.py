@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.devices import CPU, TARGET, find_kind, name_clock_reasons
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
+from gate.programs import ask_program
 from gate.records import EXPECTED_THROTTLING
 
 _CSV = "--format=csv,noheader,nounits"
@@ -166,19 +166,7 @@ def find_alone(gpu: GpuState | None) -> str:
 
 
 def _run_nvidia_smi(*query: str) -> str:
-    try:
-        done = subprocess.run(
-            ["nvidia-smi", *query],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout if done.returncode == 0 else ""
+    return ask_program(["nvidia-smi", *query], limit_s=_LIMIT_S).output
 
 
 def _parse_rows(table: str, columns: int) -> list[list[str]]:

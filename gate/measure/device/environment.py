@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-import subprocess
 import sys
 
 import torch
@@ -14,6 +13,7 @@ from gate.devices import CPU
 from gate.measure.device import precision, process_memory
 from gate.measure.device.device import Device
 from gate.measure.device.isa import list_isas
+from gate.programs import ask_program
 from gate.records import Environment
 from gate.records.protocol import WorkerRequest
 
@@ -70,17 +70,10 @@ def _read_version(distribution: str) -> str:
 def _read_compiler() -> str:
     """Read name and version of the C++ compiler that Inductor uses; empty when there is none."""
     command = os.environ.get("CXX", "g++").split()
-    try:
-        told = subprocess.run(
-            [*command, "-dumpfullversion", "-dumpversion"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=_COMPILER_TIMEOUT_S,
-        )
-    except (OSError, subprocess.SubprocessError):
+    told = ask_program([*command, "-dumpfullversion", "-dumpversion"], limit_s=_COMPILER_TIMEOUT_S)
+    if told.status != 0:
         return ""
-    return f"{os.path.basename(command[0])} {told.stdout.strip()}"  # noqa: PTH119 - a string of the user's
+    return f"{os.path.basename(command[0])} {told.output}"  # noqa: PTH119 - a string of the user's
 
 
 def _describe_cores(device: Device) -> dict[str, str]:

@@ -11,12 +11,12 @@ import hashlib
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from gate.errors import MachineError
+from gate.programs import ask_program
 
 # Releases of torch whose compiler the pretended device was tested with: it stands in for names that are no
 # interface of torch's, and another release may ask for others without any error.
@@ -76,13 +76,12 @@ def _build_hooks(torch: Path) -> Path:
         *("-std=c++20", "-shared", "-fPIC", "-O0", f"-I{torch / 'include'}", str(_SOURCE)),
         *(f"-L{lib}", "-ltorch_cpu", "-lc10", "-o", str(partial)),
     ]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_COMPILE_LIMIT_S)
-    except OSError as error:
-        raise MachineError(f"No working C++ compiler: {error}", "Install g++, or set CXX.") from error
-    if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if "error" in line]
-        told = (errors or [done.stderr.strip()])[0][:_MAX_TOLD]
+    done = ask_program(command, limit_s=_COMPILE_LIMIT_S)
+    if done.problem:
+        raise MachineError(f"No working C++ compiler: {done.problem}", "Install g++, or set CXX.")
+    if done.status:
+        errors = [line for line in done.err.splitlines() if "error" in line]
+        told = (errors or [done.err.strip()])[0][:_MAX_TOLD]
         fix = "This torch is not one that targets were tried with: see docs/targets.md."
         raise MachineError(f"the C++ compiler cannot compile for this torch: {told}", fix)
     partial.rename(library)

@@ -12,13 +12,13 @@ import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import torch
 
 from gate.measure.device.process_memory import read_cpu_flags, read_cpu_model
+from gate.programs import ask_program
 
 _FORMAT = "1"  # of entries: another one is another key
 _TIMEOUT_S = 20
@@ -60,10 +60,10 @@ def _find_compiler() -> dict[str, str] | None:
     """Identify gcc's driver and the compiler proper behind it; None where there is no gcc."""
     command = os.environ.get("CXX", "g++")
     driver = shutil.which(command)
-    told = _ask(command, "--version")
+    told = ask_program([command, "--version"], limit_s=_TIMEOUT_S).output
     if driver is None or "Free Software Foundation" not in told:
         return None
-    proper = shutil.which(_ask(command, "-print-prog-name=cc1plus"))
+    proper = shutil.which(ask_program([command, "-print-prog-name=cc1plus"], limit_s=_TIMEOUT_S).output)
     if proper is None:
         return None
     return {
@@ -71,16 +71,6 @@ def _find_compiler() -> dict[str, str] | None:
         "compiler": f"{told} {_identify_file(driver)}",
         "proper": _identify_file(proper),
     }
-
-
-def _ask(command: str, option: str) -> str:
-    try:
-        done = subprocess.run(
-            [command, option], capture_output=True, text=True, check=True, timeout=_TIMEOUT_S
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
 
 
 def _identify_file(path: str) -> str:
