@@ -5,16 +5,31 @@ from __future__ import annotations
 from gate.records import Code, Fact, Verdict, name_words
 from gate.report.words.comparisons import describe_comparison as tell_row
 from gate.report.words.headline import write_headline as tell_headline
+from gate.report.words.measuring import describe_measuring
 from gate.report.words.notes import write_note as tell_note
 from gate.report.words.notes import write_notes as tell_notes
 from gate.report.words.steps import write_steps
 
-__all__ = ["say", "tell_headline", "tell_note", "tell_notes", "tell_row", "tell_steps"]
+__all__ = [
+    "describe_measuring",
+    "say",
+    "tell_headline",
+    "tell_note",
+    "tell_notes",
+    "tell_row",
+    "tell_steps",
+    "warn",
+]
 
 
 def say(*texts: str) -> tuple[Fact, ...]:
     """Facts that are nothing but these words."""
     return tuple(Fact(code=Code.TEXT, names=name_words(text=text)) for text in texts)
+
+
+def warn(*texts: str) -> tuple[Fact, ...]:
+    """Warnings of a trial that are nothing but these words, as files of older releases have them."""
+    return tuple(Fact(code=Code.WARNING, names=name_words(text=text)) for text in texts)
 
 
 def tell_steps(verdict: Verdict) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from gate.lab.arms.arms import ArmOptions, ArmSources, open_arms
 from gate.lab.trials.runner import Lab, LabTrials, make_run, measure_plan, open_lab
 from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
 from gate.project.config import Config
-from gate.records import Code, Fact, Run
+from gate.records import Code, Fact, Run, name_words
 from gate.records.events import Noted, Observer
 from gate.records.history import HistoryKind
 from gate.records.targets import is_target
@@ -86,7 +86,7 @@ def open_base_sources(
     sources = stack.enter_context(open_arms(arms))
     note_sources(sources, observe)
     if sources.are_equal:
-        observe(Noted(sentence=f"nothing differs from {options.base}: the stored baselines decide alone"))
+        observe(Noted(fact=Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=options.base))))
         return None
     return sources
 

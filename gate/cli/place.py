@@ -10,7 +10,7 @@ from gate.lab.arms.arms import make_working_tree_arm
 from gate.lab.host.toolchain_place import find_toolchain_place
 from gate.lab.trials.trials import LabSettings
 from gate.project.config import Config
-from gate.records import Arm
+from gate.records import Arm, make_text
 from gate.records.events import Noted, Observer
 
 
@@ -31,4 +31,4 @@ def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]
 def note_config(config: Config, options: Namespace, observe: Observer) -> None:
     """Tell which gate.yml is in force, where that has not been told yet."""
     if not is_surprising(config, options):
-        observe(Noted(sentence=describe_source(config)))
+        observe(Noted(fact=make_text(describe_source(config))))

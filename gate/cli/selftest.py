@@ -25,7 +25,7 @@ from gate.files.codec import save_selftest, write_atomic
 from gate.lab.host.provenance import load_provenance
 from gate.lab.trials.runner import open_lab
 from gate.lab.trials.side_by_side import open_side_by_side
-from gate.records import BASE_ARM, Case
+from gate.records import BASE_ARM, Case, make_text
 from gate.records.events import Noted
 from gate.records.faults import Fault, Method
 from gate.records.selftest import Attempt, Result, SelftestReport
@@ -141,7 +141,7 @@ def try_faults(context: AttemptContext, agenda: Agenda, path: Path) -> SelftestR
     begun, attempts = time.monotonic(), []
     for attempt in _attempt_faults(context, agenda):
         attempts.append(attempt)
-        context.side_by_side.lab.observe(Noted(sentence=describe_attempt(attempt)))
+        context.side_by_side.lab.observe(Noted(fact=make_text(describe_attempt(attempt))))
         report = _make_report(context, agenda, attempts, time.monotonic() - begun)
         save_selftest(report, path)
     return report

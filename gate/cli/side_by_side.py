@@ -9,7 +9,7 @@ from gate.lab.arms.arms import ArmSources
 from gate.lab.trials.side_by_side import SideBySide, describe_base
 from gate.project.arm_cases import load_base_cases
 from gate.project.config import Config
-from gate.records import Run
+from gate.records import Code, Fact, Run, name_words
 from gate.records.events import Noted, Observer
 
 
@@ -18,14 +18,15 @@ def add_base(side_by_side: SideBySide, run: Run, sources: ArmSources, config: Co
     source = sources.base
     defined = load_base_cases(config, run.cases, Path(source.arm.directory))
     for note in defined.notes:
-        side_by_side.lab.observe(Noted(sentence=note))
+        side_by_side.lab.observe(Noted(fact=note))
     base = describe_base(side_by_side, source.label, source.provenance, defined.cases)
     return replace(run, base=replace(base, head_commit=sources.head.commit))
 
 
 def note_sources(sources: ArmSources, observe: Observer) -> None:
     """Tell what is held against what, and what a reader must know of either."""
-    observe(Noted(sentence=f"base: {sources.base.label}; head: {sources.head.label}"))
+    names = name_words(base=sources.base.label, head=sources.head.label)
+    observe(Noted(fact=Fact(code=Code.ARMS, names=names)))
     for source in (sources.base, sources.head):
         for note in source.notes:
-            observe(Noted(sentence=note))
+            observe(Noted(fact=note))

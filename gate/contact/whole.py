@@ -14,6 +14,7 @@ from gate.contact.findings import AssumptionResult, claim, expect_range, tell
 from gate.files.codec import load_run
 from gate.records.metric import Metric
 from gate.records.run import Pairing, Run, Trial
+from gate.report.words.measuring import describe_measuring
 
 # Milliseconds of an H100: eager and compiled, lowest and highest. Elementwise follows from bytes at 3 TB/s
 # (76 passes of 268 MB eagerly, 3 fused), the others from operations and bytes to a factor of two. By its
@@ -84,7 +85,7 @@ def _judge_trials(run: Run) -> dict[str, AssumptionResult]:
         found[f"{name} spread of blocks"] = expect_range(
             statistics.stdev(compiled) / statistics.mean(compiled), 0, _MOST_SPREAD
         )
-        seen = (*trial.conditions.disturbances, *trial.warnings)
+        seen = (*trial.conditions.disturbances, *map(describe_measuring, trial.warnings))
         found[f"{name} disturbances"] = claim(not trial.conditions.disturbances, seen or "none")
         if run.environment.device_kind == CUDA:
             found[f"{name} launches"] = claim(

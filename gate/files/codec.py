@@ -24,7 +24,7 @@ from gate.files.soundness import check_baseline, check_run, check_verdict
 from gate.files.structure import decode, encode
 from gate.files.unknown_keys import drop_unknown_keys
 from gate.files.untrusted import MAX_JSON_BYTES, format_value, load_bytes, parse_json
-from gate.files.version_1 import migrate_calibration, migrate_selftest, migrate_verdict
+from gate.files.version_1 import migrate_calibration, migrate_run, migrate_selftest, migrate_verdict
 from gate.records import Baseline, Run, Verdict
 from gate.records.bisection import Bisection
 from gate.records.calibration import Calibration
@@ -107,7 +107,7 @@ class NewerFileError(FileError):
     """A newer compile-gate wrote the file, and this one cannot read it."""
 
 
-RUN = FileKind(name="run", record=Run, version=1, check=check_run)
+RUN = FileKind(name="run", record=Run, version=2, migrations={1: migrate_run}, check=check_run)
 VERDICT = FileKind(
     name="verdict", record=Verdict, version=2, migrations={1: migrate_verdict}, check=check_verdict
 )

@@ -12,7 +12,7 @@ from gate.errors import FileError
 from gate.files.untrusted import format_value
 from gate.metrics import SPECS
 from gate.records import Baseline, Metric, Pairing, Run, Verdict, find_misshapen
-from gate.records.facts import CAUSE_CODES, HEADLINE_CODES, NOTE_CODES, REMARK_CODES, STEP_CODES
+from gate.records.codes import CAUSE_CODES, HEADLINE_CODES, NOTE_CODES, REMARK_CODES, STEP_CODES
 
 _EDITED = "It was edited: judge the run again with `compare`."
 _FIX = "compile-gate writes no such file: check its origin, or measure again."

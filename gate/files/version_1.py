@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from gate.records import Code
+from gate.records import Code, Disturbance
 from gate.records.selftest import Complaint
 
 # The command that a step ends with.
@@ -52,6 +52,41 @@ def migrate_selftest(content: dict[str, Any]) -> dict[str, Any]:
     if isinstance(made.get("scores"), list):
         made["scores"] = [_change_score(one) for one in made["scores"]]
     return made
+
+
+def migrate_run(content: dict[str, Any]) -> dict[str, Any]:
+    """Turn the plain content of a ``run.json`` of version 1 into that of version 2."""
+    trials = content.get("trials")
+    return (
+        {**content, "trials": [_change_trial(one) for one in trials]} if isinstance(trials, list) else content
+    )
+
+
+def _change_trial(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
+    if isinstance(one, dict) and isinstance(one.get("warnings"), list):
+        told = [{"code": Code.WARNING.value, "names": {"text": [text]}} for text in one["warnings"]]
+        one = {**one, "warnings": told}
+    conditions = one.get("conditions") if isinstance(one, dict) else None
+    if not isinstance(conditions, dict) or not isinstance(phrases := conditions.get("disturbances"), list):
+        return one
+    codes = [
+        next((code.value for word, code in _PHRASES.items() if word in str(told)), told) for told in phrases
+    ]
+    return {**one, "conditions": {**conditions, "disturbances": codes}}
+
+
+# Words of version 1, each of one disturbance.
+_PHRASES = {
+    "other programs kept": Disturbance.CROWDED,
+    "the hypervisor took": Disturbance.STOLEN,
+    "the container's quota": Disturbance.HELD_BACK,
+    "processor cores lowered": Disturbance.HEATED,
+    "MiB were swapped": Disturbance.SWAPPED,
+    "of memory were free": Disturbance.SHORT_OF_MEMORY,
+    "the device lowered": Disturbance.THROTTLED,
+    "other processes used": Disturbance.SHARED,
+    "of the device's memory": Disturbance.HELD_MEMORY,
+}
 
 
 def _make_text(**words: object) -> dict[str, object]:

@@ -13,7 +13,7 @@ from gate.kinds import has_metric
 from gate.measure.compiler import graph
 from gate.measure.compiler.identity import read_sources
 from gate.measure.context import Prepared, WorkerContext, open_case
-from gate.measure.device.nvml import DeviceState, count_strangers, describe_unseen, list_throttling
+from gate.measure.device.nvml import DeviceState, count_strangers, list_throttling, note_unwatched
 from gate.measure.timing import canary
 from gate.measure.timing.first_call import (
     FirstCall,
@@ -32,7 +32,7 @@ from gate.measure.timing.rounds import (
 from gate.measure.timing.schedule import Side
 from gate.measure.usage import record_usage
 from gate.metrics import SPECS
-from gate.records import FIRST_CALL, Conditions, Metric
+from gate.records import FIRST_CALL, Code, Conditions, Metric
 from gate.records.protocol import Stage, compute_super_blocks
 from gate.workload import Workload
 
@@ -127,8 +127,7 @@ def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: Time
         context.turns.wait()
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
     if rounds.recompiled:
-        told = f"recompiled during {rounds.recompiled} of the timed blocks; they are left out"
-        context.logbook.add_warnings(told)
+        context.logbook.note(Code.BLOCKS_RECOMPILED, {"blocks": rounds.recompiled})
     return rounds
 
 
@@ -182,7 +181,7 @@ def _record_graphs(context: WorkerContext, prepared: Prepared) -> None:
     counts[Metric.GENERATED_KERNELS] = prepared.protocol.count_kernels(graph.find_cache())
     _add_counts(context, counts)
     context.logbook.record(recompile_reasons=report.recompile_reasons, unknown=report.unknown)
-    context.logbook.add_warnings(*report.skipped, *report.unknown)
+    context.logbook.add_warnings(*graph.note_unseen(report))
 
 
 def _record_kind(context: WorkerContext, prepared: Prepared) -> None:
@@ -226,7 +225,7 @@ def _record_latencies(context: WorkerContext, rounds: Rounds) -> None:
 
 def _record_conditions(context: WorkerContext, before: MachineMood, after: MachineMood) -> None:
     context.logbook.record(conditions=make_conditions(before, after, is_paired=context.turns is not None))
-    context.logbook.add_warnings(*describe_unseen(after.state))
+    context.logbook.add_warnings(*note_unwatched(after.state))
 
 
 def make_conditions(before: MachineMood, after: MachineMood, *, is_paired: bool) -> Conditions:

@@ -18,7 +18,7 @@ from gate.measure.numerics import reference
 from gate.measure.numerics.drift import compute_checksum, compute_drift, describe_tensor
 from gate.measure.numerics.reference import Evaluation
 from gate.measure.workload.build import SEED, Function, Subject
-from gate.records import DType, Metric
+from gate.records import Code, DType, Metric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +110,10 @@ def _evaluate_reference(context: WorkerContext, subject: Subject) -> Evaluation 
     try:
         return reference.evaluate_reference(subject)
     except Exception as error:  # noqa: BLE001 - whatever a model cannot do in float64
-        told = f"the case does not run in float64: {type(error).__name__}: {error}".splitlines()[0]
         if isinstance(error, MemoryError) and str(error):  # the gate's own, which says it all
-            told = str(error)
-        context.logbook.add_warnings(f"drift is not measured, {told}")
+            context.logbook.note(Code.REFERENCE_TOO_LARGE, why=str(error))
+        else:
+            context.logbook.note(Code.NO_FLOAT64, why=f"{type(error).__name__}: {error}".splitlines()[0])
         return None
 
 

@@ -20,7 +20,7 @@ from gate.measure.timing.canary import measure_bytes_per_s, measure_flops_per_s
 from gate.measure.timing.rounds import Step, compute_percentile, time_calls
 from gate.measure.workload.build import Subject, has_cudagraphs
 from gate.measure.workload.tensors import compute_bytes, iterate_tensors
-from gate.records import DType, Metric
+from gate.records import Code, DType, Metric
 from gate.records.protocol import Stage
 
 _ENERGY_S = 2.0  # the counter moves ten times a second or more: 5 % of two seconds at most
@@ -100,8 +100,7 @@ def _record_work(context: WorkerContext, prepared: Prepared) -> None:
     try:
         work = measure_work(prepared.subject, prepared.eager_step)
     except Exception as error:  # noqa: BLE001 - whatever a model does where its operators are watched
-        told = f"floating-point operations are not counted: {describe_error(error)}"
-        context.logbook.add_warnings(told)
+        context.logbook.note(Code.WORK_UNCOUNTED, why=describe_error(error))
         return
     context.logbook.add_samples({Metric.FLOPS: (work.flops,)})
     context.logbook.record(limits_s=measure_limits(work, context.device, context.case.dtype))
@@ -121,6 +120,6 @@ def _record_profile(context: WorkerContext, step: Step, call_s: float) -> None:
     context.logbook.add_samples({metric: (value,) for metric, value in told.items() if value is not None})
     context.logbook.record(kernels_s=profile.kernels_s)
     if profile.launches is None:
-        context.logbook.add_warnings("launches are not counted: calls differ, or the profiler tells none")
+        context.logbook.note(Code.LAUNCHES_UNCOUNTED)
     if profile.graph_launches == 0 and has_cudagraphs(context.case):
-        context.logbook.add_warnings("the case asks for CUDA graphs, and no call launches one")
+        context.logbook.note(Code.NO_CUDA_GRAPH)

@@ -12,7 +12,7 @@ from gate.measure.numerics import reference
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.timing.first_call import compute_compile_time, time_first_call
 from gate.measure.timing.rounds import settle_step, time_calls
-from gate.records import Metric
+from gate.records import Code, Metric
 from gate.records.protocol import Stage
 from gate.workload import Workload
 
@@ -68,7 +68,7 @@ def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
     graph.start_observation()
     calls = count_compile_calls(prepared.compiled_step, graph.find_cache())
     if graph.observe_graphs(context.directory).cache.hits:
-        context.logbook.add_warnings("Python calls were not counted: graphs came from a cache")
+        context.logbook.note(Code.CALLS_UNCOUNTED)
         return
     context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
 
@@ -84,7 +84,7 @@ def _measure_memory(context: WorkerContext, prepared: Prepared, eager_resident: 
         compiled_bytes = resident_bytes + device.measure_tensor_growth(prepared.compiled_step)
         eager_bytes = eager_resident + device.measure_tensor_growth(prepared.eager_step)
     except OSError as error:
-        context.logbook.add_warnings(f"memory cannot be measured here: {error}")
+        context.logbook.note(Code.MEMORY_UNMEASURED, why=str(error))
         return
     context.logbook.add_samples({Metric.PEAK_MEMORY: (peak_bytes,)})
     if eager_bytes:

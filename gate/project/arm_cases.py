@@ -12,7 +12,7 @@ from gate.project.config import Config, load_config
 from gate.project.config_file import DEFAULT_FILE
 from gate.project.registry import load_cases
 from gate.project.selection import find_cases
-from gate.records import Case
+from gate.records import Case, Code, Fact, name_words
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,7 +20,7 @@ class BaseCases:
     """The base's cases of a run, and what a reader must know of how they were found."""
 
     cases: tuple[Case, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Fact, ...] = ()
 
 
 def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> BaseCases:
@@ -41,7 +41,7 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     if path is None:
         return BaseCases(
             cases=_keep_reference_cases(cases),
-            notes=("the base has no gate.yml: only the reference models are compared",),
+            notes=(Fact(code=Code.BASE_UNCONFIGURED),),
         )
     try:
         # Overrides judge head's cases; one that fits none of the base's is no fault of the base.
@@ -51,9 +51,7 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
         told = str(error.what).replace(f"{directory}/", "")
         return BaseCases(
             cases=_keep_reference_cases(cases),
-            notes=(
-                f"the base's configuration cannot be used ({told}): only the reference models are compared",
-            ),
+            notes=(Fact(code=Code.BASE_MISCONFIGURED, names=name_words(problem=told)),),
         )
     wanted = {case.id for case in (*cases, *_find_selected(config, base, defined))}
     return BaseCases(cases=tuple(case for case in defined if case.id in wanted))

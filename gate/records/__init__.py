@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from gate.records.amounts import Natural, NotNegative, Time
 from gate.records.cases import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
+from gate.records.codes import Code
+from gate.records.conditions import EXPECTED_THROTTLING, Conditions, Disturbance
 from gate.records.evidence import CaseEvidence, Cause, CauseKind, KernelChange, SideEvidence
 from gate.records.facts import (
     AFTER,
     BEFORE,
+    CORES,
     FIRST_CALL,
     LIMITS,
     OTHER_PHASE,
     PHASES,
     PLACES,
     SHIFTS,
-    Code,
     Fact,
     find_misshapen,
+    list_distinct,
+    make_text,
     name_words,
 )
 from gate.records.metric import Metric, Threshold
@@ -29,14 +33,12 @@ from gate.records.policy import Acceptance, Approval, Limit, Override, Policy, Q
 from gate.records.run import (
     BASE_ARM,
     CANDIDATE_ARM,
-    EXPECTED_THROTTLING,
     Arm,
     BaseArm,
     Baseline,
     CacheUse,
     CaseFailure,
     CodeIdentity,
-    Conditions,
     Environment,
     FailureKind,
     Frame,
@@ -65,6 +67,7 @@ __all__ = [
     "BASE_ARM",
     "BEFORE",
     "CANDIDATE_ARM",
+    "CORES",
     "DEFAULT_BACKEND",
     "EXPECTED_THROTTLING",
     "FIRST_CALL",
@@ -91,6 +94,7 @@ __all__ = [
     "Comparison",
     "Conditions",
     "DType",
+    "Disturbance",
     "Environment",
     "Estimate",
     "Fact",
@@ -124,5 +128,7 @@ __all__ = [
     "Verdict",
     "Waiver",
     "find_misshapen",
+    "list_distinct",
+    "make_text",
     "name_words",
 ]

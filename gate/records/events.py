@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gate.records import CaseFailure, Trial
+from gate.records import CaseFailure, Fact, Trial
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +100,7 @@ class PairFinished:
 class Noted:
     """Something a reader of the run may wonder about."""
 
-    sentence: str
+    fact: Fact
 
 
 Event = (

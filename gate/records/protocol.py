@@ -33,6 +33,7 @@ from gate.records import (
     CodeIdentity,
     Conditions,
     Environment,
+    Fact,
     FailureKind,
     GraphBreak,
     Metric,
@@ -159,4 +160,4 @@ class WorkerResult:
     environment: Environment | None = None
     failure: WorkerFailure | None = None
     unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)  # by factory; import only
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Fact, ...] = ()

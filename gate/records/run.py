@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from gate.records.amounts import Natural, NotNegative, Time
 from gate.records.cases import Case
+from gate.records.conditions import Conditions
+from gate.records.facts import Fact
 from gate.records.metric import Metric
 
 
@@ -126,32 +128,6 @@ class CodeIdentity:
     dtypes: Mapping[str, Natural] = field(default_factory=dict)  # floating-point types that it mentions
 
 
-# Normal under heavy matrix products: the same in every trial of a case.
-EXPECTED_THROTTLING = frozenset({"software power cap"})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Conditions:
-    """The machine around one trial."""
-
-    load_before: float = 0.0  # 1-minute load average
-    load_after: float = 0.0
-    canaries_s: Mapping[str, NotNegative] = field(default_factory=dict)  # fixed micro-workloads: medians
-    throttled: tuple[str, ...] = ()  # reasons the device gave for lowering its clocks
-    foreign_processes: int = 0  # other processes seen on the device
-    foreign_memory: float = 0.0  # share of its memory that was in use before or after all workers; 0: unknown
-    clock_mhz: float = 0.0
-    temperature_c: float = 0.0
-    foreign_cores: float = 0.0  # cores that other programs kept busy meanwhile, of those a worker may use
-    stolen: float = 0.0  # share of these cores' time that the hypervisor kept
-    held_back: float = 0.0  # share of the time for which the container's processor quota stopped it
-    heat_events: int = 0  # times that a core lowered its clock for heat
-    swapped_bytes: int = 0  # on the whole host
-    free_bytes: int = 0  # memory, the least seen; 0 when unknown
-    disturbances: tuple[str, ...] = ()  # what made the host unfit meanwhile, a phrase each
-    repeated: bool = False  # the second attempt, after a disturbed one
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trial:
     """One measurement of one case in one arm, in fresh processes with private caches.
@@ -179,7 +155,7 @@ class Trial:
     stages_s: Mapping[str, float] = field(default_factory=dict)  # where the trial's wall time went
     overhead_s: float = 0.0  # wall time of the trial that no stage accounts for: the tool's own
     conditions: Conditions = field(default_factory=Conditions)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Fact, ...] = ()  # what it could not do as it was asked, or not as usual
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,6 +32,7 @@ from gate.records.events import (
 )
 from gate.report.clean import clean_line
 from gate.report.terminal import make_console, write_text
+from gate.report.words.measuring import describe_measuring
 from gate.units import render_duration, render_value
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def render_event(event: Event) -> str:
             what = f"{'pair' if event.paired else 'trial'} {event.index} of {clean_line(event.case_id)}"
             return f"no time left for {what} (about {render_duration(event.expected_s)})"
         case Noted():
-            return f"note: {clean_line(event.sentence)}"
+            return f"note: {clean_line(describe_measuring(event.fact))}"
         case TrialStarted() | PairStarted():
             return ""
         case _:

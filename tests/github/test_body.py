@@ -56,7 +56,8 @@ from gate.records import (
     Verdict,
     name_words,
 )
-from gate.records.facts import CAUSE_CODES, NUMBERS
+from gate.records.codes import CAUSE_CODES
+from gate.records.facts import NUMBERS
 from gate.report.words.causes import describe_cause
 from tests.hosts import CUDA_HOST
 

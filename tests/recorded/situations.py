@@ -24,6 +24,7 @@ from gate.records import (
     Acceptance,
     Baseline,
     CaseFailure,
+    Disturbance,
     FailureKind,
     GraphBreak,
     Metric,
@@ -35,6 +36,7 @@ from gate.records import (
     Verdict,
     Waiver,
 )
+from tests.told import warn
 
 DIRECTORY = Path(__file__).parent
 TODAY = "2026-11-22"
@@ -391,9 +393,7 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
         stored[:1],
         policy=replace(POLICY, quarantine=(quarantine(stored[0].case_id),)),
     )
-    busy = condition(
-        disturbances=("other programs kept 1.9 of 2 cores busy", "96 MiB were swapped", "a", "b", "c")
-    )
+    busy = condition(foreign_cores=1.9, swapped_bytes=96 * 2**20, disturbances=tuple(Disturbance))
     yield hold("disturbed", edit(slower, busy, CHAIN))
     yield hold(
         "disturbed_one", replace(slower, trials=tuple(busy(t) if t.index > 1 else t for t in slower.trials))
@@ -427,13 +427,15 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
         "warned",
         edit(
             again,
-            lambda t: replace(t, warnings=("the cache could not be kept", f"trial {t.index} was cut short")),
+            lambda t: replace(
+                t, warnings=warn("the cache could not be kept", f"trial {t.index} was cut short")
+            ),
         ),
     )
     yield hold(
         "warned_much",
         replace(
-            again, trials=tuple(replace(t, warnings=(f"warning {n}",)) for n, t in enumerate(again.trials))
+            again, trials=tuple(replace(t, warnings=warn(f"warning {n}")) for n, t in enumerate(again.trials))
         ),
     )
     yield hold(
@@ -500,7 +502,10 @@ def list_beside(base: Run, pairs: Run) -> Iterator[tuple[str, Situation]]:
         ),
     )
     yield hold("pairs_accepted", pairs, policy=accept(Metric.COMPILED_LATENCY, 9.0))
-    yield hold("pairs_disturbed", edit(pairs, condition(disturbances=("96 MiB were swapped",)), HEAD))
+    yield hold(
+        "pairs_disturbed",
+        edit(pairs, condition(swapped_bytes=96 * 2**20, disturbances=(Disturbance.SWAPPED,)), HEAD),
+    )
     older = replace(source, label="torch 2.12.0", environment=replace(source.environment, torch="2.12.0"))
     yield hold("upgrade", replace(pairs, base=older))
     yield hold(

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from gate.records import Code, Fact, Run
+from dataclasses import replace
+
+from gate.records import Code, Fact, Run, list_distinct
 
 _MAX_WARNINGS = 5  # more are in run.json
 
 
 def note_warnings(run: Run) -> tuple[Fact, ...]:
     """A note on each warning, with the cases that it came from; what most of them tell comes first."""
-    warned: dict[str, dict[str, None]] = {}
-    for trial in run.trials:
-        for warning in trial.warnings:
-            warned.setdefault(warning, {})[trial.case_id] = None
-    widest = sorted(warned.items(), key=lambda item: len(item[1]), reverse=True)
+    warned = [(warning, trial.case_id) for trial in run.trials for warning in trial.warnings]
+    notes = [
+        replace(warning, cases=tuple(dict.fromkeys(case_id for other, case_id in warned if other == warning)))
+        for warning in list_distinct(warning for warning, _ in warned)
+    ]
+    widest = sorted(notes, key=lambda note: len(note.cases), reverse=True)
     more = len(widest) - _MAX_WARNINGS
     return (
-        *(
-            Fact(code=Code.WARNING, cases=tuple(cases), names={"text": (warning,)})
-            for warning, cases in widest[:_MAX_WARNINGS]
-        ),
+        *widest[:_MAX_WARNINGS],
         *([Fact(code=Code.MORE_WARNINGS, numbers={"warnings": more})] if more > 0 else []),
     )

@@ -7,12 +7,39 @@ left alone, and noted: both arms of one are disturbed alike.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gate.decide.evidence.pairs import list_pairs
 from gate.metrics import SPECS, Scope
-from gate.records import CANDIDATE_ARM, Code, Comparison, Fact, Pairing, Reason, Run, Status, Trial
+from gate.records import (
+    CANDIDATE_ARM,
+    CORES,
+    EXPECTED_THROTTLING,
+    Code,
+    Comparison,
+    Conditions,
+    Disturbance,
+    Fact,
+    Pairing,
+    Reason,
+    Run,
+    Status,
+    Trial,
+)
+
+# How much of each there was in a trial, and which of several trials had the worst of it.
+_MEASURES: Mapping[Disturbance, tuple[Callable[[Conditions], float], Callable[[Iterable[float]], float]]] = {
+    Disturbance.CROWDED: (lambda one: one.foreign_cores, max),
+    Disturbance.STOLEN: (lambda one: one.stolen, max),
+    Disturbance.HELD_BACK: (lambda one: one.held_back, max),
+    Disturbance.HEATED: (lambda one: one.heat_events, max),
+    Disturbance.SWAPPED: (lambda one: one.swapped_bytes, max),
+    Disturbance.SHORT_OF_MEMORY: (lambda one: one.free_bytes, min),
+    Disturbance.THROTTLED: (lambda one: len(one.throttled), max),
+    Disturbance.SHARED: (lambda one: one.foreign_processes, max),
+    Disturbance.HELD_MEMORY: (lambda one: one.foreign_memory, max),
+}
 
 
 def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
@@ -52,8 +79,8 @@ def note_disturbed(run: Run) -> tuple[Fact, ...]:
     """Notes on what was measured on an unfit host, and what disturbed it: trials alone, and pairs."""
     alone, paired = _list_screened(run), _list_paired(run)
     return (
-        *_note_trials(alone, Code.TRIALS_DISTURBED),
-        *_note_trials(paired, Code.PAIRS_DISTURBED),
+        *_note_trials(alone, Code.TRIALS_DISTURBED, run.environment.cores),
+        *_note_trials(paired, Code.PAIRS_DISTURBED, run.environment.cores),
     )
 
 
@@ -63,18 +90,32 @@ def count_disturbed(run: Run) -> tuple[int, int, int]:
     return sum(map(_is_disturbed, alone)), len(alone), sum(map(_is_disturbed, _list_paired(run)))
 
 
-def note_count(code: Code, disturbed: int, measured: int, by: Iterable[str] = ()) -> tuple[Fact, ...]:
-    """A note on so many disturbed ones of all trials or pairs, and what disturbed them."""
-    if not disturbed:
-        return ()
+def note_count(code: Code, disturbed: int, measured: int) -> tuple[Fact, ...]:
+    """A note on so many disturbed ones of all trials or pairs."""
     numbers = {"disturbed": disturbed, "measured": measured}
-    return (Fact(code=code, numbers=numbers, names={"phrases": tuple(by)}),)
+    return (Fact(code=code, numbers=numbers),) if disturbed else ()
 
 
-def _note_trials(trials: Sequence[Trial], code: Code) -> tuple[Fact, ...]:
-    disturbed = [trial for trial in trials if _is_disturbed(trial)]
-    phrases = dict.fromkeys(phrase for trial in disturbed for phrase in trial.conditions.disturbances)
-    return note_count(code, len(disturbed), len(trials), phrases)
+def sum_up_disturbances(code: Code, conditions: Sequence[Conditions], cores: int) -> Fact:
+    """A fact with all that disturbed trials: the worst that was seen of each."""
+    numbers: dict[str, float] = {}
+    for disturbance, (measure, worst) in _MEASURES.items():
+        if seen := [measure(one) for one in conditions if disturbance in one.disturbances]:
+            numbers[disturbance.value] = worst(seen)
+    if Disturbance.CROWDED in numbers:
+        numbers[CORES] = cores
+    reasons = {reason for one in conditions for reason in one.throttled} - EXPECTED_THROTTLING
+    names = {"reasons": tuple(sorted(reasons))} if Disturbance.THROTTLED in numbers else {}
+    return Fact(code=code, numbers=numbers, names=names)
+
+
+def _note_trials(trials: Sequence[Trial], code: Code, cores: int) -> tuple[Fact, ...]:
+    disturbed = [trial.conditions for trial in trials if _is_disturbed(trial)]
+    by = sum_up_disturbances(code, disturbed, cores)
+    return tuple(
+        replace(by, numbers={**fact.numbers, **by.numbers})
+        for fact in note_count(code, len(disturbed), len(trials))
+    )
 
 
 def _list_screened(run: Run) -> list[Trial]:
@@ -85,31 +126,29 @@ def _list_paired(run: Run) -> list[Trial]:
     return [pair.head for pairs in list_pairs(run).values() for pair in pairs]
 
 
-def _list_disturbances(run: Run) -> Mapping[str, tuple[str, ...]]:
+def _list_disturbances(run: Run) -> Mapping[str, Fact]:
     """What disturbed the cases that have disturbed trials only, by case id."""
-    trials: dict[str, list[Trial]] = {}
-    for trial in run.trials:
-        if _is_screened(trial):
-            trials.setdefault(trial.case_id, []).append(trial)
+    conditions: dict[str, list[Conditions]] = {}
+    for trial in _list_screened(run):
+        conditions.setdefault(trial.case_id, []).append(trial.conditions)
     return {
-        case_id: tuple(dict.fromkeys(phrase for one in found for phrase in one.conditions.disturbances))
-        for case_id, found in trials.items()
-        if all(map(_is_disturbed, found))
+        case_id: sum_up_disturbances(Code.DISTURBED_BY, found, run.environment.cores)
+        for case_id, found in conditions.items()
+        if all(one.disturbances for one in found)
     }
 
 
-def _doubt(comparison: Comparison, disturbed: Mapping[str, tuple[str, ...]]) -> Comparison:
+def _doubt(comparison: Comparison, disturbed: Mapping[str, Fact]) -> Comparison:
     beside = comparison.pairs > 0
     host = SPECS[comparison.metric].scope is Scope.HOST
     if comparison.status is not Status.REGRESSED or beside or not host or comparison.case_id not in disturbed:
         return comparison
-    told = Fact(code=Code.DISTURBED_BY, names={"phrases": disturbed[comparison.case_id]})
     return replace(
         comparison,
         status=Status.INCONCLUSIVE,
         reason=Reason.DISTURBED,
         found=comparison.reason,
-        remarks=(*comparison.remarks, told),
+        remarks=(*comparison.remarks, disturbed[comparison.case_id]),
     )
 
 

@@ -18,7 +18,7 @@ from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
 from gate.lab.arms.worktree import open_worktree, remove_leftover_worktrees
 from gate.lab.host.provenance import load_provenance
 from gate.lab.host.scratch import open_scratch
-from gate.records import BASE_ARM, CANDIDATE_ARM, Arm, Provenance
+from gate.records import BASE_ARM, CANDIDATE_ARM, Arm, Code, Fact, Provenance, name_words
 from gate.revisions import (
     SHORT_CHARS,
     Revision,
@@ -59,7 +59,7 @@ class ArmSource:
     arm: Arm
     label: str  # "main (1a2b3c4)", "torch 2.11.0 (/opt/new/bin/python)": for a reader
     provenance: Provenance
-    notes: tuple[str, ...] = ()  # what a reader must know
+    notes: tuple[Fact, ...] = ()  # what a reader must know
     commit: str = ""  # that was checked out for it; empty for a directory as it lies
 
 
@@ -186,7 +186,7 @@ def _open_code(name: str, code: _Code, directory: Path, scratch: Path) -> Iterat
             arm=replace(make_working_tree_arm(directory), name=name),
             label=_label_tree(WORKING_TREE, provenance),
             provenance=provenance,
-            notes=("uncommitted changes are part of what was measured",) if provenance.dirty else (),
+            notes=(Fact(code=Code.UNCOMMITTED),) if provenance.dirty else (),
         )
 
 
@@ -200,9 +200,10 @@ def _check_out(name: str, revision: Revision, directory: Path, scratch: Path) ->
         if not place.is_dir():
             # Workers start there all the same: the reference models need nothing of it.
             place.mkdir(parents=True)
-            notes.append(f"{revision.label} has no directory {inside}")
+            names = name_words(arm=revision.label, place=str(inside))
+            notes.append(Fact(code=Code.NO_DIRECTORY, names=names))
         if (checkout / ".gitmodules").exists():
-            notes.append(f"submodules of {revision.label} are not checked out")
+            notes.append(Fact(code=Code.NO_SUBMODULES, names=name_words(arm=revision.label)))
         yield ArmSource(
             arm=_place_arm(name, place, directory),
             label=revision.label,

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gate.records import EXPECTED_THROTTLING as _EXPECTED_THROTTLING
-from gate.records import Conditions, Run
+from gate.records import EXPECTED_THROTTLING, Conditions, Disturbance, Run
 
 # Share of the worker's own cores that other programs wanted as well. A median over the blocks of a
 # trial leaves out as much as this; beyond it, every block is interrupted and compiling waits.
@@ -28,8 +27,6 @@ FOREIGN_MEMORY_LIMIT = 0.05
 FREE_LIMIT_BYTES = 256 * 2**20
 # A trial is repeated once, and all repeats of a run take at most this share of its trials.
 REPEAT_SHARE = 0.25
-
-_MIB = 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,37 +68,20 @@ def describe_host(conditions: Conditions, samples: tuple[HostSample, HostSample]
     return replace(measured, disturbances=find_disturbances(measured, after.cores, threads))
 
 
-def find_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple[str, ...]:
-    """Say what made the host unfit, a phrase each; nothing where it was fit."""
-    crowding = compute_crowding(conditions.foreign_cores, cores, threads)
-    throttled = [reason for reason in conditions.throttled if reason not in _EXPECTED_THROTTLING]
-    looks = (
-        (
-            crowding > CROWDING_LIMIT,
-            f"other programs kept {conditions.foreign_cores:.1f} of {cores} cores busy",
-        ),
-        (conditions.stolen > STEAL_LIMIT, f"the hypervisor took {100 * conditions.stolen:.0f} % of the time"),
-        (
-            conditions.held_back > HELD_BACK_LIMIT,
-            f"the container's quota stopped it for {100 * conditions.held_back:.0f} % of the time",
-        ),
-        (conditions.heat_events > 0, "processor cores lowered their clocks for heat"),
-        (
-            conditions.swapped_bytes > SWAP_LIMIT_BYTES,
-            f"{conditions.swapped_bytes // _MIB} MiB were swapped",
-        ),
-        (
-            0 < conditions.free_bytes < FREE_LIMIT_BYTES,
-            f"only {conditions.free_bytes // _MIB} MiB of memory were free",
-        ),
-        (bool(throttled), f"the device lowered its clocks ({', '.join(throttled)})"),
-        (conditions.foreign_processes > 0, "other processes used the device"),
-        (
-            conditions.foreign_memory > FOREIGN_MEMORY_LIMIT,
-            f"others held {100 * conditions.foreign_memory:.0f} % of the device's memory",
-        ),
-    )
-    return tuple(phrase for is_disturbed, phrase in looks if is_disturbed)
+def find_disturbances(conditions: Conditions, cores: int, threads: int) -> tuple[Disturbance, ...]:
+    """Find what made the host unfit; nothing where it was fit."""
+    looks = {
+        Disturbance.CROWDED: compute_crowding(conditions.foreign_cores, cores, threads) > CROWDING_LIMIT,
+        Disturbance.STOLEN: conditions.stolen > STEAL_LIMIT,
+        Disturbance.HELD_BACK: conditions.held_back > HELD_BACK_LIMIT,
+        Disturbance.HEATED: conditions.heat_events > 0,
+        Disturbance.SWAPPED: conditions.swapped_bytes > SWAP_LIMIT_BYTES,
+        Disturbance.SHORT_OF_MEMORY: 0 < conditions.free_bytes < FREE_LIMIT_BYTES,
+        Disturbance.THROTTLED: not EXPECTED_THROTTLING.issuperset(conditions.throttled),
+        Disturbance.SHARED: conditions.foreign_processes > 0,
+        Disturbance.HELD_MEMORY: conditions.foreign_memory > FOREIGN_MEMORY_LIMIT,
+    }
+    return tuple(disturbance for disturbance, is_disturbed in looks.items() if is_disturbed)
 
 
 def compute_crowding(foreign_cores: float, cores: int, threads: int) -> float:

@@ -31,6 +31,7 @@ from gate.check.schedule import (
     make_trial_schedule,
     predict_trial_s,
 )
+from gate.decide.evidence.disturbed import sum_up_disturbances
 from gate.errors import InterruptedRunError
 from gate.lab.host.cores import stay_near
 from gate.lab.host.fitness import may_repeat
@@ -43,11 +44,11 @@ from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.resume import carry_over
 from gate.lab.trials.trials import Bench, LabSettings, TrialOutcome, check_disk, run_trial
 from gate.lab.trials.tries import find_unavailable, find_unimportable
-from gate.lab.workers.environment import describe_dropped_variables
+from gate.lab.workers.environment import note_dropped_variables
 from gate.lab.workers.process import defer_interrupts
 from gate.lab.workers.server_pool import open_pool
 from gate.lab.workers.worker import make_directory
-from gate.records import Arm, Case, CaseFailure, Environment, Run, Trial
+from gate.records import Arm, Case, CaseFailure, Code, Environment, Fact, Run, Trial, make_text, name_words
 from gate.records.events import (
     CaseFailed,
     Noted,
@@ -112,7 +113,7 @@ def open_lab(
         _note_dropped(observe)
         _note_place(bench.scratch.parent, observe)
         if told := describe_company(bench.gpu):
-            observe(Noted(sentence=told))
+            observe(Noted(fact=make_text(told)))
         unimportable = find_unimportable(bench, cases, observe)
         _report_failed(unimportable, observe)
         observe(PrimeStarted())
@@ -180,7 +181,7 @@ def measure_plan(lab: Lab, run: Run, save: Save, previous: Run | None = None) ->
     if previous is not None:
         run = carry_over(run, previous)
         if run.provenance.dirty:
-            lab.observe(Noted(sentence="uncommitted changes: earlier trials may be of other code"))
+            lab.observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
     save(run)  # an output that cannot be written shows before minutes are spent
     failed = {failure.case_id for failure in run.failures}
     slots = drop_cases(make_trial_schedule(run.cases, run.trials_planned, run.trials), failed)
@@ -280,8 +281,9 @@ def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: RunClock) -> TrialOutcom
         return came
     if clock.read_s() + compute_trial_s(came.trial) > clock.limit_s:
         return came
-    disturbances = ", ".join(came.trial.conditions.disturbances)
-    lab.observe(Noted(sentence=f"{slot.case.id} trial {slot.index} is repeated: {disturbances}"))
+    told = sum_up_disturbances(Code.REPEATED, [came.trial.conditions], run.environment.cores)
+    numbers = {**told.numbers, "trial": slot.index}
+    lab.observe(Noted(fact=replace(told, cases=(slot.case.id,), numbers=numbers)))
     again = run_trial(lab.bench, slot.case, slot.index)
     if again.trial is None:
         return again
@@ -300,14 +302,15 @@ def _report_failed(failures: Sequence[CaseFailure], observe: Observer) -> None:
 
 
 def _note_dropped(observe: Observer) -> None:
-    if told := describe_dropped_variables(os.environ):
-        observe(Noted(sentence=told))
+    for fact in note_dropped_variables(os.environ):
+        observe(Noted(fact=fact))
 
 
 def _note_place(place: Path, observe: Observer) -> None:
     wanted = Path(tempfile.gettempdir()).resolve()
     if place != wanted:
-        observe(Noted(sentence=f"scratch is in {place}: compilers stumble over the path {str(wanted)!r}"))
+        names = name_words(place=str(place), wanted=repr(str(wanted)))
+        observe(Noted(fact=Fact(code=Code.SCRATCH_MOVED, names=names)))
 
 
 @contextmanager

@@ -19,13 +19,24 @@ from gate.lab.host.gpu import GpuState, find_alone, read_memory_share
 from gate.lab.host.provenance import format_time
 from gate.lab.workers.environment import (
     WorkerPlaces,
-    describe_dropped_variables,
     make_worker_environment,
+    note_dropped_variables,
 )
 from gate.lab.workers.server_pool import ServerPool, add_opening, open_jobs
 from gate.lab.workers.worker import JobOutcome, RunJob, WorkerJob, load_result, run_worker
 from gate.metrics import OF_WARM
-from gate.records import Arm, Case, CaseFailure, Conditions, Metric, Trial
+from gate.records import (
+    Arm,
+    Case,
+    CaseFailure,
+    Code,
+    Conditions,
+    Fact,
+    Metric,
+    Trial,
+    list_distinct,
+    name_words,
+)
 from gate.records.protocol import WORKER_ARGUMENTS, Sampling, Stage, WorkerRequest, WorkerResult, WorkerRole
 from gate.records.targets import is_target
 
@@ -154,11 +165,10 @@ def add_host(trial: Trial, before: HostSample, bench: Bench) -> Trial:
     All that the trial started has ended.
     """
     samples = (before, look_at_host(bench))
-    dropped = describe_dropped_variables(os.environ, of_stack=True)
     return replace(
         trial,
         conditions=describe_host(trial.conditions, samples, bench.settings.threads),
-        warnings=(*trial.warnings, *([dropped] if dropped else [])),
+        warnings=(*trial.warnings, *note_dropped_variables(os.environ, of_stack=True)),
     )
 
 
@@ -283,7 +293,7 @@ def repeat_samples(cold: WorkerResult) -> WorkerResult:
 def _load_part(bench: Bench, role: WorkerRole) -> WorkerResult:
     """Load what a failed process wrote before: each sample was complete when it was written."""
     left = load_result(Path(make_job(bench, role).request.result)).result
-    told = f"the {role} process failed: this trial is what was measured before"
+    told = Fact(code=Code.PROCESS_FAILED, names=name_words(role=role))
     part = left or WorkerResult(role=role, stage=Stage.START)
     return replace(part, warnings=(*part.warnings, told))
 
@@ -331,9 +341,9 @@ def _merge_conditions(cold: Conditions, warm: Conditions, circumstances: TrialCi
     )
 
 
-def _merge_warnings(cold: WorkerResult, warm: WorkerResult) -> tuple[str, ...]:
+def _merge_warnings(cold: WorkerResult, warm: WorkerResult) -> tuple[Fact, ...]:
     differing = sorted(
         key for key in cold.workload.keys() & warm.workload.keys() if cold.workload[key] != warm.workload[key]
     )
-    told = [f"the cold and the warm process disagree on the workload's {key}" for key in differing]
-    return tuple(dict.fromkeys((*cold.warnings, *warm.warnings, *told)))
+    told = [Fact(code=Code.PROCESSES_DISAGREE, names=name_words(subject=key)) for key in differing]
+    return list_distinct((*cold.warnings, *warm.warnings, *told))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gate.lab.trials.trials import Bench, make_job, remove_cache, run_job
 from gate.lab.workers.worker import add_told, name_log
 from gate.project.capability import Card, list_unavailable
-from gate.records import Case, CaseFailure, Environment, FailureKind
+from gate.records import Case, CaseFailure, Code, Environment, Fact, FailureKind, name_words
 from gate.records.events import Noted, Observer
 from gate.records.protocol import Stage, WorkerRole
 from gate.records.targets import is_target
@@ -36,7 +36,7 @@ def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) ->
     job = replace(job, request=request, limit_s=min(job.limit_s, IMPORT_LIMIT_S))
     result = run_job(bench, job)
     if isinstance(result, CaseFailure):
-        observe(Noted(sentence=f"factories were not imported beforehand: {result.message}"))
+        observe(Noted(fact=Fact(code=Code.IMPORTS_UNTRIED, names=name_words(message=result.message))))
         return ()
     blank = CaseFailure(
         case_id="",

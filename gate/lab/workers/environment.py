@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gate.records import Code, Fact
+
 # Settings of the measured stack, of threads and allocators, and of tools that hook into every Python
 # process.
 _STACK_PREFIXES = (
@@ -95,8 +97,8 @@ def list_dropped_variables(inherited: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def describe_dropped_variables(inherited: Mapping[str, str], *, of_stack: bool = False) -> str:
-    """Say which variables workers do not inherit; empty where there are none that anybody asks about.
+def note_dropped_variables(inherited: Mapping[str, str], *, of_stack: bool = False) -> tuple[Fact, ...]:
+    """A note on the variables that workers do not inherit, as far as anybody asks about them.
 
     ``of_stack`` asks for settings of torch and its libraries only, which make another program of the same
     code; where a cache lies is none.
@@ -104,7 +106,7 @@ def describe_dropped_variables(inherited: Mapping[str, str], *, of_stack: bool =
     names = [name for name in list_dropped_variables(inherited) if not name.startswith(_TOOL_PREFIXES)]
     if of_stack:
         names = [name for name in names if name.startswith(_STACK_PREFIXES) and not name.endswith("_DIR")]
-    return f"workers do not inherit {', '.join(names)}: it would change the measurement" if names else ""
+    return (Fact(code=Code.VARIABLES_DROPPED, names={"variables": tuple(names)}),) if names else ()
 
 
 def _make_absolute(search_path: str) -> str:

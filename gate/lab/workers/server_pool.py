@@ -17,13 +17,13 @@ from pathlib import Path
 from gate.devices import find_kind
 from gate.lab.workers.server import RootServer, ServerError, ServerPlace, WorkerServer
 from gate.lab.workers.worker import JobOutcome, WorkerJob
+from gate.records import Code, Fact, name_words
 from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerResult
 
 # The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
 _READ_LATE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
 MAX_BRANCHES = 8  # a server: each holds what its case's model imports, up to 300 MB with transformers
 
-NOT_FORKED = "workers are not forked, each imports everything itself: {why}"
 
 _Key = tuple[object, ...]
 
@@ -139,13 +139,11 @@ def add_opening(outcome: JobOutcome, opened: OpenedJobs) -> JobOutcome:
     if not isinstance(outcome, WorkerResult):
         return outcome
     opened_s, kind = opened.opened_s / len(opened.jobs), find_kind(opened.jobs[0].request.device)
+    told = Fact(code=Code.NOT_FORKED, names=name_words(why=opened.why_not))
     return replace(
         outcome,
         stages_s={**outcome.stages_s, **({Stage.SERVER: opened_s} if opened_s else {})},
-        warnings=(
-            *outcome.warnings,
-            *([NOT_FORKED.format(why=opened.why_not)] if opened.why_not and not kind.why_not_forked else []),
-        ),
+        warnings=(*outcome.warnings, *([told] if opened.why_not and not kind.why_not_forked else [])),
     )
 
 

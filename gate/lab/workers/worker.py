@@ -14,7 +14,7 @@ from gate.files import codec
 from gate.files.disk import describe_write_error
 from gate.lab.workers.log_tail import clean_log_tail, find_shortage
 from gate.lab.workers.process import ProcessCommand, ProcessExit, Starter, run_process
-from gate.records import CaseFailure, FailureKind
+from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
 from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerFailure, WorkerRequest, WorkerResult
 
 MAX_RESULT_BYTES = 64 * 1024 * 1024  # a real one is some tens of kilobytes; more is not ours
@@ -153,7 +153,8 @@ def name_log(path: Path) -> str:
 def _accept(result: WorkerResult, status: int) -> WorkerResult:
     if status == 0:
         return result
-    warning = f"the {result.role} process ended with {_name_status(status)} after its result was complete"
+    names = name_words(role=result.role, status=_name_status(status))
+    warning = Fact(code=Code.ENDED_BADLY, names=names)
     return replace(result, warnings=(*result.warnings, warning))
 
 

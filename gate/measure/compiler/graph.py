@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gate.records import CacheUse, Frame, GraphBreak, Metric
+from gate.records import CacheUse, Code, Fact, Frame, GraphBreak, Metric, name_words
 
 _MAX_COMPILES = 4096  # records kept; torch keeps 64 by default, fewer than a model with breaks may have
 _MAX_REASON = 200  # characters; the first line of a reason names its kind
@@ -264,6 +264,13 @@ def _describe_frame(frame: traceback.FrameSummary, directory: str) -> Frame:
     code = linecache.getline(frame.filename, frame.lineno or 0).strip()
     location = format_location(frame.filename, frame.lineno, directory)
     return Frame(location=location, function=frame.name, code=code[:_MAX_CODE])
+
+
+def note_unseen(report: GraphReport) -> tuple[Fact, ...]:
+    """Notes on the frames that were left to eager, and on what this torch does not tell."""
+    skipped = (Fact(code=Code.LEFT_TO_EAGER, names=name_words(text=text)) for text in report.skipped)
+    unknown = (Fact(code=Code.UNKNOWN_HERE, names=name_words(text=text)) for text in report.unknown)
+    return (*skipped, *unknown)
 
 
 def _list_skipped(records: list[Any] | None, directory: str) -> Iterable[str]:

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from gate.devices import name_clock_reasons
+from gate.records import Code, Fact
 
 # Counters of the time for which clocks were held down, since the driver was loaded: what happened between
 # two looks shows even though the device idles at both. Names of nvmlPerfPolicyType_t in nvidia-ml-py.
@@ -176,11 +177,10 @@ def count_strangers(states: Iterable[DeviceState], own: int) -> int:
     return max(0, max(state.processes for state in states) - own)
 
 
-def describe_unseen(state: DeviceState) -> tuple[str, ...]:
-    """Say what of a device nobody watches; nothing where all is."""
-    if not state.unseen:
-        return ()
-    return (f"nobody watches the GPU for {' and '.join(state.unseen)}: {state.why}",)
+def note_unwatched(state: DeviceState) -> tuple[Fact, ...]:
+    """A note on what of a device nobody watches; none where all is."""
+    names = {"unseen": tuple(state.unseen), "why": (state.why,)}
+    return (Fact(code=Code.UNWATCHED, names=names),) if state.unseen else ()
 
 
 def _load_nvml() -> tuple[ModuleType | None, str]:

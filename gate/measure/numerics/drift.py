@@ -15,6 +15,7 @@ import torch
 
 from gate.measure.process.logbook import NotFiniteError
 from gate.measure.timing.schedule import Side
+from gate.records import Code, Fact, name_words
 
 # Errors below a sixteenth of a rounding step, relative to the reference, count as none.
 FLOOR_STEPS = 1 / 16
@@ -41,7 +42,7 @@ class Drift:
     """Drift of the worst group of outputs, of few elements beyond chance, and what a reader should know."""
 
     log2_ratio: float
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,17 +135,18 @@ def check_finite(outputs: Outputs, side: Side) -> None:
             raise NotFiniteError(f"{what} in {name} of the {side} call")
 
 
-def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[str, ...]:
+def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
     """Find outputs that are not the same kind of thing, or not the same integers or booleans."""
     missing = sorted(eager.keys() ^ compiled.keys())
-    found = [f"{name} is returned by one of eager and compiled only" for name in missing]
+    found = [Fact(code=Code.OUTPUT_LOST, names=name_words(output=name)) for name in missing]
     for name in eager.keys() & compiled.keys():
         left, right = eager[name], compiled[name]
         if left.shape != right.shape or left.dtype != right.dtype:
-            told = f"{describe_tensor(left)} in eager, {describe_tensor(right)} compiled"
-            found.append(f"{name} is {told}")
+            names = name_words(output=name, eager=describe_tensor(left), compiled=describe_tensor(right))
+            found.append(Fact(code=Code.OUTPUT_RESHAPED, names=names))
         elif not left.is_floating_point() and not torch.equal(left, right):
-            found.append(f"{name} ({left.dtype}) differs between eager and compiled")
+            names = name_words(output=name, dtype=str(left.dtype))
+            found.append(Fact(code=Code.OUTPUT_DIFFERS, names=names))
     return tuple(found)
 
 

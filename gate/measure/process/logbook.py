@@ -13,7 +13,7 @@ from typing import Any
 from gate.errors import GateError
 from gate.files.codec import encode, write_atomic
 from gate.measure.process.frames import format_error
-from gate.records import FailureKind, Metric
+from gate.records import Code, Fact, FailureKind, Metric, list_distinct, name_words
 from gate.records.protocol import Prerequisite, Stage, WorkerFailure, WorkerResult, WorkerRole
 
 _MAX_MESSAGE = 500  # one line of a report
@@ -76,10 +76,13 @@ class Logbook:
                 raise NotFiniteError(f"a sample of {metric} is not finite")
         self.result = replace(self.result, samples={**self.result.samples, **added})
 
-    def add_warnings(self, *messages: str) -> None:
-        """Add what a reader should know; a message is told once."""
-        warnings = dict.fromkeys((*self.result.warnings, *messages))
-        self.result = replace(self.result, warnings=tuple(warnings))
+    def note(self, code: Code, number: Mapping[str, float] | None = None, **words: str) -> None:
+        """Add what a reader should know, with its numbers and names; the same is told once."""
+        self.add_warnings(Fact(code=code, numbers=number or {}, names=name_words(**words)))
+
+    def add_warnings(self, *facts: Fact) -> None:
+        """Add what a reader should know; the same is told once."""
+        self.result = replace(self.result, warnings=list_distinct((*self.result.warnings, *facts)))
 
     def fail(self, error: BaseException, missing: Prerequisite | None = None) -> None:
         """Record why the case could not be measured; the stage stays where it happened."""

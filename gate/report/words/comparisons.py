@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gate.metrics import SPECS
 from gate.records import Code, Comparison, Estimate, Fact, Reason, Status
+from gate.report.words.disturbances import describe_disturbances
 from gate.report.words.templates import fill
 from gate.report.words.terms import count_noun, describe_change
 from gate.units import render_percent, render_threshold, render_value
@@ -73,13 +74,11 @@ _SENTENCES: Mapping[Code, str] = {
     Code.BASE_DEFINES_OTHERWISE: "Not measured again side by side: the base defines this case differently.",
     Code.BASE_FAILED: "Not measured again side by side: the base could not be measured.",
     Code.NO_PAIR: "Not measured again side by side: no pair came back.",
-    Code.DISTURBED_BY: f"But {REASONS[Reason.DISTURBED]}: {{phrases:some}}.",
     Code.ACCEPTED_BY: "Accepted by {author} until {expires}: {reason}.",
     Code.QUARANTINED_BY: "Quarantined by {owner} until {expires}: {reason}.",
 }
 # Where the words of others may not be told.
 _NAMELESS: Mapping[Code, str] = {
-    Code.DISTURBED_BY: f"But {REASONS[Reason.DISTURBED]}.",
     Code.ACCEPTED_BY: "It was accepted.",
     Code.QUARANTINED_BY: "It is quarantined.",
 }
@@ -104,10 +103,17 @@ def _is_told_instead(fact: Fact) -> bool:
 
 def _list_sentences(remarks: tuple[Fact, ...]) -> list[str]:
     return [
-        fill((_SENTENCES if fact.names else {**_SENTENCES, **_NAMELESS})[fact.code], fact)
+        _describe_disturbed(fact)
+        if fact.code is Code.DISTURBED_BY
+        else fill((_SENTENCES if fact.names else {**_SENTENCES, **_NAMELESS})[fact.code], fact)
         for fact in remarks
-        if fact.code in _SENTENCES
+        if fact.code in _SENTENCES or fact.code is Code.DISTURBED_BY
     ]
+
+
+def _describe_disturbed(fact: Fact) -> str:
+    told = describe_disturbances(fact)
+    return f"But {REASONS[Reason.DISTURBED]}{f': {told}' if told else ''}."
 
 
 def _describe_finding(one: Comparison, *, with_values: bool) -> str:

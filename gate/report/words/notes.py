@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gate.records import Code, Fact, PairBase, Verdict
+from gate.records.codes import WARNING_CODES
 from gate.report.words.bases import name_base
+from gate.report.words.disturbances import describe_disturbances
+from gate.report.words.measuring import describe_measuring
 from gate.report.words.templates import describe_slower, fill, join_some
 from gate.report.words.terms import name_metric
 from gate.units import render_allowance
@@ -20,6 +23,8 @@ def write_notes(verdict: Verdict) -> tuple[str, ...]:
 
 def write_note(fact: Fact, base: PairBase | None = None) -> str:
     """Write one note; ``base`` is what head was held against."""
+    if fact.code in WARNING_CODES - {Code.TEXT}:
+        return f"{join_some(fact.cases)}: {describe_measuring(fact)}."
     if fact.code in _UNJUDGED:
         template = f"Not judged in {{cases:case}}: {{metric_list}}. {_UNJUDGED[fact.code]}."
     else:
@@ -75,7 +80,6 @@ _TEMPLATES: Mapping[Code, str] = {
         "Disturbed trials are recorded too of {case_list:some}: fewer than {fewest} others came back."
         " Record again on a quiet machine, or changes will be told against a disturbed one."
     ),
-    Code.WARNING: "{case_list:some}: {text}.",
     Code.MORE_WARNINGS: "{warnings} more warnings of trials are in run.json.",
     Code.QUARANTINE: (
         "Quarantined by {owner} until {expires}, so it does not decide: {pattern} ({reason}). Now: {found}."
@@ -154,7 +158,8 @@ def _tell_shifts(fact: Fact) -> dict[str, str]:
 
 
 def _tell_disturbances(fact: Fact) -> dict[str, str]:
-    return {"by": f": {join_some(fact.names['phrases'])}" if fact.names.get("phrases") else ""}
+    told = describe_disturbances(fact)
+    return {"by": f": {told}" if told else ""}
 
 
 def _tell_key(fact: Fact) -> dict[str, str]:

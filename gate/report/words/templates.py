@@ -2,7 +2,7 @@
 
 Places for numbers say how they are written: ``{cases:case}`` counts things, ``{days}`` is a whole number,
 ``{limit:.2f}`` has digits, ``{change:percent}`` and ``{change:slower}`` have units. A list of names is
-joined: ``{reasons}`` all of them, ``{phrases:some}`` the first.
+joined: ``{reasons}`` all of them, ``{reasons:some}`` the first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gate.records import Fact, Metric
 from gate.report.words.terms import count_noun, describe_change, name_metric
-from gate.units import render_percent, render_seconds
+from gate.units import render_bytes, render_percent, render_seconds
 
 # So many of a list are named, the rest are counted.
 MAX_NAMED = 3
@@ -74,5 +74,6 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "digit": lambda share: f"{100 * share:.1f} %",
     "signed_digit": lambda share: f"{100 * share:+.1f} %",
     "slower": describe_slower,
+    "bytes": render_bytes,
     "signed_seconds": sign_seconds,
 }

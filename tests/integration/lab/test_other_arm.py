@@ -20,6 +20,7 @@ from gate.lab.workers.worker import run_worker
 from gate.records import Case, Metric
 from gate.records.events import Event, Noted
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
+from tests.told import describe_measuring
 
 
 def _normalize(name: str) -> str:
@@ -92,5 +93,9 @@ def test_base_of_another_commit_and_interpreter(
     assert len(result.samples[Metric.COMPILED_LATENCY]) >= 6
     assert {"pytest", "pytest_benchmark"} <= lent
     assert lab.environment.torch == metadata.version("torch")
-    assert any("compilers stumble over" in event.sentence for event in events if isinstance(event, Noted))
+    assert any(
+        "compilers stumble over" in describe_measuring(event.fact)
+        for event in events
+        if isinstance(event, Noted)
+    )
     assert list((tmp_path / "with blank").iterdir()) == []

@@ -10,7 +10,19 @@ import pytest
 
 from gate.calibrate.calibrate import calibrate_gate
 from gate.calibrate.replay import draw_request, gather_recorded, judge_request, replay_requests
-from gate.records import Code, Conditions, Fact, Metric, Outcome, Pairing, Policy, Reason, Run, Trial
+from gate.records import (
+    Code,
+    Conditions,
+    Disturbance,
+    Fact,
+    Metric,
+    Outcome,
+    Pairing,
+    Policy,
+    Reason,
+    Run,
+    Trial,
+)
 from gate.records.calibration import Effort
 from tests.told import tell_note
 
@@ -281,7 +293,7 @@ def test_a_chance_deviation_of_few_pairs_is_no_change(make: Make, make_pairs: Ma
 def test_calibration_tells_of_an_unfit_host(draw: Make, policy: Policy, effort: Effort) -> None:
     """Noise that was learned while others were at work is their noise too, so it is noted."""
     run = draw(cases=1, trials=4, noise=0.01)
-    busy = Conditions(disturbances=("2 MiB were swapped",))
+    busy = Conditions(disturbances=(Disturbance.SWAPPED,))
     run = replace(run, trials=(replace(run.trials[0], conditions=busy), *run.trials[1:]))
     notes = tuple(map(tell_note, calibrate_gate(run, policy, effort).notes))
     assert notes[0] == "The machine was disturbed during 1 of 4 trials: 2 MiB were swapped."

@@ -12,6 +12,7 @@ import pytest
 from gate.cli.check import open_base_sources
 from gate.project.config import load_config
 from gate.records.events import Event, Noted
+from tests.told import describe_measuring
 
 
 @pytest.fixture
@@ -35,5 +36,5 @@ def test_commit_is_not_held_against_itself(project: Path, text: str, decides_alo
         config = load_config(project / "gate.yml")
         sources = open_base_sources(Namespace(base="HEAD"), config, stack, events.append)
         assert (sources is None) is decides_alone
-    told = [event.sentence for event in events if isinstance(event, Noted)]
+    told = [describe_measuring(event.fact) for event in events if isinstance(event, Noted)]
     assert ("nothing differs from HEAD: the stored baselines decide alone" in told) is decides_alone

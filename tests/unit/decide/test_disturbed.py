@@ -16,6 +16,7 @@ from gate.records import (
     Case,
     Comparison,
     Conditions,
+    Disturbance,
     Environment,
     Metric,
     Outcome,
@@ -41,7 +42,7 @@ def make_trial(index: int, seconds: float, *, disturbed: bool, breaks: float = 1
         case_id=CASE.id,
         index=index,
         samples={Metric.COLD_COMPILE_TIME: (seconds,), Metric.GRAPH_BREAKS: (breaks,)},
-        conditions=Conditions(disturbances=(BUSY,) if disturbed else ()),
+        conditions=Conditions(foreign_cores=1.4, disturbances=(Disturbance.CROWDED,) if disturbed else ()),
     )
 
 

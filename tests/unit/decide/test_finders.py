@@ -10,7 +10,7 @@ from gate.decide import explain
 from gate.decide.explain import causes
 from gate.decide.explain.inquiry import WEIGHTS
 from gate.records import Code
-from gate.records.facts import CAUSE_CODES
+from gate.records.codes import CAUSE_CODES
 
 
 def test_every_finder_is_asked() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from gate.decide.conclude.warned import note_warnings
 from gate.records import Provenance, Run, Trial
 from tests.hosts import CPU_HOST
-from tests.told import tell_note
+from tests.told import tell_note, warn
 
 
 def make_run(*warned: tuple[str, str]) -> Run:
     """A run with a trial for each case and warning."""
-    trials = tuple(Trial(case_id=case, index=1, warnings=(warning,)) for case, warning in warned)
+    trials = tuple(Trial(case_id=case, index=1, warnings=warn(warning)) for case, warning in warned)
     return Run(cases=(), environment=CPU_HOST, provenance=Provenance(), trials=trials)
 
 

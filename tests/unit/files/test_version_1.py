@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from gate.files.codec import CALIBRATION, SELFTEST, FileKind, decode_file, encode_file
-from gate.records import Code, Fact, Metric, Provenance, name_words
+from gate.errors import FileError
+from gate.files.codec import CALIBRATION, RUN, SELFTEST, FileKind, decode_file, encode, encode_file
+from gate.records import Case, Code, Disturbance, Fact, Metric, Provenance, Run, name_words
 from gate.records.calibration import Calibration, Effort, Flaw, Instability
 from gate.records.faults import Demand, FaultKind
 from gate.records.selftest import Attempt, Complaint, FaultScore, Result, SelftestReport
@@ -110,3 +111,28 @@ def test_selftest_of_version_1_says_what_it_said(said: str, complaint: Complaint
     read = decode_file(SELFTEST, write_version_1(SELFTEST, report, old), "selftest.json")
     assert read == report
     assert said in render_selftest(read)
+
+
+def test_run_of_version_1_keeps_what_disturbed_it_and_what_it_warned_of() -> None:
+    """Each phrase becomes its code; a warning stays the sentence that it was; what is no list is told."""
+    phrases = {
+        "other programs kept 1.9 of 2 cores busy": Disturbance.CROWDED,
+        "the hypervisor took 3 % of the time": Disturbance.STOLEN,
+        "the container's quota stopped it for 5 % of the time": Disturbance.HELD_BACK,
+        "processor cores lowered their clocks for heat": Disturbance.HEATED,
+        "64 MiB were swapped": Disturbance.SWAPPED,
+        "only 100 MiB of memory were free": Disturbance.SHORT_OF_MEMORY,
+        "the device lowered its clocks (hardware thermal slowdown)": Disturbance.THROTTLED,
+        "other processes used the device": Disturbance.SHARED,
+    }
+    trial = {"case_id": "a/x", "index": 1, "conditions": {"disturbances": [*phrases]}, "warnings": ["slow"]}
+    cases = tuple(Case(id=name, model="a", definition="d") for name in ("a/x", "b"))
+    run = Run(cases=cases, environment=CPU_HOST, provenance=Provenance())
+    plain = {**encode(run), "schema": "compile-gate/run/1", "trials": [trial, {"case_id": "b", "index": 1}]}
+    read = decode_file(RUN, json.dumps(plain).encode(), "run.json").trials[0]
+    assert read.conditions.disturbances == tuple(phrases.values())
+    assert [fact.name("text") for fact in read.warnings] == ["slow"]
+    bad = {"case_id": "a/x", "index": 1, "conditions": {"disturbances": ["?"]}}
+    for trials in ("none", [1], [{"conditions": 1, "warnings": 2}], [bad]):
+        with pytest.raises(FileError):
+            decode_file(RUN, json.dumps({**plain, "trials": trials}).encode(), "run.json")

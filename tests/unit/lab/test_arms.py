@@ -12,6 +12,8 @@ from gate.errors import UsageError
 from gate.lab.arms.arms import ArmOptions, open_arms
 from gate.lab.arms.worktree import list_worktrees
 from gate.lab.host import scratch as scratch_module
+from gate.records import Code
+from tests.told import describe_measuring
 
 Git = Callable[..., str]
 
@@ -122,7 +124,7 @@ def test_dirty_tree_is_noted(repository: Path) -> None:
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
         assert read_side(arms.head.arm.directory) == "dirty"
     assert arms.head.label.endswith(", uncommitted changes)")
-    assert arms.head.notes == ("uncommitted changes are part of what was measured",)
+    assert [note.code for note in arms.head.notes] == [Code.UNCOMMITTED]
 
 
 def test_directories_need_no_git(tmp_path: Path) -> None:
@@ -177,7 +179,9 @@ def test_base_without_that_subdirectory(repository: Path) -> None:
     (repository / "perf").mkdir()
     with open_arms(ArmOptions(directory=repository / "perf", base="main")) as arms:
         assert list(Path(arms.base.arm.directory).iterdir()) == []
-        assert arms.base.notes == (f"{arms.base.label} has no directory perf",)
+        assert tuple(map(describe_measuring, arms.base.notes)) == (
+            f"{arms.base.label} has no directory perf",
+        )
 
 
 def test_submodules_are_noted(repository: Path, git: Git) -> None:
@@ -187,7 +191,8 @@ def test_submodules_are_noted(repository: Path, git: Git) -> None:
     git(repository, "add", ".gitmodules")
     git(repository, "commit", "--quiet", "--message", "submodule")
     with open_arms(ArmOptions(directory=repository, base="main")) as arms:
-        assert arms.base.notes == (f"submodules of {arms.base.label} are not checked out",)
+        told = f"submodules of {arms.base.label} are not checked out"
+        assert tuple(map(describe_measuring, arms.base.notes)) == (told,)
 
 
 def test_interpreters_on_one_code(

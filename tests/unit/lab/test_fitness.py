@@ -16,7 +16,7 @@ from gate.lab.host.fitness import (
     find_disturbances,
     may_repeat,
 )
-from gate.records import Case, Conditions, Provenance, Run, Trial
+from gate.records import Case, Conditions, Disturbance, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 
 GIB = 2**30
@@ -50,19 +50,19 @@ def test_what_happened_between_two_looks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "phrase"),
+    ("changes", "disturbance"),
     [
-        ({"busy_s": 1013.0 + 24.0}, "other programs kept 2.4 of 4 cores busy"),
-        ({"stolen_s": 11.2}, "the hypervisor took 3 % of the time"),
-        ({"held_back_s": 1.5}, "the container's quota stopped it for 5 % of the time"),
-        ({"heat_events": 4}, "processor cores lowered their clocks for heat"),
-        ({"swapped_bytes": 5 * GIB + 64 * 2**20}, "64 MiB were swapped"),
-        ({"free_bytes": 100 * 2**20}, "only 100 MiB of memory were free"),
+        ({"busy_s": 1013.0 + 24.0}, Disturbance.CROWDED),
+        ({"stolen_s": 11.2}, Disturbance.STOLEN),
+        ({"held_back_s": 1.5}, Disturbance.HELD_BACK),
+        ({"heat_events": 4}, Disturbance.HEATED),
+        ({"swapped_bytes": 5 * GIB + 64 * 2**20}, Disturbance.SWAPPED),
+        ({"free_bytes": 100 * 2**20}, Disturbance.SHORT_OF_MEMORY),
     ],
 )
-def test_each_disturbance_is_told(changes: dict[str, float], phrase: str) -> None:
-    """One thing wrong is one phrase."""
-    assert describe(replace(CALM, **changes)).disturbances == (phrase,)  # type: ignore[arg-type] # the test's
+def test_each_disturbance_is_told(changes: dict[str, float], disturbance: Disturbance) -> None:
+    """One thing wrong is one code."""
+    assert describe(replace(CALM, **changes)).disturbances == (disturbance,)  # type: ignore[arg-type] # the test's
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_a_device_under_power_cap_is_as_ever() -> None:
     hot = Conditions(throttled=("software power cap", "hardware thermal slowdown"), foreign_processes=1)
     assert find_disturbances(capped, cores=2, threads=2) == ()
     assert find_disturbances(hot, cores=2, threads=2) == (
-        "the device lowered its clocks (hardware thermal slowdown)",
-        "other processes used the device",
+        Disturbance.THROTTLED,
+        Disturbance.SHARED,
     )
 
 
@@ -96,11 +96,13 @@ def test_a_device_under_power_cap_is_as_ever() -> None:
     [
         (0.0, 0.0, ()),
         (0.05, 0.01, ()),  # a display, or the driver itself
-        (0.06, 0.0, ("others held 6 % of the device's memory",)),
-        (0.0, 0.3, ("others held 30 % of the device's memory",)),
+        (0.06, 0.0, (Disturbance.HELD_MEMORY,)),
+        (0.0, 0.3, (Disturbance.HELD_MEMORY,)),
     ],
 )
-def test_memory_of_strangers_is_told(before: float, after: float, disturbances: tuple[str, ...]) -> None:
+def test_memory_of_strangers_is_told(
+    before: float, after: float, disturbances: tuple[Disturbance, ...]
+) -> None:
     """A container hides the processes of others, not the memory that they hold while no worker is alive."""
     samples = (replace(BEFORE, foreign_memory=before), replace(CALM, foreign_memory=after))
     conditions = describe_host(Conditions(), samples, threads=2)

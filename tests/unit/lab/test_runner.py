@@ -23,7 +23,7 @@ from gate.lab.host.fitness import HostSample
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.runner import Lab, LabTrials, make_run, measure_plan, open_lab
 from gate.lab.trials.trials import LabSettings
-from gate.records import Arm, Case, DType, FailureKind, Outcome, Policy, Run
+from gate.records import Arm, Case, Disturbance, DType, FailureKind, Outcome, Policy, Run
 from gate.records.events import (
     CaseFailed,
     Event,
@@ -34,6 +34,7 @@ from gate.records.events import (
     TrialSkipped,
     TrialStarted,
 )
+from tests.told import describe_measuring
 
 MakeCase = Callable[..., Case]
 
@@ -224,7 +225,7 @@ def test_temporary_directory_with_a_blank(
     monkeypatch.setattr(scratch_module, "_USUAL_PLACES", (str(usual),))
     with workshop.open() as lab:
         assert lab.bench.scratch.parent == usual
-    notes = [event.sentence for event in workshop.events if isinstance(event, Noted)]
+    notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
     assert f"scratch is in {usual}: compilers stumble over the path {str(awkward)!r}" in notes
 
 
@@ -290,10 +291,10 @@ def test_variables_that_workers_do_not_get_are_noted(
     monkeypatch.setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     with workshop.open(make_case()) as lab:
         run = measure_plan(lab, make_run(lab, (make_case(),), "all", 1), workshop.saved.append)
-    notes = [event.sentence for event in workshop.events if isinstance(event, Noted)]
+    notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
     told = "workers do not inherit PYTORCH_ALLOC_CONF: it would change the measurement"
     assert told in notes
-    assert told in run.trials[0].warnings
+    assert told in map(describe_measuring, run.trials[0].warnings)
 
 
 def crowd_host(monkeypatch: pytest.MonkeyPatch, *attempts: bool) -> None:
@@ -316,7 +317,7 @@ def test_a_disturbed_trial_is_repeated(
     run = workshop.run(make_case(name="a"))
     (trial,) = run.trials
     assert (trial.index, trial.conditions.repeated, trial.conditions.disturbances) == (1, True, ())
-    notes = [event.sentence for event in workshop.events if isinstance(event, Noted)]
+    notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
     assert any(
         note.endswith("trial 1 is repeated: other programs kept 2.0 of 2 cores busy") for note in notes
     )
@@ -329,8 +330,8 @@ def test_a_host_that_stays_unfit_is_told(
     crowd_host(monkeypatch, *[True] * 4)
     run = workshop.run(make_case(name="a"), trials=3)
     assert [trial.conditions.repeated for trial in run.trials] == [True, False, False]
-    told = {phrase for trial in run.trials for phrase in trial.conditions.disturbances}
-    assert told == {"other programs kept 2.0 of 2 cores busy"}
+    told = {one for trial in run.trials for one in trial.conditions.disturbances}
+    assert told == {Disturbance.CROWDED}
 
 
 def test_no_repeat_beyond_the_budget(
@@ -416,7 +417,7 @@ def test_import_that_kills_its_process_blames_nobody(workshop: Workshop, make_ca
     crashing = replace(make_case(), factory="models:crash")
     with workshop.open(crashing) as lab:
         assert () == lab.failed
-    noted = [event.sentence for event in workshop.events if isinstance(event, Noted)]
+    noted = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
     assert any("factories were not imported beforehand: ended with SIGSEGV" in note for note in noted)
 
 

@@ -29,14 +29,18 @@ from gate.lab.workers.worker import WorkerJob
 from gate.records import (
     BASE_ARM,
     Case,
+    Code,
     CodeIdentity,
     Conditions,
+    Fact,
     GraphBreak,
     Metric,
     Pairing,
     Trial,
+    name_words,
 )
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from tests.told import describe_measuring, warn
 
 MakeCase = Callable[..., Case]
 CIRCUMSTANCES = TrialCircumstances(
@@ -190,7 +194,7 @@ def test_failure_keeps_what_was_measured(
     assert came.trial is not None
     assert expected == came.trial.samples
     told = f"the {role} process failed: this trial is what was measured before"
-    assert told in came.trial.warnings
+    assert told in map(describe_measuring, came.trial.warnings)
 
 
 def test_part_of_an_earlier_trial_is_not_taken(bench: Bench, make_case: MakeCase) -> None:
@@ -238,7 +242,7 @@ def test_merge_believes_the_cold_process() -> None:
         phases_s={"inductor": 2.0},
         stages_s={"start": 1.0, "compile": 4.0},
         conditions=Conditions(canaries_s={"matmul": 0.1}, throttled=("heat",), temperature_c=60.0),
-        warnings=("one",),
+        warnings=warn("one"),
     )
     warm = WorkerResult(
         role=WorkerRole.WARM,
@@ -249,8 +253,9 @@ def test_merge_believes_the_cold_process() -> None:
         phases_s={"inductor": 0.1, "dynamo": 0.2},
         stages_s={"start": 0.5, "compile": 1.0, "drift": 2.0},
         conditions=Conditions(throttled=("heat", "power"), foreign_processes=2, temperature_c=50.0),
-        warnings=("one", "two"),
+        warnings=warn("one", "two"),
     )
+    disagree = Fact(code=Code.PROCESSES_DISAGREE, names=name_words(subject="outputs"))
     expected = Trial(
         case_id="a/x",
         index=2,
@@ -270,7 +275,7 @@ def test_merge_believes_the_cold_process() -> None:
             foreign_processes=2,
             temperature_c=60.0,
         ),
-        warnings=("one", "two", "the cold and the warm process disagree on the workload's outputs"),
+        warnings=(*warn("one", "two"), disagree),
     )
     assert expected == merge_results(BLANK, cold, warm, CIRCUMSTANCES)
 

@@ -12,6 +12,7 @@ from gate.lab.workers.process import ProcessExit
 from gate.lab.workers.worker import MAX_RESULT_BYTES, LeftResult, judge_exit, load_result, run_worker
 from gate.records import Case, CaseFailure, FailureKind, Metric
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
+from tests.told import describe_measuring
 
 MakeCase = Callable[..., Case]
 
@@ -88,7 +89,8 @@ def test_crash_after_the_end_is_a_warning(bench: Bench, make_case: MakeCase) -> 
     """A complete result counts though the interpreter crashed while shutting down, with a warning."""
     result = run_worker(make_job(bench, WorkerRole.COLD, make_case("late_crash"), 1))
     assert isinstance(result, WorkerResult)
-    assert result.warnings == ("the cold process ended with SIGABRT after its result was complete",)
+    (told,) = map(describe_measuring, result.warnings)
+    assert told == "the cold process ended with SIGABRT after its result was complete"
 
 
 def test_earlier_result_is_not_taken_for_this_one(bench: Bench, make_case: MakeCase) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from gate.lab.workers.environment import (
     WorkerPlaces,
-    describe_dropped_variables,
     list_dropped_variables,
     make_worker_environment,
+    note_dropped_variables,
 )
+from tests.told import describe_measuring
 
 PLACES = WorkerPlaces(cache=Path("/scratch/cache"), temporary=Path("/scratch/tmp"))
 
@@ -73,14 +74,11 @@ def test_what_is_not_inherited_is_described() -> None:
         ("PYTORCH_ALLOC_CONF", "OMP_NUM_THREADS", "PYTHONPATH", "PYTHONOPTIMIZE", "TORCHINDUCTOR_CACHE_DIR"),
         "1",
     )
-    told = describe_dropped_variables(inherited)
-    assert told.startswith(
-        "workers do not inherit OMP_NUM_THREADS, PYTORCH_ALLOC_CONF, TORCHINDUCTOR_CACHE_DIR:"
-    )
-    assert describe_dropped_variables(inherited, of_stack=True).startswith(
-        "workers do not inherit PYTORCH_ALLOC_CONF: it would"
-    )
-    assert not describe_dropped_variables({"PYTHONOPTIMIZE": "1", "PATH": "/bin"})
+    (told,) = note_dropped_variables(inherited)
+    assert told.names["variables"] == ("OMP_NUM_THREADS", "PYTORCH_ALLOC_CONF", "TORCHINDUCTOR_CACHE_DIR")
+    (told,) = note_dropped_variables(inherited, of_stack=True)
+    assert describe_measuring(told).startswith("workers do not inherit PYTORCH_ALLOC_CONF: it would")
+    assert not note_dropped_variables({"PYTHONOPTIMIZE": "1", "PATH": "/bin"})
 
 
 def test_fixed_settings_win() -> None:

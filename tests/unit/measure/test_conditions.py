@@ -7,6 +7,7 @@ import pytest
 from gate.lab.host.fitness import find_disturbances
 from gate.measure.cold import MachineMood, make_conditions
 from gate.measure.device.nvml import DeviceState
+from gate.records import Disturbance
 
 
 def see(processes: int, slowed_s: float = 0.0) -> MachineMood:
@@ -33,7 +34,7 @@ def test_arms_of_a_pair_are_no_strangers(looks: tuple[int, int], is_paired: bool
     conditions = make_conditions(before, after, is_paired=is_paired)
     assert conditions.foreign_processes == strangers
     disturbances = find_disturbances(conditions, cores=8, threads=2)
-    assert disturbances == (("other processes used the device",) if strangers else ())
+    assert disturbances == ((Disturbance.SHARED,) if strangers else ())
 
 
 def test_a_power_cap_between_the_looks_is_told_and_expected() -> None:

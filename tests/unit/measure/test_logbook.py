@@ -12,6 +12,7 @@ from gate.errors import UsageError
 from gate.measure.process.logbook import Logbook, NotFiniteError, describe_error
 from gate.records import Metric
 from gate.records.protocol import Stage, WorkerRole
+from tests.told import warn
 
 
 def load(path: Path) -> dict[str, object]:
@@ -72,9 +73,9 @@ def test_samples_must_be_finite() -> None:
 def test_warning_is_told_once() -> None:
     """The same warning from several stages is one warning."""
     logbook = Logbook(None, WorkerRole.COLD)
-    logbook.add_warnings("a", "b")
-    logbook.add_warnings("a")
-    assert ("a", "b") == logbook.result.warnings
+    logbook.add_warnings(*warn("a", "b"))
+    logbook.add_warnings(*warn("a"))
+    assert logbook.result.warnings == warn("a", "b")
 
 
 @pytest.mark.parametrize(

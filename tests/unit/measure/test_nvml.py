@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from gate.devices import name_clock_reasons
-from gate.measure.device.nvml import DeviceState, NvmlDevice, describe_unseen, list_throttling
+from gate.measure.device.nvml import DeviceState, NvmlDevice, list_throttling, note_unwatched
+from tests.told import describe_measuring
 
 STUB = Path(__file__).parent / "stub_nvml.c"
 UUID = "12345678-aaaa-bbbb-cccc-000000000000"  # as torch tells it
@@ -81,7 +82,7 @@ def test_a_healthy_gpu(look: Look) -> None:
     assert (found["uuid"], found["driver"], found["clocks"]) == (f"GPU-{UUID}", "580.159.04", "700 W")
     assert found["traits"] == HEALTHY_TRAITS
     assert (after.clock_mhz, after.temperature_c, after.processes) == (1755.0, 61.0, 1)
-    assert (list_throttling(before, after), describe_unseen(after)) == ((), ())
+    assert (list_throttling(before, after), note_unwatched(after)) == ((), ())
 
 
 def test_throttling_between_two_looks_is_seen(look: Look) -> None:
@@ -97,7 +98,7 @@ def test_a_gpu_instance_is_watched(look: Look) -> None:
     assert found["uuid"] == f"MIG-{UUID}"
     assert found["traits"] == {**HEALTHY_TRAITS, "mig": "on"}
     assert found["clocks"] == "700 W"
-    assert describe_unseen(found["states"][0]) == ()
+    assert note_unwatched(found["states"][0]) == ()
 
 
 def test_an_old_driver_is_asked_by_the_old_names(look: Look) -> None:
@@ -105,7 +106,7 @@ def test_an_old_driver_is_asked_by_the_old_names(look: Look) -> None:
     before, after = look("OLD_DRIVER")["states"]
     assert before.throttled == ("hardware thermal slowdown",)
     assert after.processes == 1
-    assert describe_unseen(after) == ()
+    assert note_unwatched(after) == ()
 
 
 def test_strangers_are_counted(look: Look) -> None:
@@ -126,22 +127,24 @@ def test_a_driver_that_is_gone_is_told(look: Look) -> None:
     """NVML's own words say why nobody watches; nothing else fails."""
     found = look("GONE")
     assert (found["driver"], found["clocks"], found["traits"]) == ("", "", {})
-    assert describe_unseen(found["states"][0]) == (
+    assert tuple(map(describe_measuring, note_unwatched(found["states"][0]))) == (
         "nobody watches the GPU for throttling and other processes: NVML cannot be used: Driver Not Loaded",
     )
 
 
 def test_what_a_driver_hides_is_told(look: Look) -> None:
     """A list of processes without this one shows no other either; reasons may need a right."""
-    (told,) = describe_unseen(look("HIDDEN")["states"][0])
-    assert told == "nobody watches the GPU for throttling and other processes: the driver does not tell"
+    (told,) = note_unwatched(look("HIDDEN")["states"][0])
+    assert describe_measuring(told).endswith("throttling and other processes: the driver does not tell")
 
 
 def test_an_unknown_device_is_told(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     """A UUID that NVML does not know leaves nothing unsaid."""
     monkeypatch.setattr(sys.modules[__name__], "UUID", "99999999-aaaa-bbbb-cccc-000000000000")
-    (told,) = describe_unseen(look("HEALTHY")["states"][0])
-    assert told.endswith("NVML does not know the device GPU-99999999-aaaa-bbbb-cccc-000000000000")
+    (told,) = note_unwatched(look("HEALTHY")["states"][0])
+    assert describe_measuring(told).endswith(
+        "NVML does not know the device GPU-99999999-aaaa-bbbb-cccc-000000000000"
+    )
 
 
 def test_without_nvml_all_is_unknown_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,8 +152,8 @@ def test_without_nvml_all_is_unknown_and_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "pynvml", None)
     device = NvmlDevice("abc")
     assert (device.read_driver(), device.read_clock_policy(), device.read_traits()) == ("", "", {})
-    (told,) = describe_unseen(device.read_state())
-    assert "pip install nvidia-ml-py" in told
+    (told,) = note_unwatched(device.read_state())
+    assert "pip install nvidia-ml-py" in describe_measuring(told)
 
 
 def test_a_short_slowdown_is_no_throttling() -> None:

@@ -12,6 +12,7 @@ from gate.project.arm_cases import BaseCases, load_base_cases, load_head_cases
 from gate.project.choice import choose_cases
 from gate.project.config import load_config
 from gate.project.registry import load_cases, select_cases
+from gate.records import Code
 
 SHOP = """
 version: 1
@@ -123,7 +124,7 @@ def test_base_without_configuration(tmp_path: Path) -> None:
     """Before the gate was introduced there are the reference models only, which a note says."""
     loaded = load(write(tmp_path / "head"), tmp_path)
     assert list_names(loaded) == ["elementwise/smoke"]
-    assert loaded.notes == ("the base has no gate.yml: only the reference models are compared",)
+    assert [note.code for note in loaded.notes] == [Code.BASE_UNCONFIGURED]
 
 
 @pytest.mark.parametrize(
@@ -143,8 +144,9 @@ def test_base_whose_configuration_cannot_be_used(tmp_path: Path, content: str, w
     loaded = load(write(tmp_path / "head"), base)
     assert list_names(loaded) == ["elementwise/smoke"]
     (note,) = loaded.notes
-    assert note.startswith(f"the base's configuration cannot be used ({words}")
-    assert str(base) not in note
+    assert note.code is Code.BASE_MISCONFIGURED
+    assert note.name("problem").startswith(words)
+    assert str(base) not in note.name("problem")
 
 
 def test_override_for_a_case_that_the_base_lacks(tmp_path: Path) -> None:

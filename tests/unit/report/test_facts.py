@@ -9,24 +9,26 @@ import pytest
 
 from gate.records import Code, Fact, Metric, Verdict, name_words
 from gate.records.calibration import Flaw, Instability
-from gate.records.facts import (
+from gate.records.codes import (
     ATTEMPT_CODES,
     CAUSE_CODES,
+    EVENT_CODES,
     HEADLINE_CODES,
     INSTABILITY_CODES,
     NOTE_CODES,
-    NUMBERS,
     REMARK_CODES,
     STEP_CODES,
-    find_misshapen,
 )
+from gate.records.facts import NUMBERS, find_misshapen
 from gate.records.faults import FaultKind
 from gate.records.selftest import Attempt, Result
 from gate.report.words.attempts import describe_opinion
 from gate.report.words.causes import describe_cause
 from gate.report.words.comparisons import describe_comparison
+from gate.report.words.disturbances import describe_disturbances
 from gate.report.words.headline import write_headline
 from gate.report.words.instabilities import describe_instability
+from gate.report.words.measuring import describe_measuring
 from gate.report.words.notes import write_note
 from gate.report.words.steps import write_step
 
@@ -50,7 +52,7 @@ def make_fact(code: Code) -> Fact:
 def test_every_code_stands_somewhere() -> None:
     """A code that stands nowhere could never be read again."""
     of_verdicts = {*HEADLINE_CODES, *REMARK_CODES, *CAUSE_CODES, *NOTE_CODES, *STEP_CODES}
-    assert {*of_verdicts, *INSTABILITY_CODES, *ATTEMPT_CODES} == set(Code)
+    assert {*of_verdicts, *INSTABILITY_CODES, *ATTEMPT_CODES, *EVENT_CODES} == set(Code)
 
 
 @pytest.mark.parametrize("code", sorted(INSTABILITY_CODES - _OTHERS))
@@ -122,6 +124,26 @@ def test_every_note_is_a_sentence(code: Code) -> None:
         text = write_note(fact)
         assert text.endswith(".")
         assert "{" not in text
+
+
+@pytest.mark.parametrize("code", sorted(EVENT_CODES))
+def test_every_event_and_warning_has_words(code: Code) -> None:
+    """With its names, and where a word is missing."""
+    for fact in (make_fact(code), replace(make_fact(code), names={})):
+        assert "{" not in describe_measuring(fact)
+
+
+def test_disturbances_are_told_with_the_worst_of_each() -> None:
+    """Three are told, and phrases of older files behind them; the rest is counted."""
+    numbers = {"crowded": 1.94, "cores": 2, "stolen": 0.031, "swapped": 96 * 2**20}
+    phrases = {"phrases": ("a", "b")}
+    assert describe_disturbances(Fact(code=Code.DISTURBED_BY, numbers=numbers, names=phrases)) == (
+        "other programs kept 1.9 of 2 cores busy, the hypervisor took 3 % of the time,"
+        " 96.0 MiB were swapped and 2 more"
+    )
+    throttled = Fact(code=Code.REPEATED, numbers={"throttled": 2}, names={"reasons": ("heat", "power")})
+    assert describe_disturbances(throttled) == "the device lowered its clocks (heat, power)"
+    assert not describe_disturbances(Fact(code=Code.TRIALS_DISTURBED))
 
 
 @pytest.mark.parametrize("code", sorted(CAUSE_CODES - _OTHERS))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.records import CaseFailure, FailureKind, Metric, Trial
+from gate.records import CaseFailure, FailureKind, Metric, Trial, make_text
 from gate.records.events import (
     CaseFailed,
     Event,
@@ -70,7 +70,7 @@ FAILURE = CaseFailure(case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="r
             LockAwaited(device="cpu", holder="process 7 of ada", limit_s=60.0),
             "waiting up to 1 min 00 s: cpu is in use by process 7 of ada",
         ),
-        (Noted(sentence="a\x1b[31m b"), "note: a b"),
+        (Noted(fact=make_text("a\x1b[31m b")), "note: a b"),
     ],
 )
 def test_an_event_is_one_line(event: Event, expected: str) -> None:

@@ -21,6 +21,7 @@ from gate.records import (
     CaseFailure,
     CodeIdentity,
     Conditions,
+    Disturbance,
     FailureKind,
     GraphBreak,
     Metric,
@@ -141,7 +142,7 @@ def test_what_can_repeat_exactly_is_not_rounded() -> None:
 
 def disturb(trial: Trial) -> Trial:
     """The same trial, measured while other programs ran."""
-    return replace(trial, conditions=replace(trial.conditions, disturbances=("other programs ran",)))
+    return replace(trial, conditions=replace(trial.conditions, disturbances=(Disturbance.CROWDED,)))
 
 
 def test_disturbed_trials_are_left_out_of_what_depends_on_the_host() -> None:

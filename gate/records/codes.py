@@ -1,0 +1,225 @@
+"""What there is to tell: the codes of all facts, and which of them stand where."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """What a fact is about; ``names`` are words of others. Its numbers are in the tables below."""
+
+    TEXT = "text"  # names: text, command; from a file of an older version, which held sentences
+
+    # The headline, and what stands before and behind it.
+    NO_CONFIGURATION = "no_configuration"  # no gate.yml was found
+    STOPPED = "stopped"  # before its end; a note too
+    NOT_MEASURED = "not_measured"
+    FEWER_TRIALS = "fewer_trials"
+    REGRESSED = "regressed"  # one or several cases; metrics: the worst's, then those of the others
+    REGRESSED_CASE = "regressed_case"  # cases: the only one
+    REGRESSED_WORST = "regressed_worst"  # cases: the worst of several
+    REGRESSED_UNSHOWN = "regressed_unshown"  # in cases that the default branch does not have
+    COULD_NOT_TELL = "could_not_tell"
+    NO_BASELINE_APPLIES = "no_baseline_applies"
+    BASE_HAS_NOTHING = "base_has_nothing"  # to compare with
+    NOTHING_WORSE = "nothing_worse"
+    AGAINST_BASE = "against_base"  # everything was
+
+    # Remarks on one comparison.
+    MACHINE_MOVED = "machine_moved"
+    LATENCY_WITHIN = "latency_within"  # its limit, so a ratio to it counts for nothing
+    MEMORY_WITHIN = "memory_within"
+    DRIFT_LIMIT = "drift_limit"
+    OWN_LIMIT = "own_limit"  # of gate.yml, in the metric's unit
+    EAGER_SLOWED_TOO = "eager_slowed_too"
+    EAGER_CHANGED = "eager_changed"
+    PROCESSOR_TIME = "processor_time"  # judged by it
+    NO_RATIO = "no_ratio"  # a value is zero or less
+    FAILURE = "failure"  # names: stage, kind, message
+    TRIALS_CAME = "trials_came"
+    NOTHING_MEASURED = "nothing_measured"  # by trials that came back
+    ACCEPTED_BY = "accepted_by"  # names: author, expires, reason
+    QUARANTINED_BY = "quarantined_by"  # names: owner, expires, reason
+    DISTURBED_BY = "disturbed_by"  # names: reasons
+    BASE_LACKS_CASE = "base_lacks_case"  # so there are no pairs, as for the next three
+    BASE_DEFINES_OTHERWISE = "base_defines_otherwise"
+    BASE_FAILED = "base_failed"
+    NO_PAIR = "no_pair"
+
+    # Explanations of one case.
+    GRAPH_BREAK = "graph_break"  # names: reason, location
+    GRAPH_BREAK_GONE = "graph_break_gone"  # names: reason, location
+    RECOMPILED = "recompiled"  # names: reason, line, location
+    PRECISION_CHANGED = "precision_changed"  # of the generated code; names: added, removed
+    CALLS_ADDED = "calls_added"  # what no kernel is fused with; names: calls, operators
+    KERNELS_SPLIT = "kernels_split"  # the same operators in more kernels; names: was, now
+    KERNELS_ADDED = "kernels_added"  # with more operators; names: was, now
+    KERNELS_JOINED = "kernels_joined"  # names: was, now
+    OPERATIONS_CHANGED = "operations_changed"  # that the compiler was given
+    DEFINITION_CHANGED = "definition_changed"  # of the case; names: before and after, by what changed
+    STACK_CHANGED = "stack_changed"  # names: differences
+    STACK_UNUSED = "stack_unused"  # it changed where the device uses nothing of it; names: differences
+    EAGER_ALONE = "eager_alone"  # got faster, and compiled did not
+    MORE = "more"  # of what came before
+    CODE_CHANGED = "code_changed"  # names: changed, added, removed
+    CODE_SAME = "code_same"
+    CODE_TUNED = "code_tuned"  # the same, and tuned to other configurations
+    WORKLOAD_CHANGED = "workload_changed"  # names: before and after, by what changed
+    EAGER_TOO = "eager_too"  # moved as compiled did, half as much or more
+    BOTH_LATENCIES = "both_latencies"
+    LONGEST_PHASES = "longest_phases"
+    CHANGED_PHASES = "changed_phases"
+    COMPILERS_TIME = "compilers_time"  # processor time of the compilers that it started
+    NO_CHANGED_PHASE = "no_changed_phase"
+    CACHE_LOST = "cache_lost"  # it holds less than it did; names: caches
+    CACHE_MISSED = "cache_missed"
+    MACHINE_CHANGED = "machine_changed"  # a note too
+    CLOCKS_LOWERED = "clocks_lowered"  # names: reasons
+    KERNELS_STEADY = "kernels_steady"  # none takes another time on the device
+    KERNELS_MOVED = "kernels_moved"  # names: kernels, in the order of the numbers
+    DEVICE_IDLE = "device_idle"  # for most of a call
+    BOUND_BY = "bound_by"  # the machine's rate of memory, or of arithmetic
+    BOUND_BY_NEITHER = "bound_by_neither"
+    OTHER_PROCESSES = "other_processes"
+    UNEXPLAINED = "unexplained"  # by anything that was recorded
+
+    # Notes on the whole verdict.
+    NO_BASELINE = "no_baseline"  # of these metrics, as for the next four
+    OTHER_MACHINES = "other_machines"
+    OTHER_STACK = "other_stack"
+    REDEFINED = "redefined"
+    NOT_RECORDED = "not_recorded"
+    BASE_LACKS_CASES = "base_lacks_cases"  # of these metrics, as for the next three
+    BASE_NOT_MEASURED = "base_not_measured"
+    BASE_DEFINES_CASES_OTHERWISE = "base_defines_cases_otherwise"
+    BASE_LACKS_METRICS = "base_lacks_metrics"
+    NOT_BESIDE = "not_beside"  # side by side with the base
+    WAIVED = "waived"  # names: author, expires, reason
+    WAIVER_EXPIRED = "waiver_expired"  # names: author, expires
+    ACCEPTANCE_EXPIRED = "acceptance_expired"  # names: pattern, expires, reason
+    ACCEPTANCE_EXCEEDED = "acceptance_exceeded"  # names: author, expires
+    ACCEPTANCE_IDLE = "acceptance_idle"  # names: pattern
+    DRIFT_ABOVE = "drift_above"
+    BASELINES_OLD = "baselines_old"
+    BASELINES_AHEAD = "baselines_ahead"
+    PAIRS = "pairs"
+    CLEARED = "cleared"  # cases and metrics: which, as far as they are named
+    CASES_GONE = "cases_gone"  # that the base has
+    NEAREST_DIFFERS = "nearest_differs"  # names: differences
+    TRIALS_DISTURBED = "trials_disturbed"  # names: reasons
+    PAIRS_DISTURBED = "pairs_disturbed"  # names: reasons
+    DISTURBED_KEPT = "disturbed_kept"  # among trials that are recorded
+    WARNING = "warning"  # of an older version, which held sentences; names: text
+    MORE_WARNINGS = "more_warnings"
+    QUARANTINE = "quarantine"  # names: pattern, owner, expires, reason, statuses
+    QUARANTINE_EXPIRED = "quarantine_expired"  # names: pattern, owner, expires, reason
+    BASE_CASES_FAILED = "base_cases_failed"
+    RULES_OF = "rules_of"  # names: commit
+    ANCHOR = "anchor"  # names: anchor
+    TOUCHES_RULES = "touches_rules"  # names: rules
+    FILES_UNSEEN = "files_unseen"
+    CASES_UNSHOWN = "cases_unshown"
+    NO_BASELINES_HERE = "no_baselines_here"
+    NO_DEVICE = "no_device"  # a target: what only a device can tell is absent by rule
+    APPROVED = "approved"  # names: author, expires
+    APPROVED_WITHOUT = "approved_without"  # baselines; names: author, expires
+    APPROVAL_UNREADABLE = "approval_unreadable"
+
+    # Notes on a calibration.
+    NOISE_UNKNOWN = "noise_unknown"  # of these cases
+    NOT_REPLAYED = "not_replayed"
+    SOME_NOT_REPLAYED = "some_not_replayed"
+    MODES_NOT_SOUGHT = "modes_not_sought"
+    REPLAYED_ALONE = "replayed_alone"  # without pairs
+    REPLAY_MIXES = "replay_mixes"  # trials of one sitting
+
+    # Why a case is unstable, in a calibration.
+    TRIAL_FAILED = "trial_failed"  # names: stage, message
+    VALUES_RANGE = "values_range"
+    TWO_GROUPS = "two_groups"  # of trials
+    BLOCKS_SPLIT = "blocks_split"
+    TRIALS_VARY = "trials_vary"
+    PAIRS_BIASED = "pairs_biased"
+    PAIRS_VARY = "pairs_vary"
+
+    # What the gate said of a planted fault, where it judged nothing.
+    ARM_FAILED = "arm_failed"  # names: arm, stage, message
+    FAILURE_TOLD = "failure_told"  # names: kind, stage, message
+    FAILURE_UNTOLD = "failure_untold"  # names: kind
+    NOT_JUDGED = "not_judged"  # metrics: which
+
+    # What to do next.
+    CONTINUE = "continue"
+    FIX_FAILED = "fix_failed"
+    FIX_FAILED_BESIDE = "fix_failed_beside"
+    MEASURE_AGAIN = "measure_again"
+    MORE_MINUTES = "more_minutes"
+    FIX = "fix"
+    ACCEPT = "accept"  # or fix; names: expires
+    ACCEPT_TOO = "accept_too"  # names: expires
+    MORE_LIKE_THESE = "more_like_these"
+    BE_SURE = "be_sure"
+    SETTLE = "settle"
+    SETTLE_BY_TRIALS = "settle_by_trials"
+    SETTLE_QUIETLY = "settle_quietly"
+    LIFT_QUARANTINE = "lift_quarantine"  # names: expires
+    RECORD_MORE = "record_more"
+    RECORD = "record"
+    RECORD_BETTER = "record_better"
+    HOLD_AGAINST_ANCHOR = "hold_against_anchor"
+    READ_BASE_LOGS = "read_base_logs"
+
+    # What a run tells as it goes.
+    UNCOMMITTED_BEFORE = "uncommitted_before"  # so earlier trials may be of other code
+    REPEATED = "repeated"  # a disturbed trial; names: reasons
+    IMPORTS_UNTRIED = "imports_untried"  # names: message
+    SCRATCH_MOVED = "scratch_moved"  # names: place, wanted
+    NOTHING_DIFFERS = "nothing_differs"  # from the base; names: base
+    ARMS = "arms"  # names: base, head
+    UNCOMMITTED = "uncommitted"  # changes are part of an arm
+    NO_DIRECTORY = "no_directory"  # in an arm; names: arm, place
+    NO_SUBMODULES = "no_submodules"  # in an arm; names: arm
+    BASE_UNCONFIGURED = "base_unconfigured"
+    BASE_MISCONFIGURED = "base_misconfigured"  # names: problem
+
+    # What a trial could not do as it was asked, or not as usual: notes too.
+    VARIABLES_DROPPED = "variables_dropped"  # not inherited by workers; names: variables
+    NOT_FORKED = "not_forked"  # names: why
+    ENDED_BADLY = "ended_badly"  # after its result was complete; names: role, status
+    PROCESS_FAILED = "process_failed"  # and what it measured before is kept; names: role
+    PROCESSES_DISAGREE = "processes_disagree"  # names: subject
+    LEFT_TO_EAGER = "left_to_eager"  # names: text
+    UNKNOWN_HERE = "unknown_here"  # this torch does not tell; names: text
+    BLOCKS_RECOMPILED = "blocks_recompiled"
+    CALLS_UNCOUNTED = "calls_uncounted"
+    MEMORY_UNMEASURED = "memory_unmeasured"  # names: why
+    WORK_UNCOUNTED = "work_uncounted"  # names: why
+    LAUNCHES_UNCOUNTED = "launches_uncounted"
+    NO_CUDA_GRAPH = "no_cuda_graph"  # though the case asks for them
+    UNWATCHED = "unwatched"  # a GPU; names: unseen, why
+    NO_FLOAT64 = "no_float64"  # names: why
+    REFERENCE_TOO_LARGE = "reference_too_large"  # names: why
+    OUTPUT_LOST = "output_lost"  # by eager or compiled, as for the next two; names: output
+    OUTPUT_RESHAPED = "output_reshaped"  # names: output, eager, compiled
+    OUTPUT_DIFFERS = "output_differs"  # names: output, dtype
+
+
+def _list_codes(first: Code, last: Code) -> frozenset[Code]:
+    """The codes from one to another, in their order, and the text of an older version."""
+    ordered = list(Code)
+    return frozenset((Code.TEXT, *ordered[ordered.index(first) : ordered.index(last) + 1]))
+
+
+# Which facts stand where.
+HEADLINE_CODES = _list_codes(Code.NO_CONFIGURATION, Code.AGAINST_BASE)
+REMARK_CODES = _list_codes(Code.MACHINE_MOVED, Code.NO_PAIR)
+CAUSE_CODES = _list_codes(Code.GRAPH_BREAK, Code.UNEXPLAINED)
+WARNING_CODES = _list_codes(Code.VARIABLES_DROPPED, Code.OUTPUT_DIFFERS) | {Code.WARNING}
+NOTE_CODES = _list_codes(Code.NO_BASELINE, Code.REPLAY_MIXES) | {
+    *(Code.STOPPED, Code.MACHINE_CHANGED),
+    *WARNING_CODES,
+}
+INSTABILITY_CODES = _list_codes(Code.TRIAL_FAILED, Code.PAIRS_VARY)
+ATTEMPT_CODES = _list_codes(Code.ARM_FAILED, Code.NOT_JUDGED)
+STEP_CODES = _list_codes(Code.CONTINUE, Code.READ_BASE_LOGS)
+EVENT_CODES = _list_codes(Code.UNCOMMITTED_BEFORE, Code.BASE_MISCONFIGURED) | WARNING_CODES

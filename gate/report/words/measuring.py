@@ -1,0 +1,52 @@
+"""What is told of measuring: notes as a run goes, and what its trials could not do; a phrase each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gate.records import Code, Fact
+from gate.report.words.disturbances import describe_disturbances
+from gate.report.words.templates import fill
+
+_PHRASES: Mapping[Code, str] = {
+    Code.TEXT: "{text}",
+    Code.WARNING: "{text}",
+    Code.UNCOMMITTED_BEFORE: "uncommitted changes: earlier trials may be of other code",
+    Code.REPEATED: "{case_list} trial {trial} is repeated: {disturbances}",
+    Code.IMPORTS_UNTRIED: "factories were not imported beforehand: {message}",
+    Code.SCRATCH_MOVED: "scratch is in {place}: compilers stumble over the path {wanted}",
+    Code.NOTHING_DIFFERS: "nothing differs from {base}: the stored baselines decide alone",
+    Code.ARMS: "base: {base}; head: {head}",
+    Code.UNCOMMITTED: "uncommitted changes are part of what was measured",
+    Code.NO_DIRECTORY: "{arm} has no directory {place}",
+    Code.NO_SUBMODULES: "submodules of {arm} are not checked out",
+    Code.BASE_UNCONFIGURED: "the base has no gate.yml: only the reference models are compared",
+    Code.BASE_MISCONFIGURED: (
+        "the base's configuration cannot be used ({problem}): only the reference models are compared"
+    ),
+    Code.VARIABLES_DROPPED: "workers do not inherit {variables}: it would change the measurement",
+    Code.NOT_FORKED: "workers are not forked, each imports everything itself: {why}",
+    Code.ENDED_BADLY: "the {role} process ended with {status} after its result was complete",
+    Code.PROCESS_FAILED: "the {role} process failed: this trial is what was measured before",
+    Code.PROCESSES_DISAGREE: "the cold and the warm process disagree on the workload's {subject}",
+    Code.LEFT_TO_EAGER: "{text}",
+    Code.UNKNOWN_HERE: "{text}",
+    Code.BLOCKS_RECOMPILED: "recompiled during {blocks} of the timed blocks; they are left out",
+    Code.CALLS_UNCOUNTED: "Python calls were not counted: graphs came from a cache",
+    Code.MEMORY_UNMEASURED: "memory cannot be measured here: {why}",
+    Code.WORK_UNCOUNTED: "floating-point operations are not counted: {why}",
+    Code.LAUNCHES_UNCOUNTED: "launches are not counted: calls differ, or the profiler tells none",
+    Code.NO_CUDA_GRAPH: "the case asks for CUDA graphs, and no call launches one",
+    Code.UNWATCHED: "nobody watches the GPU for {seen}: {why}",
+    Code.REFERENCE_TOO_LARGE: "drift is not measured, {why}",
+    Code.NO_FLOAT64: "drift is not measured, the case does not run in float64: {why}",
+    Code.OUTPUT_LOST: "{output} is returned by one of eager and compiled only",
+    Code.OUTPUT_RESHAPED: "{output} is {eager} in eager, {compiled} compiled",
+    Code.OUTPUT_DIFFERS: "{output} ({dtype}) differs between eager and compiled",
+}
+
+
+def describe_measuring(fact: Fact) -> str:
+    """Describe what a run tells as it goes, or what a trial could not do."""
+    seen = " and ".join(fact.names.get("unseen", ()))
+    return fill(_PHRASES[fact.code], fact, disturbances=describe_disturbances(fact), seen=seen)
