@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -26,7 +26,7 @@ from gate.project.choice import choose_cases
 from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
 from gate.records import BASE_ARM, Metric, Pairing, Trial
-from gate.records.protocol import Stage
+from gate.records.protocol import Sampling, Stage
 
 TIMED = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
 
@@ -47,23 +47,30 @@ class Spent:
 def main() -> None:
     """Measure, and print a line for each pair and the medians of the later ones."""
     options = parse_options()
-    config = load_config(None)
-    (case,) = choose_cases(apply_options(config, select=options.case), load_cases(config)).cases
-    settings = LabSettings(out=options.out, threads=config.threads)
     later = []
+    for index, spent in enumerate(
+        measure_pairs(options.case, options.pairs, options.out, Sampling()), start=1
+    ):
+        later += [spent] if index > 1 else []
+        print(describe_pair(index, spent), flush=True)
+    print(describe_later(later))
+
+
+def measure_pairs(selected: str, pairs: int, out: Path, sampling: Sampling) -> Iterator[Spent]:
+    """Measure live pairs of a case's latencies, this code in both arms: one that compiles, and more."""
+    config = load_config(None)
+    (case,) = choose_cases(apply_options(config, select=selected), load_cases(config)).cases
+    settings = LabSettings(out=out, threads=config.threads, sampling=sampling)
     with open_bench(make_working_tree_arm(Path.cwd()), settings) as bench:
         prime_bench(bench)
         base, _ = open_base_bench(bench, replace(bench.arm, name=BASE_ARM))
         sides = make_sides(base, bench, case, case)
-        for index in range(1, options.pairs + 2):
+        for index in range(1, pairs + 2):
             begun = time.monotonic()
             measured = measure_pair(sides, plan_pair(TIMED, index, "cpu", Pairing.LIVE))
             if measured.failures:
                 sys.exit(measured.failures[0].message)
-            spent = Spent(wall_s=time.monotonic() - begun, trials=measured.trials)
-            later += [spent] if index > 1 else []
-            print(describe_pair(index, spent), flush=True)
-    print(describe_later(later))
+            yield Spent(wall_s=time.monotonic() - begun, trials=measured.trials)
 
 
 def parse_options() -> argparse.Namespace:

@@ -1,0 +1,76 @@
+"""How many rounds a live pair needs: what more of them take from the variance between pairs.
+
+    python benchmarks/pair_rounds.py bert/inference-float32-smoke-default --pairs 12
+
+Both arms are of the same code, so every change that a pair shows is noise. What is printed for each number
+of super-blocks is the standard deviation of that change over the pairs, compiled's and eager's, when only
+the first so many of a pair are looked at, and the seconds that they took. Variance that stays however many
+there are is between processes: there only more pairs help. After Kalibera and Jones, "Rigorous benchmarking
+in reasonable time" (ISMM 2013): repeat at the level that varies, by its cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median, stdev
+
+from pair_seconds import Spent, measure_pairs
+
+from gate.decide.evidence.pairs import Pair, compute_pair_changes
+from gate.records import BASE_ARM, Metric, Trial
+from gate.records.protocol import Sampling
+
+BLOCKS_PER_SIDE = 2  # of a super-block
+LOOKED_AT = (1, 2, 3, 4, 6, 8, 10, 12, 15, 20, 25, 30)
+LATENCIES = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP)
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    options = parse_options()
+    sampling = Sampling(super_blocks=options.super_blocks)
+    measured = list(measure_pairs(options.case, options.pairs, options.out, sampling))[1:]
+    print("| super-blocks | seconds of a pair | compiled varies by | eager | speedup |")
+    print("| --- | --- | --- | --- | --- |")
+    for super_blocks in (number for number in LOOKED_AT if number <= options.super_blocks):
+        print(describe(measured, super_blocks, options.super_blocks))
+
+
+def parse_options() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("case")
+    parser.add_argument("--pairs", type=int, default=12, help="after the one that compiles")
+    parser.add_argument("--super-blocks", type=int, default=30, help="twice what a check runs")
+    parser.add_argument("--out", type=Path, default=Path("pair-rounds"))
+    return parser.parse_args()
+
+
+def describe(measured: Sequence[Spent], super_blocks: int, of: int) -> str:
+    """One row: what the pairs would have shown with the first so many super-blocks alone."""
+    changes = [compute_pair_changes(_cut(one.trials, super_blocks)) for one in measured]
+    seconds = median(one.wall_s - one.timed_s * (1 - super_blocks / of) for one in measured)
+    varies = (f"{stdev(change[metric] for change in changes):.2%}" for metric in LATENCIES)
+    return f"| {super_blocks} | {seconds:.1f} | {' | '.join(varies)} |"
+
+
+def _cut(trials: Sequence[Trial], super_blocks: int) -> Pair:
+    cut = {
+        trial.arm: replace(
+            trial,
+            samples={
+                metric: values[: super_blocks * BLOCKS_PER_SIDE] for metric, values in trial.samples.items()
+            },
+        )
+        for trial in trials
+    }
+    base = cut.pop(BASE_ARM)
+    (head,) = cut.values()
+    return Pair(base=base, head=head)
+
+
+if __name__ == "__main__":
+    main()
