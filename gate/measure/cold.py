@@ -29,7 +29,7 @@ from gate.measure.timing.rounds import (
     size_blocks,
     warm_up,
 )
-from gate.measure.timing.schedule import Side
+from gate.measure.timing.schedule import Side, make_offer, read_sizes
 from gate.measure.usage import record_usage
 from gate.metrics import SPECS
 from gate.records import FIRST_CALL, Code, Conditions, Metric
@@ -123,7 +123,8 @@ def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: Time
         super_blocks = compute_super_blocks(super_block_s, sampling)
         rounds = run_rounds(steps, sizes, super_blocks, device, time_blocks)
     else:
-        rounds = run_rounds(steps, sizes, context.turns.agree(super_block_s), device, time_blocks)
+        plan = context.turns.agree(make_offer(sizes, super_block_s))
+        rounds = run_rounds(steps, read_sizes(plan.calls), plan.super_blocks, device, time_blocks)
         context.turns.wait()
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
     if rounds.recompiled:

@@ -14,8 +14,10 @@ comparison. Two more measure nothing: ``import`` imports the factories of a plan
 In a pair two workers are alive at once and take turns, told through a socket each (``channel``), one
 word a line. A ``rounds`` worker says ``loaded`` once all is compiled or loaded, and waits for ``go``:
 until then both arms work at the same time, since nothing is timed. The worker says ``ready`` with the
-seconds of its super-block, and hears how many super-blocks both will run; then it says ``turn`` and waits
-for ``go`` before each block, and once more before it goes on after the last.
+seconds of its super-block and the calls of its blocks, and hears ``rounds``: how many super-blocks both will
+run at most, and of how many calls each; then it says ``turn`` with the seconds of its last block and waits
+for ``go`` before each block, and once more before it goes on after the last. ``stop`` instead ends the
+rounds. :mod:`gate.records.turns` writes and parses these lines.
 
 A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
 and the file's last ``stage`` says where it happened.
@@ -88,6 +90,7 @@ class Sampling:
     warmup_s: float = 0.2  # at least this long, and at least min_warmup_calls
     min_warmup_calls: int = 5
     max_rounds_s: float = 20.0  # fewer super-blocks when they would take longer than this
+    adapts: bool = True  # a pair ends its rounds where another pair tells more a second
     drift_seeds: int = 2
 
 

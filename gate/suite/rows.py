@@ -20,31 +20,48 @@ class BlockTimer:
         self,
         benchmark: Any,  # noqa: ANN401 - untyped there
         rows: list[Metadata],
-        wait: Callable[[], None] | None = None,
+        wait: Callable[[float], bool] | None = None,
     ) -> None:
-        """Take ``wait`` to be called before each block, outside the timed part: in a pair, for the turn."""
+        """Take ``wait`` to be called before each block, outside the timed part: in a pair, for the turn.
+
+        It is told the seconds of the block before, and says whether there is another one to run.
+        """
         self._benchmark = benchmark
         self._rows = rows
         self._wait = wait
 
     def __call__(self, target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
-        """Time ``rounds`` blocks, each led in by what is not timed; seconds each.
+        """Time ``rounds`` blocks at most, each led in by what is not timed; seconds of those that ran.
 
         Raises:
             RuntimeError: pytest-benchmark is switched off, so nothing was timed.
         """
+        ran = 0
+        is_over = False
 
         def prepare() -> None:
-            if self._wait:
-                self._wait()
-            lead_in()
+            nonlocal is_over
+            if self._wait and not is_over:
+                is_over = not self._wait(self._list_durations()[-1] if ran else 0.0)
+            if not is_over:
+                lead_in()
 
-        self._benchmark.pedantic(target, setup=prepare, rounds=rounds, iterations=1)
+        def run() -> None:
+            # ``pedantic`` cannot be ended early: what it still times once the rounds are over is nothing.
+            nonlocal ran
+            if not is_over:
+                target()
+                ran += 1
+
+        self._benchmark.pedantic(run, setup=prepare, rounds=rounds, iterations=1)
         if self._benchmark.stats is None:
             raise RuntimeError(
                 "pytest-benchmark is disabled (--benchmark-disable, or xdist): nothing was timed"
             )
-        return list(self._benchmark.stats.stats.data)
+        return self._list_durations()[:ran]
+
+    def _list_durations(self) -> list[float]:
+        return self._benchmark.stats.stats.data  # type: ignore[no-any-return] # untyped there
 
     def skip(self) -> None:
         """Use the fixture without keeping a row: a process that times no rounds has none to show."""

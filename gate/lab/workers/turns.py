@@ -12,14 +12,26 @@ import os
 import select
 import socket
 import time
+from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from gate.check.pair_rounds import has_enough_rounds
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records.protocol import Sampling, WorkerRole, compute_super_blocks
+from gate.records.turns import (
+    BLOCKS_PER_ARM,
+    Offer,
+    RoundPlan,
+    agree_on_calls,
+    format_rounds,
+    parse_ready,
+    parse_turn,
+)
 
 _TICK_S = 1.0  # how often a silent worker is looked after: its thread may have failed to start it
+TURNS_OF_SUPER_BLOCK = 2 * BLOCKS_PER_ARM
 _LINE_BYTES = 256  # a word and a number; more is not one of our workers
 
 
@@ -139,30 +151,54 @@ def _bring_together(
     workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor, sampling: Sampling
 ) -> None:
     """Bring both to their rounds and through them; one that is gone ends it."""
+    begun = time.monotonic()
     is_timed = any(job.request.role is not WorkerRole.ROUNDS for job in jobs)
     if not is_timed and not _load_together(workers, jobs, pool):
         return
-    super_block_s = 0.0
+    offers: list[Offer] = []
     for index, job in enumerate(jobs):
         if is_timed:
             workers.append(LiveWorker(job, pool))
         else:
             workers[index].say("go")
-        worker = workers[index]
-        said = parse_ready(worker.hear())
-        if said is None:
-            worker.is_gone = True
+        offer = parse_ready(workers[index].hear())
+        if offer is None:
+            workers[index].is_gone = True
             return
-        super_block_s += said
-    super_blocks = compute_super_blocks(super_block_s, sampling)
+        offers.append(offer)
+    first, second = offers
+    super_blocks = compute_super_blocks(first.super_block_s + second.super_block_s, sampling)
+    plan = RoundPlan(super_blocks=super_blocks, calls=agree_on_calls(first, second))
     for worker in workers:
-        worker.say(f"rounds {super_blocks}")
-    if not all(worker.hear() for worker in workers):
-        return
-    for turn in make_turn_order(super_blocks):
+        worker.say(format_rounds(plan))
+    if all(_hear_turn(worker) is not None for worker in workers):
+        _alternate(workers, super_blocks, time.monotonic() - begun if sampling.adapts else math.inf)
+
+
+def _alternate(workers: Sequence[LiveWorker], super_blocks: int, opened_s: float) -> None:
+    """Let both run their blocks by turns, until another pair, after ``opened_s``, promises more a second."""
+    blocks_s: tuple[list[float], list[float]] = ([], [])
+    begun = time.monotonic()
+    for index, turn in enumerate(make_turn_order(super_blocks), start=1):
         workers[turn].say("go")
-        if not workers[turn].hear():
+        block_s = _hear_turn(workers[turn])
+        if block_s is None:
             return
+        blocks_s[turn].append(block_s)
+        if index % TURNS_OF_SUPER_BLOCK or index == TURNS_OF_SUPER_BLOCK * super_blocks:
+            continue
+        if has_enough_rounds(*blocks_s, opened_s=opened_s, rounds_s=time.monotonic() - begun):
+            for worker in workers:
+                worker.say("stop")
+                _hear_turn(worker)
+            return
+
+
+def _hear_turn(worker: LiveWorker) -> float | None:
+    """Hear that a worker waits for its turn: the seconds of its last block; ``None`` once it is gone."""
+    block_s = parse_turn(worker.hear())
+    worker.is_gone = block_s is None
+    return block_s
 
 
 def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor) -> bool:
@@ -171,15 +207,6 @@ def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob],
     for worker in workers:
         worker.is_gone = worker.hear() != "loaded"
     return not any(worker.is_gone for worker in workers)
-
-
-def parse_ready(line: str) -> float | None:
-    """Parse ``ready SECONDS``; ``None`` where a line says something else."""
-    word, _, rest = line.partition(" ")
-    try:
-        return float(rest) if word == "ready" else None
-    except ValueError:
-        return None
 
 
 def _collect(workers: list[LiveWorker]) -> tuple[WorkerOutcome, WorkerOutcome]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import time
 
+from gate.records.turns import Offer, RoundPlan, format_ready, format_turn, parse_rounds
+
 
 class TurnsError(Exception):
     """The lab hung up: the other arm has failed, or the run was stopped."""
@@ -20,21 +22,27 @@ class Turns:
         self._lines = self._socket.makefile("r", encoding="ascii")
         self._waited_s = 0.0
 
-    def agree(self, super_block_s: float) -> int:
-        """Tell how long a super-block takes, in seconds; return how many both arms will run.
+    def agree(self, offer: Offer) -> RoundPlan:
+        """Tell what this arm would run; return what both arms will.
 
         Raises:
             TurnsError: The lab hung up.
         """
-        return int(self._ask(f"ready {super_block_s!r}", "rounds"))
+        _, numbers = self._ask(format_ready(offer), "rounds")
+        return parse_rounds(numbers)
 
     def arrive(self) -> None:
         """Tell that everything before the timing is done, and wait; raises as :meth:`agree`."""
         self._ask("loaded", "go")
 
-    def wait(self) -> None:
-        """Wait until it is this arm's turn; raises as :meth:`agree`."""
-        self._ask("turn", "go")
+    def wait(self, block_s: float = 0.0) -> bool:
+        """Tell the seconds of the block before, and wait for the turn; raises as :meth:`agree`.
+
+        Returns:
+            Whether there is another block to run.
+        """
+        word, _ = self._ask(format_turn(block_s), "go", "stop")
+        return word == "go"
 
     def take_waited_s(self) -> float:
         """Return the seconds spent waiting since the last time that this was asked."""
@@ -46,7 +54,7 @@ class Turns:
         self._lines.close()
         self._socket.close()
 
-    def _ask(self, said: str, expected: str) -> str:
+    def _ask(self, said: str, *expected: str) -> tuple[str, str]:
         begun = time.perf_counter()
         try:
             self._socket.sendall(f"{said}\n".encode("ascii"))
@@ -55,6 +63,7 @@ class Turns:
             raise TurnsError(f"the lab hung up: {error.strerror}") from error
         finally:
             self._waited_s += time.perf_counter() - begun
-        if word != expected:
-            raise TurnsError("the lab hung up" if not word else f"the lab said {word!r}, not {expected!r}")
-        return rest
+        if word not in expected:
+            wanted = " or ".join(map(repr, expected))
+            raise TurnsError("the lab hung up" if not word else f"the lab said {word!r}, not {wanted}")
+        return word, rest

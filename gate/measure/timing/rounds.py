@@ -32,7 +32,7 @@ _SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size agai
 
 
 class TimeBlocks(Protocol):
-    """Times ``rounds`` calls of ``target``, each after an untimed one of ``lead_in``; seconds each."""
+    """Times ``rounds`` calls of ``target`` at most, each after an untimed ``lead_in``; seconds each."""
 
     def __call__(self, target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
         """Return the seconds of each call, in order."""
@@ -152,7 +152,7 @@ def run_rounds(
     device: Device,
     time_blocks: TimeBlocks,
 ) -> Rounds:
-    """Run the schedule of so many super-blocks; recompiles are forbidden until one happens."""
+    """Run the schedule of so many super-blocks at most; recompiles are forbidden until one happens."""
     schedule = make_schedule(super_blocks)
     runner = BlockRunner(steps, sizes, schedule)
     calls = {side: size.timed for side, size in sizes.items()}
@@ -164,6 +164,7 @@ def run_rounds(
     finally:
         torch.compiler.set_stance("default")
         gc.unfreeze()
+    schedule = schedule[: len(durations_s)]
     return Rounds(
         times=split_times(schedule, durations_s, calls, frozenset(runner.spoilt)),
         calls=calls,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gate.records.protocol import Sampling
+from gate.records.turns import BlockCalls, Offer
 
 BLOCKS_PER_SIDE = 2  # in each super-block
 # What the other side leaves in the caches makes the first calls of a block slower, the first by 0.1 to
@@ -70,6 +71,23 @@ def size_block(timed: int, elapsed_s: float) -> BlockSize:
     if call_s >= MAX_LED_CALL_S:
         return BlockSize(timed=timed)
     return BlockSize(timed=timed, led=timed if elapsed_s <= LEAD_S else math.ceil(LEAD_S / call_s))
+
+
+def make_offer(sizes: Mapping[Side, BlockSize], super_block_s: float) -> Offer:
+    """What this arm of a pair would run, as it is told to the lab."""
+    eager, compiled = sizes[Side.EAGER], sizes[Side.COMPILED]
+    calls = BlockCalls(
+        eager=eager.timed, eager_led=eager.led, compiled=compiled.timed, compiled_led=compiled.led
+    )
+    return Offer(super_block_s=super_block_s, calls=calls)
+
+
+def read_sizes(calls: BlockCalls) -> dict[Side, BlockSize]:
+    """The sizes of both sides' blocks that the arms of a pair have agreed on."""
+    return {
+        Side.EAGER: BlockSize(timed=calls.eager, led=calls.eager_led),
+        Side.COMPILED: BlockSize(timed=calls.compiled, led=calls.compiled_led),
+    }
 
 
 def split_times(

@@ -184,9 +184,13 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None
         if ask("loaded") != "go":
             sys.exit(0)
     say("ready")
-    super_blocks = int(ask("ready 0.004").partition(" ")[2])
+    super_blocks = int(ask("ready 0.004 3 1 3 1").split()[1])
     for block in range(1, 4 * super_blocks + 1):
-        if ask("turn") != "go":
+        answer = ask("turn 0.010" if block > 1 else "turn 0.0")
+        if answer == "stop":
+            super_blocks = (block - 1) // 4
+            break
+        if answer != "go":
             write_result(stage="rounds", failure={"kind": "error", "message": "the lab hung up"})
             sys.exit(0)
         with Path(os.environ["TMPDIR"], "order.txt").open("a", encoding="ascii") as order:
@@ -195,7 +199,7 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None
             write_result(stage="rounds")
             time.sleep(sleep_s)
             os.kill(os.getpid(), signal.SIGSEGV)
-    ask("turn")
+    ask("turn 0.010")
     latencies = [0.010] * 2 * super_blocks
     samples = {"compiled_latency": latencies, "eager_latency": latencies, "cold_compile_time": [2.0]}
     write_result(samples=samples)

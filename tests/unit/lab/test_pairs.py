@@ -15,7 +15,7 @@ from gate.lab.trials.pairs import Sides, make_sides, measure_pair, open_base_ben
 from gate.lab.trials.runner import Lab
 from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
 from gate.lab.trials.trials import Bench
-from gate.lab.workers.turns import make_turn_order, parse_ready
+from gate.lab.workers.turns import make_turn_order
 from gate.metrics import SPECS
 from gate.records import (
     BaseArm,
@@ -36,7 +36,7 @@ from tests.hosts import CPU_HOST
 from .conftest import CountLeft, MakeCase
 
 LATENCY = frozenset({Metric.COMPILED_LATENCY})
-SUPER_BLOCKS = 15  # the default sampling's
+SUPER_BLOCKS = 5  # of the default's fifteen: blocks that do not differ need no more
 
 
 def open_sides(bench: Bench, base_case: Case, head_case: Case) -> Sides:
@@ -56,14 +56,6 @@ def test_turns_cancel_a_linear_drift() -> None:
     assert (1, 0, 0, 1, 1, 0, 0, 1) == make_turn_order(2)[8:]
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"), [("ready 0.5", 0.5), ("ready", None), ("", None), ("turn", None)]
-)
-def test_ready_is_parsed(line: str, expected: float | None) -> None:
-    """Whatever is not ``ready`` and a number means that the worker is not ready."""
-    assert expected == parse_ready(line)
-
-
 def test_live_pair_alternates_blocks(bench: Bench, make_case: MakeCase, count_left: CountLeft) -> None:
     """Both workers are alive at once: their blocks come in the order 0 1 1 0 0 1 1 0, then 1 0 0 1 ..."""
     case = make_case("turns", roles=["cold"])
@@ -75,6 +67,15 @@ def test_live_pair_alternates_blocks(bench: Bench, make_case: MakeCase, count_le
     arms = {worker: index for index, worker in enumerate(dict.fromkeys(workers))}
     assert list(make_turn_order(SUPER_BLOCKS)) == [arms[worker] for worker in workers]
     assert count_left() == 0
+
+
+def test_pair_runs_all_rounds_where_none_may_be_left_out(bench: Bench, make_case: MakeCase) -> None:
+    """Who wants to know what more rounds tell can have them all."""
+    case = make_case("turns", roles=["cold"])
+    sampling = replace(bench.settings.sampling, super_blocks=7, adapts=False)
+    steady = replace(bench, settings=replace(bench.settings, sampling=sampling))
+    pair = measure_pair(open_sides(steady, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    assert [14, 14] == [len(trial.samples[Metric.COMPILED_LATENCY]) for trial in pair.trials]
 
 
 def test_head_starts_first_in_every_other_pair(bench: Bench, make_case: MakeCase) -> None:

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from gate.measure.process.turns import Turns, TurnsError
+from gate.records.turns import BlockCalls, Offer, RoundPlan
 
 
 @contextmanager
@@ -21,12 +22,23 @@ def open_line() -> Iterator[tuple[socket.socket, Turns]]:
         yield ours, turns
 
 
-def test_worker_says_its_super_block_and_hears_how_many() -> None:
-    """The number of super-blocks is the lab's, since both arms must run the same."""
+def test_worker_offers_its_blocks_and_hears_what_both_run() -> None:
+    """Number and size of the blocks are the lab's, since both arms must run the same."""
+    offer = Offer(super_block_s=0.25, calls=BlockCalls(eager=4, eager_led=1, compiled=6, compiled_led=2))
     with open_line() as (ours, turns):
-        ours.sendall(b"rounds 7\n")
-        assert turns.agree(0.25) == 7
-        assert ours.recv(64) == b"ready 0.25\n"
+        ours.sendall(b"rounds 7 5 1 6 3\n")
+        agreed = BlockCalls(eager=5, eager_led=1, compiled=6, compiled_led=3)
+        assert turns.agree(offer) == RoundPlan(super_blocks=7, calls=agreed)
+        assert ours.recv(64) == b"ready 0.25 4 1 6 2\n"
+
+
+@pytest.mark.parametrize(("answer", "goes_on"), [(b"go\n", True), (b"stop\n", False)])
+def test_worker_tells_its_last_block_and_hears_whether_there_is_another(answer: bytes, goes_on: bool) -> None:
+    """The lab ends the rounds early where they have told enough."""
+    with open_line() as (ours, turns):
+        ours.sendall(answer)
+        assert turns.wait(0.03125) is goes_on
+        assert ours.recv(64) == b"turn 0.03125\n"
 
 
 def test_waiting_is_counted() -> None:
@@ -36,7 +48,7 @@ def test_waiting_is_counted() -> None:
         timer.start()
         turns.wait()
         timer.join()
-        assert ours.recv(64) == b"turn\n"
+        assert ours.recv(64) == b"turn 0.0\n"
     assert 0.04 < turns.take_waited_s() < 5
     assert turns.take_waited_s() == 0.0
 

@@ -32,16 +32,17 @@ class Benchmark:
         rounds: int = 1,
         iterations: int = 1,
     ) -> None:
-        """Call the target, after the set-up where there is one, and add a row of blocks."""
-        for _ in range(rounds * iterations):
-            if setup:
-                setup()
-            target()
+        """Add a row of blocks and fill it: call the target, after the set-up where there is one."""
+        data: list[float] = []
         if not self._disabled:
-            data = [float(index) for index in range(rounds)]
             stats = SimpleNamespace(data=data)
             self.stats = SimpleNamespace(stats=stats, fullname="t.py::t", name="t", params=self._params)
             self._rows.append(self.stats)
+        for index in range(rounds * iterations):
+            if setup:
+                setup()
+            target()
+            data.append(float(index))
 
 
 def test_two_rows_replace_the_blocks() -> None:
@@ -66,6 +67,22 @@ def test_two_rows_replace_the_blocks() -> None:
         "order": "ECCE",
     }
     assert expected == rows[1].extra_info
+
+
+def test_arm_of_a_pair_tells_each_block_and_stops_when_told() -> None:
+    """Nothing runs after the lab's word, neither a block nor what leads it in, and only what ran counts."""
+    rows: list[Any] = []
+    told: list[float] = []
+    ran: list[str] = []
+
+    def wait(block_s: float) -> bool:
+        told.append(block_s)
+        return len(told) <= 2
+
+    timer = BlockTimer(Benchmark(rows), rows, wait)
+    assert [0.0, 1.0] == timer(lambda: ran.append("block"), lambda: ran.append("lead"), 5)
+    assert ["lead", "block", "lead", "block"] == ran
+    assert [0.0, 0.0, 1.0] == told
 
 
 def test_parameters_can_be_written() -> None:

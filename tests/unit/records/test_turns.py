@@ -1,0 +1,67 @@
+"""The lines between the lab and the two workers of a pair."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.records.turns import (
+    BlockCalls,
+    Offer,
+    RoundPlan,
+    agree_on_calls,
+    format_ready,
+    format_rounds,
+    format_turn,
+    parse_ready,
+    parse_rounds,
+    parse_turn,
+)
+
+NUMBERS = st.integers(0, 10**6)
+CALLS = st.builds(BlockCalls, eager=NUMBERS, eager_led=NUMBERS, compiled=NUMBERS, compiled_led=NUMBERS)
+SECONDS = st.floats(0, 1e6)
+
+
+@given(st.builds(Offer, super_block_s=SECONDS, calls=CALLS))
+def test_offer_survives_the_line(offer: Offer) -> None:
+    """What a worker offers is what the lab reads, to the last digit."""
+    assert parse_ready(format_ready(offer)) == offer
+
+
+@given(st.builds(RoundPlan, super_blocks=NUMBERS, calls=CALLS))
+def test_plan_survives_the_line(plan: RoundPlan) -> None:
+    """What the lab plans is what a worker reads after the word ``rounds``."""
+    word, _, numbers = format_rounds(plan).partition(" ")
+    assert word == "rounds"
+    assert parse_rounds(numbers) == plan
+
+
+@given(SECONDS)
+def test_turn_survives_the_line(seconds: float) -> None:
+    """A block's seconds arrive as they were timed."""
+    assert parse_turn(format_turn(seconds)) == seconds
+
+
+@pytest.mark.parametrize(
+    "line", ["", "ready", "ready 0.5", "ready 0.5 1 2 3", "ready x 1 2 3 4", "turn 1 1 2 3 4"]
+)
+def test_line_that_offers_nothing_is_none(line: str) -> None:
+    """Whatever is not ``ready`` with a time and four numbers means that the worker is not ready."""
+    assert parse_ready(line) is None
+
+
+@pytest.mark.parametrize("line", ["", "turn", "turn soon", "ready 0.5"])
+def test_line_that_asks_for_no_turn_is_none(line: str) -> None:
+    """Whatever is not ``turn`` and a time means that the worker is gone."""
+    assert parse_turn(line) is None
+
+
+def test_arms_agree_on_the_longer_blocks() -> None:
+    """An arm that was disturbed as it sized its blocks runs no fewer calls than the other."""
+    disturbed = Offer(super_block_s=0.2, calls=BlockCalls(eager=1, eager_led=0, compiled=6, compiled_led=1))
+    other = Offer(super_block_s=0.2, calls=BlockCalls(eager=3, eager_led=1, compiled=5, compiled_led=2))
+    agreed = BlockCalls(eager=3, eager_led=1, compiled=6, compiled_led=2)
+    assert agree_on_calls(disturbed, other) == agreed
+    assert agree_on_calls(other, disturbed) == agreed
