@@ -16,7 +16,9 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
 
 from gate.measure.kinds.data import Batches
 from gate.measure.workload.build import load_factory
@@ -169,6 +171,19 @@ def _fall_back(factory: str, arguments: Mapping[str, Any]) -> Workload:
     return build_plain(factory, {**arguments, "fallen": 1})
 
 
+def _reduce_coarsely(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    """Let gradients travel as float16, as a hook that saves bandwidth does."""
+    make = DistributedDataParallel.__init__
+
+    def make_coarse(self: DistributedDataParallel, *inputs: Any, **kwargs: Any) -> None:  # noqa: ANN401 - torch's
+        make(self, *inputs, **kwargs)
+        self.register_comm_hook(None, fp16_compress_hook)
+
+    if make.__name__ != make_coarse.__name__:  # the factory is called once a rank
+        DistributedDataParallel.__init__ = make_coarse  # type: ignore[method-assign] # the fault
+    return build_plain(factory, arguments)
+
+
 def _wrap(factory: str, arguments: Mapping[str, Any], after: Around) -> Workload:
     made = build_plain(factory, arguments)
     assert isinstance(made.forward, nn.Module)  # noqa: S101 - the registry's are; told to mypy
@@ -183,4 +198,5 @@ FAULTS: Mapping[str, Callable[[str, Mapping[str, Any]], Workload]] = {
     "every 40th request takes 0.6 s": _spike,
     "activations kept after all": _keep_activations,
     "one of four quantized layers left in floats": _fall_back,
+    "gradients that travel as float16": _reduce_coarsely,
 }

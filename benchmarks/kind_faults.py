@@ -87,6 +87,12 @@ PLANTED = (
         arguments=INTEGERS,
     ),
     Planted(
+        name="distributed",
+        fault="gradients that travel as float16",
+        metrics=(Metric.DRIFT, Metric.BUCKETS),
+        case="blocks/training-float32-spread-default-distributed-ddp",
+    ),
+    Planted(
         name="data",
         fault="a dataset that takes 50 ms a batch",
         metrics=(Metric.DATA_RATIO, Metric.COMPILED_LATENCY),

@@ -55,6 +55,7 @@ class KindSpec:
     lacks: frozenset[Metric]  # of those that every case has
     tasks: frozenset[Task]
     dtypes: frozenset[DType]
+    needs: tuple[str, ...]  # packages, by the names that pip installs them by
     on_target: bool  # can be compiled for a GPU that is not there
 
 
@@ -83,6 +84,7 @@ _ROWS = (
         lacks=_NONE,
         tasks=_ALL_TASKS,
         dtypes=_ALL_DTYPES,
+        needs=(),
         on_target=True,
     ),
     KindSpec(
@@ -98,6 +100,7 @@ _ROWS = (
         lacks=_NONE,
         tasks=_ALL_TASKS,
         dtypes=_ALL_DTYPES,
+        needs=(),
         on_target=True,
     ),
     KindSpec(
@@ -110,6 +113,7 @@ _ROWS = (
         lacks=_OF_DYNAMO | {Metric.COMPILE_CALLS},
         tasks=_INFERENCE,
         dtypes=_ALL_DTYPES,
+        needs=(),
         on_target=False,
     ),
     KindSpec(
@@ -121,6 +125,7 @@ _ROWS = (
         lacks=_NONE,
         tasks=_ALL_TASKS,
         dtypes=_ALL_DTYPES,
+        needs=(),
         on_target=False,
     ),
     KindSpec(
@@ -134,6 +139,7 @@ _ROWS = (
         lacks=_NONE,
         tasks=_ALL_TASKS,
         dtypes=_ALL_DTYPES,
+        needs=(),
         on_target=False,
     ),
     KindSpec(
@@ -152,6 +158,7 @@ _ROWS = (
         lacks=_NONE,
         tasks=_INFERENCE,
         dtypes=_ALL_DTYPES,
+        needs=(),
         on_target=False,
     ),
     KindSpec(
@@ -169,6 +176,7 @@ _ROWS = (
         tasks=frozenset({Task.TRAINING}),
         # Drift of a coarser type is measured in a float32 copy as well, which would have to be spread too.
         dtypes=frozenset({DType.FLOAT32}),
+        needs=(),
         on_target=False,
     ),
 )

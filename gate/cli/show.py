@@ -6,12 +6,13 @@ import os
 import sys
 from argparse import Namespace
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 from gate.cli.setup import Project, describe_source, load_configured, load_project
 from gate.errors import ExitCode, GateError
 from gate.files.codec import load_run
-from gate.project.capability import Card, describe_unavailable, list_unavailable
+from gate.project.capability import Card, describe_unavailable, list_needs, list_unavailable
 from gate.project.choice import choose_cases
 from gate.project.config import Config, render_config
 from gate.project.limits import LIMIT_KEYS, fit_limits
@@ -67,12 +68,23 @@ def _drop_same_code(request: Project, path: str) -> tuple[Case, ...]:
 
 
 def _explain_unavailable(request: Project) -> str:
-    """Say which of the selected cases this machine's GPU cannot run; empty for a CPU, or where none tells."""
+    """Say which of the selected cases this machine cannot run, for its GPU or for a package it lacks."""
     from gate.lab.host.gpu import look_up_gpu  # noqa: PLC0415 - the lab is slow to import
 
     gpu = look_up_gpu(request.config.device, os.environ)
     card = Card(capability=gpu.capability, memory_gib=gpu.memory_total_mib / 1024) if gpu else Card()
-    return describe_unavailable(list_unavailable(request.cases, card))
+    needed = {name for case in request.cases for name in list_needs(case)}
+    absent = {name for name in needed if not _is_installed(name)}
+    return describe_unavailable(list_unavailable(request.cases, card, absent))
+
+
+def _is_installed(package: str) -> bool:
+    """Whether the package is beside this interpreter, which is the one that measures the working tree."""
+    try:
+        metadata.distribution(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def run_doctor(options: Namespace) -> ExitCode:

@@ -36,6 +36,7 @@ ErrorBudget = Annotated[
 ]
 Allowance = Annotated[float | str, Amount()]
 Identifier = Annotated[str, Pattern(regex="[a-z0-9_]+", what="a name of a-z, 0-9 and _")]
+Package = Annotated[str, Pattern(regex="[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", what="a package's name")]
 Tag = Annotated[str, Pattern(regex="[A-Za-z0-9_.-]+", what="a tag of letters, digits, _, . and -")]
 Text = Annotated[str, Pattern(regex=r"[\s\S]*\S[\s\S]*", what="a text that is not empty")]
 PathText = Annotated[

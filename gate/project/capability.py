@@ -1,10 +1,11 @@
-"""Which cases a GPU cannot be judged by, whatever the code: known before minutes are spent on them."""
+"""Which cases a machine cannot be judged by, whatever the code: known before minutes are spent on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from gate.kinds import KIND_SPECS
 from gate.records import DEFAULT_BACKEND, Case, DType
 
 # Inductor compiles bfloat16 for these and newer; older ones it leaves to eager, with a warning.
@@ -20,10 +21,28 @@ class Card:
     memory_gib: float = 0.0  # all of it; 0 where that is not known, or where nothing is run
 
 
-def list_unavailable(cases: Iterable[Case], card: Card) -> dict[str, str]:
-    """List the cases that such a GPU cannot run compiled, by id, with the reason."""
-    told = {case.id: _explain_code(case, card) or _explain_memory(case, card) for case in cases}
+def list_unavailable(
+    cases: Iterable[Case], card: Card, absent: Collection[str] = frozenset()
+) -> dict[str, str]:
+    """List the cases that such a GPU cannot run compiled, or that need what is ``absent``, with why."""
+    told = {
+        case.id: _explain_packages(case, absent) or _explain_code(case, card) or _explain_memory(case, card)
+        for case in cases
+    }
     return {case_id: why for case_id, why in told.items() if why}
+
+
+def list_needs(case: Case) -> tuple[str, ...]:
+    """List the packages that a case needs, and its kind."""
+    return tuple(dict.fromkeys((*case.needs, *KIND_SPECS[case.kind].needs)))
+
+
+def _explain_packages(case: Case, absent: Collection[str]) -> str:
+    lacking = " ".join(name for name in list_needs(case) if name in absent)
+    if not lacking:
+        return ""
+    verb = "are" if " " in lacking else "is"
+    return f"{lacking.replace(' ', ' and ')} {verb} not installed (pip install {lacking})"
 
 
 def _explain_code(case: Case, card: Card) -> str:

@@ -112,6 +112,7 @@ def _make_model_case(entry: ModelEntry, case: CaseEntry, axes: _Axes, source_dig
         tags=case.tags,
         expected_s=case.expected_s,
         gpu_memory_gib=case.gpu_memory_gib,
+        needs=tuple(dict.fromkeys((*entry.needs, *case.needs))),
         definition=_compute_digest(definition),
     )
 

@@ -16,6 +16,7 @@ from gate.files.key_types import (
     Factory,
     Identifier,
     Node,
+    Package,
     Seconds,
     Tag,
     Version,
@@ -79,6 +80,12 @@ class CaseEntry(Entry):
     """Settings of the `kind`.
 
     Example: {vary: {sequence: [32, 64, 96]}, dims: marked}
+    """
+    needs: tuple[Package, ...] = ()
+    """Packages that this case needs besides those of the model. Where one is not installed, `plan` and
+    `doctor` say so beforehand, with what to install.
+
+    Example: [torchao]
     """
     tags: tuple[Tag, ...] = ()
     """Names to select the case by, as in `--select tag:smoke`. One case may have several.
@@ -173,6 +180,11 @@ class ModelEntry(Entry):
     night can then be told apart by their cases' tags.
 
     Example: {smoke: {batch: 8}, full: {batch: 1024}}
+    """
+    needs: tuple[Package, ...] = ()
+    """Packages that every case of the model needs, by the names that pip installs them by.
+
+    Example: [transformers]
     """
     dynamic: bool | None = None
     """The `dynamic` of `torch.compile`, for all cases of the model. Left out, torch decides.

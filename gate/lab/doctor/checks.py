@@ -53,7 +53,7 @@ class MachineState:
     preloaded: str = ""  # LD_PRELOAD
     toolchain: ToolchainState = field(default_factory=ToolchainState)
     gpu: GpuState | None = None
-    unavailable: str = ""  # which cases the GPU cannot run, and why
+    unavailable: str = ""  # which cases cannot run here, and why
     mps: str = ""  # where CUDA's Multi-Process Service listens
     nvml_problem: str = ""  # why workers cannot ask NVML what happens to the GPU
 
@@ -65,7 +65,7 @@ def examine_machine(state: MachineState) -> tuple[Check, ...]:
         checks.extend(examine_gpu(state.device, state.torch_devices, state.gpu))
         checks.append(look_at_guards(state.gpu, state.nvml_problem, state.interpreter))
         checks.append(look_at_service(state.mps))
-        checks.append(look_at_cases(state.unavailable))
+    checks.append(look_at_cases(state.unavailable))
     return tuple(checks)
 
 

@@ -46,11 +46,11 @@ def look_at_service(place: str) -> Check:
 
 
 def look_at_cases(unavailable: str) -> Check:
-    """Judge whether the selected cases can run on the device at all."""
+    """Judge whether the selected cases can run here at all."""
     if unavailable:
         fix = "Leave them out of `select` in gate.yml: a check in which they are planned is INCOMPLETE."
         return fail_check("cases", unavailable, fix)
-    return pass_check("cases", "the GPU can run all that are selected")
+    return pass_check("cases", "all that are selected can run here")
 
 
 def _look_at_torch_device(device: str, torch_devices: int) -> Check:

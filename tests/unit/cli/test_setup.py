@@ -118,3 +118,20 @@ def test_plan_and_doctor_tell_what_the_gpu_cannot_run(
         assert (told in capsys.readouterr().err) == is_told
         main(["doctor", "--config", str(path), "--format", "json"])
         assert (told in capsys.readouterr().out) == is_told
+
+
+def test_plan_and_doctor_name_the_package_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A case, or its model, needs what is not there: both commands say which, and pytest is not told."""
+    path = tmp_path / "gate.yml"
+    cases = "cases: [{}, {task: training, needs: [absent-too]}]"
+    model = f"{{name: m, factory: 'm:build', needs: [pytest, surely-absent], {cases}}}"
+    path.write_text(f"version: 1\nreference_models: false\nselect: m\nmodels: [{model}]\n")
+    one = "m/inference-float32-smoke-default: surely-absent is not installed (pip install surely-absent)"
+    two = "surely-absent and absent-too are not installed (pip install surely-absent absent-too)"
+    assert main(["plan", "--config", str(path)]) == 0
+    told = capsys.readouterr().err
+    assert f"UNAVAILABLE: {one}; m/training-float32-smoke-default: {two}" in told
+    assert main(["doctor", "--config", str(path), "--format", "json"]) == 4
+    assert two in capsys.readouterr().out
