@@ -29,6 +29,10 @@ class AssumptionResult:
     assumed: str = ""
 
 
+# Cards that ranges were estimated for, by a part of their names, and how many times as fast as an H100's their
+# memory is. Other boards of these generations have less of everything.
+_MEMORY_SPEEDS = {"H100 80GB HBM3": 1.0, "H200": 1.4}
+
 Answer = AssumptionResult | Mapping[str, AssumptionResult]  # in parts, by what they are of
 
 
@@ -38,6 +42,11 @@ def expect_range(value: float, low: float, high: float, unit: str = "") -> Assum
     return AssumptionResult(
         outcome=outcome, found=f"{value:.4g} {unit}".strip(), expected=f"{low:g} to {high:g}"
     )
+
+
+def find_memory_speed(model: str) -> float:
+    """Find how many times an H100's memory a card's is as fast; 0 for a card that nobody has estimated."""
+    return next((factor for name, factor in _MEMORY_SPEEDS.items() if name in model), 0.0)
 
 
 def claim(holds: bool, found: object) -> AssumptionResult:

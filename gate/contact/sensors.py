@@ -8,9 +8,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import torch
+
 from gate.contact.assumptions import CUDA, Place, assume
 from gate.contact.clocks import make_product
 from gate.contact.findings import AssumptionResult, claim, expect_range, tell
+from gate.lab.host.cores import find_near_cores
+from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.lab.host.gpu import find_gpu, load_gpus
 from gate.measure.device.nvml import list_throttling
 
@@ -108,6 +112,26 @@ def nvidia_smi_tells_the_same(place: Place) -> AssumptionResult:
 
 
 @assume(CUDA)
+def memory_in_use_is_ours(place: Place) -> AssumptionResult:
+    """Memory in use, by nvidia-smi, less what torch has reserved, is a context: up to 5 % of the card."""
+    place.device.synchronize()
+    gpu = find_gpu(load_gpus(), place.name, os.environ)
+    if gpu is None or not gpu.memory_used_mib:
+        return tell("not told, as of an instance of MIG")
+    reserved_mib = torch.cuda.memory_reserved(place.device.name) / 2**20
+    share = (gpu.memory_used_mib - reserved_mib) / gpu.memory_total_mib
+    return expect_range(100 * share, 0.0, 100 * FOREIGN_MEMORY_LIMIT, "%")
+
+
+@assume(CUDA)
+def the_cores_near_the_card_are_told(place: Place) -> AssumptionResult:
+    """Which cores workers stay on; where the system does not say, nobody is pinned."""
+    gpu = find_gpu(load_gpus(), place.name, os.environ)
+    near = find_near_cores(gpu.bus if gpu else "")
+    return tell(f"{len(near)} of {os.cpu_count()} are near {gpu.bus if gpu else 'an unknown place'}")
+
+
+@assume(CUDA)
 def nvml_answers(place: Place) -> dict[str, AssumptionResult]:
     """Every question that a guard or the fingerprint asks has an answer here; what has none is told."""
     import pynvml  # noqa: PLC0415 - only where there is a GPU
@@ -143,6 +167,8 @@ ALL = (
     nvml_knows_the_device,
     only_this_process_is_on_the_device,
     nvidia_smi_tells_the_same,
+    memory_in_use_is_ours,
+    the_cores_near_the_card_are_told,
     nvml_answers,
     violation_counters_are_told,
     reasons_are_gone_once_idle,

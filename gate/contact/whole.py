@@ -6,11 +6,13 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from gate.contact.assumptions import CUDA, Place, assume
-from gate.contact.findings import AssumptionResult, claim, expect_range, tell
+from gate.contact.findings import AssumptionResult, claim, expect_range, find_memory_speed, tell
+from gate.decide.evidence.phases import part_phases
 from gate.files.codec import load_run
 from gate.records.metric import Metric
 from gate.records.run import Pairing, Run, Trial
@@ -26,10 +28,19 @@ _EXPECTED_MS = {
     "resnet50/inference-bfloat16-full-default": ((4.0, 12.0), (2.5, 8.0)),
     "bert/training-bfloat16-full-default": ((12.0, 35.0), (8.0, 25.0)),
 }
+# Seconds of a serial cold compile beside a host of 16 cores: tracing, and 0.4 s for each of Triton's
+# configurations.
+_COLD_S = {
+    "elementwise/inference-float32-full-default": (3.0, 10.0),
+    "elementwise/inference-bfloat16-full-default": (3.0, 10.0),
+    "resnet50/inference-bfloat16-full-default": (25.0, 60.0),
+    "bert/training-bfloat16-full-default": (30.0, 90.0),
+}
 _SMALL = "elementwise/inference-bfloat16-smoke-default"
-_FASTER = {"H100": 1.0, "H200": 1.4}
 _MOST_SPREAD = 0.03
 _DRIFT = (-6.0, 1.0)  # log2: what is better than eager refutes nothing
+_TESTS = Path("tests/gpu")
+_PASSED, _FAILED = 0, 1  # what pytest exits with once tests have run
 _STARTING_S = 20  # that an assumption may take beside its command
 
 
@@ -57,6 +68,20 @@ def _read_run(place: Place, folder: str) -> Run:
 def _median(trial: Trial, metric: Metric) -> float:
     values = trial.samples.get(metric, ())
     return statistics.median(values) if values else float("nan")
+
+
+@assume(CUDA, limit_s=300)
+def the_tests_of_a_gpu_pass(place: Place) -> AssumptionResult:
+    """tests/gpu passes, where this is asked in a checkout that has what tests need."""
+    if not _TESTS.is_dir():
+        return tell("this is no checkout")
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(_TESTS))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=290)
+    place.keep("tests-gpu.log", f"{done.stdout}{done.stderr}")
+    last = " ".join(done.stdout.strip().splitlines()[-1:]) or done.stderr.strip()[-100:]
+    if done.returncode not in (_PASSED, _FAILED):
+        return tell(f"they do not run here: {last}")
+    return claim(done.returncode == _PASSED, last)
 
 
 @assume(limit_s=200)
@@ -91,13 +116,18 @@ def _judge_trials(run: Run) -> dict[str, AssumptionResult]:
             found[f"{name} launches"] = claim(
                 Metric.LAUNCHES in trial.samples, f"{_median(trial, Metric.LAUNCHES):g}"
             )
-        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in trial.stages_s.items())
-        found[f"{name} stages"] = tell(f"{stages} s")
+        found[f"{name} stages"] = tell(_list_seconds(trial.stages_s))
+        found[f"{name} phases"] = tell(_list_seconds(part_phases(trial.phases_s)))
+        found[f"{name} caches"] = tell({cache: asdict(use) for cache, use in trial.caches.items()})
     return found
 
 
+def _list_seconds(parts_s: Mapping[str, float]) -> str:
+    return f"{', '.join(f'{part} {seconds:.1f}' for part, seconds in parts_s.items())} s"
+
+
 def _judge_times(trials: Iterable[Trial], model: str) -> Iterable[tuple[str, AssumptionResult]]:
-    faster = next((factor for name, factor in _FASTER.items() if name in model), 0.0)
+    faster = find_memory_speed(model)
     for trial in trials:
         metrics = (Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY)
         for metric, (low, high) in zip(metrics, _EXPECTED_MS[trial.case_id], strict=True):
@@ -106,6 +136,9 @@ def _judge_times(trials: Iterable[Trial], model: str) -> Iterable[tuple[str, Ass
                 expect_range(value_ms, low / faster, high, "ms") if faster else tell(f"{value_ms:.3g} ms")
             )
             yield f"{trial.case_id} {metric}", judged
+        cold_s, usual_s = _median(trial, Metric.COLD_COMPILE_TIME), _COLD_S.get(trial.case_id)
+        judged = expect_range(cold_s, *usual_s, "s") if faster and usual_s else tell(f"{cold_s:.3g} s")
+        yield f"{trial.case_id} {Metric.COLD_COMPILE_TIME}", judged
 
 
 @assume(CUDA, limit_s=400 + _STARTING_S)
@@ -143,4 +176,5 @@ ALL = (
     pairs_of_one_program_are_live_and_alike,
     full_trials_take_what_physics_says,
     planted_faults_are_caught,
+    the_tests_of_a_gpu_pass,
 )
