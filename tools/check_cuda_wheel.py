@@ -30,6 +30,7 @@ CALLED = {
         "get_device_properties": "device",
         "device_count": "",
         "init": "",
+        "is_available": "",
         "is_initialized": "",
         "Event": "enable_timing",
         "_sleep": "cycles",
@@ -50,11 +51,18 @@ METRICS = (
     *("dynamo_cumulative_compile_time_us", "aot_autograd_cumulative_compile_time_us", "recompile_reason"),
     *("inductor_cumulative_compile_time_us", "inductor_code_gen_cumulative_compile_time_us", "guard_count"),
     *("backward_cumulative_compile_time_us", "triton_compile_time_us", "fail_reason"),
-    *("runtime_triton_autotune_time_us", "runtime_cudagraphify_time_us"),
+    *("runtime_triton_autotune_time_us", "runtime_cudagraphify_time_us", "gc_time_us", "num_triton_bundles"),
 )
 PROPERTIES = ("name", "major", "minor", "multi_processor_count", "total_memory", "uuid")
 SEGMENT_KEYS = ("device", "total_size", "allocated_size", "segment_pool_id")
-COUNTERS = ("cudagraph_skips", "cudagraph_partitions", "fxgraph_cache_hit", "fxgraph_cache_miss")
+# By the part of torch that counts.
+COUNTERS = {
+    "_inductor": (
+        *("cudagraph_skips", "cudagraph_partitions", "fxgraph_cache_hit", "fxgraph_cache_miss"),
+        *("async_compile_cache_hit", "async_compile_cache_miss"),
+    ),
+    "_functorch": ("autograd_cache_hit", "autograd_cache_miss"),
+}
 PRECISIONS = ("backends.cuda.matmul", "backends.cudnn", "backends.cudnn.conv", "backends.cudnn.rnn")
 
 Problems = Iterator[str]
@@ -116,10 +124,10 @@ def check_documented() -> Problems:
     if "reserved_bytes.all.current" not in told and "reserved_bytes.{all" not in told:
         yield "torch.cuda.memory_stats documents no reserved_bytes"
     sources = Path(str(memory.__file__)).parents[1]
-    inductor = "".join(path.read_text(encoding="utf-8") for path in (sources / "_inductor").rglob("*.py"))
-    for name in COUNTERS:
-        if not re.search(rf"[\"']{name}[\"']", inductor):
-            yield f"Inductor counts no {name}"
+    for part, names in COUNTERS.items():
+        text = "".join(path.read_text(encoding="utf-8") for path in (sources / part).rglob("*.py"))
+        missing = (name for name in names if not re.search(rf"[\"']{name}[\"']", text))
+        yield from (f"torch.{part} counts no {name}" for name in missing)
 
 
 def check_metrics() -> Problems:

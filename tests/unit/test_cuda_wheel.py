@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import torch
+from check_cuda_wheel import CALLED, COUNTERS, METRICS
+
+import gate
+from gate.measure.compiler import graph
 
 TOOL = Path(__file__).parents[2] / "tools" / "check_cuda_wheel.py"
+SOURCES = [path.read_text(encoding="utf-8") for path in Path(gate.__file__).parent.rglob("*.py")]
 
 
 def test_a_wheel_for_cpus_lacks_what_only_one_for_cuda_has() -> None:
@@ -19,3 +26,15 @@ def test_a_wheel_for_cpus_lacks_what_only_one_for_cuda_has() -> None:
     of_cuda = ("is not built for CUDA", "triton cannot be imported", "torch._C has no _CudaDeviceProperties")
     rest = [one for one in problems if not any(known in one for known in of_cuda)]
     assert rest in ([], ["nothing is missing"])
+
+
+def test_whatever_the_gate_asks_torch_for_is_checked() -> None:
+    """A name that is asked for on a card and not looked for in the wheel would be missed there only."""
+    for module in ("torch.cuda", "torch.profiler"):
+        asked = set(re.findall(rf"\b{re.escape(module)}\.(\w+)", "".join(SOURCES)))
+        assert asked
+        assert asked <= CALLED[module].keys()
+    assert {*graph._PHASES.values(), "num_triton_bundles"} <= set(METRICS)
+    # Of what cannot be cached torch counts in several places; a group is known by what was found and missed.
+    caches = {f"{prefix}_{end}" for _, prefix in graph._CACHES.values() for end in ("hit", "miss")}
+    assert caches | {"cudagraph_skips", "cudagraph_partitions"} == set(chain(*COUNTERS.values()))
