@@ -29,8 +29,8 @@ class AssumptionResult:
     assumed: str = ""
 
 
-# Cards that ranges were estimated for, by a part of their names, and how many times as fast as an H100's their
-# memory is. Other boards of these generations have less of everything.
+# Cards that ranges were estimated for, by a part of their names, and their memory's speed beside an
+# H100's. Other boards have less of everything.
 _MEMORY_SPEEDS = {"H100 80GB HBM3": 1.0, "H200": 1.4}
 
 Answer = AssumptionResult | Mapping[str, AssumptionResult]  # in parts, by what they are of
