@@ -7,7 +7,7 @@ rounds to zero loses its sign on purpose, so that nothing ever reads ``-0.0 %``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gate.metrics import SPECS, Family, Unit
@@ -16,6 +16,7 @@ from gate.records import Metric, Threshold
 DIGITS = 3  # significant digits: a reader compares two numbers, and noise is in the third
 FACTOR_DIGITS = 2  # of a drift's factor: the log2 value beside it has the rest
 MAX_PLACES = 4  # decimal places of the smallest numbers; below that a value reads as zero
+MAX_NAMED = 3  # of a list, the rest are counted
 KIBI = 1024
 MINUTE_S = 60
 HOUR_S = 3600
@@ -230,3 +231,18 @@ _RENDERERS: Mapping[Unit, Callable[[float], str]] = {
     Unit.FRACTION: _render_share,
     Unit.JOULES: render_joules,
 }
+
+
+def count_noun(number: int, noun: str) -> str:
+    """Count things: ``1 case``, ``1,200 cases``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def join_some(names: Sequence[str], most: int = MAX_NAMED, comma: str = ", ") -> str:
+    """Join the first names, and count the rest: ``a, b, c and 2 more``."""
+    return comma.join(names[:most]) + count_rest(len(names) - most)
+
+
+def count_rest(number: float) -> str:
+    """Count what is not named: `` and 2 more``; nothing where all is."""
+    return f" and {number:.0f} more" if number > 0 else ""

@@ -11,10 +11,9 @@ from gate.check import CheckTerms, check_alone, check_beside
 from gate.cli.history import record_run
 from gate.cli.origin import note_idle, note_origin, note_reference
 from gate.cli.output import code_verdict, print_verdict, save_reports
-from gate.cli.place import note_config, place_lab
+from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
-from gate.cli.side_by_side import add_base, note_sources
 from gate.errors import ExitCode
 from gate.files.codec import save_run
 from gate.lab.arms.arms import ArmOptions, ArmSources, open_arms

@@ -239,7 +239,7 @@ COMMANDS = (
         summary="in a workflow: tell in one issue how an upgrade of the stack went",
         example='compile-gate publish-upgrade --run-id "$GITHUB_RUN_ID" --key h200',
         success="what there is was told; what could not be told is a warning",
-        run="gate.cli.publish_upgrade:run_publish_upgrade",
+        run="gate.cli.publish:run_publish_upgrade",
         add_arguments=github_arguments.add_publish_upgrade,
         holds_token=True,
     ),

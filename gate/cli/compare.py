@@ -20,9 +20,9 @@ from gate.project.config import check_places
 from gate.project.plan import merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Outcome, Run
-from gate.report.words.terms import count_noun
 from gate.store.baselines import check_whole, load_baselines, make_baselines
 from gate.store.policies import load_policy
+from gate.units import count_noun
 
 
 def run_compare(options: Namespace) -> ExitCode:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
 
 from gate.cli.setup import describe_source, is_surprising
-from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.arms.arms import ArmSources, make_working_tree_arm
 from gate.lab.host.toolchain_place import find_toolchain_place
+from gate.lab.trials.side_by_side import SideBySide, describe_base
 from gate.lab.trials.trials import LabSettings
+from gate.project.arm_cases import load_base_cases
 from gate.project.config import Config
-from gate.records import Arm, make_text
+from gate.records import Arm, Code, Fact, Run, make_text, name_words
 from gate.records.events import Noted, Observer
 
 
@@ -32,3 +36,22 @@ def note_config(config: Config, options: Namespace, observe: Observer) -> None:
     """Tell which gate.yml is in force, where that has not been told yet."""
     if not is_surprising(config, options):
         observe(Noted(fact=make_text(describe_source(config))))
+
+
+def add_base(side_by_side: SideBySide, run: Run, sources: ArmSources, config: Config) -> Run:
+    """Add the base to a run: its label, environment, provenance, and the cases as it defines them."""
+    source = sources.base
+    defined = load_base_cases(config, run.cases, Path(source.arm.directory))
+    for note in defined.notes:
+        side_by_side.lab.observe(Noted(fact=note))
+    base = describe_base(side_by_side, source.label, source.provenance, defined.cases)
+    return replace(run, base=replace(base, head_commit=sources.head.commit))
+
+
+def note_sources(sources: ArmSources, observe: Observer) -> None:
+    """Tell what is held against what, and what a reader must know of either."""
+    names = name_words(base=sources.base.label, head=sources.head.label)
+    observe(Noted(fact=Fact(code=Code.ARMS, names=names)))
+    for source in (sources.base, sources.head):
+        for note in source.notes:
+            observe(Noted(fact=note))

@@ -16,6 +16,7 @@ from gate.github.events import check_repository, load_trigger
 from gate.github.job import append_summary, write_outputs
 from gate.github.log import write_annotations
 from gate.github.publish import Publication, PublishContext, Settings, publish
+from gate.github.upgrade import UpgradeSettings, publish_upgrade
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.publish.ci_run import WORKFLOWS
@@ -122,3 +123,21 @@ def _has_mode(workflows: Path, mode: str) -> bool:
     """Whether a workflow of the default branch uses the action in a mode."""
     texts = (path.read_text(encoding="utf-8", errors="replace") for path in sorted(workflows.glob("*.y*ml")))
     return any(f"mode: {mode}" in text for text in texts)
+
+
+def run_publish_upgrade(options: argparse.Namespace) -> int:
+    """Publish an upgrade's verdict and return 0: what was decided shows in what is published.
+
+    Raises:
+        UsageError: An option or the environment is unusable.
+    """
+    settings = UpgradeSettings(
+        run_id=options.run_id,
+        conclusion=options.conclusion,
+        artifact_name=options.artifact_name,
+        issue=CommentWhen(options.issue),
+        key=options.key,
+        fail_on=FailOn(options.fail_on),
+    )
+    context = make_context(options.config, options.author)
+    return tell_publication(context, publish_upgrade(context, settings), quiet=options.quiet)

@@ -13,7 +13,7 @@ from gate.lab.trials.runner import open_bench
 from gate.lab.trials.tries import try_in_worker
 from gate.records import CaseFailure
 from gate.report.progress import show_progress
-from gate.report.tries import render_attempt, render_tally
+from gate.report.tables import render_attempt, render_tally
 
 
 def run_tries(options: Namespace) -> ExitCode:

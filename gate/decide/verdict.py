@@ -16,8 +16,7 @@ from gate.decide.conclude.outcome import decide_outcome
 from gate.decide.conclude.quarantine import apply_quarantine, note_quarantine
 from gate.decide.conclude.severity import compute_severity
 from gate.decide.conclude.summary import summarize_suite
-from gate.decide.conclude.tally import measure_tally, note_pairs
-from gate.decide.conclude.warned import note_warnings
+from gate.decide.conclude.tally import measure_tally, note_pairs, note_warnings
 from gate.decide.evidence.disturbed import doubt_disturbed, note_disturbed, set_aside_disturbed
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.pairs import list_pairs

@@ -9,7 +9,7 @@ from typing import Any
 
 from gate.github.client import GitHubClient
 from gate.records import Code, Fact
-from gate.report.words.terms import count_noun
+from gate.units import count_noun
 
 MAX_FILES = 300  # three requests; a change of more files is looked at in another way
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gate.kinds import KIND_SPECS
 from gate.records import DEFAULT_BACKEND, Case, DType
+from gate.units import join_some
 
 # Inductor compiles bfloat16 for these and newer; older ones it leaves to eager, with a warning.
 _BFLOAT16_CAPABILITY = (8, 0)
@@ -67,13 +68,8 @@ def describe_unavailable(unavailable: Mapping[str, str]) -> str:
     reasons: dict[str, list[str]] = {}
     for case_id, why in unavailable.items():
         reasons.setdefault(why, []).append(case_id)
-    told = "; ".join(f"{_name_some(case_ids)}: {why}" for why, case_ids in reasons.items())
+    told = "; ".join(f"{join_some(case_ids, _NAMED)}: {why}" for why, case_ids in reasons.items())
     return f"UNAVAILABLE: {told}" if told else ""
-
-
-def _name_some(case_ids: list[str]) -> str:
-    more = f" and {len(case_ids) - _NAMED} more" if len(case_ids) > _NAMED else ""
-    return ", ".join(case_ids[:_NAMED]) + more
 
 
 def _parse_capability(text: str) -> tuple[int, int] | None:

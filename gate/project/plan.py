@@ -11,6 +11,7 @@ from typing import TypeVar
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
 from gate.records import Case, Pairing, Run, Trial
+from gate.units import join_some
 
 _T = TypeVar("_T")
 
@@ -182,11 +183,11 @@ def _check_trials(first: _Named, other: _Named) -> None:
 def _check_alike(first: _Named, other: _Named, fix: str) -> None:
     (first_name, one), (name, run) = first, other
     if not has_same_host(one.environment, run.environment):
-        differences = _name_some(describe_difference(one.environment, run.environment))
+        differences = join_some(describe_difference(one.environment, run.environment), _NAMED)
         raise UsageError(f"{name} has another environment than {first_name}: {differences}", fix)
     if run.sampling != one.sampling:
         values = sorted(f"{key} {value:g}" for key, value in run.sampling.items() - one.sampling.items())
-        told = _name_some(values) or "not recorded"
+        told = join_some(values, _NAMED) or "not recorded"
         raise UsageError(f"{name} sampled otherwise than {first_name}: {told}", fix)
 
 
@@ -196,7 +197,7 @@ def _check_overlap(named: Sequence[_Named]) -> None:
         measured = {trial.case_id for trial in run.trials} | {failure.case_id for failure in run.failures}
         if twice := sorted(measured & seen.keys()):
             other = seen[twice[0]]
-            what = f"{name} holds what {other} holds as well: {_name_some(twice)}"
+            what = f"{name} holds what {other} holds as well: {join_some(twice, _NAMED)}"
             what = what if name != other else f"{name} is named twice"
             raise UsageError(what, "Name each shard once, and shards that share no case.")
         seen |= dict.fromkeys(measured, name)
@@ -210,8 +211,3 @@ def _join_cases(plans: Sequence[tuple[str, tuple[Case, ...]]]) -> tuple[Case, ..
             what = f"{name} defines the case {case.id!r} differently than {first_name}"
             raise UsageError(what, "Measure them all with one gate.yml and one compile-gate.")
     return tuple(case for _, case in joined.values())
-
-
-def _name_some(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + rest

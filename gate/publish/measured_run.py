@@ -17,6 +17,7 @@ from gate.publish.archive import ArchiveError, read_member
 from gate.records import Baseline, Case, Provenance, Run
 from gate.records.protocol import Stage
 from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials, make_baselines
+from gate.units import join_some
 
 MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
 _NAMED = 6  # cases named in a refusal; the rest is counted
@@ -88,8 +89,8 @@ def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
         raise RunRefusedError(f"{many} none that the registry of {head_sha[:12]} makes", _MERGE_FIRST)
     other = [case_id for case_id in known if planned.get(case_id, known[case_id]) != known[case_id]]
     if other:
-        problem = f"the run defines cases otherwise than the registry of {head_sha[:12]}: {_name(other)}"
-        raise RunRefusedError(problem, _MERGE_FIRST)
+        problem = f"the run defines cases otherwise than the registry of {head_sha[:12]}"
+        raise RunRefusedError(f"{problem}: {join_some(other, _NAMED)}", _MERGE_FIRST)
     _check_complete(run)
 
 
@@ -108,7 +109,7 @@ def _check_complete(run: Run) -> None:
     ]
     if unfit:
         raise RunRefusedError(
-            f"not fit to be recorded: {_name(unfit)}",
+            f"not fit to be recorded: {join_some(unfit, _NAMED)}",
             "Fix them or measure more trials; to record the others, leave these out with select=!CASE.",
         )
 
@@ -143,8 +144,3 @@ def _list_numbers(baselines: Iterable[Baseline]) -> Iterator[float]:
 
 def _name_stage(stage: str) -> str:
     return stage if stage in _STAGES else "an unknown stage"
-
-
-def _name(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + rest

@@ -14,6 +14,7 @@ from statistics import median, stdev
 from gate.metrics import SPECS, Family, Role
 from gate.records import Baseline, Metric
 from gate.store.baselines import Proposal, ProposalKind
+from gate.units import join_some
 
 SMALLEST_MOVE = 0.005  # changes below half a percent are not worth a row
 # Noise of a few trials doubles by chance; below these it hides nothing that a threshold would show.
@@ -142,5 +143,4 @@ def _count_trials(old: Baseline, new: Baseline) -> str:
 
 
 def _name(label: str, metrics: Sequence[Metric]) -> str:
-    rest = f" and {len(metrics) - _NAMED} more" if len(metrics) > _NAMED else ""
-    return f"{label} {', '.join(metrics[:_NAMED])}{rest}" if metrics else ""
+    return f"{label} {join_some(metrics, _NAMED)}" if metrics else ""

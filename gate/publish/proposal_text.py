@@ -18,7 +18,7 @@ from gate.publish.proposal_changes import (
 from gate.records import Baseline, Metric
 from gate.report.markdown import escape_code, escape_text
 from gate.store.baselines import Proposal, ProposalKind, Setback
-from gate.units import render_percent, render_value
+from gate.units import count_noun, render_percent, render_value
 
 _MAX_ROWS = 60  # of each table: enough to read, and the rest is in the files
 MAX_PROPOSAL_BYTES = 60_000  # GitHub takes 65,536 characters
@@ -45,7 +45,7 @@ class ProposalText:
 
 def render_title(text: ProposalText) -> str:
     """Render the pull request's title."""
-    return f"Refresh {_count(len(text.proposals), 'baseline')} of {text.environment_id}"
+    return f"Refresh {count_noun(len(text.proposals), 'baseline')} of {text.environment_id}"
 
 
 def render_message(text: ProposalText) -> str:
@@ -100,7 +100,7 @@ def render_proposal(text: ProposalText) -> str:
 def _render_setbacks(text: ProposalText) -> str:
     if not text.setbacks:
         return ""
-    many = _count(len(text.setbacks), "metric")
+    many = count_noun(len(text.setbacks), "metric")
     title = f"### {many} moved the wrong way"
     shown, rest = text.setbacks[:_MAX_ROWS], len(text.setbacks) - _MAX_ROWS
     more = [f"- [ ] and {rest} more, in the files"] if rest > 0 else []
@@ -136,9 +136,8 @@ def _render_growths(growths: Sequence[Growth]) -> str:
         f" {_render_noise(one.metric, one.new)} |"
         for one in growths
     ]
-    title = (
-        f"### {_count(len(rows), 'metric')} {'scatters' if len(rows) == 1 else 'scatter'} more than before"
-    )
+    verb = "scatters" if len(rows) == 1 else "scatter"
+    title = f"### {count_noun(len(rows), 'metric')} {verb} more than before"
     why = (
         "Noise that is recorded hides what is smaller: later changes of these metrics pass unseen. Where"
         " nothing about the model explains it, measure again on a quieter machine."
@@ -158,9 +157,8 @@ def _render_redefined(pairs: Sequence[Replacement]) -> str:
         return ""
     names = _cut([escape_code(pair.new.case_id) for pair in pairs], "and {} more")
     moves = list_moves(pairs)
-    title = (
-        f"### {_count(len(pairs), 'case')} {'is' if len(pairs) == 1 else 'are'} defined anew on this branch"
-    )
+    verb = "is" if len(pairs) == 1 else "are"
+    title = f"### {count_noun(len(pairs), 'case')} {verb} defined anew on this branch"
     why = (
         "The stored values meant something else, so nothing is asked about them. Look whether the change of"
         f" definition explains what moved: {', '.join(names)}."
@@ -204,14 +202,10 @@ def _render_new(text: ProposalText) -> str:
     names = [escape_code(item.baseline.case_id) for item in text.proposals if item.kind is ProposalKind.NEW]
     if not names:
         return ""
-    many = _count(len(names), "case").capitalize()
+    many = count_noun(len(names), "case").capitalize()
     return f"{many} recorded for the first time: {', '.join(_cut(names, 'and {} more'))}."
 
 
 def _cut(lines: list[str], rest: str) -> list[str]:
     """Keep the first lines, and say of how many more there are in the words of ``rest``."""
     return lines if len(lines) <= _MAX_ROWS else [*lines[:_MAX_ROWS], rest.format(len(lines) - _MAX_ROWS)]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

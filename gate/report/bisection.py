@@ -10,8 +10,8 @@ from gate.records.bisection import Bisection, BisectionStep
 from gate.report.clean import clean_line
 from gate.report.rows import complete_sentence, render_change_interval
 from gate.report.words.causes import describe_cause
-from gate.report.words.terms import count_noun, describe_change, name_metric
-from gate.units import render_duration
+from gate.report.words.terms import describe_change, name_metric
+from gate.units import count_noun, render_duration
 
 _SHORT = 12  # characters of a commit, or the end of a path
 

@@ -21,8 +21,7 @@ from gate.report.rows import (
 from gate.report.view import Block, Member, Row
 from gate.report.words.causes import describe_cause
 from gate.report.words.commands import write_ab, write_selected, write_setting
-from gate.report.words.terms import count_noun
-from gate.units import render_change, render_threshold
+from gate.units import count_noun, render_change, render_threshold
 
 # Statuses that a reader should see one by one; the others are counted or summed up.
 SHOWN = frozenset(

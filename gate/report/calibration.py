@@ -12,7 +12,14 @@ from gate.report.tables import render_section
 from gate.report.view import Section
 from gate.report.words.instabilities import describe_instability
 from gate.report.words.notes import write_note
-from gate.units import render_duration, render_number, render_percent, render_threshold, render_value
+from gate.units import (
+    count_noun,
+    render_duration,
+    render_number,
+    render_percent,
+    render_threshold,
+    render_value,
+)
 
 _UNKNOWN = "-"
 _WORDS = frozenset({"case", "metric", "threshold", "planted"})
@@ -50,8 +57,8 @@ def describe_calibration(calibration: Calibration) -> tuple[tuple[str, str], ...
     effort = calibration.effort
     spent = f"{effort.trials} to {effort.max_trials}" if effort.max_trials > effort.trials else effort.trials
     measured = (
-        f"{_count(len(calibration.case_ids), 'case')}, {_count(calibration.trials, 'trial')},"
-        f" {_count(calibration.pairs, 'pair')} in {render_duration(calibration.wall_s)}"
+        f"{count_noun(len(calibration.case_ids), 'case')}, {count_noun(calibration.trials, 'trial')},"
+        f" {count_noun(calibration.pairs, 'pair')} in {render_duration(calibration.wall_s)}"
     )
     pairs_s = effort.pair_budget_s if calibration.pairs else None
     beside = "" if pairs_s is None else f", and pairs for {render_duration(pairs_s)}"
@@ -190,7 +197,3 @@ def _render_rate(rate: Rate) -> str:
 
 def _render_share(share: float) -> str:
     return f"{100 * share:.1f} %"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from gate.records import Environment, Provenance, Verdict
 from gate.records.targets import TARGET_KIND
 from gate.report.clean import clean_line
-from gate.report.words.terms import count_noun
-from gate.units import render_age, render_duration, render_percent
+from gate.units import count_noun, render_age, render_duration, render_percent
 
 SHOWN_COMMIT_CHARS = 10  # as `git log --abbrev` shows in a large repository
 _MAX_NAME = 60  # characters of a device's or a library's name

@@ -15,7 +15,8 @@ from gate.records import Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.figures import MARKS, list_marks
 from gate.report.view import Block, CaseLine, Report, Row, Section
-from gate.report.words.terms import count_noun, name_status
+from gate.report.words.terms import name_status
+from gate.units import count_noun
 
 # A comment on GitHub holds 65,536 characters; other text may share it.
 MAX_COMMENT = 60_000
@@ -277,9 +278,7 @@ def _render_list(title: str, items: Sequence[str]) -> str:
 
 
 def _render_more(number: int, word: str) -> str:
-    return (
-        f"... and {number:,} more {word}{'' if number == 1 else 's'}, in `verdict.json`" if number > 0 else ""
-    )
+    return f"... and {count_noun(number, f'more {word}')}, in `verdict.json`" if number > 0 else ""
 
 
 def _fold(title: str, body: str, *, opened: bool = False) -> str:

@@ -16,11 +16,12 @@ from gate.files.codec import encode
 from gate.fingerprint import compute_environment_id
 from gate.metrics import NOISY_DECIDING, SPECS, Family
 from gate.project.plan import Plan, shard_cases
-from gate.records import Baseline, Case, Metric
-from gate.report.clean import clean_line
+from gate.records import Baseline, Case, CaseFailure, Metric
+from gate.report.blocks import LOG_LINES
+from gate.report.clean import clean_line, clean_lines
 from gate.report.footer import SHOWN_COMMIT_CHARS
 from gate.report.view import Section
-from gate.units import render_age, render_duration, render_percent
+from gate.units import count_noun, render_age, render_duration, render_percent
 
 if TYPE_CHECKING:
     from gate.records.findings import Check
@@ -39,7 +40,9 @@ def render_models(cases: Sequence[Case], table_format: str = "text") -> str:
         (case.id, " ".join(case.tags), render_duration(case.expected_s), case.factory or case.node)
         for case in cases
     ]
-    return f"{render_table(('case', 'tags', 'expected', 'made by'), rows)}\n\n{_count(cases, 'case')}"
+    return (
+        f"{render_table(('case', 'tags', 'expected', 'made by'), rows)}\n\n{count_noun(len(cases), 'case')}"
+    )
 
 
 def render_plan(plan: Plan, shards: int = 1, table_format: str = "text") -> str:
@@ -57,7 +60,9 @@ def render_plan(plan: Plan, shards: int = 1, table_format: str = "text") -> str:
         for case in part
     ]
     table = render_table(("shard", "case", "trials", "expected"), rows)
-    lines = [f"{_count(plan.cases, 'case')}, about {render_duration(plan.expected_s)} on one machine"]
+    lines = [
+        f"{count_noun(len(plan.cases), 'case')}, about {render_duration(plan.expected_s)} on one machine"
+    ]
     if len(parts) > 1:
         longest = max(_sum_expected(plan, part) for part in parts)
         lines.append(f"about {render_duration(longest)} on {len(parts)} machines")
@@ -111,13 +116,13 @@ def _conclude_doctor(checks: Sequence[Check]) -> str:
     warned = sum(check.level.value == "warn" for check in checks)
     if failed:
         return f"not fit to judge: {failed} of {len(checks)} checks failed"
-    return f"fit to judge, with {_count(range(warned), 'warning')}" if warned else "fit to judge"
+    return f"fit to judge, with {count_noun(warned, 'warning')}" if warned else "fit to judge"
 
 
 def _render_environment(name: str, baselines: Sequence[Baseline], now: str) -> str:
     header = ("case", "age", "commit", "by", "trials", *_NOISE_COLUMNS.values())
     rows = [_make_baseline_row(baseline, now) for baseline in baselines]
-    return f"{name} ({_count(baselines, 'baseline')})\n{render_table(header, rows)}"
+    return f"{name} ({count_noun(len(baselines), 'baseline')})\n{render_table(header, rows)}"
 
 
 def _make_baseline_row(baseline: Baseline, now: str) -> tuple[str, ...]:
@@ -192,9 +197,24 @@ def render_section(section: Section | None) -> str:
     return "\n".join(part for part in (section.title, table, section.meaning) if part)
 
 
-def _count(things: Sequence[object], word: str) -> str:
-    return f"{len(things):,} {word}{'' if len(things) == 1 else 's'}"
-
-
 def _render_json(value: object) -> str:
     return json.dumps(value, indent=2, allow_nan=False)
+
+
+def render_attempt(case_id: str, failure: CaseFailure | None) -> str:
+    """Return a line for a case that could be built and called; else what went wrong, where, and its log."""
+    if failure is None:
+        return f"ok      {clean_line(case_id)}\n"
+    where = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
+    lines = [f"FAILED  {clean_line(case_id)}: {where}: {clean_line(failure.message)}"]
+    lines += [f"    | {line}" for line in clean_lines(failure.log_tail, LOG_LINES)]
+    lines += [f"    log: {clean_line(failure.log)}"] if failure.log else []
+    return "\n".join(lines) + "\n"
+
+
+def render_tally(cases: int, failed: int) -> str:
+    """Return how many cases could be built and called; nothing else was found out."""
+    noun = "case" if cases == 1 else "cases"
+    if not failed:
+        return f"{cases} {noun} can be built and called. Nothing was compiled or measured."
+    return f"{failed} of {cases} {noun} cannot be built or called: `check` would be INCOMPLETE."

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import Comparison, Metric, Status, Verdict
 from gate.report.clean import clean_line
-from gate.report.words.terms import count_noun, describe_change, mention_change, name_metric
-from gate.units import render_percent
+from gate.report.words.terms import describe_change, mention_change, name_metric
+from gate.units import count_noun, render_percent
 
 MAX_MODELS = 8  # named in a sentence; a person reads no more, and the tables have the rest
 _MAX_ITEMS = 6

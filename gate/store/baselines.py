@@ -28,6 +28,7 @@ from gate.metrics import SPECS, Role, Source
 from gate.records import Baseline, Metric, Policy, Run
 from gate.records.targets import TARGET_KIND
 from gate.store.acceptances import load_acceptances, parse_allowance, save_acceptance
+from gate.units import join_some
 
 __all__ = [
     "Proposal",
@@ -155,8 +156,7 @@ def check_whole(run: Run, source: str) -> None:
         raise FileError(source, "finished", problem, "Finish it with --resume, or name a run that ended.")
     short = [f"{one.case.id} ({len(one.trials)} of {one.planned} trials)" for one in list_short(run)]
     if short:
-        rest = f" and {len(short) - _NAMED} more" if len(short) > _NAMED else ""
-        problem = f"lacks trials that were planned: {', '.join(short[:_NAMED])}{rest}"
+        problem = f"lacks trials that were planned: {join_some(short, _NAMED)}"
         raise FileError(source, "trials", problem, "Measure these cases again, or name another run.")
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gate.decide.evidence.disturbed import count_disturbed, note_count
 from gate.decide.evidence.pairs import list_pairs
-from gate.records import Code, Comparison, Fact, Run, Tally
+from gate.records import Code, Comparison, Fact, Run, Tally, list_distinct
+
+_MAX_WARNINGS = 5  # more are in run.json
 
 
 def measure_tally(run: Run, cleared: Sequence[Comparison] = ()) -> Tally:
@@ -46,3 +49,18 @@ def note_pairs(tally: Tally) -> tuple[Fact, ...]:
     """How much ran side by side with the base, and how."""
     numbers = {"pairs": tally.pairs, "cases": tally.paired_cases, "turns": tally.pairs_in_turn}
     return (Fact(code=Code.PAIRS, numbers=numbers),) if tally.pairs else ()
+
+
+def note_warnings(run: Run) -> tuple[Fact, ...]:
+    """A note on each warning, with the cases that it came from; what most of them tell comes first."""
+    warned = [(warning, trial.case_id) for trial in run.trials for warning in trial.warnings]
+    notes = [
+        replace(warning, cases=tuple(dict.fromkeys(case_id for other, case_id in warned if other == warning)))
+        for warning in list_distinct(warning for warning, _ in warned)
+    ]
+    widest = sorted(notes, key=lambda note: len(note.cases), reverse=True)
+    more = len(widest) - _MAX_WARNINGS
+    return (
+        *widest[:_MAX_WARNINGS],
+        *([Fact(code=Code.MORE_WARNINGS, numbers={"warnings": more})] if more > 0 else []),
+    )

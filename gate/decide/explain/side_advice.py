@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gate.decide.conclude.tally import note_pairs, note_stop
-from gate.decide.conclude.warned import note_warnings
+from gate.decide.conclude.tally import note_pairs, note_stop, note_warnings
 from gate.decide.evidence.disturbed import note_disturbed
 from gate.decide.explain.advice import (
     has_not_begun,

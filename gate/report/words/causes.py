@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, Code, Fact
 from gate.report.words.templates import describe_slower, fill, sign_seconds
-from gate.units import render_percent, render_seconds
+from gate.units import count_rest, render_percent, render_seconds
 
 _SUMMARY = "in the run's summary."
 
@@ -40,15 +40,15 @@ def _describe_kernels(fact: Fact) -> str:
 
 def _name_kernels(fact: Fact, verb: str) -> str:
     names = fact.names.get(verb, ())
-    rest = round(fact.numbers[verb]) - len(names)
-    return ", ".join(names).replace("{", "{{").replace("}", "}}") + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(names).replace("{", "{{").replace("}", "}}") + count_rest(
+        fact.numbers[verb] - len(names)
+    )
 
 
 def _describe_workload(fact: Fact) -> str:
     """What changed of a case, before and after, behind what that means."""
     changes = [f"{key} {words[0]} -> {words[-1]}" for key, words in fact.names.items() if words]
-    more = f" and {fact.numbers['more']:.0f} more" if fact.numbers.get("more") else ""
-    told = f": {', '.join(changes)}{more}" if changes else ""
+    told = f": {', '.join(changes)}{count_rest(fact.numbers.get('more', 0))}" if changes else ""
     return f"{_OTHERWISE[fact.code]}{told}."
 
 
@@ -105,8 +105,9 @@ def _describe_device(fact: Fact) -> str:
     ]
     if not named:
         return fill(f"Kernels of a call, {total} in all: {{moved}} of them take another time.", fact)
-    rest = round(numbers["moved"]) - len(named)
-    return f"Kernels of a call, {total} in all: {', '.join(named)}{f' and {rest} more' if rest > 0 else ''}."
+    return (
+        f"Kernels of a call, {total} in all: {', '.join(named)}{count_rest(numbers['moved'] - len(named))}."
+    )
 
 
 def _describe_kernel(name: str, place: str, numbers: Mapping[str, float]) -> str:
@@ -154,12 +155,11 @@ def _describe_calls(fact: Fact) -> str:
         if "operators" in fact.names
         else ""
     )
-    names = ", ".join(fact.names["calls"])
-    rest = round(fact.numbers["calls"]) - len(fact.names["calls"])
-    more = f" and {rest} more" if rest > 0 else ""
+    names = fact.names["calls"]
+    told = f"{', '.join(names)}{count_rest(fact.numbers['calls'] - len(names))}"
     if not lost:
-        return f"The generated code calls {names}{more} now, which no kernel is fused with."
-    return f"No longer fused: {names}{more} is a call of its own{lost}."
+        return f"The generated code calls {told} now, which no kernel is fused with."
+    return f"No longer fused: {told} is a call of its own{lost}."
 
 
 def _describe_fusion(fact: Fact) -> str:
@@ -178,9 +178,8 @@ _FUSIONS: Mapping[Code, str] = {
 
 def _describe_stack(fact: Fact) -> str:
     named = fact.names.get("differences", ())
-    rest = round(fact.numbers["differences"]) - len(named)
-    more = f" and {rest} more" if rest > 0 else ""
-    told = f": {', '.join(named)}{more}" if named else " than before"
+    rest = count_rest(fact.numbers["differences"] - len(named))
+    told = f": {', '.join(named)}{rest}" if named else " than before"
     return f"{_OTHER_STACKS[fact.code]}{told}."
 
 

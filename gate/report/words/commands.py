@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from gate.records import PairBase, Verdict
 from gate.records.targets import name_target
-from gate.report.words.bases import COMMIT_CHARS
+from gate.report.words.terms import COMMIT_CHARS
 
 # So many cases, or else models, are spelled out: a command that nobody can read is not copied.
 _MAX_CASES = 3

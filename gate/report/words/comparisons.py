@@ -8,8 +8,8 @@ from gate.metrics import SPECS
 from gate.records import Code, Comparison, Estimate, Fact, Reason, Status
 from gate.report.words.disturbances import describe_disturbances
 from gate.report.words.templates import fill
-from gate.report.words.terms import count_noun, describe_change
-from gate.units import render_percent, render_threshold, render_value
+from gate.report.words.terms import describe_change
+from gate.units import count_noun, render_percent, render_threshold, render_value
 
 REASONS: Mapping[Reason, str] = {
     Reason.EXACT_EQUAL: "the same in every trial",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gate.records import Disturbance, Fact
-from gate.report.words.templates import fill, join_some
+from gate.report.words.templates import fill
+from gate.units import join_some
 
 _PHRASES: Mapping[Disturbance, str] = {
     Disturbance.CROWDED: "other programs kept {crowded:.1f} of {cores} cores busy",

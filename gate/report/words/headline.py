@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from gate.decide.explain.causes import find_first_cause
 from gate.records import Code, Fact, PairBase, Verdict
-from gate.report.words.bases import name_base
 from gate.report.words.causes import describe_cause
 from gate.report.words.templates import fill
-from gate.report.words.terms import count_noun, mention_change, name_direction
+from gate.report.words.terms import mention_change, name_base, name_direction
+from gate.units import count_noun
 
 _WORSE = "worse"
 # What a case or a metric can be said to be, not what it has.

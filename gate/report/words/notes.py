@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 
 from gate.records import Code, Fact, PairBase, Verdict
 from gate.records.codes import WARNING_CODES
-from gate.report.words.bases import name_base
 from gate.report.words.disturbances import describe_disturbances
 from gate.report.words.measuring import describe_measuring
-from gate.report.words.templates import describe_slower, fill, join_some
-from gate.report.words.terms import name_metric
-from gate.units import render_allowance
+from gate.report.words.templates import describe_slower, fill
+from gate.report.words.terms import name_base, name_metric
+from gate.units import count_rest, join_some, render_allowance
 
 _MAX_LISTED = 6  # differences between two machines that are spelled out
 
@@ -134,7 +133,7 @@ def _tell_cleared(fact: Fact) -> dict[str, str]:
     if not named:
         return {"cleared": fill("{comparisons:comparison}", fact)}
     why = "The machine changed, or an earlier commit did it: if it stays so, record new baselines"
-    return {"cleared": f"{', '.join(named)}{_count_more(fact, 'comparisons', named)}. {why}"}
+    return {"cleared": f"{', '.join(named)}{count_rest(fact.numbers['comparisons'] - len(named))}. {why}"}
 
 
 def _tell_quarantine(fact: Fact) -> dict[str, str]:
@@ -142,13 +141,8 @@ def _tell_quarantine(fact: Fact) -> dict[str, str]:
     statuses = fact.names.get("statuses", ())
     rows = zip(fact.cases, fact.metrics, statuses, strict=False)
     found = [f"{case_id} {metric} {status}" for case_id, metric, status in rows]
-    told = f"{', '.join(found)}{_count_more(fact, 'worse', found)}"
+    told = f"{', '.join(found)}{count_rest(fact.numbers['worse'] - len(found))}"
     return {"found": told if found else fill("none of {comparisons} comparisons is worse", fact)}
-
-
-def _count_more(fact: Fact, key: str, named: list[str]) -> str:
-    rest = round(fact.numbers[key]) - len(named)
-    return f" and {rest} more" if rest > 0 else ""
 
 
 def _tell_shifts(fact: Fact) -> dict[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gate.records import OTHER_PHASE, Comparison, Metric, Outcome, Status
-from gate.report.words.terms import count_noun, name_metric
-from gate.units import render_threshold
+from gate.report.words.terms import name_metric
+from gate.units import count_noun, render_threshold
 
 PLOTS_NOTE = (
     "Each point is one trial in fresh processes: hollow of the side before, filled of head. The line is the"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from gate.records import Metric
 from gate.records.summary import SuiteRow
 from gate.report.view import ABSENT
-from gate.report.words.terms import count_noun
-from gate.units import render_count, render_ratio, render_seconds, render_value
+from gate.units import count_noun, render_count, render_ratio, render_seconds, render_value
 
 SUITE_TITLE = "The suite in geometric means"
 SUITE_MEANING = (

@@ -12,11 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gate.records import Fact, Metric
-from gate.report.words.terms import count_noun, describe_change, name_metric
-from gate.units import render_bytes, render_percent, render_seconds
-
-# So many of a list are named, the rest are counted.
-MAX_NAMED = 3
+from gate.report.words.terms import describe_change, name_metric
+from gate.units import count_noun, join_some, render_bytes, render_percent, render_seconds
 
 
 def fill(template: str, fact: Fact, **more: str) -> str:
@@ -26,12 +23,6 @@ def fill(template: str, fact: Fact, **more: str) -> str:
     places |= {name: _Number(value) for name, value in fact.numbers.items()}
     places |= {"case_list": _Names(fact.cases), "metric_list": _Names([*map(name_metric, fact.metrics)])}
     return template.format_map(places | more)
-
-
-def join_some(names: Sequence[str], most: int = MAX_NAMED, comma: str = ", ") -> str:
-    """Join the first names, and count the rest: ``a, b, c and 2 more``."""
-    rest = len(names) - most
-    return comma.join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from gate.metrics import SPECS, Family
-from gate.records import Metric, Status
+from gate.records import Metric, PairBase, Status
 from gate.units import render_change, render_factor, render_interval
+
+# As many characters of a commit as no repository has two of.
+COMMIT_CHARS = 12
 
 _NAMES: Mapping[Metric, str] = {Metric.DRIFT_FLOAT32: "drift in float32"}
 _STATUSES: Mapping[Status, str] = {
@@ -70,11 +73,13 @@ def mention_change(metric: Metric, changes: Sequence[float]) -> str:
     return f"{name_metric(metric)} {told}"
 
 
-def count_noun(number: int, noun: str) -> str:
-    """Count things: ``1 case``, ``1,200 cases``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _qualify(text: str, word: str) -> str:
     """Add the word, unless the change reads as none."""
     return f"{text} ({word})" if word and any(digit in text for digit in "123456789") else text
+
+
+def name_base(base: PairBase | None) -> str:
+    """Name it by its label, else by its commit."""
+    if base is None or not (base.label or base.commit):
+        return "the base"
+    return base.label or f"the base commit {base.commit[:COMMIT_CHARS]}"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gate.records import MachineShift, Provenance, Verdict
+from gate.report.content import describe_machine, list_scope
 from gate.report.footer import describe_commit, describe_hardware, describe_software, list_footer
-from gate.report.scope import describe_machine, list_scope
 
 
 def test_a_gpu_is_named_beside_its_host(verdicts: Mapping[str, Verdict]) -> None:

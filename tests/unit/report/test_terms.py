@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from gate.records import Metric, Status
 from gate.report.words.terms import (
-    count_noun,
     describe_change,
     describe_range,
     mention_change,
@@ -16,6 +15,7 @@ from gate.report.words.terms import (
     name_metric,
     name_status,
 )
+from gate.units import count_noun
 
 
 @pytest.mark.parametrize(

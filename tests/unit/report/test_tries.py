@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gate.records import CaseFailure, FailureKind
-from gate.report.tries import render_attempt, render_tally
+from gate.report.tables import render_attempt, render_tally
 
 FAILURE = CaseFailure(
     case_id="m/x",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.decide.conclude.warned import note_warnings
+from gate.decide.conclude.tally import note_warnings
 from gate.records import Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 from tests.told import tell_note, warn
