@@ -152,10 +152,11 @@ def _is_light(trial: Trial) -> bool:
 def compute_pair_s(trials: Sequence[Trial]) -> float:
     """Wall time in seconds of the last pair among ``trials``, without what a further one is spared.
 
-    Waiting for each other counts once, a case's servers are there already, and arms load at the same time.
+    Waiting for each other counts once, a case's servers are there already, nothing is traced again, and arms
+    load at the same time.
     """
     last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
-    spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER)) for trial in last)
+    spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER, Stage.TRACE)) for trial in last)
     if all(map(_is_light, last)):
         spared_s += min(_sum_stages(trial, _LOADING) for trial in last)
     return sum(map(compute_trial_s, last)) - spared_s

@@ -13,7 +13,7 @@ from gate.check.pair_schedule import is_paired
 from gate.cli.anchor import find_anchor, note_anchor
 from gate.cli.history import record_creep
 from gate.cli.origin import note_idle, note_origin, note_reference
-from gate.cli.output import code_verdict, print_verdict, save_reports
+from gate.cli.output import code_verdict, print_verdict, save_reports, tell_traces
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
@@ -63,7 +63,8 @@ def run_ab(options: Namespace) -> ExitCode:
     for factor in factors:
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
-        verdict = compare_arms(options, request, policy, factor, begun.get(factor.out)).verdict
+        checked = compare_arms(options, request, policy, factor, begun.get(factor.out))
+        verdict = checked.verdict
         verdict = note_anchor(verdict, anchor)
         verdict = note_origin(note_idle(verdict, policy, request.registry), request.config, options)
         verdict = note_reference(verdict, request.config)
@@ -72,6 +73,7 @@ def run_ab(options: Namespace) -> ExitCode:
         if anchor is not None and factor.name != STACK:
             record_creep(options, request.config, verdict)
         print_verdict(verdict, codes[-1], options)
+        tell_traces(checked.run, factor.out)
     return min(codes, key=_STRENGTH.index)
 
 
@@ -111,6 +113,7 @@ def compare_arms(
 ) -> Checked:
     """Measure both arms in pairs, until all is settled or what the factor asks for."""
     config = replace(request.config, out=factor.out)
+    traces = getattr(options, "trace", False)  # `bisect` has no such option
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = stack.enter_context(open_arms(factor.arms))
@@ -119,7 +122,8 @@ def compare_arms(
         if factor.arms.head:
             cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
         request = replace(request, config=config, cases=cases)
-        lab = stack.enter_context(open_lab(*place_lab(config, sources.head.arm), observe, cases))
+        arm, settings = place_lab(config, sources.head.arm)
+        lab = stack.enter_context(open_lab(arm, replace(settings, traces=traces), observe, cases))
         note_config(config, options, observe)
         side_by_side = open_side_by_side(lab, sources.base.arm)
         run = _begin_run(side_by_side, sources, request, previous)

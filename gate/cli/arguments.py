@@ -20,6 +20,7 @@ from gate.cli.options import (
     add_report_format,
     add_resume,
     add_selection,
+    add_trace,
     add_trials,
     add_volume,
     parse_count,
@@ -84,6 +85,7 @@ def add_check(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     add_lab(parser, targets=True)
     add_trials(parser)
+    add_trace(parser)
     add_resume(parser)
     add_baselines(parser)
     parser.add_argument(
@@ -140,6 +142,7 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base-python", metavar="FILE", help="the base's interpreter, which has torch")
     parser.add_argument("--head-python", metavar="FILE", help="head's interpreter (default: this one)")
     add_lab(parser, targets=True)
+    add_trace(parser)
     add_resume(parser)
     _add_minutes(parser, AB_MINUTES, "start no new pair after M minutes")
     add_history(parser)
@@ -179,6 +182,7 @@ def add_measure(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
     add_lab(parser, targets=True)
     add_trials(parser)
+    add_trace(parser)
     add_resume(parser)
     add_quiet(parser)
 

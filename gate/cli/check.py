@@ -10,7 +10,7 @@ from functools import partial
 from gate.check import CheckTerms, check_alone, check_beside
 from gate.cli.history import record_run
 from gate.cli.origin import note_idle, note_origin, note_reference
-from gate.cli.output import code_verdict, print_verdict, save_reports
+from gate.cli.output import code_verdict, print_verdict, save_reports, tell_traces
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
@@ -49,7 +49,7 @@ def run_check(options: Namespace) -> ExitCode:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = open_base_sources(options, config, stack, observe)
         arm, settings = place_lab(config)
-        settings = replace(settings, keeps_caches=sources is not None)
+        settings = replace(settings, keeps_caches=sources is not None, traces=options.trace)
         lab = stack.enter_context(open_lab(arm, settings, observe, request.cases))
         note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, config.trials)
@@ -68,6 +68,7 @@ def run_check(options: Namespace) -> ExitCode:
     save_reports(verdict, config.out, code)
     record_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
     print_verdict(verdict, code, options)
+    tell_traces(checked.run, config.out)
     return code
 
 
@@ -102,6 +103,7 @@ def run_measure(options: Namespace) -> ExitCode:
     )
     if is_target(config.device):
         print(write_note(Fact(code=Code.NO_DEVICE)))
+    tell_traces(run, config.out)
     for failure in run.failures:
         print(f"FAILED {failure.case_id} ({failure.kind} at {failure.stage}): {failure.message}")
         print(f"    log: {failure.log}")
@@ -112,9 +114,11 @@ def measure_request(options: Namespace, request: Project, trials: int) -> Run:
     """Open the lab and measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
+    arm, settings = place_lab(config)
+    settings = replace(settings, traces=getattr(options, "trace", False))  # a refresh has no such option
     with (
         show_progress(quiet=options.quiet) as observe,
-        open_lab(*place_lab(config), observe, request.cases) as lab,
+        open_lab(arm, settings, observe, request.cases) as lab,
     ):
         note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, trials)

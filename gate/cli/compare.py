@@ -57,9 +57,11 @@ def run_explain(options: Namespace) -> ExitCode:
 
     name = options.verdict
     place = Path(name)
-    verdict = read_verdict(str(place / VERDICT_FILE) if name != STDIN and place.is_dir() else name)
+    is_folder = name != STDIN and place.is_dir()
+    verdict = read_verdict(str(place / VERDICT_FILE) if is_folder else name)
     case = find_case(verdict, options.case)
-    write_text(sys.stdout, render_story(verdict, case, find_style().width))
+    folder = "" if name == STDIN else str(place if is_folder else place.parent)
+    write_text(sys.stdout, render_story(verdict, case, find_style().width, folder))
     return ExitCode.PASS
 
 

@@ -140,6 +140,16 @@ def add_trials(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_trace(parser: argparse.ArgumentParser) -> None:
+    """Add the option that asks for torch's own trace."""
+    parser.add_argument(
+        "--trace",
+        action="store_true",
+        help="record torch's structured trace too, for tlparse: one more compile a trial, which nothing is"
+        " measured in",
+    )
+
+
 def add_resume(parser: argparse.ArgumentParser) -> None:
     """Add the option that goes on with what was interrupted."""
     parser.add_argument("--resume", action="store_true", help="continue the run that is in the out directory")

@@ -9,9 +9,11 @@ from pathlib import Path
 from gate.decide import FailOn, compute_exit_code, is_waived, measure_coverage
 from gate.errors import ExitCode
 from gate.files.codec import save_verdict, write_atomic
-from gate.records import Policy, Verdict
+from gate.records import Policy, Run, Verdict
+from gate.records.protocol import Stage
 from gate.report import FORMATS, render
 from gate.report.notice import render_exit_notice
+from gate.report.words.commands import write_tlparse
 
 VERDICT_FILE = "verdict.json"
 
@@ -64,3 +66,14 @@ def print_report(verdict: Verdict, options: Namespace, code: ExitCode | None = N
         print(render_text(verdict, detail=Detail.VERDICT), end="")
     else:
         print_text(verdict, verbose=options.verbose)
+
+
+def tell_traces(run: Run, out: Path) -> None:
+    """Tell where torch's traces lie, how they are read, and what they took, where any was asked for."""
+    traced = [trial for trial in run.trials if Stage.TRACE in trial.stages_s]
+    found = [trial.trace for trial in traced if trial.trace]
+    if traced:
+        took_s = sum(trial.stages_s[Stage.TRACE] for trial in traced)
+        print(f"traced {len(found)} of {len(traced)} trials, {took_s:.0f} s in all", file=sys.stderr)
+    if found:
+        print(f"  {write_tlparse(found[-1], str(out))}", file=sys.stderr)

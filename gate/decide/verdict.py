@@ -20,8 +20,8 @@ from gate.decide.conclude.tally import measure_tally, note_pairs, note_warnings
 from gate.decide.evidence.disturbed import doubt_disturbed, note_disturbed, set_aside_disturbed
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.pairs import list_pairs
-from gate.decide.evidence.shown import bound_sources, show_case
-from gate.decide.evidence.stored import Evidence, gather_evidence, match_metric
+from gate.decide.evidence.shown import add_traces, bound_sources, show_case
+from gate.decide.evidence.stored import Evidence, gather_evidence, group_cases, match_metric
 from gate.decide.explain.advice import (
     list_next_steps,
     list_notes,
@@ -169,13 +169,16 @@ def _rank_all(
 def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
     """Both sides of each case that was measured, with the kernels of those that moved."""
     moved = {one.case_id: compute_severity(one) for one in comparisons if one.decides and one.status in MOVED}
-    pairs = list_pairs(run)
+    pairs, trials = list_pairs(run), group_cases(run.trials)
     shown = (
-        show_case(
-            screening.sides.get(one.case.id, one),
-            pairs.get(one.case.id, ()),
-            run.sources,
-            moved=one.case.id in moved,
+        add_traces(
+            show_case(
+                screening.sides.get(one.case.id, one),
+                pairs.get(one.case.id, ()),
+                run.sources,
+                moved=one.case.id in moved,
+            ),
+            trials.get(one.case.id, ()),
         )
         for one in screening.evidence
         if one.trials

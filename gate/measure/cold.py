@@ -95,6 +95,14 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
     return rounds
 
 
+def compile_untimed(context: WorkerContext, workload: Workload | None) -> None:
+    """Compile a case as a trial does and measure nothing; raises as :func:`measure_cold`."""
+    with use_gradients(context.case):
+        prepared = prepare_case(context, workload)
+        context.logbook.enter(Stage.COMPILE)
+        settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
+
+
 def measure_plain(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
     """Measure warm latencies only, in a process that may have compiled other cases before.
 

@@ -70,6 +70,7 @@ class SideEvidence:
     caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the second process, by cache
     calls: Mapping[str, Natural] = field(default_factory=dict)  # of libraries, in the generated code
     unknown: tuple[str, ...] = ()  # what this torch does not tell
+    traces: tuple[str, ...] = ()  # torch's own, for `tlparse`: paths below the run's directory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,8 +8,8 @@ One trial is two fresh processes on one private cache directory, empty at first:
 A third role, ``prime``, runs once a run and pays for the toolchain (ISA probe, precompiled
 headers), or takes it from an earlier run, so that no case is charged for it. A fourth, ``rounds``,
 times the warm rounds alone, on caches in whatever state they are: a further pair of a side-by-side
-comparison. Two more measure nothing: ``import`` imports the factories of a plan before it is primed, and
-``try`` builds a case and calls it eagerly.
+comparison. Three more measure nothing: ``import`` imports the factories of a plan before it is primed,
+``try`` builds a case and calls it eagerly, and ``trace`` compiles it while torch writes down what it does.
 
 In a pair two workers are alive at once and take turns, told through a socket each (``channel``), one
 word a line. A ``rounds`` worker says ``loaded`` once all is compiled or loaded, and waits for ``go``:
@@ -57,6 +57,7 @@ class WorkerRole(StrEnum):
     ROUNDS = "rounds"
     IMPORT = "import"
     TRY = "try"
+    TRACE = "trace"
 
 
 class Stage(StrEnum):
@@ -77,6 +78,7 @@ class Stage(StrEnum):
     MEMORY = "memory"
     CALLS = "calls"  # compile under a call counter
     DRIFT = "drift"
+    TRACE = "trace"  # of torch, on request: a process of its own, when all is measured
     DONE = "done"
 
 

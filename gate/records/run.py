@@ -148,6 +148,7 @@ class Trial:
     recompile_reasons: tuple[str, ...] = ()  # "guard # the line that made it # file.py:12 in function"
     caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the warm process, by cache
     unknown: tuple[str, ...] = ()  # evidence that this torch does not tell
+    trace: str = ""  # torch's own, which `tlparse` reads: a path below the run's directory
     phases_s: Mapping[str, float] = field(default_factory=dict)  # compile phases by Dynamo's own clocks
     limits_s: Mapping[str, float] = field(default_factory=dict)  # least a call can take: arithmetic, memory
     kernels_s: Mapping[str, float] = field(default_factory=dict)  # of a GPU, in a call, longest first

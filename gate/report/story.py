@@ -17,7 +17,7 @@ from gate.report.blocks import make_blocks, render_command
 from gate.report.clean import clean_line
 from gate.report.strips import draw_strips
 from gate.report.words.causes import describe_cause
-from gate.report.words.commands import write_selected, write_setting
+from gate.report.words.commands import write_selected, write_setting, write_tlparse
 from gate.report.words.headline import write_first_cause
 from gate.report.words.terms import name_metric
 from gate.units import render_seconds
@@ -44,8 +44,8 @@ def find_case(verdict: Verdict, name: str) -> Case:
     raise UsageError(f"{name!r} {problem}", f"Name one of: {known}.")
 
 
-def render_story(verdict: Verdict, case: Case, width: int) -> str:
-    """Render all that a verdict knows of one case."""
+def render_story(verdict: Verdict, case: Case, width: int, folder: str = "") -> str:
+    """Render all that a verdict knows of one case; ``folder`` is where it lies, and its traces below it."""
     own = _keep_case(verdict, case)
     shown = next(iter(own.evidence), None)
     sections = [
@@ -60,6 +60,7 @@ def render_story(verdict: Verdict, case: Case, width: int) -> str:
                 _tell_recompiles(shown),
                 _tell_caches(shown),
                 _tell_code(shown),
+                _tell_traces(shown, folder),
             ]
             if shown
             else []
@@ -181,6 +182,21 @@ def _diff_kernel(kernel: KernelChange) -> list[str]:
     rest = len(lines) - MAX_DIFF
     cut = [f"  ... {rest} more lines"] if rest > 0 else []
     return lines[:MAX_DIFF] + cut
+
+
+def _tell_traces(shown: CaseEvidence, folder: str) -> list[str]:
+    """How to read what ``--trace`` recorded, and what this torch does not tell, a trace or anything else."""
+    sides = (shown.before.traces if shown.before else (), shown.after.traces)
+    lines = [f"  {_clean(write_tlparse(trace, folder))}" for traces in sides for trace in traces]
+    unknown = [f"  {_clean(text)}" for text in shown.after.unknown]
+    return [
+        *(
+            ["torch's own trace of a compile like each trial's (pip install tlparse)", *lines]
+            if lines
+            else []
+        ),
+        *(["Not known", *unknown] if unknown else []),
+    ]
 
 
 def _tell_failures(own: Verdict) -> list[str]:

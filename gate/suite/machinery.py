@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from gate.devices import TARGET
-from gate.measure.cold import measure_again, measure_cold, measure_plain
+from gate.measure.cold import compile_untimed, measure_again, measure_cold, measure_plain
 from gate.measure.context import WorkerContext, call_eagerly
 from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
@@ -94,6 +94,9 @@ def _measure(
         _show(context, timer, measure_again(context, workload, timer))
     elif session.request.role == WorkerRole.TRY:
         call_eagerly(context, workload)
+        timer.skip()
+    elif session.request.role == WorkerRole.TRACE:
+        compile_untimed(context, workload)
         timer.skip()
     else:
         measure_warm(context, workload)

@@ -44,6 +44,11 @@ class SuiteSession:
         """Whether anything is to be compiled."""
         return self.request is None or self.request.role != WorkerRole.TRY
 
+    @property
+    def measures(self) -> bool:
+        """Whether anything is to be measured."""
+        return self.compiles and (self.request is None or self.request.role != WorkerRole.TRACE)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SuiteOptions:
@@ -133,7 +138,7 @@ class TrialPlugin:
 
     def __init__(self, session: SuiteSession) -> None:
         self._logbook = session.logbook
-        self._compiles = session.compiles
+        self._measures = session.measures
 
     def pytest_collection(self) -> None:
         """Import torch before any test module does, on its own account."""
@@ -160,8 +165,8 @@ class TrialPlugin:
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Finish the result; a session that measured nothing says so."""
         result = self._logbook.result
-        # A workload is recorded when it is built: one that is only tried has no samples.
-        if not (result.samples if self._compiles else result.workload):
+        # A workload is recorded when it is built: one that is only tried or traced has no samples.
+        if not (result.samples if self._measures else result.workload):
             self._fail(RuntimeError(f"the test measured nothing ({_describe_end(exitstatus)})"))
         if self._logbook.result.failure is None:
             self._logbook.enter(Stage.DONE)

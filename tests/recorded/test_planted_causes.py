@@ -21,6 +21,7 @@ from gate.errors import UsageError
 from gate.files.codec import RUN, VERDICT, decode_file, encode_file
 from gate.metrics import LATENCIES
 from gate.records import Cause, Code, Pairing, Run, Trial, Verdict
+from gate.report import render
 from gate.report.story import find_case, render_story
 from gate.report.words.causes import describe_cause
 from gate.report.words.headline import write_headline
@@ -125,6 +126,28 @@ def test_story_shows_line_code_and_commands(verdict: Verdict) -> None:
     assert "  compiled latency\n    before |" in story
     assert "compile-gate measure --select broken/inference-float32-smoke-default --trials 1" in story
     assert "import torch, bench; case = bench.broken();" in story
+
+
+def test_story_and_page_name_traces_and_what_is_not_known(verdict: Verdict) -> None:
+    """A trace with the command that reads it, from where each is read; a name is quoted."""
+    shown = tuple(
+        replace(
+            one,
+            before=one.before and replace(one.before, traces=("traces/pairs/base/a b-1.log",)),
+            after=replace(
+                one.after, traces=("traces/a-1.log",), unknown=("this torch does not tell guards",)
+            ),
+        )
+        for one in verdict.evidence
+    )
+    traced = replace(verdict, evidence=shown)
+    story = render_story(traced, find_case(traced, "broken"), 100, "out")
+    assert "  tlparse out/traces/a-1.log -o out/traces/a-1\n" in story
+    assert "  tlparse 'out/traces/pairs/base/a b-1.log' -o 'out/traces/pairs/base/a b-1'\n" in story
+    assert "Not known\n  this torch does not tell guards\n" in story
+    page = render(traced, "html")
+    assert "<code>tlparse traces/a-1.log -o traces/a-1</code>" in page
+    assert "Not known: this torch does not tell guards." in page
 
 
 def test_story_of_an_unknown_case_names_the_known(verdict: Verdict) -> None:

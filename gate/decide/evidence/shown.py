@@ -15,7 +15,16 @@ from gate.decide.evidence.phases import part_phases
 from gate.decide.evidence.stored import Evidence, match_metric
 from gate.decide.evidence.values import collect_phases
 from gate.metrics import SPECS, Family
-from gate.records import Baseline, CaseEvidence, KernelChange, Metric, SideEvidence, Trial
+from gate.records import (
+    BASE_ARM,
+    CANDIDATE_ARM,
+    Baseline,
+    CaseEvidence,
+    KernelChange,
+    Metric,
+    SideEvidence,
+    Trial,
+)
 
 # Kernels of one case that are shown: more are counted.
 MAX_SHOWN_KERNELS = 12
@@ -40,6 +49,16 @@ def show_case(
         kernels=tuple(kernels[:MAX_SHOWN_KERNELS]),
         more_kernels=max(0, len(kernels) - MAX_SHOWN_KERNELS),
     )
+
+
+def add_traces(shown: CaseEvidence, trials: Iterable[Trial]) -> CaseEvidence:
+    """Add where torch's own traces of both arms lie."""
+    found: dict[str, list[str]] = {BASE_ARM: [], CANDIDATE_ARM: []}
+    for trial in trials:
+        if trial.trace:
+            found[trial.arm].append(trial.trace)
+    before = shown.before and replace(shown.before, traces=tuple(found[BASE_ARM]))
+    return replace(shown, before=before, after=replace(shown.after, traces=tuple(found[CANDIDATE_ARM])))
 
 
 def bound_sources(shown: Iterable[CaseEvidence], first: Collection[str] = ()) -> tuple[CaseEvidence, ...]:

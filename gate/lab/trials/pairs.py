@@ -19,6 +19,7 @@ from gate.check.pair_schedule import plan_content
 from gate.devices import find_kind
 from gate.lab.host.provenance import format_time
 from gate.lab.trials.prime import prime_bench
+from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import (
     Bench,
     TrialCircumstances,
@@ -149,7 +150,15 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
     ]
     if not is_target(sides.head.settings.device):
         joined = [add_host(trial, before, sides.head) for trial in joined]
+    if sides.head.settings.traces and plan.index == 1:  # later pairs compile the same, if at all
+        joined = [_trace_side(sides, trial) for trial in joined]
     return PairOutcome(trials=tuple(joined), sources=list_changed_sources(outcomes))
+
+
+def _trace_side(sides: Sides, trial: Trial) -> Trial:
+    is_base = trial.arm == BASE_ARM
+    bench, case = (sides.base, sides.base_case) if is_base else (sides.head, sides.head_case)
+    return add_trace(bench, case, trial)
 
 
 def list_changed_sources(outcomes: Mapping[str, WorkerOutcome]) -> dict[str, str]:

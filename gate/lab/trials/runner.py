@@ -42,6 +42,7 @@ from gate.lab.host.provenance import load_provenance
 from gate.lab.host.scratch import open_scratch
 from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.resume import carry_over
+from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import Bench, LabSettings, TrialOutcome, check_disk, run_trial
 from gate.lab.trials.tries import find_unavailable, find_unimportable
 from gate.lab.workers.environment import note_dropped_variables
@@ -264,6 +265,8 @@ def _run_trials(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s
 def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
     """Measure the first slot; give the run with what came of it, and the slots that are left."""
     came = _measure_fit(lab, run, slots[0], clock)
+    if lab.bench.settings.traces and came.trial and not came.failure:
+        came = replace(came, trial=add_trace(lab.bench, slots[0].case, came.trial))
     run = add_measured(run, filter(None, (came.trial,)), filter(None, (came.failure,)), clock)
     left = drop_cases(slots, {came.failure.case_id}) if came.failure else slots[1:]
     progress = _compute_progress(run, left)

@@ -15,6 +15,7 @@ from gate.report.page.drawing import Drawing
 from gate.report.page.plots import PhaseRow, Plot, draw_change, list_plots, plot_pairs, plot_phases
 from gate.report.rows import MAX_SENTENCE, RANK
 from gate.report.view import Block, CaseLine, Cell, Row
+from gate.report.words.commands import write_tlparse
 from gate.report.words.pages import STATUS_CLASSES
 from gate.report.words.terms import describe_change, name_metric, name_status
 
@@ -63,7 +64,8 @@ class CaseView:
     breaks: tuple[Break, ...] = ()
     recompiles: tuple[str, ...] = ()
     caches: tuple[tuple[str, ...], ...] = ()
-
+    traces: tuple[str, ...] = ()  # commands that read them, from where the page lies
+    unknown: tuple[str, ...] = ()
     evidence: bool = False  # whether anything was kept to be shown
 
 
@@ -109,7 +111,15 @@ def _add_evidence(view: CaseView, found: ShownCase, evidence: CaseEvidence) -> C
         breaks=tuple(map(_make_break, after.graph_breaks[:_MAX_ITEMS])),
         recompiles=tuple(clean_line(one, MAX_SENTENCE) for one in after.recompile_reasons[:_MAX_ITEMS]),
         caches=tuple(_list_caches(evidence)),
+        traces=tuple(
+            map(_write_tlparse, (*(evidence.before.traces if evidence.before else ()), *after.traces))
+        ),
+        unknown=tuple(clean_line(one, MAX_SENTENCE) for one in after.unknown),
     )
+
+
+def _write_tlparse(trace: str) -> str:
+    return clean_line(write_tlparse(trace), MAX_SENTENCE)
 
 
 def find_leading(comparisons: Sequence[Comparison]) -> Comparison | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 
 from gate.records import PairBase, Verdict
 from gate.records.targets import name_target
@@ -42,6 +43,12 @@ def write_selected(name: str, case_ids: Iterable[str], setting: str = "", option
 def write_ab(case_ids: Iterable[str], base: PairBase | None, setting: str = "") -> str:
     """Write the command that runs these cases side by side with ``base``, or with where the branch began."""
     return write_selected("ab", case_ids, setting, _name_base(base) if base else "")
+
+
+def write_tlparse(trace: str, folder: str = "") -> str:
+    """Write the command that reads one of torch's traces, which lies below ``folder``."""
+    path = str(PurePosixPath(folder) / trace)
+    return f"tlparse {shlex.quote(path)} -o {shlex.quote(path.removesuffix('.log'))}"
 
 
 def _name_base(base: PairBase) -> str:

@@ -27,6 +27,10 @@ OVERVIEW_NOTE = (
 CODE_NOTE = (
     "Generated code, with what differs from run to run (names, addresses) taken out: base above, head below."
 )
+TRACE_NOTE = (
+    "Of a compile like each trial's, in a process of its own. From the directory of this page; tlparse comes"
+    " with `pip install tlparse`."
+)
 NO_EVIDENCE = "Nothing was kept of this case to be shown: run.json has every sample."
 
 # By what a reader does about it: the colour and sign of a badge.

@@ -111,16 +111,16 @@ class Workshop:
             sampling=Sampling(super_blocks=3, warmup_s=0.05),
         )
 
-    def run(self, role: WorkerRole, case: Case | None = None) -> WorkerResult:
-        """Run one worker, forked from a server, and return what it wrote."""
+    def run(self, role: WorkerRole, case: Case | None = None, **variables: str) -> WorkerResult:
+        """Run one worker and return what it wrote: forked from a server, unless it is told variables."""
         job = WorkerJob(
             request=self.make_request(role, case),
             python=sys.executable,
-            environment=self.make_environment(self.cache if case else self.primer),
+            environment={**self.make_environment(self.cache if case else self.primer), **variables},
             log=self.directory / f"{role}.log",
             limit_s=TIMEOUT_S,
         )
-        (job,) = self.pool.open((job,)).jobs
+        (job,) = (job,) if variables else self.pool.open((job,)).jobs
         path = self.directory / f"{role}.request.json"
         path.write_text(json.dumps(codec.encode(job.request)))
         ended = run_process(

@@ -12,7 +12,8 @@ import pytest
 from gate.kinds import SPECIAL
 from gate.metrics import SPECS, Source
 from gate.records import Case, DType, FailureKind, Metric, Mode, Task
-from gate.records.protocol import Stage, WorkerResult
+from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from tests.integration.measure.conftest import Workshop
 
 Both = tuple[WorkerResult, WorkerResult]
 MeasureOne = Callable[[Case], WorkerResult]
@@ -251,3 +252,16 @@ def test_users_own_test(project: Path, measure_both: MeasureBoth) -> None:
     assert (cold.failure, warm.failure) == (None, None)
     assert read_one(cold, Metric.UNIQUE_GRAPHS) == 1
     assert {Metric.DRIFT, Metric.PEAK_MEMORY, Metric.COMPILE_CALLS} <= warm.samples.keys()
+
+
+def test_trace_of_a_process_that_imports_torch_itself_is_complete(workshop: Workshop) -> None:
+    """Told before torch is imported, it writes down graphs, code and figures, and measures nothing."""
+    workshop.seed_cache()
+    written = workshop.directory / "trace"
+    result = workshop.run(WorkerRole.TRACE, make_case(), TORCH_TRACE=str(written))
+    assert (result.stage, result.failure, result.samples) == (Stage.DONE, None, {})
+    (path,) = written.glob("*.log")
+    text = path.read_text()
+    assert all(
+        f'"{name}"' in text for name in ("dynamo_output_graph", "inductor_output_code", "compilation_metrics")
+    )

@@ -6,9 +6,9 @@ import pytest
 
 from gate.decide.evidence.kernels import count_words, name_operators
 from gate.decide.evidence.phases import part_phases
-from gate.decide.evidence.shown import MAX_ALL_CHARS, bound_sources, show_case
+from gate.decide.evidence.shown import MAX_ALL_CHARS, add_traces, bound_sources, show_case
 from gate.decide.evidence.stored import Evidence
-from gate.records import FIRST_CALL, OTHER_PHASE, Case
+from gate.records import FIRST_CALL, OTHER_PHASE, Case, Trial
 from gate.records.evidence import CaseEvidence, KernelChange, SideEvidence
 
 
@@ -55,3 +55,17 @@ def test_a_case_without_a_trial_shows_nothing() -> None:
     case = Case(id="a/b", model="a", factory="a:b")
     evidence = Evidence(case=case, trials=(), failures=(), values={}, stored=())
     assert show_case(evidence, (), {}, moved=True) == CaseEvidence(case_id="a/b", after=SideEvidence())
+
+
+def test_traces_stand_with_their_side() -> None:
+    """Of a case without a base there is one side."""
+    trials = [
+        Trial(case_id="a/b", index=1, trace="x.log"),
+        Trial(case_id="a/b", index=1, arm="base", trace="y.log"),
+        Trial(case_id="a/b", index=2),
+    ]
+    alone = add_traces(CaseEvidence(case_id="a/b", after=SideEvidence()), trials)
+    assert (alone.before, alone.after.traces) == (None, ("x.log",))
+    both = add_traces(CaseEvidence(case_id="a/b", after=SideEvidence(), before=SideEvidence()), trials)
+    assert both.before is not None
+    assert (both.before.traces, both.after.traces) == (("y.log",), ("x.log",))

@@ -1,0 +1,104 @@
+"""torch's own trace: a process beside the trial, which changes nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
+from gate.lab.trials.runner import LabTrials, make_run, open_lab
+from gate.lab.trials.trace import add_trace
+from gate.lab.trials.trials import Bench, LabSettings
+from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
+from gate.records import Arm, Case, CaseFailure, FailureKind, Metric, Pairing, Trial
+from gate.records.protocol import Stage, WorkerResult, WorkerRole
+
+MakeCase = Callable[..., Case]
+TRIAL = Trial(case_id="actor/inference-float32-smoke-default", index=2)
+
+
+def write_trace(job: WorkerJob) -> JobOutcome:
+    """What torch leaves: a file of the worker's own, and a small one of a process that it started."""
+    if job.request.role is not WorkerRole.TRACE:
+        return run_worker(job)
+    written = Path(job.environment["TORCH_TRACE"])
+    written.mkdir()
+    (written / "dedicated_log_torch_trace_b.log").write_text("graphs")
+    (written / "dedicated_log_torch_trace_a.log").write_text("-")
+    return WorkerResult(role=WorkerRole.TRACE, stage=Stage.DONE)
+
+
+def write_nothing(job: WorkerJob) -> JobOutcome:
+    return WorkerResult(role=job.request.role, stage=Stage.DONE)
+
+
+def write_half(job: WorkerJob) -> JobOutcome:
+    write_trace(job)
+    return CaseFailure(
+        case_id="", trial=2, kind=FailureKind.HANG, stage="compile", message="no end after 30 s"
+    )
+
+
+def trace(bench: Bench, case: Case, run_job: Callable[[WorkerJob], JobOutcome]) -> Trial:
+    return add_trace(replace(bench, settings=replace(bench.settings, run_job=run_job)), case, TRIAL)
+
+
+def test_trace_lies_below_the_out_directory(bench: Bench, make_case: MakeCase) -> None:
+    """The larger file is the worker's; nothing but where it lies, and what it took, is added."""
+    traced = trace(bench, make_case(), write_trace)
+    assert traced.trace == "traces/actor/inference-float32-smoke-default-2.log"
+    assert (bench.settings.out / traced.trace).read_text() == "graphs"
+    assert replace(traced, trace="", stages_s={}) == TRIAL
+    assert traced.stages_s.keys() == {Stage.TRACE}
+    assert not (bench.scratch / "traces").exists()
+
+
+@pytest.mark.parametrize(
+    ("run_job", "kept", "told"),
+    [
+        (write_nothing, False, "this torch leaves no structured trace"),
+        (write_half, True, "its trace is not whole: no end after 30 s"),
+    ],
+    ids=["none", "half"],
+)
+def test_trace_that_is_not_there_fails_nothing(
+    bench: Bench, make_case: MakeCase, run_job: Callable[[WorkerJob], JobOutcome], kept: bool, told: str
+) -> None:
+    """It is told; and of an earlier run nothing is left to be taken for it."""
+    old = bench.settings.out / "traces" / "actor" / "inference-float32-smoke-default-2.log"
+    old.parent.mkdir(parents=True)
+    old.write_text("of last week")
+    traced = trace(bench, make_case(), run_job)
+    assert (bool(traced.trace), old.exists(), traced.unknown) == (kept, kept, (told,))
+
+
+@pytest.mark.parametrize("traces", [True, False])
+def test_each_trial_is_traced_on_request(
+    arm: Arm, settings: LabSettings, make_case: MakeCase, traces: bool
+) -> None:
+    """Its samples are those of a trial without one."""
+    settings = replace(settings, run_job=write_trace, traces=traces)
+    with open_lab(arm, settings) as lab:
+        case = make_case()
+        run = LabTrials(lab=lab, save=lambda _: None).add_trials(make_run(lab, [case], "", 1), {case.id}, 1)
+    (trial,) = run.trials
+    assert bool(trial.trace) is traces
+    assert trial.samples[Metric.COLD_COMPILE_TIME] == (2.0,)
+
+
+def test_first_pair_is_traced_in_both_arms(bench: Bench, make_case: MakeCase) -> None:
+    """Later ones compile the same, if at all."""
+    settings = replace(bench.settings, run_job=write_trace, traces=True)
+    bench = replace(bench, settings=settings)
+    base = replace(bench, arm=replace(bench.arm, name="base"))
+    sides = make_sides(base, bench, make_case(), make_case())
+    metrics = {Metric.COLD_COMPILE_TIME}
+    first, second = (
+        measure_pair(sides, plan_pair(metrics, index, "cpu", Pairing.TURNS)).trials for index in (1, 2)
+    )
+    name = "actor/inference-float32-smoke-default-1.log"
+    assert sorted(one.trace for one in first) == [f"traces/pairs/{arm}/{name}" for arm in ("base", "head")]
+    assert [one.trace for one in second] == ["", ""]
