@@ -97,8 +97,7 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
 
 def compile_untimed(context: WorkerContext, workload: Workload | None) -> None:
     """Compile a case as a trial does and measure nothing; raises as :func:`measure_cold`."""
-    with use_gradients(context.case):
-        prepared = prepare_case(context, workload)
+    with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
 
