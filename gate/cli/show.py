@@ -60,10 +60,10 @@ def _drop_same_code(request: Project, path: str) -> tuple[Case, ...]:
     run = load_run(Path(path))
     left = drop_same_code(request.cases, run)
     dropped = len(request.cases) - len(left)
-    told = (
-        f"{dropped} of {len(request.cases)} cases are left out: their code for {run.environment.device_model}"
-    )
+    told = f"left out: {dropped} of {len(request.cases)} cases, whose code for {run.environment.device_model}"
     print(f"note: {told} is that of {run.base.label if run.base else 'the base'}", file=sys.stderr)
+    if not left:
+        print("note: nothing is left for a GPU to measure", file=sys.stderr)
     return left
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gate.decide.evidence.same_code import find_same_code
 from gate.errors import UsageError
-from gate.records import Case, Pairing, Run
+from gate.records import Case, Run
 from gate.records.targets import TARGET_KIND
-
-_BASE = "base"
 
 
 def list_same_code(run: Run) -> frozenset[str]:
     """List the cases whose generated code is that of the base, as ``ab --target`` found it.
-
-    A case counts only where every pair says so: one that failed, was not compiled, or was compiled in one arm
-    alone may have changed.
 
     Raises:
         UsageError: The run is of a device, or holds nothing against a base, or did not end.
@@ -25,8 +21,7 @@ def list_same_code(run: Run) -> frozenset[str]:
         raise UsageError(told, "Make one: compile-gate ab BASE --target cuda:sm_90.")
     if not run.finished:
         raise UsageError("the run did not end", "Continue it with --resume.")
-    failed = {failure.case_id for failure in run.failures}
-    return frozenset(case.id for case in run.cases if case.id not in failed and _is_same(run, case.id))
+    return find_same_code(run)
 
 
 def drop_same_code(cases: Iterable[Case], run: Run) -> tuple[Case, ...]:
@@ -37,10 +32,3 @@ def drop_same_code(cases: Iterable[Case], run: Run) -> tuple[Case, ...]:
     same = list_same_code(run)
     definitions = {case.id: case.definition for case in run.cases if case.id in same}
     return tuple(case for case in cases if definitions.get(case.id) != case.definition)
-
-
-def _is_same(run: Run, case_id: str) -> bool:
-    paired = [one for one in run.trials if one.case_id == case_id and one.pairing is not Pairing.ALONE]
-    base = {trial.identity.digest for trial in paired if trial.arm == _BASE}
-    head = {trial.identity.digest for trial in paired if trial.arm != _BASE}
-    return len(base) == 1 and base == head and "" not in base

@@ -121,6 +121,8 @@ class Code(StrEnum):
     CASES_UNSHOWN = "cases_unshown"
     NO_BASELINES_HERE = "no_baselines_here"
     NO_DEVICE = "no_device"  # a target: what only a device can tell is absent by rule
+    CODE_IS_THE_BASES = "code_is_the_bases"  # a target: all of it, in every case
+    CODE_DIFFERS = "code_differs"  # a target: in these cases
     APPROVED = "approved"  # names: author, expires
     APPROVED_WITHOUT = "approved_without"  # baselines; names: author, expires
     APPROVAL_UNREADABLE = "approval_unreadable"

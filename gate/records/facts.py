@@ -97,6 +97,8 @@ NUMBERS: Mapping[Code, frozenset[str]] = {
         Code.QUARANTINE: "worse comparisons",
         Code.FILES_UNSEEN: "files",
         Code.CASES_UNSHOWN: "cases comparisons regressed failed",
+        Code.CODE_IS_THE_BASES: "same cases",
+        Code.CODE_DIFFERS: "same cases",
         Code.APPROVED: "changes",
         Code.NOISE_UNKNOWN: "more trials",
         Code.NOT_REPLAYED: "trials",

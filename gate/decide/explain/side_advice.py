@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gate.decide.conclude.tally import note_pairs, note_stop, note_warnings
 from gate.decide.evidence.disturbed import note_disturbed
+from gate.decide.evidence.same_code import note_same_code
 from gate.decide.explain.advice import (
     has_not_begun,
     list_acceptances,
@@ -47,6 +48,7 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[Fact, .
     """What a reader must know to trust a verdict by pairs no further than it goes."""
     return (
         *note_target(run.environment),
+        *note_same_code(run),
         *note_stop(finished=run.finished),
         *note_pairs(verdict.tally),
         *note_vanished(run),

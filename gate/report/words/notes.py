@@ -100,6 +100,14 @@ _TEMPLATES: Mapping[Code, str] = {
         "A target is compiled for and not run: speed, compile time, memory, drift, cache use and CUDA graphs"
         " are not known of it by rule, and none of them was judged."
     ),
+    Code.CODE_IS_THE_BASES: (
+        "The generated code is that of the base in {cases:case}, all that were compiled: a GPU would run the"
+        " same. `plan --after` leaves nothing for it to measure."
+    ),
+    Code.CODE_DIFFERS: (
+        "The generated code is that of the base in {same} of {cases:case}, and not in {case_list:some}."
+        " `plan --after` leaves these for a GPU to measure."
+    ),
     Code.APPROVED: "{author} accepted {changes:change} for this commit alone, until {expires}.",
     Code.APPROVED_WITHOUT: (
         "{author} accepts for this commit alone, until {expires}, that baselines are missing."
