@@ -63,7 +63,7 @@ _VARIES = Setting(
     title="arguments of the factory that vary, each with one value a shape, all lists of one length",
     default={},
 )
-_DRIFTS = frozenset({Metric.DRIFT, Metric.DRIFT_FLOAT32})
+_DRIFTS = frozenset({Metric.DRIFT, Metric.DRIFT_FLOAT32, Metric.DRIFT_STEPS})
 _OF_DYNAMO = frozenset(
     {
         *(Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS),

@@ -338,6 +338,14 @@ _ROWS = (
         _prove((), (FaultKind.WRONG_EPS,)),
     ),
     _row(
+        Metric.DRIFT_STEPS,
+        ("", "the same of how far parameters moved in 10 steps; plain training with an optimizer"),
+        # Advisory: an optimizer that divides by its moments makes steps of noise where a gradient is none.
+        (_ERROR, replace(_DRIFT, role=Role.ADVISORY)),
+        _WARM,
+        _NOTHING,
+    ),
+    _row(
         Metric.GRAPH_BREAKS,
         ("", "graph breaks"),
         (_COUNT, _ANY_CHANGE),

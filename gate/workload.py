@@ -21,7 +21,8 @@ class Workload:
 
     ``loss`` maps the forward output to a scalar tensor and makes a training step possible.
     ``optimizer`` gets the parameters and returns a ``torch.optim.Optimizer``; without it a training
-    step ends after the backward pass.
+    step ends after the backward pass. ``exact`` is the module that the float64 reference is made of, where
+    that is another one than ``forward``: a quantized model is held against what it was before.
 
     Raises:
         UsageError: A part is not what it must be; told where the workload is made, not where it is run.
@@ -32,6 +33,7 @@ class Workload:
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     loss: Callable[[Any], torch.Tensor] | None = None
     optimizer: Callable[[Any], torch.optim.Optimizer] | None = None
+    exact: torch.nn.Module | None = None
 
     def __post_init__(self) -> None:
         """Check what each part is."""

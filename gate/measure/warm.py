@@ -9,6 +9,8 @@ from gate.measure.compiler import graph
 from gate.measure.compiler.calls import count_compile_calls
 from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.numerics import reference
+from gate.measure.numerics.steps import compute_step_drift, has_steps
+from gate.measure.process.logbook import NotFiniteError
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.timing.first_call import compute_compile_time, time_first_call
 from gate.measure.timing.rounds import settle_step, time_calls
@@ -39,6 +41,21 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         if state is not None:
             reference.restore_state(prepared.subject, state)
         measure_drift(context, CompiledSubject(subject=prepared.subject, compiled=prepared.compiled))
+        if state is not None and has_steps(prepared.subject):
+            reference.restore_state(prepared.subject, state)
+            _measure_steps(context, prepared)
+
+
+def _measure_steps(context: WorkerContext, prepared: Prepared) -> None:
+    context.device.free_memory()
+    try:
+        drift = compute_step_drift(prepared.subject, prepared.compiled)
+    except NotFiniteError:
+        raise
+    except Exception as error:  # noqa: BLE001 - what a model or an optimizer cannot do, in float64 above all
+        context.logbook.note(Code.STEPS_UNMEASURED, why=f"{type(error).__name__}: {error}".splitlines()[0])
+        return
+    context.logbook.add_samples({Metric.DRIFT_STEPS: (drift.log2_ratio,)})
 
 
 def _compile_first(context: WorkerContext, prepared: Prepared) -> None:

@@ -6,6 +6,7 @@ in each block and none, integers for weights.
 
 from __future__ import annotations
 
+import copy
 from contextlib import nullcontext
 from typing import Any
 
@@ -18,6 +19,12 @@ from gate.errors import UsageError
 from gate.workload import Workload
 
 LEARNING_RATE = 1e-5  # see gate.models
+# What the kernels of these configurations run on: tinygemm's, and those of 8-bit floating-point numbers.
+NEEDED_CAPABILITY = {
+    "Int4WeightOnlyConfig": (8, 0),
+    "Float8WeightOnlyConfig": (8, 9),
+    "Float8DynamicActivationFloat8WeightConfig": (8, 9),
+}
 
 
 class _Block(nn.Module):
@@ -60,13 +67,16 @@ def build_blocks(*, batch: int, width: int, depth: int, **ways: Any) -> Workload
     """
     blocks = [_Block(width, breaks=bool(ways.get("breaks"))) for _ in range(depth)]
     stack = _Stack(blocks, autocast=bool(ways.get("autocast")), checkpointed=bool(ways.get("checkpointed")))
+    exact = None
     if name := ways.get("quantized"):
+        exact = copy.deepcopy(stack)  # drift is what quantizing costs as well, in eager and compiled alike
         _quantize(stack, str(name))
     return Workload(
         forward=stack,
         inputs=(torch.randn(batch, width),),
         loss=lambda output: output.square().mean(),
         optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=LEARNING_RATE, fused=True),
+        exact=exact,
     )
 
 
@@ -76,4 +86,9 @@ def _quantize(module: nn.Module, name: str) -> None:
     except ImportError:
         fix = "Install it: pip install torchao; or leave the case out."
         raise UsageError("UNAVAILABLE: the package torchao is not installed", fix) from None
+    if needed := NEEDED_CAPABILITY.get(name):
+        if not torch.cuda.is_available() or torch.cuda.get_device_capability() < needed:
+            told = f"UNAVAILABLE: {name} needs a GPU of compute capability {'.'.join(map(str, needed))}"
+            raise UsageError(told, "Leave the case out here.")
+        module.to("cuda", torch.bfloat16)  # packed for where it is, and never moved again
     quantization.quantize_(module, getattr(quantization, name)())

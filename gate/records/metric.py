@@ -21,6 +21,7 @@ class Metric(StrEnum):
     COMPILE_PEAK_MEMORY = "compile_peak_memory"
     DRIFT = "drift"
     DRIFT_FLOAT32 = "drift_float32"
+    DRIFT_STEPS = "drift_steps"
     GRAPH_BREAKS = "graph_breaks"
     RECOMPILES = "recompiles"
     UNIQUE_GRAPHS = "unique_graphs"

@@ -63,8 +63,8 @@ def _classify(model: str, size: str, batch: int, eager_ms: float, compiled_ms: f
 
 
 PUBLISHED = (
-    _classify("resnet50", "batch1", 1, 6.531, 4.124),
-    _classify("resnet50", "batch16", 16, 7.018, 5.024),
+    _classify("resnet50_batches", "batch1", 1, 6.531, 4.124),
+    _classify("resnet50_batches", "batch16", 16, 7.018, 5.024),
     # The registry's own batch is 64: the nearest that was published.
     _classify("vit", "full", 16, 40.944, 40.01),
     _classify("convnext", "full", 16, 82.258, 75.561),

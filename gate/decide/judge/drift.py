@@ -74,7 +74,7 @@ _HALF = frozenset((DType.BFLOAT16, DType.FLOAT16))
 
 def get_limit(case: Case, metric: Metric) -> float:
     """Largest drift, in log2 units, that is taken without a stored value to compare with."""
-    if metric is Metric.DRIFT and case.dtype in _HALF:
+    if metric is not Metric.DRIFT_FLOAT32 and case.dtype in _HALF:
         return DRIFT_LIMIT_HALF
     return DRIFT_LIMIT_FLOAT32
 

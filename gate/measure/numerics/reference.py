@@ -171,12 +171,26 @@ def _use_all_cores() -> Iterator[None]:
 
 
 def _evaluate_float64(subject: Subject, device: Device) -> Evaluation:
-    twin = make_twin(subject, torch.float64, device)
+    twin = make_exact_twin(subject, device)
+    with in_float64():
+        return evaluate(twin, twin.function)
+
+
+def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
+    """Copy a subject to float64; a quantized one, what it was made of."""
+    return make_twin(
+        replace(subject, module=subject.exact) if subject.exact else subject, torch.float64, device
+    )
+
+
+@contextmanager
+def in_float64() -> Iterator[None]:
+    """Compute in float64 within, whatever types a model asks for."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
         with Float64Mode():
-            return evaluate(twin, twin.function)
+            yield
     finally:
         torch.set_default_dtype(before)
 
@@ -195,7 +209,7 @@ def restore_state(subject: Subject, state: list[torch.Tensor]) -> None:
 
 def redraw_state(subject: Subject, seed: int) -> bool:
     """Draw other weights and inputs from the factory under ``seed``; False where it cannot be done."""
-    if not subject.case.factory:
+    if not subject.case.factory or subject.exact:  # whose weights would have to be drawn as well
         return False
     protocol = find_protocol(subject.case)
     if not protocol.can_redraw:

@@ -52,6 +52,8 @@ class Subject:
     optimizer: torch.optim.Optimizer | None
     loss: Callable[[Any], torch.Tensor] | None
     spread: Callable[[Function], Function] = lambda function: function  # from ``plain`` to ``function``
+    exact: torch.nn.Module | None = None  # the float64 reference's, where it is another than ``module``
+    make_optimizer: Callable[[Any], torch.optim.Optimizer] | None = None
 
     @property
     def plain(self) -> Function:
@@ -176,6 +178,7 @@ def make_subject(
             optimizer=None,
             loss=workload.loss,
             spread=spread,
+            exact=workload.exact,
         ),
         workload,
     )
@@ -212,7 +215,7 @@ def attach_optimizer(subject: Subject, workload: Workload) -> Subject:
             tensor.requires_grad_(tensor.is_floating_point())
     leaves = subject.list_leaves()
     optimizer = workload.optimizer(leaves) if workload.optimizer and leaves else None
-    return replace(subject, optimizer=optimizer)
+    return replace(subject, optimizer=optimizer, make_optimizer=workload.optimizer)
 
 
 def compile_subject(subject: Subject) -> Function:

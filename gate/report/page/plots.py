@@ -34,7 +34,7 @@ _GROUPS: Mapping[str, tuple[Metric, ...]] = {
     "Speed": (*LATENCIES, Metric.WARM_SPEEDUP, Metric.DEVICE_TIME),
     "Compile time": COMPILE_TIMES,
     "Memory": (Metric.PEAK_MEMORY, Metric.COMPILE_PEAK_MEMORY),
-    "Accuracy": (Metric.DRIFT, Metric.DRIFT_FLOAT32),
+    "Accuracy": (Metric.DRIFT, Metric.DRIFT_FLOAT32, Metric.DRIFT_STEPS),
 }
 _COLOURS = {
     name: number for number, name in enumerate((*(one for one in PHASES if one != "backward"), OTHER_PHASE))

@@ -16,7 +16,10 @@ from gate.units import render_change, render_factor, render_interval
 # As many characters of a commit as no repository has two of.
 COMMIT_CHARS = 12
 
-_NAMES: Mapping[Metric, str] = {Metric.DRIFT_FLOAT32: "drift in float32"}
+_NAMES: Mapping[Metric, str] = {
+    Metric.DRIFT_FLOAT32: "drift in float32",
+    Metric.DRIFT_STEPS: "drift after 10 steps",
+}
 _STATUSES: Mapping[Status, str] = {
     Status.NOT_COMPARABLE: "not judged",
     Status.NEW: "not judged",

@@ -103,7 +103,7 @@ def test_a_total_without_a_break_even(never: int, told: str) -> None:
 
 def test_published_figures_stand_beside_the_case_they_are_of() -> None:
     """Theirs has its source and hardware, and no figure is shown without a case of the same batch."""
-    case = Case(id="resnet50/inference-float32-batch16-default", model="resnet50", size="batch16")
+    case = Case(id="resnet50_batches/i", model="resnet50_batches", size="batch16")
     mine = replace(unchanged(case.id, Metric.WARM_SPEEDUP, 1.3), candidate=estimate(1.3))
     verdict = replace(make_pass(), cases=(case,), comparisons=(mine,))
 
@@ -112,7 +112,7 @@ def test_published_figures_stand_beside_the_case_they_are_of() -> None:
     # 7.018 ms over 5.024 ms.
     address = "https://huggingface.co/datasets/stevhliu/compile-benchmarks/blob/main/a100-benchmarks.csv"
     assert section.rows == (
-        ("resnet50, batch 16", "1.40x", "NVIDIA A100, torch 2.0.1", address, case.id, "1.30x"),
+        ("resnet50_batches, batch 16", "1.40x", "NVIDIA A100, torch 2.0.1", address, case.id, "1.30x"),
     )
 
 

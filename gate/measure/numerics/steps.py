@@ -1,0 +1,65 @@
+"""Drift of training: how much further from float64 compiled code leaves the parameters after some steps.
+
+Gradients that are right once may still train another model: an error can add up in the optimizer's moments.
+What is compared is how far the parameters have moved, so that a small learning rate hides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+
+from gate.measure.numerics import reference
+from gate.measure.numerics.drift import Drift, compute_drift
+from gate.measure.workload.build import Function, Subject, make_step
+from gate.records import Kind
+
+STEPS = 10
+
+Moves = Mapping[str, torch.Tensor]
+
+
+def has_steps(subject: Subject) -> bool:
+    """Whether there is something to step: a plain training step with parameters and an optimizer."""
+    return (
+        subject.is_training
+        and subject.case.kind is Kind.CALL
+        and subject.module is not None
+        and subject.make_optimizer is not None
+    )
+
+
+def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
+    """Compute the drift of the parameters after ``STEPS`` steps; the subject's state is as before.
+
+    Raises:
+        NotFiniteError: A parameter of eager or compiled became NaN or infinite.
+    """
+    twin = reference.make_exact_twin(subject)
+    with reference.in_float64():
+        exact = move_parameters(twin, twin.function)
+    del twin
+    state = reference.copy_state(subject)
+    moves = []
+    try:
+        for function in (subject.function, compiled):
+            moves.append(move_parameters(subject, function))
+            reference.restore_state(subject, state)
+    finally:
+        reference.restore_state(subject, state)
+    return compute_drift(exact, *moves, pooled=True)
+
+
+def move_parameters(subject: Subject, function: Function) -> Moves:
+    """Take the steps with an optimizer of their own; tell how far each parameter has moved, in float64."""
+    leaves = subject.name_leaves()
+    before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
+    make = subject.make_optimizer
+    optimizer = make(list(leaves.values())) if make else None
+    step = make_step(replace(subject, optimizer=optimizer), function)
+    for _ in range(STEPS):
+        subject.device.mark_step()
+        step()
+    return {name: leaf.detach().double() - before[name] for name, leaf in leaves.items()}
