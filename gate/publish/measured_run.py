@@ -140,6 +140,7 @@ def _list_numbers(baselines: Iterable[Baseline]) -> Iterator[float]:
             yield from values
         yield from baseline.phases_s.values()
         yield from baseline.kernels_s.values()
+        yield from baseline.parts_s.values()
 
 
 def _name_stage(stage: str) -> str:

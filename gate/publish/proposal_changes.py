@@ -132,6 +132,7 @@ def describe_rest(pair: Replacement) -> str:
         "the workload's own description" if old.workload != new.workload else "",
         "compile phases" if old.phases_s != new.phases_s else "",
         "times of kernels" if old.kernels_s != new.kernels_s else "",
+        "times of a call's parts" if old.parts_s != new.parts_s else "",
         "speed of the machine" if old.canaries_s != new.canaries_s else "",
     )
     return "; ".join(part for part in parts if part)

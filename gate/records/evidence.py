@@ -65,6 +65,7 @@ class SideEvidence:
 
     values: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)  # one a trial, as they ran
     phases_s: Mapping[str, NotNegative] = field(default_factory=dict)  # own time of each; they add up
+    parts_s: Mapping[str, NotNegative] = field(default_factory=dict)  # what only its kind has, as each shape
     graph_breaks: tuple[GraphBreak, ...] = ()
     recompile_reasons: tuple[str, ...] = ()
     caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the second process, by cache

@@ -152,7 +152,7 @@ class Trial:
     phases_s: Mapping[str, float] = field(default_factory=dict)  # compile phases by Dynamo's own clocks
     limits_s: Mapping[str, float] = field(default_factory=dict)  # least a call can take: arithmetic, memory
     kernels_s: Mapping[str, float] = field(default_factory=dict)  # of a GPU, in a call, longest first
-    parts_s: Mapping[str, float] = field(default_factory=dict)  # of a compiled call that has parts, as shapes
+    parts_s: Mapping[str, float] = field(default_factory=dict)  # what only its kind has, as each shape's call
     stages_s: Mapping[str, float] = field(default_factory=dict)  # where the trial's wall time went
     overhead_s: float = 0.0  # wall time of the trial that no stage accounts for: the tool's own
     conditions: Conditions = field(default_factory=Conditions)
@@ -223,5 +223,6 @@ class Baseline:
     canaries_s: Mapping[str, tuple[NotNegative, ...]] = field(default_factory=dict)  # as ``trials``
     phases_s: Mapping[str, float] = field(default_factory=dict)  # median over trials; older files have none
     kernels_s: Mapping[str, float] = field(default_factory=dict)  # likewise
+    parts_s: Mapping[str, float] = field(default_factory=dict)  # likewise
     recompile_reasons: tuple[str, ...] = ()  # as of a trial, and so are the next
     caches: Mapping[str, CacheUse] = field(default_factory=dict)

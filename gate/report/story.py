@@ -15,6 +15,7 @@ from gate.metrics import SPECS, Family
 from gate.records import CacheUse, Case, CaseEvidence, Cause, Comparison, KernelChange, Status, Verdict
 from gate.report.blocks import make_blocks, render_command
 from gate.report.clean import clean_line
+from gate.report.parts import list_parts
 from gate.report.strips import draw_strips
 from gate.report.words.causes import describe_cause
 from gate.report.words.commands import write_selected, write_setting, write_tlparse
@@ -56,6 +57,7 @@ def render_story(verdict: Verdict, case: Case, width: int, folder: str = "") -> 
             [
                 _tell_values(own.comparisons, shown, width),
                 _tell_phases(shown),
+                _tell_parts(shown),
                 _tell_breaks(shown),
                 _tell_recompiles(shown),
                 _tell_caches(shown),
@@ -127,6 +129,12 @@ def _tell_phases(shown: CaseEvidence) -> list[str]:
         if max(after.get(name, 0.0), before.get(name, 0.0)) >= _MIN_PHASE * whole_s
     ]
     return ["Phases of a cold compile", *_lay_out([("phase", "before", "after"), *rows])] if rows else []
+
+
+def _tell_parts(shown: CaseEvidence) -> list[str]:
+    """What only a case of its kind has: the call of each shape, or building and loading a package."""
+    rows = list_parts(shown)
+    return ["Parts", *_lay_out([("part", "before", "now"), *rows])] if rows else []
 
 
 def _tell_breaks(shown: CaseEvidence) -> list[str]:

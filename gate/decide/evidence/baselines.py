@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.disturbed import set_aside_disturbed
 from gate.decide.evidence.stored import group_cases
-from gate.decide.evidence.values import collect_kernels, collect_phases, collect_values
+from gate.decide.evidence.values import collect_kernels, collect_parts, collect_phases, collect_values
 from gate.metrics import SPECS, Family
 from gate.records import Baseline, CodeIdentity, Environment, Metric, Pairing, Provenance, Run, Trial
 
@@ -70,6 +70,7 @@ def make_baseline(origin: Origin, trials: Sequence[Trial]) -> Baseline:
         canaries_s=_collect_canaries(trials),
         phases_s=collect_phases(trials),
         kernels_s=collect_kernels(trials),
+        parts_s=collect_parts(trials),
     )
 
 
@@ -108,6 +109,7 @@ def _round_baseline(exact: Baseline) -> Baseline:
         canaries_s={name: tuple(map(_round_digits, values)) for name, values in exact.canaries_s.items()},
         phases_s={name: _round_digits(seconds) for name, seconds in sorted(exact.phases_s.items())},
         kernels_s={name: _round_digits(seconds) for name, seconds in exact.kernels_s.items()},
+        parts_s={name: _round_digits(seconds) for name, seconds in exact.parts_s.items()},
     )
 
 

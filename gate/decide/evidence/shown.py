@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from gate.decide.evidence.kernels import KernelPair, match_kernels
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.decide.evidence.phases import part_phases
 from gate.decide.evidence.stored import Evidence, match_metric
-from gate.decide.evidence.values import collect_phases
+from gate.decide.evidence.values import collect_parts, collect_phases
 from gate.metrics import SPECS, Family
 from gate.records import (
     BASE_ARM,
@@ -31,6 +32,7 @@ MAX_SHOWN_KERNELS = 12
 MAX_SOURCE_CHARS = 8_000  # of one kernel on one side: some 150 lines
 # Of all cases of a verdict together, so that it stays a file that can be posted.
 MAX_ALL_CHARS = 400_000
+_MAX_PARTS = 50  # of a case; a list of shapes is shorter
 _DIGITS = 5  # a dot of a plot is not read more exactly
 
 
@@ -95,6 +97,7 @@ def _show_before(evidence: Evidence, baseline: Baseline | None) -> SideEvidence 
     return SideEvidence(
         values=values,
         phases_s=_round_all(part_phases(baseline.phases_s)),
+        parts_s=_cut_parts(baseline.parts_s),
         graph_breaks=baseline.graph_breaks,
         recompile_reasons=baseline.recompile_reasons,
         caches=baseline.caches,
@@ -109,12 +112,17 @@ def _show_after(evidence: Evidence, compiled: Trial | None) -> SideEvidence:
     return SideEvidence(
         values=values,
         phases_s=_round_all(part_phases(collect_phases(evidence.trials))),
+        parts_s=_cut_parts(collect_parts(evidence.trials)),
         graph_breaks=compiled.graph_breaks,
         recompile_reasons=compiled.recompile_reasons,
         caches=compiled.caches,
         calls=compiled.identity.calls,
         unknown=compiled.unknown,
     )
+
+
+def _cut_parts(parts_s: Mapping[str, float]) -> dict[str, float]:
+    return _round_all(dict(islice(parts_s.items(), _MAX_PARTS)))
 
 
 _SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)

@@ -53,6 +53,11 @@ def collect_kernels(trials: Iterable[Trial]) -> dict[str, float]:
     return dict(sorted(medians.items(), key=lambda item: item[1], reverse=True))
 
 
+def collect_parts(trials: Iterable[Trial]) -> dict[str, float]:
+    """Median seconds of each part that a case's kind has, in their order, over the trials that tell any."""
+    return _collect_medians(trial.parts_s for trial in trials)
+
+
 def collect_limits(trials: Iterable[Trial]) -> dict[str, float]:
     """Median seconds that a call takes at least by each limit of the machine."""
     return _collect_medians(trial.limits_s for trial in trials)

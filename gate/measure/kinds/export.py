@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
+import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,10 @@ class Export(Protocol):
         return sum(len(set(_KERNEL.findall(text))) for text in _read_sources(cache))
 
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
-        """See how large the package is."""
+        """See how large the package is, and what building and loading it took."""
         del subject, compiled, step
-        return Seen(samples={Metric.PACKAGE_BYTES: (self._packages[0].path.stat().st_size,)})
+        first = self._packages[0]
+        return Seen(samples={Metric.PACKAGE_BYTES: (first.path.stat().st_size,)}, parts_s=first.parts_s)
 
 
 PROTOCOL = Export
@@ -78,19 +80,28 @@ class _Package:
         )
         self.path = find_cache() / f"package-{str(dtype).removeprefix('torch.')}.pt2"
         self.is_built = False
+        self.parts_s: dict[str, float] = {}
         self._call: Function | None = None
 
     def __call__(self, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any model's
         """Call the package."""
         if self._call is None:
-            inductor = importlib.import_module("torch._inductor")
-            if not self.path.is_file():
-                self.is_built = True
-                module = _make_module(self._subject)
-                exported = torch.export.export(module, inputs, kwargs)
-                inductor.aoti_compile_and_package(exported, package_path=str(self.path))
-            self._call = inductor.aoti_load_package(str(self.path))
-        return self._call(*inputs, **kwargs)
+            self._load(inputs, kwargs)
+        return self._call(*inputs, **kwargs)  # type: ignore[misc] # loaded above
+
+    def _load(self, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        """Load the package, and build it before where there is none; each with its time."""
+        inductor = importlib.import_module("torch._inductor")
+        begun = time.perf_counter()
+        if not self.path.is_file():
+            self.is_built = True
+            exported = torch.export.export(_make_module(self._subject), inputs, dict(kwargs))
+            self.parts_s["export"] = time.perf_counter() - begun
+            inductor.aoti_compile_and_package(exported, package_path=str(self.path))
+            self.parts_s["build"] = time.perf_counter() - begun - self.parts_s["export"]
+        begun = time.perf_counter()
+        self._call = inductor.aoti_load_package(str(self.path))
+        self.parts_s["load"] = time.perf_counter() - begun
 
 
 class _Wrapped(torch.nn.Module):

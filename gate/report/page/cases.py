@@ -13,6 +13,7 @@ from gate.report.blocks import SHOWN
 from gate.report.clean import clean_line, clean_lines
 from gate.report.page.drawing import Drawing
 from gate.report.page.plots import PhaseRow, Plot, draw_change, list_plots, plot_pairs, plot_phases
+from gate.report.parts import list_parts
 from gate.report.rows import MAX_SENTENCE, RANK
 from gate.report.view import Block, CaseLine, Cell, Row
 from gate.report.words.commands import write_tlparse
@@ -59,6 +60,7 @@ class CaseView:
     plots: tuple[tuple[str, tuple[Plot, ...]], ...] = ()
     order: Plot | None = None
     phases: tuple[Plot, tuple[PhaseRow, ...]] | None = None
+    parts: tuple[tuple[str, str, str], ...] = ()
     differences: tuple[Difference, ...] = ()
     more_kernels: int = 0
     breaks: tuple[Break, ...] = ()
@@ -106,6 +108,7 @@ def _add_evidence(view: CaseView, found: ShownCase, evidence: CaseEvidence) -> C
         plots=list_plots(found.comparisons, evidence),
         order=plot_pairs(found.comparisons, evidence),
         phases=plot_phases(evidence),
+        parts=tuple(list_parts(evidence)),
         differences=tuple(_compare_code(one) for one in evidence.kernels if one.before or one.after),
         more_kernels=evidence.more_kernels,
         breaks=tuple(map(_make_break, after.graph_breaks[:_MAX_ITEMS])),

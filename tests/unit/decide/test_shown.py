@@ -69,3 +69,15 @@ def test_traces_stand_with_their_side() -> None:
     both = add_traces(CaseEvidence(case_id="a/b", after=SideEvidence(), before=SideEvidence()), trials)
     assert both.before is not None
     assert (both.before.traces, both.after.traces) == (("y.log",), ("x.log",))
+
+
+def test_parts_of_a_call_are_medians_and_at_most_fifty() -> None:
+    """Of 0.1, 0.3 and 0.2 s the second is told; a list of 60 shapes is cut."""
+    case = Case(id="a/b", model="a", factory="a:b")
+    trials = tuple(
+        Trial(case_id="a/b", index=index, parts_s={f"rows={row}": seconds for row in range(60)})
+        for index, seconds in enumerate((0.1, 0.3, 0.2), start=1)
+    )
+    evidence = Evidence(case=case, trials=trials, failures=(), values={}, stored=())
+    parts_s = show_case(evidence, (), {}, moved=False).after.parts_s
+    assert parts_s == {f"rows={row}": 0.2 for row in range(50)}
