@@ -15,7 +15,8 @@ from gate.action.base import find_head_sha, list_parents
 from gate.action.tree import LIMIT_S
 from gate.errors import FileError, UsageError
 from gate.git import ask_git, read_git
-from gate.github.context import find_text, is_sha
+from gate.github.context import is_sha
+from gate.github.payload import find_text
 from gate.records import Approval
 from gate.revisions import find_top
 from gate.store.approvals import (

@@ -16,7 +16,8 @@ from pathlib import Path
 from gate.action.tree import LIMIT_S
 from gate.errors import UsageError
 from gate.git import is_true, read_git
-from gate.github.context import find_text, find_value, is_sha
+from gate.github.context import is_sha
+from gate.github.payload import find_text, find_value
 
 _FETCH_ALL = "Give actions/checkout `fetch-depth: 0`."
 _CHECK_OUT = (

@@ -25,8 +25,9 @@ from gate.action.step import ActionStep, run_command, stop_commands
 from gate.action.verdicts import run_judge, run_upgrade, start_anchor, start_check
 from gate.errors import ExitCode, GateError, UsageError
 from gate.git import GIT_SETTINGS, trust_checkout
-from gate.github.context import find_value, load_payload
+from gate.github.context import load_payload
 from gate.github.job import render_annotation, write_outputs
+from gate.github.payload import find_value
 
 
 def run_action(environ: Mapping[str, str]) -> int:

@@ -14,9 +14,10 @@ from gate.errors import ExitCode, UsageError
 from gate.files.untrusted import format_value, load_bytes
 from gate.github.artifact import fetch_run
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext, find_text, load_context
+from gate.github.context import JobContext, load_context
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.github.log import make_line, write_annotations
+from gate.github.payload import find_text
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.project.config import Config
 from gate.publish.measured_run import MAX_RUN_BYTES, parse_run

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext, find_text
+from gate.github.context import JobContext
 from gate.github.events import parse_time
+from gate.github.payload import find_text
 from gate.publish.ci_run import CiRun
 from gate.publish.measured_run import RunRefusedError, parse_run, read_run_member
 from gate.publish.submitted_verdict import Refusal, RefusedError, parse_archive

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.command import CommentCommand, check_asked_commit, check_writer, find_command, load_pull
-from gate.github.context import JobContext, find_text, find_value, is_sha
+from gate.github.context import JobContext, is_sha
 from gate.github.errors import MissingError
+from gate.github.payload import find_text, find_value
 from gate.publish.commands import REFRESH_COMMAND, CommandRefusedError, parse_refresh_words, parse_select
 
 ENVIRONMENT = "refresh-baselines"  # of the job that measures, in gate-refresh.yml

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gate.github.client import GitHubClient, quote_part
-from gate.github.context import JobContext, find_text, find_value, is_sha
+from gate.github.context import JobContext, is_sha
 from gate.github.errors import MissingError
+from gate.github.payload import find_text, find_value
 from gate.publish.commands import CommandRefusedError, split_command
 
 # What the API calls admin and write; it maps maintain to write, and roles of one's own to their base.

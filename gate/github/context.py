@@ -88,20 +88,6 @@ def load_payload(environ: Mapping[str, str]) -> dict[str, object]:
     return event if isinstance(event, dict) else {}
 
 
-def find_value(event: object, path: str) -> object:
-    """Find ``pull_request.head.sha`` in nested mappings; None where a part is missing."""
-    value = event
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
-
-
-def find_text(event: object, path: str) -> str:
-    """Find a text as :func:`find_value` does; empty where it is missing or is none."""
-    value = find_value(event, path)
-    return value if isinstance(value, str) else ""
-
-
 def is_sha(text: object) -> bool:
     """Whether this is a whole commit id."""
     return isinstance(text, str) and _SHA.fullmatch(text) is not None

@@ -16,6 +16,7 @@ from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
 from gate.github.context import load_payload
 from gate.github.errors import MissingError, UnreachableError
+from gate.github.payload import describe_surprise, find_text, find_value, need_number, need_text
 from gate.publish.ci_run import PULL_REQUEST_EVENTS, CiRun
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -92,7 +93,7 @@ def resolve_target(client: GitHubClient, repository: str, run_id: int, event: Tr
     if attempt and run.attempt > attempt:
         return Target(run=run, note="a newer attempt of the run has begun", is_outrun=True)
     if event.name in PULL_REQUEST_EVENTS:
-        number = _get_int(event.payload, "number")
+        number = need_number(event.payload, "number")
         return _choose_pull(run, [parse_pull(client.get(f"/repos/{repository}/pulls/{number}"))])
     if run.event == "merge_group":
         return Target(run=run, note="a merge queue's run belongs to no single pull request")
@@ -146,7 +147,7 @@ def is_on_branch(client: GitHubClient, repository: str, branch: str, sha: str) -
         found = client.get(f"/repos/{repository}/compare/{quote_part(branch)}...{sha}")
     except MissingError:
         return False
-    return _get(found, "status") in {"behind", "identical"}
+    return find_value(found, "status") in {"behind", "identical"}
 
 
 def _find_attempt(run_id: int, event: TriggerEvent) -> int:
@@ -159,7 +160,7 @@ def _find_attempt(run_id: int, event: TriggerEvent) -> int:
             f"--run-id {run_id} is not the run that this event is about",
             "Pass `${{ github.event.workflow_run.id }}`.",
         )
-    return _get_int(run, "run_attempt")
+    return need_number(run, "run_attempt")
 
 
 def _find_pulls(client: GitHubClient, repository: str, run: CiRun) -> list[PullRequest]:
@@ -197,40 +198,38 @@ def parse_workflow_run(value: object) -> CiRun:
     Raises:
         UnreachableError: It is not what GitHub's description promises.
     """
-    head = _get(value, "head_repository")
-    has_head = isinstance(head, dict)
-    started = parse_time(_get(value, "run_started_at")) or parse_time(_get(value, "created_at"))
+    has_head = find_value(value, "head_repository") is not None
+    started = parse_time(find_value(value, "run_started_at")) or parse_time(find_value(value, "created_at"))
     if not started:
-        raise _describe_surprise("run_started_at")
+        raise describe_surprise("run_started_at")
     return CiRun(
-        id=_get_int(value, "id"),
-        attempt=_get_int(value, "run_attempt"),
-        event=_get_text(value, "event", _WORD),
-        conclusion=_find_text(value, "conclusion", _WORD),
-        head_sha=_get_text(value, "head_sha", _SHA),
-        head_branch=_find_text(value, "head_branch"),
-        head_owner=_find_text(_get(head, "owner"), "login") if has_head else "",
-        head_repository=_get_int(head, "id") if has_head else 0,
-        repository=_get_int(_get(value, "repository"), "id"),
+        id=need_number(value, "id"),
+        attempt=need_number(value, "run_attempt"),
+        event=need_text(value, "event", _WORD),
+        conclusion=find_text(value, "conclusion", _WORD),
+        head_sha=need_text(value, "head_sha", _SHA),
+        head_branch=find_text(value, "head_branch"),
+        head_owner=find_text(value, "head_repository.owner.login"),
+        head_repository=need_number(value, "head_repository.id") if has_head else 0,
+        repository=need_number(value, "repository.id"),
         started=started,
-        url=_get_text(value, "html_url"),
-        path=_find_text(value, "path").partition("@")[0],  # a reusable one's goes on with its ref
+        url=need_text(value, "html_url"),
+        path=find_text(value, "path").partition("@")[0],  # a reusable one's goes on with its ref
     )
 
 
 def parse_pull(value: object) -> PullRequest:
     """Parse a pull request; raises as :func:`parse_workflow_run`."""
-    head, base = _get(value, "head"), _get(value, "base")
-    fork = _get(head, "repo")
+    has_fork = find_value(value, "head.repo") is not None
     return PullRequest(
-        number=_get_int(value, "number"),
-        head_sha=_get_text(head, "sha", _SHA),
-        head_branch=_get_text(head, "ref"),
-        head_repository=_get_int(fork, "id") if isinstance(fork, dict) else 0,
-        base_repository=_get_int(_get(base, "repo"), "id"),
-        base_branch=_get_text(base, "ref"),
-        base_sha=_get_text(base, "sha", _SHA),
-        is_open=_get(value, "state") == "open",
+        number=need_number(value, "number"),
+        head_sha=need_text(value, "head.sha", _SHA),
+        head_branch=need_text(value, "head.ref"),
+        head_repository=need_number(value, "head.repo.id") if has_fork else 0,
+        base_repository=need_number(value, "base.repo.id"),
+        base_branch=need_text(value, "base.ref"),
+        base_sha=need_text(value, "base.sha", _SHA),
+        is_open=find_value(value, "state") == "open",
     )
 
 
@@ -241,33 +240,3 @@ def parse_time(text: object) -> str:
         return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment and moment.tzinfo else ""
     except (ValueError, OverflowError):
         return ""
-
-
-def _get(value: object, key: str) -> object:
-    return value.get(key) if isinstance(value, dict) else None
-
-
-def _get_int(value: object, key: str) -> int:
-    found = _get(value, key)
-    if isinstance(found, int) and not isinstance(found, bool) and found > 0:
-        return found
-    raise _describe_surprise(key)
-
-
-def _get_text(value: object, key: str, pattern: re.Pattern[str] | None = None) -> str:
-    found = _find_text(value, key, pattern)
-    if found:
-        return found
-    raise _describe_surprise(key)
-
-
-def _find_text(value: object, key: str, pattern: re.Pattern[str] | None = None) -> str:
-    """Find a text that may be absent: ``""`` where it is, or does not match."""
-    found = _get(value, key)
-    if isinstance(found, str) and (pattern is None or pattern.fullmatch(found)):
-        return found
-    return ""
-
-
-def _describe_surprise(key: str) -> UnreachableError:
-    return UnreachableError(f"GitHub's answer has no usable {key!r}", "Try again later.")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gate.github.client import GitHubClient, quote_part
-from gate.github.context import JobContext, find_text
+from gate.github.context import JobContext
 from gate.github.errors import GitHubError, MissingError, UncertainWriteError
 from gate.github.events import parse_time, parse_workflow_run
+from gate.github.payload import find_text
 from gate.publish.ci_run import CiRun
 from gate.publish.commands import CommandRefusedError
 

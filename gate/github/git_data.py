@@ -15,8 +15,8 @@ from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
-from gate.github.context import find_text, find_value
 from gate.github.errors import GitHubError, MissingError, RejectedError, UncertainWriteError, UnreachableError
+from gate.github.payload import find_text, find_value, need_text
 
 _FILES_A_TREE = 100  # files in one request: GitHub ends a request after 10 s
 _FILE, _DIRECTORY = "100644", "tree"
@@ -45,8 +45,8 @@ class GitData:
         parents = find_value(commit, "parents")
         first = parents[0] if isinstance(parents, list) and parents else {}
         return Tip(
-            sha=_need(commit, "sha"),
-            tree=_need(commit, "tree.sha"),
+            sha=need_text(commit, "sha"),
+            tree=need_text(commit, "tree.sha"),
             message=find_text(commit, "message"),
             parent=find_text(first, "sha"),
         )
@@ -121,13 +121,13 @@ class GitData:
                 for path in paths[start : start + _FILES_A_TREE]
             ]
             base = {"base_tree": tree} if tree else {}
-            tree = _need(self._post("trees", {**base, "tree": entries}), "sha")
+            tree = need_text(self._post("trees", {**base, "tree": entries}), "sha")
         return tree
 
     def write_commit(self, tree: str, parent: str, message: str) -> str:
         """Write a commit and return its id; no branch points to it yet. An empty ``parent`` is none."""
         parents = [parent] if parent else []
-        return _need(self._post("commits", {"message": message, "tree": tree, "parents": parents}), "sha")
+        return need_text(self._post("commits", {"message": message, "tree": tree, "parents": parents}), "sha")
 
     def _post(self, kind: str, body: object) -> Any:  # noqa: ANN401 -- JSON
         """Post an object, twice if need be: a second copy of a tree or a commit harms nobody."""
@@ -214,10 +214,3 @@ def _check_path(path: str, directory: str) -> None:
 def _explain_branch(branch: str, error: GitHubError) -> GitHubError:
     fix = "Remove that branch, or let the rules of the repository allow the token to make it."
     return type(error)(f"the branch {branch} cannot be made: {error.what}", fix, error.status)
-
-
-def _need(value: object, path: str) -> str:
-    text = find_text(value, path)
-    if not text:
-        raise UnreachableError(f"GitHub's answer has no {path}", "Try again later.")
-    return text

@@ -17,7 +17,7 @@ from gate.errors import UsageError
 from gate.files.codec import BASELINE, decode_file
 from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
-from gate.github.context import JobContext, find_text, find_value
+from gate.github.context import JobContext
 from gate.github.errors import (
     DeniedError,
     GitHubError,
@@ -27,6 +27,7 @@ from gate.github.errors import (
 )
 from gate.github.git_data import GitData, quote_branch
 from gate.github.head_registry import load_cases_at
+from gate.github.payload import find_text, find_value
 from gate.publish.measured_run import check_measured_run, record_run
 from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
 from gate.records import Baseline, Policy, Provenance, Run

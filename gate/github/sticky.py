@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 from gate.github.client import GitHubClient
 from gate.github.errors import UncertainWriteError
 from gate.github.forged import check_marker
+from gate.github.payload import find_text
 from gate.publish.body import Marker, parse_marker
 
 # What a racing publisher made is looked for from this long before ours: clocks differ.
@@ -115,7 +116,7 @@ class Sticky(ABC, Generic[W]):
         if made is None:
             what = f"The {self.noun} was sent twice without an answer"
             raise UncertainWriteError(what, f"Look at the {self.noun}s.")
-        author = _get_login(made) or self._author
+        author = find_text(made, "user.login") or self._author
         since = _parse_time(made.get("created_at")) if author == self._author else None
         self._author = author  # an app's token writes under the app's name, so older ones may be found now
         listed = self.list_own(draft, since - RACE if since else None)
@@ -125,7 +126,9 @@ class Sticky(ABC, Generic[W]):
 
     def list_own(self, draft: W, since: datetime | None = None) -> Sequence[Post]:
         """List our own posts of the draft's key, none trusted further than its marker goes."""
-        own = (value for value in self.list_all(draft, since) if _get_login(value) == self._author)
+        own = (
+            value for value in self.list_all(draft, since) if find_text(value, "user.login") == self._author
+        )
         posts = [post for value in own if (post := self._parse(value, draft)) is not None]
         return [
             replace(post, marker=check_marker(self._client, draft.repository, post.marker, draft.marker))
@@ -172,12 +175,6 @@ def choose_body(own: Sequence[Post], draft: Draft) -> str:
 def is_same(one: str, other: str) -> bool:
     """Whether two texts are the same to GitHub, which may trim them and change line ends."""
     return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()
-
-
-def _get_login(value: Mapping[str, Any]) -> str:
-    user = value.get("user")
-    login = user.get("login") if isinstance(user, dict) else None
-    return login if isinstance(login, str) else ""
 
 
 def _parse_time(text: object) -> datetime | None:
