@@ -20,6 +20,8 @@ from gate.errors import InterruptedRunError, MachineError, UsageError
 from gate.lab.host import lock as lock_module
 from gate.lab.host import scratch as scratch_module
 from gate.lab.host.fitness import HostSample
+from gate.lab.host.gpu import GpuState
+from gate.lab.trials import runner as runner_module
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.runner import Lab, LabTrials, make_run, measure_plan, open_lab
 from gate.lab.trials.trials import LabSettings
@@ -321,6 +323,36 @@ def test_a_disturbed_trial_is_repeated(
     assert any(
         note.endswith("trial 1 is repeated: other programs kept 2.0 of 2 cores busy") for note in notes
     )
+
+
+def test_a_stranger_on_the_card_is_told_by_his_memory(
+    workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container hides his process: he is noted at the start, and disturbs the trial that he is in."""
+    gpu = GpuState(index=0, uuid="GPU-a", name="H200", memory_total_mib=143771.0, memory_used_mib=60000.0)
+    shares = iter((0.0, 0.0, 0.0, 0.42, 0.42, 0.42))  # before and after; the second trial is repeated
+    monkeypatch.setattr(runner_module, "look_up_gpu", lambda *_: gpu)
+    monkeypatch.setattr(trials_module, "read_memory_share", lambda one: next(shares) if one is gpu else 0.0)
+    calm, disturbed = workshop.run(make_case(name="a"), trials=2).trials
+    assert (calm.conditions.disturbances, calm.conditions.foreign_memory) == ((), 0.0)
+    assert disturbed.conditions.disturbances == (Disturbance.HELD_MEMORY,)
+    assert disturbed.conditions.foreign_memory == 0.42
+    notes = [describe_measuring(event.fact) for event in workshop.events if isinstance(event, Noted)]
+    assert "before anything was measured, H200 had 60000 MiB of memory in use" in notes
+
+
+def test_nothing_is_measured_behind_the_multi_process_service(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told before anything is waited for or written; a CPU does not mind the service."""
+    (tmp_path / "control").touch()
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    with workshop.open():
+        pass
+    behind = Workshop(workshop.arm, replace(workshop.settings, device="cuda", out=tmp_path / "unwritten"))
+    with pytest.raises(MachineError, match="Multi-Process Service"), behind.open():
+        pass
+    assert not (tmp_path / "unwritten").exists()
 
 
 def test_a_host_that_stays_unfit_is_told(
