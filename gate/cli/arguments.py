@@ -196,7 +196,6 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pairs",
         type=parse_count,
-        default=CALIBRATION_PAIRS,
         metavar="P",
         help=f"pairs of each case with itself (default: {CALIBRATION_PAIRS})",
     )

@@ -9,10 +9,11 @@ from functools import partial
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check import Need, count_pairs
+from gate.cli.arguments import CALIBRATION_PAIRS
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous, read_run
 from gate.cli.setup import RUN_FILE, Project, load_project
-from gate.errors import ExitCode
+from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_calibration, save_run, write_atomic
 from gate.lab.trials.runner import Lab, Save, make_run, measure_plan, open_lab
 from gate.lab.trials.side_by_side import LabPairs, describe_base, open_side_by_side
@@ -30,7 +31,12 @@ CALIBRATION_FILE = "calibration.json"
 
 
 def run_calibrate(options: Namespace) -> ExitCode:
-    """Measure the selection again and again, or take recorded runs, and report what they say."""
+    """Measure the selection again and again, or take recorded runs, and report what they say.
+
+    Raises:
+        UsageError: Recorded runs, and an option that asks for measuring.
+    """
+    _refuse_measuring_recorded(options)
     # --trials says how often to measure here; what a check spends is the configuration's.
     request = load_project(Namespace(**{**vars(options), "trials": None}))
     config = request.config
@@ -44,6 +50,16 @@ def run_calibrate(options: Namespace) -> ExitCode:
     print(render_calibration(calibration))
     print(f"Wrote {path}.")
     return ExitCode.INCOMPLETE if run.failures or list_unknown(run) else ExitCode.PASS
+
+
+def _refuse_measuring_recorded(options: Namespace) -> None:
+    asked = {"--trials": options.trials, "--pairs": options.pairs, "--resume": options.resume or None}
+    named = [option for option, value in asked.items() if value is not None]
+    if options.run_files and named:
+        raise UsageError(
+            f"--run measures nothing, and {named[0]} says what to measure",
+            f"Leave {named[0]} out, or leave --run out.",
+        )
 
 
 def _make_effort(config: Config, requests: int) -> Effort:
@@ -70,7 +86,8 @@ def _measure(options: Namespace, request: Project) -> Run:
         note_config(config, options, observe)
         planned = make_run(lab, request.cases, config.select, trials)
         run = measure_plan(lab, planned, save, previous)
-        return _measure_pairs(lab, run, options.pairs, save)
+        pairs = CALIBRATION_PAIRS if options.pairs is None else options.pairs
+        return _measure_pairs(lab, run, pairs, save)
 
 
 def _measure_pairs(lab: Lab, run: Run, pairs: int, save: Save) -> Run:

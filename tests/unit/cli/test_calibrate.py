@@ -10,7 +10,7 @@ import pytest
 
 from gate.cli.calibrate import run_calibrate
 from gate.cli.parser import make_parser
-from gate.errors import ExitCode
+from gate.errors import ExitCode, UsageError
 from gate.files.codec import load_calibration, save_run
 from gate.records import Case, CaseFailure, FailureKind, Metric, Provenance, Run, Trial
 from gate.records.calibration import Calibration
@@ -48,8 +48,6 @@ def calibrate(
         str(directory / "recorded.json"),
         "--requests",
         "20",
-        "--trials",
-        "7",
         "--out",
         str(out),
     ]
@@ -101,3 +99,13 @@ def test_too_few_trials_say_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [noise.detectable for noise in calibration.noise] == [None] * count
     assert "0.0 %" not in capsys.readouterr().out
     assert calibrate(tmp_path, count=2)[0] == ExitCode.PASS
+
+
+@pytest.mark.parametrize("option", [["--trials", "7"], ["--pairs", "0"], ["--resume"]])
+def test_recorded_runs_are_not_measured(tmp_path: Path, option: list[str]) -> None:
+    """An option that says what to measure was ignored beside runs that are measured already."""
+    (tmp_path / "gate.yml").write_text(CONFIG, encoding="utf-8")
+    config = ["--config", str(tmp_path / "gate.yml")]
+    options = make_parser().parse_args(["calibrate", *config, "--run", "recorded.json", *option])
+    with pytest.raises(UsageError, match=option[0]):
+        run_calibrate(options)
