@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from gate.kinds import KIND_SPECS
-from gate.records import DEFAULT_BACKEND, Case, DType
+from gate.records import DEFAULT_BACKEND, Case, DType, Kind
 from gate.units import join_some
 
 # Inductor compiles bfloat16 for these and newer; older ones it leaves to eager, with a warning.
@@ -26,11 +26,20 @@ def list_unavailable(
     cases: Iterable[Case], card: Card, absent: Collection[str] = frozenset()
 ) -> dict[str, str]:
     """List the cases that such a GPU cannot run compiled, or that need what is ``absent``, with why."""
-    told = {
-        case.id: _explain_packages(case, absent) or _explain_code(case, card) or _explain_memory(case, card)
-        for case in cases
-    }
+    told = {case.id: _explain_packages(case, absent) or _explain(case, card) for case in cases}
     return {case_id: why for case_id, why in told.items() if why}
+
+
+def _explain(case: Case, card: Card) -> str:
+    """Say why the card cannot run the case; empty where it can."""
+    return _explain_devices(case, card) or _explain_code(case, card) or _explain_memory(case, card)
+
+
+def _explain_devices(case: Case, card: Card) -> str:
+    """Workers see the one GPU that they measure: NCCL refuses two processes on it."""
+    if case.kind is not Kind.DISTRIBUTED or not card.memory_gib:
+        return ""
+    return "its two processes need a GPU each, and workers see one"
 
 
 def list_needs(case: Case) -> tuple[str, ...]:

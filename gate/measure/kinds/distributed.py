@@ -294,8 +294,8 @@ def _join(gradient: torch.Tensor) -> torch.Tensor:
 
 def _check_devices(device: Device) -> None:
     if device.kind.is_gpu and torch.cuda.device_count() < RANKS:
-        fix = "Run it on a machine with two, or leave the case out."
-        raise UsageError("UNAVAILABLE: two processes need a GPU each, and this machine has one", fix)
+        told = "UNAVAILABLE: two processes need a GPU each, and a worker sees one"
+        raise UsageError(told, "Leave the case out on a GPU.")
 
 
 def _start_peer(subject: Subject, store: str) -> subprocess.Popen[bytes]:
