@@ -1,8 +1,11 @@
 """Whether a case compiles to the same in every fresh process: counters, code, workload and graph breaks.
 
     nice -n 10 python benchmarks/repeat_identity.py tag:field --out repeats.jsonl
-    python benchmarks/repeat_identity.py --table repeats.jsonl
-    python tools/registry_page.py repeats.jsonl
+    python benchmarks/repeat_identity.py --sum-up repeats.jsonl
+    python tools/registry_page.py repeats.jsonl && python tools/generate_docs.py
+
+The second adds what came of each case to benchmarks/registry_repeats.json, the third what it measured to
+benchmarks/registry_measured.json; docs/registry.md is made of both.
 
 Measures each case of a selection in so many trials, each of two processes of their own on caches of their
 own: nothing is forked. One trial after the other is appended to a file, so
@@ -14,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
+import statistics
 import sys
 import time
 from collections import defaultdict
@@ -34,6 +37,7 @@ from gate.project.config import Config, apply_options, load_config
 from gate.project.registry import load_cases
 from gate.records import Case, Metric
 
+SUMMED = Path(__file__).resolve().parent / "registry_repeats.json"
 REPEATS = 3
 LOCK_TIMEOUT_S = 3600.0  # others may measure meanwhile, each for minutes
 TRIAL_TIMEOUT_S = 900.0  # of a worker, beside other work on all cores
@@ -43,11 +47,14 @@ Record = Mapping[str, Any]
 
 
 def main() -> int:
-    """Measure what is missing, or print the table of what is there."""
+    """Measure what is missing, or sum up what is there."""
     options = parse_options()
-    if options.table:
-        for case_id, records in group_records(read_records(Path(options.table))).items():
-            sys.stdout.write(f"| `{case_id}` | {describe_case(records)} |\n")
+    if options.sum_up:
+        summed = json.loads(SUMMED.read_text(encoding="utf-8")) if SUMMED.is_file() else {}
+        for case_id, records in group_records(read_records(Path(options.sum_up))).items():
+            summed[case_id] = sum_up_case(records)
+            sys.stdout.write(f"{case_id}: {summed[case_id]}\n")
+        SUMMED.write_text(json.dumps(summed, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         return 0
     config = load_config(None)
     chosen = choose_cases(apply_options(config, select=",".join(options.cases)), load_cases(config)).cases
@@ -68,34 +75,27 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("cases", nargs="*", help="selections, as of `compile-gate check --select`")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--out", type=Path, default=Path("repeats.jsonl"))
-    parser.add_argument("--table", help="print the table of this file, and measure nothing")
+    parser.add_argument("--sum-up", help="sum this file up, and measure nothing")
     return parser.parse_args()
 
 
 def measure_case(case: Case, repeat: int, config: Config) -> dict[str, Any]:
-    """Measure one trial of processes of their own: what came of it, its wall and its processor seconds."""
+    """Measure one trial of processes of their own: what came of it, and its wall seconds."""
     arm, settings = place_lab(config)
     settings = replace(settings, lock_timeout_s=LOCK_TIMEOUT_S, trial_timeout_s=TRIAL_TIMEOUT_S)
     with open_bench(arm, settings) as bench:
         prime_bench(bench)
-        begun, before_s = time.monotonic(), read_children_s()
+        begun = time.monotonic()
         outcome = run_trial(bench, case, repeat)
-        wall_s, cpu_s = time.monotonic() - begun, read_children_s() - before_s
+        wall_s = time.monotonic() - begun
     return {
         "case": case.id,
         "definition": case.definition,
         "repeat": repeat,
         "wall_s": wall_s,
-        "cpu_s": cpu_s,
         "failure": outcome.failure.message if outcome.failure else "",
         "trial": encode(outcome.trial) if outcome.trial else None,
     }
-
-
-def read_children_s() -> float:
-    """Processor seconds of all processes that this one has waited for, and of theirs."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def read_records(path: Path) -> list[Record]:
@@ -126,18 +126,22 @@ def group_records(records: Sequence[Record]) -> Mapping[str, list[Record]]:
     return grouped
 
 
-def describe_case(records: Sequence[Record]) -> str:
-    """Say in how many repeats the case is the same, or in what it differs."""
-    differing = list_differing([one["trial"] for one in records])
-    told = "; ".join(differing) if differing else "the same"
-    calls = [one["trial"]["samples"][Metric.COMPILE_CALLS][0] for one in records if has_calls(one)]
-    spread = f"{(max(calls) - min(calls)) / min(calls):.3%}" if calls else ""
-    return f"{len(records)} | {told} | {spread}"
+def sum_up_case(records: Sequence[Record]) -> dict[str, Any]:
+    """Sum a case's repeats up: how many, in what they differ, what one costs, and by how much calls vary."""
+    calls = [one["trial"]["samples"].get(Metric.COMPILE_CALLS, [0.0])[0] for one in records]
+    return {
+        "repeats": len(records),
+        "differing": list_differing([one["trial"] for one in records]),
+        "cpu_s": round(statistics.median(map(read_cpu_s, records)), 1),
+        "wall_s": round(statistics.median(one["wall_s"] for one in records), 1),
+        "calls_spread": round((max(calls) - min(calls)) / min(calls), 6) if min(calls) else 0.0,
+    }
 
 
-def has_calls(record: Record) -> bool:
-    """Whether Python calls of the compile were counted."""
-    return bool(record["trial"]["samples"].get(Metric.COMPILE_CALLS))
+def read_cpu_s(record: Record) -> float:
+    """Processor seconds of the cold compile, the compilers' included: other work does not make them more."""
+    phases = record["trial"]["phases_s"]
+    return float(phases.get("cpu_self", 0.0) + phases.get("cpu_children", 0.0))
 
 
 def list_differing(trials: Sequence[Mapping[str, Any]]) -> list[str]:

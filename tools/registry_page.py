@@ -22,6 +22,7 @@ from gate.units import render_value
 
 ROOT = Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "benchmarks" / "registry_measured.json"
+REPEATS = ROOT / "benchmarks" / "registry_repeats.json"  # of benchmarks/repeat_identity.py
 _COLUMNS = (
     *(Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.WARM_SPEEDUP),
     *(Metric.DRIFT, Metric.PEAK_MEMORY),
@@ -31,6 +32,8 @@ _COLUMNS = (
 def render_cases() -> str:
     """Return the registry as a section a model with a table of its cases."""
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))
+    for case_id, repeats in json.loads(REPEATS.read_text(encoding="utf-8")).items():
+        measured[case_id] = {**measured.get(case_id, {}), **repeats}
     models: dict[str, list[Case]] = {}
     for case in load_cases(_load_defaults()):
         models.setdefault(case.model, []).append(case)
@@ -41,14 +44,17 @@ def _load_defaults() -> Config:
     return load_config(ROOT / "gate.yml")
 
 
-def _render_model(name: str, cases: list[Case], measured: Mapping[str, Mapping[str, float]]) -> str:
-    head = ("case", "tags", "expected", "ran on", "cold compile", "warm compile", "speedup", "drift", "peak")
+def _render_model(name: str, cases: list[Case], measured: Mapping[str, Mapping[str, Any]]) -> str:
+    head = (
+        *("case", "tags", "expected", "ran on", "processor", "repeats"),
+        *("cold compile", "warm compile", "speedup", "drift", "peak"),
+    )
     rows = [head, ("---",) * len(head), *(_make_row(case, measured.get(case.id)) for case in cases)]
     table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     return f"### {name}\n\n{describe_factory(cases[0].factory)}\n\n{table}"
 
 
-def _make_row(case: Case, values: Mapping[str, float] | None) -> tuple[str, ...]:
+def _make_row(case: Case, values: Mapping[str, Any] | None) -> tuple[str, ...]:
     told = [
         render_value(metric, values[metric]) if values and metric in values else "" for metric in _COLUMNS
     ]
@@ -57,8 +63,17 @@ def _make_row(case: Case, values: Mapping[str, float] | None) -> tuple[str, ...]
         ", ".join(case.tags),
         f"{case.expected_s:g} s",
         "CPU" if values else "no record",
+        f"{values['cpu_s']:.0f} s" if values and "cpu_s" in values else "",
+        _tell_repeats(values) if values and "repeats" in values else "",
         *told,
     )
+
+
+def _tell_repeats(values: Mapping[str, Any]) -> str:
+    """How many trials of fresh processes there were, and whether they were the same."""
+    if differing := values["differing"]:
+        return f"{values['repeats']}: {len(differing)} differ"
+    return f"{values['repeats']}: the same" if values["repeats"] > 1 else "1"
 
 
 def describe_factory(factory: str) -> str:

@@ -342,6 +342,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="build each selected case (default: `select` of gate.yml) and call it, compiling nothing",
     )
+    add_lock(parser)
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:

@@ -19,9 +19,9 @@ def write_models(project: Path, **factories: str) -> None:
 
 
 def test_cases_that_can_be_called_are_exit_0(project: Path, run_gate: RunGate) -> None:
-    """One line a case, and no run, verdict or baseline is written."""
+    """One line a case, and no run, verdict or baseline is written; how long to wait can be said."""
     write_models(project, one="build", two="build")
-    done = run_gate("models", "--try")
+    done = run_gate("models", "--try", "--lock-timeout", "5")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         "ok      one/inference-float32-smoke-default",
