@@ -10,7 +10,6 @@ from gate.measure.compiler.calls import count_compile_calls
 from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.numerics import reference
 from gate.measure.numerics.steps import compute_step_drift, has_steps
-from gate.measure.process.logbook import NotFiniteError
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.timing.first_call import compute_compile_time, time_first_call
 from gate.measure.timing.rounds import settle_step, time_calls
@@ -50,9 +49,7 @@ def _measure_steps(context: WorkerContext, prepared: Prepared) -> None:
     context.device.free_memory()
     try:
         drift = compute_step_drift(prepared.subject, prepared.compiled)
-    except NotFiniteError:
-        raise
-    except Exception as error:  # noqa: BLE001 - what a model or an optimizer cannot do, in float64 above all
+    except Exception as error:  # noqa: BLE001 - what a model or an optimizer cannot do at this rate, or in float64
         context.logbook.note(Code.STEPS_UNMEASURED, why=f"{type(error).__name__}: {error}".splitlines()[0])
         return
     context.logbook.add_samples({Metric.DRIFT_STEPS: (drift.log2_ratio,)})

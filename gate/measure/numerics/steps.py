@@ -1,7 +1,8 @@
 """Drift of training: how much further from float64 compiled code leaves the parameters after some steps.
 
 Gradients that are right once may still train another model: an error can add up in the optimizer's moments.
-What is compared is how far the parameters have moved, so that a small learning rate hides nothing.
+What is compared is how far the parameters have moved. A step that is smaller than the rounding of what it
+changes is lost in eager alike, so the optimizer steps at a usual rate where the case's own is smaller.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from gate.measure.workload.build import Function, Subject, make_step
 from gate.records import Kind
 
 STEPS = 10
+# A case's rate is small so that thousands of timed steps leave its weights as they were: at 1e-5 the weights'
+# own rounding is all that ten steps show.
+LEAST_RATE = 1e-3
 
 Moves = Mapping[str, torch.Tensor]
 
@@ -58,6 +62,8 @@ def move_parameters(subject: Subject, function: Function) -> Moves:
     before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
     make = subject.make_optimizer
     optimizer = make(list(leaves.values())) if make else None
+    for group in getattr(optimizer, "param_groups", ()):
+        group["lr"] = max(group["lr"], LEAST_RATE)
     step = make_step(replace(subject, optimizer=optimizer), function)
     for _ in range(STEPS):
         subject.device.mark_step()

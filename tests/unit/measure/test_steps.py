@@ -42,6 +42,14 @@ def test_parameters_move_by_what_the_optimizer_says() -> None:
     assert all(leaf.grad is None for leaf in subject.list_leaves())
 
 
+def test_a_small_rate_is_raised() -> None:
+    """Ten steps at 1e-5 would move a weight by 1e-4: they are taken at 1e-3, and move it by 0.01."""
+    subject = replace(make_line(), make_optimizer=lambda leaves: torch.optim.SGD(leaves, lr=1e-5))
+
+    (moved,) = move_parameters(subject, subject.function).values()
+    assert moved.item() == pytest.approx(-0.01, rel=1e-4)
+
+
 def test_code_that_steps_as_eager_does_has_no_drift() -> None:
     """The same function on both sides leaves the same parameters, and the subject as it was."""
     subject = make_line()
