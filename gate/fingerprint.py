@@ -64,19 +64,25 @@ def describe_acting(a: Environment, b: Environment) -> tuple[str, ...]:
 
 def describe_difference(a: Environment, b: Environment) -> tuple[str, ...]:
     """Describe each recorded difference, e.g. ``torch 2.13.0 -> 2.14.1``; empty when there is none."""
-    lines: list[str] = []
+    return tuple(
+        f"{label} {'none' if old == '' else old} -> {'none' if new == '' else new}"
+        for label, old, new in list_parts(a, b)
+        if old != new
+    )
+
+
+def list_parts(a: Environment, b: Environment) -> tuple[tuple[str, str, str], ...]:
+    """List all that is recorded of two environments: what it is called, and what each has."""
+    parts: list[tuple[str, str, str]] = []
     for field in fields(Environment):
         old, new = getattr(a, field.name), getattr(b, field.name)
         label = _LABELS.get(field.name, field.name.replace("_", " "))
         if isinstance(old, Mapping):
-            lines.extend(
-                _describe_change(f"{label} {name}", old.get(name, ""), new.get(name, ""))
-                for name in sorted({*old, *new})
-                if old.get(name, "") != new.get(name, "")
-            )
-        elif old != new:
-            lines.append(_describe_change(label, old, new))
-    return tuple(lines)
+            names = sorted({*old, *new})
+            parts.extend((f"{label} {name}", old.get(name, ""), new.get(name, "")) for name in names)
+        else:
+            parts.append((label, str(old), str(new)))
+    return tuple(parts)
 
 
 _LABELS = {
@@ -89,10 +95,6 @@ _LABELS = {
 _CAPABILITY = "capability"
 # What Inductor reads of a GPU: it stands in every kernel's source and decides what is tuned.
 _CODEGEN_TRAITS = (_CAPABILITY, "multiprocessors", "memory")
-
-
-def _describe_change(label: str, old: object, new: object) -> str:
-    return f"{label} {'none' if old == '' else old} -> {'none' if new == '' else new}"
 
 
 def _drop_unused(env: Environment) -> Environment:

@@ -126,6 +126,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         provenance=run.provenance,
         baseline_provenance=_list_provenances(used),
         baseline_environments=tuple(dict.fromkeys(compute_environment_id(one.environment) for one in used)),
+        base_environment=run.base.environment if run.base else used[0].environment if used else None,
         base=base,
         tally=tally,
         summary=summarize_suite(run.cases, comparisons),

@@ -132,6 +132,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
             *note_machine(verdict.machine, judged=judged),
         ),
         environment=environment,
+        base_environment=None,
         provenance=provenance,
         baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
         baseline_environments=used_ids,

@@ -181,6 +181,9 @@ class Verdict:
     provenance: Provenance
     baseline_provenance: tuple[Provenance, ...] = ()
     baseline_environments: tuple[str, ...] = ()
+    base_environment: Environment | None = (
+        None  # of the pairs' base, else of the first baseline that was used
+    )
     evidence: tuple[CaseEvidence, ...] = ()  # to be shown: one piece a case that was measured
     base: PairBase | None = None
     tally: Tally = field(default_factory=Tally)

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from gate.fingerprint import compute_environment_id
+from gate.fingerprint import compute_environment_id, list_parts
 from gate.records import Comparison, Environment, Verdict
 from gate.report.blocks import make_blocks
 from gate.report.clean import clean_line
@@ -35,6 +35,8 @@ def render_verdict_page(verdict: Verdict) -> str:
         headline=report.headline.removesuffix(cause).rstrip(),
         cause=cause,
         environment=list_environment(verdict.environment),
+        differing=list_differences(verdict.base_environment, verdict.environment),
+        same_environment=words.SAME_ENVIRONMENT if verdict.base_environment else words.NO_ENVIRONMENT,
         run_url=find_link(verdict.provenance.run_url),
         marks=MARKS,
         most_open=_MOST_OPEN,
@@ -81,15 +83,17 @@ def _group(verdict: Verdict) -> Mapping[str, list[Comparison]]:
 
 def list_environment(environment: Environment) -> tuple[tuple[str, str], ...]:
     """List all that is known of where it was measured."""
-    rows = [("environment", compute_environment_id(environment))]
-    for name in environment.__slots__:
-        value = getattr(environment, name)
-        label = name.replace("_", " ")
-        if isinstance(value, Mapping):
-            rows += [(f"{label}: {key}", text) for key, text in sorted(value.items())]
-        else:
-            rows.append((label, str(value)))
-    return tuple((clean_line(label), clean_line(text)) for label, text in rows if text)
+    rows = (("environment", compute_environment_id(environment)), *list_parts(environment, environment))
+    return tuple((clean_line(row[0]), clean_line(row[-1])) for row in rows if row[-1])
+
+
+def list_differences(before: Environment | None, after: Environment) -> tuple[tuple[str, str, str], ...]:
+    """List what is not the same where both sides were measured: what, before, and head's."""
+    return tuple(
+        (clean_line(label), clean_line(old or "none"), clean_line(new or "none"))
+        for label, old, new in list_parts(before or after, after)
+        if old != new
+    )
 
 
 def find_link(address: str) -> str:

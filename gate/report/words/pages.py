@@ -31,6 +31,9 @@ TRACE_NOTE = (
     "Of a compile like each trial's, in a process of its own. From the directory of this page; tlparse comes"
     " with `pip install tlparse`."
 )
+OTHER_ENVIRONMENT = "What differs between both sides"
+SAME_ENVIRONMENT = "Both sides were measured in one environment: nothing that is recorded of it differs."
+NO_ENVIRONMENT = "What differs is not known: there is no other side, or its environment was not kept."
 NO_EVIDENCE = "Nothing was kept of this case to be shown: run.json has every sample."
 
 # By what a reader does about it: the colour and sign of a badge.

@@ -257,3 +257,14 @@ def test_command_is_printable() -> None:
     views = make_case_views(spoil(keep_stencil(), "a\x1b[31m\x08b"))
 
     assert views[0].block.command.isprintable()
+
+
+def test_what_differs_between_both_sides_is_a_table() -> None:
+    """Each difference, before and after; what one side lacks is none, and what is equal is left out."""
+    verdict = judge_pairs()
+    base = replace(verdict.environment, torch="2.12.0", libraries={})
+    page = render_verdict_page(replace(verdict, base_environment=base))
+    table = page[page.index("What differs between both sides") :].partition("</table>")[0]
+    assert "<th scope=row>torch</th><td>2.12.0</td><td>2.13.0+cpu</td>" in table
+    assert table.count("<th scope=row>") == 1 + len(verdict.environment.libraries)
+    assert "<td>none</td>" in table
