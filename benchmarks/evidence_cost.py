@@ -1,0 +1,107 @@
+"""What recording evidence costs, by processor time, which other programs on the machine do not change.
+
+``python benchmarks/evidence_cost.py bert/inference-float32-smoke-default --rounds 3``: in turn, fresh
+processes compile the case on empty caches with ``TORCH_TRACE`` and without, as ``--trace`` does and as a
+trial does. Each then reads what a trial reads in its stage ``evidence``, twenty times, and tells the median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from gate.project.config import load_config
+from gate.project.registry import load_cases
+
+PASSES = 20
+COMPILERS = 1  # threads of Inductor's, as in a trial
+
+
+def main() -> None:
+    """Measure each case and print a row."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("cases", nargs="+", metavar="CASE")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)  # one process's share
+    options = parser.parse_args()
+    if options.once:
+        print(json.dumps(_compile_once(options.cases[0])))
+        return
+    print("| case | evidence | compile | compile, traced | trace |\n| --- | --- | --- | --- | --- |")
+    for case in options.cases:
+        told: dict[bool, list[dict[str, float]]] = {False: [], True: []}
+        for _ in range(options.rounds):
+            for traced, found in told.items():
+                found.append(_start(case, traced=traced))
+        evidence_s = median(one["evidence_s"] for one in told[False])
+        seconds = [[one["compile_s"] for one in found] for found in told.values()]
+        compile_s = [f"{min(found):.2f} to {max(found):.2f} s" for found in seconds]
+        size = median(one["trace_bytes"] for one in told[True])
+        print(f"| {case} | {1000 * evidence_s:.1f} ms | {' | '.join(compile_s)} | {size / 1024:.0f} KiB |")
+
+
+def _start(case: str, *, traced: bool) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as place:
+        own = {"TORCHINDUCTOR_CACHE_DIR": f"{place}/cache", "TORCHINDUCTOR_COMPILE_THREADS": str(COMPILERS)}
+        own |= {"TORCH_TRACE": f"{place}/trace"} if traced else {}
+        command = (sys.executable, __file__, "--once", case)
+        done = subprocess.run(command, env={**os.environ, **own}, check=True, capture_output=True, text=True)
+        told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        return {**told, "trace_bytes": sum(path.stat().st_size for path in Path(place, "trace").glob("*"))}
+
+
+def _compile_once(case_id: str) -> dict[str, float]:
+    import torch  # noqa: PLC0415 - the processes that measure alone
+
+    from gate.measure.compiler import graph  # noqa: PLC0415 - torch
+    from gate.measure.compiler.identity import read_sources  # noqa: PLC0415 - torch
+    from gate.measure.kinds.protocol import find_protocol  # noqa: PLC0415 - torch
+    from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
+
+    torch.set_num_threads(1)
+    (case,) = [one for one in load_cases(load_config(None)) if one.id == case_id]
+    factory: Any = load_factory(case.factory)
+    workload: Any = factory(**case.arguments)
+    protocol = find_protocol(case)
+    run = torch.compile(workload.forward)
+    graph.start_observation()
+    with torch.no_grad():
+        tiny: Any = torch.compile(torch.cos)
+        tiny(torch.ones(8))  # pays for the toolchain, which no trial is charged for
+        compile_s = _time(lambda: run(*workload.inputs, **workload.kwargs))
+
+    def read() -> None:
+        cache = graph.find_cache()
+        protocol.identify(cache)
+        read_sources(cache)
+        graph.observe_graphs(str(Path.cwd()))
+
+    return {"compile_s": compile_s, "evidence_s": median(_time(read) for _ in range(PASSES))}
+
+
+def _time(work: Callable[[], Any]) -> float:
+    """Processor seconds of this process and of the compilers that it starts."""
+    before = _read_s()
+    work()
+    return _read_s() - before
+
+
+def _read_s() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+if __name__ == "__main__":
+    main()
