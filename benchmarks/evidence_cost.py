@@ -75,7 +75,7 @@ def _compile_once(case_id: str) -> dict[str, float]:
     factory: Any = load_factory(case.factory)
     workload: Any = factory(**case.arguments)
     protocol = find_protocol(case)
-    run = torch.compile(workload.forward)
+    run: Any = torch.compile(workload.forward)
     graph.start_observation()
     with torch.no_grad():
         tiny: Any = torch.compile(torch.cos)
