@@ -22,9 +22,9 @@ from scipy import stats
 
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.trials.opening import open_bench
 from gate.lab.trials.pairs import make_sides, measure_pair, open_base_bench, plan_pair
 from gate.lab.trials.prime import prime_bench
-from gate.lab.trials.runner import open_bench
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.server_pool import open_pool
 from gate.project.choice import choose_cases

@@ -26,8 +26,8 @@ from pathlib import Path
 from scipy import stats
 
 from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.trials.opening import open_bench
 from gate.lab.trials.prime import prime_bench
-from gate.lab.trials.runner import open_bench
 from gate.lab.trials.trials import Bench, LabSettings, make_job, remove_cache, seed_cache
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import run_worker

@@ -18,9 +18,9 @@ from pathlib import Path
 from statistics import median
 
 from gate.lab.arms.arms import make_working_tree_arm
+from gate.lab.trials.opening import open_bench
 from gate.lab.trials.pairs import make_sides, measure_pair, open_base_bench, plan_pair
 from gate.lab.trials.prime import prime_bench
-from gate.lab.trials.runner import open_bench
 from gate.lab.trials.trials import LabSettings
 from gate.project.choice import choose_cases
 from gate.project.config import apply_options, load_config

@@ -28,8 +28,8 @@ from typing import Any
 
 from gate.cli.place import place_lab
 from gate.files.codec import encode
+from gate.lab.trials.opening import open_bench
 from gate.lab.trials.prime import prime_bench
-from gate.lab.trials.runner import open_bench
 from gate.lab.trials.trials import run_trial
 from gate.metrics import SPECS, Family
 from gate.project.choice import choose_cases

@@ -13,15 +13,9 @@ from typing import Any
 
 from gate.files.entry import Entry, read_docs, render_default
 from gate.files.key_types import Text
-from gate.project.entries import (
-    GateFile,
-    LimitEntry,
-    OverrideEntry,
-    QuarantineEntry,
-    SamplingEntry,
-    ThresholdEntry,
-)
+from gate.project.entries import GateFile, SamplingEntry
 from gate.project.model_entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
+from gate.project.rule_entries import LimitEntry, OverrideEntry, QuarantineEntry, ThresholdEntry
 from gate.records import Metric
 from gate.records.limits import NotEmpty
 from gate.store.accepted_entries import AcceptanceEntry, AcceptedFile

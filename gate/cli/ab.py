@@ -21,8 +21,9 @@ from gate.decide import Suspect
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_run
 from gate.lab.arms.arms import ArmOptions, ArmSources, open_arms
+from gate.lab.trials.opening import open_lab
 from gate.lab.trials.resume import carry_over
-from gate.lab.trials.runner import make_run, open_lab
+from gate.lab.trials.runner import make_run
 from gate.lab.trials.side_by_side import LabPairs, SideBySide, open_side_by_side
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config

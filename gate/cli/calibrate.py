@@ -9,13 +9,14 @@ from functools import partial
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check import Need, count_pairs
-from gate.cli.arguments import CALIBRATION_PAIRS
+from gate.cli.measuring_arguments import CALIBRATION_PAIRS
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous, read_run
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_calibration, save_run, write_atomic
-from gate.lab.trials.runner import Lab, Save, make_run, measure_plan, open_lab
+from gate.lab.trials.opening import Lab, open_lab
+from gate.lab.trials.runner import Save, make_run, measure_plan
 from gate.lab.trials.side_by_side import LabPairs, describe_base, open_side_by_side
 from gate.metrics import NOISY_DECIDING
 from gate.project.config import Config, apply_options

@@ -17,7 +17,8 @@ from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.errors import ExitCode
 from gate.files.codec import save_run
 from gate.lab.arms.arms import ArmOptions, ArmSources, open_arms
-from gate.lab.trials.runner import Lab, LabTrials, make_run, measure_plan, open_lab
+from gate.lab.trials.opening import Lab, open_lab
+from gate.lab.trials.runner import LabTrials, make_run, measure_plan
 from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
 from gate.project.config import Config
 from gate.records import Code, Fact, Run, name_words

@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from gate.cli import arguments, github_arguments
+from gate.cli import arguments, github_arguments, measuring_arguments
 from gate.errors import ExitCode
 
-# What each exit code means, whatever the command.
-EXIT_CODES: Mapping[ExitCode, tuple[str, str]] = {
-    ExitCode.PASS: ("PASS", "measured and compared, nothing regressed"),
-    ExitCode.BUG: ("-", "a bug in compile-gate"),
-    ExitCode.USAGE: ("-", "usage or configuration"),
-    ExitCode.NOTHING_COMPARED: (
-        "NOTHING_COMPARED",
-        "measured, not judged: no baseline applies, or all is quarantined",
-    ),
-    ExitCode.MACHINE: ("-", "the machine: no device, no compiler, held lock, full disk"),
-    ExitCode.REGRESSION: ("REGRESSION", "at least one regression"),
-    ExitCode.INCONCLUSIVE: (
-        "INCONCLUSIVE",
-        "could not tell: something looks worse, or is too noisy",
-    ),
-    ExitCode.INCOMPLETE: ("INCOMPLETE", "a planned case crashed, hung or is missing, or the run was stopped"),
-    ExitCode.INTERRUPTED: ("-", "stopped by Ctrl-C or SIGTERM; what was measured is kept"),
-}
-# Any command can end with these.
-COMMON_CODES = (ExitCode.BUG, ExitCode.USAGE, ExitCode.INTERRUPTED)
 _VERDICT = (
     *(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
     *(ExitCode.REGRESSION, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
@@ -62,7 +42,7 @@ _BASELINE = (
         success="every selected case was measured and its baseline written",
         codes=(ExitCode.MACHINE,),
         run="gate.cli.baseline:run_refresh",
-        add_arguments=arguments.add_refresh,
+        add_arguments=measuring_arguments.add_refresh,
     ),
     Command(
         name="baseline show",
@@ -110,7 +90,7 @@ COMMANDS = (
         success="PASS: every planned case was measured, and nothing that has a baseline regressed",
         codes=_VERDICT,
         run="gate.cli.check:run_check",
-        add_arguments=arguments.add_check,
+        add_arguments=measuring_arguments.add_check,
     ),
     Command(
         name="ab",
@@ -119,7 +99,7 @@ COMMANDS = (
         success="PASS: every planned case was measured, and nothing that the base has regressed",
         codes=_VERDICT,
         run="gate.cli.ab:run_ab",
-        add_arguments=arguments.add_ab,
+        add_arguments=measuring_arguments.add_ab,
     ),
     Command(
         name="bisect",
@@ -128,7 +108,7 @@ COMMANDS = (
         success="the first bad one was found, and seen again side by side with the one before it",
         codes=(ExitCode.MACHINE, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
         run="gate.cli.bisect:run_bisect",
-        add_arguments=arguments.add_bisect,
+        add_arguments=measuring_arguments.add_bisect,
     ),
     Command(
         name="measure",
@@ -137,7 +117,7 @@ COMMANDS = (
         success="every planned case was measured; nothing was judged",
         codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
         run="gate.cli.check:run_measure",
-        add_arguments=arguments.add_measure,
+        add_arguments=measuring_arguments.add_measure,
     ),
     Command(
         name="compare",
@@ -161,7 +141,7 @@ COMMANDS = (
         success="every planned case was measured, and often enough to say something",
         codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
         run="gate.cli.calibrate:run_calibrate",
-        add_arguments=arguments.add_calibrate,
+        add_arguments=measuring_arguments.add_calibrate,
     ),
     Command(
         name="selftest",
@@ -170,7 +150,7 @@ COMMANDS = (
         success="every fault was tried, and all that must be caught were",
         codes=(ExitCode.MACHINE, ExitCode.REGRESSION, ExitCode.INCOMPLETE),
         run="gate.cli.selftest:run_selftest",
-        add_arguments=arguments.add_selftest,
+        add_arguments=measuring_arguments.add_selftest,
     ),
     Command(
         name="report",

@@ -205,3 +205,14 @@ def add_approvals(parser: argparse.ArgumentParser) -> None:
         help="what was accepted for the commit that is judged, as /accept-regression writes it;"
         " may be repeated",
     )
+
+
+def add_minutes(parser: argparse.ArgumentParser, default: float, text: str) -> None:
+    """Add the option that limits how long a command goes on."""
+    parser.add_argument(
+        "--minutes",
+        type=parse_minutes,
+        default=default,
+        metavar="M",
+        help=f"{text} (default: {default:g})",
+    )

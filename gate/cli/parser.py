@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gate.cli.commands import COMMANDS, COMMON_CODES, EXIT_CODES, Command
+from gate.cli.commands import COMMANDS, Command
+from gate.cli.exit_codes import COMMON_CODES, EXIT_CODES
 from gate.errors import ExitCode
 from gate.files.misfits import find_nearest
 from gate.files.untrusted import format_value

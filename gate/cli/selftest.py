@@ -23,7 +23,7 @@ from gate.cli.setup import Project, load_project
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_selftest, write_atomic
 from gate.lab.host.provenance import load_provenance
-from gate.lab.trials.runner import open_lab
+from gate.lab.trials.opening import open_lab
 from gate.lab.trials.side_by_side import open_side_by_side
 from gate.records import BASE_ARM, Case, make_text
 from gate.records.events import Noted

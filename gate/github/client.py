@@ -26,7 +26,6 @@ what would need more fails at once. Writes are at least a second apart, as GitHu
 
 from __future__ import annotations
 
-import email.utils
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -53,9 +52,9 @@ from gate.github.transport import (
     Transport,
     get_origin,
 )
+from gate.github.waiting import compute_wait_s
 
 MAX_WAIT_S = 120.0  # of all waiting together: a job must end while somebody still looks at it
-SECONDARY_WAIT_S = 60.0  # GitHub's advice where a secondary limit names no time
 REPEAT_WAITS_S = (1.0, 2.0, 4.0)  # before the repeats after a 5xx or a broken connection
 WRITE_SPACING_S = 1.0  # GitHub's advice between writes
 PER_PAGE = 100
@@ -260,41 +259,6 @@ class _Attempt:
     response: Response | None
     problem: str  # "" where the response is usable
     is_sent: bool
-
-
-def compute_wait_s(response: Response, limits: int, now: float) -> float | None:
-    """Compute the seconds that GitHub asks to wait; None where it does not ask, and repeating is vain.
-
-    ``limits`` is how many limits were met before; ``now`` is used where the answer has no date.
-    """
-    if response.status not in (403, 429):
-        return None
-    served = _parse_date(response.headers.get("Date", "")) or now
-    asked = response.headers.get("Retry-After", "").strip()
-    if asked.isdecimal() and len(asked) < _SECONDS_DIGITS:
-        return max(1.0, float(asked))
-    if date := _parse_date(asked):
-        return max(1.0, date - served)
-    reset = response.headers.get("x-ratelimit-reset", "").strip()
-    if (
-        response.headers.get("x-ratelimit-remaining") == "0"
-        and reset.isdecimal()
-        and len(reset) < _SECONDS_DIGITS
-    ):
-        return max(1.0, float(reset) - served + 1.0)  # the reset is told in whole seconds
-    if response.status == 429 or b"secondary rate limit" in response.body.lower():  # noqa: PLR2004 -- HTTP
-        return SECONDARY_WAIT_S * float(2**limits)
-    return None
-
-
-_SECONDS_DIGITS = 12  # seconds since the epoch have 10; more is nonsense that float() could not take
-
-
-def _parse_date(text: str) -> float | None:
-    try:
-        return email.utils.parsedate_to_datetime(text).timestamp()
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def quote_part(text: str) -> str:

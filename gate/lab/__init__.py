@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gate.lab.arms.arms import ArmOptions, ArmSource, ArmSources, make_working_tree_arm, open_arms
 from gate.lab.host.provenance import load_provenance
-from gate.lab.trials.runner import Lab, LabTrials, make_run, measure_plan, open_lab
+from gate.lab.trials.opening import Lab, open_lab
+from gate.lab.trials.runner import LabTrials, make_run, measure_plan
 from gate.lab.trials.trials import LabSettings
 from gate.records.events import Event, Observer
 

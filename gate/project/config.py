@@ -19,8 +19,9 @@ from gate.files.yaml_in import find_above, load_yaml
 from gate.files.yaml_out import write_scalar
 from gate.metrics import SPECS, Family
 from gate.project.config_file import DEFAULT_FILE, find_config
-from gate.project.entries import GateFile, LimitEntry, QuarantineEntry
+from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, TestEntry
+from gate.project.rule_entries import LimitEntry, QuarantineEntry
 from gate.records import Acceptance, Limit, Metric, Override, Policy, Quarantine, Threshold
 from gate.records.limits import write_percent
 from gate.records.protocol import Sampling

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
 
 from gate.decide.conclude.accept import is_waived, list_exceeded, list_expired
 from gate.decide.conclude.quarantine import list_days, list_set_apart
 from gate.decide.conclude.tally import note_stop
-from gate.decide.constants import ACCEPTANCE_DAYS, OLD_BASELINE_DAYS
+from gate.decide.constants import OLD_BASELINE_DAYS
+from gate.decide.explain.accepting import list_acceptances, parse_day
 from gate.decide.judge.drift import get_limit
 from gate.decide.judge.machine import is_machine_steady
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
 from gate.records import (
     Baseline,
-    Change,
     Code,
     Comparison,
     Environment,
     Fact,
     MachineShift,
-    Metric,
     Outcome,
     PairBase,
     Policy,
@@ -32,11 +29,6 @@ from gate.records import (
     name_words,
 )
 from gate.records.targets import TARGET_KIND
-
-# So many commands to accept something are suggested.
-_MAX_ACCEPTED = 4
-# A suggested allowance is this many times the change that was seen, so that noise does not undo it.
-_ALLOWANCE_MARGIN = 1.25
 
 
 def list_next_steps(
@@ -177,53 +169,6 @@ def _note_waiver(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact
     return [Fact(code=code, names=names)]
 
 
-def list_acceptances(deciding: Iterable[Comparison], policy: Policy) -> list[Fact]:
-    """What to do about each regressed case: fix it, or accept its changes until a date."""
-    cases: dict[str, list[Comparison]] = {}
-    for one in deciding:
-        if one.status is Status.REGRESSED:
-            cases.setdefault(one.case_id, []).append(one)
-    steps = [step for case_id, rows in cases.items() for step in _suggest_acceptance(case_id, rows, policy)]
-    rest = len(steps) - _MAX_ACCEPTED
-    more = [Fact(code=Code.MORE_LIKE_THESE, numbers={"commands": rest})] if rest > 0 else []
-    return steps[:_MAX_ACCEPTED] + more
-
-
-def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """The advice once a case, a command a metric."""
-    changes = [(one.metric, one.change) for one in rows if one.change is not None]
-    if not changes:
-        return [Fact(code=Code.FIX, cases=(case_id,))]
-    names = {"expires": _choose_expiry(policy)}
-    return [
-        Fact(
-            code=Code.ACCEPT_TOO if position else Code.ACCEPT,
-            numbers={
-                **({} if position else {"commands": len(changes)}),
-                "allowance": _choose_allowance(metric, change),
-            },
-            cases=(case_id,),
-            metrics=(metric,),
-            names=names,
-        )
-        for position, (metric, change) in enumerate(changes)
-    ]
-
-
-def _choose_allowance(metric: Metric, change: Change) -> float:
-    """A fraction of at least a percent, log2 units, or a count."""
-    family = SPECS[metric].family
-    if family is Family.EXACT:
-        return max(1, math.ceil(change.centre))
-    wide = _ALLOWANCE_MARGIN * change.centre
-    return wide if family is Family.LOG2 else max(0.01, wide)
-
-
-def _choose_expiry(policy: Policy) -> tuple[str, ...]:
-    today = _parse_day(policy.today)
-    return ((today + timedelta(days=ACCEPTANCE_DAYS)).isoformat(),) if today else ()
-
-
 def _note_unconfirmed(comparisons: Iterable[Comparison]) -> list[Fact]:
     """Times that were convicted against another sitting of the machine only."""
     alone = {one.case_id for one in comparisons if _is_unconfirmed(one)}
@@ -288,8 +233,8 @@ def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
 
 
 def _note_age(used: Sequence[Baseline], policy: Policy) -> list[Fact]:
-    today = _parse_day(policy.today)
-    days = [_parse_day(one.provenance.created) for one in used]
+    today = parse_day(policy.today)
+    days = [parse_day(one.provenance.created) for one in used]
     ages = [(today - day).days for day in days if today and day]
     old = [age for age in ages if age > OLD_BASELINE_DAYS]
     ahead = [-age for age in ages if age < -1]  # one day: midnight lies between two clocks
@@ -301,11 +246,3 @@ def _note_age(used: Sequence[Baseline], policy: Policy) -> list[Fact]:
         numbers = {"baselines": len(ahead), "days": max(ahead)}
         notes.append(Fact(code=Code.BASELINES_AHEAD, numbers=numbers))
     return notes
-
-
-def _parse_day(text: str) -> date | None:
-    """The day of an ISO 8601 time; ``None`` where there is none."""
-    try:
-        return date.fromisoformat(text[:10])
-    except ValueError:
-        return None

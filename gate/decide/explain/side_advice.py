@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from gate.decide.conclude.tally import note_pairs, note_stop, note_warnings
 from gate.decide.evidence.disturbed import note_disturbed
 from gate.decide.evidence.same_code import note_same_code
+from gate.decide.explain.accepting import list_acceptances
 from gate.decide.explain.advice import (
     has_not_begun,
-    list_acceptances,
     note_exceeded,
     note_expired,
     note_target,

@@ -18,17 +18,16 @@ from pathlib import Path
 from gate.check.pair_schedule import plan_content
 from gate.devices import find_kind
 from gate.lab.host.provenance import format_time
+from gate.lab.trials.merging import TrialCircumstances, merge_results
 from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import (
     Bench,
-    TrialCircumstances,
     add_host,
     check_disk,
     look_at_host,
     make_case_path,
     make_job,
-    merge_results,
     repeat_samples,
     seed_cache,
 )

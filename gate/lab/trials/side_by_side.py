@@ -22,8 +22,9 @@ from gate.check.pair_schedule import (
     predict_pair_s,
 )
 from gate.check.schedule import drop_cases
+from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import make_sides, measure_pair, open_base_bench, plan_pair
-from gate.lab.trials.runner import Lab, LabTrials, Loop, RunClock, add_measured, run_slots
+from gate.lab.trials.runner import LabTrials, Loop, RunClock, add_measured, run_slots
 from gate.lab.trials.trials import Bench
 from gate.records import BASE_ARM, Arm, BaseArm, Case, Environment, Pairing, Provenance, Run
 from gate.records.events import CaseFailed, PairFinished, PairStarted, Progress, TrialSkipped

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +16,7 @@ from gate.lab.host.counters import read_host
 from gate.lab.host.fitness import HostSample, describe_host
 from gate.lab.host.gpu import GpuState, find_alone, read_memory_share
 from gate.lab.host.provenance import format_time
+from gate.lab.trials.merging import TrialCircumstances, merge_results
 from gate.lab.workers.environment import (
     WorkerPlaces,
     make_worker_environment,
@@ -24,17 +24,13 @@ from gate.lab.workers.environment import (
 )
 from gate.lab.workers.server_pool import ServerPool, add_opening, open_jobs
 from gate.lab.workers.worker import JobOutcome, RunJob, WorkerJob, load_result, run_worker
-from gate.metrics import OF_WARM
 from gate.records import (
     Arm,
     Case,
     CaseFailure,
     Code,
-    Conditions,
     Fact,
-    Metric,
     Trial,
-    list_distinct,
     name_words,
 )
 from gate.records.protocol import WORKER_ARGUMENTS, Sampling, Stage, WorkerRequest, WorkerResult, WorkerRole
@@ -105,16 +101,6 @@ class Bench:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrialCircumstances:
-    """What the lab itself sees of a trial; ``started`` is ISO 8601 in UTC."""
-
-    started: str
-    wall_s: float
-    load_before: float
-    load_after: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class TrialOutcome:
     """What came of a trial. One that failed may have measured something: then both are there."""
 
@@ -170,40 +156,6 @@ def add_host(trial: Trial, before: HostSample, bench: Bench) -> Trial:
         trial,
         conditions=describe_host(trial.conditions, samples, bench.settings.threads),
         warnings=(*trial.warnings, *note_dropped_variables(os.environ, of_stack=True)),
-    )
-
-
-def merge_results(
-    blank: Trial, cold: WorkerResult, warm: WorkerResult, circumstances: TrialCircumstances
-) -> Trial:
-    """Join what both processes measured into one trial. Pure.
-
-    Where both report something, the cold process is believed, except for what only a warm one can
-    know. Stage times are summed; the overhead is the wall time that no stage but ``start`` explains.
-    """
-    stages_s = {
-        stage: cold.stages_s.get(stage, 0.0) + warm.stages_s.get(stage, 0.0)
-        for stage in (*cold.stages_s, *(stage for stage in warm.stages_s if stage not in cold.stages_s))
-    }
-    explained_s = sum(value for stage, value in stages_s.items() if stage != Stage.START)
-    return replace(
-        blank,
-        started=circumstances.started,
-        samples=_merge_samples(cold.samples, warm.samples),
-        identity=cold.identity if cold.identity.digest else warm.identity,
-        workload={**warm.workload, **cold.workload},
-        graph_breaks=cold.graph_breaks or warm.graph_breaks,
-        recompile_reasons=cold.recompile_reasons or warm.recompile_reasons,
-        caches=warm.caches,
-        unknown=tuple(dict.fromkeys((*cold.unknown, *warm.unknown))),
-        phases_s={**warm.phases_s, **cold.phases_s},
-        limits_s=cold.limits_s,
-        kernels_s=cold.kernels_s,
-        parts_s=cold.parts_s,
-        stages_s=stages_s,
-        overhead_s=max(0.0, circumstances.wall_s - explained_s),
-        conditions=_merge_conditions(cold.conditions, warm.conditions, circumstances),
-        warnings=_merge_warnings(cold, warm),
     )
 
 
@@ -322,29 +274,3 @@ def _keep_cache(bench: Bench, case: Case) -> None:
     shutil.rmtree(kept, ignore_errors=True)
     kept.parent.mkdir(parents=True, exist_ok=True)
     bench.trial_cache.rename(kept)
-
-
-def _merge_samples(
-    cold: Mapping[Metric, tuple[float, ...]], warm: Mapping[Metric, tuple[float, ...]]
-) -> dict[Metric, tuple[float, ...]]:
-    return {**warm, **{metric: values for metric, values in cold.items() if metric not in OF_WARM}}
-
-
-def _merge_conditions(cold: Conditions, warm: Conditions, circumstances: TrialCircumstances) -> Conditions:
-    return Conditions(
-        load_before=circumstances.load_before,
-        load_after=circumstances.load_after,
-        canaries_s={**warm.canaries_s, **cold.canaries_s},
-        throttled=tuple(dict.fromkeys((*cold.throttled, *warm.throttled))),
-        foreign_processes=max(cold.foreign_processes, warm.foreign_processes),
-        clock_mhz=cold.clock_mhz or warm.clock_mhz,
-        temperature_c=max(cold.temperature_c, warm.temperature_c),
-    )
-
-
-def _merge_warnings(cold: WorkerResult, warm: WorkerResult) -> tuple[Fact, ...]:
-    differing = sorted(
-        key for key in cold.workload.keys() & warm.workload.keys() if cold.workload[key] != warm.workload[key]
-    )
-    told = [Fact(code=Code.PROCESSES_DISAGREE, names=name_words(subject=key)) for key in differing]
-    return list_distinct((*cold.warnings, *warm.warnings, *told))

@@ -19,7 +19,7 @@ import sys, tempfile
 from pathlib import Path
 from gate.lab.host import lock
 from gate.lab.arms.arms import make_working_tree_arm
-from gate.lab.trials.runner import open_lab
+from gate.lab.trials.opening import open_lab
 from gate.lab.trials.trials import LabSettings
 place = Path(sys.argv[1])
 tempfile.tempdir = str(place / "temporary")

@@ -12,7 +12,8 @@ import pytest
 from gate.check.schedule import compute_trial_s
 from gate.files.codec import load_run, save_run
 from gate.lab.host import lock as lock_module
-from gate.lab.trials.runner import make_run, measure_plan, open_lab
+from gate.lab.trials.opening import open_lab
+from gate.lab.trials.runner import make_run, measure_plan
 from gate.lab.trials.trials import LabSettings
 from gate.records import Arm, Case, FailureKind, Metric, Run
 from gate.records.protocol import Sampling

@@ -11,7 +11,8 @@ from gate.check.schedule import Slot
 from gate.decide import list_pairs
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.pairs import Pair
-from gate.lab.trials.runner import Lab, make_run
+from gate.lab.trials.opening import Lab
+from gate.lab.trials.runner import make_run
 from gate.lab.trials.side_by_side import LabPairs, describe_base, open_side_by_side
 from gate.lab.trials.trials import Bench
 from gate.metrics import SPECS

@@ -11,8 +11,8 @@ from gate.check import Need, PairSlot, count_pairs, settle_pairs
 from gate.check.pair_schedule import fit_slot, list_pair_slots, predict_pair_s
 from gate.decide import Suspect
 from gate.lab.host.gpu import GpuState
+from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import Sides, make_sides, measure_pair, open_base_bench, plan_pair
-from gate.lab.trials.runner import Lab
 from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
 from gate.lab.trials.trials import Bench
 from gate.lab.workers.turns import make_turn_order

@@ -23,7 +23,8 @@ from gate.lab.host.fitness import HostSample
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials import runner as runner_module
 from gate.lab.trials import trials as trials_module
-from gate.lab.trials.runner import Lab, LabTrials, make_run, measure_plan, open_lab
+from gate.lab.trials.opening import Lab, open_lab
+from gate.lab.trials.runner import LabTrials, make_run, measure_plan
 from gate.lab.trials.trials import LabSettings
 from gate.records import Arm, Case, Disturbance, DType, FailureKind, Outcome, Policy, Run
 from gate.records.events import (

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gate.lab.trials.opening import open_lab
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
-from gate.lab.trials.runner import LabTrials, make_run, open_lab
+from gate.lab.trials.runner import LabTrials, make_run
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker

@@ -13,15 +13,14 @@ import pytest
 from gate.errors import MachineError
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials import trials as trials_module
+from gate.lab.trials.merging import TrialCircumstances, merge_results
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
 from gate.lab.trials.trials import (
     Bench,
     LabSettings,
-    TrialCircumstances,
     check_disk,
     make_case_path,
     make_job,
-    merge_results,
     repeat_samples,
     run_trial,
 )

@@ -1,0 +1,81 @@
+"""What could be accepted: by how much, until when, and in which commands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+
+from gate.decide.constants import ACCEPTANCE_DAYS
+from gate.metrics import SPECS, Family
+from gate.records import (
+    Change,
+    Code,
+    Comparison,
+    Fact,
+    Metric,
+    Policy,
+    Status,
+)
+
+# So many commands to accept something are suggested.
+_MAX_ACCEPTED = 4
+
+
+# A suggested allowance is this many times the change that was seen, so that noise does not undo it.
+_ALLOWANCE_MARGIN = 1.25
+
+
+def list_acceptances(deciding: Iterable[Comparison], policy: Policy) -> list[Fact]:
+    """What to do about each regressed case: fix it, or accept its changes until a date."""
+    cases: dict[str, list[Comparison]] = {}
+    for one in deciding:
+        if one.status is Status.REGRESSED:
+            cases.setdefault(one.case_id, []).append(one)
+    steps = [step for case_id, rows in cases.items() for step in _suggest_acceptance(case_id, rows, policy)]
+    rest = len(steps) - _MAX_ACCEPTED
+    more = [Fact(code=Code.MORE_LIKE_THESE, numbers={"commands": rest})] if rest > 0 else []
+    return steps[:_MAX_ACCEPTED] + more
+
+
+def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy) -> list[Fact]:
+    """The advice once a case, a command a metric."""
+    changes = [(one.metric, one.change) for one in rows if one.change is not None]
+    if not changes:
+        return [Fact(code=Code.FIX, cases=(case_id,))]
+    names = {"expires": _choose_expiry(policy)}
+    return [
+        Fact(
+            code=Code.ACCEPT_TOO if position else Code.ACCEPT,
+            numbers={
+                **({} if position else {"commands": len(changes)}),
+                "allowance": _choose_allowance(metric, change),
+            },
+            cases=(case_id,),
+            metrics=(metric,),
+            names=names,
+        )
+        for position, (metric, change) in enumerate(changes)
+    ]
+
+
+def _choose_allowance(metric: Metric, change: Change) -> float:
+    """A fraction of at least a percent, log2 units, or a count."""
+    family = SPECS[metric].family
+    if family is Family.EXACT:
+        return max(1, math.ceil(change.centre))
+    wide = _ALLOWANCE_MARGIN * change.centre
+    return wide if family is Family.LOG2 else max(0.01, wide)
+
+
+def _choose_expiry(policy: Policy) -> tuple[str, ...]:
+    today = parse_day(policy.today)
+    return ((today + timedelta(days=ACCEPTANCE_DAYS)).isoformat(),) if today else ()
+
+
+def parse_day(text: str) -> date | None:
+    """The day of an ISO 8601 time; ``None`` where there is none."""
+    try:
+        return date.fromisoformat(text[:10])
+    except ValueError:
+        return None

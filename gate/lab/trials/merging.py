@@ -1,0 +1,88 @@
+"""What both processes of a trial measured becomes one trial. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from gate.metrics import OF_WARM
+from gate.records import (
+    Code,
+    Conditions,
+    Fact,
+    Metric,
+    Trial,
+    list_distinct,
+    name_words,
+)
+from gate.records.protocol import Stage, WorkerResult
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrialCircumstances:
+    """What the lab itself sees of a trial; ``started`` is ISO 8601 in UTC."""
+
+    started: str
+    wall_s: float
+    load_before: float
+    load_after: float
+
+
+def merge_results(
+    blank: Trial, cold: WorkerResult, warm: WorkerResult, circumstances: TrialCircumstances
+) -> Trial:
+    """Join what both processes measured into one trial. Pure.
+
+    Where both report something, the cold process is believed, except for what only a warm one can
+    know. Stage times are summed; the overhead is the wall time that no stage but ``start`` explains.
+    """
+    stages_s = {
+        stage: cold.stages_s.get(stage, 0.0) + warm.stages_s.get(stage, 0.0)
+        for stage in (*cold.stages_s, *(stage for stage in warm.stages_s if stage not in cold.stages_s))
+    }
+    explained_s = sum(value for stage, value in stages_s.items() if stage != Stage.START)
+    return replace(
+        blank,
+        started=circumstances.started,
+        samples=_merge_samples(cold.samples, warm.samples),
+        identity=cold.identity if cold.identity.digest else warm.identity,
+        workload={**warm.workload, **cold.workload},
+        graph_breaks=cold.graph_breaks or warm.graph_breaks,
+        recompile_reasons=cold.recompile_reasons or warm.recompile_reasons,
+        caches=warm.caches,
+        unknown=tuple(dict.fromkeys((*cold.unknown, *warm.unknown))),
+        phases_s={**warm.phases_s, **cold.phases_s},
+        limits_s=cold.limits_s,
+        kernels_s=cold.kernels_s,
+        parts_s=cold.parts_s,
+        stages_s=stages_s,
+        overhead_s=max(0.0, circumstances.wall_s - explained_s),
+        conditions=_merge_conditions(cold.conditions, warm.conditions, circumstances),
+        warnings=_merge_warnings(cold, warm),
+    )
+
+
+def _merge_samples(
+    cold: Mapping[Metric, tuple[float, ...]], warm: Mapping[Metric, tuple[float, ...]]
+) -> dict[Metric, tuple[float, ...]]:
+    return {**warm, **{metric: values for metric, values in cold.items() if metric not in OF_WARM}}
+
+
+def _merge_conditions(cold: Conditions, warm: Conditions, circumstances: TrialCircumstances) -> Conditions:
+    return Conditions(
+        load_before=circumstances.load_before,
+        load_after=circumstances.load_after,
+        canaries_s={**warm.canaries_s, **cold.canaries_s},
+        throttled=tuple(dict.fromkeys((*cold.throttled, *warm.throttled))),
+        foreign_processes=max(cold.foreign_processes, warm.foreign_processes),
+        clock_mhz=cold.clock_mhz or warm.clock_mhz,
+        temperature_c=max(cold.temperature_c, warm.temperature_c),
+    )
+
+
+def _merge_warnings(cold: WorkerResult, warm: WorkerResult) -> tuple[Fact, ...]:
+    differing = sorted(
+        key for key in cold.workload.keys() & warm.workload.keys() if cold.workload[key] != warm.workload[key]
+    )
+    told = [Fact(code=Code.PROCESSES_DISAGREE, names=name_words(subject=key)) for key in differing]
+    return list_distinct((*cold.warnings, *warm.warnings, *told))
