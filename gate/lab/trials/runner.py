@@ -83,7 +83,8 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
         trials_planned=trials,
         toolchain_s=lab.toolchain_s,
         wall_s=lab.toolchain_s,
-        sampling=asdict(lab.bench.settings.sampling),
+        # A switch is 0 or 1: a run's file holds numbers.
+        sampling={key: float(value) for key, value in asdict(lab.bench.settings.sampling).items()},
     )
 
 
