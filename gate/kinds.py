@@ -202,7 +202,7 @@ FAMILIES = frozenset(
     {
         *("cnn", "transformer", "llm", "diffusion", "recurrent", "train", "physics", "functions"),
         *("custom", "shapes", "breaks", "modes", "backends", "quantization", "export", "caches"),
-        *("data", "serving"),
+        *("data", "serving", "distributed", "scope"),
     }
 )
 

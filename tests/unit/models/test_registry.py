@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 import gate
+from gate.kinds import FAMILIES as WORKLOADS
+from gate.kinds import find_family
 from gate.project.config import load_config
 from gate.project.registry import load_cases, select_cases
 from gate.records import Case, DType, Kind, Mode, Task
@@ -53,6 +55,11 @@ def test_each_row_of_the_field_runs_on_a_cpu_and_at_full_size(registry: tuple[Ca
         assert {case.model for case in rows if tag in case.tags} == FIELD
     assert all(("field" in case.tags) != ("nightly" in case.tags) for case in rows)
     assert not any({"smoke", "cpu", "pr"} & set(case.tags) for case in rows)
+
+
+def test_each_case_stands_in_a_row_of_the_summary(registry: tuple[Case, ...]) -> None:
+    """A report averages by family: no reference case is left to stand under its own model."""
+    assert [case.id for case in registry if find_family(case) not in WORKLOADS] == []
 
 
 def test_the_field_has_every_kind_backend_and_mode(registry: tuple[Case, ...]) -> None:
