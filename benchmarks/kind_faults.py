@@ -2,10 +2,9 @@
 
     python benchmarks/kind_faults.py DIRECTORY [--only NAME ...]
 
-DIRECTORY becomes a project with the small CPU cases of ``kind_fault_models.py``. Each is measured by
-``compile-gate measure`` as it is and with its fault, in fresh processes, and judged by ``compile-gate
-compare``: one trial a side, and two where times are judged. Runs that are there already are kept, so that
-what was stopped goes on. It takes about half an hour on two cores.
+DIRECTORY becomes a project with the small CPU cases of ``kind_fault_models.py``. All are measured by
+``compile-gate measure`` as they are and with their faults, one trial a side in fresh processes, and judged by
+``compile-gate compare``. Runs that are there already are kept. It takes some twenty minutes on two cores.
 """
 
 from __future__ import annotations
@@ -51,7 +50,6 @@ class Planted:
     fault: str
     metrics: tuple[Metric, ...]
     case: str = ""  # of the registry; none: the layers of integers
-    trials: int = 1
     arguments: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -97,14 +95,12 @@ PLANTED = (
         fault="a dataset that takes 50 ms a batch",
         metrics=(Metric.DATA_RATIO, Metric.COMPILED_LATENCY),
         case="blocks/training-float32-smoke-default-data",
-        trials=2,
     ),
     Planted(
         name="serving",
         fault="every 40th request takes 0.6 s",
         metrics=(Metric.REQUEST_P99, Metric.REQUEST_P50),
         case="blocks/inference-float32-smoke-default-serving*",
-        trials=2,
     ),
 )
 
@@ -116,13 +112,10 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=[one.name for one in PLANTED])
     options = parser.parse_args()
     project: Path = options.directory.absolute()
+    chosen = [one for one in PLANTED if not options.only or one.name in options.only]
     make_project(project)
-    rows = []
-    for planted in PLANTED:
-        if options.only and planted.name not in options.only:
-            continue
-        rows += list(describe(planted, judge(project, planted)))
-        sys.stderr.write(rows[-1] + "\n")
+    verdict = judge(project, ",".join(f"{one.name}/*" for one in chosen))
+    rows = [row for planted in chosen for row in describe(planted, verdict)]
     print(
         "\n".join(
             ["| kind | planted | metric | before | after | verdict |", "|---|---|---|---|---|---|", *rows]
@@ -164,21 +157,21 @@ def make_model(planted: Planted, known: tuple[Case, ...]) -> dict[str, Any]:
     }
 
 
-def judge(project: Path, planted: Planted) -> Verdict:
-    """Measure the case as it is and with its fault, and let the gate compare."""
-    for is_planted in (False, True):
-        out = project / planted.name / ("with" if is_planted else "without")
-        if not (out / "run.json").is_file():
-            (project / "planted.json").write_text(json.dumps(is_planted))
-            arguments = ("--select", f"{planted.name}/*", "--trials", str(planted.trials), "--out", str(out))
-            ended = run_gate(project, "measure", *arguments)
+def judge(project: Path, selection: str) -> Verdict:
+    """Measure the cases as they are and with their faults, and let the gate compare."""
+    runs = []
+    for name in ("without", "with"):
+        runs.append(project / name / "run.json")
+        if not runs[-1].is_file():
+            (project / "planted.json").write_text(json.dumps(name == "with"))
+            told = ("--select", selection, "--trials", "1", "--out", str(runs[-1].parent))
+            ended = run_gate(project, "measure", *told)
             if ended.returncode:
                 sys.exit(
-                    f"{out}: not measured (status {ended.returncode}):\n{ended.stdout}{ended.stderr[-3000:]}"
+                    f"{name}: not measured (status {ended.returncode}):\n{ended.stdout}{ended.stderr[-3000:]}"
                 )
-    runs = [str(project / planted.name / name / "run.json") for name in ("without", "with")]
-    run_gate(project, "compare", *runs, "--out", str(project / planted.name))
-    return codec.load_verdict(project / planted.name / "verdict.json")
+    run_gate(project, "compare", *map(str, runs), "--out", str(project))
+    return codec.load_verdict(project / "verdict.json")
 
 
 def run_gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -189,14 +182,14 @@ def run_gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 def describe(planted: Planted, verdict: Verdict) -> Iterator[str]:
     """A row for each metric that the fault may show in, and one for all others that are red."""
-    rows = {row.metric: row for row in verdict.comparisons}
+    rows = {row.metric: row for row in verdict.comparisons if row.case_id.startswith(f"{planted.name}/")}
     for metric in planted.metrics:
         yield describe_row(planted, metric, rows.get(metric))
     others = [
         row for row in rows.values() if row.status is Status.REGRESSED and row.metric not in planted.metrics
     ]
     told = ", ".join(str(row.metric) for row in others) or NOBODY_CHANGED
-    yield f"| | | *also red* | {told} | | {verdict.outcome.value} |"
+    yield f"| | | also red: {told} | | | |"
 
 
 def describe_row(planted: Planted, metric: Metric, row: Comparison | None) -> str:

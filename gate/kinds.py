@@ -22,6 +22,14 @@ class Dims(StrEnum):
     MARKED = "marked"  # for all in the dimensions that vary, each marked
 
 
+class Part(StrEnum):
+    """How much of a model is compiled, and how often."""
+
+    BLOCKS = "blocks"  # each block of its lists by itself, the rest eagerly
+    REGIONS = "regions"  # all of it, the code of blocks that are alike once
+    HOTTEST = "hottest"  # the one submodule with the most floating-point operations
+
+
 class Strategy(StrEnum):
     """How a model is spread over processes."""
 
@@ -176,6 +184,19 @@ _ROWS = (
         tasks=frozenset({Task.TRAINING}),
         # Drift of a coarser type is measured in a float32 copy as well, which would have to be spread too.
         dtypes=frozenset({DType.FLOAT32}),
+        needs=(),
+        on_target=False,
+    ),
+    KindSpec(
+        kind=Kind.SCOPE,
+        title="one call of the model, of which only a part is compiled",
+        settings={
+            "part": Setting(title="what is compiled", default=Part.BLOCKS.value, choices=tuple(Part)),
+        },
+        adds=_NONE,
+        lacks=_NONE,
+        tasks=_ALL_TASKS,
+        dtypes=_ALL_DTYPES,
         needs=(),
         on_target=False,
     ),

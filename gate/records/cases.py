@@ -26,6 +26,7 @@ class Kind(StrEnum):
     DATA = "data"
     SERVING = "serving"
     DISTRIBUTED = "distributed"
+    SCOPE = "scope"
 
 
 class DType(StrEnum):

@@ -20,6 +20,7 @@ from gate.measure.compiler.graph import GraphReport, observe_graphs, start_obser
 from gate.measure.device.device import CpuDevice
 from gate.measure.kinds.data import Batches, make_loader
 from gate.measure.kinds.protocol import Protocol, find_protocol
+from gate.measure.kinds.scope import find_hottest
 from gate.measure.kinds.shapes import Shapes
 from gate.measure.numerics import reference
 from gate.measure.numerics.drift import compute_drift
@@ -288,3 +289,50 @@ def test_every_kind_has_a_row_and_a_file() -> None:
         assert not spec.lacks & SPECIAL
         assert all(has_metric(case, metric) for metric in spec.adds)
     assert isinstance(find_protocol(make_shapes("static")), Shapes)
+
+
+class Blocks(torch.nn.Module):
+    """Three blocks that are alike, and a wider layer after them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([Layer() for _ in range(3)])
+        self.head = torch.nn.Linear(3, 64)
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Call one after the other."""
+        for layer in self.layers:
+            value = layer(value)
+        result: torch.Tensor = self.head(value)
+        return result
+
+
+# Of each block five operations are captured at most; what is alike is captured once, and counted so.
+@pytest.mark.parametrize(("part", "graphs"), [("blocks", 1), ("regions", 1), ("hottest", 1)])
+def test_a_part_is_compiled_and_computes_the_same(
+    monkeypatch: pytest.MonkeyPatch, part: str, graphs: int
+) -> None:
+    """Each way gives eager's outputs, with other weights too, and leaves eager's own module alone."""
+
+    def build_stack() -> Workload:
+        return Workload(forward=Blocks(), inputs=(torch.randn(4, 3),))
+
+    monkeypatch.setattr(sys.modules["made_up_kinds"], "build", build_stack)
+    with torch.no_grad():
+        protocol, subject = prepare(make_case(Kind.SCOPE, settings={"part": part}))
+        compiled = protocol.compile(subject)
+        start_observation()
+        for is_redrawn in (False, True):
+            assert not is_redrawn or reference.redraw_state(subject, 7)
+            torch.testing.assert_close(compiled(*subject.inputs), subject.function(*subject.inputs))
+        report = observe_graphs("")
+    assert report.counts[Metric.UNIQUE_GRAPHS] == graphs
+    assert report.counts[Metric.GRAPH_BREAKS] == 0
+    assert find_hottest(subject) == "head"
+
+
+def test_a_model_without_blocks_is_refused() -> None:
+    """There is nothing that repeats in a single layer."""
+    protocol, subject = prepare(make_case(Kind.SCOPE))
+    with pytest.raises(UsageError, match="the model has no list of blocks"):
+        protocol.compile(subject)

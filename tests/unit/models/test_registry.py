@@ -22,7 +22,7 @@ FAMILIES = {"resnet50", "vit", "bert", "llama", "unet", "lstm", "stencil", "elem
 FIELD = {
     *("convnext", "t5", "whisper", "decode", "vae", "dit", "gru", "blocks"),
     *("tokens", "nbody", "flow", "functions", "custom_op"),
-    *("resnet50_batches", "flex", "moe", "scaled", "optimizer"),
+    *("resnet50_batches", "flex", "moe", "scaled", "optimizer", "deep"),
 }
 # What a processor cannot run at all.
 GPU_ONLY = {"user_kernel"}
