@@ -134,6 +134,10 @@ class Bisector:
 
 def run_bisect(options: Namespace) -> ExitCode:
     """Measure the ends, search between them, hold what was found against what is before it, and tell."""
+    if options.select is None:
+        raise UsageError(
+            "CASE: none is named", "Name it first: compile-gate bisect CASE --good REF, or CASE --pythons ..."
+        )
     project = load_project(options)
     if len(project.cases) != 1:
         what = f"CASE: {options.select!r} is {len(project.cases)} cases, and a bisection is of one"

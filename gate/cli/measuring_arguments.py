@@ -113,7 +113,8 @@ def add_ab(parser: argparse.ArgumentParser) -> None:
 
 def add_bisect(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bisect``."""
-    parser.add_argument("select", metavar="CASE", help="the one case, by id or pattern")
+    # Not required by the parser: where it stands behind --pythons, that has taken it for an interpreter.
+    parser.add_argument("select", nargs="?", metavar="CASE", help="the one case, by id or pattern")
     parser.add_argument(
         "metric",
         nargs="?",
@@ -127,7 +128,8 @@ def add_bisect(parser: argparse.ArgumentParser) -> None:
         "--pythons",
         nargs="+",
         metavar="FILE",
-        help="search interpreters instead, the working tree's code on each: the first is good, the last bad",
+        help="search interpreters instead, the working tree's code on each: the first is good, the last bad;"
+        " behind CASE, since it takes all that follows",
     )
     add_device(parser)
     add_out(parser, "results go to bisect/ in there (default: out)")

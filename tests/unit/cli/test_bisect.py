@@ -156,6 +156,7 @@ def test_an_end_that_crashes_is_incomplete(history: Place, capsys: pytest.Captur
         ((CASE_ID, "guards", "--good", "v0"), "'guards' is no metric that decides"),
         ((CASE_ID,), "nothing says what is good"),
         ((CASE_ID, "--pythons", "python3"), "--pythons names no list"),
+        (("--pythons", "a", "b", CASE_ID), "CASE: none is named"),
         ((CASE_ID, "--good", "v0", "--pythons", "a", "b"), "say it twice"),
     ],
 )
