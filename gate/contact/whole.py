@@ -111,7 +111,8 @@ def _judge_trials(run: Run) -> dict[str, AssumptionResult]:
             statistics.stdev(compiled) / statistics.mean(compiled), 0, _MOST_SPREAD
         )
         seen = (*trial.conditions.disturbances, *map(describe_measuring, trial.warnings))
-        found[f"{name} disturbances"] = claim(not trial.conditions.disturbances, seen or "none")
+        calm = not trial.conditions.disturbances
+        found[f"{name} disturbances"] = claim(calm, ", ".join(map(str, seen)) or "none")
         if run.environment.device_kind == CUDA:
             found[f"{name} launches"] = claim(
                 Metric.LAUNCHES in trial.samples, f"{_median(trial, Metric.LAUNCHES):g}"
