@@ -200,6 +200,17 @@ _ROWS = (
         needs=(),
         on_target=False,
     ),
+    KindSpec(
+        kind=Kind.ONNX,
+        title="one call of the model in onnxruntime; a cold compile exports it to ONNX, a warm one loads it",
+        settings={},
+        adds=frozenset({Metric.PACKAGE_BYTES}),
+        lacks=_OF_DYNAMO | {Metric.COMPILE_CALLS},
+        tasks=_INFERENCE,
+        dtypes=frozenset({DType.FLOAT32}),  # numpy, through which tensors go, has no bfloat16
+        needs=("onnx", "onnxscript", "onnxruntime"),
+        on_target=False,
+    ),
 )
 KIND_SPECS: Mapping[Kind, KindSpec] = {spec.kind: spec for spec in _ROWS}
 # What only cases of some kinds have.

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     SERVING = "serving"
     DISTRIBUTED = "distributed"
     SCOPE = "scope"
+    ONNX = "onnx"
 
 
 class DType(StrEnum):

@@ -6,7 +6,7 @@ import importlib
 import re
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +32,26 @@ class Export(Protocol):
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
-        self._packages: list[_Package] = []
+        self._packages: list[Package] = []
 
     def compile(self, subject: Subject) -> Function:
         """Load the package at the first call, and build it before where there is none."""
-        package = _Package(subject)
+        package = self.make_package(subject)
         self._packages.append(package)
         return self.spread(package)
+
+    def make_package(self, subject: Subject) -> Package:
+        """Make the package of a subject; nothing is built or loaded before its first call."""
+        return Package(subject)
+
+    def list_packages(self) -> Iterator[Path]:
+        """List the packages that there are."""
+        return (package.path for package in self._packages if package.path.is_file())
 
     def check_compiled(self, report: GraphReport) -> None:
         """Check that there is a package; raises ``UsageError`` where there is none."""
         del report
-        if not any(package.path.is_file() for package in self._packages):
+        if not any(self.list_packages()):
             raise UsageError("no package was built", "Remove `kind: export` from the case.")
 
     def count_misses(self, report: GraphReport) -> int:
@@ -69,16 +77,18 @@ class Export(Protocol):
 PROTOCOL = Export
 
 
-class _Package:
-    """A function that loads its package at the first call."""
+class Package:
+    """A function that loads its package at the first call: here one of AOTInductor."""
+
+    suffix = ".pt2"
 
     def __init__(self, subject: Subject) -> None:
-        self._subject = subject
+        self.subject = subject
         dtype = next(
             (tensor.dtype for tensor in subject.list_state() if tensor.is_floating_point()),
             TORCH_DTYPES[subject.case.dtype],
         )
-        self.path = find_cache() / f"package-{str(dtype).removeprefix('torch.')}.pt2"
+        self.path = find_cache() / f"package-{str(dtype).removeprefix('torch.')}{self.suffix}"
         self.is_built = False
         self.parts_s: dict[str, float] = {}
         self._call: Function | None = None
@@ -91,17 +101,31 @@ class _Package:
 
     def _load(self, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Load the package, and build it before where there is none; each with its time."""
-        inductor = importlib.import_module("torch._inductor")
-        begun = time.perf_counter()
         if not self.path.is_file():
             self.is_built = True
-            exported = torch.export.export(_make_module(self._subject), inputs, dict(kwargs))
-            self.parts_s["export"] = time.perf_counter() - begun
-            inductor.aoti_compile_and_package(exported, package_path=str(self.path))
-            self.parts_s["build"] = time.perf_counter() - begun - self.parts_s["export"]
+            exported = self._time("export", lambda: self.export(inputs, kwargs))
+            self._time("build", lambda: self.build(exported))
+        self._call = self._time("load", self.open)
+
+    def _time(self, part: str, run: Callable[[], Any]) -> Any:  # noqa: ANN401 - what each part makes
         begun = time.perf_counter()
-        self._call = inductor.aoti_load_package(str(self.path))
-        self.parts_s["load"] = time.perf_counter() - begun
+        made = run()
+        self.parts_s[part] = time.perf_counter() - begun
+        return made
+
+    def export(self, inputs: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:  # noqa: ANN401 - what :meth:`build` takes
+        """Trace the model."""
+        return torch.export.export(make_module(self.subject), inputs, dict(kwargs))
+
+    def build(self, exported: Any) -> None:  # noqa: ANN401 - what :meth:`export` made
+        """Build the package's file."""
+        inductor = importlib.import_module("torch._inductor")
+        inductor.aoti_compile_and_package(exported, package_path=str(self.path))
+
+    def open(self) -> Function:
+        """Open the package's file."""
+        loaded: Function = importlib.import_module("torch._inductor").aoti_load_package(str(self.path))
+        return loaded
 
 
 class _Wrapped(torch.nn.Module):
@@ -115,7 +139,8 @@ class _Wrapped(torch.nn.Module):
         return self._function(*inputs, **kwargs)
 
 
-def _make_module(subject: Subject) -> torch.nn.Module:
+def make_module(subject: Subject) -> torch.nn.Module:
+    """Make a module of a function, which is what export wants."""
     return subject.module if subject.module is not None else _Wrapped(subject.forward)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -207,6 +208,36 @@ def test_a_package_that_drifts_is_seen(
         compiled = reference.evaluate(subject, protocol.compile(subject))
     drift = compute_drift(exact.values, eager.values, compiled.values, pooled=False)
     assert (drift.log2_ratio > DRIFT_LIMIT_FLOAT32) is drifts
+
+
+def test_a_graph_of_onnx_is_exported_once_and_computes_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first process exports, the second loads; outputs are eager's, and operators the identity."""
+    pytest.importorskip("onnxruntime", reason="needs the extra registry")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    protocols = []
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the exporter's own libraries
+        for _ in range(2):
+            protocol, subject = prepare(make_case(Kind.ONNX))
+            compiled = protocol.compile(subject)
+            torch.testing.assert_close(compiled(*subject.inputs), subject.function(*subject.inputs))
+            protocols.append(protocol)
+    report = GraphReport(counts={}, cache=observe_graphs("").cache)
+    assert [protocol.count_misses(report) for protocol in protocols] == [1, 0]
+    assert protocols[0].count_kernels(tmp_path) == 2  # a product with its bias, and the hyperbolic tangent
+    assert protocols[0].identify(tmp_path) == protocols[1].identify(tmp_path) != CodeIdentity(digest="")
+
+
+def test_without_a_library_a_case_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not installed is named with the command that installs it."""
+    for name in KIND_SPECS[Kind.ONNX].needs:
+        monkeypatch.setitem(sys.modules, name, None)
+    protocol, subject = prepare(make_case(Kind.ONNX))
+    with pytest.raises(UsageError, match="UNAVAILABLE: the package onnx is not installed") as raised:
+        protocol.compile(subject)
+    assert "pip install onnx;" in str(raised.value)
 
 
 def test_a_package_that_was_not_built_is_no_compiled_call(
