@@ -111,10 +111,12 @@ def take_turns() -> int:
 
     if REQUEST["role"] == "rounds":
         ask("loaded")
-    super_blocks = int(ask("ready 0.004").partition(" ")[2])
-    for _ in range(4 * super_blocks):
-        ask("turn")
-    ask("turn")
+    super_blocks = int(ask("ready 0.004 3 1 3 1").split()[1])
+    for block in range(4 * super_blocks):
+        if ask("turn 0.010" if block else "turn 0.0") == "stop":
+            super_blocks = block // 4
+            break
+    ask("turn 0.010")
     return 2 * super_blocks
 
 
