@@ -102,7 +102,7 @@ class Bisector:
             options = Namespace(**{**vars(self.options), "minutes": times * self.options.minutes})
             checked = compare_arms(options, self.project, self.policy, factor, previous)
             row = self._find_row(checked.run, suspect)
-            if row is None or row.status is not Status.INCONCLUSIVE or row.pairs >= LOOKS[-1]:
+            if not self._needs_time(checked.run, row):
                 break
             previous = checked.run
         return checked, row
@@ -120,6 +120,12 @@ class Bisector:
         state = replace(state, steps=(*state.steps, step))
         BISECTION.save(state, self.out / BISECTION_FILE)
         return state, step.mark
+
+    def _needs_time(self, run: Run, row: Comparison | None) -> bool:
+        """Whether more pairs might tell: there are none yet, or too few of them."""
+        if row is None:
+            return not run.failures and not count_pairs(run, self.case_id)
+        return row.status is Status.INCONCLUSIVE and row.pairs < LOOKS[-1]
 
     def _find_row(self, run: Run, suspect: Suspect) -> Comparison | None:
         rows = judge_pairs(run, self.policy, (suspect,))

@@ -39,6 +39,9 @@ def render_ends(labels: tuple[str, str], verdict: Verdict, row: Comparison | Non
     if failures:
         fix = "Name ends at which the case can be measured."
         return "\n".join([f"{head}: an end cannot be measured.", *failures, fix])
+    if row is None and not verdict.tally.pairs:
+        fix = "Run again with --resume and more --minutes, once the machine is quiet."
+        return f"{head}: there was no time for a single pair. {fix}"
     if row is None:
         return f"{head}: nothing got worse that decides. Name the METRIC, or other ends."
     told = f"{head}: {name_metric(row.metric)}: {complete_sentence(row)}"

@@ -141,6 +141,17 @@ def test_ends_that_are_none_are_told(
     assert end[1] in printed.out + printed.err
 
 
+def test_ends_without_time_for_a_pair_are_not_called_equal(
+    history: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A hundredth of a second is over when the compiler is warm: that says nothing of the ends."""
+    arguments = ("bisect", CASE_ID, "--good", "v0", "--quiet", "--minutes", "0.0001")
+    assert history.run(*arguments) == 11
+    told = capsys.readouterr().out
+    assert "there was no time for a single pair" in told
+    assert "nothing got worse" not in told
+
+
 def test_an_end_that_crashes_is_incomplete(history: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is searched for: what fails at its end is another question."""
     history.plant("crash")
