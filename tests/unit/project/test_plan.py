@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -99,6 +100,13 @@ def test_no_shards_are_refused(shards: int) -> None:
     """There is nothing to divide into."""
     with pytest.raises(UsageError, match="cannot divide into"):
         shard_cases((make_case("a"),), shards)
+
+
+def test_the_matrix_of_an_empty_plan_is_the_one_that_workflows_ask_for() -> None:
+    """GitHub fails a job whose matrix is empty: its condition compares with this text."""
+    assert render_github_matrix(make_plan((), 1), 2) == '{"include": []}'
+    guide = Path(__file__).parents[3] / "docs" / "targets.md"
+    assert """!= '{"include": []}'""" in guide.read_text(encoding="utf-8")
 
 
 def test_the_matrix_selects_each_shard() -> None:
