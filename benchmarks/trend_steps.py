@@ -28,7 +28,7 @@ from gate.decide.stats.rate import compute_rate
 from gate.records import Metric
 from gate.records.history import Figures, HistoryHead, HistoryKind
 from gate.report.trend.changes import find_steps
-from gate.store.history import append_line, make_line
+from gate.store.history import append_line, make_history_line
 
 NIGHTS, SD, SIZES, NEAR = 365, 0.03, (0.02, 0.03, 0.05, 0.10), 7
 METRIC = Metric.COMPILED_LATENCY
@@ -124,7 +124,7 @@ def write_history(path: Path, runs: int, cases: int, seed: int) -> None:
             torch=("2.11.0", "2.12.0", "2.13.0")[3 * run // runs],
             outcome="PASS",
         )
-        append_line(path, make_line(head, told))
+        append_line(path, make_history_line(head, told))
 
 
 NOISY = {

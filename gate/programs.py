@@ -11,7 +11,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class ProgramAnswer:
     """What a program said. ``problem`` is why it did not end by itself: it was not run, or took too long."""
 
     status: int = -1
@@ -40,7 +40,7 @@ def ask_program(
     given: str = "",
     directory: str | Path | None = None,
     variables: Mapping[str, str] | None = None,
-) -> Answer:
+) -> ProgramAnswer:
     """Run a program to its end; ``given`` is its standard input, ``variables`` all of its environment."""
     try:
         done = subprocess.run(
@@ -55,5 +55,5 @@ def ask_program(
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Answer(problem=f"{type(error).__name__}: {error}")
-    return Answer(status=done.returncode, out=done.stdout, err=done.stderr)
+        return ProgramAnswer(problem=f"{type(error).__name__}: {error}")
+    return ProgramAnswer(status=done.returncode, out=done.stdout, err=done.stderr)

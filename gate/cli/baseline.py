@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
 from gate.cli.check import measure_request
-from gate.cli.history import record_run
+from gate.cli.history import append_run
 from gate.cli.setup import load_configured, load_project
 from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
 from gate.devices import find_kind
@@ -55,7 +55,7 @@ def run_refresh(options: Namespace) -> ExitCode:
     provenance = replace(run.provenance, reason=options.reason)
     proposals = propose_baselines(make_baselines(run, provenance), stored, policy)
     save_baselines(config.baselines, proposals, options.reason)
-    record_run(options, config, run, HistoryKind.BASELINE)
+    append_run(options, config, run, HistoryKind.BASELINE)
     for proposal in proposals:
         print(_describe(proposal))
     for note in (*note_disturbed(run), *note_kept_disturbed(run, fewest)):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from gate.check import CheckTerms, check_alone, check_beside
-from gate.cli.history import record_run
+from gate.cli.history import append_run
 from gate.cli.origin import note_idle, note_origin, note_reference
 from gate.cli.output import code_verdict, print_verdict, save_reports, tell_traces
 from gate.cli.place import add_base, note_config, note_sources, place_lab
@@ -67,7 +67,7 @@ def run_check(options: Namespace) -> ExitCode:
     verdict = note_reference(verdict, config)
     code = code_verdict(verdict, options, terms.policy)
     save_reports(verdict, config.out, code)
-    record_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
+    append_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)
     print_verdict(verdict, code, options)
     tell_traces(checked.run, config.out)
     return code

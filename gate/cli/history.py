@@ -14,7 +14,7 @@ from gate.metrics import SPECS, Role
 from gate.project.config import Config
 from gate.records import Environment, Estimate, Metric, Pairing, Provenance, Run, Verdict
 from gate.records.history import Figures, HistoryHead, HistoryKind
-from gate.store.history import append_line, make_line
+from gate.store.history import append_line, make_history_line
 
 _KEPT = frozenset((Role.DECIDES, Role.CONTROL, Role.ADVISORY))
 
@@ -24,7 +24,7 @@ def find_history(options: Namespace, config: Config) -> Path | None:
     return Path(options.history) if options.history else config.history
 
 
-def record_run(options: Namespace, config: Config, run: Run, kind: HistoryKind, outcome: str = "") -> None:
+def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind, outcome: str = "") -> None:
     """Append the values of head's own trials; where that fails, say so and go on: the verdict stands."""
     if not (path := find_history(options, config)):
         return
@@ -59,7 +59,7 @@ def record_creep(options: Namespace, config: Config, verdict: Verdict) -> None:
 
 def _append(path: Path, head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> None:
     try:
-        append_line(path, make_line(head, cases))
+        append_line(path, make_history_line(head, cases))
     except GateError as error:
         print(f"warning: {error.what}: this run is not in the history. {error.fix}", file=sys.stderr)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from pathlib import Path
 
-from gate.devices import find_kind
+from gate.devices import CPU, CUDA, find_kind
 from gate.errors import ExitCode, UsageError
 from gate.files.yaml_in import parse_yaml
 from gate.git import find_checkout
@@ -36,7 +36,7 @@ def run_init(options: Namespace) -> ExitCode:
             inputs=tuple(parse_input(text) for text in options.inputs),
         )
     )
-    device = options.device or ("cuda" if sketch.has_cuda else "cpu")
+    device = options.device or (CUDA if sketch.has_cuda else CPU).name
     files = make_project_files(sketch, device, render_schema("config"))
     workflows, note = _choose_workflows(here, action, options.runner or _label_runner(device))
     written, kept = write_missing(here, (*files, *workflows))

@@ -14,7 +14,7 @@ from gate.report.clean import clean_line
 from gate.report.trend.pages import Link, render_pages
 from gate.report.trend.series import Track, make_tracks
 from gate.revisions import find_repository
-from gate.store.history import Reading, compact_history, read_history
+from gate.store.history import HistoryReading, compact_history, read_history
 
 _DIRECTORY = "trend"  # below ``out``
 _FIRST_PAGE = "index"
@@ -29,7 +29,7 @@ def run_trend(options: Namespace) -> ExitCode:
         for path in paths:
             reading, target = compact_history(path)
             print(f"Compacted {path} into {target}: {reading.lines} runs.")
-    reading = Reading()
+    reading = HistoryReading()
     tracks = make_tracks(line for path in paths for line in read_history(path, reading))
     _warn(reading)
     if not tracks:
@@ -65,7 +65,7 @@ def _write_pages(tracks: tuple[Track, ...], out: Path, repository: str) -> int:
     return written
 
 
-def _warn(reading: Reading) -> None:
+def _warn(reading: HistoryReading) -> None:
     for told in reading.damaged[:_SHOWN]:
         print(f"warning: {clean_line(told)}: left out", file=sys.stderr)
     if more := len(reading.damaged[_SHOWN:]):

@@ -53,7 +53,7 @@ def render_selftest(report: SelftestReport) -> str:
         "\n".join(f"{label:9} {text}" for label, text in describe_selftest(report)),
         render_section(_make_caught(report)),
         render_section(_make_harmless(report)),
-        "\n".join(list_complaints(report)),
+        "\n".join(list_shortcomings(report)),
         f"Not tried: {', '.join(report.untried)}." if report.untried else "",
     )
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -180,7 +180,7 @@ def _render_rate(rate: Rate | None) -> tuple[str, str]:
     return f"{share} %", f"{low} to {high} %"
 
 
-def list_complaints(report: SelftestReport) -> list[str]:
+def list_shortcomings(report: SelftestReport) -> list[str]:
     """List what the gate did not handle as it should, with the attempts that show it."""
     lines = []
     for score in report.scores:

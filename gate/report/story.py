@@ -24,7 +24,7 @@ from gate.report.words.terms import name_metric
 from gate.units import render_seconds
 
 MAX_CAUSE = 600
-MAX_LINE = 240  # of code and stacks
+MAX_CODE_CHARS = 240  # of code and stacks
 MAX_DIFF = 120  # lines of one kernel's difference: more are counted
 _MIN_PHASE = 0.01  # of the compile: shorter ones are not told
 _QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
@@ -243,4 +243,4 @@ def _write_look(case: Case) -> str:
 def _clean(text: str, *, keep: bool = False) -> str:
     """One harmless line; ``keep`` leaves its indentation."""
     indent = text[: len(text) - len(text.lstrip(" +-"))] if keep else ""
-    return indent + clean_line(text[len(indent) :], MAX_LINE)
+    return indent + clean_line(text[len(indent) :], MAX_CODE_CHARS)

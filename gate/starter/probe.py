@@ -101,7 +101,7 @@ def probe_module(question: ProbeQuestion, python: str = sys.executable) -> Sketc
             for one in told["inputs"]  # type: ignore[attr-defined] # a list, as sketch.py writes it
         ),
         arguments=question.arguments,
-        has_cuda=bool(told["cuda"]),
+        has_cuda=bool(told["has_cuda"]),
     )
 
 

@@ -41,10 +41,10 @@ def look(request: dict[str, Any]) -> dict[str, Any]:
     arguments = request["arguments"]
     made, called = _make(found, arguments)
     if isinstance(made, Workload):
-        return {"kind": "factory", "called": True, "inputs": [], "cuda": _has_cuda()}
+        return {"kind": "factory", "called": True, "inputs": [], "has_cuda": _has_cuda()}
     forward = made.forward if _is_module(made) else made
     inputs = _find_inputs(made, forward, request["inputs"])
-    return {"kind": "module", "called": called, "inputs": inputs, "cuda": _has_cuda()}
+    return {"kind": "module", "called": called, "inputs": inputs, "has_cuda": _has_cuda()}
 
 
 def _find(target: str) -> Any:  # noqa: ANN401 - whatever the user named

@@ -31,7 +31,7 @@ _METRICS = {metric.value: metric for metric in Metric}
 
 
 @dataclass(kw_only=True)
-class Reading:
+class HistoryReading:
     """What became of the lines while they were read."""
 
     lines: int = 0
@@ -39,7 +39,7 @@ class Reading:
     repeated: int = 0
 
 
-def make_line(head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> HistoryLine:
+def make_history_line(head: HistoryHead, cases: dict[str, dict[Metric, Figures]]) -> HistoryLine:
     """Make a line; its id is that of its content, whatever ``head`` says."""
     short = {
         case_id: {metric: tuple(map(_shorten, figures)) for metric, figures in values.items()}
@@ -89,7 +89,7 @@ def _append(path: Path, data: bytes) -> None:
             return
 
 
-def read_history(path: Path, reading: Reading) -> Iterator[HistoryLine]:
+def read_history(path: Path, reading: HistoryReading) -> Iterator[HistoryLine]:
     """Read the lines that can be used, each once, in the order of their files; ``reading`` counts the rest.
 
     Raises:
@@ -126,7 +126,7 @@ def list_files(path: Path) -> tuple[Path, ...]:
     return files
 
 
-def compact_history(path: Path) -> tuple[Reading, Path]:
+def compact_history(path: Path) -> tuple[HistoryReading, Path]:
     """Write all lines that can be used into one file, in the order of time, and remove the others.
 
     Writers of that file wait meanwhile.
@@ -140,7 +140,7 @@ def compact_history(path: Path) -> tuple[Reading, Path]:
     target.touch()
     with target.open("rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
-        files, reading = list_files(path), Reading()
+        files, reading = list_files(path), HistoryReading()
         lines = sorted(read_history(path, reading), key=lambda line: line.head.created)
         write_atomic(target, "".join(map(_encode, lines)))
         for file in files:

@@ -40,6 +40,7 @@ from gate.metrics import (
 from gate.records import CauseKind, Metric
 from gate.records.faults import FaultKind
 from gate.report.figures import COLUMNS
+from gate.report.page.plots import _GROUPS
 from gate.report.words.terms import name_direction
 from gate.units import render_value
 
@@ -206,3 +207,20 @@ def test_row_of_the_guide_is_known_to_every_grouping(tmp_path: Path) -> None:
         "limit": "10 % and 50 \N{MICRO SIGN}s",
         "beside": "6 % and 50 \N{MICRO SIGN}s",
     }
+
+
+def test_every_metric_is_measured_somewhere() -> None:
+    """A row alone would be a metric that no trial ever has, and nothing else would say so."""
+    measured = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "measure").rglob("*.py"))
+    computed = (PACKAGE / "decide" / "evidence" / "values.py").read_text(encoding="utf-8")
+    for metric, spec in SPECS.items():
+        place = computed if spec.measuring.source is Source.DERIVED else measured
+        assert re.search(rf"\bMetric\.{metric.name}\b", place), f"nothing measures {metric}"
+
+
+def test_what_decides_and_varies_is_drawn() -> None:
+    """The page of a verdict has a chart of each noisy metric that decides, without being told of it."""
+    drawn = {metric for metrics in _GROUPS.values() for metric in metrics}
+    assert set(NOISY_DECIDING) <= drawn
+    assert {Metric.PEAK_MEMORY, Metric.DRIFT, Metric.PACKAGE_BYTES, Metric.REQUEST_P99} <= drawn
+    assert not drawn & {Metric.GUARDS, Metric.GRAPH_BREAKS, Metric.FLOPS}

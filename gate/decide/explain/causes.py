@@ -19,7 +19,7 @@ from gate.decide.explain.around import (
     find_workload,
 )
 from gate.decide.explain.compiled import find_breaks, find_code, find_recompiles
-from gate.decide.explain.compiling import find_cache, find_phases
+from gate.decide.explain.compiling import find_cache_loss, find_phases
 from gate.decide.explain.inquiry import LEAST_WEIGHT, MOVED, Found, Inquiry
 from gate.decide.judge.machine import Shifts
 from gate.records import (
@@ -46,7 +46,7 @@ _FINDERS: Sequence[Callable[[Inquiry], list[Found]]] = (
     find_eager,
     find_usage,
     find_phases,
-    find_cache,
+    find_cache_loss,
     find_machine,
 )
 

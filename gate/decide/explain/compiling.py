@@ -52,7 +52,7 @@ def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mappin
     return found or [inquiry.weigh(CauseKind.COMPILE_PHASE, still)]
 
 
-def find_cache(inquiry: Inquiry) -> list[Found]:
+def find_cache_loss(inquiry: Inquiry) -> list[Found]:
     """What the second process no longer finds in the caches of the first.
 
     A cache that is turned off counts no miss: it finds less than it did.

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from gate.devices import CUDA, TARGET
+from gate.devices import CPU, CUDA, TARGET
 from gate.errors import MachineError
 from gate.measure.device.device import CpuDevice, Identity
 from gate.records.targets import BOARDS, Board, name_targets, read_architecture
@@ -36,7 +36,7 @@ class TargetDevice(CpuDevice):
         """Let Triton and Inductor compile for ``target``; :func:`pretend` was called before."""
         super().__init__()
         self.target = target
-        self.name = torch.device("cuda", 0)
+        self.name = torch.device(CUDA.name, 0)
         architecture = read_architecture(target)
         self.board, self.capability = BOARDS[architecture], divmod(architecture, 10)
         _target_triton(architecture)
@@ -148,11 +148,11 @@ def _target_triton(architecture: int) -> None:
     except ImportError as error:
         fix = "Install it beside the CPU build of torch: pip install 'compile-gate[target]'."
         raise MachineError("No module named 'triton': it compiles for targets", fix) from error
-    target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", architecture, _WARP)
+    target = importlib.import_module("triton.backends.compiler").GPUTarget(CUDA.name, architecture, _WARP)
     driver = SimpleNamespace(
         get_current_target=_always(target),
         get_current_device=_always(0),
-        get_active_torch_device=_always(torch.device("cuda", 0)),
+        get_active_torch_device=_always(torch.device(CUDA.name, 0)),
         get_current_stream=_always(0),
         get_device_capability=_always(divmod(architecture, 10)),
     )
@@ -199,11 +199,11 @@ def _make_fake_mode() -> Any:  # noqa: ANN401 - torch's own
     fake.avoid_device_init = property(_always(True))  # torch's own way on a machine without the device
 
     def make_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> torch.Tensor:  # noqa: ANN401 - ATen's
-        return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
+        return torch.empty_strided(size, stride, dtype=dtype, device=CPU.name)
 
     def make_empty(size: Any, *, dtype: Any = None, memory_format: Any = None, **_: Any) -> torch.Tensor:  # noqa: ANN401 - ATen's
         form = memory_format or torch.contiguous_format
-        return torch.empty(size, dtype=dtype, device="cpu", memory_format=form)
+        return torch.empty(size, dtype=dtype, device=CPU.name, memory_format=form)
 
     library: Any = torch.library.Library("aten", "IMPL", "CUDA")  # type: ignore[no-untyped-call] # torch's
     library.impl("empty_strided", make_strided)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Unit
+from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Unit, select_metrics
 from gate.records import OTHER_PHASE, PHASES, CaseEvidence, Comparison, Metric, SideEvidence
 from gate.report.page.charts import (
     ChartBar,
@@ -29,12 +29,22 @@ HEAD = "head"
 _NOTHING = SideEvidence()
 _MAX_POINTS = 60  # of one side, the latest: more hide each other
 _MOST_LIMITS = 4.0  # a change beyond so many limits is drawn at the edge
+
+
+def _select_drawn(worse: str) -> tuple[Metric, ...]:
+    """The metrics that vary, are judged, and are told of in this word when they got worse."""
+    drawn = select_metrics(lambda spec: spec.role is not Role.EXPLAINS and spec.family is not Family.EXACT)
+    return tuple(
+        metric for metric in drawn if SPECS[metric].quantity.worse == worse and metric not in COMPILE_TIMES
+    )
+
+
 # What is drawn of a case, by what a reader asks; counts that moved stand in its table.
 _GROUPS: Mapping[str, tuple[Metric, ...]] = {
-    "Speed": (*LATENCIES, Metric.WARM_SPEEDUP, Metric.DEVICE_TIME),
+    "Speed": tuple(dict.fromkeys((*LATENCIES, *_select_drawn("slower")))),
     "Compile time": COMPILE_TIMES,
-    "Memory": (Metric.PEAK_MEMORY, Metric.COMPILE_PEAK_MEMORY),
-    "Accuracy": (Metric.DRIFT, Metric.DRIFT_FLOAT32, Metric.DRIFT_STEPS),
+    "Memory": _select_drawn("larger"),
+    "Accuracy": _select_drawn("less exact"),
 }
 _COLOURS = {
     name: number for number, name in enumerate((*(one for one in PHASES if one != "backward"), OTHER_PHASE))

@@ -9,7 +9,7 @@ from gate.report.clean import clean_line
 from gate.report.page.charts import Interval, draw_interval
 from gate.report.page.drawing import Drawing
 from gate.report.page.layout import render_page
-from gate.report.selftest import describe_result, describe_selftest, list_complaints, list_tables
+from gate.report.selftest import describe_result, describe_selftest, list_shortcomings, list_tables
 from gate.report.view import Section
 from gate.report.words.notes import write_note
 
@@ -41,7 +41,7 @@ def render_selftest_page(report: SelftestReport) -> str:
         outcome=outcome,
         headline=headline,
         facts=describe_selftest(report),
-        lines=tuple(map(clean_line, list_complaints(report))),
+        lines=tuple(map(clean_line, list_shortcomings(report))),
         sections=tuple(map(_draw_rates, list_tables(report))),
         notes=tuple(map(clean_line, untried)),
     )

@@ -28,7 +28,7 @@ _FIX = "Install it: pip install 'compile-gate[trend]'. It brings numpy and scipy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class TrendStep:
     """A place where the level changed: the first of the new values, and by how much it is worse."""
 
     position: int  # in the series
@@ -37,7 +37,7 @@ class Step:
     worse: float  # fraction, or units for counters and drift; negative is better
 
 
-def find_steps(metric: Metric, values: Sequence[float]) -> tuple[Step, ...]:
+def find_steps(metric: Metric, values: Sequence[float]) -> tuple[TrendStep, ...]:
     """Find the steps of a series.
 
     A change smaller than half the metric's own threshold is none: it would be told of every night.
@@ -59,7 +59,7 @@ def find_steps(metric: Metric, values: Sequence[float]) -> tuple[Step, ...]:
         least = spec.threshold.relative if is_log else spec.threshold.absolute
         if abs(worse) >= least / 2:
             undo = math.exp if is_log else float
-            found.append(Step(position=position, before=undo(before), after=undo(after), worse=worse))
+            found.append(TrendStep(position=position, before=undo(before), after=undo(after), worse=worse))
     return tuple(found)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from gate.records.history import HistoryHead
 from gate.report.page.drawing import Drawing
 from gate.report.page.scale import list_ticks, make_scale
-from gate.report.trend.changes import Step
-from gate.report.trend.series import Series
+from gate.report.trend.changes import TrendStep
+from gate.report.trend.series import TrendSeries
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 720.0, 190.0, 66.0, 10.0, 22.0
 _MOST = 360  # points of a line: two pixels each; more are drawn as their mean, in a band of all of them
@@ -21,9 +21,9 @@ class Curve:
     """What to draw: a series, with what is told of it."""
 
     label: str
-    series: Series
+    series: TrendSeries
     write: Callable[[float], str]
-    steps: Sequence[Step] = ()
+    steps: Sequence[TrendStep] = ()
     upgrades: Mapping[int, str] = field(default_factory=dict)  # by the number of the run
 
 
@@ -56,7 +56,7 @@ def draw_trend(curve: Curve, heads: Sequence[HistoryHead]) -> Drawing:
     return drawing
 
 
-def _thin(series: Series) -> list[tuple[float, float, float, float]]:
+def _thin(series: TrendSeries) -> list[tuple[float, float, float, float]]:
     """The points to draw: run, centre, low and high."""
     size = -(-len(series.runs) // _MOST)
     points = []

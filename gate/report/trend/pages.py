@@ -10,11 +10,11 @@ from gate.metrics import SPECS, Family, Role
 from gate.records import Metric
 from gate.records.history import HistoryHead
 from gate.report.page.layout import render_page
-from gate.report.trend.changes import Step, find_steps
+from gate.report.trend.changes import TrendStep, find_steps
 from gate.report.trend.chart import Curve, draw_trend
 from gate.report.trend.series import (
-    Series,
     Track,
+    TrendSeries,
     average_cases,
     average_creep,
     is_ratio,
@@ -51,7 +51,7 @@ class ToldStep:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plot:
+class TrendPlot:
     """A chart with its title."""
 
     title: str
@@ -111,7 +111,7 @@ def _name_pages(track: Track, prefix: str) -> Mapping[str, str]:
     }
 
 
-def _draw_suite(track: Track, upgrades: Mapping[int, str]) -> Iterator[Plot]:
+def _draw_suite(track: Track, upgrades: Mapping[int, str]) -> Iterator[TrendPlot]:
     for metric in SPECS:
         if SPECS[metric].role is Role.EXPLAINS or not is_ratio(metric):
             continue
@@ -124,12 +124,12 @@ def _draw_suite(track: Track, upgrades: Mapping[int, str]) -> Iterator[Plot]:
                 steps = find_steps(metric, series.centres) if series is mean else ()
                 curve = Curve(label=title, series=series, write=write, steps=steps, upgrades=upgrades)
                 note = "geometric mean of all cases since the first runs" if series is mean else "+ is worse"
-                yield Plot(title=title, note=note, drawing=draw_trend(curve, track.heads))
+                yield TrendPlot(title=title, note=note, drawing=draw_trend(curve, track.heads))
 
 
 def _draw_case(
     track: Track, case_id: str, upgrades: Mapping[int, str]
-) -> tuple[list[Plot], list[tuple[str, str]], list[tuple[Metric, Step]]]:
+) -> tuple[list[TrendPlot], list[tuple[str, str]], list[tuple[Metric, TrendStep]]]:
     """Draw what moved; what never did is a value, and all steps."""
     plots, still, found = [], [], []
     for metric in SPECS:
@@ -148,8 +148,8 @@ def _draw_case(
 
 
 def _plot(
-    track: Track, metric: Metric, told: tuple[Series, Sequence[Step]], upgrades: Mapping[int, str]
-) -> Plot:
+    track: Track, metric: Metric, told: tuple[TrendSeries, Sequence[TrendStep]], upgrades: Mapping[int, str]
+) -> TrendPlot:
     title = name_metric(metric)
     curve = Curve(
         label=title,
@@ -159,10 +159,10 @@ def _plot(
         upgrades=upgrades,
     )
     better = "higher is better" if SPECS[metric].higher_is_better else "lower is better"
-    return Plot(title=title, note=better, drawing=draw_trend(curve, track.heads))
+    return TrendPlot(title=title, note=better, drawing=draw_trend(curve, track.heads))
 
 
-def _plot_creep(track: Track, metric: Metric, series: Series, upgrades: Mapping[int, str]) -> Plot:
+def _plot_creep(track: Track, metric: Metric, series: TrendSeries, upgrades: Mapping[int, str]) -> TrendPlot:
     title = f"{name_metric(metric)} against the release anchor"
     is_share = SPECS[metric].family not in {Family.EXACT, Family.LOG2}
     curve = Curve(
@@ -171,10 +171,10 @@ def _plot_creep(track: Track, metric: Metric, series: Series, upgrades: Mapping[
         write=render_percent if is_share else lambda value: f"{value:+g}",
         upgrades=upgrades,
     )
-    return Plot(title=title, note="+ is worse", drawing=draw_trend(curve, track.heads))
+    return TrendPlot(title=title, note="+ is worse", drawing=draw_trend(curve, track.heads))
 
 
-def _tell_step(track: Track, place: tuple[str, Metric], step: Step, where: tuple[str, str]) -> ToldStep:
+def _tell_step(track: Track, place: tuple[str, Metric], step: TrendStep, where: tuple[str, str]) -> ToldStep:
     (case_id, metric), (page, repository) = place, where
     runs = track.values[place].runs
     before, after = track.heads[runs[step.position - 1]], track.heads[runs[step.position]]

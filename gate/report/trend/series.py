@@ -17,7 +17,7 @@ _START = 5  # values of a series that say where it began: one may be an outlier
 
 
 @dataclass(kw_only=True, slots=True)
-class Series:
+class TrendSeries:
     """The figures of one case and metric: the numbers of its runs, and centre, low and high of each."""
 
     runs: array[int] = field(default_factory=lambda: array("l"))
@@ -38,7 +38,7 @@ class Series:
         return min(self.centres) == max(self.centres)
 
 
-Table = Mapping[tuple[str, Metric], Series]
+Table = Mapping[tuple[str, Metric], TrendSeries]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,18 +62,18 @@ def make_tracks(lines: Iterable[HistoryLine]) -> tuple[Track, ...]:
 
 def _make_track(machine: str, lines: list[HistoryLine]) -> Track:
     lines.sort(key=lambda line: (line.head.created, line.head.id))
-    values: dict[tuple[str, Metric], Series] = {}
-    creep: dict[tuple[str, Metric], Series] = {}
+    values: dict[tuple[str, Metric], TrendSeries] = {}
+    creep: dict[tuple[str, Metric], TrendSeries] = {}
     for number, line in enumerate(lines):
         table = creep if line.head.kind is HistoryKind.ANCHOR else values
         for case_id, figures in line.cases.items():
             for metric, numbers in figures.items():
-                table.setdefault((case_id, metric), Series()).add(number, numbers)
+                table.setdefault((case_id, metric), TrendSeries()).add(number, numbers)
     heads = tuple(line.head for line in lines)
     return Track(machine=machine, heads=heads, values=values, creep=creep)
 
 
-def average_cases(track: Track, metric: Metric) -> Series:
+def average_cases(track: Track, metric: Metric) -> TrendSeries:
     """The suite: the geometric mean over the cases of each run, each as a share of where it began.
 
     Only of metrics on a ratio scale, and of cases whose values are all above 0; a case that a run lacks does
@@ -88,20 +88,20 @@ def average_cases(track: Track, metric: Metric) -> Series:
         for run, centre in zip(series.runs, series.centres, strict=True):
             sums[run] = sums.get(run, 0.0) + math.log(centre) - start
             counts[run] = counts.get(run, 0) + 1
-    mean = Series()
+    mean = TrendSeries()
     for run in sorted(sums):
         mean.add(run, (math.exp(sums[run] / counts[run]),))
     return mean
 
 
-def average_creep(track: Track, metric: Metric) -> Series:
+def average_creep(track: Track, metric: Metric) -> TrendSeries:
     """The suite against the anchor: the mean change of the cases of each such run, + is worse."""
     found: dict[int, list[float]] = {}
     for (_, name), series in track.creep.items():
         if name is metric:
             for run, centre in zip(series.runs, series.centres, strict=True):
                 found.setdefault(run, []).append(centre)
-    mean = Series()
+    mean = TrendSeries()
     for run in sorted(found):
         mean.add(run, (sum(found[run]) / len(found[run]),))
     return mean

@@ -9,7 +9,7 @@ import pytest
 
 from gate.records import Metric
 from gate.records.history import HistoryHead, HistoryKind
-from gate.store.history import Reading, append_line, make_line, read_history
+from gate.store.history import HistoryReading, append_line, make_history_line, read_history
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place
 
 
@@ -18,7 +18,7 @@ def test_runs_are_told_in_a_line_each_and_rendered(place: Place, capsys: pytest.
     (place.top / "gate.yml").write_text(f"history: perf/runs\n{CONFIG}", encoding="utf-8")
     assert place.run("check", "--quiet") == 0
     assert place.run("baseline", "refresh", "--quiet", "--reason", "again", "--history", "perf/runs") == 0
-    lines = list(read_history(place.top / "perf/runs", Reading()))
+    lines = list(read_history(place.top / "perf/runs", HistoryReading()))
     assert {line.head.kind for line in lines} == {HistoryKind.CHECK, HistoryKind.BASELINE}
     check = next(line for line in lines if line.head.kind is HistoryKind.CHECK)
     assert check.head.outcome == "PASS"
@@ -38,7 +38,7 @@ def test_creep_is_told_by_a_run_against_the_anchor(place: Place) -> None:
     assert place.run("baseline", "anchor", "--reason", "a release") == 0
     place.plant("slowdown", 0.003)
     assert place.run("ab", "--anchor", "--quiet", "--history", "history.jsonl") == 10
-    (line,) = read_history(place.top / "history.jsonl", Reading())
+    (line,) = read_history(place.top / "history.jsonl", HistoryReading())
     assert line.head.kind is HistoryKind.ANCHOR
     assert len(line.head.anchor) == 40
     assert line.cases[CASE_ID][Metric.COMPILED_LATENCY][0] == pytest.approx(0.3, abs=0.05)
@@ -69,7 +69,7 @@ def write_year(path: Path) -> None:
             created=f"2026-03-{number + 1:02}T03:00:00+00:00",
             machine="cpu: a",
         )
-        append_line(path, make_line(head, {"a/x": {Metric.GRAPH_BREAKS: (float(number > 5),)}}))
+        append_line(path, make_history_line(head, {"a/x": {Metric.GRAPH_BREAKS: (float(number > 5),)}}))
 
 
 def test_a_history_that_cannot_be_written_changes_no_verdict(

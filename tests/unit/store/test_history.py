@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gate.errors import FileError, GateError
 from gate.records import Metric
 from gate.records.history import HistoryHead, HistoryKind, HistoryLine
-from gate.store.history import Reading, append_line, compact_history, make_line, read_history
+from gate.store.history import HistoryReading, append_line, compact_history, make_history_line, read_history
 
 HEAD = HistoryHead(id="", kind=HistoryKind.CHECK, created="2026-03-01T10:00:00+00:00", machine="cpu: a")
 ROOT = Path(__file__).parents[3]
@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[3]
 
 def write(path: Path, *values: float) -> list[HistoryLine]:
     """Append a line for each value."""
-    lines = [make_line(HEAD, {"a/x": {Metric.COMPILED_LATENCY: (value, value, value)}}) for value in values]
+    lines = [
+        make_history_line(HEAD, {"a/x": {Metric.COMPILED_LATENCY: (value, value, value)}}) for value in values
+    ]
     for line in lines:
         append_line(path, line)
     return lines
@@ -32,7 +34,7 @@ def write(path: Path, *values: float) -> list[HistoryLine]:
 @pytest.mark.parametrize("name", ["history.jsonl", "history"])
 def test_what_is_appended_is_read_again(tmp_path: Path, name: str) -> None:
     """A file, or a directory with a file for each run; the same line twice is one run."""
-    path, reading = tmp_path / name, Reading()
+    path, reading = tmp_path / name, HistoryReading()
     lines = write(path, 1.0, 2.0, 2.0)
     found = list(read_history(path, reading))
     assert sorted(found, key=lambda line: line.head.id) == sorted(set_of(lines), key=lambda one: one.head.id)
@@ -48,7 +50,7 @@ def set_of(lines: list[HistoryLine]) -> list[HistoryLine]:
 
 def test_a_line_that_was_torn_is_told_and_loses_no_other(tmp_path: Path) -> None:
     """A writer that was killed amid its line: the next line begins on its own."""
-    path, reading = tmp_path / "history.jsonl", Reading()
+    path, reading = tmp_path / "history.jsonl", HistoryReading()
     write(path, 1.0)
     torn = path.read_bytes()[:-20]
     path.write_bytes(path.read_bytes() + torn)
@@ -63,7 +65,7 @@ def test_a_line_that_was_torn_is_told_and_loses_no_other(tmp_path: Path) -> None
 
 def list_damage(path: Path) -> list[str]:
     """What is told of the lines that are left out."""
-    reading = Reading()
+    reading = HistoryReading()
     list(read_history(path, reading))
     return reading.damaged
 
@@ -99,7 +101,7 @@ def test_no_bytes_break_a_reader(tmp_path_factory: pytest.TempPathFactory, data:
     (line,) = write(path, 1.0)
     with path.open("ab") as file:
         file.write(data)
-    assert next(read_history(path, Reading())) == line
+    assert next(read_history(path, HistoryReading())) == line
 
 
 def test_a_metric_of_a_later_release_is_left_out(tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def test_a_metric_of_a_later_release_is_left_out(tmp_path: Path) -> None:
         '"compiled_latency":', '"novelty":[1],"compiled_latency":'
     )
     path.write_text(text, encoding="utf-8")
-    (line,) = read_history(path, Reading())
+    (line,) = read_history(path, HistoryReading())
     assert list(line.cases["a/x"]) == [Metric.COMPILED_LATENCY]
 
 
@@ -130,7 +132,7 @@ def test_writers_beside_each_other_lose_nothing(tmp_path: Path) -> None:
     while any(writer.poll() is None for writer in writers):
         compact_history(path)
     assert [writer.returncode for writer in writers] == [0] * 4
-    reading = Reading()
+    reading = HistoryReading()
     values = {line.cases["a/x"][Metric.COMPILED_LATENCY][0] for line in read_history(path, reading)}
     assert values == {0.5} | {number * 100.0 + n for number in range(4) for n in range(1, 26)}
     assert reading.damaged == []
@@ -145,13 +147,13 @@ def test_a_directory_is_compacted_into_one_file(tmp_path: Path) -> None:
     assert (reading.lines, len(reading.damaged)) == (2, 1)
     assert list(path.iterdir()) == [target]
     write(path, 3.0)
-    assert len(list(read_history(path, Reading()))) == 3
+    assert len(list(read_history(path, HistoryReading()))) == 3
 
 
 def test_a_history_that_is_not_there_is_told(tmp_path: Path) -> None:
     """With what writes one."""
     with pytest.raises(FileError, match="holds no history"):
-        list(read_history(tmp_path / "none.jsonl", Reading()))
+        list(read_history(tmp_path / "none.jsonl", HistoryReading()))
     with pytest.raises(FileError, match="holds no history"):
         compact_history(tmp_path / "none.jsonl")
     assert not (tmp_path / "none.jsonl").exists()
