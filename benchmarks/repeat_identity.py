@@ -7,8 +7,8 @@
 The second adds what came of each case to benchmarks/registry_repeats.json, the third what it measured to
 benchmarks/registry_measured.json; docs/registry.md is made of both.
 
-Measures each case of a selection in so many trials, each of two processes of their own on caches of their
-own: nothing is forked. One trial after the other is appended to a file, so
+Measures each case of a selection in so many trials, each of two processes on caches of their own, with a
+server of their own that imported everything anew. One trial after the other is appended to a file, so
 that a run that was stopped goes on where it was; the device is locked for one trial at a time. Times taken
 on a busy machine tell the order of magnitude only; what is compared does not depend on them.
 """

@@ -7,14 +7,14 @@ changes is lost in eager alike, so the optimizer steps at a usual rate where the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
 from gate.measure.numerics import reference
 from gate.measure.numerics.drift import Drift, compute_drift
-from gate.measure.workload.build import Function, Subject, make_step
+from gate.measure.workload.build import Function, Subject
 from gate.records import Kind
 
 STEPS = 10
@@ -42,8 +42,7 @@ def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
         NotFiniteError: A parameter of eager or compiled became NaN or infinite.
     """
     twin = reference.make_exact_twin(subject)
-    with reference.in_float64():
-        exact = move_parameters(twin, twin.function)
+    exact = move_parameters(twin, twin.function, reference.in_float64)
     del twin
     state = reference.copy_state(subject)
     moves = []
@@ -56,16 +55,26 @@ def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
     return compute_drift(exact, *moves, pooled=True)
 
 
-def move_parameters(subject: Subject, function: Function) -> Moves:
-    """Take the steps with an optimizer of their own; tell how far each parameter has moved, in float64."""
+def move_parameters(
+    subject: Subject, function: Function, mode: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> Moves:
+    """Take the steps with an optimizer of their own; tell how far each parameter has moved, in float64.
+
+    ``mode`` is what gradients are computed in. The optimizer has no part in it: its own numbers, as a
+    scaler's, have the types that they ask for.
+    """
     leaves = subject.name_leaves()
     before = {name: leaf.detach().double().clone() for name, leaf in leaves.items()}
     make = subject.make_optimizer
     optimizer = make(list(leaves.values())) if make else None
     for group in getattr(optimizer, "param_groups", ()):
         group["lr"] = max(group["lr"], LEAST_RATE)
-    step = make_step(replace(subject, optimizer=optimizer), function)
     for _ in range(STEPS):
         subject.device.mark_step()
-        step()
+        with mode():
+            function(*subject.inputs, **subject.kwargs).backward()
+        if optimizer is not None:
+            optimizer.step()
+        for leaf in leaves.values():
+            leaf.grad = None
     return {name: leaf.detach().double() - before[name] for name, leaf in leaves.items()}

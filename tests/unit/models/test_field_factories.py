@@ -9,11 +9,15 @@ import torch
 from torch.nn import functional
 
 from gate.errors import UsageError
+from gate.measure.device.device import CpuDevice
+from gate.measure.numerics.steps import compute_step_drift
+from gate.measure.workload.build import make_subject
 from gate.models.flex import build_flex
 from gate.models.moe import build_moe
 from gate.models.optimizer import LEARNING_RATE, STEPS_BEFORE, build_step
 from gate.models.scaled import SCALE, build_scaled
 from gate.models.user_kernel import build_user_kernel
+from gate.records import Case, Task
 
 
 def call(forward: Any, *inputs: torch.Tensor) -> Any:
@@ -91,6 +95,15 @@ def test_a_scaled_step_moves_as_an_unscaled_one() -> None:
     workload.optimizer(leaves).step()
     torch.testing.assert_close(leaves[0].grad, unscaled[0], rtol=1e-2, atol=1e-6)
     assert not torch.equal(leaves[0], before[0])
+
+
+def test_ten_scaled_steps_have_a_reference() -> None:
+    """The scaler works beside float64 gradients: the same code on both sides leaves the same parameters."""
+    workload = build_scaled(batch=4, width=8, depth=1)
+    case = Case(id="m/c", model="m", task=Task.TRAINING)
+    subject = make_subject(workload, case, CpuDevice())
+
+    assert compute_step_drift(subject, subject.function).log2_ratio == 0.0
 
 
 def test_a_kernel_of_ones_own_needs_a_gpu() -> None:
