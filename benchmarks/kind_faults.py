@@ -50,6 +50,8 @@ class Planted:
     fault: str
     metrics: tuple[Metric, ...]
     case: str = ""  # of the registry; none: the layers of integers
+    # Where the fault is around compiled code, code of Inductor's would only take longer to compile.
+    backend: str = "inductor"
     arguments: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -89,18 +91,21 @@ PLANTED = (
         fault="gradients that travel as float16",
         metrics=(Metric.DRIFT, Metric.BUCKETS),
         case="blocks/training-float32-spread-default-distributed-ddp",
+        backend="aot_eager",
     ),
     Planted(
         name="data",
         fault="a dataset that takes 50 ms a batch",
         metrics=(Metric.DATA_RATIO, Metric.COMPILED_LATENCY),
         case="blocks/training-float32-smoke-default-data",
+        backend="aot_eager",
     ),
     Planted(
         name="serving",
         fault="every 40th request takes 0.6 s",
         metrics=(Metric.REQUEST_P99, Metric.REQUEST_P50),
         case="blocks/inference-float32-smoke-default-serving*",
+        backend="aot_eager",
     ),
 )
 
@@ -143,9 +148,10 @@ def make_model(planted: Planted, known: tuple[Case, ...]) -> dict[str, Any]:
     if planted.case:
         wanted = planted.case.rstrip("*")
         case = next(one for one in known if one.id.startswith(wanted))
-    entry = {
+    entry: dict[str, Any] = {
         "task": case.task.value,
         "kind": case.kind.value,
+        "backend": planted.backend,
         "settings": json.loads(json.dumps(dict(case.settings))),
     }
     arguments = {"factory": case.factory, "fault": planted.fault, "arguments": dict(case.arguments)}
