@@ -10,12 +10,14 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from gate.decide.conclude.severity import compute_severity
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records import CacheUse, Case, CaseEvidence, Cause, Comparison, KernelChange, Status, Verdict
-from gate.report.blocks import make_blocks, render_command
+from gate.report.blocks import render_command
 from gate.report.clean import clean_line
 from gate.report.parts import list_parts
+from gate.report.rows import RANK, make_row
 from gate.report.strips import draw_strips
 from gate.report.words.causes import describe_cause
 from gate.report.words.commands import write_selected, write_setting, write_tlparse
@@ -85,12 +87,13 @@ def _keep_case(verdict: Verdict, case: Case) -> Verdict:
 
 
 def _tell_numbers(own: Verdict) -> list[str]:
-    """Every comparison: what decides and moved first."""
-    blocks = make_blocks(own, {own.cases[0].id: own.comparisons}, everything=True)
+    """Every comparison on a line of its own: what decides and moved first."""
+    ordered = sorted(
+        own.comparisons, key=lambda one: (not one.decides, RANK[one.status], -compute_severity(one))
+    )
     rows = [
         (row.label, row.metric, row.before, row.after, row.change, row.interval)
-        for block in blocks
-        for row in block.rows
+        for row in (make_row([one]) for one in ordered)
     ]
     return ["Numbers", *_lay_out([("", "metric", "before", "after", "change", "interval"), *rows])]
 
@@ -167,7 +170,7 @@ def _tell_caches(shown: CaseEvidence) -> list[str]:
 
 
 def _describe_use(use: CacheUse | None) -> str:
-    return f"{use.hits} hits, {use.misses} misses, {use.bypasses} bypassed" if use else "-"
+    return f"{use.hits} found, {use.misses} missed, {use.bypasses} passed by" if use else "-"
 
 
 def _tell_code(shown: CaseEvidence) -> list[str]:
