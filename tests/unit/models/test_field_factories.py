@@ -62,7 +62,7 @@ def test_a_token_goes_through_its_own_experts() -> None:
 
 
 def test_an_optimizer_step_is_adamw_and_keeps_its_inputs() -> None:
-    """The eleventh step by the formula of Loshchilov and Hutter; what went in is as it was."""
+    """The next step by the formula of Loshchilov and Hutter; what went in is as it was."""
     torch.manual_seed(0)
     workload = build_step(tensors=2, rows=3, columns=4)
     before = [tensor.clone() for tensor in workload.inputs]
