@@ -68,7 +68,7 @@ def _load_style() -> str:
         sheet,
         re.MULTILINE,
     )
-    charts = re.findall(rf"^[^{{}}\n]*\.(?:{_DRAWN})\b[^{{}}]*\{{[^}}]*\}}", sheet, re.MULTILINE)
+    charts = re.findall(rf"[^{{}}\n]*\.(?:{_DRAWN})\b[^{{}}]*\{{[^}}]*\}}", sheet)
     own = "svg { background: var(--page); font: 11px sans-serif; } .note { fill: var(--text); }"
     return "\n".join([*colours, *charts, own])
 
