@@ -176,8 +176,8 @@ def judge(project: Path, selection: str) -> Verdict:
                 sys.exit(
                     f"{name}: not measured (status {ended.returncode}):\n{ended.stdout}{ended.stderr[-3000:]}"
                 )
-    run_gate(project, "compare", *map(str, runs), "--out", str(project))
-    return codec.load_verdict(project / "verdict.json")
+    run_gate(project, "compare", *map(str, runs), "--out", str(project / "compared"))
+    return codec.load_verdict(project / "compared" / "verdict.json")
 
 
 def run_gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
