@@ -31,7 +31,7 @@ class _Step(nn.Module):
             parameters,
             gradients,
             means,
-            [root.square() for root in roots],
+            [1.0 + root.square() for root in roots],  # none near zero, whose one step would be all the error
             [],
             list(self.steps.clone().unbind()),
             foreach=True,

@@ -69,7 +69,7 @@ def test_an_optimizer_step_is_adamw_and_keeps_its_inputs() -> None:
     parameter, gradient, mean, root = (tensor.double() for tensor in workload.inputs[:4])
     step = STEPS_BEFORE + 1
     mean = 0.9 * mean + 0.1 * gradient
-    square = 0.999 * root**2 + 0.001 * gradient**2
+    square = 0.999 * (1 + root**2) + 0.001 * gradient**2
     moved = (mean / (1 - 0.9**step)) / ((square / (1 - 0.999**step)).sqrt() + 1e-8)
     expected = parameter * (1 - 0.01 * LEARNING_RATE) - LEARNING_RATE * moved
 
