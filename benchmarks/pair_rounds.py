@@ -20,6 +20,7 @@ from statistics import median, stdev
 from pair_seconds import Spent, measure_pairs
 
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
+from gate.lab.trials.trials import LabSettings
 from gate.records import BASE_ARM, Metric, Trial
 from gate.records.protocol import Sampling
 
@@ -31,8 +32,10 @@ LATENCIES = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP)
 def main() -> None:
     """Measure, and print the table."""
     options = parse_options()
-    sampling = Sampling(super_blocks=options.super_blocks, adapts=False)
-    measured = list(measure_pairs(options.case, options.pairs, options.out, sampling))[1:]
+    settings = LabSettings(
+        out=options.out, sampling=Sampling(super_blocks=options.super_blocks), ends_rounds_early=False
+    )
+    measured = list(measure_pairs(options.case, options.pairs, settings))[1:]
     print("| super-blocks | seconds of a pair | compiled varies by | eager | speedup |")
     print("| --- | --- | --- | --- | --- |")
     for super_blocks in (number for number in LOOKED_AT if number <= options.super_blocks):

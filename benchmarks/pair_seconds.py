@@ -26,7 +26,7 @@ from gate.project.choice import choose_cases
 from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
 from gate.records import BASE_ARM, Metric, Pairing, Trial
-from gate.records.protocol import Sampling, Stage
+from gate.records.protocol import Stage
 
 TIMED = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
 
@@ -49,19 +49,18 @@ def main() -> None:
     options = parse_options()
     later = []
     for index, spent in enumerate(
-        measure_pairs(options.case, options.pairs, options.out, Sampling()), start=1
+        measure_pairs(options.case, options.pairs, LabSettings(out=options.out)), start=1
     ):
         later += [spent] if index > 1 else []
         print(describe_pair(index, spent), flush=True)
     print(describe_later(later))
 
 
-def measure_pairs(selected: str, pairs: int, out: Path, sampling: Sampling) -> Iterator[Spent]:
+def measure_pairs(selected: str, pairs: int, settings: LabSettings) -> Iterator[Spent]:
     """Measure live pairs of a case's latencies, this code in both arms: one that compiles, and more."""
     config = load_config(None)
     (case,) = choose_cases(apply_options(config, select=selected), load_cases(config)).cases
-    settings = LabSettings(out=out, threads=config.threads, sampling=sampling)
-    with open_bench(make_working_tree_arm(Path.cwd()), settings) as bench:
+    with open_bench(make_working_tree_arm(Path.cwd()), replace(settings, threads=config.threads)) as bench:
         prime_bench(bench)
         base, _ = open_base_bench(bench, replace(bench.arm, name=BASE_ARM))
         sides = make_sides(base, bench, case, case)

@@ -92,7 +92,6 @@ class Sampling:
     warmup_s: float = 0.2  # at least this long, and at least min_warmup_calls
     min_warmup_calls: int = 5
     max_rounds_s: float = 20.0  # fewer super-blocks when they would take longer than this
-    adapts: bool = True  # a pair ends its rounds where another pair tells more a second
     drift_seeds: int = 2
 
 

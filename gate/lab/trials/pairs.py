@@ -196,7 +196,8 @@ def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
     opened = _open_jobs(sides, plan, plan.first)
     jobs = opened.jobs
     if plan.pairing is Pairing.LIVE:
-        outcomes = run_together(jobs[0], jobs[1], sides.head.settings.sampling)
+        settings = sides.head.settings
+        outcomes = run_together(jobs[0], jobs[1], settings.sampling, ends_early=settings.ends_rounds_early)
     else:
         outcomes = _run_alone(sides, jobs[0]), _run_alone(sides, jobs[1])
     opened_s = opened.opened_s / len(jobs)

@@ -83,8 +83,7 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
         trials_planned=trials,
         toolchain_s=lab.toolchain_s,
         wall_s=lab.toolchain_s,
-        # A switch is 0 or 1: a run's file holds numbers.
-        sampling={key: float(value) for key, value in asdict(lab.bench.settings.sampling).items()},
+        sampling=asdict(lab.bench.settings.sampling),
     )
 
 

@@ -60,6 +60,7 @@ class LabSettings:
     worker: tuple[str, ...] = WORKER_ARGUMENTS
     toolchain_cache: Path | None = None  # where the toolchain's files are kept between runs
     run_job: RunJob = run_worker  # to its end; both workers of a live pair run here, whatever this is
+    ends_rounds_early: bool = True  # a live pair's, where another pair tells more a second
     keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
     traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
 

@@ -109,20 +109,24 @@ class LiveWorker:
 
 
 def run_together(
-    first: WorkerJob, second: WorkerJob, sampling: Sampling
+    first: WorkerJob, second: WorkerJob, sampling: Sampling, *, ends_early: bool = True
 ) -> tuple[WorkerOutcome, WorkerOutcome]:
     """Run two workers, ``first`` started first, with their timed blocks alternating.
 
     Each warms up, and ends, while the other sleeps. Before that both work at once where nothing is timed.
+    Where ``ends_early``, they run no more rounds than tell more a second than another pair would.
 
     Raises:
         MachineError: An interpreter cannot be started, or the disk is full.
         KeyboardInterrupt: Ctrl-C; nothing of either worker is left running.
     """
+    begun = time.monotonic()
     workers: list[LiveWorker] = []
     with ThreadPoolExecutor(max_workers=2) as pool:
         try:
-            _bring_together(workers, (first, second), pool, sampling)
+            super_blocks = _bring_together(workers, (first, second), pool, sampling)
+            if super_blocks:
+                _alternate(workers, super_blocks, time.monotonic() - begun if ends_early else math.inf)
             return _collect(workers)
         except BaseException:
             for worker in workers:
@@ -149,12 +153,11 @@ def make_turn_order(super_blocks: int) -> tuple[int, ...]:
 
 def _bring_together(
     workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor, sampling: Sampling
-) -> None:
-    """Bring both to their rounds and through them; one that is gone ends it."""
-    begun = time.monotonic()
+) -> int:
+    """Bring both to their rounds; return how many super-blocks they run at most, 0 where one is gone."""
     is_timed = any(job.request.role is not WorkerRole.ROUNDS for job in jobs)
     if not is_timed and not _load_together(workers, jobs, pool):
-        return
+        return 0
     offers: list[Offer] = []
     for index, job in enumerate(jobs):
         if is_timed:
@@ -164,15 +167,14 @@ def _bring_together(
         offer = parse_ready(workers[index].hear())
         if offer is None:
             workers[index].is_gone = True
-            return
+            return 0
         offers.append(offer)
     first, second = offers
     super_blocks = compute_super_blocks(first.super_block_s + second.super_block_s, sampling)
     plan = RoundPlan(super_blocks=super_blocks, calls=agree_on_calls(first, second))
     for worker in workers:
         worker.say(format_rounds(plan))
-    if all(_hear_turn(worker) is not None for worker in workers):
-        _alternate(workers, super_blocks, time.monotonic() - begun if sampling.adapts else math.inf)
+    return super_blocks if all(_hear_turn(worker) is not None for worker in workers) else 0
 
 
 def _alternate(workers: Sequence[LiveWorker], super_blocks: int, opened_s: float) -> None:

@@ -293,10 +293,10 @@ def test_a_chance_deviation_of_few_pairs_is_no_change(make: Make, make_pairs: Ma
 def test_calibration_tells_of_an_unfit_host(draw: Make, policy: Policy, effort: Effort) -> None:
     """Noise that was learned while others were at work is their noise too, so it is noted."""
     run = draw(cases=1, trials=4, noise=0.01)
-    busy = Conditions(disturbances=(Disturbance.SWAPPED,))
+    busy = Conditions(disturbances=(Disturbance.SWAPPED,), swapped_bytes=2 * 2**20)
     run = replace(run, trials=(replace(run.trials[0], conditions=busy), *run.trials[1:]))
     notes = tuple(map(tell_note, calibrate_gate(run, policy, effort).notes))
-    assert notes[0] == "The machine was disturbed during 1 of 4 trials: 2 MiB were swapped."
+    assert notes[0] == "The machine was disturbed during 1 of 4 trials: 2.00 MiB were swapped."
 
 
 def test_a_replay_without_pairs_says_so(draw: Make, draw_pairs: Make, policy: Policy, effort: Effort) -> None:

@@ -72,8 +72,8 @@ def test_live_pair_alternates_blocks(bench: Bench, make_case: MakeCase, count_le
 def test_pair_runs_all_rounds_where_none_may_be_left_out(bench: Bench, make_case: MakeCase) -> None:
     """Who wants to know what more rounds tell can have them all."""
     case = make_case("turns", roles=["cold"])
-    sampling = replace(bench.settings.sampling, super_blocks=7, adapts=False)
-    steady = replace(bench, settings=replace(bench.settings, sampling=sampling))
+    sampling = replace(bench.settings.sampling, super_blocks=7)
+    steady = replace(bench, settings=replace(bench.settings, sampling=sampling, ends_rounds_early=False))
     pair = measure_pair(open_sides(steady, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
     assert [14, 14] == [len(trial.samples[Metric.COMPILED_LATENCY]) for trial in pair.trials]
 

@@ -22,7 +22,7 @@ from gate.lab.host import lock as lock_module
 from gate.lab.host import scratch as scratch_module
 from gate.lab.host.fitness import HostSample
 from gate.lab.host.gpu import GpuState
-from gate.lab.trials import runner as runner_module
+from gate.lab.trials import opening as opening_module
 from gate.lab.trials import trials as trials_module
 from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runner import LabTrials, make_run, measure_plan
@@ -333,7 +333,7 @@ def test_a_stranger_on_the_card_is_told_by_his_memory(
     """A container hides his process: he is noted at the start, and disturbs the trial that he is in."""
     gpu = GpuState(index=0, uuid="GPU-a", name="H200", memory_total_mib=143771.0, memory_used_mib=60000.0)
     shares = iter((0.0, 0.0, 0.0, 0.42, 0.42, 0.42))  # before and after; the second trial is repeated
-    monkeypatch.setattr(runner_module, "look_up_gpu", lambda *_: gpu)
+    monkeypatch.setattr(opening_module, "look_up_gpu", lambda *_: gpu)
     monkeypatch.setattr(trials_module, "read_memory_share", lambda one: next(shares) if one is gpu else 0.0)
     calm, disturbed = workshop.run(make_case(name="a"), trials=2).trials
     assert (calm.conditions.disturbances, calm.conditions.foreign_memory) == ((), 0.0)

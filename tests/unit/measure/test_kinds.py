@@ -214,7 +214,6 @@ def test_a_graph_of_onnx_is_exported_once_and_computes_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first process exports, the second loads; outputs are eager's, and operators the identity."""
-    pytest.importorskip("onnxruntime", reason="needs the extra registry")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     protocols = []
     with torch.no_grad(), warnings.catch_warnings():
