@@ -6,7 +6,7 @@ ruptures was chosen over otava by planted steps: see benchmarks/trend_steps.py a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -40,11 +40,14 @@ class TrendStep:
 def find_steps(metric: Metric, values: Sequence[float]) -> tuple[TrendStep, ...]:
     """Find the steps of a series.
 
-    A change smaller than half the metric's own threshold is none: it would be told of every night.
+    A change smaller than half the metric's own threshold is none: it would be told of every night. What is
+    exact has no noise: wherever it moves is a step, in the newest run as well.
 
     Raises:
         UsageError: ruptures is not installed.
     """
+    if SPECS[metric].family is Family.EXACT:
+        return tuple(_list_moves(metric, values))
     if len(values) < 2 * FEWEST or min(values) == max(values):
         return ()
     spec = SPECS[metric]
@@ -61,6 +64,29 @@ def find_steps(metric: Metric, values: Sequence[float]) -> tuple[TrendStep, ...]
             undo = math.exp if is_log else float
             found.append(TrendStep(position=position, before=undo(before), after=undo(after), worse=worse))
     return tuple(found)
+
+
+def _list_moves(metric: Metric, values: Sequence[float]) -> Iterator[TrendStep]:
+    """Each move of an exact value, but for a single run that differs from equal ones on both sides."""
+    levels = [(start, values[start]) for start in _list_starts(values)]
+    for before, (start, after) in pairwise(_drop_blips(levels)):
+        worse = before[1] - after if SPECS[metric].higher_is_better else after - before[1]
+        yield TrendStep(position=start, before=before[1], after=after, worse=worse)
+
+
+def _list_starts(values: Sequence[float]) -> list[int]:
+    return [index for index in range(len(values)) if not index or values[index] != values[index - 1]]
+
+
+def _drop_blips(levels: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    kept: list[tuple[int, float]] = []
+    for level in levels:
+        is_back = len(kept) > 1 and kept[-2][1] == level[1] and level[0] - kept[-1][0] == 1
+        if is_back:
+            kept.pop()
+        else:
+            kept.append(level)
+    return kept
 
 
 def _search(values: Sequence[float]) -> list[int]:

@@ -69,7 +69,9 @@ def write_year(path: Path) -> None:
             created=f"2026-03-{number + 1:02}T03:00:00+00:00",
             machine="cpu: a",
         )
-        append_line(path, make_history_line(head, {"a/x": {Metric.GRAPH_BREAKS: (float(number > 5),)}}))
+        append_line(
+            path, make_history_line(head, {"a/x": {Metric.COMPILED_LATENCY: (0.02 if number > 5 else 0.01,)}})
+        )
 
 
 def test_a_history_that_cannot_be_written_changes_no_verdict(

@@ -67,6 +67,10 @@ def test_a_year_without_change_has_no_step(seed: int) -> None:
     ("metric", "values", "expected"),
     [
         (Metric.GRAPH_BREAKS, [0.0] * 10 + [1.0] * 10, [(10, 1.0)]),
+        (Metric.GRAPH_BREAKS, [2.0, 2.0, 3.0], [(2, 1.0)]),  # in the newest run alone: it is exact
+        (Metric.GRAPH_BREAKS, [0.0, 1.0, 1.0, 3.0], [(1, 1.0), (3, 2.0)]),
+        (Metric.GRAPH_BREAKS, [0.0, 0.0, 1.0, 0.0, 0.0], []),  # one run that went otherwise
+        (Metric.GRAPH_BREAKS, [0.0, 1.0, 1.0, 0.0, 0.0], [(1, 1.0), (3, -1.0)]),
         (Metric.WARM_SPEEDUP, [2.0, 2.02] * 10 + [1.0, 1.01] * 10, [(20, 0.5)]),  # higher is better
         (LATENCY, [0.010] * 10, []),
         (LATENCY, [0.010, 0.020, 0.020], []),  # too few to tell
