@@ -88,6 +88,7 @@ def list_parts(a: Environment, b: Environment) -> tuple[tuple[str, str, str], ..
 _LABELS = {
     "isa": "instruction set",
     "cuda": "CUDA",
+    "openmp": "OpenMP",
     "libraries": "library",
     "settings": "setting",
     "device_traits": "device's",
@@ -149,6 +150,7 @@ def _list_host_parts(env: Environment) -> dict[str, object]:
         # Left out where it is not known, so that older environments keep their ids.
         **({"allocator": env.allocator} if env.allocator else {}),
         **({"workers": env.workers} if env.workers else {}),
+        **({"openmp": env.openmp} if env.openmp else {}),
         **({"device_traits": dict(env.device_traits)} if env.device_traits else {}),
     }
 

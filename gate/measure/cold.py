@@ -82,12 +82,15 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
     """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`."""
     with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
+        prepared.compiled_step()
+        if context.turns is not None:
+            # The other calls wait for their turn: while two arms call at once, OpenMP's threads wait in vain
+            # for those that the other arm keeps from a core.
+            context.turns.arrive()
+            context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
         settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
         prepared.protocol.check_compiled(graph.observe_graphs(context.directory))
         _record_code(context, prepared)
-        if context.turns is not None:
-            context.turns.arrive()
-            context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
         before = _observe_machine(context)
         rounds = measure_rounds(context, prepared, time_blocks)
         _record_latencies(context, rounds)

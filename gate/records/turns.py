@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass
 
 BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
+KEEP = "keep"  # of ``go``: the next block is this arm's as well
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

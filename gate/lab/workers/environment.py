@@ -47,8 +47,6 @@ _FIXED = {
     "PYTHONHASHSEED": "0",  # the number of Python calls in a compile follows the order of sets
     "PYTHONFAULTHANDLER": "1",  # a crash, and a hang that is aborted, leave a traceback in the log
     "PYTHONUNBUFFERED": "1",  # a worker that is killed has said all it had to say
-    "OMP_WAIT_POLICY": "PASSIVE",  # idle threads that spin slow down whoever else measures
-    "GOMP_SPINCOUNT": "0",
     "MALLOC_ARENA_MAX": "1",  # arenas per thread make peak memory depend on scheduling
     "HF_HUB_OFFLINE": "1",  # reference models have random weights: nothing is downloaded
     "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # cuda:1 is what nvidia-smi and the lock call 1

@@ -16,12 +16,14 @@ from collections.abc import Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from gate.check.pair_rounds import has_enough_rounds
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
 from gate.records.protocol import Sampling, WorkerRole, compute_super_blocks
 from gate.records.turns import (
     BLOCKS_PER_ARM,
+    KEEP,
     Offer,
     RoundPlan,
     agree_on_calls,
@@ -181,8 +183,9 @@ def _alternate(workers: Sequence[LiveWorker], super_blocks: int, opened_s: float
     """Let both run their blocks by turns, until another pair, after ``opened_s``, promises more a second."""
     blocks_s: tuple[list[float], list[float]] = ([], [])
     begun = time.monotonic()
-    for index, turn in enumerate(make_turn_order(super_blocks), start=1):
-        workers[turn].say("go")
+    order = make_turn_order(super_blocks)
+    for index, (turn, following) in enumerate(zip_longest(order, order[1:]), start=1):
+        workers[turn].say(f"go {KEEP}" if turn == following else "go")
         block_s = _hear_turn(workers[turn])
         if block_s is None:
             return

@@ -144,6 +144,7 @@ class Distributed(Protocol):
         super().__init__(case)
         self._member: Member | None = None
         self._peer: subprocess.Popen[bytes] | None = None
+        self._threads = 0  # what torch had before the second process came
 
     def build(self, seed: int = SEED) -> Workload:
         """Call the factory once for each rank; the model is that of the first."""
@@ -168,6 +169,8 @@ class Distributed(Protocol):
         _check_devices(device)
         subject = super().make_subject(workload, device)
         store = Path(tempfile.mkdtemp(prefix="gate-ranks-")) / "store"
+        self._threads = torch.get_num_threads()
+        torch.set_num_threads(max(1, self._threads // RANKS))  # both share the cores: see torchrun
         self._peer = _start_peer(subject, str(store))
         self._member = self.join(subject, workload, str(store), rank=0)
         return subject
@@ -213,6 +216,7 @@ class Distributed(Protocol):
             self._peer.kill()
             self._peer.communicate()
             dist.destroy_process_group()
+            torch.set_num_threads(self._threads)
 
     def _make_step(self, command: Command) -> Step:
         return lambda: self._tell(command).run_step(command)

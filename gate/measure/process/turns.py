@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import time
 
-from gate.records.turns import Offer, RoundPlan, format_ready, format_turn, parse_rounds
+from gate.measure.process.idle_threads import await_idle_threads
+from gate.records.turns import KEEP, Offer, RoundPlan, format_ready, format_turn, parse_rounds
 
 
 class TurnsError(Exception):
@@ -13,7 +14,11 @@ class TurnsError(Exception):
 
 
 class Turns:
-    """Speaks with the lab as :mod:`gate.records.protocol` says."""
+    """Speaks with the lab as :mod:`gate.records.protocol` says.
+
+    What it says hands the machine over, so the threads of this process sleep before it is said, unless the
+    lab has told it to ``keep`` the turn.
+    """
 
     def __init__(self, channel: int) -> None:
         """Take over the descriptor; compilers that the worker starts do not inherit it."""
@@ -21,6 +26,8 @@ class Turns:
         self._socket.set_inheritable(False)
         self._lines = self._socket.makefile("r", encoding="ascii")
         self._waited_s = 0.0
+        self._can_rest = True  # a model's own threads may never sleep: then they are waited for once
+        self._keeps = False
 
     def agree(self, offer: Offer) -> RoundPlan:
         """Tell what this arm would run; return what both arms will.
@@ -41,7 +48,8 @@ class Turns:
         Returns:
             Whether there is another block to run.
         """
-        word, _ = self._ask(format_turn(block_s), "go", "stop")
+        word, rest = self._ask(format_turn(block_s), "go", "stop")
+        self._keeps = rest == KEEP
         return word == "go"
 
     def take_waited_s(self) -> float:
@@ -56,6 +64,8 @@ class Turns:
 
     def _ask(self, said: str, *expected: str) -> tuple[str, str]:
         begun = time.perf_counter()
+        if not self._keeps:
+            self._can_rest = self._can_rest and await_idle_threads()
         try:
             self._socket.sendall(f"{said}\n".encode("ascii"))
             word, _, rest = self._lines.readline().strip().partition(" ")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gate.files import codec
+from gate.lab.workers.environment import WorkerPlaces, keep_variables, make_worker_environment
 from gate.lab.workers.process import ProcessCommand, run_process
 from gate.lab.workers.server_pool import ServerPool, open_pool
 from gate.lab.workers.worker import WorkerJob
@@ -139,21 +140,8 @@ class Workshop:
 
     def make_environment(self, cache: Path) -> dict[str, str]:
         """Make a worker's environment variables."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-        return {
-            **own,
-            "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
-            "TRITON_CACHE_DIR": str(cache / "triton"),
-            "TMPDIR": str(self.temporary),
-            "TORCHINDUCTOR_COMPILE_THREADS": "1",
-            "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",
-            "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
-            "PYTHONHASHSEED": "0",
-            "OMP_NUM_THREADS": str(THREADS),
-            "OMP_WAIT_POLICY": "PASSIVE",
-            "GOMP_SPINCOUNT": "0",
-            "MALLOC_ARENA_MAX": "1",
-        }
+        places = WorkerPlaces(cache=cache, temporary=self.temporary)
+        return make_worker_environment(os.environ, places, THREADS)
 
 
 MeasureOne = Callable[[Case], WorkerResult]
@@ -241,14 +229,16 @@ def measure_both(workshop: Workshop) -> MeasureBoth:
 
 @pytest.fixture(scope="session")
 def run_python(workshop: Workshop) -> Callable[[str], subprocess.CompletedProcess[str]]:
-    """Run a script in a fresh process with a worker's variables, on the primer's toolchain."""
+    """Run a script as its user would, with what decides where caches lie and how compilers are started."""
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         workshop.seed_cache()
+        given = workshop.make_environment(workshop.cache)
+        compiling = {name: value for name, value in given.items() if name.startswith("TORCHINDUCTOR_")}
         return subprocess.run(
             [sys.executable, "-c", script],
             cwd=workshop.directory,
-            env=workshop.make_environment(workshop.cache),
+            env={**keep_variables(os.environ), **compiling, "TMPDIR": given["TMPDIR"]},
             capture_output=True,
             text=True,
             check=True,

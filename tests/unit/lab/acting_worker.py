@@ -190,7 +190,7 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None
         if answer == "stop":
             super_blocks = (block - 1) // 4
             break
-        if answer != "go":
+        if answer.split()[:1] != ["go"]:
             write_result(stage="rounds", failure={"kind": "error", "message": "the lab hung up"})
             sys.exit(0)
         with Path(os.environ["TMPDIR"], "order.txt").open("a", encoding="ascii") as order:

@@ -27,6 +27,7 @@ from gate.lab.trials import trials as trials_module
 from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runner import LabTrials, make_run, measure_plan
 from gate.lab.trials.trials import LabSettings
+from gate.lab.workers.environment import list_dropped_variables
 from gate.records import Arm, Case, Disturbance, DType, FailureKind, Outcome, Policy, Run
 from gate.records.events import (
     CaseFailed,
@@ -290,8 +291,10 @@ def test_variables_that_workers_do_not_get_are_noted(
     workshop: Workshop, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A setting of torch in the caller's environment is named, in the log and in the report."""
-    for name in [name for name in os.environ if name.startswith(("TORCH", "PYTORCH", "TRITON"))]:
-        monkeypatch.delenv(name)  # torch itself sets some, once something is compiled in this process
+    for name in list_dropped_variables(os.environ):
+        monkeypatch.delenv(
+            name
+        )  # torch sets some, once something is compiled in this process; so may a shell
     monkeypatch.setenv("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     with workshop.open(make_case()) as lab:
         run = measure_plan(lab, make_run(lab, (make_case(),), "all", 1), workshop.saved.append)

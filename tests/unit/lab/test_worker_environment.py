@@ -31,8 +31,6 @@ def test_gives_what_the_measurement_needs() -> None:
         "PYTHONFAULTHANDLER": "1",
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": "2",
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "GOMP_SPINCOUNT": "0",
         "MALLOC_ARENA_MAX": "1",
         "HF_HUB_OFFLINE": "1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",

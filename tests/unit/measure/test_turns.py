@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from unittest.mock import Mock
 
 import pytest
 
@@ -39,6 +40,30 @@ def test_worker_tells_its_last_block_and_hears_whether_there_is_another(answer: 
         ours.sendall(answer)
         assert turns.wait(0.03125) is goes_on
         assert ours.recv(64) == b"turn 0.03125\n"
+
+
+def test_threads_sleep_before_the_other_arms_turn_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that runs the next block as well does not wait for its own threads."""
+    asked = Mock(return_value=True)
+    monkeypatch.setattr("gate.measure.process.turns.await_idle_threads", asked)
+    with open_line() as (ours, turns):
+        ours.sendall(b"go keep\ngo\ngo\n")
+        counted = []
+        for _ in range(3):
+            assert turns.wait()
+            counted.append(asked.call_count)
+    assert counted == [1, 1, 2]
+
+
+def test_threads_that_never_sleep_are_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a model with a busy thread of its own would cost a quarter of a second a block."""
+    asked = Mock(return_value=False)
+    monkeypatch.setattr("gate.measure.process.turns.await_idle_threads", asked)
+    with open_line() as (ours, turns):
+        ours.sendall(b"go\ngo\n")
+        assert turns.wait()
+        assert turns.wait()
+    asked.assert_called_once_with()
 
 
 def test_waiting_is_counted() -> None:

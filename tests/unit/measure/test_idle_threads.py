@@ -1,0 +1,72 @@
+"""Letting a process's own threads fall asleep before another measures."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gate.measure.process import idle_threads
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads are looked at on Linux only")
+
+WORK = bytes(200_000_000)  # a hash sum of it takes a tenth of a second or more
+
+
+def test_waits_until_a_busy_thread_has_ended() -> None:
+    """A thread at work outside of Python's lock, as OpenMP's are, is waited for."""
+    ended: list[float] = []
+    started = threading.Event()
+
+    def work() -> None:
+        started.set()
+        hashlib.sha256(WORK)
+        ended.append(time.monotonic())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.wait()
+    assert idle_threads.await_idle_threads(limit_s=10)
+    rested = time.monotonic()
+    thread.join()
+    assert rested >= ended[0] - 0.005  # it ends the sum first, and tells the time once it has the lock
+
+
+def test_thread_that_never_sleeps_is_waited_for_in_vain() -> None:
+    """A model may have threads of its own that are always at work; the wait has an end."""
+    started = threading.Event()
+
+    def work() -> None:
+        started.set()
+        hashlib.sha256(WORK)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    started.wait()
+    assert not idle_threads.await_idle_threads(limit_s=0.001)
+    thread.join()
+
+
+def test_process_of_one_thread_does_not_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A thread that has ended while it was looked at, or a system without /proc, is nothing to wait for."""
+    monkeypatch.setattr(idle_threads, "_TASKS", tmp_path)
+    (tmp_path / "17").mkdir()  # a thread without a state: it is gone
+    assert idle_threads.await_idle_threads(limit_s=0.0)
+    monkeypatch.setattr(idle_threads, "_TASKS", tmp_path / "absent")
+    assert idle_threads.await_idle_threads(limit_s=0.0)
+
+
+def test_sleeping_threads_are_not_waited_for() -> None:
+    """A thread that waits for something sleeps."""
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert idle_threads.await_idle_threads(limit_s=0.2)
+    finally:
+        done.set()
+        thread.join()
