@@ -47,6 +47,16 @@ def a_peak_counts_what_is_held(place: Place) -> AssumptionResult:
     )
 
 
+@assume(CUDA)
+def libraries_take_workspaces(place: Place) -> AssumptionResult:
+    """What cuBLAS keeps for itself is in both sides' memory; it was 8 MiB, and 32 MiB from Hopper on."""
+    left = torch.randn(1024, 1024, device=place.device.name)
+    before = torch.cuda.memory_allocated()
+    product = left @ left
+    kept = torch.cuda.memory_allocated() - before - product.numel() * product.element_size()
+    return tell(f"{kept / _MIB:.2f} MiB")
+
+
 @assume(CUDA, limit_s=300)
 def a_graph_keeps_its_intermediates_in_a_private_pool(place: Place) -> dict[str, AssumptionResult]:
     """What stays in use grows by the 64 MiB and more that a CUDA graph needs while it is replayed."""
@@ -64,16 +74,6 @@ def a_graph_keeps_its_intermediates_in_a_private_pool(place: Place) -> dict[str,
         "pools": claim((0, 0) in pools and len(pools) > 1, pools),
         "replay allocates": tell(f"{place.device.measure_growth(step) / _MIB:.1f} MiB"),
     }
-
-
-@assume(CUDA)
-def libraries_take_workspaces(place: Place) -> AssumptionResult:
-    """What cuBLAS keeps for itself is in both sides' memory; it was 8 MiB, and 32 MiB from Hopper on."""
-    left = torch.randn(1024, 1024, device=place.device.name)
-    before = torch.cuda.memory_allocated()
-    product = left @ left
-    kept = torch.cuda.memory_allocated() - before - product.numel() * product.element_size()
-    return tell(f"{kept / _MIB:.2f} MiB")
 
 
 @assume(CUDA, limit_s=180)
@@ -125,10 +125,3 @@ def _solve(place: Place) -> object:
 
 
 _LIBRARIES = {"cuBLAS": _multiply, "cuDNN": _convolve, "cuSOLVER": _solve}
-
-ALL = (
-    a_peak_counts_what_is_held,
-    libraries_take_workspaces,
-    a_graph_keeps_its_intermediates_in_a_private_pool,
-    a_full_card_is_recognized,
-)

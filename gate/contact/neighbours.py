@@ -88,6 +88,3 @@ def _read_line(process: Process) -> str:
     if not line:
         raise RuntimeError(f"the other process ended with status {process.wait(_END_S)}")
     return line
-
-
-ALL = (arms_in_turn_are_alike,)

@@ -61,45 +61,6 @@ def only_this_process_is_on_the_device(place: Place) -> AssumptionResult:
 
 
 @assume(CUDA)
-def violation_counters_are_told(place: Place) -> AssumptionResult:
-    """NVML counts for how long clocks were held down, by reason, and never counts back."""
-    before = place.device.read_state()
-    _load(place)
-    after = place.device.read_state()
-    grown = {
-        reason: round(total - before.slowed_s.get(reason, 0.0), 3) for reason, total in after.slowed_s.items()
-    }
-    told = f"{grown} s in {_LOAD_S:g} s of load; throttling is {list_throttling(before, after) or 'none'}"
-    return claim(len(grown) > 1 and min(grown.values()) >= 0, told)
-
-
-@assume(CUDA)
-def reasons_are_gone_once_idle(place: Place) -> AssumptionResult:
-    """Momentary reasons show under load only, which is why the counters are read: load, then 50 ms later."""
-    run = make_product(place)
-    for _ in range(2000):
-        run()
-    loaded = place.device.read_state()
-    place.device.synchronize()
-    time.sleep(_IDLE_BIT_S)
-    idle = place.device.read_state()
-    return tell(
-        f"{loaded.throttled}, {loaded.clock_mhz:.0f} MHz; then {idle.throttled}, {idle.clock_mhz:.0f}"
-    )
-
-
-@assume(CUDA)
-def energy_is_counted(place: Place) -> AssumptionResult:
-    """The board's energy counter grows under load by its power: 50 to 1500 W."""
-    before = place.device.read_energy_j()
-    loaded_s = _load(place)
-    after = place.device.read_energy_j()
-    if before is None or after is None:
-        return claim(holds=False, found="the driver does not count energy")
-    return expect_range((after - before) / loaded_s, 50, 1500, "W")
-
-
-@assume(CUDA)
 def nvidia_smi_tells_the_same(place: Place) -> AssumptionResult:
     """nvidia-smi lists the device that workers see, with the capability that torch tells."""
     gpu = find_gpu(load_gpus(), place.name, os.environ)
@@ -146,6 +107,45 @@ def nvml_answers(place: Place) -> dict[str, AssumptionResult]:
     return {"without an answer": tell(silent or "none"), "own pid": tell(os.getpid())}
 
 
+@assume(CUDA)
+def violation_counters_are_told(place: Place) -> AssumptionResult:
+    """NVML counts for how long clocks were held down, by reason, and never counts back."""
+    before = place.device.read_state()
+    _load(place)
+    after = place.device.read_state()
+    grown = {
+        reason: round(total - before.slowed_s.get(reason, 0.0), 3) for reason, total in after.slowed_s.items()
+    }
+    told = f"{grown} s in {_LOAD_S:g} s of load; throttling is {list_throttling(before, after) or 'none'}"
+    return claim(len(grown) > 1 and min(grown.values()) >= 0, told)
+
+
+@assume(CUDA)
+def reasons_are_gone_once_idle(place: Place) -> AssumptionResult:
+    """Momentary reasons show under load only, which is why the counters are read: load, then 50 ms later."""
+    run = make_product(place)
+    for _ in range(2000):
+        run()
+    loaded = place.device.read_state()
+    place.device.synchronize()
+    time.sleep(_IDLE_BIT_S)
+    idle = place.device.read_state()
+    return tell(
+        f"{loaded.throttled}, {loaded.clock_mhz:.0f} MHz; then {idle.throttled}, {idle.clock_mhz:.0f}"
+    )
+
+
+@assume(CUDA)
+def energy_is_counted(place: Place) -> AssumptionResult:
+    """The board's energy counter grows under load by its power: 50 to 1500 W."""
+    before = place.device.read_energy_j()
+    loaded_s = _load(place)
+    after = place.device.read_energy_j()
+    if before is None or after is None:
+        return claim(holds=False, found="the driver does not count energy")
+    return expect_range((after - before) / loaded_s, 50, 1500, "W")
+
+
 def _ask(question: Callable[[], Any]) -> str:
     try:
         answer = question()
@@ -161,16 +161,3 @@ def _load(place: Place) -> float:
             run()
         place.device.synchronize()
     return time.perf_counter() - begun
-
-
-ALL = (
-    nvml_knows_the_device,
-    only_this_process_is_on_the_device,
-    nvidia_smi_tells_the_same,
-    memory_in_use_is_ours,
-    the_cores_near_the_card_are_told,
-    nvml_answers,
-    violation_counters_are_told,
-    reasons_are_gone_once_idle,
-    energy_is_counted,
-)

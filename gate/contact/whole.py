@@ -70,25 +70,33 @@ def _median(trial: Trial, metric: Metric) -> float:
     return statistics.median(values) if values else float("nan")
 
 
-@assume(CUDA, limit_s=300)
-def the_tests_of_a_gpu_pass(place: Place) -> AssumptionResult:
-    """tests/gpu passes, where this is asked in a checkout that has what tests need."""
-    if not _TESTS.is_dir():
-        return tell("this is no checkout")
-    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(_TESTS))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=290)
-    place.keep("tests-gpu.log", f"{done.stdout}{done.stderr}")
-    last = " ".join(done.stdout.strip().splitlines()[-1:]) or done.stderr.strip()[-100:]
-    if done.returncode not in (_PASSED, _FAILED):
-        return tell(f"they do not run here: {last}")
-    return claim(done.returncode == _PASSED, last)
-
-
 @assume(limit_s=200)
 def a_small_trial_is_whole(place: Place) -> dict[str, AssumptionResult]:
     """A trial of the smallest case is measured without a failure, a fallback, a cache miss or a stranger."""
     status = _run_gate(place, "small", 180, "measure", "--select", _SMALL, "--trials", "1")
     return {"status": expect_range(status, 0, 0), **_judge_trials(_read_run(place, "small"))}
+
+
+@assume(CUDA, limit_s=400 + _STARTING_S)
+def pairs_of_one_program_are_live_and_alike(place: Place) -> dict[str, AssumptionResult]:
+    """Both arms fit on the device at once, see no stranger, generate one code, compile in as many calls."""
+    _run_gate(place, "alike", 400, "calibrate", "--select", _SMALL, "--trials", "1", "--pairs", "2")
+    run = _read_run(place, "alike")
+    paired = [trial for trial in run.trials if trial.pairing is Pairing.LIVE]
+    strangers = max((trial.conditions.foreign_processes for trial in paired), default=0)
+    digests = {trial.identity.digest for trial in run.trials if trial.identity.digest}
+    calls = [
+        _median(trial, Metric.COMPILE_CALLS)
+        for trial in run.trials
+        if trial.samples.get(Metric.COMPILE_CALLS)
+    ]
+    spread = (max(calls) - min(calls)) / min(calls) if calls else float("nan")
+    return {
+        "live trials": expect_range(len(paired), 4, 4),
+        "strangers": expect_range(strangers, 0, 0),
+        "codes": expect_range(len(digests), 1, 1),
+        "spread of calls": expect_range(spread, 0.0, 0.01),
+    }
 
 
 @assume(CUDA, limit_s=580 + _STARTING_S)
@@ -143,28 +151,6 @@ def _judge_times(trials: Iterable[Trial], model: str) -> Iterable[tuple[str, Ass
 
 
 @assume(CUDA, limit_s=400 + _STARTING_S)
-def pairs_of_one_program_are_live_and_alike(place: Place) -> dict[str, AssumptionResult]:
-    """Both arms fit on the device at once, see no stranger, generate one code, compile in as many calls."""
-    _run_gate(place, "alike", 400, "calibrate", "--select", _SMALL, "--trials", "1", "--pairs", "2")
-    run = _read_run(place, "alike")
-    paired = [trial for trial in run.trials if trial.pairing is Pairing.LIVE]
-    strangers = max((trial.conditions.foreign_processes for trial in paired), default=0)
-    digests = {trial.identity.digest for trial in run.trials if trial.identity.digest}
-    calls = [
-        _median(trial, Metric.COMPILE_CALLS)
-        for trial in run.trials
-        if trial.samples.get(Metric.COMPILE_CALLS)
-    ]
-    spread = (max(calls) - min(calls)) / min(calls) if calls else float("nan")
-    return {
-        "live trials": expect_range(len(paired), 4, 4),
-        "strangers": expect_range(strangers, 0, 0),
-        "codes": expect_range(len(digests), 1, 1),
-        "spread of calls": expect_range(spread, 0.0, 0.01),
-    }
-
-
-@assume(CUDA, limit_s=400 + _STARTING_S)
 def planted_faults_are_caught(place: Place) -> dict[str, AssumptionResult]:
     """A selftest catches every exact fault and a slowdown of 30 %."""
     status = _run_gate(place, "selftest", 400, "selftest", "--select", _SMALL, "--quick", "--minutes", "5")
@@ -172,10 +158,15 @@ def planted_faults_are_caught(place: Place) -> dict[str, AssumptionResult]:
     return {"status": expect_range(status, 0, 0), "said": tell(log.strip().splitlines()[-1:])}
 
 
-ALL = (
-    a_small_trial_is_whole,
-    pairs_of_one_program_are_live_and_alike,
-    full_trials_take_what_physics_says,
-    planted_faults_are_caught,
-    the_tests_of_a_gpu_pass,
-)
+@assume(CUDA, limit_s=300)
+def the_tests_of_a_gpu_pass(place: Place) -> AssumptionResult:
+    """tests/gpu passes, where this is asked in a checkout that has what tests need."""
+    if not _TESTS.is_dir():
+        return tell("this is no checkout")
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(_TESTS))
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=290)
+    place.keep("tests-gpu.log", f"{done.stdout}{done.stderr}")
+    last = " ".join(done.stdout.strip().splitlines()[-1:]) or done.stderr.strip()[-100:]
+    if done.returncode not in (_PASSED, _FAILED):
+        return tell(f"they do not run here: {last}")
+    return claim(done.returncode == _PASSED, last)

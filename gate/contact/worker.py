@@ -24,15 +24,8 @@ from gate.errors import GateError
 from gate.measure.device.opening import open_device
 
 # What takes longest comes last, and what spoils a process in the end of its module.
-ALL: tuple[Assumption, ...] = (
-    *sensors.ALL,
-    *clocks.ALL,
-    *launches.ALL,
-    *memory.ALL,
-    *code.ALL,
-    *neighbours.ALL,
-    *whole.ALL,
-)
+_MODULES = (sensors, clocks, launches, memory, code, neighbours, whole)
+ALL = tuple(one for module in _MODULES for one in vars(module).values() if isinstance(one, Assumption))
 
 
 def main(arguments: Sequence[str]) -> int:
