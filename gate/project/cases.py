@@ -8,11 +8,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from importlib.machinery import PathFinder
-from itertools import product
+from itertools import product, starmap
 from pathlib import Path
 from typing import NamedTuple
 
 from gate.files.key_types import REFERENCE_PACKAGE
+from gate.project.kind_settings import list_values
 from gate.project.model_entries import CaseEntry, ModelEntry, TestEntry
 from gate.records import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
 
@@ -53,12 +54,8 @@ def make_cases(entry: ModelEntry | TestEntry) -> Iterator[tuple[str, Case]]:
 
 
 def _expand_axes(case: CaseEntry) -> Iterator[_Axes]:
-    sizes = case.size if isinstance(case.size, tuple) else (case.size,)
-    tasks = case.task if isinstance(case.task, tuple) else (case.task,)
-    dtypes = case.dtype if isinstance(case.dtype, tuple) else (case.dtype,)
-    modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
-    backends = case.backend if isinstance(case.backend, tuple) else (case.backend,)
-    return (_Axes(*values) for values in product(sizes, tasks, dtypes, modes, backends))
+    written = (case.size, case.task, case.dtype, case.mode, case.backend)
+    return starmap(_Axes, product(*map(list_values, written)))
 
 
 def _make_test_case(entry: TestEntry) -> Case:

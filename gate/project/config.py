@@ -21,12 +21,13 @@ from gate.metrics import SPECS, Family
 from gate.project.config_file import DEFAULT_FILE, find_config
 from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, TestEntry
-from gate.project.rule_entries import LimitEntry, QuarantineEntry
+from gate.project.rule_entries import LimitEntry
 from gate.records import Acceptance, Limit, Metric, Override, Policy, Quarantine, Threshold
 from gate.records.limits import write_percent
 from gate.records.protocol import Sampling
 
 _COMMENT_COLUMN = 44
+_KEYS = tuple(name for name in GateFile.__dataclass_fields__ if name != "version")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,14 +103,12 @@ def make_config(file: GateFile, directory: Path = Path()) -> Config:
         "thresholds": thresholds,
         "overrides": overrides,
         "limits": tuple(map(_make_limit, file.limits)),
-        "quarantine": tuple(map(_make_quarantine, file.quarantine)),
+        "quarantine": tuple(
+            Quarantine(**{**encode(entry), "metric": entry.metric}) for entry in file.quarantine
+        ),
     }
-    kept = {name: getattr(file, name) for name in GateFile.__dataclass_fields__ if name != "version"}
+    kept = {name: getattr(file, name) for name in _KEYS}
     return Config(**{**kept, **derived}, directory=directory)
-
-
-def _make_quarantine(entry: QuarantineEntry) -> Quarantine:
-    return Quarantine(**{**encode(entry), "metric": entry.metric})
 
 
 def _make_limit(entry: LimitEntry) -> Limit:
@@ -220,50 +219,32 @@ def _render_keys(config: Config) -> Iterator[str]:
 
 def _collect_values(config: Config) -> dict[str, object]:
     """Collect plain values, key by key in the order of gate.yml."""
-    plain: dict[str, object] = {
-        name: encode(getattr(config, name)) for name in Config.__dataclass_fields__ if name not in _DERIVED
+    rendered: dict[str, object] = {
+        "select": config.select or None,
+        "baselines": _to_text(config.baselines, config.directory),
+        "out": _to_text(config.out, config.directory),
+        "history": _to_text(config.history, config.directory) if config.history else None,
+        "registry": [_to_text(path, config.directory) for path in config.registry],
+        "error_budget": _to_share(config.error_budget),
+        "thresholds": {
+            metric.value: _render_parts(threshold, SPECS[metric].family)
+            for metric, threshold in config.thresholds.items()
+            if SPECS[metric].family is not Family.EXACT
+        },
+        "overrides": [
+            {"case": item.case, "metric": item.metric.value, **_render_parts(item), "reason": item.reason}
+            for item in config.overrides
+        ],
+        "limits": [
+            {
+                "metric": item.metric.value,
+                "case": item.case,
+                "at_least" if item.is_least else "at_most": item.value,
+            }
+            for item in config.limits
+        ],
     }
-    plain["select"] = config.select or None
-    plain["baselines"] = _to_text(config.baselines, config.directory)
-    plain["out"] = _to_text(config.out, config.directory)
-    plain["history"] = _to_text(config.history, config.directory) if config.history else None
-    plain["registry"] = [_to_text(path, config.directory) for path in config.registry]
-    plain["error_budget"] = _to_share(config.error_budget)
-    plain["thresholds"] = {
-        metric.value: _render_parts(threshold, SPECS[metric].family)
-        for metric, threshold in config.thresholds.items()
-        if SPECS[metric].family is not Family.EXACT
-    }
-    plain["overrides"] = [
-        {"case": item.case, "metric": item.metric.value, **_render_parts(item), "reason": item.reason}
-        for item in config.overrides
-    ]
-    plain["limits"] = [
-        {
-            "metric": item.metric.value,
-            "case": item.case,
-            "at_least" if item.is_least else "at_most": item.value,
-        }
-        for item in config.limits
-    ]
-    return {name: plain[name] for name in Config.__dataclass_fields__ if name in plain}
-
-
-_DERIVED = {
-    "select",
-    "baselines",
-    "out",
-    "registry",
-    "error_budget",
-    "thresholds",
-    "overrides",
-    "limits",
-    "directory",
-    "is_found",
-    "commit",
-    "source",
-    "origins",
-}
+    return {name: rendered[name] if name in rendered else encode(getattr(config, name)) for name in _KEYS}
 
 
 def _render_parts(parts: Threshold | Override, family: Family | None = None) -> dict[str, object]:

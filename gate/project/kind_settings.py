@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, TypeVar
 
 from gate.files.misfits import Misfit, find_nearest
 from gate.files.untrusted import format_value
 from gate.kinds import KIND_SPECS, KindSpec, Setting
-from gate.records import DType, Kind, Task
+from gate.records import Kind
+
+_T = TypeVar("_T")
 
 
 def check_kind(case: Any, path: list[str]) -> Iterator[Misfit]:  # noqa: ANN401 - the entry that imports this
     """Check that the kind measures the case's tasks and has the settings that it is given."""
     spec = KIND_SPECS[case.kind]
-    tasks = case.task if isinstance(case.task, tuple) else (case.task,)
-    yield from (_refuse_task(spec, task, path) for task in tasks if task not in spec.tasks)
-    dtypes = case.dtype if isinstance(case.dtype, tuple) else (case.dtype,)
-    yield from (_refuse_dtype(spec, dtype, path) for dtype in dtypes if dtype not in spec.dtypes)
+    for key, known in (("task", spec.tasks), ("dtype", spec.dtypes)):
+        unknown = [word for word in list_values(getattr(case, key)) if word not in known]
+        yield from (_refuse_word(spec, word, known, [f".{key}", *path]) for word in unknown)
     place = [".settings", *path]
     for name in case.settings:
         if name not in spec.settings:
@@ -32,18 +33,14 @@ def check_kind(case: Any, path: list[str]) -> Iterator[Misfit]:  # noqa: ANN401 
         yield from _check_lists(case.settings.get("vary"), [".vary", *place])
 
 
-def _refuse_task(spec: KindSpec, task: Task, path: list[str]) -> Misfit:
-    known = " or ".join(sorted(spec.tasks))
-    return Misfit(
-        problem=f"the kind {spec.kind} measures no {task}", fix=f"Write {known}.", path=[".task", *path]
-    )
+def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:
+    """List what stands behind a key that takes one value or several."""
+    return written if isinstance(written, tuple) else (written,)
 
 
-def _refuse_dtype(spec: KindSpec, dtype: DType, path: list[str]) -> Misfit:
-    known = " or ".join(sorted(spec.dtypes))
-    return Misfit(
-        problem=f"the kind {spec.kind} measures no {dtype}", fix=f"Write {known}.", path=[".dtype", *path]
-    )
+def _refuse_word(spec: KindSpec, word: str, known: Collection[str], place: list[str]) -> Misfit:
+    fix = f"Write {' or '.join(sorted(known))}."
+    return Misfit(problem=f"the kind {spec.kind} measures no {word}", fix=fix, path=place)
 
 
 def _refuse_name(spec: KindSpec, name: str, place: list[str]) -> Misfit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from gate.decide.constants import MIN_PAIRS
 from gate.project.config import Config
@@ -27,10 +28,9 @@ def fit_limits(config: Config, cases: Sequence[Case]) -> Config:
         "budget_s": config.trials * sum(case.expected_s for case in cases) + slowest_s,
         "pair_budget_s": _ARMS * MIN_PAIRS * slowest_s,
     }
-    unset = {key: needed_s for key, needed_s in needed.items() if key not in config.origins}
-    return replace(
-        config,
-        trial_timeout_s=max(config.trial_timeout_s, unset.get("trial_timeout_s", 0.0)),
-        budget_s=max(config.budget_s, unset.get("budget_s", 0.0)),
-        pair_budget_s=max(config.pair_budget_s, unset.get("pair_budget_s", 0.0)),
-    )
+    raised: dict[str, Any] = {
+        key: max(getattr(config, key), needed_s)
+        for key, needed_s in needed.items()
+        if key not in config.origins
+    }
+    return replace(config, **raised)

@@ -23,7 +23,7 @@ from gate.files.key_types import (
 )
 from gate.files.misfits import Misfit, find_nearest
 from gate.project.contradictions import Values
-from gate.project.kind_settings import check_kind
+from gate.project.kind_settings import check_kind, list_values
 from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
 from gate.records.amounts import NotNegative
 from gate.records.limits import NotEmpty
@@ -116,10 +116,8 @@ def check_model(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
         yield Misfit(problem=problem, fix=fix, path=[".factory"])
     for index, case in enumerate(values.get("cases", ())):
         path = [f"[{index}]", ".cases"]
-        sizes = case.size if isinstance(case.size, tuple) else (case.size,)
-        yield from _check_sizes(sizes, values.get("sizes", {}), path)
-        modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
-        yield from _check_options(case.options, modes, path)
+        yield from _check_sizes(list_values(case.size), values.get("sizes", {}), path)
+        yield from _check_options(case.options, list_values(case.mode), path)
         yield from _check_backends(case, path)
         yield from check_kind(case, path)
 
@@ -145,10 +143,9 @@ def _check_options(
 
 def _check_backends(case: CaseEntry, path: list[str]) -> Iterator[Misfit]:
     """Refuse what a backend takes no notice of: the case would measure something else than it says."""
-    backends = case.backend if isinstance(case.backend, tuple) else (case.backend,)
-    modes = case.mode if isinstance(case.mode, tuple) else (case.mode,)
-    given = {"mode": any(mode is not Mode.DEFAULT for mode in modes), "options": bool(case.options)}
-    for backend in (one for one in backends if one in _DEAF_BACKENDS):
+    has_mode = any(mode is not Mode.DEFAULT for mode in list_values(case.mode))
+    given = {"mode": has_mode, "options": bool(case.options)}
+    for backend in (one for one in list_values(case.backend) if one in _DEAF_BACKENDS):
         for key in (key for key, is_given in given.items() if is_given):
             problem = f"the backend {backend!r} ignores `{key}`, as torch's own other than inductor do"
             fix = f"Remove it, or measure that backend in a case of its own, without `{key}`."

@@ -48,7 +48,7 @@ def load_cases(config: Config) -> tuple[Case, ...]:
         FileError: Unusable files, duplicate models or cases, a glob of gate.yml that matches no case. All
             mistakes of one kind are told at once.
     """
-    entries = [*_load_registries(config), *_list_own_entries(config)]
+    entries = [*_load_registries(config), *_list_entries(config.models, config.tests, config.locate)]
     _raise_any(_find_duplicates(entries))
     cases: dict[str, Case] = {}
     _raise_any(error for entry in entries for error in _add_cases(entry, cases))
@@ -90,10 +90,6 @@ def _blame_name(config: Config, key: str, path: Path, error: FileError) -> FileE
         fix = "Name a file that holds `version`, `models` and `tests` alone."
         return FileError(config.locate(key), key, problem, fix)
     return error
-
-
-def _list_own_entries(config: Config) -> Iterator[_Entry]:
-    return _list_entries(config.models, config.tests, config.locate)
 
 
 def _list_entries(
