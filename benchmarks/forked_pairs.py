@@ -15,6 +15,7 @@ import shutil
 import statistics
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from gate.lab.trials.opening import open_bench
 from gate.lab.trials.pairs import make_sides, measure_pair, open_base_bench, plan_pair
 from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.trials import Bench, LabSettings
-from gate.lab.workers.server_pool import open_pool
+from gate.lab.workers.server_pool import ServerPool
 from gate.project.choice import choose_cases
 from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
@@ -61,7 +62,7 @@ def parse_options() -> argparse.Namespace:
 def measure_check(bench: Bench, case: Case, pairs: int) -> list[dict[Metric, float]]:
     """Measure the pairs of one check; the change of each latency, ln(head / base), in each pair."""
     changes: list[dict[Metric, float]] = []
-    with open_pool() as pool:
+    with closing(ServerPool()) as pool:
         head = replace(bench, pool=pool)
         base, _ = open_base_bench(head, replace(head.arm, name=BASE_ARM))
         sides = make_sides(base, head, case, case)

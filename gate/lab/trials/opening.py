@@ -7,7 +7,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.trials import Bench, LabSettings, check_disk
 from gate.lab.trials.tries import find_unavailable, find_unimportable
 from gate.lab.workers.environment import note_dropped_variables
-from gate.lab.workers.server_pool import open_pool
+from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import make_directory
 from gate.records import Arm, Case, CaseFailure, Code, Environment, Fact, make_text, name_words
 from gate.records.events import (
@@ -119,7 +119,7 @@ def _note_place(place: Path, observe: Observer) -> None:
 def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
     refuse_service(settings.device, os.environ)
     make_directory(settings.out)
-    with open_scratch() as scratch, open_pool() as pool:
+    with open_scratch() as scratch, closing(ServerPool()) as pool:
         (scratch / "tmp").mkdir()
         gpu = look_up_gpu(settings.device, os.environ)
         bench = Bench(arm=arm, settings=settings, scratch=scratch, pool=pool, gpu=gpu)

@@ -12,12 +12,10 @@ import re
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.check.pair_schedule import plan_content
 from gate.devices import find_kind
-from gate.lab.host.provenance import format_time
 from gate.lab.trials.merging import TrialCircumstances, merge_results
 from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.trace import add_trace
@@ -28,6 +26,7 @@ from gate.lab.trials.trials import (
     look_at_host,
     make_case_path,
     make_job,
+    note_start,
     repeat_samples,
     seed_cache,
 )
@@ -123,7 +122,7 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
         MachineError: Too little disk, or an interpreter cannot be started.
     """
     check_disk(sides.head)
-    begun, before = _observe(), look_at_host(sides.head)
+    begun, before = note_start(), look_at_host(sides.head)
     for bench in (sides.base, sides.head):
         if plan.first is WorkerRole.COLD or not bench.trial_cache.is_dir():
             seed_cache(bench, None if plan.first is WorkerRole.COLD else plan.kept)
@@ -235,13 +234,6 @@ def _failed_for_room(sides: Sides, failures: Collection[CaseFailure]) -> bool:
     if not find_kind(sides.head.settings.device).is_gpu:
         return False
     return any(is_crowded(f"{one.message}\n{one.log_tail}") for one in failures)
-
-
-def _observe() -> TrialCircumstances:
-    load = os.getloadavg()[0]
-    return TrialCircumstances(
-        started=format_time(datetime.now(UTC)), wall_s=0.0, load_before=load, load_after=load
-    )
 
 
 def _join_trial(blank: Trial, outcomes: Collection[WorkerOutcome], begun: TrialCircumstances) -> Trial:

@@ -116,7 +116,7 @@ def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
         MachineError: Too little disk, or the interpreter cannot be started.
     """
     check_disk(bench)
-    begun, started, load_before = time.monotonic(), format_time(datetime.now(UTC)), os.getloadavg()[0]
+    begun, circumstances = time.monotonic(), note_start()
     before = look_at_host(bench)
     try:
         seed_cache(bench)
@@ -129,17 +129,22 @@ def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
         check_disk(bench)  # a full disk is the machine's fault, not the case's
         if not (cold.samples or warm.samples):
             return TrialOutcome(failure=failure)
-    circumstances = TrialCircumstances(
-        started=started,
-        wall_s=time.monotonic() - begun,
-        load_before=load_before,
-        load_after=os.getloadavg()[0],
+    circumstances = replace(
+        circumstances, wall_s=time.monotonic() - begun, load_after=os.getloadavg()[0]
     )
     blank = Trial(case_id=case.id, index=index, arm=bench.arm.name)
     trial = merge_results(blank, cold, warm, circumstances)
     if not is_target(bench.settings.device):  # how fit the host was matters to what is timed
         trial = add_host(trial, before, bench)
     return TrialOutcome(trial=trial, failure=failure)
+
+
+def note_start() -> TrialCircumstances:
+    """Note when a trial starts, and the load at that moment."""
+    load = os.getloadavg()[0]
+    return TrialCircumstances(
+        started=format_time(datetime.now(UTC)), wall_s=0.0, load_before=load, load_after=load
+    )
 
 
 def look_at_host(bench: Bench) -> HostSample:

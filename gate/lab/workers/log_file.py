@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from gate.files.disk import describe_write_error
 
@@ -15,21 +14,18 @@ LOG_TAIL_BYTES = 256 * 1024  # the end says why a process died, so it is kept ho
 
 
 class LogFile:
-    """Takes what a process says, chunk by chunk; see :func:`open_log`."""
+    """Takes what a process says, chunk by chunk, and is finished by its end."""
 
     def __init__(self, path: Path) -> None:
+        """Make the file, and its directory; errors are those of :func:`gate.files.disk.write_atomic`."""
         self._path = path
-        self._file: IO[bytes] | None = None
+        with self._describe_errors():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("wb", buffering=0)
         self._room = LOG_HEAD_BYTES
         self._tail: deque[bytes] = deque()
         self._tail_bytes = 0
         self._left_out = 0
-
-    def open(self) -> None:
-        """Make the file, and its directory; raises as :func:`gate.files.disk.write_atomic`."""
-        with self._describe_errors():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self._path.open("wb", buffering=0)
 
     def write(self, chunk: bytes) -> None:
         """Add a chunk: to the file while it has room, and to the tail that is kept."""
@@ -43,18 +39,17 @@ class LogFile:
             self._tail_bytes -= len(self._tail.popleft())
 
     def close(self) -> bytes:
-        """Finish the file and return the last bytes of the log."""
+        """Finish the file, once, and return the last bytes of the log."""
         tail = b"".join(self._tail)[-LOG_TAIL_BYTES:]
-        if self._file is not None:
+        if not self._file.closed:
             with self._file:
                 if self._left_out > len(tail):
                     self._put(f"\n[... {self._left_out - len(tail)} bytes left out ...]\n".encode())
                 self._put(tail[-self._left_out :] if self._left_out else b"")
-            self._file = None
         return tail
 
     def _put(self, content: bytes) -> None:
-        if self._file is not None and content:
+        if content:
             with self._describe_errors():
                 self._file.write(content)
 
@@ -64,19 +59,3 @@ class LogFile:
             yield
         except OSError as error:
             raise describe_write_error(self._path, error) from error
-
-
-@contextmanager
-def open_log(path: Path) -> Iterator[LogFile]:
-    """Open a log at ``path`` and finish it at the end.
-
-    Raises:
-        MachineError: The disk is full or read-only.
-        UsageError: The path cannot be written.
-    """
-    log = LogFile(path)
-    log.open()
-    try:
-        yield log
-    finally:
-        log.close()

@@ -16,7 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -25,7 +25,7 @@ from typing import IO, Protocol
 import psutil
 
 from gate.errors import MachineError
-from gate.lab.workers.log_file import LogFile, open_log
+from gate.lab.workers.log_file import LogFile
 
 TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, not a secret
 
@@ -101,7 +101,7 @@ def run_process(command: ProcessCommand) -> ProcessExit:
     oom_kills = load_oom_kills()
     started = time.monotonic()
     process: Child | None = None
-    with open_log(command.log) as log:
+    with closing(LogFile(command.log)) as log:
         try:
             process = _start(command, token)
             limit_s = command.limit_s if command.alarm < 0 else math.inf
@@ -150,6 +150,31 @@ def _has_token(process: psutil.Process, token: str) -> bool:
         return False
 
 
+def start_marked(command: ProcessCommand, token: str, output: int | IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start a program that carries ``token``, as does all that it starts; ``output`` gets what it says.
+
+    Raises:
+        MachineError: It cannot be started.
+    """
+    try:
+        return subprocess.Popen(
+            command.argv,
+            pass_fds=command.given,
+            env={**command.environment, TOKEN_VARIABLE: token},
+            cwd=command.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,  # a group of its own: Ctrl-C on the terminal reaches only us
+        )
+    except OSError as error:
+        raise MachineError(
+            f"{command.argv[0]} cannot be started in {command.directory}: {error.strerror}",
+            "Check that the interpreter and the directory exist.",
+        ) from error
+
+
 @contextmanager
 def defer_interrupts() -> Iterator[None]:
     """Let SIGINT and SIGTERM wait until the block is done, so that cleaning up is never cut short."""
@@ -175,22 +200,7 @@ def _start(command: ProcessCommand, token: str) -> Child:
     try:
         if command.starter is not None:
             return command.starter.start(command, token)
-        return subprocess.Popen(
-            command.argv,
-            pass_fds=command.given,
-            env={**command.environment, TOKEN_VARIABLE: token},
-            cwd=command.directory,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            start_new_session=True,  # a group of its own: Ctrl-C on the terminal reaches only us
-        )
-    except OSError as error:
-        raise MachineError(
-            f"{command.argv[0]} cannot be started in {command.directory}: {error.strerror}",
-            "Check that the interpreter and the directory exist.",
-        ) from error
+        return start_marked(command, token, subprocess.PIPE)
     finally:
         for descriptor in command.given:  # the child's alone now: its end is the end of the line
             os.close(descriptor)

@@ -10,16 +10,21 @@ import secrets
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 from typing import IO
 
 from gate.errors import FileError, MachineError
 from gate.files import codec
 from gate.files.server_protocol import ServerAnswer, ServerDoes, ServerOrder, receive, send
-from gate.lab.workers.process import TOKEN_VARIABLE, ProcessCommand, defer_interrupts, end_marked
+from gate.lab.workers.process import (
+    TOKEN_VARIABLE,
+    ProcessCommand,
+    defer_interrupts,
+    end_marked,
+    start_marked,
+)
 from gate.records.protocol import WorkerRequest
 
 SERVER_ARGUMENTS = ("-P", "-m", "gate.measure.process.server")
@@ -29,17 +34,6 @@ _END_S = 5.0  # a server ends when it is hung up on; more only where it is impor
 
 class ServerError(Exception):
     """A server is gone, or silent: its workers must be started otherwise."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ServerPlace:
-    """Where a server runs and with what; ``log`` gets what it prints."""
-
-    python: str
-    environment: Mapping[str, str]
-    directory: Path
-    log: Path
-    arguments: tuple[str, ...] = SERVER_ARGUMENTS
 
 
 class WorkerServer:
@@ -156,31 +150,22 @@ class ForkedWorker:
 class RootServer(WorkerServer):
     """A server that the lab itself has started, and ends."""
 
-    def __init__(self, place: ServerPlace) -> None:
-        """Start it; it has imported nothing yet.
+    def __init__(self, command: ProcessCommand) -> None:
+        """Start it, with its line and its parent as further arguments; it has imported nothing yet.
 
         Raises:
             MachineError: The interpreter cannot be started, or the log cannot be written.
         """
         ours, theirs = socket.socketpair()
         self._token = secrets.token_hex(16)
-        place.log.parent.mkdir(parents=True, exist_ok=True)
-        with theirs, place.log.open("ab") as log:
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        argv, given = (*command.argv, str(theirs.fileno()), str(os.getpid())), (theirs.fileno(),)
+        with theirs, command.log.open("ab") as log:
             try:
-                self._process = subprocess.Popen(
-                    (place.python, *place.arguments, str(theirs.fileno()), str(os.getpid())),
-                    pass_fds=(theirs.fileno(),),
-                    env={**place.environment, TOKEN_VARIABLE: self._token},
-                    cwd=place.directory,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,  # a group of its own: Ctrl-C on the terminal reaches only us
-                )
-            except OSError as error:
+                self._process = start_marked(replace(command, argv=argv, given=given), self._token, log)
+            except MachineError:
                 ours.close()
-                what = f"{place.python} cannot be started in {place.directory}: {error.strerror}"
-                raise MachineError(what, "Check that the interpreter and the directory exist.") from error
+                raise
         super().__init__(self._process.pid, ours)
 
     def close(self) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.devices import find_kind
-from gate.lab.workers.server import RootServer, ServerError, ServerPlace, WorkerServer
+from gate.lab.workers.process import ProcessCommand
+from gate.lab.workers.server import SERVER_ARGUMENTS, RootServer, ServerError, WorkerServer
 from gate.lab.workers.worker import JobOutcome, WorkerJob
 from gate.records import Code, Fact, name_words
 from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerResult
@@ -94,7 +94,7 @@ class ServerPool:
         opened: list[tuple[WorkerJob, RootServer]] = []
         for job in jobs:
             if (key := _make_key(job)) not in self._roots:
-                server = RootServer(_place_server(job))
+                server = RootServer(_make_command(job))
                 self._roots[key] = _Root(server)
                 opened.append((job, server))
         for job, server in opened:
@@ -117,16 +117,6 @@ class ServerPool:
             server.begin_import(job.request)
         problems = [server.end_import(job.limit_s) for job, server in opened]
         return next(filter(None, problems), "")
-
-
-@contextmanager
-def open_pool() -> Iterator[ServerPool]:
-    """Make a pool; its servers end with the block."""
-    pool = ServerPool()
-    try:
-        yield pool
-    finally:
-        pool.close()
 
 
 def open_jobs(pool: ServerPool | None, jobs: Sequence[WorkerJob]) -> OpenedJobs:
@@ -169,10 +159,11 @@ def _make_key(job: WorkerJob) -> _Key:
     return job.arm, job.python, request.directory, request.checkout, request.origin, variables
 
 
-def _place_server(job: WorkerJob) -> ServerPlace:
-    return ServerPlace(
-        python=job.python,
+def _make_command(job: WorkerJob) -> ProcessCommand:
+    return ProcessCommand(
+        argv=(job.python, *SERVER_ARGUMENTS),
         environment=job.environment,
         directory=Path(job.request.directory),
         log=job.log.with_name(f"server-{job.arm}.log"),
+        limit_s=job.limit_s,
     )

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import pytest
 from gate.files import codec
 from gate.lab.workers.environment import WorkerPlaces, keep_variables, make_worker_environment
 from gate.lab.workers.process import ProcessCommand, run_process
-from gate.lab.workers.server_pool import ServerPool, open_pool
+from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob
 from gate.records import Case
 from gate.records.protocol import Sampling, WorkerRequest, WorkerResult, WorkerRole
@@ -154,7 +155,7 @@ OpenWorkshop = Callable[[str], Workshop]
 @pytest.fixture(scope="session")
 def pool() -> Iterator[ServerPool]:
     """Servers of all workshops."""
-    with open_pool() as opened:
+    with closing(ServerPool()) as opened:
         yield opened
 
 

@@ -17,7 +17,7 @@ import pytest
 from gate.errors import MachineError
 from gate.lab.host.counters import read_host
 from gate.lab.workers.process import ProcessCommand, run_process
-from gate.lab.workers.server import RootServer, ServerError, ServerPlace
+from gate.lab.workers.server import RootServer, ServerError
 
 from .conftest import CountLeft
 
@@ -32,20 +32,20 @@ MakeCommand = Callable[..., ProcessCommand]
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> ServerPlace:
+def place(tmp_path: Path) -> ProcessCommand:
     """A server of workers that run a file of Python."""
     acting = str(Path(__file__).with_name("acting_server.py"))
-    return ServerPlace(
-        python=sys.executable,
+    return ProcessCommand(
+        argv=(sys.executable, "-P", acting),
         environment={**os.environ, "PYTHONFAULTHANDLER": "1"},
         directory=tmp_path,
         log=tmp_path / "logs" / "server.log",
-        arguments=("-P", acting),
+        limit_s=60.0,
     )
 
 
 @pytest.fixture
-def server(place: ServerPlace) -> Iterator[RootServer]:
+def server(place: ProcessCommand) -> Iterator[RootServer]:
     """A server that runs."""
     started = RootServer(place)
     try:
@@ -170,7 +170,7 @@ def test_a_server_that_is_killed_takes_its_worker_along(command: MakeCommand, co
     assert count_left() == 0
 
 
-def test_closing_ends_workers_and_branches(place: ServerPlace, command: MakeCommand) -> None:
+def test_closing_ends_workers_and_branches(place: ProcessCommand, command: MakeCommand) -> None:
     """At the end nothing is left: no server, no branch, no worker."""
     other = RootServer(place)
     branch = other.branch()
@@ -184,21 +184,21 @@ def test_closing_ends_workers_and_branches(place: ServerPlace, command: MakeComm
     branch.hang_up()
 
 
-def test_a_server_takes_nothing_down_at_its_end(place: ServerPlace) -> None:
+def test_a_server_takes_nothing_down_at_its_end(place: ProcessCommand) -> None:
     """With torch imported that takes more than a second, and what a module does at exit could take longer."""
-    run = f"runpy.run_path({place.arguments[1]!r}, run_name='__main__')"
+    run = f"runpy.run_path({place.argv[2]!r}, run_name='__main__')"
     acting = f"import atexit, runpy; atexit.register(print, 'at exit'); {run}"
-    other = RootServer(replace(place, arguments=("-c", acting)))
+    other = RootServer(replace(place, argv=(sys.executable, "-c", acting)))
     other.branch().hang_up()  # it serves
     other.close()
     assert place.log.read_text() == ""
 
 
-def test_a_server_that_cannot_start_is_told(place: ServerPlace) -> None:
+def test_a_server_that_cannot_start_is_told(place: ProcessCommand) -> None:
     """A server that ends at once is heard as gone; an interpreter that is missing is named."""
-    dead = RootServer(replace(place, arguments=("-c", "raise SystemExit(3)")))
+    dead = RootServer(replace(place, argv=(sys.executable, "-c", "raise SystemExit(3)")))
     with pytest.raises(ServerError):
         dead.branch()
     dead.close()
     with pytest.raises(MachineError, match="/nowhere/python cannot be started"):
-        RootServer(replace(place, python="/nowhere/python"))
+        RootServer(replace(place, argv=("/nowhere/python", *place.argv[1:])))
