@@ -45,14 +45,6 @@ class MachineMood:
     canaries_s: Mapping[str, tuple[float, ...]]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settling:
-    """The calls after the first until nothing was compiled any more, and their wall time in seconds."""
-
-    calls: int
-    wall_s: float
-
-
 def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
     """Measure a case in a fresh process whose compile caches hold no graph; the logbook gets it all.
 
@@ -65,13 +57,13 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
         before = _observe_machine(context)
         first = _compile_first(context, prepared)
         context.logbook.enter(Stage.WARMUP)
-        settling = _settle(context, prepared)
+        settled = _settle(context, prepared)
         _record_graphs(context, prepared)
         rounds = measure_rounds(context, prepared, time_blocks)
         if rounds.recompiled:
             _record_graphs(context, prepared)
         _record_times(context, first, rounds)
-        _record_settling(context, settling, rounds)
+        _record_settling(context, *settled, rounds)
         _record_conditions(context, before, _observe_machine(context))
         record_usage(context, prepared, statistics.median(rounds.times.compiled_s))
         _record_kind(context, prepared)
@@ -164,20 +156,21 @@ def _compile_first(context: WorkerContext, prepared: Prepared) -> FirstCall:
     return first
 
 
-def _settle(context: WorkerContext, prepared: Prepared) -> Settling:
+def _settle(context: WorkerContext, prepared: Prepared) -> tuple[int, float]:
+    """Call until nothing is compiled any more: the calls after the first, and their wall seconds."""
     begun = time.perf_counter()
     calls = settle_step(prepared.compiled_step, context.device, context.sampling.min_warmup_calls)
-    return Settling(calls=calls, wall_s=time.perf_counter() - begun)
+    return calls, time.perf_counter() - begun
 
 
-def _record_settling(context: WorkerContext, settling: Settling, rounds: Rounds) -> None:
+def _record_settling(context: WorkerContext, calls: int, wall_s: float, rounds: Rounds) -> None:
     """Record what the calls after the first took beyond steady ones, where graphs are captured in them."""
     if not context.device.kind.is_gpu:
         return
     steady_s = statistics.median(rounds.times.compiled_s)
     later_s = {
         **graph.observe_graphs(context.directory).phases_s,
-        "until_steady": compute_compile_time(settling.wall_s, settling.calls * steady_s),
+        "until_steady": compute_compile_time(wall_s, calls * steady_s),
     }
     context.logbook.record(phases_s={**later_s, **context.logbook.result.phases_s})
 

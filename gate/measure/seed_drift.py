@@ -29,20 +29,13 @@ class CompiledSubject:
     compiled: Function
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SeedDrift:
-    """Drift under one seed, log2."""
-
-    own: float
-    float32: float
-
-
 def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
     """Measure drift under each seed; the samples are the means. The subject's state must be as built.
 
     Weights and inputs of further seeds are written into the same tensors, so nothing is compiled anew.
     """
-    twin, drifts = None, []
+    twin = None
+    drifts: dict[Metric, list[float]] = {Metric.DRIFT: [], Metric.DRIFT_FLOAT32: []}
     for index in range(context.sampling.drift_seeds):
         if index and not reference.redraw_state(pair.subject, SEED + index):
             break
@@ -54,14 +47,9 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
         own = _compare(context, pair, exact)
         twin = twin or make_float32_pair(pair)
         precise = _compare_in_float32(context, pair, twin, exact)
-        drifts.append(SeedDrift(own=own, float32=own if precise is None else precise))
-    if drifts:
-        context.logbook.add_samples(
-            {
-                Metric.DRIFT: (statistics.mean(drift.own for drift in drifts),),
-                Metric.DRIFT_FLOAT32: (statistics.mean(drift.float32 for drift in drifts),),
-            }
-        )
+        drifts[Metric.DRIFT].append(own)
+        drifts[Metric.DRIFT_FLOAT32].append(own if precise is None else precise)
+    context.logbook.add_samples({metric: (statistics.mean(seeds),) for metric, seeds in drifts.items()})
 
 
 def make_float32_pair(pair: CompiledSubject) -> CompiledSubject:

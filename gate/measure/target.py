@@ -51,7 +51,9 @@ def measure_target(context: WorkerContext, workload: Workload | None) -> None:
             raises passes through: tracing stops where a value is asked for.
     """
     with compile_target(context, workload) as step:
-        _count_calls(context, step)
+        context.logbook.enter(Stage.CALLS)
+        calls = count_compile_calls(step, graph.find_cache())
+        context.logbook.add_samples({Metric.COMPILE_CALLS: (calls,)})
 
 
 @contextmanager
@@ -158,21 +160,10 @@ def _record_graphs(context: WorkerContext) -> None:
 
 def _record_code(context: WorkerContext) -> None:
     cache = graph.find_cache()
-    totals = sum_cubins(read_cubins(find_triton_cache()))
+    counts = {
+        Metric.GENERATED_KERNELS: identity.count_kernels(cache),
+        Metric.CODE_LAUNCHES: identity.count_launches(cache),
+        **sum_cubins(read_cubins(find_triton_cache())),
+    }
     context.logbook.record(identity=identity.read_identity(cache), sources=identity.read_sources(cache))
-    context.logbook.add_samples(
-        {
-            Metric.GENERATED_KERNELS: (identity.count_kernels(cache),),
-            Metric.CODE_LAUNCHES: (identity.count_launches(cache),),
-            Metric.TRITON_CONFIGS: (totals.configurations,),
-            Metric.REGISTERS: (totals.registers,),
-            Metric.SHARED_MEMORY: (totals.shared_bytes,),
-            Metric.STACK_MEMORY: (totals.stack_bytes,),
-            Metric.CUBIN_BYTES: (totals.size_bytes,),
-        }
-    )
-
-
-def _count_calls(context: WorkerContext, step: Callable[[], Any]) -> None:
-    context.logbook.enter(Stage.CALLS)
-    context.logbook.add_samples({Metric.COMPILE_CALLS: (count_compile_calls(step, graph.find_cache()),)})
+    context.logbook.add_samples({metric: (count,) for metric, count in counts.items()})

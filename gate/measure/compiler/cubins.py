@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gate.errors import MachineError
+from gate.records import Metric
 
 _LIMIT_S = 60
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:\d+ LOCAL:(\d+)")
@@ -25,17 +26,6 @@ class Cubin:
     registers: int  # of a thread
     shared_bytes: int  # of a block
     stack_bytes: int  # of a thread: what did not fit into registers lies in memory
-    size_bytes: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CubinTotals:
-    """All binaries of a case taken together."""
-
-    configurations: int
-    registers: int
-    shared_bytes: int
-    stack_bytes: int
     size_bytes: int
 
 
@@ -53,8 +43,8 @@ def read_cubins(cache: Path) -> tuple[Cubin, ...]:
     return tuple(_read_cubin(path) for path in sorted(cache.rglob("*.cubin")))
 
 
-def sum_cubins(cubins: Iterable[Cubin]) -> CubinTotals:
-    """Take binaries together.
+def sum_cubins(cubins: Iterable[Cubin]) -> dict[Metric, int]:
+    """Take all binaries of a case together.
 
     Registers, memory and sizes are summed, so that any change shows. The stack is that of each kernel's least
     configuration: tuning chooses no other.
@@ -63,13 +53,13 @@ def sum_cubins(cubins: Iterable[Cubin]) -> CubinTotals:
     least: dict[str, int] = {}
     for cubin in found:
         least[cubin.kernel] = min(cubin.stack_bytes, least.get(cubin.kernel, cubin.stack_bytes))
-    return CubinTotals(
-        configurations=len(found),
-        registers=sum(cubin.registers for cubin in found),
-        shared_bytes=sum(cubin.shared_bytes for cubin in found),
-        stack_bytes=sum(least.values()),
-        size_bytes=sum(cubin.size_bytes for cubin in found),
-    )
+    return {
+        Metric.TRITON_CONFIGS: len(found),
+        Metric.REGISTERS: sum(cubin.registers for cubin in found),
+        Metric.SHARED_MEMORY: sum(cubin.shared_bytes for cubin in found),
+        Metric.STACK_MEMORY: sum(least.values()),
+        Metric.CUBIN_BYTES: sum(cubin.size_bytes for cubin in found),
+    }
 
 
 def parse_usage(told: str) -> Mapping[str, int]:

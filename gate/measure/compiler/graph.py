@@ -172,23 +172,18 @@ def _list_compiles() -> list[Any] | None:
 
 
 def _count_from(counters: Any) -> dict[Metric, int | None]:  # noqa: ANN401 - see _find_counters
-    if counters is None:
-        return dict.fromkeys(
-            (
-                *(Metric.UNIQUE_GRAPHS, Metric.CAPTURED_OPS, Metric.EAGER_FALLBACKS),
-                *(Metric.CUDAGRAPH_SKIPS, Metric.CUDAGRAPH_PARTITIONS),
-            )
-        )
-    graphs, frames = counters["stats"]["unique_graphs"], counters["frames"]
-    # A frame that Dynamo gave up on runs eagerly: something it does not support, or too many recompiles.
-    skipped = frames["total"] - frames["ok"]
+    def count(group: str, name: str) -> int | None:
+        return None if counters is None else counters[group][name]
+
+    frames, compiled = count("frames", "total"), count("frames", "ok")
     return {
-        Metric.UNIQUE_GRAPHS: graphs,
-        Metric.CAPTURED_OPS: counters["stats"]["calls_captured"],
-        Metric.EAGER_FALLBACKS: skipped,
-        Metric.CUDAGRAPH_SKIPS: counters["inductor"]["cudagraph_skips"],
+        Metric.UNIQUE_GRAPHS: count("stats", "unique_graphs"),
+        Metric.CAPTURED_OPS: count("stats", "calls_captured"),
+        # A frame that Dynamo gave up on runs eagerly: something it does not support, or too many recompiles.
+        Metric.EAGER_FALLBACKS: None if frames is None or compiled is None else frames - compiled,
+        Metric.CUDAGRAPH_SKIPS: count("inductor", "cudagraph_skips"),
         # What cannot be captured cuts a graph in pieces; since torch 2.11 that skips none.
-        Metric.CUDAGRAPH_PARTITIONS: counters["inductor"]["cudagraph_partitions"],
+        Metric.CUDAGRAPH_PARTITIONS: count("inductor", "cudagraph_partitions"),
     }
 
 

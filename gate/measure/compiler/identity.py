@@ -72,12 +72,9 @@ def _normalize_choice(path: Path) -> str:
         choice = json.loads(text)
     except ValueError:
         return text
-    kept = (
-        {name: choice[name] for name in choice if name not in _NOT_CHOSEN}
-        if isinstance(choice, dict)
-        else choice
-    )
-    return json.dumps(kept, sort_keys=True)
+    if isinstance(choice, dict):
+        choice = {name: choice[name] for name in choice if name not in _NOT_CHOSEN}
+    return json.dumps(choice, sort_keys=True)
 
 
 def compute_identity(files: Iterable[str]) -> CodeIdentity:
@@ -131,22 +128,18 @@ def hash_sources(texts: Iterable[str]) -> CodeIdentity:
 
 def count_kernels(cache: Path) -> int:
     """Count the kernels in the graphs in Inductor's cache directory, each as often as it stands there."""
-    texts = (path.read_text(errors="replace") for path in cache.rglob("*.py"))
-    return sum(1 for text in texts if _GRAPH_MARK in text for _ in list_kernels(text))
+    return sum(len(list_kernels(text)) for text in _read_files(cache) if _GRAPH_MARK in text)
 
 
 def count_launches(cache: Path) -> int:
     """Count what the graphs in Inductor's cache directory launch in a call: kernels and library calls."""
-    texts = (path.read_text(errors="replace") for path in cache.rglob("*.py"))
-    return sum(
-        len(_LAUNCH.findall(_KERNEL.sub("", normalize_code(text)))) for text in texts if _GRAPH_MARK in text
-    )
+    codes = (normalize_code(text) for text in _read_files(cache) if _GRAPH_MARK in text)
+    return sum(len(_LAUNCH.findall(_KERNEL.sub("", code))) for code in codes)
 
 
-def list_kernels(graph: str) -> Iterator[tuple[str, str]]:
+def list_kernels(graph: str) -> list[tuple[str, str]]:
     """List the names and sources of the kernels that a graph's Python file holds."""
-    for match in _KERNEL.finditer(graph):
-        yield match.group(1), match.group(2)
+    return _KERNEL.findall(graph)
 
 
 def normalize_code(text: str) -> str:

@@ -14,7 +14,6 @@ import torch
 
 from gate.devices import DeviceKind
 
-_NAME = "fp32_precision"
 _DEFAULT_PRECISION = "highest"  # of the older interface, where it cannot be read
 _T = TypeVar("_T")
 
@@ -25,20 +24,20 @@ def without_tf32() -> Iterator[None]:
 
     Both interfaces agree within, since torch's own guards read the older one.
     """
-    newer = [(one, getattr(one, _NAME)) for one in _list_settings()]
+    newer = [(one, one.fp32_precision) for one in _list_settings()]
     matmul = _read(torch.get_float32_matmul_precision, _DEFAULT_PRECISION)
     convolution = _read(_get_cudnn_tf32, True)
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
     for one, _ in newer:
-        setattr(one, _NAME, "ieee")  # the older interface leaves some to what is set for all libraries
+        one.fp32_precision = "ieee"  # the older interface leaves some to what is set for all libraries
     try:
         yield
     finally:
         torch.set_float32_matmul_precision(matmul)
         torch.backends.cudnn.allow_tf32 = convolution
         for one, value in newer:
-            setattr(one, _NAME, value)
+            one.fp32_precision = value
 
 
 def bakes_tf32() -> bool:
@@ -46,7 +45,7 @@ def bakes_tf32() -> bool:
 
     Their code then keeps it, whatever is set when they are called; torch's guards and caches do not mind it.
     """
-    return getattr(torch.backends.cudnn, _NAME, "") == "tf32"
+    return torch.backends.cudnn.fp32_precision == "tf32"
 
 
 def describe_settings(kind: DeviceKind) -> str:
@@ -65,31 +64,20 @@ def describe_settings(kind: DeviceKind) -> str:
 
 def describe_matmul() -> str:
     """Describe the precision of matrix products: the older interface's word, else what the newer one says."""
-    newer = str(getattr(torch.backends.cuda.matmul, _NAME, "unknown"))
-    return _read(torch.get_float32_matmul_precision, newer)
+    return _read(torch.get_float32_matmul_precision, torch.backends.cuda.matmul.fp32_precision)
 
 
 def describe_convolution() -> str:
     """Describe whether convolutions may use TF32; operators of cuDNN by name where they differ."""
-    operators = {name: getattr(getattr(torch.backends.cudnn, name, None), _NAME, "") for name in _OPERATORS}
-    differing = ", ".join(f"{name} {value}" for name, value in operators.items())
-    told = _read(_get_cudnn_tf32, None)
-    return differing if told is None else str(told)
-
-
-_OPERATORS = ("conv", "rnn")
+    cudnn: Any = torch.backends.cudnn
+    differing = f"conv {cudnn.conv.fp32_precision}, rnn {cudnn.rnn.fp32_precision}"
+    return str(_read(_get_cudnn_tf32, differing))
 
 
 def _list_settings() -> list[Any]:
     """List what has a precision of its own, libraries before their operators."""
-    cudnn = torch.backends.cudnn
-    wanted = (
-        cudnn,
-        *(getattr(cudnn, name, None) for name in _OPERATORS),
-        torch.backends.cuda.matmul,
-        getattr(torch.backends.mkldnn, "matmul", None),
-    )
-    return [one for one in wanted if hasattr(one, _NAME)]
+    own: Any = torch.backends
+    return [own.cudnn, own.cudnn.conv, own.cudnn.rnn, own.cuda.matmul, own.mkldnn.matmul]
 
 
 def _get_cudnn_tf32() -> bool:

@@ -6,7 +6,6 @@ import pytest
 
 from gate.devices import CPU, CUDA, DeviceKind
 from gate.measure import cold
-from gate.measure.cold import Settling
 from gate.measure.compiler import graph
 from gate.measure.compiler.graph import GraphReport
 from gate.measure.context import WorkerContext
@@ -42,7 +41,7 @@ def settle(kind: DeviceKind, monkeypatch: pytest.MonkeyPatch, wall_s: float) -> 
     monkeypatch.setattr(graph, "observe_graphs", lambda _: later)
     times = PairedTimes(eager_s=(0.2, 0.2), compiled_s=(0.1, 0.1))
     rounds = Rounds(times=times, calls={}, order="", recompiled=0)
-    cold._record_settling(context, Settling(calls=6, wall_s=wall_s), rounds)
+    cold._record_settling(context, 6, wall_s, rounds)
     return dict(logbook.result.phases_s)
 
 
