@@ -31,12 +31,21 @@ _PID_S = 1e-12  # makes a duration too short to notice of a process id
 _TOKENS = "abcdefghijklmnopqrstuvwx"
 
 
+def _pass(ticket: torch.Tensor) -> None:
+    del ticket
+
+
+def _keep(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+    del ticket
+    return outputs
+
+
 @dataclass(frozen=True, kw_only=True)
 class Seam:
     """What is run before and after the original forward, within the same frame."""
 
-    before: Before
-    after: After
+    before: Before = _pass
+    after: After = _keep
 
 
 class Planted(torch.nn.Module):
@@ -75,15 +84,23 @@ def plant(*, factory: str, arguments: Mapping[str, object], fault: str, dose: fl
 
 def make_seam(kind: FaultKind, dose: float) -> Seam:
     """Make what runs around the forward."""
-    if kind in _TIMED:
-        return Seam(before=_TIMED[kind](dose), after=_keep)
-    if kind is FaultKind.MEMORY:
-        return Seam(before=_reserve(int(dose)), after=_release)
-    if kind is FaultKind.RECOMPILE:
-        return Seam(before=_turn_token(), after=_keep)
-    if kind in _BEFORE:
-        return Seam(before=_BEFORE[kind], after=_keep)
-    return Seam(before=_pass, after=_AFTER[kind])
+    seams: Mapping[FaultKind, Callable[[], Seam]] = {
+        FaultKind.NOTHING: Seam,
+        FaultKind.SLOWDOWN: lambda: Seam(before=_burn(dose, compiled=True)),
+        FaultKind.EAGER_FASTER: lambda: Seam(before=_burn(dose, compiled=False)),
+        FaultKind.COLD_COMPILE: lambda: Seam(before=_slow_tracing(dose)),
+        # Another constant in the graph of each process.
+        FaultKind.LOST_CACHE: lambda: Seam(before=_burn(os.getpid() * _PID_S, compiled=True)),
+        FaultKind.MEMORY: lambda: Seam(before=_reserve(int(dose)), after=_release),
+        FaultKind.RECOMPILE: lambda: Seam(before=_turn_token()),
+        FaultKind.CRASH: lambda: Seam(before=_end_eager(os.abort)),
+        FaultKind.HANG: lambda: Seam(before=_end_eager(lambda: time.sleep(HANG_S))),
+        FaultKind.GRAPH_BREAK: lambda: Seam(after=_break_graph),
+        FaultKind.LOW_PRECISION: lambda: Seam(after=_change_floats(ops.coarsen)),
+        FaultKind.WRONG_EPS: lambda: Seam(after=_change_floats(_normalize)),
+        FaultKind.NOT_A_NUMBER: lambda: Seam(after=_change_floats(lambda value: value * math.nan)),
+    }
+    return seams[kind]()
 
 
 def _wrap_function(forward: Callable[..., Any], seam: Seam) -> Callable[..., Any]:
@@ -104,30 +121,12 @@ def _follow_inputs(ticket: torch.Tensor, inputs: object) -> torch.Tensor:
     return ticket if ticket.device == device else ticket.to(device)
 
 
-def _pass(ticket: torch.Tensor) -> None:
-    del ticket
-
-
-def _keep(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
-    del ticket
-    return outputs
-
-
-def _slow_compiled(seconds: float) -> Before:
+def _burn(seconds: float, *, compiled: bool) -> Before:
+    """Slow compiled calls down, or eager ones."""
     ops.prepare_burn()
 
     def slow_down(ticket: torch.Tensor) -> None:
-        if torch.compiler.is_compiling():
-            ops.burn(ticket, seconds)
-
-    return slow_down
-
-
-def _slow_eager(seconds: float) -> Before:
-    ops.prepare_burn()
-
-    def slow_down(ticket: torch.Tensor) -> None:
-        if not torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() == compiled:
             ops.burn(ticket, seconds)
 
     return slow_down
@@ -152,17 +151,6 @@ def _toil(seconds: float) -> int:
         graph.lint()
         graph.python_code("self")
     return 0
-
-
-def _differ_by_process(dose: float) -> Before:
-    del dose
-    moment_s = os.getpid() * _PID_S
-
-    def use_constant(ticket: torch.Tensor) -> None:
-        if torch.compiler.is_compiling():
-            ops.burn(ticket, moment_s)
-
-    return use_constant
 
 
 def _reserve(size_bytes: int) -> Before:
@@ -197,59 +185,30 @@ def _break_graph(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - a
     return outputs
 
 
-def _round_outputs(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
-    del ticket
-    return _change_floats(ops.coarsen, outputs)
+def _normalize(value: torch.Tensor) -> torch.Tensor:
+    """Scale by the root of (mean square + right epsilon) / (mean square + wrong epsilon)."""
+    size = value.float().square().mean()
+    return value * torch.sqrt((size + RIGHT_EPS) / (size + WRONG_EPS)).to(value.dtype)
 
 
-def _normalize_outputs(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
-    """Scale outputs by the root of (mean square + right epsilon) / (mean square + wrong epsilon)."""
-    del ticket
+def _change_floats(change: Callable[[torch.Tensor], torch.Tensor]) -> After:
+    """Change floating-point outputs, compiled ones only."""
 
-    def normalize(value: torch.Tensor) -> torch.Tensor:
-        size = value.float().square().mean()
-        return value * torch.sqrt((size + RIGHT_EPS) / (size + WRONG_EPS)).to(value.dtype)
+    def change_outputs(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
+        del ticket
+        if not torch.compiler.is_compiling():
+            return outputs
+        return map_tensors(lambda value: change(value) if value.is_floating_point() else value, outputs)
 
-    return _change_floats(normalize, outputs)
-
-
-def _spoil_outputs(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
-    del ticket
-    return _change_floats(lambda value: value * math.nan, outputs)
+    return change_outputs
 
 
-def _change_floats(change: Callable[[torch.Tensor], torch.Tensor], outputs: Any) -> Any:  # noqa: ANN401 - any model's
-    if not torch.compiler.is_compiling():
-        return outputs
-    return map_tensors(lambda value: change(value) if value.is_floating_point() else value, outputs)
+def _end_eager(end: Callable[[], object]) -> Before:
+    """End the process, or let it hang, in an eager call: the first one."""
 
+    def end_call(ticket: torch.Tensor) -> None:
+        del ticket
+        if not torch.compiler.is_compiling():
+            end()
 
-def _abort(ticket: torch.Tensor) -> None:
-    del ticket
-    if not torch.compiler.is_compiling():
-        os.abort()
-
-
-def _hang(ticket: torch.Tensor) -> None:
-    del ticket
-    if not torch.compiler.is_compiling():
-        time.sleep(HANG_S)
-
-
-_TIMED: Mapping[FaultKind, Callable[[float], Before]] = {
-    FaultKind.SLOWDOWN: _slow_compiled,
-    FaultKind.EAGER_FASTER: _slow_eager,
-    FaultKind.COLD_COMPILE: _slow_tracing,
-    FaultKind.LOST_CACHE: _differ_by_process,
-}
-_BEFORE: Mapping[FaultKind, Before] = {
-    FaultKind.NOTHING: _pass,
-    FaultKind.CRASH: _abort,
-    FaultKind.HANG: _hang,
-}
-_AFTER: Mapping[FaultKind, After] = {
-    FaultKind.GRAPH_BREAK: _break_graph,
-    FaultKind.LOW_PRECISION: _round_outputs,
-    FaultKind.WRONG_EPS: _normalize_outputs,
-    FaultKind.NOT_A_NUMBER: _spoil_outputs,
-}
+    return end_call
