@@ -19,7 +19,7 @@ from torch.utils.benchmark import Timer
 from gate.measure.device.device import CpuDevice
 from gate.measure.timing.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.timing.schedule import BlockSize, Side
-from gate.measure.workload.build import compile_subject, make_step, make_subject
+from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records import Case
 from gate.records.protocol import Sampling
 from gate.workload import Workload
@@ -79,7 +79,7 @@ def compare(workload: Workload, super_blocks: int, threads: int) -> tuple[float,
     subject = make_subject(workload, CASE, device)
     steps: dict[Side, Step] = {
         Side.EAGER: make_step(subject, subject.function),
-        Side.COMPILED: make_step(subject, compile_subject(subject)),
+        Side.COMPILED: make_step(subject, compile_function(subject.function, subject.case)),
     }
     settle_step(steps[Side.COMPILED], device, 5)
     calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}

@@ -21,14 +21,13 @@ from gate.measure.timing.first_call import check_compiled
 from gate.measure.workload.build import (
     TORCH_DTYPES,
     Subject,
-    attach_optimizer,
+    assemble_subject,
     has_cudagraphs,
     load_factory,
-    make_function,
     make_step,
 )
 from gate.measure.workload.tensors import map_tensors
-from gate.records import Case, Metric, Mode, Task
+from gate.records import Case, Metric, Mode
 from gate.records.protocol import Stage
 from gate.workload import Workload
 
@@ -106,27 +105,19 @@ def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subje
     """Put fake tensors on the target in the place of a workload's own; the optimizer is no compiled code."""
     dtype = TORCH_DTYPES[case.dtype]
     place = _remember(lambda tensor: device.place(tensor, dtype))
-    module = workload.forward if isinstance(workload.forward, torch.nn.Module) else None
-    if module is not None:
-        for part in module.modules():
+    if isinstance(workload.forward, torch.nn.Module):
+        for part in workload.forward.modules():
             for tensors in (part._parameters, part._buffers):  # noqa: SLF001 - modules cannot be moved to where nothing is
                 for name, tensor in tensors.items():
                     tensors[name] = None if tensor is None else place(tensor)
-        module.train(case.task == Task.TRAINING)
-    spread = find_protocol(case).spread
-    subject = Subject(
-        case=case,
-        device=device,
-        forward=workload.forward,
-        function=spread(make_function(workload.forward, workload.loss, case.task)),
-        inputs=map_tensors(place, tuple(workload.inputs)),
+    placed = replace(
+        workload,
+        inputs=map_tensors(place, workload.inputs),
         kwargs=map_tensors(place, dict(workload.kwargs)),
-        module=module,
         optimizer=None,
-        loss=workload.loss,
-        spread=spread,
+        exact=None,
     )
-    return attach_optimizer(subject, replace(workload, optimizer=None))
+    return assemble_subject(placed, case, device, find_protocol(case).spread)
 
 
 def _remember(place: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], Any]:

@@ -17,7 +17,7 @@ from gate.measure.device.opening import open_device
 from gate.measure.timing import canary
 from gate.measure.timing.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.timing.schedule import Side
-from gate.measure.workload.build import Subject, compile_subject, make_compiled_step, make_step, make_subject
+from gate.measure.workload.build import Subject, compile_function, make_compiled_step, make_step, make_subject
 from gate.records import Case, DType, Metric, Mode
 from gate.records.protocol import Sampling, WorkerRequest, WorkerRole
 from gate.suite.timer import SynchronizedTimer
@@ -114,7 +114,7 @@ def test_memory_of_a_graph_is_counted(device: CudaDevice) -> None:
     subject = make_layers(device, Mode.REDUCE_OVERHEAD)
     before = device.read_resident(0)
     with torch.no_grad():
-        step = make_compiled_step(subject, compile_subject(subject))
+        step = make_compiled_step(subject, compile_function(subject.function, subject.case))
         settle_step(step, device, 5)
         resident = device.read_resident(0)
     assert resident - before >= 2 * 2**20
@@ -183,7 +183,7 @@ def test_rounds_run_without_recompiles(device: CudaDevice, mode: Mode) -> None:
     with torch.no_grad():
         steps: dict[Side, Callable[[], Any]] = {
             Side.EAGER: make_step(subject, subject.function),
-            Side.COMPILED: make_compiled_step(subject, compile_subject(subject)),
+            Side.COMPILED: make_compiled_step(subject, compile_function(subject.function, subject.case)),
         }
         settle_step(steps[Side.COMPILED], device, 5)
         calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, cast
 
 from torch.utils.data import DataLoader, Dataset
 
 from gate.kinds import get_setting
-from gate.measure.kinds.protocol import Seen
+from gate.measure.kinds.protocol import Seen, join_workloads
 from gate.measure.kinds.shapes import Shapes
 from gate.measure.timing.rounds import Step, time_calls
 from gate.measure.workload.build import SEED, Function, Subject, build_workload, compile_function
@@ -40,9 +39,7 @@ class Data(Shapes):
     def build(self, seed: int = SEED) -> Workload:
         """Call the factory once for each batch; the model is that of the first."""
         batches = int(cast("int", get_setting(self.case, "batches")))
-        built = [build_workload(self.case, seed + 1000 * index) for index in range(batches)]
-        inputs = tuple((one.inputs, dict(one.kwargs)) for one in built)
-        return replace(built[0], inputs=inputs, kwargs={})
+        return join_workloads([build_workload(self.case, seed + 1000 * index) for index in range(batches)])
 
     def compile(self, subject: Subject) -> Function:
         """Compile the model's own function: a batch is a call of it."""

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, cast
@@ -33,7 +33,7 @@ from gate.files import codec
 from gate.kinds import Strategy, get_setting
 from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
-from gate.measure.kinds.protocol import Protocol, Seen
+from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
 from gate.measure.process.parent import die_with_parent
 from gate.measure.timing.rounds import Step
 from gate.measure.workload.build import (
@@ -148,9 +148,7 @@ class Distributed(Protocol):
 
     def build(self, seed: int = SEED) -> Workload:
         """Call the factory once for each rank; the model is that of the first."""
-        built = [build_workload(self.case, seed + _SEED_STEP * rank) for rank in range(RANKS)]
-        inputs = tuple((one.inputs, dict(one.kwargs)) for one in built)
-        return replace(built[0], inputs=inputs, kwargs={})
+        return join_workloads([build_workload(self.case, seed + _SEED_STEP * rank) for rank in range(RANKS)])
 
     def spread(self, function: Function) -> Function:
         """Average over the ranks' batches, in one process: what all of them together compute."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.measure.compiler import identity
@@ -93,6 +93,12 @@ class Protocol:
 
     def close(self) -> None:
         """End what was started besides this process."""
+
+
+def join_workloads(built: Sequence[Workload]) -> Workload:
+    """Make one workload of several: the model of the first, and the arguments of each as an input."""
+    inputs = tuple((one.inputs, dict(one.kwargs)) for one in built)
+    return replace(built[0], inputs=inputs, kwargs={})
 
 
 def find_protocol(case: Case) -> Protocol:

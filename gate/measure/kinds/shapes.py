@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 
 from gate.kinds import Dims, get_setting
-from gate.measure.kinds.protocol import Protocol, Seen
+from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
 from gate.measure.timing.rounds import Step, time_calls
 from gate.measure.workload.build import SEED, Function, Subject, build_workload, compile_function
 from gate.measure.workload.tensors import iterate_tensors
@@ -26,9 +26,7 @@ class Shapes(Protocol):
 
     def build(self, seed: int = SEED) -> Workload:
         """Call the factory once for each shape; the model is that of the first."""
-        built = [build_workload(one, seed) for one in list_shapes(self.case)]
-        inputs = tuple((one.inputs, dict(one.kwargs)) for one in built)
-        return replace(built[0], inputs=inputs, kwargs={})
+        return join_workloads([build_workload(one, seed) for one in list_shapes(self.case)])
 
     def spread(self, function: Function) -> Function:
         """Go through the shapes; a training step's loss is the sum of theirs."""

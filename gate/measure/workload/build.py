@@ -134,14 +134,11 @@ def build_workload(case: Case, seed: int = SEED) -> Workload:
     """
     factory = load_factory(case.factory)
     seed_everything(seed)
-    workload = factory(**case.arguments)
-    check_workload(workload, case)
-    assert isinstance(workload, Workload)  # noqa: S101 - check_workload says so; told to mypy
-    return workload
+    return check_workload(factory(**case.arguments), case)
 
 
-def check_workload(workload: object, case: Case) -> None:
-    """Check what a factory returned.
+def check_workload(workload: object, case: Case) -> Workload:
+    """Check what a factory returned, and return it.
 
     Raises:
         UsageError: It cannot be measured as ``case``.
@@ -152,6 +149,7 @@ def check_workload(workload: object, case: Case) -> None:
         raise UsageError(f"{source} returned {type(workload).__name__}, not a gate.Workload", fix)
     if case.task == Task.TRAINING and workload.loss is None:
         raise UsageError(f"{source}: a training case needs a loss", "Add loss=... to the Workload.")
+    return workload
 
 
 def make_subject(
@@ -162,26 +160,43 @@ def make_subject(
 ) -> Subject:
     """Cast a workload to the case's dtype and device, and set its modules to train or eval."""
     dtype = TORCH_DTYPES[case.dtype]
+    if isinstance(workload.forward, torch.nn.Module):
+        workload.forward.to(device.name, dtype)
+    inputs, kwargs = cast_inputs(workload, device.name, dtype)
+    return assemble_subject(replace(workload, inputs=inputs, kwargs=kwargs), case, device, spread)
+
+
+def assemble_subject(
+    workload: Workload, case: Case, device: Device, spread: Callable[[Function], Function]
+) -> Subject:
+    """Make a subject of a workload whose tensors are where and what they are to be.
+
+    A training subject gets the leaves of its gradients, and its optimizer.
+    """
     module = workload.forward if isinstance(workload.forward, torch.nn.Module) else None
     if module is not None:
-        module.to(device.name, dtype).train(case.task == Task.TRAINING)
-    cast = cast_inputs(workload, device.name, dtype)
-    return attach_optimizer(
-        Subject(
-            case=case,
-            device=device,
-            forward=workload.forward,
-            function=spread(make_function(workload.forward, workload.loss, case.task)),
-            inputs=cast[0],
-            kwargs=cast[1],
-            module=module,
-            optimizer=None,
-            loss=workload.loss,
-            spread=spread,
-            exact=workload.exact,
-        ),
-        workload,
+        module.train(case.task == Task.TRAINING)
+    subject = Subject(
+        case=case,
+        device=device,
+        forward=workload.forward,
+        function=spread(make_function(workload.forward, workload.loss, case.task)),
+        inputs=workload.inputs,
+        kwargs=dict(workload.kwargs),
+        module=module,
+        optimizer=None,
+        loss=workload.loss,
+        spread=spread,
+        exact=workload.exact,
     )
+    if not subject.is_training:
+        return subject
+    if not subject.list_leaves():  # a function without parameters: gradients of its inputs
+        for tensor in subject.list_inputs():
+            tensor.requires_grad_(tensor.is_floating_point())
+    leaves = subject.list_leaves()
+    optimizer = workload.optimizer(leaves) if workload.optimizer and leaves else None
+    return replace(subject, optimizer=optimizer, make_optimizer=workload.optimizer)
 
 
 def make_function(forward: Function, loss: Callable[[Any], torch.Tensor] | None, task: Task) -> Function:
@@ -204,23 +219,6 @@ def cast_inputs(
         return convert_tensor(tensor.detach(), device, dtype)
 
     return map_tensors(cast, tuple(workload.inputs)), map_tensors(cast, dict(workload.kwargs))
-
-
-def attach_optimizer(subject: Subject, workload: Workload) -> Subject:
-    """Give a training subject its gradients' leaves and its optimizer."""
-    if not subject.is_training:
-        return subject
-    if not subject.list_leaves():  # a function without parameters: gradients of its inputs
-        for tensor in subject.list_inputs():
-            tensor.requires_grad_(tensor.is_floating_point())
-    leaves = subject.list_leaves()
-    optimizer = workload.optimizer(leaves) if workload.optimizer and leaves else None
-    return replace(subject, optimizer=optimizer, make_optimizer=workload.optimizer)
-
-
-def compile_subject(subject: Subject) -> Function:
-    """Wrap the subject's function in ``torch.compile``; nothing is compiled before the first call."""
-    return compile_function(subject.function, subject.case)
 
 
 def compile_function(function: Function, case: Case) -> Function:

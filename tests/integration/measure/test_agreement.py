@@ -16,7 +16,7 @@ from torch.utils.benchmark import Timer
 from gate.measure.device.device import CpuDevice
 from gate.measure.timing.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.timing.schedule import Side
-from gate.measure.workload.build import compile_subject, make_step, make_subject
+from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records import Case, Metric
 from gate.records.protocol import Sampling, WorkerResult
 from gate.workload import Workload
@@ -121,7 +121,7 @@ def test_warm_latency_agrees_with_torch_benchmark(
     with torch.no_grad():
         steps = {
             Side.EAGER: make_step(subject, subject.function),
-            Side.COMPILED: make_step(subject, compile_subject(subject)),
+            Side.COMPILED: make_step(subject, compile_function(subject.function, subject.case)),
         }
         settle_step(steps[Side.COMPILED], device, 5)
         calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
