@@ -29,11 +29,11 @@ from gate.measure.timing.rounds import (
     size_blocks,
     warm_up,
 )
-from gate.measure.timing.schedule import Side, make_offer, read_sizes
 from gate.measure.usage import record_usage
 from gate.metrics import SPECS
 from gate.records import FIRST_CALL, Code, Conditions, Metric
 from gate.records.protocol import Stage, compute_super_blocks
+from gate.records.turns import Offer, Side
 from gate.workload import Workload
 
 
@@ -125,8 +125,8 @@ def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: Time
         super_blocks = compute_super_blocks(super_block_s, sampling)
         rounds = run_rounds(steps, sizes, super_blocks, device, time_blocks)
     else:
-        plan = context.turns.agree(make_offer(sizes, super_block_s))
-        rounds = run_rounds(steps, read_sizes(plan.calls), plan.super_blocks, device, time_blocks)
+        plan = context.turns.agree(Offer(super_block_s=super_block_s, sizes=sizes))
+        rounds = run_rounds(steps, plan.sizes, plan.super_blocks, device, time_blocks)
         context.turns.wait()
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
     if rounds.recompiled:

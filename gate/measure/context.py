@@ -16,11 +16,11 @@ from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.numerics.drift import check_finite, describe_tensor
 from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
-from gate.measure.timing.schedule import Side
 from gate.measure.workload.build import Function, Subject, is_tuned, load_factory
 from gate.measure.workload.tensors import iterate_tensors
 from gate.records import Case, Task
 from gate.records.protocol import Sampling, Stage
+from gate.records.turns import Side
 from gate.workload import Workload
 
 EAGER_CALLS = 2  # the first sets libraries up, the second shows that it worked

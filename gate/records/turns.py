@@ -5,28 +5,35 @@ A line is a word and numbers. Times are seconds; ``repr`` of a float keeps all o
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 
 BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
 KEEP = "keep"  # of ``go``: the next block is this arm's as well
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BlockCalls:
-    """How many calls a block of each side has: timed ones, and untimed ones that lead it in."""
+class Side(StrEnum):
+    """Which of the two programs a block runs; they share inputs and parameters."""
 
-    eager: int
-    eager_led: int
-    compiled: int
-    compiled_led: int
+    EAGER = "eager"
+    COMPILED = "compiled"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BlockSize:
+    """How many calls a block of one side has: timed ones, and untimed ones that lead it in."""
+
+    timed: int
+    led: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Offer:
-    """What an arm would run by its own clock: calls of its blocks, and the seconds of one super-block."""
+    """What an arm would run by its own clock: its blocks, and the seconds of one super-block."""
 
     super_block_s: float
-    calls: BlockCalls
+    sizes: Mapping[Side, BlockSize]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,26 +41,25 @@ class RoundPlan:
     """What both arms run: at most so many super-blocks, of the same blocks."""
 
     super_blocks: int
-    calls: BlockCalls
+    sizes: Mapping[Side, BlockSize]
 
 
-def agree_on_calls(first: Offer, second: Offer) -> BlockCalls:
+def agree_on_sizes(first: Offer, second: Offer) -> dict[Side, BlockSize]:
     """Both arms' blocks get the longer one's calls.
 
     What a block's first calls find in the caches depends on how many there are: an arm that was disturbed
     as it sized its blocks would otherwise be compared by shorter ones.
     """
-    return BlockCalls(
-        eager=max(first.calls.eager, second.calls.eager),
-        eager_led=max(first.calls.eager_led, second.calls.eager_led),
-        compiled=max(first.calls.compiled, second.calls.compiled),
-        compiled_led=max(first.calls.compiled_led, second.calls.compiled_led),
-    )
+    pairs = {side: (first.sizes[side], second.sizes[side]) for side in Side}
+    return {
+        side: BlockSize(timed=max(one.timed, other.timed), led=max(one.led, other.led))
+        for side, (one, other) in pairs.items()
+    }
 
 
 def format_ready(offer: Offer) -> str:
     """Write ``ready SECONDS CALLS...``."""
-    return " ".join(["ready", repr(offer.super_block_s), *map(str, astuple(offer.calls))])
+    return f"ready {offer.super_block_s!r} {_format_sizes(offer.sizes)}"
 
 
 def parse_ready(line: str) -> Offer | None:
@@ -62,14 +68,14 @@ def parse_ready(line: str) -> Offer | None:
         word, seconds, *calls = line.split()
         if word != "ready":
             return None
-        return Offer(super_block_s=float(seconds), calls=_parse_calls(calls))
+        return Offer(super_block_s=float(seconds), sizes=_parse_sizes(calls))
     except ValueError:
         return None
 
 
 def format_rounds(plan: RoundPlan) -> str:
     """Write ``rounds NUMBER CALLS...``."""
-    return " ".join(["rounds", str(plan.super_blocks), *map(str, astuple(plan.calls))])
+    return f"rounds {plan.super_blocks} {_format_sizes(plan.sizes)}"
 
 
 def parse_rounds(numbers: str) -> RoundPlan:
@@ -79,7 +85,7 @@ def parse_rounds(numbers: str) -> RoundPlan:
         ValueError: It is not five whole numbers.
     """
     super_blocks, *calls = numbers.split()
-    return RoundPlan(super_blocks=int(super_blocks), calls=_parse_calls(calls))
+    return RoundPlan(super_blocks=int(super_blocks), sizes=_parse_sizes(calls))
 
 
 def format_turn(block_s: float) -> str:
@@ -96,6 +102,13 @@ def parse_turn(line: str) -> float | None:
         return None
 
 
-def _parse_calls(numbers: list[str]) -> BlockCalls:
+def _format_sizes(sizes: Mapping[Side, BlockSize]) -> str:
+    return " ".join(f"{sizes[side].timed} {sizes[side].led}" for side in Side)
+
+
+def _parse_sizes(numbers: list[str]) -> dict[Side, BlockSize]:
     eager, eager_led, compiled, compiled_led = map(int, numbers)
-    return BlockCalls(eager=eager, eager_led=eager_led, compiled=compiled, compiled_led=compiled_led)
+    return {
+        Side.EAGER: BlockSize(timed=eager, led=eager_led),
+        Side.COMPILED: BlockSize(timed=compiled, led=compiled_led),
+    }

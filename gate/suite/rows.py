@@ -9,8 +9,8 @@ from typing import Any
 from pytest_benchmark.stats import Metadata, Stats
 
 from gate.measure.timing.rounds import Rounds
-from gate.measure.timing.schedule import Side
 from gate.records import Case
+from gate.records.turns import Side
 
 
 class BlockTimer:

@@ -16,10 +16,10 @@ from gate.measure.device.environment import capture_environment
 from gate.measure.device.opening import open_device
 from gate.measure.timing import canary
 from gate.measure.timing.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
-from gate.measure.timing.schedule import Side
 from gate.measure.workload.build import Subject, compile_function, make_compiled_step, make_step, make_subject
 from gate.records import Case, DType, Metric, Mode
 from gate.records.protocol import Sampling, WorkerRequest, WorkerRole
+from gate.records.turns import Side
 from gate.suite.timer import SynchronizedTimer
 from gate.workload import Workload
 

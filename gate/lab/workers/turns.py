@@ -26,7 +26,7 @@ from gate.records.turns import (
     KEEP,
     Offer,
     RoundPlan,
-    agree_on_calls,
+    agree_on_sizes,
     format_rounds,
     parse_ready,
     parse_turn,
@@ -173,7 +173,7 @@ def _bring_together(
         offers.append(offer)
     first, second = offers
     super_blocks = compute_super_blocks(first.super_block_s + second.super_block_s, sampling)
-    plan = RoundPlan(super_blocks=super_blocks, calls=agree_on_calls(first, second))
+    plan = RoundPlan(super_blocks=super_blocks, sizes=agree_on_sizes(first, second))
     for worker in workers:
         worker.say(format_rounds(plan))
     return super_blocks if all(_hear_turn(worker) is not None for worker in workers) else 0

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 
 from gate.measure.process.logbook import NotFiniteError
-from gate.measure.timing.schedule import Side
 from gate.records import Code, Fact, name_words
+from gate.records.turns import Side
 
 # Errors below a sixteenth of a rounding step, relative to the reference, count as none.
 FLOOR_STEPS = 1 / 16

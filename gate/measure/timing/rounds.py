@@ -15,15 +15,14 @@ from gate.measure.compiler import graph
 from gate.measure.device.device import Device
 from gate.measure.timing.schedule import (
     BLOCKS_PER_SIDE,
-    BlockSize,
     PairedTimes,
-    Side,
     compute_block_calls,
     make_schedule,
     size_block,
     split_times,
 )
 from gate.records.protocol import Sampling
+from gate.records.turns import BlockSize, Side
 
 Step = Callable[[], Any]
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from gate.records.protocol import Sampling
-from gate.records.turns import BlockCalls, Offer
+from gate.records.turns import BlockSize, Side
 
 BLOCKS_PER_SIDE = 2  # in each super-block
 # What the other side leaves in the caches makes the first calls of a block slower, the first by 0.1 to
@@ -23,21 +22,6 @@ MAX_LED_CALL_S = 0.030
 # Decimals of a second that a sample keeps: a tenth of what the clock resolves. The digits after that are
 # not information, and would be half of every run.json.
 SAMPLE_DECIMALS = 10
-
-
-class Side(StrEnum):
-    """Which of the two programs a block runs; they share inputs and parameters."""
-
-    EAGER = "eager"
-    COMPILED = "compiled"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BlockSize:
-    """How many calls a block of one side has: timed ones, and untimed ones that lead it in."""
-
-    timed: int
-    led: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,23 +55,6 @@ def size_block(timed: int, elapsed_s: float) -> BlockSize:
     if call_s >= MAX_LED_CALL_S:
         return BlockSize(timed=timed)
     return BlockSize(timed=timed, led=timed if elapsed_s <= LEAD_S else math.ceil(LEAD_S / call_s))
-
-
-def make_offer(sizes: Mapping[Side, BlockSize], super_block_s: float) -> Offer:
-    """What this arm of a pair would run, as it is told to the lab."""
-    eager, compiled = sizes[Side.EAGER], sizes[Side.COMPILED]
-    calls = BlockCalls(
-        eager=eager.timed, eager_led=eager.led, compiled=compiled.timed, compiled_led=compiled.led
-    )
-    return Offer(super_block_s=super_block_s, calls=calls)
-
-
-def read_sizes(calls: BlockCalls) -> dict[Side, BlockSize]:
-    """The sizes of both sides' blocks that the arms of a pair have agreed on."""
-    return {
-        Side.EAGER: BlockSize(timed=calls.eager, led=calls.eager_led),
-        Side.COMPILED: BlockSize(timed=calls.compiled, led=calls.compiled_led),
-    }
 
 
 def split_times(

@@ -12,8 +12,9 @@ from gate.measure.compiler import graph
 from gate.measure.device.device import CpuDevice
 from gate.measure.timing import rounds
 from gate.measure.timing.rounds import BlockRunner, TimeBlocks, format_order, run_rounds, settle_step, warm_up
-from gate.measure.timing.schedule import BlockSize, Side, make_schedule
+from gate.measure.timing.schedule import make_schedule
 from gate.records.protocol import Sampling
+from gate.records.turns import BlockSize, Side
 
 RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."
 

@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.measure.timing.schedule import (
-    BlockSize,
-    Side,
     compute_block_calls,
     make_schedule,
     size_block,
     split_times,
 )
 from gate.records.protocol import MIN_SUPER_BLOCKS, Sampling, compute_super_blocks
+from gate.records.turns import BlockSize, Side
 
 E, C = Side.EAGER, Side.COMPILED
 

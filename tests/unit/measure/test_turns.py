@@ -12,7 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from gate.measure.process.turns import Turns, TurnsError
-from gate.records.turns import BlockCalls, Offer, RoundPlan
+from gate.records.turns import BlockSize, Offer, RoundPlan, Side
 
 
 @contextmanager
@@ -25,11 +25,12 @@ def open_line() -> Iterator[tuple[socket.socket, Turns]]:
 
 def test_worker_offers_its_blocks_and_hears_what_both_run() -> None:
     """Number and size of the blocks are the lab's, since both arms must run the same."""
-    offer = Offer(super_block_s=0.25, calls=BlockCalls(eager=4, eager_led=1, compiled=6, compiled_led=2))
+    sizes = {Side.EAGER: BlockSize(timed=4, led=1), Side.COMPILED: BlockSize(timed=6, led=2)}
     with open_line() as (ours, turns):
         ours.sendall(b"rounds 7 5 1 6 3\n")
-        agreed = BlockCalls(eager=5, eager_led=1, compiled=6, compiled_led=3)
-        assert turns.agree(offer) == RoundPlan(super_blocks=7, calls=agreed)
+        agreed = {Side.EAGER: BlockSize(timed=5, led=1), Side.COMPILED: BlockSize(timed=6, led=3)}
+        plan = RoundPlan(super_blocks=7, sizes=agreed)
+        assert turns.agree(Offer(super_block_s=0.25, sizes=sizes)) == plan
         assert ours.recv(64) == b"ready 0.25 4 1 6 2\n"
 
 

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.records.turns import (
-    BlockCalls,
+    BlockSize,
     Offer,
     RoundPlan,
-    agree_on_calls,
+    Side,
+    agree_on_sizes,
     format_ready,
     format_rounds,
     format_turn,
@@ -20,17 +21,17 @@ from gate.records.turns import (
 )
 
 NUMBERS = st.integers(0, 10**6)
-CALLS = st.builds(BlockCalls, eager=NUMBERS, eager_led=NUMBERS, compiled=NUMBERS, compiled_led=NUMBERS)
+SIZES = st.fixed_dictionaries({side: st.builds(BlockSize, timed=NUMBERS, led=NUMBERS) for side in Side})
 SECONDS = st.floats(0, 1e6)
 
 
-@given(st.builds(Offer, super_block_s=SECONDS, calls=CALLS))
+@given(st.builds(Offer, super_block_s=SECONDS, sizes=SIZES))
 def test_offer_survives_the_line(offer: Offer) -> None:
     """What a worker offers is what the lab reads, to the last digit."""
     assert parse_ready(format_ready(offer)) == offer
 
 
-@given(st.builds(RoundPlan, super_blocks=NUMBERS, calls=CALLS))
+@given(st.builds(RoundPlan, super_blocks=NUMBERS, sizes=SIZES))
 def test_plan_survives_the_line(plan: RoundPlan) -> None:
     """What the lab plans is what a worker reads after the word ``rounds``."""
     word, _, numbers = format_rounds(plan).partition(" ")
@@ -60,8 +61,14 @@ def test_line_that_asks_for_no_turn_is_none(line: str) -> None:
 
 def test_arms_agree_on_the_longer_blocks() -> None:
     """An arm that was disturbed as it sized its blocks runs no fewer calls than the other."""
-    disturbed = Offer(super_block_s=0.2, calls=BlockCalls(eager=1, eager_led=0, compiled=6, compiled_led=1))
-    other = Offer(super_block_s=0.2, calls=BlockCalls(eager=3, eager_led=1, compiled=5, compiled_led=2))
-    agreed = BlockCalls(eager=3, eager_led=1, compiled=6, compiled_led=2)
-    assert agree_on_calls(disturbed, other) == agreed
-    assert agree_on_calls(other, disturbed) == agreed
+    disturbed = Offer(super_block_s=0.2, sizes=make_sizes(eager=(1, 0), compiled=(6, 1)))
+    other = Offer(super_block_s=0.2, sizes=make_sizes(eager=(3, 1), compiled=(5, 2)))
+    agreed = make_sizes(eager=(3, 1), compiled=(6, 2))
+    assert agree_on_sizes(disturbed, other) == agreed
+    assert agree_on_sizes(other, disturbed) == agreed
+
+
+def make_sizes(*, eager: tuple[int, int], compiled: tuple[int, int]) -> dict[Side, BlockSize]:
+    """Blocks of so many calls: timed ones, and those that lead in."""
+    sides = zip(Side, (eager, compiled), strict=True)
+    return {side: BlockSize(timed=timed, led=led) for side, (timed, led) in sides}

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from gate.measure.timing.rounds import Rounds
-from gate.measure.timing.schedule import PairedTimes, Side
+from gate.measure.timing.schedule import PairedTimes
 from gate.records import Case
 from gate.suite.rows import BlockTimer
+from gate.records.turns import Side
 
 
 class Benchmark:
