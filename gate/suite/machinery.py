@@ -11,7 +11,6 @@ from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
 from gate.measure.process.turns import Turns
 from gate.measure.target import measure_target
-from gate.measure.timing.rounds import Rounds
 from gate.measure.toolchain.toolchain import load_toolchain
 from gate.measure.warm import measure_warm
 from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
@@ -66,7 +65,7 @@ def measure_case(session: SuiteSession, case: Case, workload: Workload | None, t
         turns=open_turns(session),
     )
     with tolerate_warnings():
-        _measure(context, workload, timer, session)
+        _measure(context, workload, timer, session.request.role if session.request else None)
     context.logbook.leave()
 
 
@@ -80,30 +79,18 @@ def find_dtype(workload: Workload) -> DType:
     return next(half, DType.FLOAT32)
 
 
+_TIMED = {None: measure_plain, WorkerRole.COLD: measure_cold, WorkerRole.ROUNDS: measure_again}
+_UNTIMED = {WorkerRole.TRY: call_eagerly, WorkerRole.TRACE: compile_untimed, WorkerRole.WARM: measure_warm}
+
+
 def _measure(
-    context: WorkerContext, workload: Workload | None, timer: BlockTimer, session: SuiteSession
+    context: WorkerContext, workload: Workload | None, timer: BlockTimer, role: WorkerRole | None
 ) -> None:
-    if context.device.kind is TARGET:
-        measure_target(context, workload)
+    untimed = measure_target if context.device.kind is TARGET else _UNTIMED.get(role)
+    if untimed:
+        untimed(context, workload)
         timer.skip()
-    elif session.request is None:
-        _show(context, timer, measure_plain(context, workload, timer))
-    elif session.request.role == WorkerRole.COLD:
-        _show(context, timer, measure_cold(context, workload, timer))
-    elif session.request.role == WorkerRole.ROUNDS:
-        _show(context, timer, measure_again(context, workload, timer))
-    elif session.request.role == WorkerRole.TRY:
-        call_eagerly(context, workload)
-        timer.skip()
-    elif session.request.role == WorkerRole.TRACE:
-        compile_untimed(context, workload)
-        timer.skip()
-    else:
-        measure_warm(context, workload)
-        timer.skip()
-
-
-def _show(context: WorkerContext, timer: BlockTimer, rounds: Rounds) -> None:
-    case = context.case
-    extra = {"task": case.task, "dtype": case.dtype, "mode": case.mode, "device": str(context.device.name)}
+        return
+    rounds, case = _TIMED[role](context, workload, timer), context.case
+    extra = {"task": case.task, "dtype": case.dtype, "mode": case.mode, "device": context.device.name}
     timer.split_row(case.id, rounds, {name: str(value) for name, value in extra.items()})
