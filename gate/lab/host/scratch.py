@@ -18,7 +18,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from gate.errors import MachineError
-from gate.files.disk import make_private_directory
 from gate.lab.workers.process import defer_interrupts
 
 PREFIX = "compile-gate-"
@@ -31,7 +30,6 @@ _NAME = re.compile(PREFIX + r"[a-z0-9_]{8}")  # as tempfile makes them
 # Letters of any language are fine.
 _SAFE_PATH = re.compile(r"[\w/.+@%=~-]+")
 _USUAL_PLACES = ("/tmp", "/var/tmp")  # noqa: S108 - a private directory is made in them
-_MUTEX_LIMIT_S = 60.0  # somebody else removes leftovers: gigabytes of caches at worst
 
 
 @contextmanager
@@ -44,10 +42,9 @@ def open_scratch() -> Iterator[Path]:
         MachineError: No directory can be made whose path a compiler can take.
     """
     place = find_scratch_place()
-    with _exclude_others():
-        remove_leftovers(place)
-        with defer_interrupts():
-            path, owner = _make_owned(place)
+    remove_leftovers(place)
+    with defer_interrupts():
+        path, owner = _make_owned(place)
     try:
         yield path
     finally:
@@ -116,46 +113,18 @@ def _remove(path: Path) -> None:
 
 
 def _make_owned(place: Path) -> tuple[Path, FileLock]:
+    """Make a directory; it gets the name of scratch once it is owned, or others would take it for left."""
     try:
-        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
-        owner = FileLock(path / OWNER_FILE)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=place))
+        owner = FileLock(fresh / OWNER_FILE)
         owner.acquire(timeout=0)
+        path = fresh.rename(place / fresh.name.removeprefix("."))
     except OSError as error:
         raise MachineError(
             f"no temporary directory can be made in {place}: {error.strerror}",
             "Set TMPDIR to a writable directory.",
         ) from error
     return path, owner
-
-
-@contextmanager
-def _exclude_others() -> Iterator[None]:
-    """Let one process at a time make or remove: a new directory is not owned in its first moment."""
-    mutex = FileLock(make_mutex_directory() / "scratch.lock")
-    with suppress(Timeout):  # then leftovers are removed twice, which does no harm
-        mutex.acquire(timeout=_MUTEX_LIMIT_S)
-    try:
-        yield
-    finally:
-        mutex.release()
-
-
-def make_mutex_directory() -> Path:
-    """Make the directory of this user's mutex: one a host, whatever ``TMPDIR`` says.
-
-    Raises:
-        MachineError: It cannot be made, or it is somebody else's.
-    """
-    shared = Path("/tmp")  # noqa: S108 - the directory below is ours alone, and checked to be
-    base = shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
-    place = base / f"{PREFIX}locks-{os.getuid()}"
-    try:
-        return make_private_directory(place)
-    except OSError as error:
-        raise MachineError(
-            f"{place}: cannot be used: {error.strerror}",
-            "Have it removed, or make the temporary directory writable, and run again.",
-        ) from error
 
 
 def _resolve_temporary() -> Path:

@@ -11,7 +11,6 @@ import pytest
 from gate.errors import UsageError
 from gate.lab.arms.arms import ArmOptions, open_arms
 from gate.lab.arms.worktree import list_worktrees
-from gate.lab.host import scratch as scratch_module
 from gate.records import Code
 from tests.told import describe_measuring
 
@@ -24,7 +23,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "temporary"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    monkeypatch.setattr(scratch_module, "make_mutex_directory", lambda: tmp_path)
     return directory
 
 

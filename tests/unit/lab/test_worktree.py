@@ -13,7 +13,6 @@ import pytest
 
 from gate.errors import MachineError
 from gate.lab.arms.worktree import list_worktrees, open_worktree, remove_leftover_worktrees
-from gate.lab.host import scratch as scratch_module
 from gate.lab.host.scratch import OWNER_FILE, open_scratch
 
 Git = Callable[..., str]
@@ -36,7 +35,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "temporary"
     directory.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(directory))
-    monkeypatch.setattr(scratch_module, "make_mutex_directory", lambda: tmp_path)
     return directory
 
 
