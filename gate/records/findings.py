@@ -37,3 +37,10 @@ def warn_check(name: str, finding: str, fix: str) -> Check:
 def fail_check(name: str, finding: str, fix: str) -> Check:
     """Make the check of a subject that makes the machine unfit, and of what fixes it."""
     return Check(name=name, level=CheckLevel.FAIL, finding=finding, fix=fix)
+
+
+def grade_check(name: str, finding: str, fix: str, *, fails: bool = False, warns: bool = False) -> Check:
+    """Make the check of a subject by how bad it is; where it is well there is nothing to fix."""
+    if fails:
+        return fail_check(name, finding, fix)
+    return warn_check(name, finding, fix) if warns else pass_check(name, finding)

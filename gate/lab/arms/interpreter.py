@@ -129,13 +129,13 @@ def _check_versions(python: str, option: str, told: dict[str, Any]) -> dict[str,
     release, have = tuple(told["python"]), dict(told["packages"])
     if release < OLDEST_PYTHON:
         raise UsageError(
-            f"{option}: {python} is Python {_format(release)}",
-            f"Use Python {_format(OLDEST_PYTHON)} or newer.",
+            f"{option}: {python} is Python {format_release(release)}",
+            f"Use Python {format_release(OLDEST_PYTHON)} or newer.",
         )
     for name, oldest in OLDEST_PACKAGES.items():
         if name in have and tuple(map(int, re.findall(r"\d+", have[name])[:2])) < oldest:
             raise UsageError(
-                f"{option}: {python} has {name} {have[name]}, and the gate needs {_format(oldest)}",
+                f"{option}: {python} has {name} {have[name]}, and the gate needs {format_release(oldest)}",
                 f"Upgrade {name} there, or uninstall it: the gate then lends its own.",
             )
     return have
@@ -176,5 +176,6 @@ def _is_installed(name: str) -> bool:
     return True
 
 
-def _format(release: tuple[int, ...]) -> str:
+def format_release(release: tuple[int, ...]) -> str:
+    """Write a release with its points: ``3.11``."""
     return ".".join(map(str, release))

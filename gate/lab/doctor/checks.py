@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gate.devices import find_kind
+from gate.lab.arms.interpreter import OLDEST_PYTHON, format_release
 from gate.lab.doctor.gpu_checks import examine_gpu, look_at_cases, look_at_guards, look_at_service
 from gate.lab.host.fitness import STEAL_LIMIT
 from gate.lab.host.gpu import GpuState
 from gate.lab.host.toolchain_place import CACHE_VARIABLE, ToolchainState
 from gate.lab.trials.trials import MIN_FREE_BYTES
-from gate.records.findings import Check, CheckLevel, fail_check, pass_check, warn_check
+from gate.records.findings import Check, CheckLevel, fail_check, grade_check, pass_check, warn_check
 
-_OLDEST_PYTHON = (3, 11)
 _OLDEST_TORCH = (2, 11)  # the oldest whose internals the measuring code has been checked against
 _BUSY_LOAD = 0.25  # a core: other work this heavy shows in the tail of the latencies
 _FULL_LOAD = 1.0  # a core: every measurement competes
@@ -83,21 +83,16 @@ def _look_at_python(state: MachineState) -> Check:
     if not state.python:
         return fail_check("python", f"{state.interpreter} does not run", "Name an interpreter that exists.")
     finding = f"{state.python} at {state.interpreter}"
-    if _parse_release(state.python) < _OLDEST_PYTHON:
-        oldest = ".".join(map(str, _OLDEST_PYTHON))
-        return fail_check("python", finding, f"Use Python {oldest} or newer.")
-    return pass_check("python", finding)
+    fix = f"Use Python {format_release(OLDEST_PYTHON)} or newer."
+    return grade_check("python", finding, fix, fails=_parse_release(state.python) < OLDEST_PYTHON)
 
 
 def _look_at_torch(state: MachineState) -> Check:
     if not state.torch:
         finding = state.torch_problem or "not installed"
         return fail_check("torch", finding, f"Install torch for {state.interpreter}.")
-    if _parse_release(state.torch) < _OLDEST_TORCH:
-        oldest = ".".join(map(str, _OLDEST_TORCH))
-        fix = f"Counters are known from torch {oldest} on; some metrics may be missing."
-        return warn_check("torch", state.torch, fix)
-    return pass_check("torch", state.torch)
+    fix = f"Counters are known from torch {format_release(_OLDEST_TORCH)} on; some metrics may be missing."
+    return grade_check("torch", state.torch, fix, warns=_parse_release(state.torch) < _OLDEST_TORCH)
 
 
 def _look_at_compiler(state: MachineState) -> Check:
@@ -114,56 +109,38 @@ def _look_at_load(state: MachineState) -> Check:
     finding = f"{state.load:.2f} on {state.cores} cores"
     fix = "Wait until other work has ended; times measured now are too noisy to judge."
     per_core = state.load / max(1, state.cores)
-    level = (
-        CheckLevel.FAIL
-        if per_core >= _FULL_LOAD
-        else CheckLevel.WARN
-        if per_core >= _BUSY_LOAD
-        else CheckLevel.OK
-    )
-    return Check(name="load", level=level, finding=finding, fix="" if level == CheckLevel.OK else fix)
+    return grade_check("load", finding, fix, fails=per_core >= _FULL_LOAD, warns=per_core >= _BUSY_LOAD)
 
 
 def _look_at_threads(state: MachineState) -> Check:
     finding = f"{state.threads} of {state.cores} cores"
-    if state.threads > state.cores:
-        return fail_check("threads", finding, "Set `threads` in gate.yml to the cores there are.")
-    return pass_check("threads", finding)
+    fix = "Set `threads` in gate.yml to the cores there are."
+    return grade_check("threads", finding, fix, fails=state.threads > state.cores)
 
 
 def _look_at_clocks(state: MachineState) -> Check:
     governor = f"governor {state.governor}" if state.governor else "governor unknown"
     turbo = f", turbo {state.turbo}" if state.turbo else ""
-    if state.governor not in ("", "performance"):
-        return warn_check(
-            "clocks", governor + turbo, "Set it to performance: `cpupower frequency-set -g performance`."
-        )
-    return pass_check("clocks", governor + turbo)
+    fix = "Set it to performance: `cpupower frequency-set -g performance`."
+    return grade_check("clocks", governor + turbo, fix, warns=state.governor not in ("", "performance"))
 
 
 def _look_at_steal(state: MachineState) -> Check:
     finding = f"{100 * state.steal:.1f} % of processor time since boot"
-    if state.steal > STEAL_LIMIT:
-        return warn_check(
-            "steal", finding, "Neighbours share these cores: use a machine of your own to judge times."
-        )
-    return pass_check("steal", finding)
+    fix = "Neighbours share these cores: use a machine of your own to judge times."
+    return grade_check("steal", finding, fix, warns=state.steal > STEAL_LIMIT)
 
 
 def _look_at_memory(state: MachineState) -> Check:
     finding = f"{state.memory_bytes / _GIB:.1f} GiB available"
-    if state.memory_bytes >= _LOW_MEMORY_BYTES:
-        return pass_check("memory", finding)
-    level = CheckLevel.FAIL if state.memory_bytes < _NO_MEMORY_BYTES else CheckLevel.WARN
-    return Check(name="memory", level=level, finding=finding, fix="End other programs, or raise the limit.")
+    fails, warns = (state.memory_bytes < limit for limit in (_NO_MEMORY_BYTES, _LOW_MEMORY_BYTES))
+    return grade_check("memory", finding, "End other programs, or raise the limit.", fails=fails, warns=warns)
 
 
 def _look_at_disk(state: MachineState) -> Check:
     finding = f"{state.disk_bytes / _GIB:.1f} GiB free"
-    if state.disk_bytes >= _ROOMY * MIN_FREE_BYTES:
-        return pass_check("disk", finding)
-    level = CheckLevel.FAIL if state.disk_bytes < MIN_FREE_BYTES else CheckLevel.WARN
-    return Check(name="disk", level=level, finding=finding, fix="Free some space, or set TMPDIR and --out.")
+    fails, warns = (state.disk_bytes < limit for limit in (MIN_FREE_BYTES, _ROOMY * MIN_FREE_BYTES))
+    return grade_check("disk", finding, "Free some space, or set TMPDIR and --out.", fails=fails, warns=warns)
 
 
 def _look_at_directories(state: MachineState) -> Check:
@@ -211,11 +188,8 @@ def _look_at_variables(state: MachineState) -> Check:
 def _look_at_toolchain(state: MachineState) -> Check:
     kept = state.toolchain
     if kept.place.directory is None:
-        level = CheckLevel.WARN if kept.place.trouble else CheckLevel.OK
-        fix = (
-            f"Have it removed, or set {CACHE_VARIABLE} to a directory of yours." if kept.place.trouble else ""
-        )
-        return Check(name="toolchain", level=level, finding=f"never kept: {kept.place.reason}", fix=fix)
+        fix = f"Have it removed, or set {CACHE_VARIABLE} to a directory of yours."
+        return grade_check("toolchain", f"never kept: {kept.place.reason}", fix, warns=kept.place.trouble)
     what = f"{kept.entries} kept, {kept.size_bytes / 2**20:.0f} MiB" if kept.entries else "nothing kept yet"
     return pass_check("toolchain", f"{what}, in {kept.place.directory}")
 

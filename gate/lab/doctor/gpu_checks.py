@@ -5,7 +5,7 @@ from __future__ import annotations
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.lab.host.gpu import GpuState
 from gate.lab.host.mps import FIX, describe_service
-from gate.records.findings import Check, fail_check, pass_check, warn_check
+from gate.records.findings import Check, fail_check, grade_check, pass_check, warn_check
 
 
 def examine_gpu(device: str, torch_devices: int, gpu: GpuState | None) -> list[Check]:
@@ -56,20 +56,13 @@ def look_at_cases(unavailable: str) -> Check:
 def _look_at_torch_device(device: str, torch_devices: int) -> Check:
     ordinal = int(device.partition(":")[2] or 0)
     finding = f"torch sees {torch_devices} CUDA devices"
-    if ordinal < torch_devices:
-        return pass_check("device", finding)
     fix = "Install a torch built for CUDA, or choose a device that exists (--device cpu)."
-    return fail_check("device", finding, fix)
+    return grade_check("device", finding, fix, fails=ordinal >= torch_devices)
 
 
 def _look_at_throttling(gpu: GpuState) -> Check:
-    if gpu.throttled:
-        return fail_check(
-            "throttling",
-            ", ".join(gpu.throttled),
-            "Let the device cool down, or look at its power supply and cooling.",
-        )
-    return pass_check("throttling", "none")
+    fix = "Let the device cool down, or look at its power supply and cooling."
+    return grade_check("throttling", ", ".join(gpu.throttled) or "none", fix, fails=bool(gpu.throttled))
 
 
 def _look_at_processes(gpu: GpuState) -> Check:
@@ -77,10 +70,8 @@ def _look_at_processes(gpu: GpuState) -> Check:
     finding = f"{gpu.processes} processes, {gpu.memory_used_mib:.0f} MiB in use"
     if gpu.processes:
         return fail_check("sharing", finding, "End the other processes on the device.")
-    if used > FOREIGN_MEMORY_LIMIT:
-        fix = "Somebody uses the device, perhaps from another container: have it to yourself."
-        return warn_check("sharing", finding, fix)
-    return pass_check("sharing", finding)
+    fix = "Somebody uses the device, perhaps from another container: have it to yourself."
+    return grade_check("sharing", finding, fix, warns=used > FOREIGN_MEMORY_LIMIT)
 
 
 def _look_at_sharing(gpu: GpuState) -> Check:
