@@ -15,12 +15,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, Protocol
+from typing import IO
 
 import psutil
 
@@ -38,31 +38,33 @@ _LAST_WORDS_S = 2.0  # a traceback takes milliseconds; a core dump may take long
 _REAP_S = 5.0  # SIGKILL takes longer than this only for a process stuck in the kernel
 
 
-class Child(Protocol):
-    """A process that was started: what is needed of :class:`subprocess.Popen`."""
+class ForkedWorker:
+    """A worker that a server has forked, with as much of :class:`subprocess.Popen` as is needed."""
 
-    pid: int
-    stdout: IO[bytes] | None
+    def __init__(self, pid: int, stdout: IO[bytes], reap: Callable[[float], int]) -> None:
+        """Take ``reap`` to wait for its end, so many seconds, and for that of what it left behind."""
+        self.pid = pid
+        self.stdout: IO[bytes] | None = stdout
+        self._reap = reap
+        self.returncode = 0
 
-    @property
-    def returncode(self) -> int:
-        """Its status, once it has been waited for."""
+    def send_signal(self, number: int) -> None:
+        """Send a signal; the worker is not reaped yet, so its number is still its own."""
+        os.kill(self.pid, number)
 
     def poll(self) -> int | None:
-        """Return the status, or None while it runs."""
+        """Never asked: where workers are forked, the system announces the end of a process."""
+        return None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end."""
+        """Wait for the end of the worker, and of what it left behind."""
+        self.returncode = self._reap(timeout or 0.0)
+        return self.returncode
 
-    def send_signal(self, sig: int) -> None:
-        """Send it a signal."""
 
-
-class Starter(Protocol):
-    """Starts processes otherwise than by the program's file."""
-
-    def start(self, command: ProcessCommand, token: str) -> Child:
-        """Start one, in a session of its own; what it starts carries ``token``."""
+Child = subprocess.Popen[bytes] | ForkedWorker
+# Forks the worker of a command, in a session of its own; what it starts carries the token.
+Fork = Callable[["ProcessCommand", str], ForkedWorker]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +78,7 @@ class ProcessCommand:
     limit_s: float
     given: tuple[int, ...] = ()  # descriptors that the child gets, and that are closed here
     alarm: int = -1  # a descriptor that becomes readable when the time is up; then limit_s is only told
-    starter: Starter | None = None  # None: argv is run as a program
+    fork: Fork | None = None  # None: argv is run as a program
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -198,8 +200,8 @@ def defer_interrupts() -> Iterator[None]:
 
 def _start(command: ProcessCommand, token: str) -> Child:
     try:
-        if command.starter is not None:
-            return command.starter.start(command, token)
+        if command.fork is not None:
+            return command.fork(command, token)
         return start_marked(command, token, subprocess.PIPE)
     finally:
         for descriptor in command.given:  # the child's alone now: its end is the end of the line

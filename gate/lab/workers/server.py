@@ -13,13 +13,14 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import IO
+from functools import partial
 
 from gate.errors import FileError, MachineError
 from gate.files import codec
 from gate.files.server_protocol import ServerAnswer, ServerDoes, ServerOrder, receive, send
 from gate.lab.workers.process import (
     TOKEN_VARIABLE,
+    ForkedWorker,
     ProcessCommand,
     defer_interrupts,
     end_marked,
@@ -83,7 +84,8 @@ class WorkerServer:
         output = os.fdopen(reading, "rb", buffering=0)
         try:
             self._tell(order, (writing, *command.given))
-            return ForkedWorker(self, self._hear(_FORK_S).pid, output)
+            pid = self._hear(_FORK_S).pid
+            return ForkedWorker(pid, output, partial(self.reap, pid))
         except ServerError as error:
             output.close()
             fix = "Continue with --resume; if it happens again, look for what kills processes here."
@@ -122,29 +124,6 @@ class WorkerServer:
         except (OSError, FileError) as error:
             raise ServerError("it ended") from error
         raise ServerError("it ended")
-
-
-class ForkedWorker:
-    """A worker that a server has forked, with as much of :class:`subprocess.Popen` as is needed."""
-
-    def __init__(self, server: WorkerServer, pid: int, stdout: IO[bytes]) -> None:
-        self._server = server
-        self.pid = pid
-        self.stdout: IO[bytes] | None = stdout
-        self.returncode = 0
-
-    def send_signal(self, number: int) -> None:
-        """Send a signal; the worker is not reaped yet, so its number is still its own."""
-        os.kill(self.pid, number)
-
-    def poll(self) -> int | None:
-        """Never asked: where workers are forked, the system announces the end of a process."""
-        return None
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end of the worker, and of what it left behind."""
-        self.returncode = self._server.reap(self.pid, timeout or 0.0)
-        return self.returncode
 
 
 class RootServer(WorkerServer):

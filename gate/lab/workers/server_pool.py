@@ -149,7 +149,7 @@ def find_obstacle(jobs: Sequence[WorkerJob]) -> str:
 
 
 def _attach(job: WorkerJob, server: WorkerServer) -> WorkerJob:
-    return replace(job, server=server, request=replace(job.request, parent=server.pid, is_forked=True))
+    return replace(job, fork=server.start, request=replace(job.request, parent=server.pid, is_forked=True))
 
 
 def _make_key(job: WorkerJob) -> _Key:

@@ -13,7 +13,7 @@ from gate.errors import FileError
 from gate.files import codec
 from gate.files.disk import describe_write_error
 from gate.lab.workers.log_tail import clean_log_tail, find_shortage
-from gate.lab.workers.process import ProcessCommand, ProcessExit, Starter, run_process
+from gate.lab.workers.process import Fork, ProcessCommand, ProcessExit, run_process
 from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
 from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerFailure, WorkerRequest, WorkerResult
 
@@ -33,7 +33,7 @@ class WorkerJob:
     trial: int = 0
     arm: str = "head"
     alarm: int = -1  # as in ProcessCommand: whoever holds the other end keeps the time
-    server: Starter | None = None  # forks the worker; None: a process of its own
+    fork: Fork | None = None  # by a server; None: a process of its own
 
 
 JobOutcome = WorkerResult | CaseFailure
@@ -72,7 +72,7 @@ def run_worker(job: WorkerJob) -> JobOutcome:
             limit_s=job.limit_s,
             given=(job.request.channel,) if job.request.channel >= 0 else (),
             alarm=job.alarm,
-            starter=job.server,
+            fork=job.fork,
         )
     )
     return judge_exit(job, ended, load_result(result_path))

@@ -32,19 +32,15 @@ _NEVER = 2**31 - 1  # the largest that mallopt takes
 KIB = 1024
 
 
-class PeakUnknownError(OSError):
-    """This kernel, or this container, does not tell a process its peak memory or lets it be reset."""
-
-
 def parse_status(text: str, key: str) -> int:
     """Parse a size in bytes from ``/proc/self/status``.
 
     Raises:
-        PeakUnknownError: There is no such line.
+        OSError: There is no such line.
     """
     found = re.search(rf"^{re.escape(key)}:\s+(\d+) kB$", text, re.MULTILINE)
     if not found:
-        raise PeakUnknownError(f"/proc/self/status has no {key}")
+        raise OSError(f"/proc/self/status has no {key}")
     return int(found.group(1)) * KIB
 
 
@@ -57,8 +53,7 @@ def reset_peak() -> str:
     """Reset the high-water mark; return the status of before it, for :func:`compute_resident_growth`.
 
     Raises:
-        OSError: It cannot be reset.
-        PeakUnknownError: There is none.
+        OSError: This kernel, or this container, does not tell a process its peak or lets it be reset.
     """
     _CLEAR_REFS.write_text(_RESET_PEAK)
     status = read_status()

@@ -48,17 +48,14 @@ class Logbook:
 
     def charge(self, stage: Stage, seconds: float) -> None:
         """Charge some of the current stage's seconds to another stage."""
-        stages_s = dict(self.result.stages_s)
-        stages_s[stage] = stages_s.get(stage, 0.0) + seconds
+        stages_s = self.result.stages_s
+        self.record(stages_s={**stages_s, stage: stages_s.get(stage, 0.0) + seconds})
         self._entered += seconds
-        self.result = replace(self.result, stages_s=stages_s)
 
     def _close_stage(self, following: Stage) -> None:
         now = time.perf_counter()
-        stages_s = dict(self.result.stages_s)
-        stages_s[self._account] = stages_s.get(self._account, 0.0) + now - self._entered
+        self.charge(self._account, now - self._entered)
         self._entered, self._account = now, following
-        self.result = replace(self.result, stages_s=stages_s)
 
     def record(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of WorkerResult
         """Set fields of the result."""

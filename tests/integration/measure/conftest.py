@@ -132,7 +132,7 @@ class Workshop:
                 directory=self.directory,
                 log=job.log,
                 limit_s=job.limit_s,
-                starter=job.server,
+                fork=job.fork,
             )
         )
         assert ended.status == 0, ended.log_tail.decode(errors="replace")

@@ -67,7 +67,7 @@ def command(tmp_path: Path, server: RootServer) -> MakeCommand:
             directory=tmp_path,
             log=tmp_path / "logs" / "worker.log",
             limit_s=limit_s,
-            starter=server,
+            fork=server.start,
         )
 
     return make
@@ -132,9 +132,9 @@ def test_what_workers_use_is_our_own(command: MakeCommand, server: RootServer) -
     """Processor time of forked workers, also of a branch's, is not taken for that of other programs."""
     spin = "import time\nwhile time.process_time() < 0.5: pass"
     branch = server.branch()
-    for starter in (server, branch):
+    for parent in (server, branch):
         before = read_host()
-        assert run_process(replace(command(spin), starter=starter)).status == 0
+        assert run_process(replace(command(spin), fork=parent.start)).status == 0
         after = read_host()
         # The kernel counts ticks of 10 ms, sampled.
         assert after.own_s - before.own_s > 0.4
@@ -150,10 +150,10 @@ def test_siblings_do_not_share_addresses(command: MakeCommand) -> None:
 def test_a_branch_has_workers_of_its_own(command: MakeCommand, server: RootServer) -> None:
     """A server's branch forks workers too, which are its children, until it is hung up on."""
     branch = server.branch()
-    ended = run_process(replace(command("import os; print(os.getppid())"), starter=branch))
+    ended = run_process(replace(command("import os; print(os.getppid())"), fork=branch.start))
     assert int(ended.log_tail) == branch.pid != server.pid
     assert run_process(command("print('root')")).log_tail == b"root\n"
-    assert run_process(replace(command("print('branch')"), starter=branch)).log_tail == b"branch\n"
+    assert run_process(replace(command("print('branch')"), fork=branch.start)).log_tail == b"branch\n"
     branch.hang_up()
     time.sleep(1.0)  # it ends at once; a zombie is left until another branch is asked for
     last = server.branch()
