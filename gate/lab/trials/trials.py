@@ -129,9 +129,7 @@ def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
         check_disk(bench)  # a full disk is the machine's fault, not the case's
         if not (cold.samples or warm.samples):
             return TrialOutcome(failure=failure)
-    circumstances = replace(
-        circumstances, wall_s=time.monotonic() - begun, load_after=os.getloadavg()[0]
-    )
+    circumstances = replace(circumstances, wall_s=time.monotonic() - begun, load_after=os.getloadavg()[0])
     blank = Trial(case_id=case.id, index=index, arm=bench.arm.name)
     trial = merge_results(blank, cold, warm, circumstances)
     if not is_target(bench.settings.device):  # how fit the host was matters to what is timed

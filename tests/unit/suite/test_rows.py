@@ -11,8 +11,8 @@ import pytest
 from gate.measure.timing.rounds import Rounds
 from gate.measure.timing.schedule import PairedTimes
 from gate.records import Case
-from gate.suite.rows import BlockTimer
 from gate.records.turns import Side
+from gate.suite.rows import BlockTimer
 
 
 class Benchmark:
