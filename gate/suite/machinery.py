@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import torch
 
 from gate.devices import TARGET
@@ -79,8 +81,13 @@ def find_dtype(workload: Workload) -> DType:
     return next(half, DType.FLOAT32)
 
 
+# By role; outside of a trial there is none.
 _TIMED = {None: measure_plain, WorkerRole.COLD: measure_cold, WorkerRole.ROUNDS: measure_again}
-_UNTIMED = {WorkerRole.TRY: call_eagerly, WorkerRole.TRACE: compile_untimed, WorkerRole.WARM: measure_warm}
+_UNTIMED: Mapping[WorkerRole | None, Callable[[WorkerContext, Workload | None], None]] = {
+    WorkerRole.TRY: call_eagerly,
+    WorkerRole.TRACE: compile_untimed,
+    WorkerRole.WARM: measure_warm,
+}
 
 
 def _measure(

@@ -64,14 +64,14 @@ def describe_settings(kind: DeviceKind) -> str:
 
 def describe_matmul() -> str:
     """Describe the precision of matrix products: the older interface's word, else what the newer one says."""
-    return _read(torch.get_float32_matmul_precision, torch.backends.cuda.matmul.fp32_precision)
+    return _read(torch.get_float32_matmul_precision, str(torch.backends.cuda.matmul.fp32_precision))
 
 
 def describe_convolution() -> str:
     """Describe whether convolutions may use TF32; operators of cuDNN by name where they differ."""
     cudnn: Any = torch.backends.cudnn
     differing = f"conv {cudnn.conv.fp32_precision}, rnn {cudnn.rnn.fp32_precision}"
-    return str(_read(_get_cudnn_tf32, differing))
+    return _read(lambda: str(_get_cudnn_tf32()), differing)
 
 
 def _list_settings() -> list[Any]:
