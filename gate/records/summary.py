@@ -1,4 +1,4 @@
-"""What a whole suite came to, as the field quotes it: means over cases, and which mode pays back when."""
+"""What a whole suite came to, as the field quotes it: means, when a mode pays back, what a scope saves."""
 
 from __future__ import annotations
 
@@ -37,8 +37,20 @@ class ModeRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ScopeRow:
+    """A model of which all or a part was compiled; of all, the ratio is 1."""
+
+    case_id: str
+    whole_id: str  # the same case with all of the model compiled
+    cold_compile_s: NotNegative
+    cold_ratio: NotNegative  # cold compile over that of the whole model
+    speedup: NotNegative
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SuiteSummary:
     """What a suite came to in figures that decide nothing."""
 
     rows: tuple[SuiteRow, ...] = ()
     modes: tuple[ModeRow, ...] = ()
+    scopes: tuple[ScopeRow, ...] = ()

@@ -1,4 +1,4 @@
-"""The tables of a suite's summary: means by family and mode, modes, and published figures beside; pure."""
+"""The tables of a suite's summary: means by family and mode, modes, scopes, and published figures; pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def list_totals(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 
 def list_sections(verdict: Verdict) -> tuple[Section, ...]:
     """Return the tables that there is something to say in."""
-    found = (_make_suite(verdict), _make_modes(verdict), _make_published(verdict))
+    found = (_make_suite(verdict), _make_modes(verdict), _make_scopes(verdict), _make_published(verdict))
     return tuple(section for section in found if section.rows)
 
 
@@ -80,6 +80,26 @@ def _make_modes(verdict: Verdict) -> Section:
         rows=tuple(rows),
         right=frozenset(means),
         meaning=words.MODES_MEANING,
+    )
+
+
+def _make_scopes(verdict: Verdict) -> Section:
+    figures = ("cold compile", "of the whole model's", "speedup")
+    rows = [
+        (
+            clean_line(row.case_id),
+            render_seconds(row.cold_compile_s),
+            ABSENT if row.case_id == row.whole_id else render_ratio(row.cold_ratio),
+            render_ratio(row.speedup),
+        )
+        for row in verdict.summary.scopes
+    ]
+    return Section(
+        title=words.SCOPES_TITLE,
+        header=("case", *figures),
+        rows=tuple(rows),
+        right=frozenset(figures),
+        meaning=words.SCOPES_MEANING,
     )
 
 

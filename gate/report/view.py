@@ -109,7 +109,7 @@ class Report:
     notes: tuple[str, ...]
     next_steps: tuple[NextStep, ...]
     footer: tuple[tuple[str, str], ...]
-    summary: tuple[Section, ...] = ()  # of the suite: means, modes, published figures
+    summary: tuple[Section, ...] = ()  # of the suite: means, modes, scopes, published figures
 
     @property
     def before(self) -> str:

@@ -1,4 +1,4 @@
-"""The whole suite in the field's figures: geometric means by task, mode and family, and the table of modes.
+"""The whole suite in the field's figures: geometric means by task, mode and family; modes; scopes.
 
 Nothing here decides anything. A mean is of plain calls under Inductor, so that a case of another kind, or
 of a backend that generates no code, does not stand for a model.
@@ -13,7 +13,7 @@ from dataclasses import replace
 from gate.decide.stats.moments import compute_logs, compute_mean
 from gate.kinds import find_family
 from gate.records import DEFAULT_BACKEND, Case, Comparison, Kind, Metric, Mode
-from gate.records.summary import ModeRow, SuiteRow, SuiteSummary
+from gate.records.summary import ModeRow, ScopeRow, SuiteRow, SuiteSummary
 
 Values = Mapping[Metric, float]
 _PARTS = (Metric.COLD_COMPILE_TIME, Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY)
@@ -25,14 +25,17 @@ def summarize_suite(cases: Iterable[Case], comparisons: Iterable[Comparison]) ->
     for one in comparisons:
         if one.candidate is not None:
             values.setdefault(one.case_id, {})[one.metric] = one.candidate.centre
-    known = [
+    compiled = [
         case
         for case in cases
-        if case.kind is Kind.CALL
-        and case.backend == DEFAULT_BACKEND
-        and Metric.WARM_SPEEDUP in values.get(case.id, {})
+        if case.backend == DEFAULT_BACKEND and Metric.WARM_SPEEDUP in values.get(case.id, {})
     ]
-    return SuiteSummary(rows=_list_rows(known, values), modes=_list_modes(known, values))
+    known = [case for case in compiled if case.kind is Kind.CALL]
+    return SuiteSummary(
+        rows=_list_rows(known, values),
+        modes=_list_modes(known, values),
+        scopes=_list_scopes(compiled, values),
+    )
 
 
 def compute_break_even(compile_s: float, before_s: float, after_s: float) -> float | None:
@@ -115,3 +118,40 @@ def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Value
     more_s = compile_s - base[Metric.COLD_COMPILE_TIME]
     over = compute_break_even(more_s, base[Metric.COMPILED_LATENCY], compiled_s)
     return replace(row, default_id=default.id, over_default_calls=over)
+
+
+def _list_scopes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[ScopeRow, ...]:
+    """The whole model and what was compiled of it instead, where both were measured."""
+    wholes = {
+        _name_without_scope(case): case
+        for case in cases
+        if case.kind is Kind.CALL and values[case.id].get(Metric.COLD_COMPILE_TIME, 0.0) > 0
+    }
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        whole = wholes.get(_name_without_scope(case)) if case.kind is Kind.SCOPE else None
+        if whole is not None and Metric.COLD_COMPILE_TIME in values[case.id]:
+            groups.setdefault(whole.id, []).append(case)
+    return tuple(
+        _make_scope_row(case, whole.id, values)
+        for whole in wholes.values()
+        if whole.id in groups
+        for case in (whole, *groups[whole.id])
+    )
+
+
+def _name_without_scope(case: Case) -> str:
+    """All that tells two cases apart but how much of the model is compiled."""
+    alike = replace(case, kind=Kind.CALL, settings={})
+    return repr(replace(alike, id="", tags=(), expected_s=0.0, definition=""))
+
+
+def _make_scope_row(case: Case, whole_id: str, values: Mapping[str, Values]) -> ScopeRow:
+    own_s = max(values[case.id][Metric.COLD_COMPILE_TIME], 0.0)
+    return ScopeRow(
+        case_id=case.id,
+        whole_id=whole_id,
+        cold_compile_s=own_s,
+        cold_ratio=own_s / values[whole_id][Metric.COLD_COMPILE_TIME],
+        speedup=values[case.id][Metric.WARM_SPEEDUP],
+    )

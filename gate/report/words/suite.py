@@ -17,6 +17,11 @@ MODES_MEANING = (
     "Cold compile over the seconds that a call saves: against eager, and what the compile takes more than in"
     " the mode default against what a call then saves more."
 )
+SCOPES_TITLE = "Scopes: what compiling a part of a model saves"
+SCOPES_MEANING = (
+    "Cold compile over that of the whole model, and what a call still gains over eager; decides nothing, the"
+    " times themselves do."
+)
 PUBLISHED_TITLE = "Beside published figures, which are other people's"
 PUBLISHED_MEANING = "Another machine, torch and harness: to see the order of magnitude, and not compared."
 NEVER = "never"

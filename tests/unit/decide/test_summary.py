@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -146,6 +147,46 @@ def test_one_mode_is_no_table() -> None:
     assert (
         summarize_suite((CNN, other), (*FAST, *(replace(one, case_id="a/full") for one in FAST))).modes == ()
     )
+
+
+def test_what_a_scope_saves_of_a_cold_compile() -> None:
+    """6 s of 30 s are a fifth, for a speedup of 2 where the whole model has 4; its own ratio is 1."""
+    blocks = replace(CNN, id="a/blocks", kind=Kind.SCOPE, settings={"part": "blocks"}, tags=())
+    lone = replace(LLM, id="b/blocks", kind=Kind.SCOPE, settings={"part": "blocks"})
+    measured = measure(blocks, warm_speedup=2.0, cold_compile_time=6.0)
+
+    whole_row, row = summarize_suite((blocks, CNN, lone), (*FAST, *measured, *SLOW)).scopes
+    assert (whole_row.case_id, whole_row.whole_id, whole_row.cold_ratio) == ("a/i", "a/i", 1.0)
+    assert (row.case_id, row.whole_id) == ("a/blocks", "a/i")
+    assert (row.cold_compile_s, row.cold_ratio, row.speedup) == (6.0, pytest.approx(0.2), 2.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"size": "full"}, {"mode": Mode.MAX_AUTOTUNE}, {"backend": "aot_eager"}],
+    ids=["another size", "another mode", "another backend"],
+)
+def test_a_scope_is_held_against_the_same_case_only(change: dict[str, Any]) -> None:
+    """Cold compiles of two sizes, modes or backends are no ratio."""
+    blocks = replace(CNN, id="a/blocks", kind=Kind.SCOPE, settings={"part": "blocks"}, **change)
+
+    assert (
+        summarize_suite(
+            (CNN, blocks), (*FAST, *measure(blocks, warm_speedup=2.0, cold_compile_time=6.0))
+        ).scopes
+        == ()
+    )
+
+
+@pytest.mark.parametrize("side", ["whole", "part"])
+def test_a_scope_without_a_cold_compile_has_no_row(side: str) -> None:
+    """Of a live pair alone, or where a first call took no longer than the next ones, there is no ratio."""
+    blocks = replace(CNN, id="a/blocks", kind=Kind.SCOPE, settings={"part": "blocks"})
+    known = {"warm_speedup": 2.0, "cold_compile_time": 6.0}
+    whole = measure(CNN, **(known | ({"cold_compile_time": 0.0} if side == "whole" else {})))
+    part = measure(blocks, **({"warm_speedup": 2.0} if side == "part" else known))
+
+    assert summarize_suite((CNN, blocks), (*whole, *part)).scopes == ()
 
 
 def test_break_even() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gate.records import Case, Metric, Mode, Task, Verdict
-from gate.records.summary import ModeRow, SuiteRow, SuiteSummary
+from gate.records.summary import ModeRow, ScopeRow, SuiteRow, SuiteSummary
 from gate.report import render
 from gate.report.published import PUBLISHED
 from gate.report.suite import list_sections, list_totals
@@ -44,6 +44,10 @@ SUMMARY = SuiteSummary(
         ),
         ModeRow(case_id="n/max-autotune", default_id="", cold_compile_s=25.0, compiled_s=0.002),
     ),
+    scopes=(
+        ScopeRow(case_id="d/whole", whole_id="d/whole", cold_compile_s=30.0, cold_ratio=1.0, speedup=1.5),
+        ScopeRow(case_id="d/blocks", whole_id="d/whole", cold_compile_s=6.0, cold_ratio=0.2, speedup=1.25),
+    ),
 )
 
 
@@ -61,8 +65,8 @@ def test_one_line_of_a_task_and_mode() -> None:
 
 
 def test_tables() -> None:
-    """A row a family, a row a mode; what was not measured is a dash, what never pays is said."""
-    suite, modes = list_sections(make_verdict())
+    """A row a family, a mode, a scope; what was not measured is a dash, what never pays is said."""
+    suite, modes, scopes = list_sections(make_verdict())
 
     assert suite.rows == (
         ("inference", "default", "all", "3", "1.42x", "11.2 s", "2.31 s", "0.870x", "2,213 (1 never)"),
@@ -73,6 +77,7 @@ def test_tables() -> None:
         ("m/max-autotune", "25.0 s", "2.00 ms", "never", "never"),
         ("n/max-autotune", "25.0 s", "2.00 ms", "never", "-"),
     )
+    assert scopes.rows == (("d/whole", "30.0 s", "-", "1.50x"), ("d/blocks", "6.00 s", "0.200x", "1.25x"))
 
 
 def test_a_suite_of_one_case_has_no_means() -> None:
