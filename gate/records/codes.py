@@ -6,37 +6,49 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """What a fact is about; ``names`` are words of others. Its numbers are in the tables below."""
+    """What a fact is about, with the numbers that it has; ``names`` are words of others.
+
+    Changes and shares are fractions. Which more numbers it may have is in :mod:`gate.records.facts`.
+    """
+
+    numbers: frozenset[str]
+
+    def __new__(cls, value: str, numbers: str = "") -> Code:
+        """Make a member of its value and the names of its numbers."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.numbers = frozenset(numbers.split())
+        return member
 
     TEXT = "text"  # names: text, command; from a file of an older version, which held sentences
 
     # The headline, and what stands before and behind it.
     NO_CONFIGURATION = "no_configuration"  # no gate.yml was found
     STOPPED = "stopped"  # before its end; a note too
-    NOT_MEASURED = "not_measured"
-    FEWER_TRIALS = "fewer_trials"
-    REGRESSED = "regressed"  # one or several cases; metrics: the worst's, then those of the others
-    REGRESSED_CASE = "regressed_case"  # cases: the only one
-    REGRESSED_WORST = "regressed_worst"  # cases: the worst of several
-    REGRESSED_UNSHOWN = "regressed_unshown"  # in cases that the default branch does not have
-    COULD_NOT_TELL = "could_not_tell"
-    NO_BASELINE_APPLIES = "no_baseline_applies"
-    BASE_HAS_NOTHING = "base_has_nothing"  # to compare with
-    NOTHING_WORSE = "nothing_worse"
+    NOT_MEASURED = "not_measured", "broken cases"
+    FEWER_TRIALS = "fewer_trials", "fewer cases"
+    REGRESSED = "regressed", "cases"  # one or several cases; metrics: the worst's, then those of the others
+    REGRESSED_CASE = "regressed_case", "metrics"  # cases: the only one
+    REGRESSED_WORST = "regressed_worst", "cases"  # cases: the worst of several
+    REGRESSED_UNSHOWN = "regressed_unshown", "cases"  # in cases that the default branch does not have
+    COULD_NOT_TELL = "could_not_tell", "undecided judged"
+    NO_BASELINE_APPLIES = "no_baseline_applies", "cases quarantined"
+    BASE_HAS_NOTHING = "base_has_nothing", "cases quarantined"  # to compare with
+    NOTHING_WORSE = "nothing_worse", "comparisons cases judged judged_cases improved"
     AGAINST_BASE = "against_base"  # everything was
 
     # Remarks on one comparison.
     MACHINE_MOVED = "machine_moved"
     LATENCY_WITHIN = "latency_within"  # its limit, so a ratio to it counts for nothing
     MEMORY_WITHIN = "memory_within"
-    DRIFT_LIMIT = "drift_limit"
-    OWN_LIMIT = "own_limit"  # of gate.yml, in the metric's unit
-    EAGER_SLOWED_TOO = "eager_slowed_too"
-    EAGER_CHANGED = "eager_changed"
-    PROCESSOR_TIME = "processor_time"  # judged by it
+    DRIFT_LIMIT = "drift_limit", "limit"
+    OWN_LIMIT = "own_limit", "limit"  # of gate.yml, in the metric's unit
+    EAGER_SLOWED_TOO = "eager_slowed_too", "change"
+    EAGER_CHANGED = "eager_changed", "change"
+    PROCESSOR_TIME = "processor_time", "change"  # judged by it
     NO_RATIO = "no_ratio"  # a value is zero or less
-    FAILURE = "failure"  # names: stage, kind, message
-    TRIALS_CAME = "trials_came"
+    FAILURE = "failure", "trial"  # names: stage, kind, message
+    TRIALS_CAME = "trials_came", "came planned"
     NOTHING_MEASURED = "nothing_measured"  # by trials that came back
     ACCEPTED_BY = "accepted_by"  # names: author, expires, reason
     QUARANTINED_BY = "quarantined_by"  # names: owner, expires, reason
@@ -51,98 +63,98 @@ class Code(StrEnum):
     GRAPH_BREAK_GONE = "graph_break_gone"  # names: reason, location
     RECOMPILED = "recompiled"  # names: reason, line, location
     PRECISION_CHANGED = "precision_changed"  # of the generated code; names: added, removed
-    CALLS_ADDED = "calls_added"  # what no kernel is fused with; names: calls, operators
-    KERNELS_SPLIT = "kernels_split"  # the same operators in more kernels; names: was, now
-    KERNELS_ADDED = "kernels_added"  # with more operators; names: was, now
-    KERNELS_JOINED = "kernels_joined"  # names: was, now
-    OPERATIONS_CHANGED = "operations_changed"  # that the compiler was given
+    CALLS_ADDED = "calls_added", "calls"  # what no kernel is fused with; names: calls, operators
+    KERNELS_SPLIT = "kernels_split", "before after"  # the same operators in more kernels; names: was, now
+    KERNELS_ADDED = "kernels_added", "before after"  # with more operators; names: was, now
+    KERNELS_JOINED = "kernels_joined", "before after"  # names: was, now
+    OPERATIONS_CHANGED = "operations_changed", "before after"  # that the compiler was given
     DEFINITION_CHANGED = "definition_changed"  # of the case; names: before and after, by what changed
-    STACK_CHANGED = "stack_changed"  # names: differences
-    STACK_UNUSED = "stack_unused"  # it changed where the device uses nothing of it; names: differences
-    EAGER_ALONE = "eager_alone"  # got faster, and compiled did not
-    MORE = "more"  # of what came before
+    STACK_CHANGED = "stack_changed", "differences"  # names: differences
+    STACK_UNUSED = "stack_unused", "differences"  # where the device uses none of it; names: differences
+    EAGER_ALONE = "eager_alone", "eager compiled"  # got faster, and compiled did not
+    MORE = "more", "more"  # of what came before
     CODE_CHANGED = "code_changed"  # names: changed, added, removed
     CODE_SAME = "code_same"
     CODE_TUNED = "code_tuned"  # the same, and tuned to other configurations
     WORKLOAD_CHANGED = "workload_changed"  # names: before and after, by what changed
-    EAGER_TOO = "eager_too"  # moved as compiled did, half as much or more
-    BOTH_LATENCIES = "both_latencies"
+    EAGER_TOO = "eager_too", "eager compiled"  # moved as compiled did, half as much or more
+    BOTH_LATENCIES = "both_latencies", "eager compiled"
     LONGEST_PHASES = "longest_phases"
     CHANGED_PHASES = "changed_phases"
-    COMPILERS_TIME = "compilers_time"  # processor time of the compilers that it started
-    NO_CHANGED_PHASE = "no_changed_phase"
-    CACHE_LOST = "cache_lost"  # it holds less than it did; names: caches
-    CACHE_MISSED = "cache_missed"
+    COMPILERS_TIME = "compilers_time", "change_s"  # processor time of the compilers that it started
+    NO_CHANGED_PHASE = "no_changed_phase", "share"
+    CACHE_LOST = "cache_lost", "before after"  # it holds less than it did; names: caches
+    CACHE_MISSED = "cache_missed", "misses"
     MACHINE_CHANGED = "machine_changed"  # a note too
     CLOCKS_LOWERED = "clocks_lowered"  # names: reasons
     KERNELS_STEADY = "kernels_steady"  # none takes another time on the device
-    KERNELS_MOVED = "kernels_moved"  # names: kernels, in the order of the numbers
-    DEVICE_IDLE = "device_idle"  # for most of a call
+    KERNELS_MOVED = "kernels_moved", "before_s after_s moved"  # names: kernels, in the order of the numbers
+    DEVICE_IDLE = "device_idle", "busy"  # for most of a call
     BOUND_BY = "bound_by"  # the machine's rate of memory, or of arithmetic
     BOUND_BY_NEITHER = "bound_by_neither"
-    OTHER_PROCESSES = "other_processes"
+    OTHER_PROCESSES = "other_processes", "processes"
     UNEXPLAINED = "unexplained"  # by anything that was recorded
 
     # Notes on the whole verdict.
-    NO_BASELINE = "no_baseline"  # of these metrics, as for the next four
-    OTHER_MACHINES = "other_machines"
-    OTHER_STACK = "other_stack"
-    REDEFINED = "redefined"
-    NOT_RECORDED = "not_recorded"
-    BASE_LACKS_CASES = "base_lacks_cases"  # of these metrics, as for the next three
-    BASE_NOT_MEASURED = "base_not_measured"
-    BASE_DEFINES_CASES_OTHERWISE = "base_defines_cases_otherwise"
-    BASE_LACKS_METRICS = "base_lacks_metrics"
-    NOT_BESIDE = "not_beside"  # side by side with the base
+    NO_BASELINE = "no_baseline", "cases"  # of these metrics, as for the next four
+    OTHER_MACHINES = "other_machines", "cases"
+    OTHER_STACK = "other_stack", "cases"
+    REDEFINED = "redefined", "cases"
+    NOT_RECORDED = "not_recorded", "cases"
+    BASE_LACKS_CASES = "base_lacks_cases", "cases"  # of these metrics, as for the next three
+    BASE_NOT_MEASURED = "base_not_measured", "cases"
+    BASE_DEFINES_CASES_OTHERWISE = "base_defines_cases_otherwise", "cases"
+    BASE_LACKS_METRICS = "base_lacks_metrics", "cases"
+    NOT_BESIDE = "not_beside", "cases"  # side by side with the base
     WAIVED = "waived"  # names: author, expires, reason
     WAIVER_EXPIRED = "waiver_expired"  # names: author, expires
     ACCEPTANCE_EXPIRED = "acceptance_expired"  # names: pattern, expires, reason
-    ACCEPTANCE_EXCEEDED = "acceptance_exceeded"  # names: author, expires
+    ACCEPTANCE_EXCEEDED = "acceptance_exceeded", "allowance"  # names: author, expires
     ACCEPTANCE_IDLE = "acceptance_idle"  # names: pattern
-    DRIFT_ABOVE = "drift_above"
-    BASELINES_OLD = "baselines_old"
-    BASELINES_AHEAD = "baselines_ahead"
-    PAIRS = "pairs"
-    CLEARED = "cleared"  # cases and metrics: which, as far as they are named
-    CASES_GONE = "cases_gone"  # that the base has
+    DRIFT_ABOVE = "drift_above", "drift limit"
+    BASELINES_OLD = "baselines_old", "baselines days oldest"
+    BASELINES_AHEAD = "baselines_ahead", "baselines days"
+    PAIRS = "pairs", "pairs cases turns"
+    CLEARED = "cleared", "comparisons"  # cases and metrics: which, as far as they are named
+    CASES_GONE = "cases_gone", "cases"  # that the base has
     NEAREST_DIFFERS = "nearest_differs"  # names: differences
-    TRIALS_DISTURBED = "trials_disturbed"  # names: reasons
-    PAIRS_DISTURBED = "pairs_disturbed"  # names: reasons
-    DISTURBED_KEPT = "disturbed_kept"  # among trials that are recorded
+    TRIALS_DISTURBED = "trials_disturbed", "disturbed measured"  # names: reasons
+    PAIRS_DISTURBED = "pairs_disturbed", "disturbed measured"  # names: reasons
+    DISTURBED_KEPT = "disturbed_kept", "fewest"  # among trials that are recorded
     WARNING = "warning"  # of an older version, which held sentences; names: text
-    MORE_WARNINGS = "more_warnings"
-    QUARANTINE = "quarantine"  # names: pattern, owner, expires, reason, statuses
+    MORE_WARNINGS = "more_warnings", "warnings"
+    QUARANTINE = "quarantine", "worse comparisons"  # names: pattern, owner, expires, reason, statuses
     QUARANTINE_EXPIRED = "quarantine_expired"  # names: pattern, owner, expires, reason
-    BASE_CASES_FAILED = "base_cases_failed"
+    BASE_CASES_FAILED = "base_cases_failed", "cases"
     RULES_OF = "rules_of"  # names: commit
     ANCHOR = "anchor"  # names: anchor
     TOUCHES_RULES = "touches_rules"  # names: rules
-    FILES_UNSEEN = "files_unseen"
-    CASES_UNSHOWN = "cases_unshown"
+    FILES_UNSEEN = "files_unseen", "files"
+    CASES_UNSHOWN = "cases_unshown", "cases comparisons regressed failed"
     NO_BASELINES_HERE = "no_baselines_here"
     NO_DEVICE = "no_device"  # a target: what only a device can tell is absent by rule
-    CODE_IS_THE_BASES = "code_is_the_bases"  # a target: all of it, in every case
-    CODE_DIFFERS = "code_differs"  # a target: in these cases
-    APPROVED = "approved"  # names: author, expires
+    CODE_IS_THE_BASES = "code_is_the_bases", "same cases"  # a target: all of it, in every case
+    CODE_DIFFERS = "code_differs", "same cases"  # a target: in these cases
+    APPROVED = "approved", "changes"  # names: author, expires
     APPROVED_WITHOUT = "approved_without"  # baselines; names: author, expires
     APPROVAL_UNREADABLE = "approval_unreadable"
 
     # Notes on a calibration.
-    NOISE_UNKNOWN = "noise_unknown"  # of these cases
-    NOT_REPLAYED = "not_replayed"
-    SOME_NOT_REPLAYED = "some_not_replayed"
-    MODES_NOT_SOUGHT = "modes_not_sought"
-    REPLAYED_ALONE = "replayed_alone"  # without pairs
+    NOISE_UNKNOWN = "noise_unknown", "more trials"  # of these cases
+    NOT_REPLAYED = "not_replayed", "trials"
+    SOME_NOT_REPLAYED = "some_not_replayed", "short cases trials"
+    MODES_NOT_SOUGHT = "modes_not_sought", "trials"
+    REPLAYED_ALONE = "replayed_alone", "pairs"  # without pairs
     REPLAY_MIXES = "replay_mixes"  # trials of one sitting
 
     # Why a case is unstable, in a calibration.
-    TRIAL_FAILED = "trial_failed"  # names: stage, message
-    VALUES_RANGE = "values_range"
-    TWO_GROUPS = "two_groups"  # of trials
-    BLOCKS_SPLIT = "blocks_split"
-    TRIALS_VARY = "trials_vary"
-    PAIRS_BIASED = "pairs_biased"
-    PAIRS_VARY = "pairs_vary"
+    TRIAL_FAILED = "trial_failed", "trial"  # names: stage, message
+    VALUES_RANGE = "values_range", "trials low high"
+    TWO_GROUPS = "two_groups", "apart"  # of trials
+    BLOCKS_SPLIT = "blocks_split", "split trials"
+    TRIALS_VARY = "trials_vary", "noise unseen trials"
+    PAIRS_BIASED = "pairs_biased", "pairs change"
+    PAIRS_VARY = "pairs_vary", "noise unseen pairs"
 
     # What the gate said of a planted fault, where it judged nothing.
     ARM_FAILED = "arm_failed"  # names: arm, stage, message
@@ -157,14 +169,14 @@ class Code(StrEnum):
     MEASURE_AGAIN = "measure_again"
     MORE_MINUTES = "more_minutes"
     FIX = "fix"
-    ACCEPT = "accept"  # or fix; names: expires
-    ACCEPT_TOO = "accept_too"  # names: expires
-    MORE_LIKE_THESE = "more_like_these"
+    ACCEPT = "accept", "commands allowance"  # or fix; names: expires
+    ACCEPT_TOO = "accept_too", "allowance"  # names: expires
+    MORE_LIKE_THESE = "more_like_these", "commands"
     BE_SURE = "be_sure"
     SETTLE = "settle"
     SETTLE_BY_TRIALS = "settle_by_trials"
     SETTLE_QUIETLY = "settle_quietly"
-    LIFT_QUARANTINE = "lift_quarantine"  # names: expires
+    LIFT_QUARANTINE = "lift_quarantine", "cases"  # names: expires
     RECORD_MORE = "record_more"
     RECORD = "record"
     RECORD_BETTER = "record_better"
@@ -173,7 +185,7 @@ class Code(StrEnum):
 
     # What a run tells as it goes.
     UNCOMMITTED_BEFORE = "uncommitted_before"  # so earlier trials may be of other code
-    REPEATED = "repeated"  # a disturbed trial; names: reasons
+    REPEATED = "repeated", "trial"  # a disturbed trial; names: reasons
     IMPORTS_UNTRIED = "imports_untried"  # names: message
     SCRATCH_MOVED = "scratch_moved"  # names: place, wanted
     NOTHING_DIFFERS = "nothing_differs"  # from the base; names: base
@@ -192,7 +204,7 @@ class Code(StrEnum):
     PROCESSES_DISAGREE = "processes_disagree"  # names: subject
     LEFT_TO_EAGER = "left_to_eager"  # names: text
     UNKNOWN_HERE = "unknown_here"  # this torch does not tell; names: text
-    BLOCKS_RECOMPILED = "blocks_recompiled"
+    BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"
     CALLS_UNCOUNTED = "calls_uncounted"
     MEMORY_UNMEASURED = "memory_unmeasured"  # names: why
     WORK_UNCOUNTED = "work_uncounted"  # names: why

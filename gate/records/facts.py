@@ -1,7 +1,7 @@
 """What there is to tell, without the words: a code with its numbers, cases, metrics and names.
 
 Nothing is decided by the words that ``gate.report.words`` makes of a fact, and nobody reads them back.
-What a fact holds beside its code is fixed by the code: :data:`NUMBERS` and :data:`MORE_NUMBERS`.
+What a fact holds beside its code is fixed by the code, and by :data:`MORE_NUMBERS`.
 """
 
 from __future__ import annotations
@@ -30,97 +30,7 @@ SHIFTS = ("canary", "suite", "case")
 DISTURBED = (Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED, Code.REPEATED)
 CORES = "cores"  # of the host, beside those that other programs kept busy
 
-# The numbers that a fact of a code has. Changes and shares are fractions.
-NUMBERS: Mapping[Code, frozenset[str]] = {
-    code: frozenset(names.split())
-    for code, names in {
-        Code.NOT_MEASURED: "broken cases",
-        Code.FEWER_TRIALS: "fewer cases",
-        Code.REGRESSED: "cases",
-        Code.REGRESSED_CASE: "metrics",
-        Code.REGRESSED_WORST: "cases",
-        Code.REGRESSED_UNSHOWN: "cases",
-        Code.COULD_NOT_TELL: "undecided judged",
-        Code.NO_BASELINE_APPLIES: "cases quarantined",
-        Code.BASE_HAS_NOTHING: "cases quarantined",
-        Code.NOTHING_WORSE: "comparisons cases judged judged_cases improved",
-        Code.DRIFT_LIMIT: "limit",
-        Code.OWN_LIMIT: "limit",
-        Code.EAGER_SLOWED_TOO: "change",
-        Code.EAGER_CHANGED: "change",
-        Code.PROCESSOR_TIME: "change",
-        Code.FAILURE: "trial",
-        Code.TRIALS_CAME: "came planned",
-        Code.MORE: "more",
-        Code.CALLS_ADDED: "calls",
-        **dict.fromkeys(
-            (
-                Code.CACHE_LOST,
-                Code.KERNELS_SPLIT,
-                Code.KERNELS_ADDED,
-                Code.KERNELS_JOINED,
-                Code.OPERATIONS_CHANGED,
-            ),
-            "before after",
-        ),
-        Code.STACK_CHANGED: "differences",
-        Code.STACK_UNUSED: "differences",
-        Code.EAGER_ALONE: "eager compiled",
-        Code.EAGER_TOO: "eager compiled",
-        Code.BOTH_LATENCIES: "eager compiled",
-        Code.COMPILERS_TIME: "change_s",
-        Code.NO_CHANGED_PHASE: "share",
-        Code.CACHE_MISSED: "misses",
-        Code.KERNELS_MOVED: "before_s after_s moved",
-        Code.DEVICE_IDLE: "busy",
-        Code.OTHER_PROCESSES: "processes",
-        **dict.fromkeys(
-            (
-                *(Code.NO_BASELINE, Code.OTHER_MACHINES, Code.OTHER_STACK, Code.REDEFINED),
-                *(Code.NOT_RECORDED, Code.BASE_LACKS_CASES, Code.BASE_NOT_MEASURED),
-                *(Code.BASE_DEFINES_CASES_OTHERWISE, Code.BASE_LACKS_METRICS, Code.NOT_BESIDE),
-            ),
-            "cases",
-        ),
-        Code.ACCEPTANCE_EXCEEDED: "allowance",
-        Code.DRIFT_ABOVE: "drift limit",
-        Code.BASELINES_OLD: "baselines days oldest",
-        Code.BASELINES_AHEAD: "baselines days",
-        Code.PAIRS: "pairs cases turns",
-        Code.CASES_GONE: "cases",
-        Code.BASE_CASES_FAILED: "cases",
-        Code.CLEARED: "comparisons",
-        Code.TRIALS_DISTURBED: "disturbed measured",
-        Code.PAIRS_DISTURBED: "disturbed measured",
-        Code.DISTURBED_KEPT: "fewest",
-        Code.MORE_WARNINGS: "warnings",
-        Code.QUARANTINE: "worse comparisons",
-        Code.FILES_UNSEEN: "files",
-        Code.CASES_UNSHOWN: "cases comparisons regressed failed",
-        Code.CODE_IS_THE_BASES: "same cases",
-        Code.CODE_DIFFERS: "same cases",
-        Code.APPROVED: "changes",
-        Code.NOISE_UNKNOWN: "more trials",
-        Code.NOT_REPLAYED: "trials",
-        Code.SOME_NOT_REPLAYED: "short cases trials",
-        Code.MODES_NOT_SOUGHT: "trials",
-        Code.REPLAYED_ALONE: "pairs",
-        Code.TRIAL_FAILED: "trial",
-        Code.VALUES_RANGE: "trials low high",
-        Code.TWO_GROUPS: "apart",
-        Code.BLOCKS_SPLIT: "split trials",
-        Code.TRIALS_VARY: "noise unseen trials",
-        Code.PAIRS_BIASED: "pairs change",
-        Code.PAIRS_VARY: "noise unseen pairs",
-        Code.ACCEPT: "commands allowance",
-        Code.ACCEPT_TOO: "allowance",
-        Code.MORE_LIKE_THESE: "commands",
-        Code.LIFT_QUARANTINE: "cases",
-        Code.REPEATED: "trial",
-        Code.BLOCKS_RECOMPILED: "blocks",
-    }.items()
-}
-# Those that it may have.
+# The numbers that a fact of a code may have, beside those that it has.
 MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     **dict.fromkeys((Code.REGRESSED, Code.REGRESSED_CASE, Code.REGRESSED_WORST), frozenset({"low", "high"})),
     Code.MACHINE_MOVED: frozenset(PLACES),
@@ -181,6 +91,6 @@ def find_misshapen(fact: Fact) -> str:
     """Find what a fact of this code lacks or cannot have; ``""`` where its shape is right."""
     if fact.code in _OF_ONE and not (fact.cases and fact.metrics):
         return "metrics" if fact.cases else "cases"
-    asked, known = NUMBERS.get(fact.code, frozenset()), fact.numbers.keys()
+    asked, known = fact.code.numbers, fact.numbers.keys()
     strange = known - asked - MORE_NUMBERS.get(fact.code, frozenset())
     return min((asked - known) | strange, default="")

@@ -57,7 +57,6 @@ from gate.records import (
     name_words,
 )
 from gate.records.codes import CAUSE_CODES
-from gate.records.facts import NUMBERS
 from gate.report.words.causes import describe_cause
 from tests.hosts import CUDA_HOST
 
@@ -214,7 +213,7 @@ def test_nothing_of_the_artifact_is_told() -> None:
 @pytest.mark.parametrize("code", sorted(CAUSE_CODES - {Code.TEXT, Code.MORE}))
 def test_no_cause_vanishes(code: Code) -> None:
     """Whatever was found to explain a change is told, without a word of whoever measured."""
-    numbers = dict.fromkeys(NUMBERS.get(code, ()), 1.0)
+    numbers = dict.fromkeys(code.numbers, 1.0)
     words = {"reason": ("Text of whoever measured.",), "reasons": ("Text of whoever measured.",)}
     fact = Fact(code=code, numbers=numbers, cases=("whoever",), names=words)
     told = Cause(case_id=CASES[0].id, kind=CauseKind.MACHINE, fact=fact)

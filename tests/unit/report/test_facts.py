@@ -19,7 +19,7 @@ from gate.records.codes import (
     REMARK_CODES,
     STEP_CODES,
 )
-from gate.records.facts import NUMBERS, find_misshapen
+from gate.records.facts import find_misshapen
 from gate.records.faults import FaultKind
 from gate.records.selftest import Attempt, Result
 from gate.report.words.attempts import describe_opinion
@@ -42,7 +42,7 @@ def make_fact(code: Code) -> Fact:
     """A fact with a two for each number, one case, one metric, and names that nobody else has."""
     return Fact(
         code=code,
-        numbers=dict.fromkeys(sorted(NUMBERS.get(code, ())), 2.0),
+        numbers=dict.fromkeys(sorted(code.numbers), 2.0),
         cases=("bert/x",),
         metrics=(Metric.GRAPH_BREAKS,),
         names={name: (f"the {name}",) for name in _NAMES},
