@@ -61,8 +61,9 @@ def compare(*, baseline: Run | tuple[Baseline, ...], candidate: Run, policy: Pol
         FileError: The baseline is a run that was stopped, or that lacks trials that it planned.
     """
     from gate.decide import decide_verdict  # noqa: PLC0415 - see load_run
+    from gate.decide.evidence.baselines import make_baselines  # noqa: PLC0415 - see load_run
     from gate.records import Run as RunRecord  # noqa: PLC0415 - see load_run
-    from gate.store.baselines import check_whole, make_baselines  # noqa: PLC0415 - see load_run
+    from gate.store.baselines import check_whole  # noqa: PLC0415 - see load_run
 
     if isinstance(baseline, RunRecord):
         check_whole(baseline, "baseline")

@@ -2,7 +2,7 @@
 
 ::
 
-    checked = check_beside(measurer, run, Terms(baselines=baselines, policy=policy))
+    checked = check_beside(measurer, run, CheckTerms(baselines=baselines, policy=policy))
 
 ``run`` has the plan's first trials. Pure but for what the measurer does.
 """
@@ -14,20 +14,3 @@ from gate.check.pair_schedule import Need, PairSlot, count_pairs
 from gate.check.procedure import Checked, CheckTerms, check_alone, check_beside, check_pairs
 from gate.check.rehearsal import Rehearsal
 from gate.check.settle import make_need, settle_pairs
-
-__all__ = [
-    "CheckTerms",
-    "Checked",
-    "Measurer",
-    "Need",
-    "PairMeasurer",
-    "PairSlot",
-    "Rehearsal",
-    "TrialMeasurer",
-    "check_alone",
-    "check_beside",
-    "check_pairs",
-    "count_pairs",
-    "make_need",
-    "settle_pairs",
-]

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from gate.cli.check import measure_request
 from gate.cli.history import append_run
 from gate.cli.setup import load_configured, load_project
+from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
 from gate.devices import find_kind
 from gate.errors import ExitCode, UsageError
@@ -24,16 +25,14 @@ from gate.records import Acceptance, Metric
 from gate.records.history import HistoryKind
 from gate.records.targets import is_target
 from gate.report.words.notes import write_note
+from gate.store.acceptances import parse_allowance, save_acceptance
 from gate.store.anchor import describe_anchor, load_anchor
 from gate.store.baselines import (
     Proposal,
     check_refresh,
     get_min_trials,
     load_baselines,
-    make_baselines,
-    parse_allowance,
     propose_baselines,
-    save_acceptance,
     save_baselines,
 )
 from gate.store.policies import ACCEPTED_FILE, load_policy

@@ -12,6 +12,7 @@ from gate.cli.output import VERDICT_FILE, code_verdict, print_report, print_verd
 from gate.cli.read import STDIN, name_source, read_run, read_verdict
 from gate.cli.setup import RUN_FILE, load_configured
 from gate.decide import decide_verdict
+from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_run
@@ -20,7 +21,7 @@ from gate.project.config import check_places
 from gate.project.plan import merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Outcome, Run
-from gate.store.baselines import check_whole, load_baselines, make_baselines
+from gate.store.baselines import check_whole, load_baselines
 from gate.store.policies import load_policy
 from gate.units import count_noun
 

@@ -22,31 +22,3 @@ from gate.decide.suspects import (
     order_unsettled,
 )
 from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
-
-__all__ = [
-    "LOOKS",
-    "Coverage",
-    "FailOn",
-    "Pair",
-    "PairEffort",
-    "Screening",
-    "Suspect",
-    "collect_values",
-    "compute_exit_code",
-    "compute_values",
-    "conclude_verdict",
-    "confirm_screening",
-    "decide_side_by_side",
-    "decide_verdict",
-    "estimate_metric",
-    "find_next_look",
-    "is_waived",
-    "judge_pairs",
-    "list_pairs",
-    "list_suspects",
-    "list_undecided",
-    "list_unsettled",
-    "measure_coverage",
-    "order_unsettled",
-    "screen_run",
-]

@@ -30,32 +30,6 @@ from gate.records.bisection import Bisection
 from gate.records.calibration import Calibration
 from gate.records.selftest import SelftestReport
 
-__all__ = [
-    "BASELINE",
-    "BISECTION",
-    "CALIBRATION",
-    "RUN",
-    "SELFTEST",
-    "VERDICT",
-    "FileKind",
-    "NewerFileError",
-    "decode",
-    "decode_file",
-    "describe_write_error",
-    "encode",
-    "encode_file",
-    "load_calibration",
-    "load_run",
-    "load_selftest",
-    "load_verdict",
-    "parse_json",
-    "save_calibration",
-    "save_run",
-    "save_selftest",
-    "save_verdict",
-    "write_atomic",
-]
-
 R = TypeVar("R", Run, Verdict, Baseline, Calibration, SelftestReport, Bisection)
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
 RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError

@@ -10,13 +10,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from gate.decide.evidence.baselines import make_baselines
 from gate.errors import FileError, UsageError
 from gate.files.codec import RUN, NewerFileError, decode_file
 from gate.files.soundness import check_baseline
 from gate.publish.archive import ArchiveError, read_member
 from gate.records import Baseline, Case, Provenance, Run
 from gate.records.protocol import Stage
-from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials, make_baselines
+from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials
 from gate.units import join_some
 
 MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one

@@ -53,6 +53,3 @@ def render(verdict: Verdict, report_format: str = "text") -> str:
     if report_format not in FORMATS:
         raise UsageError(f"no report format {report_format!r}", f"Choose one of {', '.join(FORMATS)}.")
     return FORMATS[report_format].render(verdict)
-
-
-__all__ = ["FORMATS", "ReportFormat", "render"]

@@ -17,7 +17,6 @@ from pathlib import Path
 from statistics import median
 
 from gate.decide.constants import MIN_BASELINE_TRIALS, MIN_TARGET_TRIALS
-from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
 from gate.decide.judge.rules import find_threshold
 from gate.errors import FileError, UsageError
@@ -27,24 +26,7 @@ from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Role, Source
 from gate.records import Baseline, Metric, Policy, Run
 from gate.records.targets import TARGET_KIND
-from gate.store.acceptances import load_acceptances, parse_allowance, save_acceptance
 from gate.units import join_some
-
-__all__ = [
-    "Proposal",
-    "ProposalKind",
-    "Setback",
-    "check_refresh",
-    "check_whole",
-    "get_min_trials",
-    "load_acceptances",
-    "load_baselines",
-    "make_baselines",
-    "parse_allowance",
-    "propose_baselines",
-    "save_acceptance",
-    "save_baselines",
-]
 
 MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB
 _CASE_PATH = re.compile(r"[a-z0-9_]+/[A-Za-z0-9_][A-Za-z0-9_.-]*")

@@ -22,12 +22,13 @@ from records import make_zip
 from refreshes import CASE, ENVIRONMENT
 from test_action_chain import Jobs, pass_outputs
 
+from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import load_verdict, save_run
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records import Metric, Policy, Provenance, Run, Status, Trial
 from gate.store.approvals import BRANCH, name_approval
-from gate.store.baselines import make_baselines, propose_baselines
+from gate.store.baselines import propose_baselines
 from tests.told import tell_row
 
 RUN_ID = 77

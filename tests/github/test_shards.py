@@ -21,11 +21,12 @@ from gate.action import step
 from gate.action.child import Ended
 from gate.action.modes import run_action
 from gate.cli import main
+from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import load_verdict, save_run
 from gate.project.config import load_config
 from gate.project.registry import load_cases, select_cases
 from gate.records import Case, Metric, Outcome, Policy, Provenance, Reason, Run, Status, Trial
-from gate.store.baselines import make_baselines, propose_baselines, save_baselines
+from gate.store.baselines import propose_baselines, save_baselines
 
 MODELS = ("bert", "llama", "lstm", "unet", "vit")
 CONFIG = "version: 1\nreference_models: false\nselect: tag:pr\nmodels:\n" + "".join(

@@ -10,9 +10,10 @@ import pytest
 
 import gate
 from gate.cli import main
+from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import save_run
 from gate.records import Outcome
-from gate.store.baselines import make_baselines, propose_baselines, save_baselines
+from gate.store.baselines import propose_baselines, save_baselines
 from tests.unit.cli.conftest import CASE_ID, make_run
 
 LATER = (datetime.now(UTC) + timedelta(days=300)).date().isoformat()

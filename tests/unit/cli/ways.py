@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import save_run
 from gate.records import CaseFailure, FailureKind, Metric, Policy, Run
-from gate.store.baselines import make_baselines, propose_baselines, save_baselines
+from gate.store.baselines import propose_baselines, save_baselines
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, RunGate, make_run
 
 Side = Callable[["Scene"], int]

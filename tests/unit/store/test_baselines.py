@@ -12,6 +12,7 @@ import pytest
 
 from gate.decide import decide_verdict
 from gate.decide.constants import MIN_BASELINE_TRIALS
+from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import note_kept_disturbed
 from gate.errors import FileError, MachineError, UsageError
 from gate.fingerprint import compute_environment_id
@@ -38,7 +39,6 @@ from gate.store.baselines import (
     check_refresh,
     encode_baseline,
     load_baselines,
-    make_baselines,
     propose_baselines,
     save_baselines,
 )
