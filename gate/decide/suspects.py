@@ -28,6 +28,7 @@ from gate.decide.stats.moments import LogArms
 from gate.decide.verdict import Screening
 from gate.metrics import LEADING, NOISY_DECIDING, SPECS, Family
 from gate.records import Change, Comparison, Metric, Policy, Reason, Run, Status
+from gate.records.groups import group_cases
 
 _OPEN = frozenset({Status.REGRESSED, Status.INCONCLUSIVE, Status.NEW, Status.NOT_COMPARABLE})
 
@@ -63,22 +64,21 @@ def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
     gone unseen: what clears it in a screening is no proof, and pairs are at hand.
     A case that failed or did not run is none: it is INCOMPLETE whatever pairs say.
     """
-    rows: dict[str, dict[Metric, Comparison]] = {}
-    for row in screening.comparisons:
-        rows.setdefault(row.case_id, {})[row.metric] = row
+    grouped = group_cases(screening.comparisons)
     found = []
     for position, one in enumerate(screening.evidence):
         if not one.trials or one.failures:
             continue
         questions = screening.questions[position] if screening.questions else {}
         doubtful = screening.rules is not None and _is_latency_doubtful(questions, screening.rules)
-        metrics = _list_suspicious(rows.get(one.case.id, {}), doubtful=doubtful)
+        rows = {row.metric: row for row in grouped.get(one.case.id, ())}
+        metrics = _list_suspicious(rows, doubtful=doubtful)
         if metrics:
             found.append(
                 Suspect(
                     case_id=one.case.id,
                     metrics=metrics,
-                    doubt=_measure_doubt(rows.get(one.case.id, {}), metrics),
+                    doubt=_measure_doubt(rows, metrics),
                     known_code=is_code_changed(one) is False and not has_traces(one, questions),
                     seen=tuple(metric for metric in metrics if SPECS[metric].family is not Family.NOISY),
                 )

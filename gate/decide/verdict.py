@@ -21,7 +21,7 @@ from gate.decide.evidence.disturbed import doubt_disturbed, note_disturbed, set_
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.shown import add_traces, bound_sources, show_case
-from gate.decide.evidence.stored import Evidence, gather_evidence, group_cases, match_metric
+from gate.decide.evidence.stored import Evidence, gather_evidence, match_metric
 from gate.decide.explain.advice import (
     list_next_steps,
     list_notes,
@@ -51,6 +51,7 @@ from gate.records import (
     Run,
     Verdict,
 )
+from gate.records.groups import group_cases
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,9 +156,7 @@ def _name_base(run: Run) -> PairBase | None:
 def _rank_all(
     screening: Screening, comparisons: Iterable[Comparison], environment: Environment
 ) -> tuple[Cause, ...]:
-    rows: dict[str, list[Comparison]] = {}
-    for one in comparisons:
-        rows.setdefault(one.case_id, []).append(one)
+    rows = group_cases(comparisons)
     return tuple(
         cause
         for one in screening.evidence

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gate.decide.conclude.severity import compute_severity
 from gate.metrics import SPECS, Family
 from gate.records import CaseFailure, Cause, Comparison, PairBase, Status, Verdict
+from gate.records.groups import group_cases
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import (
     MAX_SENTENCE,
@@ -59,11 +60,9 @@ class _Found:
     severity: float
 
 
-def make_blocks(
-    verdict: Verdict, comparisons: Mapping[str, Sequence[Comparison]], *, everything: bool
-) -> tuple[Block, ...]:
+def make_blocks(verdict: Verdict, *, everything: bool) -> tuple[Block, ...]:
     """Return the blocks of a verdict; ``everything`` shows unchanged comparisons too, and each case."""
-    found = _list_found(verdict, comparisons, everything=everything)
+    found = _list_found(verdict, everything=everything)
     alike = [[one] for one in found] if everything else _join_alike(found)
     ordered = sorted(alike, key=lambda group: (RANK[group[0].status], -group[0].severity))
     return tuple(_make_block(group, verdict) for group in ordered)
@@ -81,20 +80,14 @@ def _find_base(comparisons: Iterable[Comparison], verdict: Verdict) -> PairBase 
     return verdict.base if is_paired else None
 
 
-def _list_found(
-    verdict: Verdict, comparisons: Mapping[str, Sequence[Comparison]], *, everything: bool
-) -> list[_Found]:
-    failures: dict[str, list[CaseFailure]] = defaultdict(list)
-    for failure in verdict.failures:
-        failures[failure.case_id].append(failure)
-    causes: dict[str, list[Cause]] = defaultdict(list)
-    for one in verdict.causes:
-        causes[one.case_id].append(one)
+def _list_found(verdict: Verdict, *, everything: bool) -> list[_Found]:
+    comparisons = group_cases(verdict.comparisons)
+    failures, causes = group_cases(verdict.failures), group_cases(verdict.causes)
     found = []
     for case_id in dict.fromkeys((*(case.id for case in verdict.cases), *comparisons, *failures)):
         chosen = _choose_comparisons(comparisons.get(case_id, ()), everything=everything)
         if chosen or case_id in failures:
-            found.append(_make_found(case_id, chosen, failures[case_id], causes[case_id]))
+            found.append(_make_found(case_id, chosen, failures.get(case_id, ()), causes.get(case_id, ())))
     return found
 
 

@@ -6,7 +6,6 @@ counted; what could not be judged is summed up by reason, with its values in the
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from gate.metrics import SPECS
@@ -33,16 +32,13 @@ MAX_STEP = 1200  # characters: a command that names some twenty cases stays whol
 
 def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
     """Return what a report of ``verdict`` says; ``everything`` shows unchanged comparisons too."""
-    comparisons: dict[str, list[Comparison]] = defaultdict(list)
-    for comparison in verdict.comparisons:
-        comparisons[comparison.case_id].append(comparison)
     return Report(
         outcome=verdict.outcome,
         headline=clean_line(write_headline(verdict), MAX_SENTENCE),
         counts=count_statuses(verdict),
-        blocks=make_blocks(verdict, comparisons, everything=everything),
+        blocks=make_blocks(verdict, everything=everything),
         columns=tuple(COLUMNS.values()),
-        case_lines=make_case_lines(verdict, comparisons),
+        case_lines=make_case_lines(verdict),
         scope=(*list_scope(verdict), *list_totals(verdict)),
         notes=tuple(clean_line(note, MAX_SENTENCE) for note in write_notes(verdict)),
         next_steps=tuple(map(_clean_step, write_steps(verdict))),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gate.metrics import SPECS, Role
 from gate.records import Comparison, Metric, Status, Verdict
+from gate.records.groups import group_cases
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, CaseLine, Cell
 from gate.units import render_value
@@ -27,10 +28,9 @@ MARKS: Mapping[Status, tuple[str, str]] = {
 }
 
 
-def make_case_lines(
-    verdict: Verdict, comparisons: Mapping[str, Sequence[Comparison]]
-) -> tuple[CaseLine, ...]:
-    """Return a line for each case of the verdict; ``comparisons`` are its own by case."""
+def make_case_lines(verdict: Verdict) -> tuple[CaseLine, ...]:
+    """Return a line for each case of the verdict."""
+    comparisons = group_cases(verdict.comparisons)
     case_ids = dict.fromkeys((*(case.id for case in verdict.cases), *comparisons))
     return tuple(
         CaseLine(case_id=clean_line(case_id), cells=_make_cells(comparisons.get(case_id, ())))

@@ -7,7 +7,6 @@ then what is not settled is an ``error`` too, and where nothing else is red the 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
@@ -24,6 +23,7 @@ from gate.records import (
     Verdict,
     name_words,
 )
+from gate.records.groups import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, render_change_interval
@@ -128,9 +128,7 @@ def _render_cases(
     deciding: Sequence[Comparison], verdict: Verdict, elements: Mapping[Status, str]
 ) -> list[str]:
     failures = {failure.case_id: failure for failure in reversed(verdict.failures)}
-    causes: dict[str, list[Cause]] = defaultdict(list)
-    for cause in verdict.causes:
-        causes[cause.case_id].append(cause)
+    causes = group_cases(verdict.causes)
     return [
         _render_case(
             one,

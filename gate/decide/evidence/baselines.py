@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.disturbed import set_aside_disturbed
-from gate.decide.evidence.stored import group_cases
 from gate.decide.evidence.values import collect_kernels, collect_parts, collect_phases, collect_values
 from gate.metrics import SPECS, Family
 from gate.records import Baseline, CodeIdentity, Environment, Metric, Pairing, Provenance, Run, Trial
+from gate.records.groups import collect_columns, group_cases
 
 _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
 _REPEATABLE = frozenset({Family.EXACT, Family.NEARLY_EXACT})  # rounded, equal values would differ
@@ -67,7 +67,7 @@ def make_baseline(origin: Origin, trials: Sequence[Trial]) -> Baseline:
         graph_breaks=tuple(replace(one, stack=()) for one in fullest.graph_breaks),
         recompile_reasons=fullest.recompile_reasons,
         caches=fullest.caches,
-        canaries_s=_collect_canaries(trials),
+        canaries_s=dict(sorted(collect_columns(trial.conditions.canaries_s for trial in trials).items())),
         phases_s=collect_phases(trials),
         kernels_s=collect_kernels(trials),
         parts_s=collect_parts(trials),
@@ -92,14 +92,6 @@ def _find_common_items(mappings: Sequence[Mapping[str, str]]) -> dict[str, str]:
         for key, value in sorted(mappings[0].items() if mappings else ())
         if all(mapping.get(key) == value for mapping in mappings)
     }
-
-
-def _collect_canaries(trials: Iterable[Trial]) -> dict[str, tuple[float, ...]]:
-    collected: dict[str, list[float]] = {}
-    for trial in trials:
-        for name, seconds in trial.conditions.canaries_s.items():
-            collected.setdefault(name, []).append(seconds)
-    return {name: tuple(collected[name]) for name in sorted(collected)}
 
 
 def _round_baseline(exact: Baseline) -> Baseline:

@@ -27,6 +27,7 @@ from gate.records import (
     Status,
     Trial,
 )
+from gate.records.groups import group_cases
 
 # How much of each there was in a trial, and which of several trials had the worst of it.
 _MEASURES: Mapping[Disturbance, tuple[Callable[[Conditions], float], Callable[[Iterable[float]], float]]] = {
@@ -128,13 +129,12 @@ def _list_paired(run: Run) -> list[Trial]:
 
 def _list_disturbances(run: Run) -> Mapping[str, Fact]:
     """What disturbed the cases that have disturbed trials only, by case id."""
-    conditions: dict[str, list[Conditions]] = {}
-    for trial in _list_screened(run):
-        conditions.setdefault(trial.case_id, []).append(trial.conditions)
     return {
-        case_id: sum_up_disturbances(Code.DISTURBED_BY, found, run.environment.cores)
-        for case_id, found in conditions.items()
-        if all(one.disturbances for one in found)
+        case_id: sum_up_disturbances(
+            Code.DISTURBED_BY, [one.conditions for one in trials], run.environment.cores
+        )
+        for case_id, trials in group_cases(_list_screened(run)).items()
+        if all(map(_is_disturbed, trials))
     }
 
 

@@ -26,6 +26,7 @@ from gate.records import (
     SideEvidence,
     Trial,
 )
+from gate.records.groups import collect_columns
 
 # Kernels of one case that are shown: more are counted.
 MAX_SHOWN_KERNELS = 12
@@ -130,11 +131,8 @@ _SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Fa
 
 def _list_changes(pairs: Sequence[Pair]) -> dict[Metric, tuple[float, ...]]:
     """The change of each pair, in the order in which they ran."""
-    changes: dict[Metric, list[float]] = {}
-    for pair in pairs:
-        for metric, change in compute_pair_changes(pair).items():
-            changes.setdefault(metric, []).append(math.expm1(change))
-    return {metric: _round(found) for metric, found in changes.items()}
+    changes = collect_columns(map(compute_pair_changes, pairs))
+    return {metric: _round(map(math.expm1, found)) for metric, found in changes.items()}
 
 
 def _list_kernels(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from gate.decide.evidence.definitions import find_base_case
 from gate.decide.evidence.values import collect_values
@@ -22,8 +21,7 @@ from gate.records import (
     Run,
     Trial,
 )
-
-OfCase = TypeVar("OfCase", Trial, CaseFailure, Baseline)
+from gate.records.groups import group_cases
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,14 +120,6 @@ def list_metrics(evidence: Evidence) -> tuple[Metric, ...]:
     """The metrics that the case or a baseline of it has, in the table's order."""
     stored = {metric for one in evidence.stored for metric in one.baseline.trials}
     return tuple(metric for metric in SPECS if metric in evidence.values or metric in stored)
-
-
-def group_cases(records: Iterable[OfCase]) -> dict[str, list[OfCase]]:
-    """Records by case id, in their order."""
-    grouped: dict[str, list[OfCase]] = {}
-    for record in records:
-        grouped.setdefault(record.case_id, []).append(record)
-    return grouped
 
 
 def _is_in_scope(spec: MetricSpec, stored: Stored) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from gate.decide.stats.moments import compute_geometric_median, compute_mean, compute_median
 from gate.metrics import SPECS, Family
 from gate.records import Metric, Trial
+from gate.records.groups import collect_columns
 
 # A super-block is ECCE or CEEC: two neighbouring pairs, over which a steady drift cancels.
 PAIRS_IN_SUPER_BLOCK = 2
@@ -35,11 +36,7 @@ def compute_values(trial: Trial) -> Mapping[Metric, float]:
 
 def collect_values(trials: Iterable[Trial]) -> Mapping[Metric, tuple[float, ...]]:
     """One value per trial for every metric that any of the trials measured."""
-    collected: dict[Metric, list[float]] = {}
-    for trial in trials:
-        for metric, value in compute_values(trial).items():
-            collected.setdefault(metric, []).append(value)
-    return {metric: tuple(values) for metric, values in collected.items()}
+    return collect_columns(map(compute_values, trials))
 
 
 def collect_phases(trials: Iterable[Trial]) -> dict[str, float]:

@@ -17,6 +17,7 @@ from gate.records import (
     Policy,
     Status,
 )
+from gate.records.groups import group_cases
 
 # So many commands to accept something are suggested.
 _MAX_ACCEPTED = 4
@@ -28,10 +29,7 @@ _ALLOWANCE_MARGIN = 1.25
 
 def list_acceptances(deciding: Iterable[Comparison], policy: Policy) -> list[Fact]:
     """What to do about each regressed case: fix it, or accept its changes until a date."""
-    cases: dict[str, list[Comparison]] = {}
-    for one in deciding:
-        if one.status is Status.REGRESSED:
-            cases.setdefault(one.case_id, []).append(one)
+    cases = group_cases(one for one in deciding if one.status is Status.REGRESSED)
     steps = [step for case_id, rows in cases.items() for step in _suggest_acceptance(case_id, rows, policy)]
     rest = len(steps) - _MAX_ACCEPTED
     more = [Fact(code=Code.MORE_LIKE_THESE, numbers={"commands": rest})] if rest > 0 else []

@@ -19,6 +19,7 @@ from gate.decide.stats.moments import (
 )
 from gate.decide.stats.student import compute_t_quantile
 from gate.records import Baseline, MachineShift, Metric, Trial
+from gate.records.groups import collect_columns
 
 # Variance of the median of many normal values over that of their mean; for few it is less.
 _MEDIAN_LOSS = math.pi / 2
@@ -52,9 +53,7 @@ def compute_shifts(evidence: Sequence[Evidence], questions: Sequence[Mapping[Met
     of the canaries, the one that moved most speaks.
     """
     by_case = {one.case.id: _compare_canaries(one.trials, one.host_baseline) for one in evidence}
-    by_name: dict[str, list[_Move]] = {}
-    for name, move in (item for canaries in by_case.values() for item in canaries.items()):
-        by_name.setdefault(name, []).append(move)
+    by_name = collect_columns(by_case.values())
     noise = {name: _pool_noise(moves) for name, moves in by_name.items()}
     suite = [
         _Move(change=logs.after - logs.before, arms=logs)
@@ -106,12 +105,8 @@ def _compare_canaries(trials: Iterable[Trial], baseline: Baseline | None) -> dic
     """Each canary that both sides have, by name."""
     if baseline is None:
         return {}
-    candidate: dict[str, list[float]] = {}
-    for trial in trials:
-        for name, seconds in trial.conditions.canaries_s.items():
-            candidate.setdefault(name, []).append(seconds)
     moves = {}
-    for name, after in candidate.items():
+    for name, after in collect_columns(trial.conditions.canaries_s for trial in trials).items():
         before = baseline.canaries_s.get(name)
         arms = summarize_logs(before, after) if before else None
         if before and arms is not None:

@@ -9,7 +9,7 @@ from gate.decide.evidence.baselines import Origin, make_baseline
 from gate.decide.evidence.definitions import find_base_case
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
-from gate.decide.evidence.stored import Evidence, Stored, group_cases
+from gate.decide.evidence.stored import Evidence, Stored
 from gate.decide.evidence.values import collect_values
 from gate.decide.judge.rules import find_pair_threshold, list_questions
 from gate.records import (
@@ -24,6 +24,7 @@ from gate.records import (
     Run,
     Trial,
 )
+from gate.records.groups import group_cases
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

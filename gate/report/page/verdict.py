@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from gate.fingerprint import compute_environment_id, list_parts
-from gate.records import Comparison, Environment, Verdict
+from gate.records import Environment, Verdict
+from gate.records.groups import group_cases
 from gate.report.blocks import make_blocks
 from gate.report.clean import clean_line
 from gate.report.content import make_report
@@ -47,11 +47,9 @@ def render_verdict_page(verdict: Verdict) -> str:
 
 def make_case_views(verdict: Verdict) -> tuple[CaseView, ...]:
     """Make the views of all cases, those first that need a reader most."""
-    comparisons: dict[str, list[Comparison]] = defaultdict(list)
-    for one in verdict.comparisons:
-        comparisons[clean_line(one.case_id)].append(one)
-    lines = {line.case_id: line for line in make_case_lines(verdict, _group(verdict))}
-    blocks = make_blocks(verdict, _group(verdict), everything=True)
+    comparisons = {clean_line(name): rows for name, rows in group_cases(verdict.comparisons).items()}
+    lines = {line.case_id: line for line in make_case_lines(verdict)}
+    blocks = make_blocks(verdict, everything=True)
     anchors = make_anchors(block.title for block in blocks)
     evidence = {clean_line(one.case_id): one for one in verdict.evidence}
     return tuple(
@@ -59,7 +57,7 @@ def make_case_views(verdict: Verdict) -> tuple[CaseView, ...]:
             ShownCase(
                 block=block,
                 line=lines[block.title],
-                comparisons=comparisons[block.title],
+                comparisons=comparisons.get(block.title, ()),
                 evidence=evidence.get(block.title),
                 columns=tuple(COLUMNS),
             ),
@@ -72,13 +70,6 @@ def make_case_views(verdict: Verdict) -> tuple[CaseView, ...]:
 def _find_cause(cases: Iterable[CaseView]) -> str:
     """The first cause of the gravest case that has one, where the verdict names none."""
     return next((case.block.causes[0] for case in cases if case.block.causes), "")
-
-
-def _group(verdict: Verdict) -> Mapping[str, list[Comparison]]:
-    grouped: dict[str, list[Comparison]] = defaultdict(list)
-    for one in verdict.comparisons:
-        grouped[one.case_id].append(one)
-    return grouped
 
 
 def list_environment(environment: Environment) -> tuple[tuple[str, str], ...]:
