@@ -17,14 +17,11 @@ from gate.decide.judge.rules import JudgingRules
 from gate.decide.judge.screen import (
     Bar,
     Level,
-    Reading,
     compute_detectable,
     compute_edge,
-    read_change,
     screen_change,
 )
 from gate.decide.judge.sides import CasePairs, gather_case_pairs
-from gate.decide.stats.moments import LogArms
 from gate.decide.verdict import Screening
 from gate.metrics import LEADING, NOISY_DECIDING, SPECS, Family
 from gate.records import Change, Comparison, Metric, Policy, Reason, Run, Status
@@ -182,23 +179,19 @@ def _is_open(row: Comparison) -> bool:
 def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: JudgingRules) -> bool:
     """Whether compiled latency may have changed, whatever the screen's controls say of it."""
     ratio, latency = questions.get(Metric.WARM_SPEEDUP), questions.get(Metric.COMPILED_LATENCY)
-    if ratio is not None and ratio.logs is not None:
-        reading, bar = _read_question(ratio, ratio.logs, rules)
+    if ratio is not None and (reading := rules.read(ratio)):
+        bar = Bar(alpha=rules.alpha, threshold=ratio.threshold)
         if screen_change(reading, bar) > Level.CLEAR:
             return True
-    if latency is None or latency.logs is None:
+    reading = rules.read(latency) if latency else None
+    if latency is None or reading is None:
         return False
-    reading, bar = _read_question(latency, latency.logs, rules)
+    bar = Bar(alpha=rules.alpha, threshold=latency.threshold)
     views = (0.0, *list_shifts(rules.shifts, latency.case.id))
     blind = compute_detectable(reading, bar) > BLIND_THRESHOLDS * compute_edge(
         bar.threshold, reading.baseline
     )
     return blind or any(screen_change(reading, bar, shift) > Level.CLEAR for shift in views)
-
-
-def _read_question(question: Question, logs: LogArms, rules: JudgingRules) -> tuple[Reading, Bar]:
-    reading = read_change(question.metric, logs, rules.priors[question.metric])
-    return reading, Bar(alpha=rules.alpha, threshold=question.threshold)
 
 
 def _measure_doubt(rows: Mapping[Metric, Comparison], metrics: Sequence[Metric]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gate.decide.stats.estimate import estimate_metric
 from gate.decide.stats.moments import LogArms
 from gate.metrics import SPECS, MetricSpec
 from gate.records import Case, Change, Estimate, Fact, Metric, Reason, Status, Threshold
@@ -25,6 +26,19 @@ class Question:
     def spec(self) -> MetricSpec:
         """The metric's fixed properties."""
         return SPECS[self.metric]
+
+    def find(
+        self, status: Status, reason: Reason, change: Change | None = None, remarks: tuple[Fact, ...] = ()
+    ) -> Finding:
+        """What was found of it, with both values as they are."""
+        return Finding(
+            status=status,
+            reason=reason,
+            baseline=estimate_metric(self.metric, self.before),
+            candidate=estimate_metric(self.metric, self.after),
+            change=change,
+            remarks=remarks,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

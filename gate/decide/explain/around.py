@@ -9,7 +9,7 @@ from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.definitions import compare_definitions, compare_items
 from gate.decide.evidence.stored import match_metric
 from gate.decide.evidence.values import collect_kernels, collect_limits
-from gate.decide.explain.inquiry import MAX_NAMED, WEIGHTS, Found, Inquiry, shorten
+from gate.decide.explain.inquiry import MAX_NAMED, WEIGHTS, Inquiry, shorten
 from gate.decide.explain.usage import compare_kernels, find_bound
 from gate.decide.judge.machine import list_shifts
 from gate.decide.stats.moments import compute_median
@@ -18,6 +18,7 @@ from gate.metrics import SPECS, Scope
 from gate.records import (
     EXPECTED_THROTTLING,
     SHIFTS,
+    Cause,
     CauseKind,
     Code,
     Fact,
@@ -34,7 +35,7 @@ _MAX_DIFFERENCES = 6
 _EXPECTED = 0.1
 
 
-def find_workload(inquiry: Inquiry) -> list[Found]:
+def find_workload(inquiry: Inquiry) -> list[Cause]:
     """The measured model itself: its size, inputs, outputs and reference checksum."""
     baseline, trials = inquiry.evidence.code_baseline, inquiry.evidence.trials
     if baseline is None or not trials:
@@ -47,7 +48,7 @@ def find_workload(inquiry: Inquiry) -> list[Found]:
     return [inquiry.weigh(CauseKind.WORKLOAD, fact, _ONLY_THE_RESULT if set(changes) == {_RESULT} else 1.0)]
 
 
-def find_definition(inquiry: Inquiry) -> list[Found]:
+def find_definition(inquiry: Inquiry) -> list[Cause]:
     """What ``gate.yml`` says of the case: of a base all of it, of a stored baseline what came of it."""
     evidence = inquiry.evidence
     if any(one.same_definition for one in evidence.stored):  # that is what it was held against
@@ -70,7 +71,7 @@ def _name_changes(code: Code, changes: Mapping[str, tuple[str, str]]) -> Fact:
     return Fact(code=code, numbers=numbers, names=names)
 
 
-def find_stack(inquiry: Inquiry) -> list[Found]:
+def find_stack(inquiry: Inquiry) -> list[Cause]:
     """Versions and settings that the trials do not share with what they are held against."""
     baseline = inquiry.evidence.code_baseline
     if baseline is None:
@@ -87,7 +88,7 @@ def _list_differences(code: Code, lines: Sequence[str]) -> Fact:
     return Fact(code=code, numbers={"differences": len(lines)}, names={"differences": named})
 
 
-def find_eager(inquiry: Inquiry) -> list[Found]:
+def find_eager(inquiry: Inquiry) -> list[Cause]:
     """Whether eager moved alone, along with compiled, or not at all."""
     eager, compiled = map(inquiry.find_change, (Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY))
     if eager is None or compiled is None:
@@ -104,7 +105,7 @@ def find_eager(inquiry: Inquiry) -> list[Found]:
     return [inquiry.weigh(CauseKind.EAGER, Fact(code=code, numbers=numbers))]
 
 
-def find_usage(inquiry: Inquiry) -> list[Found]:
+def find_usage(inquiry: Inquiry) -> list[Cause]:
     """Which kernels take another time than the baseline's on this host, and what bounds a call."""
     evidence, found = inquiry.evidence, []
     if inquiry.asks(CauseKind.KERNELS):
@@ -120,7 +121,7 @@ def find_usage(inquiry: Inquiry) -> list[Found]:
     return [inquiry.weigh(kind, fact) for kind, fact in found if fact]
 
 
-def find_machine(inquiry: Inquiry) -> list[Found]:
+def find_machine(inquiry: Inquiry) -> list[Cause]:
     """The machine as a whole, and what disturbed the case's own trials."""
     found, shifts = [], inquiry.shifts
     if list_shifts(shifts, inquiry.evidence.case.id):
@@ -146,7 +147,7 @@ def _measure_share(inquiry: Inquiry, moves: list[float]) -> float:
     return math.log1p(shift) / math.log1p(largest)
 
 
-def _find_disturbances(inquiry: Inquiry) -> list[Found]:
+def _find_disturbances(inquiry: Inquiry) -> list[Cause]:
     trials = inquiry.evidence.trials
     reasons = tuple(dict.fromkeys(reason for trial in trials for reason in trial.conditions.throttled))
     foreign = max((trial.conditions.foreign_processes for trial in trials), default=0)

@@ -20,7 +20,7 @@ from gate.decide.explain.around import (
 )
 from gate.decide.explain.compiled import find_breaks, find_code, find_recompiles
 from gate.decide.explain.compiling import find_cache_loss, find_phases
-from gate.decide.explain.inquiry import LEAST_WEIGHT, MOVED, Found, Inquiry
+from gate.decide.explain.inquiry import LEAST_WEIGHT, MOVED, Inquiry
 from gate.decide.judge.machine import Shifts
 from gate.records import (
     Cause,
@@ -36,7 +36,7 @@ from gate.records import (
 
 _QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
 # In the order in which causes of the same weight are told.
-_FINDERS: Sequence[Callable[[Inquiry], list[Found]]] = (
+_FINDERS: Sequence[Callable[[Inquiry], list[Cause]]] = (
     find_breaks,
     find_recompiles,
     find_code,
@@ -70,9 +70,7 @@ def rank_causes(
     found = [one for find in _FINDERS if deciding or find is find_definition for one in find(inquiry)]
     if inquiry.is_worse and all(one.weight < LEAST_WEIGHT for one in found):
         found.append(inquiry.weigh(CauseKind.UNEXPLAINED, Fact(code=Code.UNEXPLAINED)))
-    ranked = sorted(found, key=lambda one: one.weight, reverse=True)
-    case_id = evidence.case.id
-    return tuple(Cause(case_id=case_id, kind=one.kind, fact=one.fact, weight=one.weight) for one in ranked)
+    return tuple(sorted(found, key=lambda one: one.weight, reverse=True))
 
 
 def _needs_cause(one: Comparison) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from gate.decide.evidence.kernels import count_words, match_kernels, name_operators
 from gate.decide.evidence.proxies import is_code_changed, is_tuned_otherwise
 from gate.decide.evidence.stored import Evidence
-from gate.decide.explain.inquiry import MAX_NAMED, Found, Inquiry, shorten, take_some
+from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, shorten, take_some
 from gate.metrics import SPECS, Family
 from gate.records import (
     Cause,
@@ -29,7 +29,7 @@ _NO_HARM = 0.1
 _NOTHING_LOST = 0.9
 
 
-def find_breaks(inquiry: Inquiry) -> list[Found]:
+def find_breaks(inquiry: Inquiry) -> list[Cause]:
     """Graph breaks that one side has and the other has not, by reason and place."""
     evidence = inquiry.evidence
     baseline = evidence.code_baseline
@@ -72,7 +72,7 @@ def find_new_breaks(found: Iterable[GraphBreak], told: Iterable[Cause]) -> list[
     return [one for one in found if one.location in places]
 
 
-def find_recompiles(inquiry: Inquiry) -> list[Found]:
+def find_recompiles(inquiry: Inquiry) -> list[Cause]:
     """The guards that failed, those that the baseline does not have first."""
     if not inquiry.asks(CauseKind.RECOMPILE):
         return []
@@ -92,7 +92,7 @@ def _name_guard(reason: str) -> Mapping[str, tuple[str, ...]]:
     return name_words(**{key: word for key, word in words.items() if word})
 
 
-def find_code(inquiry: Inquiry) -> list[Found]:
+def find_code(inquiry: Inquiry) -> list[Cause]:
     """That the generated code changed; or, of a warm time, that nothing about the compiled program did."""
     evidence = inquiry.evidence
     changed = is_code_changed(evidence)
@@ -109,7 +109,7 @@ def find_code(inquiry: Inquiry) -> list[Found]:
     return [inquiry.weigh(CauseKind.SAME_CODE, Fact(code=Code.CODE_SAME))]
 
 
-def _find_changes(inquiry: Inquiry) -> list[Found]:
+def _find_changes(inquiry: Inquiry) -> list[Cause]:
     """What in the code changed, from what says most to the bare list of kernels."""
     both = _take_identities(inquiry.evidence)
     if both is None:

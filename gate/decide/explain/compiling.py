@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from gate.decide.evidence.phases import part_phases
 from gate.decide.evidence.stored import match_metric
 from gate.decide.evidence.values import collect_phases
-from gate.decide.explain.inquiry import MAX_NAMED, Found, Inquiry
+from gate.decide.explain.inquiry import MAX_NAMED, Inquiry
 from gate.metrics import SPECS
-from gate.records import AFTER, BEFORE, CacheUse, CauseKind, Code, Fact, Metric
+from gate.records import AFTER, BEFORE, CacheUse, Cause, CauseKind, Code, Fact, Metric
 
 # Processor time of the process and of the compilers that it started: no phases, though told beside them.
 _COMPILERS = "cpu_children"
 _NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change beyond a threshold of 10 %
 
 
-def find_phases(inquiry: Inquiry) -> list[Found]:
+def find_phases(inquiry: Inquiry) -> list[Cause]:
     """Which phases of the compile moved; where the baseline stores none, which took longest."""
     after = collect_phases(inquiry.evidence.trials)
     if not inquiry.asks(CauseKind.COMPILE_PHASE) or not after:
@@ -30,7 +30,7 @@ def find_phases(inquiry: Inquiry) -> list[Found]:
     return _compare_phases(inquiry, baseline.phases_s, after)
 
 
-def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mapping[str, float]) -> list[Found]:
+def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mapping[str, float]) -> list[Cause]:
     """Phases whose own time moved notably, most first, and the processor time of compilers beside it."""
     old, new = part_phases(before), part_phases(after)
     notable_s = _NOTABLE_PHASE * sum(old.values())
@@ -52,7 +52,7 @@ def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mappin
     return found or [inquiry.weigh(CauseKind.COMPILE_PHASE, still)]
 
 
-def find_cache_loss(inquiry: Inquiry) -> list[Found]:
+def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
     """What the second process no longer finds in the caches of the first.
 
     A cache that is turned off counts no miss: it finds less than it did.
@@ -60,7 +60,7 @@ def find_cache_loss(inquiry: Inquiry) -> list[Found]:
     return [*_find_lost(inquiry), *_find_misses(inquiry)]
 
 
-def _find_lost(inquiry: Inquiry) -> list[Found]:
+def _find_lost(inquiry: Inquiry) -> list[Cause]:
     """Caches in which less was found, where a second process takes longer for it."""
     baseline = inquiry.evidence.code_baseline
     if baseline is None or not inquiry.asks(CauseKind.CACHE):
@@ -84,7 +84,7 @@ def _list_caches(inquiry: Inquiry) -> Mapping[str, CacheUse]:
     return next((trial.caches for trial in reversed(inquiry.evidence.trials) if trial.caches), {})
 
 
-def _find_misses(inquiry: Inquiry) -> list[Found]:
+def _find_misses(inquiry: Inquiry) -> list[Cause]:
     for one in inquiry.comparisons:
         is_worse = one.change is not None and one.change.centre > 0
         if one.metric is Metric.CACHE_MISSES and is_worse and one.candidate:

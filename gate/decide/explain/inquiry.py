@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from gate.decide.conclude.severity import compute_severity
 from gate.decide.evidence.stored import Evidence
 from gate.decide.judge.machine import Shifts
 from gate.metrics import explained_by
-from gate.records import CauseKind, Code, Comparison, Environment, Fact, Metric, Status
+from gate.records import Cause, CauseKind, Code, Comparison, Environment, Fact, Metric, Status
 
 # How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another. What brings others
 # about stands above what it brings about: a new graph break splits kernels, which changes code.
@@ -63,14 +62,6 @@ _MAX_TEXT = 200
 MOVED = frozenset({Status.REGRESSED, Status.IMPROVED, Status.INCONCLUSIVE, Status.ACCEPTED})
 
 
-class Found(NamedTuple):
-    """One possible cause."""
-
-    kind: CauseKind
-    fact: Fact
-    weight: float
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inquiry:
     """One case in which something that decides has changed or failed."""
@@ -93,11 +84,12 @@ class Inquiry:
         """Whether anything that decides got worse for sure."""
         return any(one.decides and one.status is Status.REGRESSED for one in self.comparisons)
 
-    def weigh(self, kind: CauseKind, fact: Fact, share: float = 1.0) -> Found:
+    def weigh(self, kind: CauseKind, fact: Fact, share: float = 1.0) -> Cause:
         """Weigh a cause that accounts for such a share of the change."""
         explained = frozenset() if kind in _OF_ANYTHING else explained_by(kind)
         fitting = _BESIDE_THE_POINT if self.worst and explained and self.worst not in explained else 1.0
-        return Found(kind, fact, round(WEIGHTS[fact.code] * min(1.0, max(0.0, share)) * fitting, 4))
+        weight = round(WEIGHTS[fact.code] * min(1.0, max(0.0, share)) * fitting, 4)
+        return Cause(case_id=self.evidence.case.id, kind=kind, fact=fact, weight=weight)
 
     def asks(self, kind: CauseKind) -> bool:
         """Whether a metric moved that such a cause can explain."""
@@ -109,13 +101,13 @@ class Inquiry:
         return next((change.centre for change in changes if change), None)
 
 
-def take_some(found: list[Found]) -> list[Found]:
+def take_some(found: list[Cause]) -> list[Cause]:
     """The first of several of one kind, and how many more there are."""
     rest = len(found) - MAX_NAMED
     if rest <= 0:
         return found
     more = Fact(code=Code.MORE, numbers={"more": rest})
-    return [*found[:MAX_NAMED], Found(found[0].kind, more, found[0].weight)]
+    return [*found[:MAX_NAMED], replace(found[0], fact=more)]
 
 
 def shorten(text: str) -> str:

@@ -13,7 +13,7 @@ from gate.decide.judge.exact import follow_peak_memory, judge_exact, judge_nearl
 from gate.decide.judge.machine import list_shifts
 from gate.decide.judge.noisy import follow_latency, judge_noisy
 from gate.decide.judge.rules import JudgingRules
-from gate.decide.judge.screen import Bar, Reading, read_change
+from gate.decide.judge.screen import Bar, Reading
 from gate.decide.stats.estimate import estimate_metric
 from gate.metrics import SPECS, Family, Role
 from gate.records import CaseFailure, Code, Comparison, Fact, Metric, Reason, Status, Threshold, name_words
@@ -88,12 +88,17 @@ def _name_whole(evidence: Evidence, status: Status, reason: Reason, *remarks: Fa
 def _judge_questions(
     evidence: Evidence, questions: Mapping[Metric, Question], rules: JudgingRules
 ) -> dict[Metric, Finding]:
-    readings = {metric: _read_question(question, rules) for metric, question in questions.items()}
+    readings = {metric: rules.read(question) for metric, question in questions.items()}
     controls = _make_controls(evidence, questions, readings, rules)
     findings = {
         metric: _judge_question(question, readings[metric], rules, controls)
         for metric, question in questions.items()
     }
+    return follow_leaders(findings, controls)
+
+
+def follow_leaders(findings: dict[Metric, Finding], controls: Controls) -> dict[Metric, Finding]:
+    """Let ratios stand only as far as what they are ratios of carries them."""
     if Metric.WARM_SPEEDUP in findings:
         latency = findings.get(Metric.COMPILED_LATENCY)
         findings[Metric.WARM_SPEEDUP] = follow_latency(findings[Metric.WARM_SPEEDUP], latency, controls)
@@ -122,12 +127,6 @@ def judge_steady(question: Question) -> Finding:
     return judge_nearly_exact(question) if family is Family.NEARLY_EXACT else judge_drift(question)
 
 
-def _read_question(question: Question, rules: JudgingRules) -> Reading | None:
-    if question.logs is None:
-        return None
-    return read_change(question.metric, question.logs, rules.priors[question.metric])
-
-
 def _make_controls(
     evidence: Evidence,
     questions: Mapping[Metric, Question],
@@ -151,13 +150,8 @@ def _make_controls(
 
 def find_unreadable(question: Question) -> Finding:
     """A ratio scale with a value of zero or less: no ratio can be formed."""
-    return Finding(
-        status=Status.INCONCLUSIVE,
-        reason=Reason.NOISE_TOO_HIGH,
-        baseline=estimate_metric(question.metric, question.before),
-        candidate=estimate_metric(question.metric, question.after),
-        remarks=(Fact(code=Code.NO_RATIO),),
-    )
+    nothing = (Fact(code=Code.NO_RATIO),)
+    return question.find(Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH, remarks=nothing)
 
 
 def _find_unmatched(evidence: Evidence, metric: Metric) -> Finding | None:

@@ -23,21 +23,18 @@ def judge_drift(question: Question) -> Finding:
 
     A value beyond the limit convicts only when the baseline is within it and clearly lower.
     """
-    error = _compute_error(question.before, question.after)
+    noise = DRIFT_SIGMAS * _compute_error(question.before, question.after)
     change = compute_mean(question.after) - compute_mean(question.before)
-    status, reason = _decide_drift(question, change, DRIFT_SIGMAS * error)
-    return Finding(
-        status=status,
-        reason=reason,
-        baseline=estimate_metric(question.metric, question.before),
-        candidate=estimate_metric(question.metric, question.after),
-        change=Change(
-            centre=change,
-            low=change - DRIFT_SIGMAS * error,
-            high=change + DRIFT_SIGMAS * error,
-            detectable=max(question.threshold.absolute, DRIFT_SIGMAS * error) + DRIFT_SIGMAS * error,
-        ),
-        remarks=_name_limit(question.case, question.metric) if reason is Reason.LIMIT_EXCEEDED else (),
+    status, reason = _decide_drift(question, change, noise)
+    told = Change(
+        centre=change,
+        low=change - noise,
+        high=change + noise,
+        detectable=max(question.threshold.absolute, noise) + noise,
+    )
+    is_beyond = reason is Reason.LIMIT_EXCEEDED
+    return question.find(
+        status, reason, told, _name_limit(question.case, question.metric) if is_beyond else ()
     )
 
 

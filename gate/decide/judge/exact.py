@@ -7,7 +7,6 @@ from dataclasses import replace
 from gate.decide.constants import RANGE_FACTOR
 from gate.decide.evidence.finding import Finding, Question
 from gate.decide.judge.screen import is_too_noisy
-from gate.decide.stats.estimate import estimate_metric
 from gate.decide.stats.moments import compute_median
 from gate.metrics import Role
 from gate.records import Change, Code, Fact, Reason, Status
@@ -16,10 +15,9 @@ from gate.records import Change, Code, Fact, Reason, Status
 def judge_exact(question: Question) -> Finding:
     """Judge a counter: more is worse, and nothing is left to chance while each arm agrees with itself."""
     status, reason = _decide_counter(question)
-    change = _count_change(question)
     if question.spec.role is Role.EXPLAINS and status is not Status.INCONCLUSIVE:
         status = Status.UNCHANGED
-    return _make_finding(question, status, reason, change)
+    return question.find(status, reason, _count_change(question))
 
 
 def judge_nearly_exact(question: Question) -> Finding:
@@ -31,10 +29,9 @@ def judge_nearly_exact(question: Question) -> Finding:
     tolerance = _compute_tolerance(question)
     excess = [value - centre for value in question.after]
     status, reason = _decide_excess(excess, tolerance)
-    change = _scale_change(question, tolerance)
     if status is Status.UNCHANGED:
         status, reason = _decide_unchanged(question)
-    return _make_finding(question, status, reason, change)
+    return question.find(status, reason, _scale_change(question, tolerance))
 
 
 def follow_peak_memory(ratio: Finding, peak: Finding | None) -> Finding:
@@ -112,13 +109,3 @@ def _scale_change(question: Question, tolerance: float) -> Change:
 def _scale(question: Question) -> float:
     """What fractions are of; one unit where the baseline is nothing at all."""
     return abs(compute_median(question.before)) or 1.0
-
-
-def _make_finding(question: Question, status: Status, reason: Reason, change: Change) -> Finding:
-    return Finding(
-        status=status,
-        reason=reason,
-        baseline=estimate_metric(question.metric, question.before),
-        candidate=estimate_metric(question.metric, question.after),
-        change=change,
-    )

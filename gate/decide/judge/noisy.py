@@ -22,31 +22,30 @@ from gate.decide.judge.screen import (
     screen_change,
 )
 from gate.decide.stats.estimate import estimate_log_mean
-from gate.records import PLACES, Code, Estimate, Fact, Metric, Reason, Status
+from gate.records import PLACES, Change, Code, Fact, Metric, Reason, Status
 
 
 def judge_noisy(reading: Reading, bar: Bar, controls: Controls) -> Finding:
     """Judge one reading; the rule is in docs/decision.md, "Noisy metrics"."""
     detectable = compute_detectable(reading, bar)
-    status, reason = _decide_status(reading, bar, controls, detectable)
-    before, after = estimate_arms(reading)
-    return Finding(
-        status=status,
-        reason=reason,
-        baseline=before,
-        candidate=after,
-        change=make_change(reading, detectable),
-        remarks=_name_shifts(controls) if reason is Reason.MACHINE_SHIFT else (),
-    )
+    found = _decide_status(reading, bar, controls, detectable)
+    moved = _name_shifts(controls) if found[1] is Reason.MACHINE_SHIFT else ()
+    return make_finding(reading, found, make_change(reading, detectable), moved)
 
 
-def estimate_arms(reading: Reading) -> tuple[Estimate, Estimate]:
-    """Baseline and candidate with the noise that the reading believes."""
+def make_finding(
+    reading: Reading, found: tuple[Status, Reason], change: Change, remarks: tuple[Fact, ...]
+) -> Finding:
+    """What was found of a reading, with both values and the noise that it believes."""
     before = math.log(reading.baseline)
     after = before + reading.direction * reading.change
-    return (
-        estimate_log_mean(before, reading.noise, reading.baseline_trials),
-        estimate_log_mean(after, reading.noise, reading.trials),
+    return Finding(
+        status=found[0],
+        reason=found[1],
+        baseline=estimate_log_mean(before, reading.noise, reading.baseline_trials),
+        candidate=estimate_log_mean(after, reading.noise, reading.trials),
+        change=change,
+        remarks=remarks,
     )
 
 

@@ -22,7 +22,7 @@ from gate.decide.constants import (
 from gate.decide.evidence.finding import Finding, Question
 from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.proxies import compute_calls_change, compute_processor_change, has_traces
-from gate.decide.judge.compare import find_unreadable, judge_steady, list_comparisons
+from gate.decide.judge.compare import find_unreadable, follow_leaders, judge_steady, list_comparisons
 from gate.decide.judge.confirm import (
     compute_further_pairs,
     compute_pair_detectable,
@@ -32,8 +32,7 @@ from gate.decide.judge.confirm import (
     read_pairs,
 )
 from gate.decide.judge.controls import Controls, Doubt, find_doubt, has_witness
-from gate.decide.judge.exact import follow_peak_memory
-from gate.decide.judge.noisy import estimate_arms, follow_latency
+from gate.decide.judge.noisy import make_finding
 from gate.decide.judge.screen import Bar, Reading, is_beyond, is_significant
 from gate.decide.judge.sides import CasePairs
 from gate.decide.stats.moments import Variance, compute_prior, compute_variance
@@ -45,6 +44,8 @@ _TIMED_BOTH = SPECS[Metric.WARM_SPEEDUP].measuring.parts
 _TWINS = dict(zip(_TIMED_BOTH, reversed(_TIMED_BOTH), strict=True))
 # How often a metric may be falsely confirmed: at each look with so many pairs, and by the ranks at the last.
 _CHANCES = sum(look >= MIN_PAIRS for look in LOOKS) + 1
+# What following a leader says of a stored comparison, in the words of pairs.
+_FOLLOWED = {Reason.SUSPECT: Reason.UNSETTLED, Reason.BELOW_THRESHOLD: Reason.ACQUITTED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,7 +93,11 @@ def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
         processor = read_pairs(side.processor, rules.processor)
         bar = Bar(alpha=rules.alpha, threshold=side.questions[cold.metric].threshold)
         findings[cold.metric] = _judge_cold(cold, processor, bar, has_witness=has_witness(controls))
-    return list_comparisons(side.evidence, side.questions, _follow_leaders(findings, controls))
+    findings = follow_leaders(findings, controls)
+    if speedup := findings.get(Metric.WARM_SPEEDUP):
+        reason = _FOLLOWED.get(speedup.reason, speedup.reason)
+        findings[Metric.WARM_SPEEDUP] = replace(speedup, reason=reason)
+    return list_comparisons(side.evidence, side.questions, findings)
 
 
 def read_metric(side: CasePairs, metric: Metric, rules: PairRules) -> Reading:
@@ -156,20 +161,23 @@ def _demand_repeat(question: Question, finding: Finding) -> Finding:
 
 
 def _judge_reading(reading: Reading, bar: Bar, controls: Controls) -> Finding:
-    status, reason = decide_pairs(reading, bar)
+    found = decide_pairs(reading, bar)
     doubt = find_doubt(reading, controls) if reading.metric in COMPILE_TIMES else None
     if doubt is not None:
-        status, reason = _doubt_compile(reading, bar, (status, reason), doubt)
-    before, after = estimate_arms(reading)
-    return Finding(
-        status=status,
-        reason=reason,
-        baseline=before,
-        candidate=after,
-        change=make_pair_change(reading, bar, compute_pair_detectable(reading, bar)),
-        remarks=_name_eager(reading, controls.eager) if status is Status.REGRESSED else (),
-        pairs=reading.trials,
-        more_pairs=(compute_further_pairs(reading, bar) or 0) if reason is Reason.UNSETTLED else None,
+        found = _doubt_compile(reading, bar, found, doubt)
+    eager = _name_eager(reading, controls.eager) if found[0] is Status.REGRESSED else ()
+    return _find_beside(reading, reading, bar, found, eager)
+
+
+def _find_beside(
+    shown: Reading, judged: Reading, bar: Bar, found: tuple[Status, Reason], remarks: tuple[Fact, ...]
+) -> Finding:
+    """What pairs found by one reading, in the values of another, and how many more would settle it."""
+    change = make_pair_change(shown, bar, compute_pair_detectable(judged, bar))
+    return replace(
+        make_finding(shown, found, change, remarks),
+        pairs=judged.trials,
+        more_pairs=(compute_further_pairs(judged, bar) or 0) if found[1] is Reason.UNSETTLED else None,
     )
 
 
@@ -185,17 +193,8 @@ def _judge_cold(clock: Reading, processor: Reading, bar: Bar, *, has_witness: bo
         status, reason = Status.UNCHANGED, Reason.ACQUITTED
     if status is Status.UNCHANGED and is_confirmed(clock, bar):
         status, reason = Status.INCONCLUSIVE, Reason.UNCORROBORATED
-    before, after = estimate_arms(clock)
-    return Finding(
-        status=status,
-        reason=reason,
-        baseline=before,
-        candidate=after,
-        change=make_pair_change(clock, bar, compute_pair_detectable(processor, bar)),
-        remarks=(Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(processor.change)}),),
-        pairs=processor.trials,
-        more_pairs=(compute_further_pairs(processor, bar) or 0) if reason is Reason.UNSETTLED else None,
-    )
+    by = Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(processor.change)})
+    return _find_beside(clock, processor, bar, (status, reason), (by,))
 
 
 def _doubt_compile(
@@ -209,23 +208,6 @@ def _doubt_compile(
     if status is Status.INCONCLUSIVE and reading.change <= math.log1p(bar.threshold.relative):
         return Status.UNCHANGED, Reason.ACQUITTED
     return found
-
-
-def _follow_leaders(findings: dict[Metric, Finding], controls: Controls) -> dict[Metric, Finding]:
-    """Let ratios stand only as far as what they are ratios of carries them."""
-    speedup, latency = findings.get(Metric.WARM_SPEEDUP), findings.get(Metric.COMPILED_LATENCY)
-    if speedup is not None:
-        followed = follow_latency(speedup, latency, controls)
-        reason = followed.reason if followed is speedup else _FOLLOWED.get(followed.reason, followed.reason)
-        findings[Metric.WARM_SPEEDUP] = replace(followed, reason=reason)
-    if Metric.MEMORY_RATIO in findings:
-        peak = findings.get(Metric.PEAK_MEMORY)
-        findings[Metric.MEMORY_RATIO] = follow_peak_memory(findings[Metric.MEMORY_RATIO], peak)
-    return findings
-
-
-# What following says of a stored comparison, in the words of pairs.
-_FOLLOWED = {Reason.SUSPECT: Reason.UNSETTLED, Reason.BELOW_THRESHOLD: Reason.ACQUITTED}
 
 
 def _name_eager(latency: Reading, eager: Reading | None) -> tuple[Fact, ...]:

@@ -10,6 +10,7 @@ from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.stored import Evidence, list_metrics, match_metric
 from gate.decide.judge.machine import Shifts, compute_shifts
+from gate.decide.judge.screen import Reading, read_change
 from gate.decide.stats.moments import Variance, compute_prior, summarize_logs
 from gate.metrics import SPECS, Family, Role
 from gate.records import Metric, Policy, Threshold
@@ -22,6 +23,11 @@ class JudgingRules:
     alpha: float  # one-sided, for each deciding noisy comparison
     priors: Mapping[Metric, Variance]
     shifts: Shifts
+
+    def read(self, question: Question) -> Reading | None:
+        """The reading of a noisy question; ``None`` where it has no logarithms."""
+        logs = question.logs
+        return None if logs is None else read_change(question.metric, logs, self.priors[question.metric])
 
 
 def make_rules(
