@@ -53,6 +53,7 @@ from gate.records.verdict import (
     Change,
     Comparison,
     Estimate,
+    Finding,
     MachineShift,
     Outcome,
     PairBase,

@@ -111,23 +111,29 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
+class Finding:
+    """What judging found: status and reason with the numbers behind them, and what else there is to say."""
+
+    status: Status
+    reason: Reason
+    baseline: Estimate | None = None
+    candidate: Estimate | None = None
+    change: Change | None = None
+    pairs: Natural = 0  # side-by-side pairs that decided; 0: a stored baseline did
+    more_pairs: Natural | None = None  # that would settle it, if it stays so; 0: none likely, None: not known
+    remarks: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison(Finding):
     """One case and metric, judged. ``decides`` is false for controls, advisories and explanations."""
 
     case_id: str
     metric: Metric
-    status: Status
-    reason: Reason
     decides: bool
-    baseline: Estimate | None = None
-    candidate: Estimate | None = None
-    change: Change | None = None
     threshold: Threshold | None = None
-    pairs: Natural = 0  # side-by-side pairs that decided; 0: a stored baseline did
-    more_pairs: Natural | None = None  # that would settle it, if it stays so; 0: none likely, None: not known
     quarantined: bool = False  # it would decide, but for a quarantine in force
     found: Reason | None = None  # what its values say, where ``reason`` is a doubt or an acceptance
-    remarks: tuple[Fact, ...] = ()  # what else there is to say of it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

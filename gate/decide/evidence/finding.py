@@ -1,4 +1,4 @@
-"""What judging one metric of one case found, before it becomes a comparison."""
+"""What is asked of one metric of one case, and what is found of it before that becomes a comparison."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gate.decide.stats.estimate import estimate_metric
 from gate.decide.stats.moments import LogArms
 from gate.metrics import SPECS, MetricSpec
-from gate.records import Case, Change, Estimate, Fact, Metric, Reason, Status, Threshold
+from gate.records import Case, Change, Fact, Finding, Metric, Reason, Status, Threshold
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,17 +39,3 @@ class Question:
             change=change,
             remarks=remarks,
         )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """Status and reason with the numbers behind them, and what else there is to say."""
-
-    status: Status
-    reason: Reason
-    baseline: Estimate | None = None
-    candidate: Estimate | None = None
-    change: Change | None = None
-    remarks: tuple[Fact, ...] = ()
-    pairs: int = 0  # side-by-side pairs behind it; 0: a stored baseline
-    more_pairs: int | None = None  # that would settle it, if it stays so; 0: none likely, None: not known

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 
-from gate.decide.evidence.finding import Finding, Question
+from gate.decide.evidence.finding import Question
 from gate.decide.evidence.proxies import compute_calls_change, compute_processor_change, has_traces, is_calm
 from gate.decide.evidence.stored import Evidence, list_metrics, match_metric
 from gate.decide.judge.controls import Controls
@@ -16,10 +17,22 @@ from gate.decide.judge.rules import JudgingRules
 from gate.decide.judge.screen import Bar, Reading
 from gate.decide.stats.estimate import estimate_metric
 from gate.metrics import SPECS, Family, Role
-from gate.records import CaseFailure, Code, Comparison, Fact, Metric, Reason, Status, Threshold, name_words
+from gate.records import (
+    CaseFailure,
+    Code,
+    Comparison,
+    Fact,
+    Finding,
+    Metric,
+    Reason,
+    Status,
+    Threshold,
+    name_words,
+)
 
 # A case that failed or did not run has one comparison of its own, under this metric.
 CASE_METRIC = Metric.COMPILED_LATENCY
+_FOUND = tuple(field.name for field in fields(Finding))
 # Wall-clock metrics, which the machine's shift moves; ratios carry their own control.
 _TIMES = frozenset(metric for metric, spec in SPECS.items() if spec.unit == "s")
 
@@ -180,14 +193,7 @@ def _make_comparison(
     return Comparison(
         case_id=evidence.case.id,
         metric=metric,
-        status=finding.status,
-        reason=finding.reason,
         decides=SPECS[metric].role is Role.DECIDES,
-        baseline=finding.baseline,
-        candidate=finding.candidate,
-        change=finding.change,
         threshold=threshold,
-        pairs=finding.pairs,
-        more_pairs=finding.more_pairs,
-        remarks=finding.remarks,
+        **{name: getattr(finding, name) for name in _FOUND},
     )

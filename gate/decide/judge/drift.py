@@ -12,10 +12,10 @@ from gate.decide.constants import (
     DRIFT_SD_FLOOR,
     DRIFT_SIGMAS,
 )
-from gate.decide.evidence.finding import Finding, Question
+from gate.decide.evidence.finding import Question
 from gate.decide.stats.estimate import estimate_metric
 from gate.decide.stats.moments import compute_mean, compute_variance, pool_variances
-from gate.records import Case, Change, Code, DType, Fact, Metric, Reason, Status
+from gate.records import Case, Change, Code, DType, Fact, Finding, Metric, Reason, Status
 
 
 def judge_drift(question: Question) -> Finding:

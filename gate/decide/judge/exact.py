@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gate.decide.constants import RANGE_FACTOR
-from gate.decide.evidence.finding import Finding, Question
+from gate.decide.evidence.finding import Question
 from gate.decide.judge.screen import is_too_noisy
 from gate.decide.stats.moments import compute_median
 from gate.metrics import Role
-from gate.records import Change, Code, Fact, Reason, Status
+from gate.records import Change, Code, Fact, Finding, Reason, Status
 
 
 def judge_exact(question: Question) -> Finding:

@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS, SHARED_SHARE
-from gate.decide.evidence.finding import Finding
 from gate.decide.judge.controls import Controls, Doubt, find_doubt, is_same_work, mirror_controls
 from gate.decide.judge.screen import (
     Bar,
@@ -22,7 +21,7 @@ from gate.decide.judge.screen import (
     screen_change,
 )
 from gate.decide.stats.estimate import estimate_log_mean
-from gate.records import PLACES, Change, Code, Fact, Metric, Reason, Status
+from gate.records import PLACES, Change, Code, Fact, Finding, Metric, Reason, Status
 
 
 def judge_noisy(reading: Reading, bar: Bar, controls: Controls) -> Finding:

@@ -19,7 +19,7 @@ from gate.decide.constants import (
     SHARED_SHARE,
     TURNS_PAIR_SD,
 )
-from gate.decide.evidence.finding import Finding, Question
+from gate.decide.evidence.finding import Question
 from gate.decide.evidence.pairs import Paired
 from gate.decide.evidence.proxies import compute_calls_change, compute_processor_change, has_traces
 from gate.decide.judge.compare import find_unreadable, follow_leaders, judge_steady, list_comparisons
@@ -37,7 +37,7 @@ from gate.decide.judge.screen import Bar, Reading, is_beyond, is_significant
 from gate.decide.judge.sides import CasePairs
 from gate.decide.stats.moments import Variance, compute_prior, compute_variance
 from gate.metrics import COMPILE_TIMES, SPECS, Family
-from gate.records import Code, Comparison, Fact, Metric, Policy, Reason, Status
+from gate.records import Code, Comparison, Fact, Finding, Metric, Policy, Reason, Status
 
 # What the same blocks time: where few cases are suspect, each tells how noisy the machine is for the other.
 _TIMED_BOTH = SPECS[Metric.WARM_SPEEDUP].measuring.parts

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from gate.decide.evidence.finding import Finding
 from gate.decide.judge.exact import follow_peak_memory
-from gate.records import Comparison, Metric, Outcome, Reason, Status, Verdict
+from gate.records import Comparison, Finding, Metric, Outcome, Reason, Status, Verdict
 from tests.told import tell_row
 
 Make = Callable[..., Any]
