@@ -30,17 +30,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gate.records import (
-    CacheUse,
-    Case,
-    CodeIdentity,
-    Conditions,
-    Environment,
-    Fact,
-    FailureKind,
-    GraphBreak,
-    Metric,
-)
+from gate.records import Case, Environment, FailureKind, Measured
 
 # The interpreter's arguments before the request's path. -P: the directory that the worker runs in must
 # not shadow installed modules.
@@ -143,26 +133,12 @@ class WorkerFailure:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WorkerResult:
+class WorkerResult(Measured):
     """What one worker process measured so far."""
 
     role: WorkerRole
     stage: Stage
-    samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
-    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
-    workload: Mapping[str, str] = field(default_factory=dict)
-    graph_breaks: tuple[GraphBreak, ...] = ()
-    recompile_reasons: tuple[str, ...] = ()
-    caches: Mapping[str, CacheUse] = field(default_factory=dict)
-    unknown: tuple[str, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)  # of kernels, by their hash in the identity
-    phases_s: Mapping[str, float] = field(default_factory=dict)
-    limits_s: Mapping[str, float] = field(default_factory=dict)
-    kernels_s: Mapping[str, float] = field(default_factory=dict)
-    parts_s: Mapping[str, float] = field(default_factory=dict)
-    stages_s: Mapping[str, float] = field(default_factory=dict)
-    conditions: Conditions = field(default_factory=Conditions)
     environment: Environment | None = None
     failure: WorkerFailure | None = None
     unimportable: Mapping[str, WorkerFailure] = field(default_factory=dict)  # by factory; import only
-    warnings: tuple[Fact, ...] = ()

@@ -130,34 +130,49 @@ class CodeIdentity:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trial:
-    """One measurement of one case in one arm, in fresh processes with private caches.
+class Compiled:
+    """What is known of a compiled program: by one process, by a trial, or by all trials of a baseline.
 
-    ``samples`` holds raw values in SI units; a latency is the mean of one timed block's calls. Paired
-    latencies are stored in schedule order: block ``i`` of eager and of compiled belong to one pair.
+    Of several trials times are medians, and what they do not agree on is unknown.
     """
+
+    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
+    workload: Mapping[str, str] = field(default_factory=dict)  # parameters, outputs, reference checksum
+    graph_breaks: tuple[GraphBreak, ...] = ()
+    recompile_reasons: tuple[str, ...] = ()  # "guard # the line that made it # file.py:12 in function"
+    caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the warm process, by cache
+    phases_s: Mapping[str, float] = field(default_factory=dict)  # compile phases by Dynamo's own clocks
+    kernels_s: Mapping[str, float] = field(default_factory=dict)  # of a GPU, in a call, longest first
+    parts_s: Mapping[str, float] = field(default_factory=dict)  # what only its kind has, as each shape's call
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured(Compiled):
+    """What one process measured, or both of a trial. ``samples`` holds raw values in SI units.
+
+    A latency is the mean of one timed block's calls. Paired latencies are stored in schedule order: block
+    ``i`` of eager and of compiled belong to one pair.
+    """
+
+    samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()  # evidence that this torch does not tell
+    limits_s: Mapping[str, float] = field(default_factory=dict)  # least a call can take: arithmetic, memory
+    stages_s: Mapping[str, float] = field(default_factory=dict)  # where the wall time went
+    conditions: Conditions = field(default_factory=Conditions)
+    warnings: tuple[Fact, ...] = ()  # what it could not do as it was asked, or not as usual
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial(Measured):
+    """One measurement of one case in one arm, in fresh processes with private caches."""
 
     case_id: str
     index: Natural
     arm: str = "head"
     pairing: Pairing = Pairing.ALONE
     started: Time = ""
-    samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
-    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
-    workload: Mapping[str, str] = field(default_factory=dict)  # parameters, outputs, reference checksum
-    graph_breaks: tuple[GraphBreak, ...] = ()
-    recompile_reasons: tuple[str, ...] = ()  # "guard # the line that made it # file.py:12 in function"
-    caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the warm process, by cache
-    unknown: tuple[str, ...] = ()  # evidence that this torch does not tell
     trace: str = ""  # torch's own, which `tlparse` reads: a path below the run's directory
-    phases_s: Mapping[str, float] = field(default_factory=dict)  # compile phases by Dynamo's own clocks
-    limits_s: Mapping[str, float] = field(default_factory=dict)  # least a call can take: arithmetic, memory
-    kernels_s: Mapping[str, float] = field(default_factory=dict)  # of a GPU, in a call, longest first
-    parts_s: Mapping[str, float] = field(default_factory=dict)  # what only its kind has, as each shape's call
-    stages_s: Mapping[str, float] = field(default_factory=dict)  # where the trial's wall time went
     overhead_s: float = 0.0  # wall time of the trial that no stage accounts for: the tool's own
-    conditions: Conditions = field(default_factory=Conditions)
-    warnings: tuple[Fact, ...] = ()  # what it could not do as it was asked, or not as usual
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,7 +225,7 @@ class Run:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Baseline:
+class Baseline(Compiled):
     """What is stored for one case in one environment: one value per metric and trial."""
 
     case_id: str
@@ -218,12 +233,4 @@ class Baseline:
     environment: Environment
     provenance: Provenance
     trials: Mapping[Metric, tuple[float, ...]]
-    identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
-    workload: Mapping[str, str] = field(default_factory=dict)
-    graph_breaks: tuple[GraphBreak, ...] = ()
     canaries_s: Mapping[str, tuple[NotNegative, ...]] = field(default_factory=dict)  # as ``trials``
-    phases_s: Mapping[str, float] = field(default_factory=dict)  # median over trials; older files have none
-    kernels_s: Mapping[str, float] = field(default_factory=dict)  # likewise
-    parts_s: Mapping[str, float] = field(default_factory=dict)  # likewise
-    recompile_reasons: tuple[str, ...] = ()  # as of a trial, and so are the next
-    caches: Mapping[str, CacheUse] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from gate.records import (
     CANDIDATE_ARM,
     Baseline,
     CaseEvidence,
+    Compiled,
     KernelChange,
     Metric,
     SideEvidence,
@@ -93,37 +94,30 @@ def _find_compiled(trials: Sequence[Trial]) -> Trial | None:
 def _show_before(evidence: Evidence, baseline: Baseline | None) -> SideEvidence | None:
     matched = {metric: match_metric(SPECS[metric], evidence.stored).baseline for metric in _SHOWN}
     values = {metric: _round(one.trials[metric]) for metric, one in matched.items() if one}
-    if baseline is None:
-        return SideEvidence(values=values) if values else None
-    return SideEvidence(
-        values=values,
-        phases_s=_round_all(part_phases(baseline.phases_s)),
-        parts_s=_cut_parts(baseline.parts_s),
-        graph_breaks=baseline.graph_breaks,
-        recompile_reasons=baseline.recompile_reasons,
-        caches=baseline.caches,
-        calls=baseline.identity.calls,
-    )
+    return _show_side(values, baseline) if values or baseline else None
 
 
 def _show_after(evidence: Evidence, compiled: Trial | None) -> SideEvidence:
     values = {metric: _round(found) for metric in _SHOWN if (found := evidence.values.get(metric))}
     if compiled is None:
         return SideEvidence(values=values)
+    phases_s, parts_s = collect_phases(evidence.trials), collect_parts(evidence.trials)
+    shown = _show_side(values, replace(compiled, phases_s=phases_s, parts_s=parts_s))
+    return replace(shown, unknown=compiled.unknown)
+
+
+def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled | None) -> SideEvidence:
+    if program is None:
+        return SideEvidence(values=values)
     return SideEvidence(
         values=values,
-        phases_s=_round_all(part_phases(collect_phases(evidence.trials))),
-        parts_s=_cut_parts(collect_parts(evidence.trials)),
-        graph_breaks=compiled.graph_breaks,
-        recompile_reasons=compiled.recompile_reasons,
-        caches=compiled.caches,
-        calls=compiled.identity.calls,
-        unknown=compiled.unknown,
+        phases_s=_round_all(part_phases(program.phases_s)),
+        parts_s=_round_all(dict(islice(program.parts_s.items(), _MAX_PARTS))),
+        graph_breaks=program.graph_breaks,
+        recompile_reasons=program.recompile_reasons,
+        caches=program.caches,
+        calls=program.identity.calls,
     )
-
-
-def _cut_parts(parts_s: Mapping[str, float]) -> dict[str, float]:
-    return _round_all(dict(islice(parts_s.items(), _MAX_PARTS)))
 
 
 _SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Family.EXACT)
