@@ -13,6 +13,8 @@ from typing import Any
 from gate.records import Code, Disturbance
 from gate.records.selftest import Complaint
 
+_Change = Callable[[Any], Any]  # of whatever stands in the file
+
 # The command that a step ends with.
 _COMMAND = re.compile(r"`?(?P<command>compile-gate [^`]*[^`.])`?\.?$")
 # The release of torch in the id of an environment, which was all that told of the base's.
@@ -25,41 +27,60 @@ def migrate_verdict(content: dict[str, Any]) -> dict[str, Any]:
     if "explanations" in made:
         made["causes"] = made.pop("explanations")
     if "headline" in made:
-        made["headline"] = [_make_text(text=made["headline"])]
-    for key, change in _LISTS.items():
-        if isinstance(made.get(key), list):
-            made[key] = [change(one) for one in made[key]]
+        made["headline"] = [_make_text(made["headline"])]
     if isinstance(made.get("base"), dict):
         made["base"] = {**made["base"], "torch": _find_release(made.get("baseline_environments"))}
-    return made
+    return _change_lists(
+        made,
+        comparisons=_change_sentence("remarks", _list_remarks),
+        causes=_change_sentence("fact", _make_text),
+        next_steps=_change_step,
+        notes=_make_text,
+    )
 
 
 def migrate_calibration(content: dict[str, Any]) -> dict[str, Any]:
     """Turn the plain content of a ``calibration.json`` of version 1 into that of version 2."""
-    made = dict(content)
-    if isinstance(made.get("notes"), list):
-        made["notes"] = [_make_text(text=one) for one in made["notes"]]
-    if isinstance(made.get("unstable"), list):
-        made["unstable"] = [_change_told(one) for one in made["unstable"]]
-    return made
+    return _change_lists(content, notes=_make_text, unstable=_change_sentence("told", _make_text))
 
 
 def migrate_selftest(content: dict[str, Any]) -> dict[str, Any]:
     """Turn the plain content of a ``selftest.json`` of version 1 into that of version 2."""
-    made = dict(content)
-    if isinstance(made.get("attempts"), list):
-        made["attempts"] = [_change_told(one) for one in made["attempts"]]
-    if isinstance(made.get("scores"), list):
-        made["scores"] = [_change_score(one) for one in made["scores"]]
-    return made
+    return _change_lists(content, attempts=_change_sentence("told", _make_text), scores=_change_score)
 
 
 def migrate_run(content: dict[str, Any]) -> dict[str, Any]:
     """Turn the plain content of a ``run.json`` of version 1 into that of version 2."""
-    trials = content.get("trials")
-    return (
-        {**content, "trials": [_change_trial(one) for one in trials]} if isinstance(trials, list) else content
-    )
+    return _change_lists(content, trials=_change_trial)
+
+
+def _change_lists(content: dict[str, Any], **changes: _Change) -> dict[str, Any]:
+    """Change each item of these lists, as far as they are lists."""
+    lists = {key: content[key] for key in changes if isinstance(content.get(key), list)}
+    return {**content, **{key: [changes[key](one) for one in found] for key, found in lists.items()}}
+
+
+def _make_text(text: object, **more: object) -> dict[str, object]:
+    words = {"text": text, **more}
+    return {"code": Code.TEXT.value, "names": {name: [word] for name, word in words.items() if word != ""}}
+
+
+def _change_sentence(key: str, tell: Callable[[str], object]) -> _Change:
+    """The change of a record whose sentence becomes what stands under ``key``."""
+
+    def change(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
+        if not isinstance(one, dict) or not isinstance(one.get("sentence"), str):
+            return one
+        rest = {name: item for name, item in one.items() if name != "sentence"}
+        return {**rest, key: tell(one["sentence"])}
+
+    return change
+
+
+def _list_remarks(sentence: str) -> list[object]:
+    values, colon, told = sentence.partition(": ")
+    has_values = bool(colon) and " -> " in values
+    return [_make_text(told, values=f"{values}: ") if has_values else _make_text(sentence)]
 
 
 def _change_trial(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
@@ -89,17 +110,6 @@ _PHRASES = {
 }
 
 
-def _make_text(**words: object) -> dict[str, object]:
-    return {"code": Code.TEXT.value, "names": {name: [word] for name, word in words.items() if word != ""}}
-
-
-def _change_told(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
-    if not isinstance(one, dict) or not isinstance(one.get("sentence"), str):
-        return one
-    rest = {key: item for key, item in one.items() if key != "sentence"}
-    return {**rest, "told": _make_text(text=one["sentence"])}
-
-
 def _change_score(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
     if not isinstance(one, dict) or not isinstance(one.get("complaint"), str):
         return one
@@ -116,43 +126,14 @@ _COMPLAINTS = {
 }
 
 
-def _change_comparison(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
-    if not isinstance(one, dict) or not isinstance(one.get("sentence"), str):
-        return one
-    rest = {key: item for key, item in one.items() if key != "sentence"}
-    values, colon, told = one["sentence"].partition(": ")
-    has_values = bool(colon) and " -> " in values
-    words = {"values": f"{values}: ", "text": told} if has_values else {"text": one["sentence"]}
-    return {**rest, "remarks": [_make_text(**words)]}
-
-
-def _change_cause(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
-    if not isinstance(one, dict) or "sentence" not in one:
-        return one
-    rest = {key: item for key, item in one.items() if key != "sentence"}
-    return {**rest, "fact": _make_text(text=one["sentence"])}
-
-
 def _change_step(step: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
     found = _COMMAND.search(step) if isinstance(step, str) else None
     if found is None:
-        return _make_text(text=step)
-    return _make_text(text=step[: found.start()].rstrip(), command=found["command"])
-
-
-def _change_note(note: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
-    return _make_text(text=note)
+        return _make_text(step)
+    return _make_text(step[: found.start()].rstrip(), command=found["command"])
 
 
 def _find_release(environments: object) -> str:
     names = environments if isinstance(environments, list) else []
     found = (_RELEASE.search(name) for name in names if isinstance(name, str))
     return next((one[1] for one in found if one), "")
-
-
-_LISTS: dict[str, Callable[[Any], Any]] = {
-    "comparisons": _change_comparison,
-    "causes": _change_cause,
-    "next_steps": _change_step,
-    "notes": _change_note,
-}
