@@ -135,6 +135,11 @@ class MetricSpec:
         return self.quantity.family
 
     @property
+    def is_ratio(self) -> bool:
+        """Whether it is on a ratio scale, so that its changes are fractions."""
+        return self.family in {Family.NOISY, Family.NEARLY_EXACT}
+
+    @property
     def higher_is_better(self) -> bool:
         """Whether a larger value is the better one."""
         return self.quantity.higher_is_better

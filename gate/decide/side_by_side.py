@@ -11,7 +11,19 @@ from gate.decide.judge.paired_case import compare_paired
 from gate.decide.suspects import Suspect, gather_judged, is_shown_again, list_suspects
 from gate.decide.verdict import Screening, conclude_verdict
 from gate.metrics import SPECS, Family
-from gate.records import BASE_ARM, Code, Comparison, Fact, Metric, Policy, Reason, Run, Status, Verdict
+from gate.records import (
+    BASE_ARM,
+    UNJUDGED,
+    Code,
+    Comparison,
+    Fact,
+    Metric,
+    Policy,
+    Reason,
+    Run,
+    Status,
+    Verdict,
+)
 
 # What is told of a suspect for which no pair came back.
 _TOLD_WITHOUT_PAIRS = frozenset({Status.REGRESSED, Status.INCONCLUSIVE, Status.UNCHANGED})
@@ -124,4 +136,4 @@ def _explain_absence(run: Run, case_id: str) -> Code:
 def _is_unjudged(row: Comparison) -> bool:
     """Whether nothing stored was held against it: at most an absolute limit."""
     alone = row.reason is Reason.LIMIT_EXCEEDED and row.baseline is None
-    return alone or row.status in {Status.NEW, Status.NOT_COMPARABLE}
+    return alone or row.status in UNJUDGED

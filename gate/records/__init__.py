@@ -51,7 +51,11 @@ from gate.records.run import (
     Trial,
 )
 from gate.records.verdict import (
+    BROKEN,
+    JUDGED,
     OF_WHOLE_CASE,
+    QUIET,
+    UNJUDGED,
     Change,
     Comparison,
     Estimate,

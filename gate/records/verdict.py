@@ -28,6 +28,12 @@ class Status(StrEnum):
     ACCEPTED = "ACCEPTED"
 
 
+BROKEN = frozenset({Status.FAILED, Status.MISSING})  # it could not be measured
+UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE})  # nothing that is stored was held against it
+JUDGED = frozenset(Status) - BROKEN - UNJUDGED
+QUIET = UNJUDGED | {Status.UNCHANGED}  # a reader need not see such comparisons one by one
+
+
 class Reason(StrEnum):
     """Stable codes that say why a comparison has its status."""
 

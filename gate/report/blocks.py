@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gate.decide.conclude.severity import compute_severity
-from gate.metrics import SPECS, Family
-from gate.records import CaseFailure, Cause, Comparison, PairBase, Status, Verdict
+from gate.metrics import SPECS
+from gate.records import QUIET, CaseFailure, Cause, Comparison, PairBase, Status, Verdict
 from gate.records.groups import group_cases
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import (
@@ -25,16 +25,7 @@ from gate.report.words.commands import write_ab, write_selected, write_setting
 from gate.units import count_noun, render_change, render_threshold
 
 # Statuses that a reader should see one by one; the others are counted or summed up.
-SHOWN = frozenset(
-    {
-        Status.REGRESSED,
-        Status.FAILED,
-        Status.MISSING,
-        Status.INCONCLUSIVE,
-        Status.ACCEPTED,
-        Status.IMPROVED,
-    }
-)
+SHOWN = frozenset(Status) - QUIET
 MAX_CAUSES = 6  # of one case: more are counted
 LOG_LINES = 12  # of a failure: the exception and the frames above it
 MIN_ALIKE = 4  # cases: fewer are read faster one by one
@@ -174,7 +165,7 @@ def _is_similar(one: Comparison, other: Comparison) -> bool:
     if one.change is None or other.change is None or one.status not in _NUMBERED:
         return True
     before, after = one.change.centre, other.change.centre
-    if SPECS[one.metric].family in {Family.EXACT, Family.LOG2}:
+    if not SPECS[one.metric].is_ratio:
         return before == after
     return abs(math.log1p(max(before, -0.99)) - math.log1p(max(after, -0.99))) <= SIMILAR
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gate.metrics import SPECS
-from gate.records import Comparison, MachineShift, Status, Verdict
+from gate.records import JUDGED, Comparison, MachineShift, Status, Verdict
 from gate.records.targets import TARGET_KIND
 from gate.report.blocks import make_blocks
 from gate.report.clean import clean_line
@@ -23,9 +23,6 @@ from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
 from gate.report.words.terms import name_metric, name_status
 from gate.units import count_noun, render_percent
-
-# Not held against anything: the notes of the verdict say why.
-_UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE, Status.MISSING, Status.FAILED})
 
 MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
 
@@ -68,10 +65,8 @@ def _clean_step(step: NextStep) -> NextStep:
 def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     """Return labelled lines: what was judged, what only measured, and the machine's share."""
     deciding = [comparison for comparison in verdict.comparisons if comparison.decides]
-    judged = [comparison for comparison in deciding if comparison.status not in _UNJUDGED]
-    measured = [
-        comparison for comparison in deciding if comparison.status in _UNJUDGED and comparison.candidate
-    ]
+    judged = [comparison for comparison in deciding if comparison.status in JUDGED]
+    measured = [one for one in deciding if one.status not in JUDGED and one.candidate]
     # Where everything was judged, names would only repeat the README's table; why something was only
     # measured, with its names, is in the verdict's notes.
     lines = [("judged", _describe_group(judged, named=bool(measured)))]

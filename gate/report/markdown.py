@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.records import Outcome, Status, Verdict
+from gate.records import BROKEN, Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.figures import MARKS, list_marks
 from gate.report.view import Block, CaseLine, Report, Row, Section
@@ -65,7 +65,7 @@ OUTCOME_SIGNS: Mapping[Outcome, str] = {
     Outcome.INCONCLUSIVE: UNSURE,
     Outcome.NOTHING_COMPARED: BAD,
 }
-_OPENED = frozenset({Status.REGRESSED, Status.FAILED, Status.MISSING})
+_OPENED = BROKEN | {Status.REGRESSED}
 # Characters that begin or end some markup, as entities: an entity is never markup itself. "@" and
 # "#" also get a zero-width space behind them, because GitHub looks for mentions after decoding.
 _ENTITIES: Mapping[str, str] = {

@@ -13,7 +13,7 @@ from dataclasses import replace
 from gate.decide.conclude.severity import compute_severity
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
-from gate.records import CacheUse, Case, CaseEvidence, Cause, Comparison, KernelChange, Status, Verdict
+from gate.records import QUIET, CacheUse, Case, CaseEvidence, Cause, Comparison, KernelChange, Verdict
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line
 from gate.report.parts import list_parts
@@ -29,7 +29,6 @@ MAX_CAUSE = 600
 MAX_CODE_CHARS = 240  # of code and stacks
 MAX_DIFF = 120  # lines of one kernel's difference: more are counted
 _MIN_PHASE = 0.01  # of the compile: shorter ones are not told
-_QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
 
 
 def find_case(verdict: Verdict, name: str) -> Case:
@@ -112,7 +111,7 @@ def _tell_causes(causes: Sequence[Cause]) -> list[str]:
 
 def _tell_values(comparisons: Iterable[Comparison], shown: CaseEvidence, width: int) -> list[str]:
     """Both sides' values of what moved, or else of the latencies; a dot is one trial."""
-    moved = [one.metric for one in comparisons if one.status not in _QUIET]
+    moved = [one.metric for one in comparisons if one.status not in QUIET]
     lines = []
     for metric in dict.fromkeys(moved):
         before = shown.before.values.get(metric, ()) if shown.before else ()

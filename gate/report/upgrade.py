@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from gate.metrics import SPECS, Role, Unit, select_metrics
-from gate.records import Comparison, Metric, Status, Verdict
+from gate.records import BROKEN, JUDGED, Comparison, Metric, Status, Verdict
 from gate.report.clean import clean_line
 from gate.report.words.terms import describe_change, mention_change, name_metric
 from gate.units import count_noun, render_percent
@@ -26,10 +26,6 @@ _VISIBLE = 0.005  # a mean below half a percent is not worth a line
 # What convicts by itself: a ratio only repeats what it is a ratio of.
 _LEADING = select_metrics(lambda spec: spec.role is Role.DECIDES and spec.judging.follows is None)
 _MEANS = tuple(metric for metric in _LEADING if SPECS[metric].unit in {Unit.SECONDS, Unit.BYTES})
-_BROKEN = frozenset({Status.FAILED, Status.MISSING})
-_COMPARED = frozenset(
-    {Status.REGRESSED, Status.IMPROVED, Status.UNCHANGED, Status.INCONCLUSIVE, Status.ACCEPTED}
-)
 # A release number and nothing else: it may come from whoever measured.
 _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
 
@@ -64,7 +60,7 @@ def compute_geometric_mean(changes: Iterable[float]) -> float:
 
 def _render_stacks(verdict: Verdict, stacks: tuple[str, str] | None) -> str:
     base, head = stacks or find_stacks(verdict)
-    compared = {one.case_id for one in verdict.comparisons if one.status in _COMPARED and one.change}
+    compared = {one.case_id for one in verdict.comparisons if one.status in JUDGED and one.change}
     models = {case.model for case in verdict.cases if case.id in compared}
     size = f"{count_noun(len(compared), 'case')} of {count_noun(len(models), 'model')}, measured side by side"
     if not base or not head:
@@ -78,7 +74,7 @@ def _render_means(verdict: Verdict, metric: Metric, name: NameWriter) -> str:
     models = {case.id: case.model for case in verdict.cases}
     by_model: dict[str, list[float]] = {}
     for one in verdict.comparisons:
-        counts = one.metric is metric and one.status in _COMPARED and one.case_id in models
+        counts = one.metric is metric and one.status in JUDGED and one.case_id in models
         if counts and one.change and -1.0 < one.change.centre < math.inf:
             by_model.setdefault(models[one.case_id], []).append(one.change.centre)
     means = {model: compute_geometric_mean(changes) for model, changes in by_model.items()}
@@ -104,7 +100,7 @@ def _list_changes(deciding: Sequence[Comparison], name: NameWriter) -> tuple[str
         rows = [one for one in leading if one.status is status]
         return _render_items(title, sorted(rows, key=_rank_change), name)
 
-    broken = dict.fromkeys(one.case_id for one in deciding if one.status in _BROKEN)
+    broken = dict.fromkeys(one.case_id for one in deciding if one.status in BROKEN)
     return (
         render("Faster", Status.IMPROVED, Unit.SECONDS),
         render("Slower", Status.REGRESSED, Unit.SECONDS),

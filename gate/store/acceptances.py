@@ -14,7 +14,7 @@ from gate.files.untrusted import decode_text, is_present, load_bytes
 from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml
 from gate.files.yaml_out import write_scalar
 from gate.metrics import SPECS, Role
-from gate.project.contradictions import FRACTIONS, check_allowance
+from gate.project.contradictions import check_allowance
 from gate.records import Acceptance, Metric
 from gate.records.limits import MOST_DAYS, Amount, compute_last_day, read_amount, write_percent
 from gate.store.accepted_entries import AcceptanceEntry, AcceptedFile, ApprovedEntry
@@ -52,7 +52,7 @@ def parse_allowance(text: str, metric: Metric) -> float:
         UsageError: It is not such a number, a bare one that must have been meant as percent, or so large
             that nothing would be left to fail.
     """
-    is_fraction = SPECS[metric].family in FRACTIONS
+    is_fraction = SPECS[metric].is_ratio
     fix = "Write it as 8%." if is_fraction else f"Write a plain number: the unit is {SPECS[metric].unit}."
     written = _read_written(text.strip())
     if written is None:
@@ -132,6 +132,6 @@ def render_entry(acceptance: Acceptance) -> str:
 def _encode(acceptance: Acceptance) -> dict[str, object]:
     """Encode an acceptance as an entry holds it: fractions as percent, as nobody can misread them."""
     plain: dict[str, object] = encode(acceptance)
-    if SPECS[acceptance.metric].family in FRACTIONS:
+    if SPECS[acceptance.metric].is_ratio:
         plain["allowance"] = write_percent(acceptance.allowance) or acceptance.allowance
     return plain

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gate.records import Comparison, Status
-
-_JUDGED = frozenset(
-    {Status.REGRESSED, Status.IMPROVED, Status.UNCHANGED, Status.INCONCLUSIVE, Status.ACCEPTED}
-)
+from gate.records import JUDGED, Comparison, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,4 +44,4 @@ def is_judged(comparison: Comparison) -> bool:
     A limit that somebody accepted compares nothing.
     """
     is_waived = comparison.status is Status.ACCEPTED and comparison.baseline is None
-    return comparison.decides and comparison.status in _JUDGED and not is_waived
+    return comparison.decides and comparison.status in JUDGED and not is_waived

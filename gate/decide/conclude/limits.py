@@ -29,10 +29,7 @@ from gate.decide.stats.moments import (
 from gate.decide.stats.student import compute_t_quantile
 from gate.kinds import has_metric
 from gate.metrics import COMPILE_TIMES, SPECS, Family
-from gate.records import Change, Code, Comparison, Fact, Limit, Metric, Policy, Reason, Status
-
-# Of these a limit says more: nothing stored was held against the value.
-_UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE})
+from gate.records import UNJUDGED, Change, Code, Comparison, Fact, Limit, Metric, Policy, Reason, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +82,7 @@ def _lay_over(row: Comparison, found: tuple[Evidence, Limit] | None, alpha: floa
     if found is None or row.status is Status.FAILED:
         return row
     limited = _judge_alone(*found, alpha)
-    if limited.status is Status.REGRESSED or row.status in _UNJUDGED:
+    if limited.status is Status.REGRESSED or row.status in UNJUDGED:
         return limited
     if limited.status is Status.INCONCLUSIVE and row.status is not Status.REGRESSED:
         return limited
@@ -148,8 +145,7 @@ def _measure_noisy(limit: Limit, values: Sequence[float], alpha: float) -> _Exce
 
 def _make_change(limit: Limit, excess: _Excess) -> Change:
     """The change against the limit: what an acceptance of it has to allow."""
-    is_ratio = SPECS[limit.metric].family in {Family.NOISY, Family.NEARLY_EXACT} and limit.value > 0
-    if not is_ratio:
+    if not SPECS[limit.metric].is_ratio or limit.value <= 0:
         return Change(centre=excess.centre, low=excess.low, high=excess.high, detectable=0.0)
     if SPECS[limit.metric].family is Family.NOISY:
         centre, low, high = map(math.expm1, (excess.centre, excess.low, excess.high))

@@ -9,7 +9,7 @@ from gate.decide.conclude.coverage import Coverage, is_judged
 from gate.decide.judge.machine import is_machine_steady
 from gate.errors import ExitCode
 from gate.metrics import SPECS, Family
-from gate.records import Comparison, Outcome, Reason, Status, Verdict
+from gate.records import BROKEN, Comparison, Outcome, Reason, Status, Verdict
 
 
 class FailOn(StrEnum):
@@ -28,7 +28,6 @@ _CODES: Mapping[Outcome, ExitCode] = {
     Outcome.NOTHING_COMPARED: ExitCode.NOTHING_COMPARED,
     Outcome.PASS: ExitCode.PASS,
 }
-_INCOMPLETE = frozenset({Status.FAILED, Status.MISSING})
 # What more trials of the candidate can change: not a baseline with too few, not a counter or a
 # peak that differs between trials, whose range only grows.
 _SETTLED_BY_TRIALS = frozenset(
@@ -42,7 +41,7 @@ _SETTLED_BY_TRIALS = frozenset(
 def decide_outcome(comparisons: Sequence[Comparison], *, finished: bool) -> Outcome:
     """The strongest outcome that any deciding comparison calls for; a run that was stopped is INCOMPLETE."""
     statuses = {one.status for one in comparisons if one.decides}
-    if not finished or statuses & _INCOMPLETE:
+    if not finished or statuses & BROKEN:
         return Outcome.INCOMPLETE
     if Status.REGRESSED in statuses:
         return Outcome.REGRESSION

@@ -7,9 +7,9 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from gate.decide.conclude.accept import is_in_force
-from gate.records import OF_WHOLE_CASE, Code, Comparison, Fact, Policy, Quarantine, Status, name_words
+from gate.records import OF_WHOLE_CASE, QUIET, Code, Comparison, Fact, Policy, Quarantine, Status, name_words
 
-_UNREMARKABLE = frozenset({Status.UNCHANGED, Status.IMPROVED, Status.NEW, Status.NOT_COMPARABLE})
+_UNREMARKABLE = QUIET | {Status.IMPROVED}
 _MAX_NAMED = 3  # findings named in a note; the rest is counted
 
 

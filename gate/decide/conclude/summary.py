@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from gate.decide.stats.moments import compute_logs, compute_mean
 from gate.kinds import find_family
+from gate.metrics import SPECS
 from gate.records import DEFAULT_BACKEND, Case, Comparison, Kind, Metric, Mode
 from gate.records.summary import ModeRow, ScopeRow, SuiteRow, SuiteSummary
 
 Values = Mapping[Metric, float]
-_PARTS = (Metric.COLD_COMPILE_TIME, Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY)
+_PARTS = SPECS[Metric.BREAK_EVEN_CALLS].measuring.parts
 
 
 def summarize_suite(cases: Iterable[Case], comparisons: Iterable[Comparison]) -> SuiteSummary:

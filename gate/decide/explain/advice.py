@@ -14,6 +14,8 @@ from gate.decide.judge.machine import is_machine_steady
 from gate.fingerprint import describe_difference
 from gate.metrics import SPECS, Family
 from gate.records import (
+    BROKEN,
+    UNJUDGED,
     Baseline,
     Code,
     Comparison,
@@ -46,7 +48,7 @@ def list_next_steps(
     deciding = [one for one in comparisons if one.decides]
     apart = list_set_apart(comparisons)
     short = [one.case_id for one in deciding if one.reason is Reason.TRIALS_MISSING or has_not_begun(one)]
-    lost = [one.case_id for one in deciding if one.status in {Status.FAILED, Status.MISSING}]
+    lost = [one.case_id for one in deciding if one.status in BROKEN]
     undecided = [one for one in deciding if one.status is Status.INCONCLUSIVE]
     stored = [one.case_id for one in undecided if not one.pairs]
     alone = [one.case_id for one in deciding if base is None and _is_unconfirmed(one)]
@@ -183,14 +185,12 @@ def _is_unconfirmed(comparison: Comparison) -> bool:
 
 
 def _is_unjudged(comparisons: Sequence[Comparison]) -> bool:
-    return any(one.decides and one.status in {Status.NEW, Status.NOT_COMPARABLE} for one in comparisons)
+    return any(one.decides and one.status in UNJUDGED for one in comparisons)
 
 
 def note_unjudged(comparisons: Sequence[Comparison], codes: Mapping[Reason, Code]) -> list[Fact]:
     """Deciding metrics that were only measured, by reason."""
-    unjudged = [
-        one for one in comparisons if one.decides and one.status in {Status.NEW, Status.NOT_COMPARABLE}
-    ]
+    unjudged = [one for one in comparisons if one.decides and one.status in UNJUDGED]
     notes = []
     for reason, code in codes.items():
         rows = [one for one in unjudged if one.reason is reason]

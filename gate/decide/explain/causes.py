@@ -23,6 +23,7 @@ from gate.decide.explain.compiling import find_cache_loss, find_phases
 from gate.decide.explain.inquiry import LEAST_WEIGHT, MOVED, Inquiry
 from gate.decide.judge.machine import Shifts
 from gate.records import (
+    QUIET,
     Cause,
     CauseKind,
     Code,
@@ -34,7 +35,6 @@ from gate.records import (
     Verdict,
 )
 
-_QUIET = frozenset({Status.UNCHANGED, Status.NEW, Status.NOT_COMPARABLE})
 # In the order in which causes of the same weight are told.
 _FINDERS: Sequence[Callable[[Inquiry], list[Cause]]] = (
     find_breaks,
@@ -74,7 +74,7 @@ def rank_causes(
 
 
 def _needs_cause(one: Comparison) -> bool:
-    return one.status not in _QUIET or one.reason is Reason.EAGER_FASTER
+    return one.status not in QUIET or one.reason is Reason.EAGER_FASTER
 
 
 def find_first_cause(verdict: Verdict) -> Cause | None:

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from gate.decide.conclude.coverage import measure_coverage
 from gate.decide.conclude.quarantine import list_set_apart
 from gate.decide.conclude.severity import compute_severity
-from gate.records import Case, Code, Comparison, Fact, Metric, Outcome, Reason, Status
-
-_BROKEN = frozenset({Status.FAILED, Status.MISSING})
+from gate.records import BROKEN, Case, Code, Comparison, Fact, Metric, Outcome, Reason, Status
 
 
 def make_headline(
@@ -40,7 +38,7 @@ def make_unjudged(
 
 
 def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) -> list[Fact]:
-    lost = [one for one in deciding if one.status in _BROKEN]
+    lost = [one for one in deciding if one.status in BROKEN]
     fewer = {one.case_id for one in lost if one.reason is Reason.TRIALS_MISSING}
     broken = {one.case_id for one in lost} - fewer
     parts = (

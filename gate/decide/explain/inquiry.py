@@ -9,7 +9,7 @@ from gate.decide.conclude.severity import compute_severity
 from gate.decide.evidence.stored import Evidence
 from gate.decide.judge.machine import Shifts
 from gate.metrics import explained_by
-from gate.records import Cause, CauseKind, Code, Comparison, Environment, Fact, Metric, Status
+from gate.records import JUDGED, Cause, CauseKind, Code, Comparison, Environment, Fact, Metric, Status
 
 # How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another. What brings others
 # about stands above what it brings about: a new graph break splits kernels, which changes code.
@@ -59,7 +59,7 @@ LEAST_WEIGHT = 0.30
 MAX_NAMED = 3
 # Longer texts are Dynamo's own, many lines of hints; the first words name the fault.
 _MAX_TEXT = 200
-MOVED = frozenset({Status.REGRESSED, Status.IMPROVED, Status.INCONCLUSIVE, Status.ACCEPTED})
+MOVED = JUDGED - {Status.UNCHANGED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from gate.decide.conclude.tally import note_pairs, note_stop, note_warnings
 from gate.decide.evidence.disturbed import note_disturbed
@@ -17,7 +17,19 @@ from gate.decide.explain.advice import (
     suggest,
 )
 from gate.decide.explain.headline import make_unjudged
-from gate.records import BASE_ARM, Code, Comparison, Fact, Outcome, Policy, Reason, Run, Status, Verdict
+from gate.records import (
+    BASE_ARM,
+    BROKEN,
+    Code,
+    Comparison,
+    Fact,
+    Outcome,
+    Policy,
+    Reason,
+    Run,
+    Status,
+    Verdict,
+)
 
 # So many comparisons are named.
 _MAX_NAMED = 3
@@ -36,7 +48,7 @@ def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
     no_base = any(one.reason is Reason.BASE_FAILED for one in deciding)
     begun = [one for one in deciding if not has_not_begun(one)]
     return (
-        *suggest(Code.FIX_FAILED_BESIDE, _list_cases(begun, {Status.FAILED, Status.MISSING})),
+        *suggest(Code.FIX_FAILED_BESIDE, _list_cases(begun, BROKEN)),
         *suggest(Code.MORE_MINUTES, (one.case_id for one in deciding if has_not_begun(one))),
         *list_acceptances(deciding, policy),
         *suggest(Code.SETTLE_QUIETLY, _list_cases(deciding, {Status.INCONCLUSIVE})),
@@ -88,7 +100,7 @@ def suggest_anchor(acquitted: Sequence[Comparison], policy: Policy) -> tuple[Fac
     return suggest(Code.HOLD_AGAINST_ANCHOR, (one.case_id for one in acquitted)) if policy.has_anchor else ()
 
 
-def _list_cases(rows: Iterable[Comparison], statuses: set[Status]) -> list[str]:
+def _list_cases(rows: Iterable[Comparison], statuses: Collection[Status]) -> list[str]:
     return [one.case_id for one in rows if one.status in statuses]
 
 

@@ -51,7 +51,7 @@ def find_steps(metric: Metric, values: Sequence[float]) -> tuple[TrendStep, ...]
     if len(values) < 2 * FEWEST or min(values) == max(values):
         return ()
     spec = SPECS[metric]
-    is_log = spec.family in {Family.NOISY, Family.NEARLY_EXACT} and min(values) > 0
+    is_log = spec.is_ratio and min(values) > 0
     scaled = [math.log(value) for value in values] if is_log else list(values)
     ends = [0, *_search(scaled), len(values)]
     means = [sum(scaled[a:b]) / (b - a) for a, b in pairwise(ends)]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.metrics import SPECS, Family, Role
+from gate.metrics import SPECS, Role, select_metrics
 from gate.records import Metric
 from gate.records.history import HistoryHead
 from gate.report.page.layout import render_page
@@ -17,7 +17,6 @@ from gate.report.trend.series import (
     TrendSeries,
     average_cases,
     average_creep,
-    is_ratio,
     list_upgrades,
 )
 from gate.report.words.terms import describe_change, name_metric
@@ -112,9 +111,7 @@ def _name_pages(track: Track, prefix: str) -> Mapping[str, str]:
 
 
 def _draw_suite(track: Track, upgrades: Mapping[int, str]) -> Iterator[TrendPlot]:
-    for metric in SPECS:
-        if SPECS[metric].role is Role.EXPLAINS or not is_ratio(metric):
-            continue
+    for metric in select_metrics(lambda spec: spec.is_ratio and spec.role is not Role.EXPLAINS):
         mean, creep = average_cases(track, metric), average_creep(track, metric)
         for title, series, write in (
             (name_metric(metric), mean, lambda value: render_percent(value - 1)),
@@ -164,11 +161,10 @@ def _plot(
 
 def _plot_creep(track: Track, metric: Metric, series: TrendSeries, upgrades: Mapping[int, str]) -> TrendPlot:
     title = f"{name_metric(metric)} against the release anchor"
-    is_share = SPECS[metric].family not in {Family.EXACT, Family.LOG2}
     curve = Curve(
         label=title,
         series=series,
-        write=render_percent if is_share else lambda value: f"{value:+g}",
+        write=render_percent if SPECS[metric].is_ratio else lambda value: f"{value:+g}",
         upgrades=upgrades,
     )
     return TrendPlot(title=title, note="+ is worse", drawing=draw_trend(curve, track.heads))

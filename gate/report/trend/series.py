@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from gate.metrics import SPECS, Family
 from gate.records import Metric
 from gate.records.history import HistoryHead, HistoryKind, HistoryLine
 
@@ -105,11 +104,6 @@ def average_creep(track: Track, metric: Metric) -> TrendSeries:
     for run in sorted(found):
         mean.add(run, (sum(found[run]) / len(found[run]),))
     return mean
-
-
-def is_ratio(metric: Metric) -> bool:
-    """Whether the metric is on a ratio scale, so that cases can be averaged."""
-    return SPECS[metric].family in {Family.NOISY, Family.NEARLY_EXACT}
 
 
 def list_upgrades(heads: Sequence[HistoryHead]) -> Mapping[int, str]:
