@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from gate.calibrate.series import NO_THRESHOLD, Series, compute_noticed, imagine_reading
 from gate.decide.constants import CLEAR_CONFIDENCE, SUSPECT_CHANGE, SUSPECT_P
 from gate.decide.judge.screen import Reading, compute_edge, is_too_noisy
-from gate.decide.stats.moments import compute_mean
 from gate.decide.stats.student import compute_t_quantile, compute_t_upper
 from gate.metrics import SPECS, Role
 from gate.records import Threshold
@@ -55,8 +55,8 @@ def _compute_cost(series: Sequence[Series], relative: float, effort: Effort) -> 
     return ThresholdCost(
         metric=series[0].metric,
         relative=relative,
-        suspected=compute_mean([compute_suspicion(*bar) for bar in bars]),
-        unjudged=compute_mean([float(_is_unjudged(*bar)) for bar in bars]),
+        suspected=fmean([compute_suspicion(*bar) for bar in bars]),
+        unjudged=fmean([float(_is_unjudged(*bar)) for bar in bars]),
         below_floor=sum(_is_below_floor(*bar) for bar in bars),
         in_force=any(one.threshold.relative == relative for one in series),
     )

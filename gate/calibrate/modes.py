@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
-from gate.decide.stats.moments import compute_mean
 from gate.records.calibration import Modes
 
 # In fewer values than this two groups cannot be told from chance.
@@ -34,17 +34,17 @@ def find_modes(logs: Sequence[float]) -> Modes | None:
     ordered = sorted(logs)
     smallest = math.ceil(SMALLEST_GROUP * count)
     cut = max(range(smallest, count - smallest + 1), key=lambda size: _compute_between(ordered, size))
-    mean = compute_mean(ordered)
+    mean = fmean(ordered)
     total = math.fsum([(value - mean) ** 2 for value in ordered])
     share = min(1.0, _compute_between(ordered, cut) / total) if total > 0 else 0.0
     return Modes(
         share=share,
-        apart=math.expm1(compute_mean(ordered[cut:]) - compute_mean(ordered[:cut])),
+        apart=math.expm1(fmean(ordered[cut:]) - fmean(ordered[:cut])),
         are_two=share > NORMAL_SHARE + CHANCE_SHARE / math.sqrt(count),
     )
 
 
 def _compute_between(ordered: Sequence[float], cut: int) -> float:
     """Sum of squares between the first ``cut`` values and the rest."""
-    gap = compute_mean(ordered[cut:]) - compute_mean(ordered[:cut])
+    gap = fmean(ordered[cut:]) - fmean(ordered[:cut])
     return cut * (len(ordered) - cut) / len(ordered) * gap * gap

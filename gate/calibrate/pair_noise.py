@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import Paired
@@ -13,7 +14,7 @@ from gate.decide.judge.paired_case import PairRules, make_pair_rules, read_metri
 from gate.decide.judge.rules import find_pair_threshold
 from gate.decide.judge.screen import Bar, Reading, compute_edge, is_too_noisy
 from gate.decide.judge.sides import CasePairs, gather_case_pairs
-from gate.decide.stats.moments import compute_mean, compute_variance
+from gate.decide.stats.moments import compute_variance
 from gate.decide.stats.student import compute_t_quantile
 from gate.metrics import LEADING, SPECS, Role
 from gate.records import Code, Fact, Metric, Policy, Run
@@ -54,7 +55,7 @@ def measure_pair_noise(series: PairSeries) -> PairNoise:
     return PairNoise(
         pairs=len(changes),
         noise=math.sqrt(compute_variance(changes).value),
-        bias=math.expm1(compute_mean(changes)),
+        bias=math.expm1(fmean(changes)),
         detectable=compute_pair_detectable(_imagine_last_look(series.reading), series.bar),
     )
 

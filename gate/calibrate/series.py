@@ -5,19 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup, compute_values
 from gate.decide.judge.rules import find_threshold
 from gate.decide.judge.screen import Bar, Reading, compute_detectable, read_change
-from gate.decide.stats.moments import (
-    LogArms,
-    Variance,
-    compute_logs,
-    compute_mean,
-    compute_prior,
-    compute_variance,
-)
+from gate.decide.stats.moments import LogArms, Variance, compute_logs, compute_prior, compute_variance
 from gate.metrics import SPECS, Family, Role
 from gate.records import CANDIDATE_ARM, Case, Metric, Pairing, Policy, Run, Threshold, Trial
 from gate.records.calibration import Effort
@@ -78,7 +72,7 @@ def imagine_reading(series: Series, effort: Effort, trials: int) -> Reading | No
     """
     if len(series.logs) < 2 or series.prior is None:  # noqa: PLR2004 - one value has no spread
         return None
-    mean, variance = compute_mean(series.logs), compute_variance(series.logs)
+    mean, variance = fmean(series.logs), compute_variance(series.logs)
     arms = LogArms(
         before=mean,
         after=mean,

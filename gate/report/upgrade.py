@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from statistics import geometric_mean
 
 from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import BROKEN, JUDGED, Comparison, Metric, Status, Verdict
@@ -52,12 +53,6 @@ def find_stacks(verdict: Verdict) -> tuple[str, str]:
     return base, head
 
 
-def compute_geometric_mean(changes: Iterable[float]) -> float:
-    """Compute the geometric mean of changes, as a change; 0 of none."""
-    logs = [math.log1p(change) for change in changes]
-    return math.expm1(math.fsum(logs) / len(logs)) if logs else 0.0
-
-
 def _render_stacks(verdict: Verdict, stacks: tuple[str, str] | None) -> str:
     base, head = stacks or find_stacks(verdict)
     compared = {one.case_id for one in verdict.comparisons if one.status in JUDGED and one.change}
@@ -76,11 +71,11 @@ def _render_means(verdict: Verdict, metric: Metric, name: NameWriter) -> str:
     for one in verdict.comparisons:
         counts = one.metric is metric and one.status in JUDGED and one.case_id in models
         if counts and one.change and -1.0 < one.change.centre < math.inf:
-            by_model.setdefault(models[one.case_id], []).append(one.change.centre)
-    means = {model: compute_geometric_mean(changes) for model, changes in by_model.items()}
+            by_model.setdefault(models[one.case_id], []).append(1.0 + one.change.centre)
+    means = {model: geometric_mean(factors) - 1.0 for model, factors in by_model.items()}
     if not any(abs(mean) >= _VISIBLE for mean in means.values()):
         return ""
-    total = compute_geometric_mean(change for changes in by_model.values() for change in changes)
+    total = geometric_mean(factor for factors in by_model.values() for factor in factors) - 1.0
     ordered = sorted(means, key=lambda model: (-means[model], model))
     named = [f"{_write(model, name)} {render_percent(means[model])}" for model in _pick_ends(ordered)]
     told = f"Mean of {name_metric(metric)}: {describe_change(metric, total)}"

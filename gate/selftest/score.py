@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
-from gate.decide.stats.moments import compute_mean
 from gate.decide.stats.rate import compute_rate
 from gate.records import CaseFailure, Code, Comparison, Fact, Status, name_words
 from gate.records.calibration import Rate
@@ -88,7 +88,7 @@ def _score_fault(fault: Fault, attempts: Sequence[Attempt]) -> FaultScore:
     score = FaultScore(
         kind=fault.kind,
         size=fault.size,
-        planted=compute_mean([one.planted for one in attempts]),
+        planted=fmean([one.planted for one in attempts]),
         demand=fault.demand,
         is_asked=all(one.is_asked for one in attempts),
         tried=tried,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from statistics import fmean, median
 
 from gate.decide.constants import (
     CLEAR_CONFIDENCE,
@@ -18,14 +19,7 @@ from gate.decide.constants import (
 )
 from gate.decide.evidence.stored import Evidence
 from gate.decide.stats.estimate import estimate_metric
-from gate.decide.stats.moments import (
-    Variance,
-    compute_logs,
-    compute_mean,
-    compute_median,
-    compute_variance,
-    moderate_variance,
-)
+from gate.decide.stats.moments import Variance, compute_logs, compute_variance, moderate_variance
 from gate.decide.stats.student import compute_t_quantile
 from gate.kinds import has_metric
 from gate.metrics import COMPILE_TIMES, SPECS, Family
@@ -124,9 +118,9 @@ def _measure_excess(limit: Limit, values: Sequence[float], alpha: float) -> _Exc
     if family is Family.LOG2:
         sd = max(math.sqrt(compute_variance(values).value), DRIFT_SD_FLOOR)
         margin = DRIFT_SIGMAS * sd / math.sqrt(len(values))
-        centre = compute_mean(beyond)
+        centre = fmean(beyond)
         return _Excess(centre=centre, low=centre - margin, high=centre + margin)
-    return _Excess(centre=compute_median(beyond), low=min(beyond), high=max(beyond))
+    return _Excess(centre=median(beyond), low=min(beyond), high=max(beyond))
 
 
 def _measure_noisy(limit: Limit, values: Sequence[float], alpha: float) -> _Excess:
@@ -135,7 +129,7 @@ def _measure_noisy(limit: Limit, values: Sequence[float], alpha: float) -> _Exce
     noise = moderate_variance(compute_variance(compute_logs(values)), Variance(value=sd**2, df=PRIOR_DF))
     error = math.sqrt(noise.value / len(values) + SESSION_SD**2)
     sign = -1.0 if limit.is_least else 1.0
-    centre = sign * (compute_mean(compute_logs(values)) - math.log(limit.value))
+    centre = sign * (fmean(compute_logs(values)) - math.log(limit.value))
     return _Excess(
         centre=centre,
         low=centre + compute_t_quantile(alpha, noise.df) * error,

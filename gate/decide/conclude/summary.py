@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import geometric_mean
 
-from gate.decide.stats.moments import compute_logs, compute_mean
 from gate.kinds import find_family
 from gate.metrics import SPECS
 from gate.records import DEFAULT_BACKEND, Case, Comparison, Kind, Metric, Mode
@@ -48,7 +48,7 @@ def compute_break_even(compile_s: float, before_s: float, after_s: float) -> flo
 def compute_geometric_mean(values: Sequence[float]) -> float | None:
     """Geometric mean of the positive values; ``None`` where there is none."""
     positive = [value for value in values if value > 0]
-    return math.exp(compute_mean(compute_logs(positive))) if positive else None
+    return geometric_mean(positive) if positive else None
 
 
 def _list_rows(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[SuiteRow, ...]:

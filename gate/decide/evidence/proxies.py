@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from statistics import median
 
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.stored import Evidence
-from gate.decide.stats.moments import compute_median
 from gate.metrics import TRACES
 from gate.records import EXPECTED_THROTTLING, Metric, Trial
 
@@ -21,7 +21,7 @@ def compute_calls_change(questions: Mapping[Metric, Question]) -> float | None:
     question = questions.get(Metric.COMPILE_CALLS)
     if question is None or min(*question.before, *question.after) <= 0:
         return None
-    return math.log(compute_median(question.after) / compute_median(question.before))
+    return math.log(median(question.after) / median(question.before))
 
 
 def compute_processor_change(evidence: Evidence) -> float | None:
@@ -31,7 +31,7 @@ def compute_processor_change(evidence: Evidence) -> float | None:
     after = [sum_processor_s(trial.phases_s) for trial in evidence.trials if _OWN in trial.phases_s]
     if before <= 0 or not after or min(after) <= 0:
         return None
-    return math.log(compute_median(after) / before)
+    return math.log(median(after) / before)
 
 
 def sum_processor_s(phases_s: Mapping[str, float]) -> float:
@@ -42,7 +42,7 @@ def sum_processor_s(phases_s: Mapping[str, float]) -> float:
 def has_traces(evidence: Evidence, questions: Mapping[Metric, Question]) -> bool:
     """Whether a counter of the compile, or the generated code itself, differs from the baseline's."""
     counters = (questions[metric] for metric in TRACES if metric in questions)
-    if any(compute_median(one.before) != compute_median(one.after) for one in counters):
+    if any(median(one.before) != median(one.after) for one in counters):
         return True
     return is_code_changed(evidence) is True
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median
 
-from gate.decide.stats.moments import compute_geometric_median, compute_mean, compute_median
+from gate.decide.stats.moments import compute_geometric_median
 from gate.metrics import SPECS, Family
 from gate.records import Metric, Trial
 from gate.records.groups import collect_columns
@@ -63,7 +64,7 @@ def collect_limits(trials: Iterable[Trial]) -> dict[str, float]:
 def _collect_medians(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
     told = [table for table in tables if table]
     names = {name: None for table in told for name in table}
-    return {name: compute_median([table.get(name, 0.0) for table in told]) for name in names}
+    return {name: median([table.get(name, 0.0) for table in told]) for name in names}
 
 
 def compute_speedup(eager_s: Sequence[float], compiled_s: Sequence[float]) -> float | None:
@@ -87,8 +88,8 @@ def _reduce_samples(metric: Metric, samples: Sequence[float]) -> float:
     if len(samples) == 1:
         return samples[0]
     if SPECS[metric].family is Family.LOG2:
-        return compute_mean(samples)
-    return compute_median(samples)
+        return fmean(samples)
+    return median(samples)
 
 
 def _compute_break_even(values: Mapping[Metric, float]) -> float | None:

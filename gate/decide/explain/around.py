@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import median
 
 from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.definitions import compare_definitions, compare_items
@@ -12,7 +13,6 @@ from gate.decide.evidence.values import collect_kernels, collect_limits
 from gate.decide.explain.inquiry import MAX_NAMED, WEIGHTS, Inquiry, shorten
 from gate.decide.explain.usage import compare_kernels, find_bound
 from gate.decide.judge.machine import list_shifts
-from gate.decide.stats.moments import compute_median
 from gate.fingerprint import describe_acting, describe_difference
 from gate.metrics import SPECS, Scope
 from gate.records import (
@@ -114,7 +114,7 @@ def find_usage(inquiry: Inquiry) -> list[Cause]:
         found.append((CauseKind.KERNELS, compare_kernels(before, collect_kernels(evidence.trials))))
     if inquiry.asks(CauseKind.BOUND):
         call_s, busy = (
-            compute_median(evidence.values[metric]) if evidence.values.get(metric) else None
+            median(evidence.values[metric]) if evidence.values.get(metric) else None
             for metric in (Metric.COMPILED_LATENCY, Metric.DEVICE_UTILIZATION)
         )
         found.append((CauseKind.BOUND, find_bound(call_s or 0.0, busy, collect_limits(evidence.trials))))

@@ -10,6 +10,7 @@ import math
 from bisect import bisect_left
 from dataclasses import replace
 from itertools import groupby
+from statistics import fmean
 
 from gate.decide.constants import (
     CLEAR_CONFIDENCE,
@@ -34,7 +35,6 @@ from gate.decide.stats.moments import (
     Variance,
     compute_hodges_lehmann,
     compute_logs,
-    compute_mean,
     compute_winsorized_variance,
     count_winsorized_df,
     moderate_variance,
@@ -66,7 +66,7 @@ def read_pairs(paired: Paired, prior: Variance, twin: Paired | None = None) -> R
         error=_compute_error(noise, count),
         df=noise.df,
         noise=noise,
-        baseline=math.exp(compute_mean(compute_logs(paired.base))),
+        baseline=math.exp(fmean(compute_logs(paired.base))),
         direction=-1.0 if SPECS[paired.metric].higher_is_better else 1.0,
         trials=count,
         baseline_trials=count,

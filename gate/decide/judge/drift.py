@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 from gate.decide.constants import (
     DRIFT_LIMIT_FLOAT32,
@@ -14,7 +15,7 @@ from gate.decide.constants import (
 )
 from gate.decide.evidence.finding import Question
 from gate.decide.stats.estimate import estimate_metric
-from gate.decide.stats.moments import compute_mean, compute_variance, pool_variances
+from gate.decide.stats.moments import compute_variance, pool_variances
 from gate.records import Case, Change, Code, DType, Fact, Finding, Metric, Reason, Status
 
 
@@ -24,7 +25,7 @@ def judge_drift(question: Question) -> Finding:
     A value beyond the limit convicts only when the baseline is within it and clearly lower.
     """
     noise = DRIFT_SIGMAS * _compute_error(question.before, question.after)
-    change = compute_mean(question.after) - compute_mean(question.before)
+    change = fmean(question.after) - fmean(question.before)
     status, reason = _decide_drift(question, change, noise)
     told = Change(
         centre=change,
@@ -48,8 +49,8 @@ def judge_drift_alone(
     limit: it is what an acceptance allows.
     """
     limit = get_limit(case, metric)
-    waived = any(compute_mean(values) > limit for values in others if values)
-    if waived or compute_mean(after) <= limit:
+    waived = any(fmean(values) > limit for values in others if values)
+    if waived or fmean(after) <= limit:
         return None
     candidate = estimate_metric(metric, after)
     return Finding(
@@ -90,7 +91,7 @@ def _compute_error(before: Sequence[float], after: Sequence[float]) -> float:
 def _decide_drift(question: Question, change: float, noise: float) -> tuple[Status, Reason]:
     limit = get_limit(question.case, question.metric)
     threshold = question.threshold.absolute
-    crossed = compute_mean(question.before) <= limit < compute_mean(question.after)
+    crossed = fmean(question.before) <= limit < fmean(question.after)
     if change > threshold:
         return (Status.REGRESSED, Reason.BEYOND_BAR) if change > noise else _SUSPECT
     if crossed and change > max(DRIFT_NOTABLE, noise):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 
 from gate.decide.constants import RANGE_FACTOR
 from gate.decide.evidence.finding import Question
 from gate.decide.judge.screen import is_too_noisy
-from gate.decide.stats.moments import compute_median
 from gate.metrics import Role
 from gate.records import Change, Code, Fact, Finding, Reason, Status
 
@@ -25,7 +25,7 @@ def judge_nearly_exact(question: Question) -> Finding:
 
     The tolerance is the larger of both thresholds and RANGE_FACTOR ranges of the baseline.
     """
-    centre = compute_median(question.before)
+    centre = median(question.before)
     tolerance = _compute_tolerance(question)
     excess = [value - centre for value in question.after]
     status, reason = _decide_excess(excess, tolerance)
@@ -58,9 +58,9 @@ def _decide_counter(question: Question) -> tuple[Status, Reason]:
 
 
 def _count_change(question: Question) -> Change:
-    before = compute_median(question.before)
+    before = median(question.before)
     return Change(
-        centre=compute_median(question.after) - before,
+        centre=median(question.after) - before,
         low=min(question.after) - max(question.before),
         high=max(question.after) - min(question.before),
         detectable=1.0,
@@ -69,7 +69,7 @@ def _count_change(question: Question) -> Change:
 
 def _compute_tolerance(question: Question) -> float:
     before = question.before
-    relative = question.threshold.relative * compute_median(before)
+    relative = question.threshold.relative * median(before)
     return max(relative, question.threshold.absolute, RANGE_FACTOR * (max(before) - min(before)))
 
 
@@ -91,15 +91,15 @@ def _decide_unchanged(question: Question) -> tuple[Status, Reason]:
     scale = _scale(question)
     if is_too_noisy(RANGE_FACTOR * spread / scale, question.threshold, scale):
         return Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH
-    moved = abs(compute_median(question.after) - compute_median(question.before))
+    moved = abs(median(question.after) - median(question.before))
     return Status.UNCHANGED, Reason.BELOW_THRESHOLD if moved > spread else Reason.WITHIN_NOISE
 
 
 def _scale_change(question: Question, tolerance: float) -> Change:
     """The change as fractions of the baseline's median."""
-    centre, scale = compute_median(question.before), _scale(question)
+    centre, scale = median(question.before), _scale(question)
     return Change(
-        centre=(compute_median(question.after) - centre) / scale,
+        centre=(median(question.after) - centre) / scale,
         low=(min(question.after) - centre) / scale,
         high=(max(question.after) - centre) / scale,
         detectable=tolerance / scale,
@@ -108,4 +108,4 @@ def _scale_change(question: Question, tolerance: float) -> Change:
 
 def _scale(question: Question) -> float:
     """What fractions are of; one unit where the baseline is nothing at all."""
-    return abs(compute_median(question.before)) or 1.0
+    return abs(median(question.before)) or 1.0

@@ -5,18 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean, median
 
 from gate.decide.constants import CANARY_LIMIT, INTERVAL_CONFIDENCE, MIN_CASES_FOR_SUITE, SUITE_LIMIT
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.stored import Evidence
-from gate.decide.stats.moments import (
-    LogArms,
-    Variance,
-    compute_mean,
-    compute_median,
-    pool_variances,
-    summarize_logs,
-)
+from gate.decide.stats.moments import LogArms, Variance, pool_variances, summarize_logs
 from gate.decide.stats.student import compute_t_quantile
 from gate.records import Baseline, MachineShift, Metric, Trial
 from gate.records.groups import collect_columns
@@ -110,7 +104,7 @@ def _compare_canaries(trials: Iterable[Trial], baseline: Baseline | None) -> dic
         before = baseline.canaries_s.get(name)
         arms = summarize_logs(before, after) if before else None
         if before and arms is not None:
-            change = math.log(compute_median(after) / compute_median(before))
+            change = math.log(median(after) / median(before))
             moves[name] = _Move(change=change, arms=arms)
     return moves
 
@@ -133,7 +127,7 @@ def _choose_largest(canaries: Mapping[str, Sequence[_Move]]) -> float | None:
 
 
 def _compute_shift(moves: Sequence[_Move]) -> float:
-    return compute_median([move.change for move in moves])
+    return median([move.change for move in moves])
 
 
 def _pool_noise(moves: Iterable[_Move]) -> Variance:
@@ -156,6 +150,6 @@ def _is_sure(moves: Sequence[_Move], noise: Variance, tail: float) -> bool:
     """Whether the median change cannot be chance; where one trial a side leaves no noise, nobody knows."""
     if noise.df <= 0:
         return False
-    trials = compute_mean([1 / move.arms.after_trials + 1 / move.arms.before_trials for move in moves])
+    trials = fmean([1 / move.arms.after_trials + 1 / move.arms.before_trials for move in moves])
     error = math.sqrt(noise.value * trials * _MEDIAN_LOSS / len(moves))
     return abs(_compute_shift(moves)) > -compute_t_quantile(tail, noise.df) * error

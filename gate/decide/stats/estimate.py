@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean, median
 
 from gate.decide.constants import INTERVAL_CONFIDENCE
-from gate.decide.stats.moments import (
-    Variance,
-    compute_logs,
-    compute_mean,
-    compute_median,
-    compute_variance,
-)
+from gate.decide.stats.moments import Variance, compute_logs, compute_variance
 from gate.decide.stats.student import compute_t_quantile
 from gate.metrics import SPECS, Family
 from gate.records import Estimate, Metric
@@ -27,10 +22,10 @@ def estimate_metric(metric: Metric, values: Sequence[float], noise: Variance | N
     """
     family = SPECS[metric].family
     if family is Family.LOG2:
-        return _estimate_mean(compute_mean(values), noise or compute_variance(values), len(values))
+        return _estimate_mean(fmean(values), noise or compute_variance(values), len(values))
     if family is Family.NOISY and min(values) > 0:
         logs = compute_logs(values)
-        return estimate_log_mean(compute_mean(logs), noise or compute_variance(logs), len(logs))
+        return estimate_log_mean(fmean(logs), noise or compute_variance(logs), len(logs))
     low, high = min(values), max(values)
     if len(values) == 1:
         return Estimate(centre=low, low=None, high=None, noise=None, n=1)
@@ -38,7 +33,7 @@ def estimate_metric(metric: Metric, values: Sequence[float], noise: Variance | N
         return Estimate(centre=low, low=low, high=high, noise=0.0, n=len(values))
     scaled = compute_logs(values) if family is not Family.EXACT and low > 0 else values
     return Estimate(
-        centre=compute_median(values),
+        centre=median(values),
         low=low,
         high=high,
         noise=math.sqrt(compute_variance(scaled).value),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, median, median_high, median_low
 
 from gate.decide.constants import (
     MAX_PRIOR_DF,
@@ -37,22 +38,9 @@ class LogArms:
     after_trials: int
 
 
-def compute_median(values: Sequence[float]) -> float:
-    """Median of at least one value; the mean of the two middle ones when their number is even."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    return 0.5 * (ordered[middle - 1] + ordered[middle])
-
-
 def compute_geometric_median(values: Sequence[float]) -> float:
     """Exp of the median of the logarithms of at least one positive value."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[middle]
-    return math.sqrt(ordered[middle - 1] * ordered[middle])
+    return math.sqrt(median_low(values) * median_high(values))
 
 
 def compute_hodges_lehmann(values: Sequence[float]) -> float:
@@ -61,19 +49,14 @@ def compute_hodges_lehmann(values: Sequence[float]) -> float:
     Nearly as precise as the mean where the noise is normal, and hardly moved by a stray value
     (Hodges and Lehmann 1963).
     """
-    return compute_median(list_walsh_means(values))
-
-
-def compute_mean(values: Sequence[float]) -> float:
-    """Arithmetic mean of at least one value."""
-    return math.fsum(values) / len(values)
+    return median(list_walsh_means(values))
 
 
 def compute_variance(values: Sequence[float]) -> Variance:
     """Unbiased variance; of a single value it is 0 with 0 degrees of freedom."""
     if len(values) < 2:  # noqa: PLR2004 - one value has no spread
         return Variance(value=0.0, df=0.0)
-    mean = compute_mean(values)
+    mean = fmean(values)
     squares = math.fsum([(value - mean) ** 2 for value in values])
     return Variance(value=squares / (len(values) - 1), df=float(len(values) - 1))
 
@@ -116,8 +99,8 @@ def summarize_logs(before: Sequence[float], after: Sequence[float]) -> LogArms |
         return None
     logs_before, logs_after = compute_logs(before), compute_logs(after)
     return LogArms(
-        before=compute_mean(logs_before),
-        after=compute_mean(logs_after),
+        before=fmean(logs_before),
+        after=fmean(logs_after),
         variance=pool_variances(compute_variance(logs_before), compute_variance(logs_after)),
         before_trials=len(before),
         after_trials=len(after),
@@ -143,8 +126,8 @@ def compute_prior(variances: Sequence[Variance], assumed: Variance = ASSUMED) ->
         math.log(max(one.value, NOISE_FLOOR**2)) - compute_digamma(one.df / 2) + math.log(one.df / 2)
         for one in known
     ]
-    centre = compute_mean(logs)
-    excess = compute_variance(logs).value - compute_mean([compute_trigamma(one.df / 2) for one in known])
+    centre = fmean(logs)
+    excess = compute_variance(logs).value - fmean([compute_trigamma(one.df / 2) for one in known])
     if excess <= 0:
         return Variance(value=math.exp(centre), df=MAX_PRIOR_DF)
     df = min(max(2.0 * compute_inverse_trigamma(excess), MIN_PRIOR_DF), MAX_PRIOR_DF)

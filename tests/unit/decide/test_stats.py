@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 import random
-import statistics
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ from gate.decide.constants import MAX_PRIOR_DF, MIN_PRIOR_DF, NOISE_FLOOR, PRIOR
 from gate.decide.stats.moments import (
     Variance,
     compute_geometric_median,
-    compute_median,
     compute_prior,
     compute_variance,
     moderate_variance,
@@ -21,12 +19,6 @@ from gate.decide.stats.moments import (
 )
 
 POSITIVE = st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=30)
-
-
-@given(values=POSITIVE)
-def test_median_agrees_with_the_standard_library(values: list[float]) -> None:
-    """The median is the standard library's for even and odd numbers of values."""
-    assert pytest.approx(statistics.median(values)) == compute_median(values)
 
 
 def test_geometric_median_takes_the_root_of_the_middle_two() -> None:

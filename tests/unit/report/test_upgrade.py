@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gate.decide.conclude.outcome import decide_outcome
 from gate.metrics import SPECS, Family, Role
@@ -28,7 +25,7 @@ from gate.records import (
     Verdict,
 )
 from gate.report.markdown import escape_code
-from gate.report.upgrade import compute_geometric_mean, find_stacks, render_upgrade
+from gate.report.upgrade import find_stacks, render_upgrade
 from tests.hosts import CUDA_HOST
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "upgrade"
@@ -187,18 +184,3 @@ def test_a_counter_that_explains_is_not_said_to_break() -> None:
 
     assert SPECS[Metric.GENERATED_KERNELS].family is Family.EXACT
     assert "rose" not in render_upgrade(make_verdict(kernels))
-
-
-@given(st.lists(st.floats(-0.9, 10.0), min_size=1, max_size=20))
-def test_a_geometric_mean_lies_between_its_ends_and_cancels_out(changes: list[float]) -> None:
-    """Never beyond the largest change; with every change's reciprocal beside it, nothing is left."""
-    mean = compute_geometric_mean(changes)
-    reciprocals = [1.0 / (1.0 + change) - 1.0 for change in changes]
-
-    assert min(changes) - 1e-9 <= mean <= max(changes) + 1e-9
-    assert math.isclose(compute_geometric_mean([*changes, *reciprocals]), 0.0, abs_tol=1e-9)
-
-
-def test_the_mean_of_nothing_is_no_change() -> None:
-    """There is nothing to take a mean of."""
-    assert compute_geometric_mean([]) == 0.0
