@@ -68,13 +68,13 @@ def list_pair_instabilities(series: PairSeries) -> Iterator[Instability]:
     certain = abs(reading.change) > -compute_t_quantile(BIAS_P / 2, reading.df) * reading.error
     if certain and abs(math.expm1(reading.change)) > BIAS_SHARE * series.edge:
         numbers = {"pairs": float(reading.trials), "change": math.expm1(reading.change)}
-        yield _make_instability(
-            series, metric, Flaw.BIASED_PAIRS, Fact(code=Code.PAIRS_BIASED, numbers=numbers)
-        )
+        told = Fact(code=Code.PAIRS_BIASED, numbers=numbers)
+        yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.BIASED_PAIRS, told=told)
     detectable = compute_pair_detectable(_imagine_last_look(reading), series.bar)
     if is_too_noisy(detectable, series.bar.threshold, reading.baseline):
         numbers = {"noise": math.sqrt(reading.noise.value), "unseen": detectable, "pairs": LOOKS[-1]}
-        yield _make_instability(series, metric, Flaw.TOO_NOISY, Fact(code=Code.PAIRS_VARY, numbers=numbers))
+        told = Fact(code=Code.PAIRS_VARY, numbers=numbers)
+        yield Instability(case_id=series.case_id, metric=metric, flaw=Flaw.TOO_NOISY, told=told)
 
 
 def _make_series(side: CasePairs, metric: Metric, rules: PairRules, policy: Policy) -> PairSeries:
@@ -90,7 +90,3 @@ def _make_series(side: CasePairs, metric: Metric, rules: PairRules, policy: Poli
 def _imagine_last_look(reading: Reading) -> Reading:
     """The same noise and no change, with as many pairs as the last look has."""
     return replace(extend_reading(reading, LOOKS[-1]), change=0.0)
-
-
-def _make_instability(series: PairSeries, metric: Metric, flaw: Flaw, told: Fact) -> Instability:
-    return Instability(case_id=series.case_id, metric=metric, flaw=flaw, told=told)

@@ -30,10 +30,10 @@ _Decoder = Callable[[object], Any]
 _MAX_KEY_CHARS = 60  # of a key in a key path: more than any of ours
 
 
-def decode(record_type: type[_T], value: object, source: str, key: str = "") -> _T:
+def decode(record_type: type[_T], value: object, source: str) -> _T:
     """Decode a plain ``value`` into a record, or any type that records are made of.
 
-    ``source`` names the file in errors and ``key`` the place of ``value`` in it.
+    ``source`` names the file in errors.
 
     Raises:
         FileError: With the file, the key path, what is wrong and the fix, of the first misfit.
@@ -42,8 +42,7 @@ def decode(record_type: type[_T], value: object, source: str, key: str = "") -> 
         return fit(record_type, value)
     except MisfitError as error:
         first = error.misfits[0]
-        path = (key + first.render_path()).removeprefix(".")
-        raise FileError(source, path, first.problem, first.fix) from None
+        raise FileError(source, first.render_path().removeprefix("."), first.problem, first.fix) from None
 
 
 def fit(record_type: type[_T], value: object) -> _T:

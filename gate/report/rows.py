@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from gate.metrics import SPECS, Family
 from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Status
@@ -62,18 +63,14 @@ def make_row(part: Sequence[Comparison]) -> Row:
 def make_common_row(parts: Sequence[Sequence[Comparison]]) -> Row:
     """Make one row of as many cases as there are parts, which differ in numbers only."""
     rows = [make_row(part) for part in parts]
-    first = rows[0]
-    return Row(
-        status=first.status,
-        label=first.label,
-        metric=first.metric,
-        against=first.against,
+    return replace(
+        rows[0],
         before=_share(row.before for row in rows),
         after=_share(row.after for row in rows),
         change=_describe_changes([part[0] for part in parts]),
+        interval="",
         limit=_share(row.limit for row in rows),
         sentence=_share(row.sentence for row in rows),
-        decides=first.decides,
     )
 
 

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.disturbed import set_aside_disturbed
 from gate.decide.evidence.values import collect_kernels, collect_parts, collect_phases, collect_values
 from gate.metrics import SPECS, Family
-from gate.records import Baseline, CodeIdentity, Environment, Metric, Pairing, Provenance, Run, Trial
+from gate.records import Baseline, Case, CodeIdentity, Environment, Metric, Pairing, Provenance, Run, Trial
 from gate.records.groups import collect_columns, group_cases
 
 _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
 _REPEATABLE = frozenset({Family.EXACT, Family.NEARLY_EXACT})  # rounded, equal values would differ
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Origin:
-    """Where the trials of a baseline come from, and the case's definition there."""
-
-    definition: str
-    environment: Environment
-    provenance: Provenance
 
 
 def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
@@ -39,28 +30,27 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     trials = group_cases(trial for trial in run.trials if trial.pairing is Pairing.ALONE)
     return tuple(
         _round_baseline(
-            make_baseline(
-                Origin(definition=case.definition, environment=run.environment, provenance=provenance),
-                trials[case.id],
-            )
+            make_baseline(case, trials[case.id], environment=run.environment, provenance=provenance)
         )
         for case in run.cases
         if case.id in trials and case.id not in failed
     )
 
 
-def make_baseline(origin: Origin, trials: Sequence[Trial]) -> Baseline:
-    """Make a baseline of at least one trial of a case, exact.
+def make_baseline(
+    case: Case, trials: Sequence[Trial], *, environment: Environment, provenance: Provenance
+) -> Baseline:
+    """Make a baseline of at least one trial of a case as it is defined where they come from, exact.
 
     What was compiled is told by the trials that compiled; what they do not agree on is unknown.
     """
     compiled = [trial for trial in trials if trial.phases_s] or trials
     fullest = max(compiled, key=lambda trial: len(trial.samples))
     return Baseline(
-        case_id=trials[0].case_id,
-        definition=origin.definition,
-        environment=origin.environment,
-        provenance=origin.provenance,
+        case_id=case.id,
+        definition=case.definition,
+        environment=environment,
+        provenance=provenance,
         trials=collect_values(trials),
         identity=_find_common_identity(compiled),
         workload=_find_common_items([trial.workload for trial in compiled if trial.workload]),

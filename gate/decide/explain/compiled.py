@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from gate.decide.evidence.kernels import count_words, match_kernels, name_operators
 from gate.decide.evidence.proxies import is_code_changed, is_tuned_otherwise
@@ -170,27 +170,15 @@ def _list_lost(before: CodeIdentity, after: CodeIdentity) -> tuple[str, ...]:
     return tuple(left)[:MAX_NAMED]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Split:
-    """Kernels that stand for each other by number alone."""
-
-    gone: Sequence[str]
-    new: Sequence[str]
-
-
 def _find_fusion(before: CodeIdentity, after: CodeIdentity, *, has_more: bool) -> Fact | None:
     """Whether the same operators are spread over more kernels, or fewer, or there are more operators."""
     old, new = len(before.kernels), len(after.kernels)
     if old == new:
         return None
-    pairs = match_kernels(before.kernels, after.kernels)
-    split = _Split(
-        gone=[one.before for one in pairs if one.before and one.before != one.after],
-        new=[one.after for one in pairs if one.after and one.before != one.after],
-    )
-    added = has_more or count_words(split.new).keys() - count_words(split.gone).keys()
+    pairs = [one for one in match_kernels(before.kernels, after.kernels) if one.before != one.after]
+    sides = {"was": [one.before for one in pairs], "now": [one.after for one in pairs]}
+    added = has_more or count_words(sides["now"]).keys() - count_words(sides["was"]).keys()
     code = Code.KERNELS_JOINED if new < old else Code.KERNELS_ADDED if added else Code.KERNELS_SPLIT
-    sides = {"was": split.gone, "now": split.new}
     names = {key: tuple(filter(None, map(name_operators, side)))[:MAX_NAMED] for key, side in sides.items()}
     return Fact(
         code=code,

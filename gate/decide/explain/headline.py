@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from gate.decide.conclude.coverage import measure_coverage
 from gate.decide.conclude.quarantine import list_set_apart
@@ -51,15 +52,8 @@ def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) ->
 
 def _count_passed(deciding: Sequence[Comparison]) -> Fact:
     """What was judged, and how much of all: neither may hide the other."""
-    coverage = measure_coverage(deciding)
-    numbers = {
-        "comparisons": coverage.comparisons,
-        "cases": coverage.cases,
-        "judged": coverage.judged,
-        "judged_cases": coverage.judged_cases,
-        "improved": sum(one.status is Status.IMPROVED for one in deciding),
-    }
-    return Fact(code=Code.NOTHING_WORSE, numbers=numbers)
+    improved = sum(one.status is Status.IMPROVED for one in deciding)
+    return Fact(code=Code.NOTHING_WORSE, numbers={**asdict(measure_coverage(deciding)), "improved": improved})
 
 
 def _name_regressions(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:

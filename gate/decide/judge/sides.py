@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.decide.evidence.baselines import Origin, make_baseline
+from gate.decide.evidence.baselines import make_baseline
 from gate.decide.evidence.definitions import find_base_case
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.pairs import Pair, Paired, collect_paired, collect_processor, list_pairs
@@ -99,21 +99,14 @@ def _explain_absence(case: Case, material: _Material) -> Reason:
 
 def _list_stored(case: Case, material: _Material, trials: Sequence[Trial]) -> tuple[Stored, ...]:
     """The base's trials as a baseline of the same sitting, whatever stack the base has."""
-    if material.base is None or not trials:
+    base, known = material.base, material.bases.get(case.id)
+    if base is None or known is None or not trials:
         return ()
-    known = material.bases.get(case.id)
-    origin = Origin(
-        definition=known.definition if known else "",
-        environment=material.base.environment,
-        provenance=material.base.provenance,
+    stored = Stored(
+        baseline=make_baseline(known, trials, environment=base.environment, provenance=base.provenance),
+        same_host=True,
+        same_stack=True,
+        same_codegen=True,
+        same_definition=known.definition == case.definition,
     )
-    baseline = make_baseline(origin, trials)
-    return (
-        Stored(
-            baseline=baseline,
-            same_host=True,
-            same_stack=True,
-            same_codegen=True,
-            same_definition=baseline.definition == case.definition,
-        ),
-    )
+    return (stored,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean, median
 
 from gate.decide.constants import INTERVAL_CONFIDENCE
@@ -13,19 +14,18 @@ from gate.metrics import SPECS, Family
 from gate.records import Estimate, Metric
 
 
-def estimate_metric(metric: Metric, values: Sequence[float], noise: Variance | None = None) -> Estimate:
+def estimate_metric(metric: Metric, values: Sequence[float]) -> Estimate:
     """Estimate a metric from one value a trial (at least one value), in the metric's unit.
 
     Noisy metrics: geometric mean and t interval on the logarithms; drift: the same without
-    logarithms; the rest: median and range. ``noise`` is the variance between trials to believe
-    instead of these values' own; without any, a single value has no interval.
+    logarithms; the rest: median and range. A single value has no interval.
     """
     family = SPECS[metric].family
     if family is Family.LOG2:
-        return _estimate_mean(fmean(values), noise or compute_variance(values), len(values))
+        return _estimate_mean(fmean(values), compute_variance(values), len(values))
     if family is Family.NOISY and min(values) > 0:
         logs = compute_logs(values)
-        return estimate_log_mean(fmean(logs), noise or compute_variance(logs), len(logs))
+        return estimate_log_mean(fmean(logs), compute_variance(logs), len(logs))
     low, high = min(values), max(values)
     if len(values) == 1:
         return Estimate(centre=low, low=None, high=None, noise=None, n=1)
@@ -43,28 +43,15 @@ def estimate_metric(metric: Metric, values: Sequence[float], noise: Variance | N
 
 def estimate_log_mean(mean: float, variance: Variance, n: int) -> Estimate:
     """Geometric mean with its interval, from the mean of ``n`` logarithms and their variance."""
-    half = compute_half_width(variance, n)
-    if half is None:
-        return Estimate(centre=math.exp(mean), low=None, high=None, noise=None, n=n)
-    return Estimate(
-        centre=math.exp(mean),
-        low=math.exp(mean - half),
-        high=math.exp(mean + half),
-        noise=math.sqrt(variance.value),
-        n=n,
-    )
-
-
-def compute_half_width(variance: Variance, n: int) -> float | None:
-    """Half of the t interval for the mean of ``n`` values; None where the variance is unknown."""
-    if variance.df <= 0:
-        return None
-    tail = (1.0 - INTERVAL_CONFIDENCE) / 2.0
-    return -compute_t_quantile(tail, variance.df) * math.sqrt(variance.value / n)
+    logs = _estimate_mean(mean, variance, n)
+    low, high = (None if bound is None else math.exp(bound) for bound in (logs.low, logs.high))
+    return replace(logs, centre=math.exp(mean), low=low, high=high)
 
 
 def _estimate_mean(mean: float, variance: Variance, n: int) -> Estimate:
-    half = compute_half_width(variance, n)
-    if half is None:
+    """The mean of ``n`` values with its t interval, which is unknown where the variance is."""
+    if variance.df <= 0:
         return Estimate(centre=mean, low=None, high=None, noise=None, n=n)
+    tail = (1.0 - INTERVAL_CONFIDENCE) / 2.0
+    half = -compute_t_quantile(tail, variance.df) * math.sqrt(variance.value / n)
     return Estimate(centre=mean, low=mean - half, high=mean + half, noise=math.sqrt(variance.value), n=n)

@@ -42,10 +42,9 @@ def make_scale(
     return Scale(low=low - (0 if from_zero and not low else margin), high=high + margin, start=start, end=end)
 
 
-def list_ticks(scale: Scale, most: int = MOST_TICKS, unit: float = 1.0) -> tuple[float, ...]:
-    """List round values on a scale, ``most`` at most; round in multiples of ``unit``."""
-    span = (scale.high - scale.low) / unit
-    rough = span / most
+def list_ticks(scale: Scale, unit: float = 1.0) -> tuple[float, ...]:
+    """List round values on a scale, MOST_TICKS at most; round in multiples of ``unit``."""
+    rough = (scale.high - scale.low) / unit / MOST_TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(nice * power for nice in _NICE if nice * power >= rough * (1 - 1e-9))
     first = math.ceil(scale.low / unit / step - 1e-9)
