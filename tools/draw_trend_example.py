@@ -13,7 +13,7 @@ from gate.records.history import HistoryHead, HistoryKind, HistoryLine
 from gate.report.page import layout
 from gate.report.trend.changes import find_steps
 from gate.report.trend.chart import Curve, draw_trend
-from gate.report.trend.series import list_upgrades, make_tracks
+from gate.report.trend.series import make_tracks
 from gate.units import render_value
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "images" / "trend.svg"
@@ -42,13 +42,13 @@ def main() -> int:
     (track,) = make_tracks(lines)
     series = track.values[CASE, METRIC]
     curve = Curve(
-        label=_TITLE,
+        title=_TITLE,
+        note="",
         series=series,
         write=lambda value: render_value(METRIC, value),
         steps=find_steps(METRIC, series.centres),
-        upgrades=list_upgrades(track.heads),
     )
-    svg = draw_trend(curve, track.heads).__html__()
+    svg = draw_trend(curve, track).__html__()
     style = _load_style()
     opened = svg.index(">") + 1
     root = svg[:opened].replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from gate.records.history import HistoryHead
 from gate.report.page.drawing import Drawing
 from gate.report.page.scale import list_ticks, make_scale
 from gate.report.trend.changes import TrendStep
-from gate.report.trend.series import TrendSeries
+from gate.report.trend.series import Track, TrendSeries
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _BOTTOM = 720.0, 190.0, 66.0, 10.0, 22.0
 _MOST = 360  # points of a line: two pixels each; more are drawn as their mean, in a band of all of them
@@ -20,16 +19,17 @@ _DATES = 5
 class Curve:
     """What to draw: a series, with what is told of it."""
 
-    label: str
+    title: str
+    note: str
     series: TrendSeries
     write: Callable[[float], str]
     steps: Sequence[TrendStep] = ()
-    upgrades: Mapping[int, str] = field(default_factory=dict)  # by the number of the run
 
 
-def draw_trend(curve: Curve, heads: Sequence[HistoryHead]) -> Drawing:
+def draw_trend(curve: Curve, track: Track) -> Drawing:
     """Draw a series over the runs of its machine, from the first to the last of them."""
-    drawing = Drawing(label=curve.label, width=_WIDTH, height=_HEIGHT, kind="chart wide")
+    heads = track.heads
+    drawing = Drawing(label=curve.title, width=_WIDTH, height=_HEIGHT, kind="chart wide")
     places = make_scale([0, max(len(heads) - 1, 1)], _LEFT, _WIDTH - _RIGHT)
     points = _thin(curve.series)
     shown = [value for _, _, low, high in points for value in (low, high)]
@@ -37,7 +37,7 @@ def draw_trend(curve: Curve, heads: Sequence[HistoryHead]) -> Drawing:
     for value in list_ticks(scale):
         drawing.add_line("grid", (_LEFT, scale.place(value)), (_WIDTH - _RIGHT, scale.place(value)))
         drawing.add_text("lane", (_LEFT - 6, scale.place(value) + 4), curve.write(value))
-    for run, told in curve.upgrades.items():
+    for run, told in track.upgrades.items():
         place = places.place(run)
         drawing.add_box("upgrade", (place - 1, 4), (2, _HEIGHT - _BOTTOM - 4), told)
     band = [(places.place(run), scale.place(high)) for run, _, _, high in points]

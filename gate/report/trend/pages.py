@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gate.metrics import SPECS, Role, select_metrics
 from gate.records import Metric
@@ -49,15 +50,6 @@ class ToldStep:
     upgrade: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrendPlot:
-    """A chart with its title."""
-
-    title: str
-    note: str
-    drawing: object
-
-
 def render_pages(
     track: Track, prefix: str, repository: str, others: Sequence[Link]
 ) -> Iterator[tuple[str, str]]:
@@ -65,10 +57,10 @@ def render_pages(
 
     ``repository`` is ``owner/name`` on GitHub, or empty; ``others`` lead to the other machines.
     """
-    upgrades, names = list_upgrades(track.heads), _name_pages(track, prefix)
+    names = _name_pages(track, prefix)
     told: list[ToldStep] = []
     for case_id, name in names.items():
-        plots, still, steps = _draw_case(track, case_id, upgrades)
+        curves, still, steps = _trace_case(track, case_id)
         rows = [_tell_step(track, (case_id, metric), step, (name, repository)) for metric, step in steps]
         told += rows
         yield (
@@ -79,7 +71,7 @@ def render_pages(
                 case_id=case_id,
                 machine=track.machine,
                 home=f"{prefix}.html",
-                plots=plots,
+                plots=[(curve, draw_trend(curve, track)) for curve in curves],
                 still=still,
                 steps=sorted(rows, key=lambda row: row.created, reverse=True),
             ),
@@ -94,9 +86,9 @@ def render_pages(
             first=track.heads[0].created[:10],
             last=_link_run(track.heads[-1]),
             cases=[Link(text=case_id, address=name) for case_id, name in names.items()],
-            plots=list(_draw_suite(track, upgrades)),
+            plots=[(curve, draw_trend(curve, track)) for curve in _list_suite(track)],
             steps=sorted(told, key=lambda row: row.created, reverse=True),
-            upgrades=[(track.heads[run].created[:10], text) for run, text in upgrades.items()],
+            upgrades=[(track.heads[run].created[:10], text) for run, text in track.upgrades.items()],
             others=others,
         ),
     )
@@ -110,26 +102,27 @@ def _name_pages(track: Track, prefix: str) -> Mapping[str, str]:
     }
 
 
-def _draw_suite(track: Track, upgrades: Mapping[int, str]) -> Iterator[TrendPlot]:
+def _list_suite(track: Track) -> Iterator[Curve]:
     for metric in select_metrics(lambda spec: spec.is_ratio and spec.role is not Role.EXPLAINS):
         mean, creep = average_cases(track, metric), average_creep(track, metric)
-        for title, series, write in (
-            (name_metric(metric), mean, lambda value: render_percent(value - 1)),
-            (f"{name_metric(metric)} against the release anchor", creep, render_percent),
-        ):
-            if series.runs and not series.is_constant:
-                steps = find_steps(metric, series.centres) if series is mean else ()
-                curve = Curve(label=title, series=series, write=write, steps=steps, upgrades=upgrades)
-                note = "geometric mean of all cases since the first runs" if series is mean else "+ is worse"
-                yield TrendPlot(title=title, note=note, drawing=draw_trend(curve, track.heads))
+        if mean.runs and not mean.is_constant:
+            yield Curve(
+                title=name_metric(metric),
+                note="geometric mean of all cases since the first runs",
+                series=mean,
+                write=lambda value: render_percent(value - 1),
+                steps=find_steps(metric, mean.centres),
+            )
+        if creep.runs and not creep.is_constant:
+            yield _trace_creep(metric, creep)
 
 
-def _draw_case(
-    track: Track, case_id: str, upgrades: Mapping[int, str]
-) -> tuple[list[TrendPlot], list[tuple[str, str]], list[tuple[Metric, TrendStep]]]:
-    """Draw what moved; what never did is a value, and all steps."""
-    plots, still, found = [], [], []
-    for metric in SPECS:
+def _trace_case(
+    track: Track, case_id: str
+) -> tuple[list[Curve], list[tuple[str, str]], list[tuple[Metric, TrendStep]]]:
+    """Trace what moved; what never did is a value, and all steps."""
+    curves, still, found = [], [], []
+    for metric, spec in SPECS.items():
         series = track.values.get((case_id, metric))
         if series is None:
             continue
@@ -138,36 +131,18 @@ def _draw_case(
             continue
         steps = find_steps(metric, series.centres)
         found += [(metric, step) for step in steps]
-        plots.append(_plot(track, metric, (series, steps), upgrades))
+        better = "higher is better" if spec.higher_is_better else "lower is better"
+        write = partial(render_value, metric)
+        curves.append(Curve(title=name_metric(metric), note=better, series=series, write=write, steps=steps))
         if creep := track.creep.get((case_id, metric)):
-            plots.append(_plot_creep(track, metric, creep, upgrades))
-    return plots, still, found
+            curves.append(_trace_creep(metric, creep))
+    return curves, still, found
 
 
-def _plot(
-    track: Track, metric: Metric, told: tuple[TrendSeries, Sequence[TrendStep]], upgrades: Mapping[int, str]
-) -> TrendPlot:
-    title = name_metric(metric)
-    curve = Curve(
-        label=title,
-        series=told[0],
-        write=lambda value: render_value(metric, value),
-        steps=told[1],
-        upgrades=upgrades,
-    )
-    better = "higher is better" if SPECS[metric].higher_is_better else "lower is better"
-    return TrendPlot(title=title, note=better, drawing=draw_trend(curve, track.heads))
-
-
-def _plot_creep(track: Track, metric: Metric, series: TrendSeries, upgrades: Mapping[int, str]) -> TrendPlot:
+def _trace_creep(metric: Metric, series: TrendSeries) -> Curve:
     title = f"{name_metric(metric)} against the release anchor"
-    curve = Curve(
-        label=title,
-        series=series,
-        write=render_percent if SPECS[metric].is_ratio else lambda value: f"{value:+g}",
-        upgrades=upgrades,
-    )
-    return TrendPlot(title=title, note="+ is worse", drawing=draw_trend(curve, track.heads))
+    write = render_percent if SPECS[metric].is_ratio else "{:+g}".format
+    return Curve(title=title, note="+ is worse", series=series, write=write)
 
 
 def _tell_step(track: Track, place: tuple[str, Metric], step: TrendStep, where: tuple[str, str]) -> ToldStep:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, geometric_mean, median
 
 from gate.records import Metric
+from gate.records.groups import collect_columns
 from gate.records.history import HistoryHead, HistoryKind, HistoryLine
 
 _START = 5  # values of a series that say where it began: one may be an outlier
@@ -48,6 +48,7 @@ class Track:
     heads: tuple[HistoryHead, ...]
     values: Table
     creep: Table
+    upgrades: Mapping[int, str]  # of the stack, by the number of the run that was the first with it
 
 
 def make_tracks(lines: Iterable[HistoryLine]) -> tuple[Track, ...]:
@@ -69,7 +70,7 @@ def _make_track(machine: str, lines: list[HistoryLine]) -> Track:
             for metric, numbers in figures.items():
                 table.setdefault((case_id, metric), TrendSeries()).add(number, numbers)
     heads = tuple(line.head for line in lines)
-    return Track(machine=machine, heads=heads, values=values, creep=creep)
+    return Track(machine=machine, heads=heads, values=values, creep=creep, upgrades=list_upgrades(heads))
 
 
 def average_cases(track: Track, metric: Metric) -> TrendSeries:
@@ -78,31 +79,27 @@ def average_cases(track: Track, metric: Metric) -> TrendSeries:
     Only of metrics on a ratio scale, and of cases whose values are all above 0; a case that a run lacks does
     not count in it. An empty series where there is none.
     """
-    sums: dict[int, float] = {}
-    counts: dict[int, int] = {}
-    for (_, name), series in track.values.items():
-        if name is not metric or min(series.centres) <= 0:
-            continue
-        start = math.log(median(series.centres[:_START]))
-        for run, centre in zip(series.runs, series.centres, strict=True):
-            sums[run] = sums.get(run, 0.0) + math.log(centre) - start
-            counts[run] = counts.get(run, 0) + 1
+    own = (series for (_, name), series in track.values.items() if name is metric)
+    found = collect_columns(map(_list_shares, (series for series in own if min(series.centres) > 0)))
     mean = TrendSeries()
-    for run in sorted(sums):
-        mean.add(run, (math.exp(sums[run] / counts[run]),))
+    for run in sorted(found):
+        mean.add(run, (geometric_mean(found[run]),))
     return mean
+
+
+def _list_shares(series: TrendSeries) -> dict[int, float]:
+    """The values of each run as shares of where the series began."""
+    start = median(series.centres[:_START])
+    return {run: centre / start for run, centre in zip(series.runs, series.centres, strict=True)}
 
 
 def average_creep(track: Track, metric: Metric) -> TrendSeries:
     """The suite against the anchor: the mean change of the cases of each such run, + is worse."""
-    found: dict[int, list[float]] = {}
-    for (_, name), series in track.creep.items():
-        if name is metric:
-            for run, centre in zip(series.runs, series.centres, strict=True):
-                found.setdefault(run, []).append(centre)
+    own = (series for (_, name), series in track.creep.items() if name is metric)
+    found = collect_columns(dict(zip(series.runs, series.centres, strict=True)) for series in own)
     mean = TrendSeries()
     for run in sorted(found):
-        mean.add(run, (sum(found[run]) / len(found[run]),))
+        mean.add(run, (fmean(found[run]),))
     return mean
 
 
