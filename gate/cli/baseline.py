@@ -25,10 +25,12 @@ from gate.records import Acceptance, Metric
 from gate.records.history import HistoryKind
 from gate.records.targets import is_target
 from gate.report.words.notes import write_note
+from gate.report.words.setbacks import describe_hidden, describe_setback
 from gate.store.acceptances import parse_allowance, save_acceptance
 from gate.store.anchor import describe_anchor, load_anchor
 from gate.store.baselines import (
     Proposal,
+    SetbackError,
     check_refresh,
     get_min_trials,
     load_baselines,
@@ -53,7 +55,10 @@ def run_refresh(options: Namespace) -> ExitCode:
     check_refresh(run)
     provenance = replace(run.provenance, reason=options.reason)
     proposals = propose_baselines(make_baselines(run, provenance), stored, policy)
-    save_baselines(config.baselines, proposals, options.reason)
+    try:
+        save_baselines(config.baselines, proposals, options.reason)
+    except SetbackError as error:
+        raise UsageError(describe_hidden(error.setbacks), error.fix) from None
     append_run(options, config, run, HistoryKind.BASELINE)
     for proposal in proposals:
         print(_describe(proposal))
@@ -64,7 +69,7 @@ def run_refresh(options: Namespace) -> ExitCode:
 
 
 def _describe(proposal: Proposal) -> str:
-    worse = "".join(f"\n    worse: {setback.describe()}" for setback in proposal.setbacks)
+    worse = "".join(f"\n    worse: {describe_setback(setback)}" for setback in proposal.setbacks)
     return f"{proposal.kind:9} {proposal.path}{worse}"
 
 

@@ -17,6 +17,7 @@ from gate.publish.proposal_changes import (
 )
 from gate.records import Baseline, Metric
 from gate.report.markdown import escape_code, escape_text
+from gate.report.words.setbacks import describe_move, describe_setback
 from gate.store.baselines import Proposal, ProposalKind, Setback
 from gate.units import count_noun, render_percent, render_value
 
@@ -55,7 +56,7 @@ def render_message(text: ProposalText) -> str:
         lines += [
             "",
             "Moved the wrong way:",
-            *(f"- {_name(setback)}" for setback in text.setbacks[:_MAX_ROWS]),
+            *(f"- {describe_setback(setback)}" for setback in text.setbacks[:_MAX_ROWS]),
         ]
     if text.reason:
         lines += ["", f"Reason: {text.reason}"]
@@ -115,17 +116,8 @@ def _render_setbacks(text: ProposalText) -> str:
 
 
 def _name_code(setback: Setback) -> str:
-    return (
-        f"{escape_code(setback.case_id)} `{setback.metric}` {_move(setback.metric, setback.old, setback.new)}"
-    )
-
-
-def _name(setback: Setback) -> str:
-    return f"{setback.case_id} {setback.metric} {_move(setback.metric, setback.old, setback.new)}"
-
-
-def _move(metric: Metric, old: float, new: float | None) -> str:
-    return f"{render_value(metric, old)} -> {'not measured' if new is None else render_value(metric, new)}"
+    move = describe_move(setback.metric, setback.old, setback.new)
+    return f"{escape_code(setback.case_id)} `{setback.metric}` {move}"
 
 
 def _render_growths(growths: Sequence[Growth]) -> str:

@@ -30,7 +30,6 @@ from gate.units import join_some
 
 MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB
 _CASE_PATH = re.compile(r"[a-z0-9_]+/[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_NAMED = 3  # setbacks named in an error; the rest is counted
 
 
 class ProposalKind(StrEnum):
@@ -50,12 +49,13 @@ class Setback:
     old: float
     new: float | None  # None: no longer measured
 
-    def describe(self) -> str:
-        """Say what moved, as errors and tables of proposals do."""
-        unit = SPECS[self.metric].unit
-        if self.new is None:
-            return f"{self.case_id}: {self.metric} was {self.old:g} {unit} and is no longer measured"
-        return f"{self.case_id}: {self.metric} {self.old:.4g} -> {self.new:.4g} {unit}"
+
+class SetbackError(UsageError):
+    """``setbacks`` would be recorded, and nobody says why that is right."""
+
+    def __init__(self, setbacks: Sequence[Setback]) -> None:
+        super().__init__("the refresh would hide a regression", "Find out why, or record it with --reason.")
+        self.setbacks = tuple(setbacks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,7 +138,7 @@ def check_whole(run: Run, source: str) -> None:
         raise FileError(source, "finished", problem, "Finish it with --resume, or name a run that ended.")
     short = [f"{one.case.id} ({len(one.trials)} of {one.planned} trials)" for one in list_short(run)]
     if short:
-        problem = f"lacks trials that were planned: {join_some(short, _NAMED)}"
+        problem = f"lacks trials that were planned: {join_some(short)}"
         raise FileError(source, "trials", problem, "Measure these cases again, or name another run.")
 
 
@@ -232,14 +232,12 @@ def save_baselines(directory: Path, proposals: Sequence[Proposal], reason: str =
     ``reason`` is recorded in the provenance of every file.
 
     Raises:
-        UsageError: Something moves the wrong way and there is no reason; nothing was written.
+        SetbackError: Something moves the wrong way and there is no reason; nothing was written.
         MachineError: The disk is full or read-only; the files before it were written.
     """
-    setbacks = [setback.describe() for proposal in proposals for setback in proposal.setbacks]
+    setbacks = [setback for proposal in proposals for setback in proposal.setbacks]
     if setbacks and not reason.strip():
-        rest = f"; and {len(setbacks) - _NAMED} more" if len(setbacks) > _NAMED else ""
-        what = f"the refresh would hide a regression: {'; '.join(setbacks[:_NAMED])}{rest}"
-        raise UsageError(what, "Find out why, or record it with --reason.")
+        raise SetbackError(setbacks)
     written = []
     for proposal in proposals:
         text = _add_reason(proposal, reason.strip())

@@ -10,19 +10,8 @@ from gate.errors import MachineError
 from gate.lab.trials.trials import Bench, make_job, run_job
 from gate.lab.workers.worker import load_result
 from gate.records import CaseFailure, Environment, FailureKind
-from gate.records.protocol import Prerequisite, WorkerResult, WorkerRole
-
-# What to do about what the machine lacks.
-_FIXES = {
-    Prerequisite.TORCH: "Install torch for {python}, or name an interpreter that has it.",
-    Prerequisite.CXX_COMPILER: "Install a C++ compiler (g++), or set CXX.",
-    Prerequisite.PYTHON_HEADERS: "Install the headers of Python (python3-dev).",
-    Prerequisite.DEVICE: (
-        "Choose a device this machine has (--device cpu), or fix its driver: `nvidia-smi` must list it."
-    ),
-}
-_SLOW_FIX = "Wait until the machine is idle, or raise `trial_timeout_s` in gate.yml; {log} says where it was."
-_GENERAL_FIX = "Read {log}, then try `compile-gate doctor`."
+from gate.records.protocol import WorkerRole
+from gate.report.words.priming import advise_unprimed, describe_unprimed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,18 +32,11 @@ def prime_bench(bench: Bench) -> Primed:
     job = make_job(bench, WorkerRole.PRIME)
     result = run_job(bench, job)
     if isinstance(result, CaseFailure):
-        fix = find_fix(result, load_result(Path(job.request.result)).result)
-        where = f"on {bench.settings.device}, at stage {result.stage}"
-        what = f"torch.compile does not work here {where}: {result.message}"
-        raise MachineError(what, fix.format(python=bench.arm.python, log=job.log))
+        left = load_result(Path(job.request.result)).result
+        missing = left.failure.missing if left and left.failure else None
+        fix = advise_unprimed(result.kind, missing, python=bench.arm.python, log=str(job.log))
+        raise MachineError(describe_unprimed(result, bench.settings.device), fix)
     if result.environment is None:
-        raise MachineError("the primer did not tell the environment", _GENERAL_FIX.format(log=job.log))
+        fix = advise_unprimed(FailureKind.ERROR, None, python=bench.arm.python, log=str(job.log))
+        raise MachineError("the primer did not tell the environment", fix)
     return Primed(environment=result.environment, toolchain_s=time.monotonic() - begun)
-
-
-def find_fix(failure: CaseFailure, left: WorkerResult | None) -> str:
-    """Find what fixes a primer's failure, by what it left; may hold ``{python}`` and ``{log}``."""
-    if failure.kind is FailureKind.HANG:
-        return _SLOW_FIX
-    missing = left.failure.missing if left and left.failure else None
-    return _FIXES[missing] if missing else _GENERAL_FIX

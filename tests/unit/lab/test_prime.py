@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from gate.errors import MachineError
-from gate.lab.trials.prime import find_fix, prime_bench
+from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.trials import Bench
-from gate.records import CaseFailure, FailureKind
-from gate.records.protocol import Prerequisite, Stage, WorkerFailure, WorkerResult, WorkerRole
+from gate.records import FailureKind
+from gate.records.protocol import Prerequisite
+from gate.report.words.priming import advise_unprimed
 
 
 def test_tells_environment_and_time(bench: Bench) -> None:
@@ -52,7 +53,7 @@ def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("missing", "words"),
     [
-        (Prerequisite.TORCH, "Install torch for {python}"),
+        (Prerequisite.TORCH, "Install torch for python3.11"),
         (Prerequisite.CXX_COMPILER, "C++ compiler (g++)"),
         (Prerequisite.PYTHON_HEADERS, "headers of Python"),
         (Prerequisite.DEVICE, "--device cpu"),
@@ -60,10 +61,7 @@ def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_what_is_missing_has_a_fix(missing: Prerequisite | None, words: str) -> None:
-    """The code that a primer sends leads to what fixes it, whatever its message says."""
-    told = WorkerFailure(kind=FailureKind.ERROR, message="no C++ compiler, no CUDA", missing=missing)
-    left = WorkerResult(role=WorkerRole.PRIME, stage=Stage.COMPILE, failure=told)
-    failure = CaseFailure(
-        case_id="", trial=0, kind=FailureKind.ERROR, stage=Stage.COMPILE, message=told.message
-    )
-    assert words in find_fix(failure, left)
+    """The code that a primer sends leads to what fixes it."""
+    fix = advise_unprimed(FailureKind.ERROR, missing, python="python3.11", log="prime.log")
+    assert words in fix
+    assert "{" not in fix

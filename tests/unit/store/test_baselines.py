@@ -34,8 +34,10 @@ from gate.records import (
     Run,
     Trial,
 )
+from gate.report.words.setbacks import describe_hidden
 from gate.store.baselines import (
     ProposalKind,
+    SetbackError,
     check_refresh,
     encode_baseline,
     load_baselines,
@@ -467,10 +469,10 @@ def test_a_regression_is_not_recorded_without_a_reason(tmp_path: Path) -> None:
     save_baselines(tmp_path, propose_baselines(old, (), POLICY))
     new = [make_baseline(graph_breaks=2.0), make_baseline(OTHER.id, graph_breaks=0.0)]
     proposals = propose_baselines(new, load_baselines(tmp_path), POLICY)
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(SetbackError) as caught:
         save_baselines(tmp_path, proposals, "  ")
-    assert caught.value.what == (
-        "the refresh would hide a regression: mlp/inference-float32-smoke-default: graph_breaks 0 -> 2 count"
+    assert describe_hidden(caught.value.setbacks) == (
+        "the refresh would hide a regression: mlp/inference-float32-smoke-default graph_breaks 0 -> 2"
     )
     assert load_baselines(tmp_path) == tuple(old)
     save_baselines(tmp_path, proposals, "the new attention breaks by design")
