@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -53,7 +53,7 @@ def gather_series(run: Run, policy: Policy) -> tuple[Series, ...]:
         metric: compute_prior([compute_variance(one.logs) for one in series if one.metric is metric])
         for metric in {one.metric for one in series if one.logs}
     }
-    return tuple(_add_prior(one, priors) for one in series)
+    return tuple(replace(one, prior=priors.get(one.metric)) if one.logs else one for one in series)
 
 
 def list_alone(run: Run, case: Case) -> tuple[Trial, ...]:
@@ -119,7 +119,3 @@ def list_blocks(trial: Trial, metric: Metric) -> tuple[float, ...]:
         return tuple(math.log(ratio) for ratio in ratios if ratio is not None)
     samples = trial.samples.get(metric, ())
     return compute_logs(samples) if samples and min(samples) > 0 else ()
-
-
-def _add_prior(series: Series, priors: Mapping[Metric, Variance]) -> Series:
-    return replace(series, prior=priors.get(series.metric)) if series.logs else series

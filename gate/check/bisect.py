@@ -94,7 +94,7 @@ def choose_metric(rows: Iterable[Comparison]) -> Comparison | None:
     regressed = [row for row in rows if row.decides and row.status is Status.REGRESSED]
     exact = [row for row in regressed if SPECS[row.metric].family is Family.EXACT]
     leading = [row for row in regressed if SPECS[row.metric].judging.follows is None]
-    return max(exact or leading or regressed, key=_measure_excess, default=None)
+    return max(exact or leading or regressed, key=lambda row: row.severity, default=None)
 
 
 def make_suspect(case_id: str, metric: Metric | None) -> Suspect:
@@ -122,10 +122,3 @@ def split_difference(policy: Policy, row: Comparison) -> Policy:
         Override(case=row.case_id, metric=metric, reason=_REASON, **part) for metric in metrics if metric
     )
     return replace(policy, overrides=(*policy.overrides, *more))
-
-
-def _measure_excess(row: Comparison) -> float:
-    """By how many thresholds a regression is worse; a counter by its change."""
-    change = row.change.centre if row.change else 0.0
-    limit = row.threshold.relative or row.threshold.absolute if row.threshold else 0.0
-    return change / limit if limit else change

@@ -14,7 +14,6 @@ from gate.decide.conclude.coverage import is_judged
 from gate.decide.conclude.limits import apply_limits
 from gate.decide.conclude.outcome import decide_outcome
 from gate.decide.conclude.quarantine import apply_quarantine, note_quarantine
-from gate.decide.conclude.severity import compute_severity
 from gate.decide.conclude.summary import summarize_suite
 from gate.decide.conclude.tally import measure_tally, note_pairs, note_warnings
 from gate.decide.evidence.disturbed import doubt_disturbed, note_disturbed, set_aside_disturbed
@@ -47,7 +46,6 @@ from gate.records import (
     Metric,
     PairBase,
     Policy,
-    Provenance,
     Run,
     Verdict,
 )
@@ -125,7 +123,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
         machine=machine,
         environment=run.environment,
         provenance=run.provenance,
-        baseline_provenance=_list_provenances(used),
+        baseline_provenance=tuple(dict.fromkeys(one.provenance for one in used)),
         baseline_environments=tuple(dict.fromkeys(compute_environment_id(one.environment) for one in used)),
         base_environment=run.base.environment if run.base else used[0].environment if used else None,
         base=base,
@@ -168,7 +166,7 @@ def _rank_all(
 
 def _show_all(run: Run, screening: Screening, comparisons: Sequence[Comparison]) -> tuple[CaseEvidence, ...]:
     """Both sides of each case that was measured, with the kernels of those that moved."""
-    moved = {one.case_id: compute_severity(one) for one in comparisons if one.decides and one.status in MOVED}
+    moved = {one.case_id: one.severity for one in comparisons if one.decides and one.status in MOVED}
     pairs, trials = list_pairs(run), group_cases(run.trials)
     shown = (
         add_traces(
@@ -205,7 +203,3 @@ def _find_other(evidence: Iterable[Evidence]) -> Environment | None:
     """The environment nearest to this one, where that is another host; ``None`` where it is this."""
     nearest = next((one.stored[0] for one in evidence if one.stored and not one.stored[0].same_host), None)
     return nearest.baseline.environment if nearest else None
-
-
-def _list_provenances(used: Iterable[Baseline]) -> tuple[Provenance, ...]:
-    return tuple(dict.fromkeys(one.provenance for one in used))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gate.records.amounts import NotNegative
+from gate.records.limits import NotNegative
 
 
 class Disturbance(StrEnum):

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 
 MOST_DAYS = 366  # a year: by then whoever took responsibility should have looked again
 _NUMBER = r"[0-9]{1,20}(\.[0-9]{1,20})?"
@@ -243,3 +243,7 @@ class NotEmpty:
 
 Limit = Range | Pattern | Expiry | Moment | NotEmpty  # of a value that was decoded by its type
 Notation = Fraction | Amount  # decodes the value itself: it can be written in several ways
+
+Natural = Annotated[int, Range(noun="a whole number", minimum=0)]
+NotNegative = Annotated[float, Range(minimum=0)]
+Time = Annotated[str, Moment()]  # ISO 8601, UTC

@@ -76,6 +76,3 @@ def name_target(kind: str, capability: str) -> str:
 def name_targets() -> str:
     """Name the targets that are known, for a person."""
     return ", ".join(f"cuda:sm_{number}" for number in BOARDS)
-
-
-# What a person must know of every verdict on a target.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gate.records.amounts import Natural, NotNegative
 from gate.records.cases import Case
 from gate.records.evidence import CaseEvidence, Cause
 from gate.records.facts import Fact
+from gate.records.limits import Natural, NotNegative
 from gate.records.metric import Metric, Threshold
 from gate.records.run import CaseFailure, Environment, Provenance
 from gate.records.summary import SuiteSummary
@@ -75,6 +75,8 @@ class Reason(StrEnum):
     BASE_FAILED = "base_failed"  # NOT_COMPARABLE: the base could not be measured
 
 
+# Where nothing is tolerated, one unit is as grave as a change of so many limits.
+_UNIT_SEVERITY = 10.0
 # A comparison with one of these is about the whole case, whatever metric it stands under.
 OF_WHOLE_CASE = frozenset({Reason.CASE_FAILED, Reason.NOT_RUN, Reason.TRIALS_MISSING})
 
@@ -140,6 +142,14 @@ class Comparison(Finding):
     threshold: Threshold | None = None
     quarantined: bool = False  # it would decide, but for a quarantine in force
     found: Reason | None = None  # what its values say, where ``reason`` is a doubt or an acceptance
+
+    @property
+    def severity(self) -> float:
+        """How many limits the change is, + is worse; 0 of what does not decide or did not change."""
+        if self.change is None or not self.decides or self.status is Status.UNCHANGED:
+            return 0.0
+        bar = (self.threshold.relative or self.threshold.absolute) if self.threshold else 0.0
+        return self.change.centre / bar if bar else _UNIT_SEVERITY * self.change.centre
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from gate.decide.conclude.severity import compute_severity
 from gate.metrics import SPECS
 from gate.records import QUIET, CaseFailure, Cause, Comparison, PairBase, Status, Verdict
 from gate.records.groups import group_cases
@@ -96,7 +95,7 @@ def _make_found(
         parts=tuple(tuple(part) for part in part_comparisons(chosen)),
         failures=tuple(failures),
         causes=tuple(told),
-        severity=max(map(compute_severity, chosen), default=0.0),
+        severity=max((one.severity for one in chosen), default=0.0),
     )
 
 
@@ -115,7 +114,7 @@ def _may_decide(comparison: Comparison) -> bool:
 
 
 def _order_comparison(comparison: Comparison) -> tuple[bool, int, float]:
-    return (not comparison.decides, RANK[comparison.status], -compute_severity(comparison))
+    return (not comparison.decides, RANK[comparison.status], -comparison.severity)
 
 
 def _join_alike(found: Iterable[_Found]) -> list[list[_Found]]:
@@ -154,11 +153,7 @@ def _describe_part(part: Sequence[Comparison]) -> object:
 
 
 def _are_similar(one: _Found, other: _Found) -> bool:
-    return all(_is_similar(*firsts) for firsts in zip(_list_firsts(one), _list_firsts(other), strict=True))
-
-
-def _list_firsts(found: _Found) -> list[Comparison]:
-    return [part[0] for part in found.parts]
+    return all(_is_similar(own[0], its[0]) for own, its in zip(one.parts, other.parts, strict=True))
 
 
 def _is_similar(one: Comparison, other: Comparison) -> bool:

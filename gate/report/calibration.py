@@ -32,7 +32,7 @@ _NOISE_HEADER = (
 def render_calibration(calibration: Calibration) -> str:
     """Return the report of ``calibration``; a table that is wider than the terminal is left so."""
     parts = (
-        _render_head(calibration),
+        "\n".join(f"{label:9} {text}" for label, text in describe_calibration(calibration)),
         render_section(_make_noise(calibration)),
         "\n".join(list_unstable(calibration.unstable)),
         render_section(_make_costs(calibration.costs)),
@@ -46,10 +46,6 @@ def list_sections(calibration: Calibration) -> tuple[Section, ...]:
     """List the tables of a calibration."""
     made = (_make_noise(calibration), _make_costs(calibration.costs), _make_replays(calibration))
     return tuple(section for section in made if section)
-
-
-def _render_head(calibration: Calibration) -> str:
-    return "\n".join(f"{label:9} {text}" for label, text in describe_calibration(calibration))
 
 
 def describe_calibration(calibration: Calibration) -> tuple[tuple[str, str], ...]:

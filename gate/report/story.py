@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from gate.decide.conclude.severity import compute_severity
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records import QUIET, CacheUse, Case, CaseEvidence, Cause, Comparison, KernelChange, Verdict
@@ -87,9 +86,7 @@ def _keep_case(verdict: Verdict, case: Case) -> Verdict:
 
 def _tell_numbers(own: Verdict) -> list[str]:
     """Every comparison on a line of its own: what decides and moved first."""
-    ordered = sorted(
-        own.comparisons, key=lambda one: (not one.decides, RANK[one.status], -compute_severity(one))
-    )
+    ordered = sorted(own.comparisons, key=lambda one: (not one.decides, RANK[one.status], -one.severity))
     rows = [
         (row.label, row.metric, row.before, row.after, row.change, row.interval)
         for row in (make_row([one]) for one in ordered)

@@ -52,7 +52,8 @@ def apply_limits(
         if one.trials
         for metric, limit in _find_limits(one, policy).items()
     }
-    alpha = policy.error_budget / (max(1, _count_noisy(wanted)) * policy.looks)
+    noisy = sum(SPECS[metric].family is Family.NOISY for _, metric in wanted)
+    alpha = policy.error_budget / (max(1, noisy) * policy.looks)
     judged = [_lay_over(row, wanted.pop((row.case_id, row.metric), None), alpha) for row in comparisons]
     return (*judged, *(_judge_alone(one, limit, alpha) for one, limit in wanted.values()))
 
@@ -66,10 +67,6 @@ def _find_limits(one: Evidence, policy: Policy) -> Mapping[Metric, Limit]:
 def _is_expected(one: Evidence, metric: Metric) -> bool:
     known = metric in one.values
     return known or (has_metric(one.case, metric) and not SPECS[metric].measuring.is_gpu_only)
-
-
-def _count_noisy(wanted: Mapping[tuple[str, Metric], object]) -> int:
-    return sum(SPECS[metric].family is Family.NOISY for _, metric in wanted)
 
 
 def _lay_over(row: Comparison, found: tuple[Evidence, Limit] | None, alpha: float) -> Comparison:

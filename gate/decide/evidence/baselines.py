@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.disturbed import set_aside_disturbed
-from gate.decide.evidence.values import collect_kernels, collect_parts, collect_phases, collect_values
+from gate.decide.evidence.values import collect_medians, collect_values
 from gate.metrics import SPECS, Family
 from gate.records import Baseline, Case, CodeIdentity, Environment, Metric, Pairing, Provenance, Run, Trial
 from gate.records.groups import collect_columns, group_cases
@@ -46,6 +46,7 @@ def make_baseline(
     """
     compiled = [trial for trial in trials if trial.phases_s] or trials
     fullest = max(compiled, key=lambda trial: len(trial.samples))
+    kernels_s = collect_medians(trial.kernels_s for trial in trials)
     return Baseline(
         case_id=case.id,
         definition=case.definition,
@@ -58,9 +59,9 @@ def make_baseline(
         recompile_reasons=fullest.recompile_reasons,
         caches=fullest.caches,
         canaries_s=dict(sorted(collect_columns(trial.conditions.canaries_s for trial in trials).items())),
-        phases_s=collect_phases(trials),
-        kernels_s=collect_kernels(trials),
-        parts_s=collect_parts(trials),
+        phases_s=collect_medians(trial.phases_s for trial in trials),
+        kernels_s=dict(sorted(kernels_s.items(), key=lambda item: -item[1])),
+        parts_s=collect_medians(trial.parts_s for trial in trials),
     )
 
 

@@ -14,7 +14,7 @@ from gate.decide.evidence.kernels import KernelPair, match_kernels
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.decide.evidence.phases import part_phases
 from gate.decide.evidence.stored import Evidence, match_metric
-from gate.decide.evidence.values import collect_parts, collect_phases
+from gate.decide.evidence.values import collect_medians
 from gate.metrics import SPECS, Family
 from gate.records import (
     BASE_ARM,
@@ -101,7 +101,8 @@ def _show_after(evidence: Evidence, compiled: Trial | None) -> SideEvidence:
     values = {metric: _round(found) for metric in _SHOWN if (found := evidence.values.get(metric))}
     if compiled is None:
         return SideEvidence(values=values)
-    phases_s, parts_s = collect_phases(evidence.trials), collect_parts(evidence.trials)
+    phases_s = collect_medians(trial.phases_s for trial in evidence.trials)
+    parts_s = collect_medians(trial.parts_s for trial in evidence.trials)
     shown = _show_side(values, replace(compiled, phases_s=phases_s, parts_s=parts_s))
     return replace(shown, unknown=compiled.unknown)
 

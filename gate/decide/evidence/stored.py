@@ -76,7 +76,10 @@ def gather_evidence(run: Run, baselines: Iterable[Baseline]) -> tuple[Evidence, 
     Trials of pairs count only for cases that have none that ran alone, as the baselines did.
     """
     heads = group_cases(trial for trial in run.trials if trial.arm == CANDIDATE_ARM)
-    trials = {case_id: _prefer_alone(found) for case_id, found in heads.items()}
+    trials = {
+        case_id: [trial for trial in found if trial.pairing is Pairing.ALONE] or found
+        for case_id, found in heads.items()
+    }
     failures = group_cases(failure for failure in run.failures if failure.arm == CANDIDATE_ARM)
     stored = group_cases(baselines)
     return tuple(
@@ -145,7 +148,3 @@ def _relate(case: Case, environment: Environment, baseline: Baseline) -> Stored:
         same_codegen=same_host or (same_stack and has_same_codegen(baseline.environment, environment)),
         same_definition=baseline.definition == case.definition,
     )
-
-
-def _prefer_alone(trials: list[Trial]) -> list[Trial]:
-    return [trial for trial in trials if trial.pairing is Pairing.ALONE] or trials

@@ -40,28 +40,8 @@ def collect_values(trials: Iterable[Trial]) -> Mapping[Metric, tuple[float, ...]
     return collect_columns(map(compute_values, trials))
 
 
-def collect_phases(trials: Iterable[Trial]) -> dict[str, float]:
-    """Median seconds of each phase of the compile over the trials that tell any."""
-    return _collect_medians(trial.phases_s for trial in trials)
-
-
-def collect_kernels(trials: Iterable[Trial]) -> dict[str, float]:
-    """Median device seconds of each kernel of a call over the trials that tell any, longest first."""
-    medians = _collect_medians(trial.kernels_s for trial in trials)
-    return dict(sorted(medians.items(), key=lambda item: item[1], reverse=True))
-
-
-def collect_parts(trials: Iterable[Trial]) -> dict[str, float]:
-    """Median seconds of each part that a case's kind has, in their order, over the trials that tell any."""
-    return _collect_medians(trial.parts_s for trial in trials)
-
-
-def collect_limits(trials: Iterable[Trial]) -> dict[str, float]:
-    """Median seconds that a call takes at least by each limit of the machine."""
-    return _collect_medians(trial.limits_s for trial in trials)
-
-
-def _collect_medians(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
+def collect_medians(tables: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Median of each name over the tables that tell any; one that a table lacks took no time."""
     told = [table for table in tables if table]
     names = {name: None for table in told for name in table}
     return {name: median([table.get(name, 0.0) for table in told]) for name in names}

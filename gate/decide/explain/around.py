@@ -9,7 +9,7 @@ from statistics import median
 from gate.decide.constants import SHARED_SHARE
 from gate.decide.evidence.definitions import compare_definitions, compare_items
 from gate.decide.evidence.stored import match_metric
-from gate.decide.evidence.values import collect_kernels, collect_limits
+from gate.decide.evidence.values import collect_medians
 from gate.decide.explain.inquiry import MAX_NAMED, WEIGHTS, Inquiry, shorten
 from gate.decide.explain.usage import compare_kernels, find_bound
 from gate.decide.judge.machine import list_shifts
@@ -111,13 +111,15 @@ def find_usage(inquiry: Inquiry) -> list[Cause]:
     if inquiry.asks(CauseKind.KERNELS):
         baseline = match_metric(SPECS[Metric.COMPILED_LATENCY], evidence.stored).baseline
         before = baseline.kernels_s if baseline else {}
-        found.append((CauseKind.KERNELS, compare_kernels(before, collect_kernels(evidence.trials))))
+        after = collect_medians(trial.kernels_s for trial in evidence.trials)
+        found.append((CauseKind.KERNELS, compare_kernels(before, after)))
     if inquiry.asks(CauseKind.BOUND):
         call_s, busy = (
             median(evidence.values[metric]) if evidence.values.get(metric) else None
             for metric in (Metric.COMPILED_LATENCY, Metric.DEVICE_UTILIZATION)
         )
-        found.append((CauseKind.BOUND, find_bound(call_s or 0.0, busy, collect_limits(evidence.trials))))
+        limits_s = collect_medians(trial.limits_s for trial in evidence.trials)
+        found.append((CauseKind.BOUND, find_bound(call_s or 0.0, busy, limits_s)))
     return [inquiry.weigh(kind, fact) for kind, fact in found if fact]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from gate.decide.conclude.severity import compute_severity
 from gate.decide.evidence.stored import Evidence
 from gate.decide.explain.around import (
     find_definition,
@@ -80,7 +79,7 @@ def _needs_cause(one: Comparison) -> bool:
 def find_first_cause(verdict: Verdict) -> Cause | None:
     """Find the likeliest cause of the worst regression; ``None`` where nothing regressed, or none is told."""
     worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
-    order = dict.fromkeys(one.case_id for one in sorted(worse, key=compute_severity, reverse=True))
+    order = dict.fromkeys(one.case_id for one in sorted(worse, key=lambda one: -one.severity))
     firsts = (_find_first(verdict.causes, case_id) for case_id in order)
     return next((one for one in firsts if one), None)
 

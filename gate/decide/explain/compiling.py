@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gate.decide.evidence.phases import part_phases
 from gate.decide.evidence.stored import match_metric
-from gate.decide.evidence.values import collect_phases
+from gate.decide.evidence.values import collect_medians
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry
 from gate.metrics import SPECS
 from gate.records import AFTER, BEFORE, CacheUse, Cause, CauseKind, Code, Fact, Metric
@@ -18,7 +18,7 @@ _NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change
 
 def find_phases(inquiry: Inquiry) -> list[Cause]:
     """Which phases of the compile moved; where the baseline stores none, which took longest."""
-    after = collect_phases(inquiry.evidence.trials)
+    after = collect_medians(trial.phases_s for trial in inquiry.evidence.trials)
     if not inquiry.asks(CauseKind.COMPILE_PHASE) or not after:
         return []
     baseline = match_metric(SPECS[Metric.COLD_COMPILE_TIME], inquiry.evidence.stored).baseline

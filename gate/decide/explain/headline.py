@@ -7,7 +7,6 @@ from dataclasses import asdict
 
 from gate.decide.conclude.coverage import measure_coverage
 from gate.decide.conclude.quarantine import list_set_apart
-from gate.decide.conclude.severity import compute_severity
 from gate.records import BROKEN, Case, Code, Comparison, Fact, Metric, Outcome, Reason, Status
 
 
@@ -93,7 +92,7 @@ def _count_regressed(regressed: Sequence[Comparison]) -> tuple[Fact, ...]:
 def _list_leading(regressed: Sequence[Comparison]) -> list[Comparison]:
     """The worst first, without the speedups that only follow compiled latency."""
     leading = [one for one in regressed if one.metric is not Metric.WARM_SPEEDUP] or list(regressed)
-    return sorted(leading, key=compute_severity, reverse=True)
+    return sorted(leading, key=lambda one: -one.severity)
 
 
 def _list_metrics(worst: Comparison, regressed: Sequence[Comparison]) -> tuple[Metric, ...]:

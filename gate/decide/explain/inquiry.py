@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.decide.conclude.severity import compute_severity
 from gate.decide.evidence.stored import Evidence
 from gate.decide.judge.machine import Shifts
 from gate.metrics import explained_by
@@ -77,7 +76,7 @@ class Inquiry:
         """What got worst for sure, of what decides; a ratio only follows."""
         worse = [one for one in self.comparisons if one.decides and one.status is Status.REGRESSED]
         leading = [one for one in worse if one.metric is not Metric.WARM_SPEEDUP] or worse
-        return max(leading, key=compute_severity).metric if leading else None
+        return max(leading, key=lambda one: one.severity).metric if leading else None
 
     @property
     def is_worse(self) -> bool:

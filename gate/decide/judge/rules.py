@@ -39,7 +39,8 @@ def make_rules(
     for question in (question for posed in questions for question in posed.values()):
         if question.logs is not None:
             variances.setdefault(question.metric, []).append(question.logs.variance)
-            deciding += _takes_budget(question)
+            decides = question.spec.role is Role.DECIDES
+            deciding += decides and len(question.before) >= MIN_BASELINE_TRIALS
     return JudgingRules(
         alpha=policy.error_budget / (max(deciding, 1) * policy.looks),
         priors={metric: compute_prior(known) for metric, known in variances.items()},
@@ -94,7 +95,3 @@ def _override(own: Threshold, policy: Policy, case_id: str, metric: Metric) -> T
                 absolute=own.absolute if override.absolute is None else override.absolute,
             )
     return own
-
-
-def _takes_budget(question: Question) -> bool:
-    return question.spec.role is Role.DECIDES and len(question.before) >= MIN_BASELINE_TRIALS

@@ -115,8 +115,8 @@ def screen_change(reading: Reading, bar: Bar, shift: float = 0.0) -> Level:
     if is_beyond(reading, bar, shift):
         return Level.CONVICTED
     change = reading.change - shift
-    sure = change > _compute_quantile(1 - SUSPECT_P, reading) * reading.error
-    upper = change + _compute_quantile(CLEAR_CONFIDENCE, reading) * reading.error
+    sure = change > compute_t_quantile(1 - SUSPECT_P, reading.df) * reading.error
+    upper = change + compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error
     if change > math.log1p(SUSPECT_CHANGE) and sure and upper > compute_log_edge(reading, bar):
         return Level.SUSPECT
     return Level.CLEAR
@@ -138,10 +138,10 @@ def compute_detectable(reading: Reading, bar: Bar) -> float:
     A change is noticed when its estimate exceeds each of: the SUSPECT_CHANGE, t(.75) standard
     errors, and the threshold less t(.95) standard errors; a true change t(.95) above that is.
     """
-    margin = _compute_quantile(CLEAR_CONFIDENCE, reading) * reading.error
+    margin = compute_t_quantile(CLEAR_CONFIDENCE, reading.df) * reading.error
     noticed = max(
         math.log1p(SUSPECT_CHANGE),
-        _compute_quantile(1 - SUSPECT_P, reading) * reading.error,
+        compute_t_quantile(1 - SUSPECT_P, reading.df) * reading.error,
         compute_log_edge(reading, bar) - margin,
     )
     return to_fraction(noticed + margin)
@@ -180,8 +180,4 @@ def to_fraction(change: float) -> float:
 
 
 def _compute_interval_half(reading: Reading) -> float:
-    return _compute_quantile(1 - (1 - INTERVAL_CONFIDENCE) / 2, reading) * reading.error
-
-
-def _compute_quantile(p: float, reading: Reading) -> float:
-    return compute_t_quantile(p, reading.df)
+    return compute_t_quantile(1 - (1 - INTERVAL_CONFIDENCE) / 2, reading.df) * reading.error

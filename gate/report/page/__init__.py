@@ -1,5 +1,5 @@
 """Pages: HTML files that need nothing else, with charts drawn before; shared by reports and trends.
 
 A page is a template below ``templates/`` and what it is filled with. Every text is escaped as it is put in;
-only :class:`~gate.report.page.layout.Trusted`, which holds files of this package, and drawings are not.
+only files of this package and drawings are not.
 """

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.decide.conclude.severity import compute_severity
 from gate.records import CaseEvidence, Comparison, GraphBreak, KernelChange, Metric, Status
 from gate.report.blocks import SHOWN
 from gate.report.clean import clean_line, clean_lines
@@ -91,7 +90,7 @@ def make_case(found: ShownCase, anchor: str) -> CaseView:
         kind=STATUS_CLASSES[block.status],
         status=name_status(block.status),
         told=_tell(block, leading),
-        severity=compute_severity(leading) if leading else None,
+        severity=leading.severity if leading else None,
         drawing=draw_change(leading) if leading else None,
         cells=found.line.cells,
         numbers=tuple(_find_number(found.comparisons, metric) for metric in found.columns),
@@ -130,7 +129,7 @@ def find_leading(comparisons: Sequence[Comparison]) -> Comparison | None:
 
     def order(one: Comparison) -> tuple[object, ...]:
         own = one.metric is not Metric.COMPILED_LATENCY
-        return not one.decides, RANK[one.status], -abs(compute_severity(one)), own
+        return not one.decides, RANK[one.status], -abs(one.severity), own
 
     return min(comparisons, key=order, default=None)
 

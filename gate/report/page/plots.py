@@ -82,16 +82,12 @@ def list_plots(
             [
                 _plot_metric(rows[metric], evidence)
                 for metric in metrics
-                if _has_values(rows, evidence, metric)
+                if metric in rows and evidence.after.values.get(metric)
             ],
         )
         for title, metrics in _GROUPS.items()
     )
     return tuple((title, tuple(plots)) for title, plots in groups if plots)
-
-
-def _has_values(rows: Mapping[Metric, Comparison], evidence: CaseEvidence, metric: Metric) -> bool:
-    return metric in rows and bool(evidence.after.values.get(metric))
 
 
 def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
