@@ -21,17 +21,14 @@ _REASON = "half of what the bad end is worse by"
 _GOOD = frozenset({Status.UNCHANGED, Status.IMPROVED, Status.ACCEPTED})
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BisectAnswer:
-    """How a search ended: the first bad point, or those that it may be where some could not be told."""
-
-    candidates: tuple[str, ...]  # one: it is that
+# How a search ended: the first bad point, or those that it may be where some could not be told.
+Candidates = tuple[str, ...]
 
 
 class Search(Protocol):
     """Gives the points to ask about, one after the other: real ``git bisect``, or a list."""
 
-    def find_next(self) -> str | BisectAnswer:
+    def find_next(self) -> str | Candidates:
         """The point to ask about next, or the end."""
         ...
 
@@ -47,13 +44,13 @@ class ListSearch:
     points: Sequence[str]
     marks: dict[str, Mark] = field(default_factory=dict)
 
-    def find_next(self) -> str | BisectAnswer:
+    def find_next(self) -> str | Candidates:
         """The middle of what is left; beside it, where that could not be told."""
         low, high = self._find_ends()
         left = [point for point in self.points[low + 1 : high] if point not in self.marks]
         if left:
             return left[(len(left) - 1) // 2]
-        return BisectAnswer(candidates=tuple(self.points[low + 1 : high + 1]))
+        return tuple(self.points[low + 1 : high + 1])
 
     def mark(self, point: str, mark: Mark) -> None:
         """Remember it."""
@@ -66,9 +63,9 @@ class ListSearch:
         return max((place for place in range(high) if found[place] is Mark.GOOD), default=0), high
 
 
-def search_first(search: Search, ask: Callable[[str], Mark], known: Mapping[str, Mark]) -> BisectAnswer:
+def search_first(search: Search, ask: Callable[[str], Mark], known: Mapping[str, Mark]) -> Candidates:
     """Ask about one point after the other until the search ends; ``known`` ones are not asked about again."""
-    while not isinstance(point := search.find_next(), BisectAnswer):
+    while isinstance(point := search.find_next(), str):
         mark = known[point] if point in known else ask(point)
         search.mark(point, mark)
     return point

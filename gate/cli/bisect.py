@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gate.check import Checked, count_pairs
 from gate.check.bisect import (
-    BisectAnswer,
+    Candidates,
     ListSearch,
     Search,
     choose_metric,
@@ -194,13 +194,13 @@ def _search(bisector: Bisector, state: Bisection, pair_s: float) -> ExitCode:
     return _conclude(bisector, state, answer)
 
 
-def _conclude(bisector: Bisector, state: Bisection, answer: BisectAnswer) -> ExitCode:
+def _conclude(bisector: Bisector, state: Bisection, candidates: Candidates) -> ExitCode:
     """Hold what was found against what is before it: it must be seen again."""
     ends, directory = bisector.ends, bisector.project.config.directory
-    if len(answer.candidates) > 1:
-        print(render_candidates(answer.candidates))
+    if len(candidates) > 1:
+        print(render_candidates(candidates))
         return ExitCode.INCONCLUSIVE
-    (first,) = answer.candidates
+    (first,) = candidates
     before = _find_before(ends, directory, first)
     checked, row = bisector.compare(before, first, _CONFIRMATION)
     confirmed = read_mark(row) is Mark.BAD

@@ -91,6 +91,11 @@ class Rate:
     low: float
     high: float
 
+    @property
+    def share(self) -> float:
+        """The hits among all."""
+        return self.hits / self.of
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replay:

@@ -45,11 +45,12 @@ class PrimeFinished:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialStarted:
-    """A trial begins; its index counts from 1."""
+    """A trial, or a pair of base and head, begins; its index counts from 1."""
 
     case_id: str
     index: int
     progress: Progress
+    paired: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,15 +80,6 @@ class TrialSkipped:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PairStarted:
-    """A pair of base and head begins; its index counts from 1."""
-
-    case_id: str
-    index: int
-    progress: Progress
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class PairFinished:
     """A pair came back."""
 
@@ -111,7 +103,6 @@ Event = (
     | TrialFinished
     | CaseFailed
     | TrialSkipped
-    | PairStarted
     | PairFinished
     | Noted
 )

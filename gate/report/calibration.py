@@ -160,7 +160,6 @@ def _make_replays(calibration: Calibration) -> Section | None:
     if not calibration.replays:
         return None
     header = ("planted", "requests", "REGRESSED", "INCONCLUSIVE", "trials", "pairs")
-    rates = [replay.regressed for replay in calibration.replays]
     return Section(
         title="The gate itself, replayed on these trials",
         header=header,
@@ -170,7 +169,7 @@ def _make_replays(calibration: Calibration) -> Section | None:
             "Nothing planted: share of pull requests with that verdict, so REGRESSED is a false alarm.\n"
             "Planted: what the slowed case's compiled latency was found to be. Intervals are 95 %."
         ),
-        rates=tuple((rate.hits / rate.of, rate.low, rate.high) if rate.of else None for rate in rates),
+        rates=tuple(replay.regressed for replay in calibration.replays),
     )
 
 
@@ -188,7 +187,7 @@ def _make_replay_row(replay: Replay) -> tuple[str, ...]:
 
 def _render_rate(rate: Rate) -> str:
     low, high = (f"{100 * bound:.1f}" for bound in (rate.low, rate.high))
-    return f"{_render_share(rate.hits / rate.of)} ({low} to {high} %)"
+    return f"{_render_share(rate.share)} ({low} to {high} %)"
 
 
 def _render_share(share: float) -> str:

@@ -21,7 +21,6 @@ from gate.records.events import (
     Noted,
     Observer,
     PairFinished,
-    PairStarted,
     PrimeFinished,
     PrimeStarted,
     Progress,
@@ -80,7 +79,7 @@ def render_event(event: Event) -> str:
             return f"no time left for {what} (about {render_duration(event.expected_s)})"
         case Noted():
             return f"note: {clean_line(describe_measuring(event.fact))}"
-        case TrialStarted() | PairStarted():
+        case TrialStarted():
             return ""
         case _:
             return _render_preparation(event)
@@ -167,9 +166,8 @@ def _show_bar(console: Console) -> Iterator[Observer]:
             if isinstance(event, PrimeStarted):
                 bar.update(task, description="warming up the compiler")
             if isinstance(event, TrialStarted):
-                bar.update(task, description=f"{clean_line(event.case_id)} trial {event.index}")
-            if isinstance(event, PairStarted):
-                bar.update(task, description=f"{clean_line(event.case_id)} pair {event.index}")
+                what = f"{'pair' if event.paired else 'trial'} {event.index}"
+                bar.update(task, description=f"{clean_line(event.case_id)} {what}")
             progress = getattr(event, "progress", None)
             if isinstance(progress, Progress):
                 left = f"{render_duration(progress.left_s)} left"

@@ -116,13 +116,8 @@ def _make_caught(report: SelftestReport) -> Section | None:
         rows=tuple(map(_make_row, scores)),
         right=_RIGHT,
         meaning=meaning,
-        rates=tuple(map(_find_rate, scores)),
+        rates=tuple(score.rate for score in scores),
     )
-
-
-def _find_rate(score: FaultScore) -> tuple[float, float, float] | None:
-    rate = score.rate
-    return (rate.hits / rate.of, rate.low, rate.high) if rate and rate.of else None
 
 
 def _make_row(score: FaultScore) -> tuple[str, ...]:
@@ -161,7 +156,7 @@ def _make_harmless(report: SelftestReport) -> Section | None:
         header=_QUIET_HEADER,
         rows=rows,
         right=_QUIET_RIGHT,
-        rates=tuple(map(_find_rate, scores)),
+        rates=tuple(score.rate for score in scores),
     )
 
 
@@ -176,7 +171,7 @@ def _render_planted(score: FaultScore) -> str:
 def _render_rate(rate: Rate | None) -> tuple[str, str]:
     if rate is None:
         return _UNKNOWN, _UNKNOWN
-    share, low, high = (f"{100 * part:.0f}" for part in (rate.hits / rate.of, rate.low, rate.high))
+    share, low, high = (f"{100 * part:.0f}" for part in (rate.share, rate.low, rate.high))
     return f"{share} %", f"{low} to {high} %"
 
 

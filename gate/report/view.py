@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gate.records import Outcome, Status
+from gate.records.calibration import Rate
 
 AGAINST_BASELINE = "baseline"
 AGAINST_BASE = "base"
@@ -92,7 +93,7 @@ class Section:
     rows: tuple[tuple[str, ...], ...]
     right: frozenset[str]  # columns of numbers
     meaning: str = ""
-    rates: tuple[tuple[float, float, float] | None, ...] = ()  # of each row: a share and its interval
+    rates: tuple[Rate | None, ...] = ()  # of each row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gate.check.bisect import BisectAnswer
+from gate.check.bisect import Candidates
 from gate.errors import MachineError
 from gate.git import ask_git, describe_refusal
 from gate.lab.arms.worktree import open_worktree, remove_leftover_worktrees
@@ -27,7 +27,7 @@ class GitSearch:
 
     worktree: Path
 
-    def find_next(self) -> str | BisectAnswer:
+    def find_next(self) -> str | Candidates:
         """The commit that git asks about, or its answer.
 
         Raises:
@@ -35,9 +35,9 @@ class GitSearch:
         """
         log = self._ask("log")
         if found := _FIRST.findall(log):
-            return BisectAnswer(candidates=(found[-1],))
+            return (found[-1],)
         if possible := _POSSIBLE.findall(log):
-            return BisectAnswer(candidates=tuple(dict.fromkeys(possible)))
+            return tuple(dict.fromkeys(possible))
         answer = ask_git(self.worktree, "rev-parse", "--verify", "BISECT_HEAD")
         if not answer.is_good:
             raise describe_refusal(self.worktree, answer, "bisect")

@@ -27,7 +27,7 @@ from gate.lab.trials.pairs import make_sides, measure_pair, open_base_bench, pla
 from gate.lab.trials.runner import LabTrials, Loop, RunClock, add_measured, run_slots
 from gate.lab.trials.trials import Bench
 from gate.records import BASE_ARM, Arm, BaseArm, Case, Environment, Pairing, Provenance, Run
-from gate.records.events import CaseFailed, PairFinished, PairStarted, Progress, TrialSkipped
+from gate.records.events import CaseFailed, PairFinished, Progress, TrialSkipped, TrialStarted
 
 # Of the kernels that differ, in all of a run: it is written anew after every pair.
 MAX_SOURCES_CHARS = 4_000_000
@@ -102,11 +102,8 @@ def _measure_slot(
 ) -> tuple[Run, tuple[PairSlot, ...]]:
     """Measure the first slot; give the run with what came of it, and the slots that are left."""
     slot, observe, device = slots[0], side_by_side.lab.observe, side_by_side.lab.bench.settings.device
-    observe(
-        PairStarted(
-            case_id=slot.case.id, index=slot.index, progress=_compute_progress(run, slots, slots, clock)
-        )
-    )
+    progress = _compute_progress(run, slots, slots, clock)
+    observe(TrialStarted(case_id=slot.case.id, index=slot.index, progress=progress, paired=True))
     sides = make_sides(side_by_side.base, side_by_side.lab.bench, slot.base_case, slot.case)
     gpu = side_by_side.lab.bench.gpu
     alone = gpu is not None and gpu.exclusive  # the second arm's process would be turned away

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.records.calibration import Calibration
+from gate.records.calibration import Calibration, Rate
 from gate.records.selftest import SelftestReport
 from gate.report.calibration import describe_calibration, list_sections, list_unstable
 from gate.report.clean import clean_line
@@ -52,9 +52,9 @@ def _draw_rates(section: Section) -> tuple[Section, tuple[Drawing | None, ...]]:
     return section, tuple(_draw_rate(rate) for rate in section.rates)
 
 
-def _draw_rate(rate: tuple[float, float, float] | None) -> Drawing | None:
-    if rate is None:
+def _draw_rate(rate: Rate | None) -> Drawing | None:
+    if rate is None or not rate.of:
         return None
-    share, low, high = rate
-    label = f"{100 * share:.1f} %, interval {100 * low:.1f} to {100 * high:.1f} %"
-    return draw_interval(label, Interval(centre=share, low=low, high=high), (0.0, 1.0), (0.0,))
+    label = f"{100 * rate.share:.1f} %, interval {100 * rate.low:.1f} to {100 * rate.high:.1f} %"
+    interval = Interval(centre=rate.share, low=rate.low, high=rate.high)
+    return draw_interval(label, interval, (0.0, 1.0), (0.0,))

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.check.bisect import (
-    BisectAnswer,
     ListSearch,
     choose_metric,
     count_steps,
@@ -51,7 +50,7 @@ def test_the_first_bad_point_is_found_in_as_many_steps_as_were_told(
         asked.append(point)
         return Mark.BAD if int(point[1:]) >= first else Mark.GOOD
 
-    assert search_first(ListSearch(points=points), ask, {}) == BisectAnswer(candidates=(f"p{first}",))
+    assert search_first(ListSearch(points=points), ask, {}) == (f"p{first}",)
     assert len(asked) <= count_steps(between)
 
 
@@ -64,7 +63,7 @@ def test_points_that_cannot_be_told_stay_candidates(untold: set[int], first: int
         number = int(point[1:])
         return Mark.SKIP if number in untold else Mark.BAD if number >= first else Mark.GOOD
 
-    candidates = search_first(ListSearch(points=points), ask, {}).candidates
+    candidates = search_first(ListSearch(points=points), ask, {})
     told = [number for number in range(12) if number not in untold]
     low = max(number for number in told if number < first)
     high = min(number for number in told if number >= first)
@@ -79,7 +78,7 @@ def test_what_is_known_is_not_asked_about() -> None:
         asked.append(point)
         return Mark.BAD
 
-    assert search_first(search, ask, {"c": Mark.GOOD}).candidates == ("d",)
+    assert search_first(search, ask, {"c": Mark.GOOD}) == ("d",)
     assert asked == ["d"]
 
 

@@ -29,7 +29,7 @@ from gate.records import (
     Run,
     Trial,
 )
-from gate.records.events import Event, PairStarted, TrialSkipped, ignore_event
+from gate.records.events import Event, TrialSkipped, TrialStarted, ignore_event
 from gate.records.protocol import WorkerRole
 from tests.hosts import CPU_HOST
 
@@ -371,7 +371,7 @@ def test_the_worst_suspect_is_settled_before_another_is_begun(bench: Bench, make
     side_by_side = open_side_by_side(lab, replace(bench.arm, name="base"))
     measurer = LabPairs(lab=lab, save=lambda _: None, side_by_side=side_by_side)
     settle_pairs(measurer, run, policy, 600.0, suspects)
-    started = [one for one in events if isinstance(one, PairStarted)]
+    started = [one for one in events if isinstance(one, TrialStarted)]
     assert [(one.case_id, one.index) for one in started] == [
         *((worst.id, index) for index in (1, 2, 3)),
         *((mild.id, index) for index in (1, 2, 3)),
