@@ -60,10 +60,10 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
         pairs += more
         return read_mark(asked)
 
-    answer = search_first(ListSearch(points=[str(number) for number in range(commits + 1)]), ask, {})
-    if len(answer.candidates) > 1:
+    candidates = search_first(ListSearch(points=[str(number) for number in range(commits + 1)]), ask, {})
+    if len(candidates) > 1:
         return UNTOLD, pairs
-    found = int(answer.candidates[0])
+    found = int(candidates[0])
     again, more = hold(rng, sd, slower if found == first else 0.0, policy)
     if read_mark(again) is not Mark.BAD:
         return UNTOLD, pairs + more
