@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 
 class Code(StrEnum):
@@ -13,7 +14,7 @@ class Code(StrEnum):
 
     numbers: frozenset[str]
 
-    def __new__(cls, value: str, numbers: str = "") -> Code:
+    def __new__(cls, value: str, numbers: str = "") -> Self:
         """Make a member of its value and the names of its numbers."""
         member = str.__new__(cls, value)
         member._value_ = value
