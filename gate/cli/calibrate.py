@@ -9,7 +9,7 @@ from functools import partial
 
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check import Need, count_pairs
-from gate.cli.measuring_arguments import CALIBRATION_PAIRS
+from gate.cli.measuring_commands import CALIBRATION_PAIRS
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous, read_run
 from gate.cli.setup import RUN_FILE, Project, load_project

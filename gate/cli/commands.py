@@ -1,295 +1,300 @@
-"""All commands as a table: one row a command; imports nothing heavy."""
+"""All commands, one row each: those that measure and those of a workflow are in files of their own.
+
+Imports nothing heavy.
+"""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from gate.cli import arguments, github_arguments, measuring_arguments
+from gate.cli.command import Command, argument
+from gate.cli.github_commands import ACCEPT_REGRESSION, AUTHORIZE, PROPOSE, PUBLISH, PUBLISH_UPGRADE
+from gate.cli.measuring_commands import (
+    AB,
+    BISECT,
+    CALIBRATE,
+    CHECK,
+    FIRST_CONTACT,
+    MEASURE,
+    REFRESH,
+    SELFTEST,
+    VERDICT_CODES,
+)
+from gate.cli.options import (
+    APPROVALS,
+    BASELINES,
+    CONFIG,
+    DEVICE,
+    FAIL,
+    LOCK,
+    REPORT_FORMAT,
+    SELECTION,
+    VOLUME,
+    JoinTerms,
+    listed_as,
+    to_directory,
+)
 from gate.errors import ExitCode
 
-_VERDICT = (
-    *(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
-    *(ExitCode.REGRESSION, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
+_SCHEMAS = (
+    *("config", "registry", "run", "verdict", "baseline"),
+    *("accepted", "anchor", "approval", "calibration", "selftest", "bisection"),
 )
+_SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Command:
-    """One command: how it is called, what it says of itself and the function that does it.
-
-    ``success`` is what exit 0 means, ``codes`` are the others that it can end with besides
-    :data:`COMMON_CODES`. A command with ``actions`` is their parent only.
-    """
-
-    name: str  # with the parent's before it: "baseline show"
-    summary: str
-    example: str
-    success: str = ""
-    codes: tuple[ExitCode, ...] = ()
-    run: str = ""  # "module:function", imported when the command is chosen
-    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None
-    actions: tuple[Command, ...] = ()
-    holds_token: bool = False  # what it prints is made harmless: see gate.github.log
-
-
-_BASELINE = (
-    Command(
-        name="baseline refresh",
-        summary="measure and record this environment's baselines",
-        example="compile-gate baseline refresh --trials 5",
-        success="every selected case was measured and its baseline written",
-        codes=(ExitCode.MACHINE,),
-        run="gate.cli.baseline:run_refresh",
-        add_arguments=measuring_arguments.add_refresh,
-    ),
-    Command(
-        name="baseline show",
-        summary="list the stored baselines with age and origin",
-        example="compile-gate baseline show --select 'bert/*'",
-        success="there are some, and they were listed",
-        codes=(ExitCode.NOTHING_COMPARED,),
-        run="gate.cli.baseline:run_show",
-        add_arguments=arguments.add_show,
-    ),
-    Command(
-        name="baseline accept",
-        summary="accept a known change until a date",
-        example="compile-gate baseline accept bert/x drift --allow 0.5 --reason '...' --expires 2027-03-31",
-        success="the acceptance was written",
-        codes=(ExitCode.MACHINE,),
-        run="gate.cli.baseline:run_accept",
-        add_arguments=arguments.add_accept,
-    ),
-    Command(
-        name="baseline anchor",
-        summary="name the commit that many small changes together are held against",
-        example="compile-gate baseline anchor v1.2 --reason 'the release of March'",
-        success="the anchor was written",
-        codes=(ExitCode.MACHINE,),
-        run="gate.cli.anchor:run_anchor",
-        add_arguments=arguments.add_anchor,
+_INIT = Command(
+    name="init",
+    summary="write gate.yml, a factory and workflows for a module of yours",
+    example="compile-gate init my_package.model:MyModel",
+    success="the module was built and called, and what was missing was written; nothing was overwritten",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.init:run_init",
+    arguments=(
+        argument(
+            "target",
+            metavar="MODULE:NAME",
+            help="your torch.nn.Module class, a function that makes one, a function of tensors, or a factory",
+        ),
+        argument(
+            "--argument",
+            dest="arguments",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="what the class or function is called with; may be repeated",
+        ),
+        argument(
+            "--input",
+            dest="inputs",
+            action="append",
+            default=[],
+            metavar="SHAPE",
+            help="a tensor that forward takes: 8x64, or 8x64:int64<30000 for whole numbers below 30000;"
+            " one for each (default: guessed from the first layers, and tried)",
+        ),
+        DEVICE,
+        argument(
+            "--action",
+            metavar="OWNER/REPO@COMMIT",
+            help="the action that the workflows use (default: what this installation came from)",
+        ),
+        argument(
+            "--runner", metavar="LABELS", help="the labels of your runner (default: self-hosted, linux)"
+        ),
     ),
 )
+_COMPARE = Command(
+    name="compare",
+    summary="judge one stored run against another, or against baselines",
+    example="compile-gate compare old/run.json new/run.json",
+    success="PASS: the run is whole, and nothing that has a baseline regressed",
+    codes=VERDICT_CODES,
+    run="gate.cli.compare:run_compare",
+    arguments=(
+        argument(
+            "baseline",
+            metavar="BASELINE",
+            help="a run.json, - for standard input, or a directory of baselines",
+        ),
+        argument("candidate", metavar="CANDIDATE", help="a run.json, or - for standard input"),
+        *CONFIG,
+        to_directory(
+            "write verdict.json, report.md, report.html and junit.xml there (default: nothing is written)"
+        ),
+        *(APPROVALS, FAIL, REPORT_FORMAT, VOLUME),
+    ),
+)
+_SHOW = Command(
+    name="baseline show",
+    summary="list the stored baselines with age and origin",
+    example="compile-gate baseline show --select 'bert/*'",
+    success="there are some, and they were listed",
+    codes=(ExitCode.NOTHING_COMPARED,),
+    run="gate.cli.baseline:run_show",
+    arguments=(*CONFIG, BASELINES, SELECTION, listed_as()),
+)
+_ACCEPT = Command(
+    name="baseline accept",
+    summary="accept a known change until a date",
+    example="compile-gate baseline accept bert/x drift --allow 0.5 --reason '...' --expires 2027-03-31",
+    success="the acceptance was written",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.baseline:run_accept",
+    arguments=(
+        argument("case", metavar="CASE", help="case id or glob"),
+        argument("metric", metavar="METRIC", help="a metric that decides, as in the README's table"),
+        *(*CONFIG, BASELINES),
+        argument("--allow", required=True, metavar="8%", help="how much worse it may be"),
+        argument("--reason", required=True, metavar="R", help="why it is taken, for whoever asks"),
+        argument("--expires", required=True, metavar="YYYY-MM-DD", help="the last day it counts"),
+    ),
+)
+_ANCHOR = Command(
+    name="baseline anchor",
+    summary="name the commit that many small changes together are held against",
+    example="compile-gate baseline anchor v1.2 --reason 'the release of March'",
+    success="the anchor was written",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.anchor:run_anchor",
+    arguments=(
+        argument("ref", nargs="?", metavar="REF", help="the commit, by branch, tag or id (default: HEAD)"),
+        *(*CONFIG, BASELINES),
+        argument("--reason", required=True, metavar="R", help="why this commit, for whoever asks"),
+    ),
+)
+_REPORT = Command(
+    name="report",
+    summary="render a verdict again",
+    example="compile-gate report out/verdict.json --format markdown",
+    success="the verdict was rendered, whatever it says",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.compare:run_report",
+    arguments=(
+        argument("verdict", metavar="VERDICT", help="a verdict.json, or - for standard input"),
+        *(REPORT_FORMAT, VOLUME),
+    ),
+)
+_TREND = Command(
+    name="trend",
+    summary="render a history of runs as pages: values over time, where they changed, since when",
+    example="compile-gate trend perf/history --out site",
+    success="the pages were written; damaged lines of the history are told",
+    codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
+    run="gate.cli.trend:run_trend",
+    arguments=(
+        argument(
+            "history",
+            nargs="*",
+            metavar="HISTORY",
+            help="files or directories (default: `history` of gate.yml)",
+        ),
+        *(*CONFIG, to_directory("write the pages there (default: trend in the out directory)")),
+        argument("--repository", metavar="OWNER/NAME", help="on GitHub, for links to commits"),
+        argument("--compact", action="store_true", help="first write each history into one file"),
+    ),
+)
+_EXPLAIN = Command(
+    name="explain",
+    summary="tell the whole story of one case: numbers, causes, changed code, how to see it again",
+    example="compile-gate explain bert out/verdict.json",
+    success="the story was told, whatever the verdict says",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.compare:run_explain",
+    arguments=(
+        argument("case", metavar="CASE", help="a case id, or the beginning of one"),
+        argument(
+            "verdict",
+            nargs="?",
+            default="out",
+            metavar="VERDICT",
+            help="a verdict.json, the directory of a run, or - for standard input (default: out)",
+        ),
+    ),
+)
+_MODELS = Command(
+    name="models",
+    summary="list the cases of the registry, or try them before they are measured",
+    example="compile-gate models --try --select tag:smoke",
+    success="gate.yml and its registries can be read; with --try, every case can be built and called",
+    codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
+    run="gate.cli.show:run_models",
+    arguments=(
+        *(*CONFIG, SELECTION, listed_as()),
+        argument(
+            "--try",
+            dest="tried",
+            action="store_true",
+            help="build each selected case (default: `select` of gate.yml) and call it, compiling nothing",
+        ),
+        LOCK,
+    ),
+)
+_PLAN = Command(
+    name="plan",
+    summary="show what would run, with expected minutes",
+    example="compile-gate plan --shards 4 --format github-matrix",
+    success="there is at least one case to run",
+    run="gate.cli.show:run_plan",
+    arguments=(
+        *(*CONFIG, SELECTION),
+        argument(
+            "--shards",
+            type=int,
+            default=1,
+            metavar="N",
+            help="machines to divide the cases over (default: 1)",
+        ),
+        argument(
+            "--after",
+            metavar="RUN",
+            help="leave out the cases whose generated code is that of the base, by the run.json of"
+            " `ab BASE --target T` (what that cannot see is in docs/targets.md)",
+        ),
+        listed_as("github-matrix"),
+    ),
+)
+_MERGE = Command(
+    name="merge",
+    summary="join the runs of shards",
+    example="compile-gate merge shard-*/run.json --select tag:pr --out out",
+    success="the runs fit together and were joined, whatever failed in them",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.compare:run_merge",
+    arguments=(
+        argument("runs", nargs="+", metavar="RUN", help="the run.json of each shard"),
+        *(*CONFIG, to_directory("write the joined run there, as run.json", required=True)),
+        argument(
+            "--select",
+            action=JoinTerms,
+            metavar="CASES",
+            help="the selection that was divided: a case of it in no shard is MISSING",
+        ),
+    ),
+)
+_DOCTOR = Command(
+    name="doctor",
+    summary="say whether this machine is fit to judge",
+    example="compile-gate doctor --device cuda",
+    success="it is",
+    codes=(ExitCode.MACHINE,),
+    run="gate.cli.show:run_doctor",
+    arguments=(*CONFIG, DEVICE, listed_as()),
+)
+_SCHEMA = Command(
+    name="schema",
+    summary="print the JSON Schema of a file",
+    example="compile-gate schema run",
+    success="it was printed",
+    run="gate.cli.show:run_schema",
+    arguments=(argument("name", metavar="NAME", choices=_SCHEMAS, help=", ".join(_SCHEMAS)),),
+)
+_CONFIGURATION = Command(
+    name="config",
+    summary="print the configuration in force and where each value comes from",
+    example="compile-gate config",
+    success="gate.yml can be read, and the configuration was printed",
+    run="gate.cli.show:run_config",
+    arguments=(
+        *(*CONFIG, SELECTION, DEVICE),
+        argument("--dump", action="store_true", help="the same: there is nothing else to do yet"),
+    ),
+)
+_COMPLETION = Command(
+    name="completion",
+    summary="print what makes a shell complete commands, options, cases and metrics",
+    example="compile-gate completion bash",
+    success="it was printed",
+    run="gate.cli.completion:run_completion",
+    arguments=(argument("shell", choices=_SHELLS, help="the shell"),),
+)
 
+_BASELINE = Command(
+    name="baseline",
+    summary="record, show or accept baselines, or anchor a release",
+    example="compile-gate baseline refresh --trials 5",
+    actions=(REFRESH, _SHOW, _ACCEPT, _ANCHOR),
+)
 COMMANDS = (
-    Command(
-        name="init",
-        summary="write gate.yml, a factory and workflows for a module of yours",
-        example="compile-gate init my_package.model:MyModel",
-        success="the module was built and called, and what was missing was written; nothing was overwritten",
-        codes=(ExitCode.MACHINE,),
-        run="gate.cli.init:run_init",
-        add_arguments=arguments.add_init,
-    ),
-    Command(
-        name="check",
-        summary="measure, judge against the stored baselines, report: the main job",
-        example="compile-gate check --select tag:smoke",
-        success="PASS: every planned case was measured, and nothing that has a baseline regressed",
-        codes=_VERDICT,
-        run="gate.cli.check:run_check",
-        add_arguments=measuring_arguments.add_check,
-    ),
-    Command(
-        name="ab",
-        summary="measure two commits, directories or interpreters side by side",
-        example="compile-gate ab main --select 'bert/*'",
-        success="PASS: every planned case was measured, and nothing that the base has regressed",
-        codes=_VERDICT,
-        run="gate.cli.ab:run_ab",
-        add_arguments=measuring_arguments.add_ab,
-    ),
-    Command(
-        name="bisect",
-        summary="find the first commit, or interpreter, at which a case got worse",
-        example="compile-gate bisect --good v1.0 --bad main bert/inference-float32-smoke-default",
-        success="the first bad one was found, and seen again side by side with the one before it",
-        codes=(ExitCode.MACHINE, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
-        run="gate.cli.bisect:run_bisect",
-        add_arguments=measuring_arguments.add_bisect,
-    ),
-    Command(
-        name="measure",
-        summary="measure only; writes out/run.json",
-        example="compile-gate measure --select 'bert/*' --trials 3",
-        success="every planned case was measured; nothing was judged",
-        codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
-        run="gate.cli.check:run_measure",
-        add_arguments=measuring_arguments.add_measure,
-    ),
-    Command(
-        name="compare",
-        summary="judge one stored run against another, or against baselines",
-        example="compile-gate compare old/run.json new/run.json",
-        success="PASS: the run is whole, and nothing that has a baseline regressed",
-        codes=_VERDICT,
-        run="gate.cli.compare:run_compare",
-        add_arguments=arguments.add_compare,
-    ),
-    Command(
-        name="baseline",
-        summary="record, show or accept baselines, or anchor a release",
-        example="compile-gate baseline refresh --trials 5",
-        actions=_BASELINE,
-    ),
-    Command(
-        name="calibrate",
-        summary="measure unchanged code often: noise, unstable cases, what the gate can see here",
-        example="compile-gate calibrate --select 'bert/*' --trials 12",
-        success="every planned case was measured, and often enough to say something",
-        codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
-        run="gate.cli.calibrate:run_calibrate",
-        add_arguments=measuring_arguments.add_calibrate,
-    ),
-    Command(
-        name="selftest",
-        summary="plant known faults into your models and count which ones the gate catches",
-        example="compile-gate selftest --select 'bert/*' --minutes 30",
-        success="every fault was tried, and all that must be caught were",
-        codes=(ExitCode.MACHINE, ExitCode.REGRESSION, ExitCode.INCOMPLETE),
-        run="gate.cli.selftest:run_selftest",
-        add_arguments=measuring_arguments.add_selftest,
-    ),
-    Command(
-        name="report",
-        summary="render a verdict again",
-        example="compile-gate report out/verdict.json --format markdown",
-        success="the verdict was rendered, whatever it says",
-        codes=(ExitCode.MACHINE,),
-        run="gate.cli.compare:run_report",
-        add_arguments=arguments.add_report,
-    ),
-    Command(
-        name="trend",
-        summary="render a history of runs as pages: values over time, where they changed, since when",
-        example="compile-gate trend perf/history --out site",
-        success="the pages were written; damaged lines of the history are told",
-        codes=(ExitCode.NOTHING_COMPARED, ExitCode.MACHINE),
-        run="gate.cli.trend:run_trend",
-        add_arguments=arguments.add_trend,
-    ),
-    Command(
-        name="explain",
-        summary="tell the whole story of one case: numbers, causes, changed code, how to see it again",
-        example="compile-gate explain bert out/verdict.json",
-        success="the story was told, whatever the verdict says",
-        codes=(ExitCode.MACHINE,),
-        run="gate.cli.compare:run_explain",
-        add_arguments=arguments.add_explain,
-    ),
-    Command(
-        name="models",
-        summary="list the cases of the registry, or try them before they are measured",
-        example="compile-gate models --try --select tag:smoke",
-        success="gate.yml and its registries can be read; with --try, every case can be built and called",
-        codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
-        run="gate.cli.show:run_models",
-        add_arguments=arguments.add_models,
-    ),
-    Command(
-        name="plan",
-        summary="show what would run, with expected minutes",
-        example="compile-gate plan --shards 4 --format github-matrix",
-        success="there is at least one case to run",
-        run="gate.cli.show:run_plan",
-        add_arguments=arguments.add_plan,
-    ),
-    Command(
-        name="merge",
-        summary="join the runs of shards",
-        example="compile-gate merge shard-*/run.json --select tag:pr --out out",
-        success="the runs fit together and were joined, whatever failed in them",
-        codes=(ExitCode.MACHINE,),
-        run="gate.cli.compare:run_merge",
-        add_arguments=arguments.add_merge,
-    ),
-    Command(
-        name="publish",
-        summary="in a workflow: post a finished run's verdict on its pull request",
-        example="compile-gate publish --run-id 1234567890",
-        success="what there is was told; what could not be told is a warning",
-        run="gate.cli.publish:run_publish",
-        add_arguments=github_arguments.add_publish,
-        holds_token=True,
-    ),
-    Command(
-        name="publish-upgrade",
-        summary="in a workflow: tell in one issue how an upgrade of the stack went",
-        example='compile-gate publish-upgrade --run-id "$GITHUB_RUN_ID" --key h200',
-        success="what there is was told; what could not be told is a warning",
-        run="gate.cli.publish:run_publish_upgrade",
-        add_arguments=github_arguments.add_publish_upgrade,
-        holds_token=True,
-    ),
-    Command(
-        name="authorize",
-        summary="in a workflow: decide whether what a comment asks for may go on",
-        example="compile-gate authorize",
-        success="it was decided: the output `authorized` says how",
-        run="gate.cli.authorize:run_authorize",
-        add_arguments=github_arguments.add_authorize,
-        holds_token=True,
-    ),
-    Command(
-        name="accept-regression",
-        summary="in a workflow: accept what regressed for one commit, and start its check again",
-        example='compile-gate accept-regression --head-sha "$SHA"',
-        success="what regressed was accepted, and the check started again",
-        run="gate.cli.accept_regression:run_accept_regression",
-        add_arguments=github_arguments.add_accept_regression,
-        holds_token=True,
-    ),
-    Command(
-        name="propose",
-        summary="in a workflow: open a pull request with refreshed baselines",
-        example='compile-gate propose --run out/run.json --head-sha "$SHA" --head-ref main',
-        success="the baselines were proposed, or nothing changed",
-        run="gate.cli.propose:run_propose",
-        add_arguments=github_arguments.add_propose,
-        holds_token=True,
-    ),
-    Command(
-        name="doctor",
-        summary="say whether this machine is fit to judge",
-        example="compile-gate doctor --device cuda",
-        success="it is",
-        codes=(ExitCode.MACHINE,),
-        run="gate.cli.show:run_doctor",
-        add_arguments=arguments.add_doctor,
-    ),
-    Command(
-        name="first-contact",
-        summary="ask a device whether what the gate assumes of it is so",
-        example="compile-gate first-contact --device cuda",
-        success="all was asked, and nothing that is assumed was refuted",
-        codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
-        run="gate.cli.first_contact:run_first_contact",
-        add_arguments=arguments.add_first_contact,
-    ),
-    Command(
-        name="schema",
-        summary="print the JSON Schema of a file",
-        example="compile-gate schema run",
-        success="it was printed",
-        run="gate.cli.show:run_schema",
-        add_arguments=arguments.add_schema,
-    ),
-    Command(
-        name="config",
-        summary="print the configuration in force and where each value comes from",
-        example="compile-gate config",
-        success="gate.yml can be read, and the configuration was printed",
-        run="gate.cli.show:run_config",
-        add_arguments=arguments.add_config_command,
-    ),
-    Command(
-        name="completion",
-        summary="print what makes a shell complete commands, options, cases and metrics",
-        example="compile-gate completion bash",
-        success="it was printed",
-        run="gate.cli.completion:run_completion",
-        add_arguments=arguments.add_completion,
-    ),
+    *(_INIT, CHECK, AB, BISECT, MEASURE, _COMPARE, _BASELINE, CALIBRATE, SELFTEST),
+    *(_REPORT, _TREND, _EXPLAIN, _MODELS, _PLAN, _MERGE),
+    *(PUBLISH, PUBLISH_UPGRADE, AUTHORIZE, ACCEPT_REGRESSION, PROPOSE),
+    *(_DOCTOR, FIRST_CONTACT, _SCHEMA, _CONFIGURATION, _COMPLETION),
 )

@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gate.cli.commands import COMMANDS, Command
+from gate.cli.command import Command
+from gate.cli.commands import COMMANDS
 from gate.cli.exit_codes import COMMON_CODES, EXIT_CODES
 from gate.errors import ExitCode
 from gate.files.misfits import find_nearest
@@ -128,9 +129,10 @@ def _add_command(commands: _SubParsersAction[UsageParser], command: Command) -> 
         actions = child.add_subparsers(dest="action", required=True, metavar="ACTION")
         for action in command.actions:
             _add_command(actions, action)
-    elif command.add_arguments:
-        command.add_arguments(child)
-        child.set_defaults(run=command.run)
+        return
+    for add in command.arguments:
+        add(child)
+    child.set_defaults(run=command.run)
 
 
 def render_exit_codes() -> str:

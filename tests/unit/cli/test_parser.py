@@ -13,7 +13,7 @@ import pytest
 
 from gate.action.input_table import INPUTS
 from gate.cli import main
-from gate.cli.commands import Command
+from gate.cli.command import Command
 from gate.cli.options import FAIL_ON
 from gate.cli.parser import list_commands, make_parser
 from gate.decide import FailOn

@@ -1,0 +1,164 @@
+"""The commands that a workflow calls: how they are called; imports nothing heavy."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from gate.cli.command import Command, argument
+from gate.cli.options import BASELINES, CONFIG, FAIL_ON, QUIET
+from gate.files.untrusted import format_value
+
+_MAX_DIGITS = 18  # of what GitHub numbers: 64 bits hold them
+_COMMENTS = ("always", "on-change", "on-failure", "never")
+_ASKED = ("refresh-baselines", "accept-regression")
+_WORKFLOW = ".github/workflows/gate.yml"
+
+
+def parse_key(text: str) -> str:
+    """Parse a comment's key, which stands in the comment's first line."""
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,40}", text):
+        raise argparse.ArgumentTypeError("at most 40 letters, digits, _, . and -")
+    return text
+
+
+def parse_id(text: str) -> int:
+    """Parse the number of a run or a pull request, as GitHub gives them: from 1."""
+    if not (text.isdecimal() and text.isascii() and len(text) <= _MAX_DIGITS and int(text)):
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, got {format_value(text)}")
+    return int(text)
+
+
+_ARTIFACT = argument(
+    "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
+)
+_AUTHOR = argument(
+    "--author", default="", metavar="LOGIN", help="whom the token writes as, for an app's token"
+)
+_FAIL = argument("--fail-on", choices=FAIL_ON, default="regression", help="as in `check`")
+
+PUBLISH = Command(
+    name="publish",
+    summary="in a workflow: post a finished run's verdict on its pull request",
+    example="compile-gate publish --run-id 1234567890",
+    success="what there is was told; what could not be told is a warning",
+    run="gate.cli.publish:run_publish",
+    arguments=(
+        *(*CONFIG, QUIET),
+        argument(
+            "--run-id",
+            type=parse_id,
+            required=True,
+            metavar="N",
+            help="the finished run whose verdict is told",
+        ),
+        argument(
+            "--workflow",
+            default=_WORKFLOW,
+            metavar="FILE",
+            help=f"the workflow that the run must be of (default: {_WORKFLOW})",
+        ),
+        _ARTIFACT,
+        argument(
+            "--comment",
+            choices=_COMMENTS,
+            default="always",
+            help="when a first comment is written (default: always); one that exists is kept up to date",
+        ),
+        argument("--key", type=parse_key, default="default", metavar="KEY", help="one comment for each key"),
+        _AUTHOR,
+        argument(
+            "--status",
+            default="compile-gate/report",
+            metavar="CONTEXT",
+            help="commit status to set; empty sets none",
+        ),
+        _FAIL,
+    ),
+    holds_token=True,
+)
+PUBLISH_UPGRADE = Command(
+    name="publish-upgrade",
+    summary="in a workflow: tell in one issue how an upgrade of the stack went",
+    example='compile-gate publish-upgrade --run-id "$GITHUB_RUN_ID" --key h200',
+    success="what there is was told; what could not be told is a warning",
+    run="gate.cli.publish:run_publish_upgrade",
+    arguments=(
+        *(*CONFIG, QUIET),
+        argument("--run-id", type=parse_id, required=True, metavar="N", help="the run that measured"),
+        argument(
+            "--conclusion",
+            choices=("success", "failure", "cancelled", "skipped"),
+            default="",
+            help="how the job that measured ended, while its run goes on",
+        ),
+        _ARTIFACT,
+        argument(
+            "--issue",
+            choices=_COMMENTS,
+            default="on-change",
+            help="when there is to be an open issue (default: on-change); one that exists is kept up to date",
+        ),
+        argument(
+            "--key", type=parse_key, default="default", metavar="KEY", help="one issue for each environment"
+        ),
+        *(_AUTHOR, _FAIL),
+    ),
+    holds_token=True,
+)
+AUTHORIZE = Command(
+    name="authorize",
+    summary="in a workflow: decide whether what a comment asks for may go on",
+    example="compile-gate authorize",
+    success="it was decided: the output `authorized` says how",
+    run="gate.cli.authorize:run_authorize",
+    arguments=(
+        argument(
+            "--command",
+            dest="asked",
+            choices=_ASKED,
+            default=_ASKED[0],
+            help=f"what a comment asks for (default: {_ASKED[0]}); all else is in the event",
+        ),
+    ),
+    holds_token=True,
+)
+ACCEPT_REGRESSION = Command(
+    name="accept-regression",
+    summary="in a workflow: accept what regressed for one commit, and start its check again",
+    example='compile-gate accept-regression --head-sha "$SHA"',
+    success="what regressed was accepted, and the check started again",
+    run="gate.cli.accept_regression:run_accept_regression",
+    arguments=(
+        *CONFIG,
+        argument("--head-sha", required=True, metavar="SHA", help="the commit that was authorised"),
+        argument(
+            "--workflow",
+            default=_WORKFLOW,
+            metavar="FILE",
+            help=f"the workflow that runs the gate (default: {_WORKFLOW})",
+        ),
+        _ARTIFACT,
+    ),
+    holds_token=True,
+)
+PROPOSE = Command(
+    name="propose",
+    summary="in a workflow: open a pull request with refreshed baselines",
+    example='compile-gate propose --run out/run.json --head-sha "$SHA" --head-ref main',
+    success="the baselines were proposed, or nothing changed",
+    run="gate.cli.propose:run_propose",
+    arguments=(
+        *(*CONFIG, BASELINES),
+        argument(
+            "--run", dest="run_file", metavar="FILE", help="the run.json to record (default: of the artifact)"
+        ),
+        argument("--run-id", type=parse_id, metavar="N", help="the workflow run that left the artifact"),
+        argument("--artifact-name", metavar="NAME", default="compile-gate"),
+        argument("--head-sha", required=True, metavar="SHA", help="the commit that was measured"),
+        argument("--head-ref", required=True, metavar="BRANCH", help="what the baselines are for"),
+        argument("--pr-number", type=parse_id, metavar="N", help="the pull request that asked for it"),
+        argument("--reason", default="", metavar="R", help="why metrics moved the wrong way"),
+    ),
+    holds_token=True,
+)
