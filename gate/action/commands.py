@@ -5,64 +5,40 @@ from __future__ import annotations
 from gate.action.inputs import ActionInputs
 from gate.action.rules import RuleSource
 
+_MEASURING = ("select", "device", "trials", "lock-timeout")
+
 
 def make_check_arguments(inputs: ActionInputs, rules: RuleSource, base: str = "") -> tuple[str, ...]:
     """Make the arguments of ``check``; ``base`` is the commit that suspects are confirmed against."""
     return (
-        "check",
-        *_ruling(rules),
+        *("check", *_ruling(rules)),
         *_option("--baselines", rules.baselines),
         *_option("--base", base),
         *_approvals(rules),
-        *_measuring(inputs),
-        *_option("--fail-on", inputs.fail_on),
+        *_given(inputs, *_MEASURING, "fail-on"),
     )
 
 
 def make_measure_arguments(inputs: ActionInputs, rules: RuleSource, trials: int = 0) -> tuple[str, ...]:
     """Make the arguments of ``measure``; ``trials`` is how many where the workflow does not say."""
-    return (
-        "measure",
-        *_ruling(rules),
-        *_measuring(inputs),
-        *(_option("--trials", str(trials)) if trials and not inputs.trials else ()),
-    )
+    more = (f"--trials={trials}",) if trials and not inputs["trials"] else ()
+    return ("measure", *_ruling(rules), *_given(inputs, *_MEASURING), *more)
 
 
 def make_upgrade_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of ``ab`` with one code on two interpreters."""
-    return (
-        "ab",
-        *_option("--config", inputs.config),
-        *_option("--base-python", inputs.base_python),
-        *_option("--head-python", inputs.head_python),
-        *_option("--minutes", inputs.minutes),
-        *_measuring(inputs),
-        *_option("--fail-on", inputs.fail_on),
-    )
+    names = ("config", "base-python", "head-python", "minutes", *_MEASURING, "fail-on")
+    return ("ab", *_given(inputs, *names))
 
 
 def make_anchor_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of ``ab`` with the working tree against the release anchor."""
-    return (
-        "ab",
-        "--anchor",
-        *_option("--config", inputs.config),
-        *_option("--minutes", inputs.minutes),
-        *_measuring(inputs),
-        *_option("--fail-on", inputs.fail_on),
-    )
+    return ("ab", "--anchor", *_given(inputs, "config", "minutes", *_MEASURING, "fail-on"))
 
 
 def make_plan_arguments(inputs: ActionInputs, rules: RuleSource) -> tuple[str, ...]:
     """Make the arguments of ``plan``, whose output is a matrix."""
-    return (
-        "plan",
-        *_ruling(rules),
-        *_option("--select", inputs.select),
-        *_option("--shards", inputs.shards),
-        "--format=github-matrix",
-    )
+    return ("plan", *_ruling(rules), *_given(inputs, "select", "shards"), "--format=github-matrix")
 
 
 def make_merge_arguments(rules: RuleSource, runs: tuple[str, ...], select: str, out: str) -> tuple[str, ...]:
@@ -74,71 +50,43 @@ def make_compare_arguments(
     inputs: ActionInputs, rules: RuleSource, baselines: str, run: str, out: str
 ) -> tuple[str, ...]:
     """Make the arguments of ``compare``, a run against baselines."""
-    fail_on = _option("--fail-on", inputs.fail_on)
     ruling = (*_ruling(rules), *_approvals(rules))
-    return ("compare", *ruling, *fail_on, f"--out={out}", "--", baselines, run)
+    return ("compare", *ruling, *_given(inputs, "fail-on"), f"--out={out}", "--", baselines, run)
 
 
 def make_publish_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
     """Make the arguments of ``publish``; an empty status is one, and means none."""
     return (
-        "publish",
-        *_option("--config", inputs.config),
-        *_option("--run-id", run_id),
-        *_option("--workflow", inputs.workflow),
-        *_option("--artifact-name", inputs.artifact_name),
-        *_option("--comment", inputs.comment),
-        *_option("--key", inputs.comment_key),
-        *_option("--author", inputs.comment_author),
-        f"--status={inputs.status}",
-        *_option("--fail-on", inputs.fail_on),
+        *("publish", f"--run-id={run_id}", f"--status={inputs['status']}"),
+        *_given(inputs, "config", "workflow", "artifact-name", "comment", "fail-on"),
+        *_identity(inputs),
     )
 
 
 def make_publish_upgrade_arguments(inputs: ActionInputs, run_id: str) -> tuple[str, ...]:
     """Make the arguments of ``publish-upgrade``."""
     return (
-        "publish-upgrade",
-        *_option("--config", inputs.config),
-        *_option("--run-id", run_id),
-        *_option("--conclusion", inputs.conclusion),
-        *_option("--artifact-name", inputs.artifact_name),
-        *_option("--issue", inputs.comment),
-        *_option("--key", inputs.comment_key),
-        *_option("--author", inputs.comment_author),
-        *_option("--fail-on", inputs.fail_on),
+        *("publish-upgrade", f"--run-id={run_id}"),
+        *_given(inputs, "config", "conclusion", "artifact-name", "fail-on"),
+        *_option("--issue", inputs["comment"]),
+        *_identity(inputs),
     )
 
 
 def make_authorize_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of ``authorize``: all else that it needs is in the event."""
-    return ("authorize", *_option("--command", inputs.command))
+    return ("authorize", *_given(inputs, "command"))
 
 
 def make_accept_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of ``accept-regression``: what the comment says is in the event."""
-    return (
-        "accept-regression",
-        *_option("--config", inputs.config),
-        *_option("--workflow", inputs.workflow),
-        *_option("--artifact-name", inputs.artifact_name),
-        *_option("--head-sha", inputs.head_sha),
-    )
+    return ("accept-regression", *_given(inputs, "config", "workflow", "artifact-name", "head-sha"))
 
 
 def make_propose_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of ``propose``."""
-    return (
-        "propose",
-        *_option("--config", inputs.config),
-        *_option("--baselines", inputs.baselines),
-        *_option("--run-id", inputs.run_id),
-        *_option("--artifact-name", inputs.artifact_name),
-        *_option("--head-sha", inputs.head_sha),
-        *_option("--head-ref", inputs.head_ref),
-        *_option("--pr-number", inputs.pr_number),
-        *_option("--reason", inputs.reason),
-    )
+    names = ("config", "baselines", "run-id", "artifact-name", "head-sha", "head-ref", "pr-number", "reason")
+    return ("propose", *_given(inputs, *names))
 
 
 def _ruling(rules: RuleSource) -> tuple[str, ...]:
@@ -153,13 +101,13 @@ def _approvals(rules: RuleSource) -> tuple[str, ...]:
     return tuple(f"--approvals={file}" for file in rules.approvals.files)
 
 
-def _measuring(inputs: ActionInputs) -> tuple[str, ...]:
-    return (
-        *_option("--select", inputs.select),
-        *_option("--device", inputs.device),
-        *_option("--trials", inputs.trials),
-        *_option("--lock-timeout", inputs.lock_timeout),
-    )
+def _identity(inputs: ActionInputs) -> tuple[str, ...]:
+    return (*_option("--key", inputs["comment-key"]), *_option("--author", inputs["comment-author"]))
+
+
+def _given(inputs: ActionInputs, *names: str) -> tuple[str, ...]:
+    """Pass on inputs that are called as the command's options are."""
+    return tuple(part for name in names for part in _option(f"--{name}", inputs[name]))
 
 
 def _option(name: str, value: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gate.action.input_table import INPUTS, TRUSTED_MODES, ActionMode, Input
 from gate.errors import UsageError
@@ -16,44 +16,15 @@ from gate.errors import UsageError
 _MAX_CHARS = 32_768
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ActionInputs:
-    """The action's inputs, checked; ``""`` where an input was not given."""
+    """The action's inputs, checked, under the names that action.yml has; ``""`` where one was not given."""
 
     mode: ActionMode
-    python: str
-    working_directory: str
-    config: str
-    select: str
-    device: str
-    trials: str
-    baselines: str
-    baseline_ref: str
-    confirm: str
-    base_python: str
-    head_python: str
-    minutes: str
-    shards: str
-    runs: str
-    fail_on: str
-    lock_timeout: str
-    artifact_name: str
-    run_id: str
-    workflow: str
-    conclusion: str
-    comment: str
-    comment_key: str
-    comment_author: str
-    status: str
-    command: str
-    head_sha: str
-    head_ref: str
-    pr_number: str
-    reason: str
-    token: str
+    values: Mapping[str, str] = field(repr=False)  # among them the token
 
-    def __repr__(self) -> str:
-        return f"ActionInputs(mode={self.mode})"  # a dataclass would print the token
+    def __getitem__(self, name: str) -> str:
+        return self.values[name]
 
 
 def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
@@ -62,11 +33,11 @@ def parse_inputs(environ: Mapping[str, str]) -> ActionInputs:
     Raises:
         UsageError: Names the input. The value of ``token`` is never shown.
     """
-    values = {item.field: _parse_value(item, environ.get(item.variable, item.default)) for item in INPUTS}
-    inputs = ActionInputs(**{**values, "mode": ActionMode(values["mode"])})  # type: ignore[arg-type] # all are str
+    values = {item.name: _parse_value(item, environ.get(item.variable, item.default)) for item in INPUTS}
+    inputs = ActionInputs(mode=ActionMode(values["mode"]), values=values)
     _check_token(inputs)
     for mode, names, fix in _NEEDED:
-        if inputs.mode is mode and not all(getattr(inputs, name.replace("-", "_")) for name in names):
+        if inputs.mode is mode and not all(inputs[name] for name in names):
             what = f"input {names[0]}: the mode {mode} needs it"
             if names[1:]:
                 what = f"inputs {' and '.join(names)}: the mode {mode} needs both"
@@ -95,10 +66,10 @@ _NEEDED = (
 
 def _check_token(inputs: ActionInputs) -> None:
     """Check that there is a token just where one is needed."""
-    if inputs.mode not in TRUSTED_MODES and inputs.token:
+    if inputs.mode not in TRUSTED_MODES and inputs["token"]:
         fix = "Give it to the job that publishes: the code under test must never share a job with a token."
         raise UsageError(f"input token: the mode {inputs.mode} takes no token", fix)
-    if inputs.mode in TRUSTED_MODES and not inputs.token:
+    if inputs.mode in TRUSTED_MODES and not inputs["token"]:
         fix = "Add `token: ${{ github.token }}`; docs/github.md lists the permissions it needs."
         raise UsageError(f"input token: the mode {inputs.mode} needs a token", fix)
 

@@ -49,7 +49,7 @@ def run_action(environ: Mapping[str, str]) -> int:
 
 def _run_mode(environ: Mapping[str, str]) -> int:
     inputs = parse_inputs(environ)
-    _enter(inputs.working_directory)
+    _enter(inputs["working-directory"])
     with _trust_workspace(environ) as trusting:
         return _MODES[inputs.mode](ActionStep(inputs=inputs, environ=trusting, event=load_payload(environ)))
 
@@ -86,7 +86,7 @@ def _enter(directory: str) -> None:
 
 
 def _publish(step: ActionStep) -> int:
-    found = step.inputs.run_id or str(find_value(step.event, "workflow_run.id") or "")
+    found = step.inputs["run-id"] or str(find_value(step.event, "workflow_run.id") or "")
     if not found:
         fix = "Start this workflow by workflow_run, or set `run-id:`."
         raise UsageError("input run-id: this event tells of no run to publish", fix)
@@ -94,7 +94,7 @@ def _publish(step: ActionStep) -> int:
 
 
 def _publish_upgrade(step: ActionStep) -> int:
-    found = step.inputs.run_id or step.environ.get("GITHUB_RUN_ID", "")
+    found = step.inputs["run-id"] or step.environ.get("GITHUB_RUN_ID", "")
     if not found:
         raise UsageError("input run-id: there is no run to publish", "Run this in a job, or set `run-id:`.")
     return tell_failure(run_command(step, make_publish_upgrade_arguments(step.inputs, found)))

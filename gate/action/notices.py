@@ -68,7 +68,7 @@ def find_confirming_commit(step: ActionStep) -> str:
 
     Empty where the input ``confirm`` or the event asks for none.
     """
-    if step.inputs.confirm != "true":
+    if step.inputs["confirm"] != "true":
         return ""
     try:
         base = find_base(step.event, Path.cwd())

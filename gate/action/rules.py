@@ -55,7 +55,7 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
     place = root / f"compile-gate-rules-{secrets.token_hex(4)}"
     base = _choose_commit(step)
     try:
-        rules = prepare_rules(step.inputs.config, step.inputs.baselines, base, place)
+        rules = prepare_rules(step.inputs["config"], step.inputs["baselines"], base, place)
         if step.inputs.mode in JUDGING:
             rules = replace(rules, approvals=collect_approvals(step.event, step.environ, place))
         before = _digest(place)
@@ -75,7 +75,7 @@ def load_rules_config(config: str) -> Config:
 
 
 def _choose_commit(step: ActionStep) -> BaseCommit | None:
-    ref = step.inputs.baseline_ref
+    ref = step.inputs["baseline-ref"]
     if ref == "head":
         return None
     return find_base(step.event, Path.cwd()) if ref == "base" else BaseCommit(sha=ref, origin="")

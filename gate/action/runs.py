@@ -32,8 +32,8 @@ def start_measure(step: ActionStep) -> int:
 
 def start_refresh(step: ActionStep) -> int:
     """Measure the checked-out commit as often as a baseline wants."""
-    trials = load_rules_config(step.inputs.config).refresh_trials
-    return _measure(step, RuleSource(config=step.inputs.config, baselines=""), trials)
+    trials = load_rules_config(step.inputs["config"]).refresh_trials
+    return _measure(step, RuleSource(config=step.inputs["config"], baselines=""), trials)
 
 
 def _measure(step: ActionStep, rules: RuleSource, trials: int = 0) -> int:

@@ -27,7 +27,7 @@ def make_child_environment(environ: Mapping[str, str], inputs: ActionInputs) -> 
     if inputs.mode not in TRUSTED_MODES:
         return drop_hidden(environ)
     kept = {name: value for name, value in environ.items() if not name.startswith("INPUT_")}
-    return kept | {"GITHUB_TOKEN": inputs.token}
+    return kept | {"GITHUB_TOKEN": inputs["token"]}
 
 
 def run_command(step: ActionStep, arguments: tuple[str, ...]) -> Ended:

@@ -54,10 +54,10 @@ def run_judge(step: ActionStep) -> int:
 
     A shard that is missing leaves its cases in the plan, so that the verdict is INCOMPLETE.
     """
-    runs = tuple(str(path) for path in sorted(Path(step.inputs.runs).rglob("run.json")))
+    runs = tuple(str(path) for path in sorted(Path(step.inputs["runs"]).rglob("run.json")))
     if not runs:
         raise UsageError(
-            f"input runs: there is no run.json below {step.inputs.runs!r}",
+            f"input runs: there is no run.json below {step.inputs['runs']!r}",
             "No shard left one; see their logs.",
         )
     with hold_rules(step) as rules:
@@ -67,7 +67,7 @@ def run_judge(step: ActionStep) -> int:
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
         merged, out = str(results.run), str(config.out)
-        select = step.inputs.select or choose_cases(config, load_cases(config)).selection
+        select = step.inputs["select"] or choose_cases(config, load_cases(config)).selection
         ended = run_measured(step, make_merge_arguments(rules, runs, select, out))
         if ended.code == ExitCode.PASS:
             compared = make_compare_arguments(step.inputs, rules, str(stored), merged, out)
@@ -78,14 +78,14 @@ def run_judge(step: ActionStep) -> int:
 
 def run_upgrade(step: ActionStep) -> int:
     """Hold one stack against another with the code fixed, tell the runner."""
-    results = clear_results(RuleSource(config=step.inputs.config, baselines=""))
+    results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
     ended = run_measured(step, make_upgrade_arguments(step.inputs))
     return tell_verdict(step, results, ended, {}, lambda verdict: render_upgrade(verdict, escape_code))
 
 
 def start_anchor(step: ActionStep) -> int:
     """Hold what is checked out against the release anchor, tell the runner."""
-    results = clear_results(RuleSource(config=step.inputs.config, baselines=""))
+    results = clear_results(RuleSource(config=step.inputs["config"], baselines=""))
     return tell_verdict(step, results, run_measured(step, make_anchor_arguments(step.inputs)), {})
 
 

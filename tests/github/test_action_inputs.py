@@ -79,8 +79,9 @@ def test_defaults_are_a_check() -> None:
     """Without any input the action checks, against the base, failing on a regression."""
     inputs = parse()
 
-    assert (inputs.mode, inputs.baseline_ref, inputs.fail_on) == (ActionMode.CHECK, "base", "regression")
-    assert inputs.select == ""
+    assert inputs.mode is ActionMode.CHECK
+    assert (inputs["baseline-ref"], inputs["fail-on"]) == ("base", "regression")
+    assert inputs["select"] == ""
 
 
 @pytest.mark.parametrize(
@@ -193,13 +194,13 @@ def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
 
 def make_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of whatever the mode is."""
-    rules = RuleSource(config=inputs.config, baselines=inputs.baselines)
-    run_id = inputs.run_id or "7"
+    rules = RuleSource(config=inputs["config"], baselines=inputs["baselines"])
+    run_id = inputs["run-id"] or "7"
     make = {
         ActionMode.CHECK: lambda: make_check_arguments(inputs, rules, SHA),
         ActionMode.PLAN: lambda: make_plan_arguments(inputs, rules),
         ActionMode.MEASURE: lambda: make_measure_arguments(inputs, rules),
-        ActionMode.JUDGE: lambda: make_merge_arguments(rules, ("a",), inputs.select or "a", "out"),
+        ActionMode.JUDGE: lambda: make_merge_arguments(rules, ("a",), inputs["select"] or "a", "out"),
         ActionMode.UPGRADE: lambda: make_upgrade_arguments(inputs),
         ActionMode.ANCHOR: lambda: make_anchor_arguments(inputs),
         ActionMode.REFRESH: lambda: make_measure_arguments(inputs, rules, 5),
@@ -281,7 +282,7 @@ def test_a_shard_can_name_hundreds_of_cases() -> None:
     """Its selection is a list of case ids, which no limit may cut."""
     select = ",".join(f"model_{index:03}/inference-float32-smoke-default" for index in range(500))
 
-    assert parse(mode="measure", select=select).select == select
+    assert parse(mode="measure", select=select)["select"] == select
 
 
 def test_an_empty_status_is_none() -> None:
