@@ -42,7 +42,7 @@ class GitAnswer:
     """What git said. ``status`` is -1 where git could not be run, or did not end."""
 
     status: int
-    said: str = ""
+    output: bytes = b""
     complaint: str = ""  # git's own reason: the line that begins with "fatal:", or the last one
 
     @property
@@ -50,37 +50,43 @@ class GitAnswer:
         """Whether git did what was asked."""
         return self.status == 0
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Output:
-    """An answer before it is text."""
-
-    status: int
-    said: bytes = b""
-    complaint: str = ""
+    @property
+    def said(self) -> str:
+        """What it wrote, stripped; a path that is no text still names its file."""
+        return self.output.decode(errors="surrogateescape").strip()
 
 
-def ask_git(directory: Path, *arguments: str, limit_s: float = GIT_LIMIT_S) -> GitAnswer:
-    """Run git in ``directory`` for at most ``limit_s`` seconds."""
-    output = _run(directory, arguments, b"", limit_s)
-    # A path that is no text must still name its file.
-    said = output.said.decode(errors="surrogateescape").strip()
-    return GitAnswer(status=output.status, said=said, complaint=output.complaint)
+def ask_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: float = GIT_LIMIT_S) -> GitAnswer:
+    """Run git in ``directory`` for at most ``limit_s`` seconds, with ``given`` as its standard input."""
+    settings = [part for setting in _SETTINGS for part in ("-c", setting)]
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(directory), "--no-optional-locks", *settings, *arguments],
+            env={**_keep_variables(), **_FIXED},
+            input=given,
+            capture_output=True,
+            timeout=limit_s,
+            check=False,
+        )
+    except OSError as error:
+        return GitAnswer(status=-1, complaint=f"git cannot be run: {error.strerror}")
+    except subprocess.TimeoutExpired:
+        return GitAnswer(status=-1, complaint=f"git {arguments[0]} took longer than {limit_s:g} s")
+    complaint = _find_complaint(done.stderr.decode(errors="replace"))
+    return GitAnswer(status=done.returncode, output=done.stdout, complaint=complaint)
 
 
 def read_git(directory: Path, *arguments: str, given: bytes = b"", limit_s: float = GIT_LIMIT_S) -> bytes:
-    """Run git in ``directory``, with ``given`` as its standard input, and return what it wrote.
+    """Run git as :func:`ask_git` does, and return what it wrote.
 
     Raises:
         UsageError: git refuses; its own reason is quoted.
         MachineError: git cannot be run, or did not end in ``limit_s`` seconds.
     """
-    output = _run(directory, arguments, given, limit_s)
-    if output.status != 0:
-        raise describe_refusal(
-            directory, GitAnswer(status=output.status, complaint=output.complaint), arguments[0]
-        )
-    return output.said
+    answer = ask_git(directory, *arguments, given=given, limit_s=limit_s)
+    if not answer.is_good:
+        raise describe_refusal(directory, answer, arguments[0])
+    return answer.output
 
 
 def is_true(directory: Path, *arguments: str, limit_s: float = GIT_LIMIT_S) -> bool:
@@ -144,25 +150,6 @@ def _list_global_files(environ: Mapping[str, str]) -> tuple[str, ...]:
 def _quote(path: str) -> str:
     escaped = path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
-
-
-def _run(directory: Path, arguments: tuple[str, ...], given: bytes, limit_s: float) -> _Output:
-    settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(directory), "--no-optional-locks", *settings, *arguments],
-            env={**_keep_variables(), **_FIXED},
-            input=given,
-            capture_output=True,
-            timeout=limit_s,
-            check=False,
-        )
-    except OSError as error:
-        return _Output(status=-1, complaint=f"git cannot be run: {error.strerror}")
-    except subprocess.TimeoutExpired:
-        return _Output(status=-1, complaint=f"git {arguments[0]} took longer than {limit_s:g} s")
-    complaint = _find_complaint(done.stderr.decode(errors="replace"))
-    return _Output(status=done.returncode, said=done.stdout, complaint=complaint)
 
 
 def _keep_variables() -> dict[str, str]:

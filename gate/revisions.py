@@ -71,15 +71,16 @@ def find_ref(directory: Path, ref: str) -> Revision | None:
     """
     # HEAD~1 that is missing here is not the remote's HEAD~1.
     names = (ref,) if ref.startswith(("HEAD", "@")) else (ref, f"origin/{ref}")
-    for name in names:
-        answer = ask_git(
-            directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
-        )
-        if answer.is_good:
-            return Revision(name=name, commit=answer.said)
-        if answer.status == -1:
-            raise describe_refusal(directory, answer, "rev-parse")
-    return None
+    found = ((name, _find_commit(directory, name)) for name in names)
+    return next((Revision(name=name, commit=commit) for name, commit in found if commit), None)
+
+
+def _find_commit(directory: Path, name: str) -> str:
+    """Find the commit of exactly this name; empty where there is no such thing."""
+    answer = ask_git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    if answer.status == -1:
+        raise describe_refusal(directory, answer, "rev-parse")
+    return answer.said if answer.is_good else ""
 
 
 def advise_missing(directory: Path, otherwise: str) -> str:
@@ -151,25 +152,18 @@ def resolve_default_base(directory: Path, head: str = "HEAD", *, changed: bool =
         MachineError: git cannot be run.
     """
     tip = resolve_ref(directory, head)
-    known = [revision for name in _DEFAULT_BRANCHES if (revision := _find_named(directory, name))]
+    known = next((name for name in _DEFAULT_BRANCHES if _find_commit(directory, name)), "")
     if not known:
         raise UsageError("cannot tell which branch is your main branch", "Name BASE: compile-gate ab BASE.")
-    base = resolve_base(directory, known[0].name, head)
+    # origin/HEAD stands for origin/main
+    main = ask_git(directory, "rev-parse", "--abbrev-ref", known).said or known
+    base = resolve_base(directory, main, head)
     if base.commit == tip.commit and not changed:
         raise UsageError(
-            f"{head} is already part of {known[0].name} and nothing is uncommitted: nothing to compare",
+            f"{head} is already part of {main} and nothing is uncommitted: nothing to compare",
             "Name BASE: compile-gate ab HEAD~1.",
         )
     return base
-
-
-def _find_named(directory: Path, name: str) -> Revision | None:
-    """Find exactly this name: ``main`` must not be looked for on origin again."""
-    answer = ask_git(directory, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-    if not answer.is_good:
-        return None
-    pointed = ask_git(directory, "rev-parse", "--abbrev-ref", name)  # origin/HEAD stands for origin/main
-    return Revision(name=pointed.said or name, commit=answer.said)
 
 
 def _is_shallow(directory: Path) -> bool:

@@ -30,8 +30,6 @@ from gate.store.approvals import (
 
 REF = f"refs/remotes/origin/{BRANCH}"
 _MERGE_PARENTS = 2
-# An object that stands in for another would be read in its place: a clone that is kept may hold some.
-_AS_IT_IS = "--no-replace-objects"
 # Approvals that a squashed commit is held against, newest first: a queue merges what was approved lately.
 _MAX_SQUASHED = 50
 
@@ -79,7 +77,7 @@ def _describe_none(top: Path) -> str:
 
 def _list_own(top: Path, head: str) -> tuple[str, ...]:
     """List the pull request's head, where it is what is checked out, or what the merge there adds."""
-    here = read_git(top, _AS_IT_IS, "rev-parse", "HEAD").decode().strip()
+    here = read_git(top, "rev-parse", "HEAD").decode().strip()
     parents = list_parents(top)
     is_merge = len(parents) == _MERGE_PARENTS and parents[1] == head
     return (head,) if here == head or is_merge else ()
@@ -87,10 +85,10 @@ def _list_own(top: Path, head: str) -> tuple[str, ...]:
 
 def _list_group(top: Path, base: str, head: str) -> tuple[str, ...]:
     """List what each commit of a merge group adds; one of its own where that cannot be told."""
-    here = read_git(top, _AS_IT_IS, "rev-parse", "HEAD").decode().strip()
+    here = read_git(top, "rev-parse", "HEAD").decode().strip()
     if here != head:
         return ()
-    listed = read_git(top, _AS_IT_IS, "rev-list", "--first-parent", f"{base}..{head}", limit_s=LIMIT_S)
+    listed = read_git(top, "rev-list", "--first-parent", f"{base}..{head}", limit_s=LIMIT_S)
     return tuple(_find_added(top, commit) for commit in listed.decode().split())
 
 
@@ -105,16 +103,16 @@ def _find_added(top: Path, commit: str) -> str:
 def _list_approved(top: Path) -> tuple[str, ...]:
     """List the commits that were approved last, the newest first."""
     command = ("log", f"--max-count={_MAX_SQUASHED}", "--format=", "--name-only", REF, "--", DIRECTORY)
-    names = read_git(top, _AS_IT_IS, *command, limit_s=LIMIT_S).decode(errors="replace").splitlines()
+    names = read_git(top, *command, limit_s=LIMIT_S).decode(errors="replace").splitlines()
     commits = (PurePosixPath(name).stem for name in names)
     return tuple(dict.fromkeys(commit for commit in commits if is_sha(commit)))
 
 
 def _is_squashed(top: Path, approved: str, commit: str, parent: str) -> bool:
     """Whether merging the approved commit into ``parent`` gives just the files of ``commit``."""
-    merged = ask_git(top, _AS_IT_IS, "merge-tree", "--write-tree", parent, approved, limit_s=LIMIT_S)
-    tree = ask_git(top, _AS_IT_IS, "rev-parse", f"{commit}^{{tree}}")
-    before = ask_git(top, _AS_IT_IS, "rev-parse", f"{parent}^{{tree}}")
+    merged = ask_git(top, "merge-tree", "--write-tree", parent, approved, limit_s=LIMIT_S)
+    tree = ask_git(top, "rev-parse", f"{commit}^{{tree}}")
+    before = ask_git(top, "rev-parse", f"{parent}^{{tree}}")
     return merged.is_good and tree.is_good and merged.said == tree.said != before.said
 
 
@@ -132,7 +130,7 @@ def _is_own(top: Path, environ: Mapping[str, str]) -> bool:
 def _read_one(top: Path, commit: str, place: Path, *, is_grouped: bool) -> Approvals:
     """Read the approval of one commit; in a group what lacks one takes nothing, and that is passed on."""
     name = name_approval(commit)
-    if not ask_git(top, _AS_IT_IS, "cat-file", "-e", f"{REF}:{name}").is_good:
+    if not ask_git(top, "cat-file", "-e", f"{REF}:{name}").is_good:
         files = (_write(Approval(commit=commit), place),) if is_grouped else ()
         return Approvals(files=files, notes=(f"Nothing is approved for commit {commit[:12]}.",))
     try:
@@ -145,11 +143,11 @@ def _read_one(top: Path, commit: str, place: Path, *, is_grouped: bool) -> Appro
 
 def _read_blob(top: Path, name: str) -> bytes:
     """Read a file of the branch, unless it is larger than any approval."""
-    size = read_git(top, _AS_IT_IS, "cat-file", "-s", f"{REF}:{name}")
+    size = read_git(top, "cat-file", "-s", f"{REF}:{name}")
     if int(size) > MAX_APPROVAL_BYTES:
         fix = f"Remove it from the branch {BRANCH}, and comment again."
         raise FileError(name, "", f"has {int(size):,} bytes, more than any approval", fix)
-    return read_git(top, _AS_IT_IS, "cat-file", "blob", f"{REF}:{name}")
+    return read_git(top, "cat-file", "blob", f"{REF}:{name}")
 
 
 def _write(approval: Approval, place: Path) -> str:

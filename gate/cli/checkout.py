@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gate.errors import UsageError
 from gate.files.untrusted import format_value
+from gate.git import find_checkout
 from gate.github.context import is_sha
 
 _HEAD_FIX = (
@@ -19,9 +20,7 @@ def find_workspace_checkout(directory: Path, workspace: Path) -> Path:
     ``actions/checkout`` with ``path:`` clones to below the workspace. git itself is not asked: a trusted
     job needs none, and without git that action downloads the files alone.
     """
-    start = directory.resolve()
-    above = (path for path in (start, *start.parents) if (path / ".git").exists())
-    return next(above, workspace.resolve())
+    return find_checkout(directory) or workspace.resolve()
 
 
 def to_repository_path(path: Path, top: Path) -> str:

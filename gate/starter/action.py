@@ -13,9 +13,6 @@ from gate.git import ask_git
 from gate.revisions import find_repository, name_repository
 
 _ACTION = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+@[0-9a-f]{40}")
-_REMOTE = re.compile(
-    r"(?:https://|ssh://git@|git@)github\.com[/:]([A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+?)(?:\.git)?/?"
-)
 
 
 def parse_action(text: str) -> str:
