@@ -1,13 +1,13 @@
 """What each kind of case is: one complete row a kind, known without torch.
 
-A new kind is a row here and a file in :mod:`gate.measure.kinds`: docs/adding-a-model.md. No property has a
-default, so that none can be forgotten.
+A new kind is a row here and a file in :mod:`gate.measure.kinds`: docs/registry.md. The row of a plain call
+has every property; the others say what is otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gate.records import Case, DType, Kind, Metric, Task
@@ -71,31 +71,30 @@ _VARIES = Setting(
     title="arguments of the factory that vary, each with one value a shape, all lists of one length",
     default={},
 )
-_DRIFTS = frozenset({Metric.DRIFT, Metric.DRIFT_FLOAT32, Metric.DRIFT_STEPS})
 _OF_DYNAMO = frozenset(
     {
         *(Metric.GRAPH_BREAKS, Metric.RECOMPILES, Metric.UNIQUE_GRAPHS),
         *(Metric.EAGER_FALLBACKS, Metric.CAPTURED_OPS, Metric.GUARDS),
     }
 )
-_ALL_TASKS = frozenset(Task)
 _INFERENCE = frozenset({Task.INFERENCE})
-_ALL_DTYPES = frozenset(DType)
-_NONE: frozenset[Metric] = frozenset()
 
+_CALL = KindSpec(
+    kind=Kind.CALL,
+    title="one call of the model, or one training step",
+    settings={},
+    adds=frozenset(),
+    lacks=frozenset(),
+    tasks=frozenset(Task),
+    dtypes=frozenset(DType),
+    needs=(),
+    on_target=True,
+)
+_ON_DEVICE = replace(_CALL, on_target=False)
 _ROWS = (
-    KindSpec(
-        kind=Kind.CALL,
-        title="one call of the model, or one training step",
-        settings={},
-        adds=_NONE,
-        lacks=_NONE,
-        tasks=_ALL_TASKS,
-        dtypes=_ALL_DTYPES,
-        needs=(),
-        on_target=True,
-    ),
-    KindSpec(
+    _CALL,
+    replace(
+        _CALL,
         kind=Kind.SHAPES,
         title="one pass over a fixed list of shapes, a call each",
         settings={
@@ -104,39 +103,26 @@ _ROWS = (
                 title="how sizes that vary are compiled", default=Dims.AUTOMATIC.value, choices=tuple(Dims)
             ),
         },
-        adds=_NONE,
-        lacks=_NONE,
-        tasks=_ALL_TASKS,
-        dtypes=_ALL_DTYPES,
-        needs=(),
-        on_target=True,
     ),
-    KindSpec(
+    replace(
+        _ON_DEVICE,
         kind=Kind.EXPORT,
         title="one call of the package that torch.export and AOTInductor built;"
         " a cold compile builds it, a warm one loads it",
-        settings={},
         adds=frozenset({Metric.PACKAGE_BYTES}),
         # The package is one graph by construction: there is no second one, and nothing to fall back to.
         lacks=_OF_DYNAMO | {Metric.COMPILE_CALLS},
         tasks=_INFERENCE,
-        dtypes=_ALL_DTYPES,
-        needs=(),
-        on_target=False,
     ),
-    KindSpec(
+    replace(
+        _ON_DEVICE,
         kind=Kind.CACHE,
         title="one call of the model; the second process finds the one file of"
         " torch.compiler.save_cache_artifacts and no cache directory",
-        settings={},
         adds=frozenset({Metric.PACKAGE_BYTES}),
-        lacks=_NONE,
-        tasks=_ALL_TASKS,
-        dtypes=_ALL_DTYPES,
-        needs=(),
-        on_target=False,
     ),
-    KindSpec(
+    replace(
+        _ON_DEVICE,
         kind=Kind.DATA,
         title="an epoch through a DataLoader, a call or a training step each batch",
         settings={
@@ -144,13 +130,9 @@ _ROWS = (
             "workers": Setting(title="processes that load; with 0 the measuring one does", default=2),
         },
         adds=frozenset({Metric.DATA_RATIO}),
-        lacks=_NONE,
-        tasks=_ALL_TASKS,
-        dtypes=_ALL_DTYPES,
-        needs=(),
-        on_target=False,
     ),
-    KindSpec(
+    replace(
+        _ON_DEVICE,
         kind=Kind.SERVING,
         title="one call of the model; besides, requests at fixed times, timed one by one",
         settings={
@@ -163,13 +145,10 @@ _ROWS = (
                 *(Metric.REQUEST_P95, Metric.REQUEST_P99),
             }
         ),
-        lacks=_NONE,
         tasks=_INFERENCE,
-        dtypes=_ALL_DTYPES,
-        needs=(),
-        on_target=False,
     ),
-    KindSpec(
+    replace(
+        _ON_DEVICE,
         kind=Kind.DISTRIBUTED,
         title="one training step of two processes, each with a batch of its own, over gloo or NCCL",
         settings={
@@ -180,36 +159,27 @@ _ROWS = (
             "bucket_mib": Setting(title="MiB of gradients that ddp reduces at once", default=25.0, minimum=1),
         },
         adds=frozenset({Metric.BUCKETS}),
-        lacks=_NONE,
         tasks=frozenset({Task.TRAINING}),
         # Drift of a coarser type is measured in a float32 copy as well, which would have to be spread too.
         dtypes=frozenset({DType.FLOAT32}),
-        needs=(),
-        on_target=False,
     ),
-    KindSpec(
+    replace(
+        _ON_DEVICE,
         kind=Kind.SCOPE,
         title="one call of the model, of which only a part is compiled",
         settings={
             "part": Setting(title="what is compiled", default=Part.BLOCKS.value, choices=tuple(Part)),
         },
-        adds=_NONE,
-        lacks=_NONE,
-        tasks=_ALL_TASKS,
-        dtypes=_ALL_DTYPES,
-        needs=(),
-        on_target=False,
     ),
-    KindSpec(
+    replace(
+        _ON_DEVICE,
         kind=Kind.ONNX,
         title="one call of the model in onnxruntime; a cold compile exports it to ONNX, a warm one loads it",
-        settings={},
         adds=frozenset({Metric.PACKAGE_BYTES}),
         lacks=_OF_DYNAMO | {Metric.COMPILE_CALLS},
         tasks=_INFERENCE,
         dtypes=frozenset({DType.FLOAT32}),  # numpy, through which tensors go, has no bfloat16
         needs=("onnx", "onnxscript", "onnxruntime"),
-        on_target=False,
     ),
 )
 KIND_SPECS: Mapping[Kind, KindSpec] = {spec.kind: spec for spec in _ROWS}

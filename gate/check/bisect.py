@@ -90,7 +90,7 @@ def choose_metric(rows: Iterable[Comparison]) -> Comparison | None:
     """
     regressed = [row for row in rows if row.decides and row.status is Status.REGRESSED]
     exact = [row for row in regressed if SPECS[row.metric].family is Family.EXACT]
-    leading = [row for row in regressed if SPECS[row.metric].judging.follows is None]
+    leading = [row for row in regressed if SPECS[row.metric].follows is None]
     return max(exact or leading or regressed, key=lambda row: row.severity, default=None)
 
 
@@ -98,7 +98,7 @@ def make_suspect(case_id: str, metric: Metric | None) -> Suspect:
     """What pairs must measure for one metric: itself, and what it follows; all where none is named."""
     if metric is None:
         return Suspect(case_id=case_id, metrics=NOISY_DECIDING)
-    leader = SPECS[metric].judging.follows
+    leader = SPECS[metric].follows
     return Suspect(case_id=case_id, metrics=(metric,) if leader is None else (metric, leader))
 
 
@@ -114,7 +114,7 @@ def split_difference(policy: Policy, row: Comparison) -> Policy:
     part = {"absolute": max(half, row.threshold.absolute)}
     if spec.family is not Family.LOG2:
         part = {"relative": max(half, relative)}
-    metrics = {row.metric, spec.judging.follows} - {None}
+    metrics = {row.metric, spec.follows} - {None}
     more = tuple(
         Override(case=row.case_id, metric=metric, reason=_REASON, **part) for metric in metrics if metric
     )

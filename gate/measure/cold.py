@@ -208,7 +208,7 @@ def _add_counts(context: WorkerContext, counts: Mapping[Metric, int | None]) -> 
         {
             metric: values
             for metric, values in known.items()
-            if (context.device.kind.is_gpu or not SPECS[metric].measuring.is_gpu_only)
+            if (context.device.kind.is_gpu or not SPECS[metric].is_gpu_only)
             and has_metric(context.case, metric)
         }
     )

@@ -25,7 +25,7 @@ NameWriter = Callable[[str], str]
 
 _VISIBLE = 0.005  # a mean below half a percent is not worth a line
 # What convicts by itself: a ratio only repeats what it is a ratio of.
-_LEADING = select_metrics(lambda spec: spec.role is Role.DECIDES and spec.judging.follows is None)
+_LEADING = select_metrics(lambda spec: spec.role is Role.DECIDES and spec.follows is None)
 _MEANS = tuple(metric for metric in _LEADING if SPECS[metric].unit in {Unit.SECONDS, Unit.BYTES})
 # A release number and nothing else: it may come from whoever measured.
 _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")

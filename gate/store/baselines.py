@@ -212,7 +212,7 @@ def _find_setbacks(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Set
     for metric in Metric:
         spec = SPECS[metric]
         # A speedup falls when eager gets faster, which is no setback; compiled latency is there for the rest.
-        decides = spec.role is Role.DECIDES and spec.measuring.source is not Source.DERIVED
+        decides = spec.role is Role.DECIDES and spec.source is not Source.DERIVED
         if not decides or metric not in old.trials:
             continue
         before = median(old.trials[metric])

@@ -66,7 +66,7 @@ def _find_limits(one: Evidence, policy: Policy) -> Mapping[Metric, Limit]:
 
 def _is_expected(one: Evidence, metric: Metric) -> bool:
     known = metric in one.values
-    return known or (has_metric(one.case, metric) and not SPECS[metric].measuring.is_gpu_only)
+    return known or (has_metric(one.case, metric) and not SPECS[metric].is_gpu_only)
 
 
 def _lay_over(row: Comparison, found: tuple[Evidence, Limit] | None, alpha: float) -> Comparison:

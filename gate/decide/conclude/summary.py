@@ -17,7 +17,7 @@ from gate.records import DEFAULT_BACKEND, Case, Comparison, Kind, Metric, Mode
 from gate.records.summary import ModeRow, ScopeRow, SuiteRow, SuiteSummary
 
 Values = Mapping[Metric, float]
-_PARTS = SPECS[Metric.BREAK_EVEN_CALLS].measuring.parts
+_PARTS = SPECS[Metric.BREAK_EVEN_CALLS].parts
 
 
 def summarize_suite(cases: Iterable[Case], comparisons: Iterable[Comparison]) -> SuiteSummary:

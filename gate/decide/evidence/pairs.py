@@ -117,7 +117,7 @@ def _compare_blocks(pair: Pair) -> dict[Metric, float]:
         ratio = compute_speedup(base, head) if len(base) == len(head) else None
         if ratio is not None:
             changes[metric] = -math.log(ratio)
-    eager, compiled = SPECS[Metric.WARM_SPEEDUP].measuring.parts
+    eager, compiled = SPECS[Metric.WARM_SPEEDUP].parts
     if eager in changes and compiled in changes:
         changes[Metric.WARM_SPEEDUP] = changes[compiled] - changes[eager]
     return changes

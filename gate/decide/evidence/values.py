@@ -74,7 +74,7 @@ def _reduce_samples(metric: Metric, samples: Sequence[float]) -> float:
 
 def _compute_break_even(values: Mapping[Metric, float]) -> float | None:
     """Calls after which the cold compile has paid; ``None`` where it never does, or is unknown."""
-    parts = SPECS[Metric.BREAK_EVEN_CALLS].measuring.parts
+    parts = SPECS[Metric.BREAK_EVEN_CALLS].parts
     if any(part not in values for part in parts):
         return None
     compile_s, eager_s, compiled_s = (values[part] for part in parts)

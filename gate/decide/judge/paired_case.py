@@ -40,7 +40,7 @@ from gate.metrics import COMPILE_TIMES, SPECS, Family
 from gate.records import Code, Comparison, Fact, Finding, Metric, Policy, Reason, Status
 
 # What the same blocks time: where few cases are suspect, each tells how noisy the machine is for the other.
-_TIMED_BOTH = SPECS[Metric.WARM_SPEEDUP].measuring.parts
+_TIMED_BOTH = SPECS[Metric.WARM_SPEEDUP].parts
 _TWINS = dict(zip(_TIMED_BOTH, reversed(_TIMED_BOTH), strict=True))
 # How often a metric may be falsely confirmed: at each look with so many pairs, and by the ranks at the last.
 _CHANCES = sum(look >= MIN_PAIRS for look in LOOKS) + 1

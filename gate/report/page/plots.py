@@ -34,9 +34,7 @@ _MOST_LIMITS = 4.0  # a change beyond so many limits is drawn at the edge
 def _select_drawn(worse: str) -> tuple[Metric, ...]:
     """The metrics that vary, are judged, and are told of in this word when they got worse."""
     drawn = select_metrics(lambda spec: spec.role is not Role.EXPLAINS and spec.family is not Family.EXACT)
-    return tuple(
-        metric for metric in drawn if SPECS[metric].quantity.worse == worse and metric not in COMPILE_TIMES
-    )
+    return tuple(metric for metric in drawn if SPECS[metric].worse == worse and metric not in COMPILE_TIMES)
 
 
 # What is drawn of a case, by what a reader asks; counts that moved stand in its table.

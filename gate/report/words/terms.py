@@ -40,8 +40,7 @@ def name_direction(metric: Metric, change: float) -> str:
     """Name what a change (+ is worse) is: ``slower``; ``""`` where there is none."""
     if not change:
         return ""
-    quantity = SPECS[metric].quantity
-    return quantity.worse if change > 0 else quantity.better
+    return SPECS[metric].worse if change > 0 else SPECS[metric].better
 
 
 def describe_change(metric: Metric, change: float, word: str = "") -> str:

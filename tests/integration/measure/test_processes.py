@@ -62,8 +62,8 @@ def test_both_processes_finish(healthy: Both) -> None:
     expected = {
         metric
         for metric, spec in SPECS.items()
-        if not spec.measuring.is_gpu_only
-        and spec.measuring.source is not Source.DERIVED
+        if not spec.is_gpu_only
+        and spec.source is not Source.DERIVED
         and metric not in {*SPECIAL, Metric.DRIFT_STEPS}
     }
     assert {*cold.samples, *warm.samples} == expected
