@@ -46,7 +46,7 @@ from gate.store.accepted_entries import AcceptedFile, ApprovalFile
 from gate.store.anchor import AnchorFile
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_ROOTS: Mapping[str, tuple[type, FileKind[Any] | None]] = {
+ROOTS: Mapping[str, tuple[type, FileKind[Any] | None]] = {
     "config": (GateFile, None),
     "registry": (RegistryFile, None),
     "accepted": (AcceptedFile, None),
@@ -76,25 +76,20 @@ _SCALARS: Mapping[Any, dict[str, object]] = {
 }
 
 
-def list_schemas() -> tuple[str, ...]:
-    """List the names that :func:`render_schema` knows."""
-    return tuple(_ROOTS)
-
-
 def render_schema(name: str) -> str:
     """Render the JSON Schema of a kind of file.
 
     Raises:
         UsageError: There is no such kind.
     """
-    if name not in _ROOTS:
-        raise UsageError(f"there is no schema {name!r}", f"Name one of {', '.join(_ROOTS)}.")
+    if name not in ROOTS:
+        raise UsageError(f"there is no schema {name!r}", f"Name one of {', '.join(ROOTS)}.")
     return json.dumps(make_schema(name), indent=1) + "\n"
 
 
 def make_schema(name: str) -> dict[str, object]:
     """Make the JSON Schema of a kind of file as plain values."""
-    record_type, kind = _ROOTS[name]
+    record_type, kind = ROOTS[name]
     definitions: dict[str, dict[str, object]] = {}
     root = _describe_record(record_type, definitions)
     if kind is not None:
@@ -197,7 +192,7 @@ def _describe_key(record_type: type, name: str) -> dict[str, object]:
 
 def save_schemas(directory: Path) -> None:
     """Write all schemas."""
-    for name in _ROOTS:
+    for name in ROOTS:
         write_atomic(directory / f"{name}.json", render_schema(name))
 
 
@@ -206,7 +201,7 @@ def list_outdated(directory: Path) -> tuple[str, ...]:
     found = {path.stem: path.read_text(encoding="utf-8") for path in directory.glob("*.json")}
     return tuple(
         sorted(
-            name for name in {*_ROOTS, *found} if name not in _ROOTS or found.get(name) != render_schema(name)
+            name for name in {*ROOTS, *found} if name not in ROOTS or found.get(name) != render_schema(name)
         )
     )
 

@@ -7,7 +7,7 @@ pass as noise, and a case that is defined anew has nothing to be held against. S
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median, stdev
 
@@ -25,40 +25,25 @@ _NAMED = 6  # metrics named of one case
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Move:
-    """A deciding metric whose median moved."""
+    """A deciding metric whose median moved, or whose noise grew."""
 
     case_id: str
     metric: Metric
     old: float
     new: float
-    is_worse: bool
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Growth:
-    """A deciding metric whose trials scatter more than the stored ones.
-
-    The noise is a standard deviation: a fraction of the value, of log2 values in their unit; of counters
-    it is the difference between the largest and the smallest.
-    """
-
-    case_id: str
-    metric: Metric
-    old: float
-    new: float
+    @property
+    def is_worse(self) -> bool:
+        """Whether a median moved the wrong way."""
+        return (self.new < self.old) is SPECS[self.metric].higher_is_better
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replacement:
-    """A proposal and the stored baseline that it would replace."""
+    """What is proposed, and the stored baseline that it would replace."""
 
-    proposal: Proposal
     old: Baseline
-
-    @property
-    def new(self) -> Baseline:
-        """What is proposed."""
-        return self.proposal.baseline
+    new: Baseline
 
 
 def list_replacements(
@@ -66,40 +51,46 @@ def list_replacements(
 ) -> list[Replacement]:
     """List the proposals of a kind beside what they would replace."""
     before = {item.case_id: item for item in old}
-    return [
-        Replacement(proposal=proposal, old=before[proposal.baseline.case_id])
-        for proposal in proposals
-        if proposal.kind is kind
-    ]
+    proposed = (proposal.baseline for proposal in proposals if proposal.kind is kind)
+    return [Replacement(old=before[new.case_id], new=new) for new in proposed]
 
 
 def list_moves(pairs: Iterable[Replacement]) -> list[Move]:
     """List the deciding metrics whose median moved."""
-    return [move for pair in pairs for move in _find_moves(pair)]
+    return [
+        move
+        for pair in pairs
+        for move in _compare(pair, lambda _, values: median(values))
+        if abs(move.new - move.old) > SMALLEST_MOVE * abs(move.old)
+    ]
 
 
-def _find_moves(pair: Replacement) -> Iterator[Move]:
-    for metric, old, new in _list_deciding(pair):
-        before, after = median(old), median(new)
-        if abs(after - before) > SMALLEST_MOVE * abs(before):
-            is_worse = (after < before) is SPECS[metric].higher_is_better
-            yield Move(case_id=pair.new.case_id, metric=metric, old=before, new=after, is_worse=is_worse)
-
-
-def list_growths(pairs: Iterable[Replacement]) -> list[Growth]:
+def list_growths(pairs: Iterable[Replacement]) -> list[Move]:
     """List the deciding metrics that scatter at least twice as much as before."""
-    return [growth for pair in pairs for growth in _find_growths(pair)]
+    return [
+        growth
+        for pair in pairs
+        for growth in _compare(pair, compute_scatter)
+        if growth.new > SMALLEST_NOISE[SPECS[growth.metric].family]
+        and growth.new >= NOISE_FACTOR * growth.old
+    ]
 
 
-def _find_growths(pair: Replacement) -> Iterator[Growth]:
-    for metric, old, new in _list_deciding(pair):
-        before, after = compute_scatter(metric, old), compute_scatter(metric, new)
-        if after > SMALLEST_NOISE[SPECS[metric].family] and after >= NOISE_FACTOR * before:
-            yield Growth(case_id=pair.new.case_id, metric=metric, old=before, new=after)
+def _compare(pair: Replacement, compute: Callable[[Metric, Sequence[float]], float]) -> Iterator[Move]:
+    """Compare what is computed of the deciding metrics' values."""
+    for metric in Metric:
+        old, new = pair.old.trials.get(metric), pair.new.trials.get(metric)
+        if SPECS[metric].role is Role.DECIDES and old and new:
+            values = {"old": compute(metric, old), "new": compute(metric, new)}
+            yield Move(case_id=pair.new.case_id, metric=metric, **values)
 
 
 def compute_scatter(metric: Metric, values: Sequence[float]) -> float:
-    """Compute how much the trials of a metric scatter; see :class:`Growth`."""
+    """Compute how much the trials of a metric scatter.
+
+    It is a standard deviation: a fraction of the value, of log2 values in their unit; of counters it is the
+    difference between the largest and the smallest.
+    """
     family = SPECS[metric].family
     if family is Family.EXACT or len(values) < 2:  # noqa: PLR2004 - one value does not scatter
         return max(values) - min(values)
@@ -110,17 +101,10 @@ def compute_scatter(metric: Metric, values: Sequence[float]) -> float:
     return stdev(values) / abs(median(values)) if median(values) else math.inf
 
 
-def _list_deciding(pair: Replacement) -> Iterator[tuple[Metric, Sequence[float], Sequence[float]]]:
-    for metric in Metric:
-        old, new = pair.old.trials.get(metric), pair.new.trials.get(metric)
-        if SPECS[metric].role is Role.DECIDES and old and new:
-            yield metric, old, new
-
-
 def describe_rest(pair: Replacement) -> str:
     """Describe what else changed in a case: everything but the medians that decide."""
     old, new = pair.old, pair.new
-    moved = {move.metric for move in _find_moves(pair)}
+    moved = {move.metric for move in list_moves([pair])}
     values = [one for one in Metric if one in old.trials and one in new.trials and one not in moved]
     parts = (
         _count_trials(old, new),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from gate.metrics import SPECS, Family
 from gate.publish.proposal_changes import (
-    Growth,
     Move,
     Replacement,
     describe_rest,
@@ -120,7 +119,7 @@ def _name_code(setback: Setback) -> str:
     return f"{escape_code(setback.case_id)} `{setback.metric}` {move}"
 
 
-def _render_growths(growths: Sequence[Growth]) -> str:
+def _render_growths(growths: Sequence[Move]) -> str:
     if not growths:
         return ""
     rows = [

@@ -13,7 +13,7 @@ from gate.errors import FileError
 from gate.files.codec import VERDICT, NewerFileError, decode_file
 from gate.files.soundness import ContradictionError
 from gate.files.untrusted import MAX_INTEGER
-from gate.publish.archive import ArchiveError, ArchiveFault, read_member
+from gate.publish.archive import ArchiveError, read_member
 from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Tally, Threshold, Verdict
 
 VERDICT_MEMBER = "verdict.json"
@@ -34,13 +34,6 @@ class Refusal(StrEnum):
     NOT_A_VERDICT = "the artifact's verdict is not one that this compile-gate reads"
     INCONSISTENT = "the artifact's verdict contradicts itself"
     NEWER = "the verdict was written by a newer compile-gate than the workflow that publishes it uses"
-
-
-_REFUSALS: Mapping[ArchiveFault, Refusal] = {
-    ArchiveFault.NOT_AN_ARCHIVE: Refusal.NOT_AN_ARCHIVE,
-    ArchiveFault.NO_MEMBER: Refusal.NO_MEMBER,
-    ArchiveFault.TOO_LARGE: Refusal.TOO_LARGE,
-}
 
 
 # What to do about it where that is not to look at the run.
@@ -69,7 +62,7 @@ def parse_archive(archive: bytes) -> Verdict:
     try:
         content = read_member(archive, VERDICT_MEMBER, MAX_MEMBER_BYTES)
     except ArchiveError as error:
-        raise RefusedError(_REFUSALS[error.fault]) from None
+        raise RefusedError(Refusal[error.fault.name]) from None  # those of archives are called alike
     return parse_verdict(content)
 
 
