@@ -6,13 +6,13 @@ import os
 from argparse import Namespace
 from datetime import UTC, datetime
 
+from gate.cli.authorize import make_answerer
 from gate.cli.checkout import check_head_sha
 from gate.cli.publish import make_client
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode, UsageError
-from gate.github.accept import authorize_acceptance, find_acceptance
-from gate.github.answer import Answerer, Reaction, make_patience
-from gate.github.approve import accept_regression
+from gate.github.accept import accept_regression, authorize_acceptance, find_acceptance
+from gate.github.answer import Reaction
 from gate.github.context import load_context
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.github.log import write_annotations
@@ -25,7 +25,7 @@ from gate.publish.commands import AcceptRequest, CommandRefusedError
 def run_accept_regression(options: Namespace) -> ExitCode:
     """Check again who asks for what, store the approval, start the failed jobs again, answer."""
     check_head_sha(options.head_sha)
-    context, client = load_context(os.environ), make_client(os.environ)[0]
+    context, client = load_context(os.environ), make_client(os.environ)
     terms = ApprovalTerms(
         cases=load_cases(load_configured(options)),
         workflow=options.workflow,
@@ -33,8 +33,7 @@ def run_accept_regression(options: Namespace) -> ExitCode:
         today=datetime.now(UTC).date().isoformat(),
     )
     command = find_acceptance(context)
-    answers, _ = make_client(os.environ, make_patience(print))
-    answerer = Answerer(answers, context, command, print)
+    answerer = make_answerer(context, command)
     with answerer.answering():
         request = authorize_acceptance(client, context, command)
         if request is None:

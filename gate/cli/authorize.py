@@ -28,13 +28,13 @@ def run_authorize(options: Namespace) -> ExitCode:
     A comment that is no command is not an error: ``authorized`` is then false, as it is whenever
     this fails. Whoever wrote the command is answered.
     """
-    context, client = load_context(os.environ), make_client(os.environ)[0]
+    context, client = load_context(os.environ), make_client(os.environ)
     return _COMMANDS[options.asked](client, context)
 
 
 def _authorize_refresh(client: GitHubClient, context: JobContext) -> ExitCode:
     command = find_refresh(context)
-    answerer = _make_answerer(context, command)
+    answerer = make_answerer(context, command)
     authorization = _decide(answerer, lambda: authorize_refresh(client, context, command))
     write_outputs(os.environ, make_outputs(authorization))
     if authorization is None:
@@ -49,7 +49,7 @@ def _authorize_refresh(client: GitHubClient, context: JobContext) -> ExitCode:
 def _authorize_acceptance(client: GitHubClient, context: JobContext) -> ExitCode:
     """The rocket is for the job that accepts: it may still find nothing to accept."""
     command = find_acceptance(context)
-    answerer = _make_answerer(context, command)
+    answerer = make_answerer(context, command)
     request = _decide(answerer, lambda: authorize_acceptance(client, context, command))
     if request is None:
         write_outputs(os.environ, make_outputs(None))
@@ -67,9 +67,9 @@ _COMMANDS: Mapping[str, Callable[[GitHubClient, JobContext], ExitCode]] = {
 }
 
 
-def _make_answerer(context: JobContext, command: CommentCommand | None) -> Answerer:
-    answers, _ = make_client(os.environ, make_patience(print))
-    return Answerer(answers, context, command, print)
+def make_answerer(context: JobContext, command: CommentCommand | None) -> Answerer:
+    """Make what answers a comment, by a client that waits little."""
+    return Answerer(make_client(os.environ, make_patience(print)), context, command, print)
 
 
 def _decide(answerer: Answerer, decide: Callable[[], _T]) -> _T:

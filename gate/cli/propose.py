@@ -34,7 +34,7 @@ def run_propose(options: Namespace) -> ExitCode:
     context = load_context(os.environ)
     config = load_configured(options)
     request = _make_request(options, context, config)
-    client, _ = make_client(os.environ)
+    client = make_client(os.environ)
     run = _load_run(options, client, context)
     _tell(propose_refresh(client, context, request, run, load_policy(config)))
     return ExitCode.PASS

@@ -12,7 +12,7 @@ from gate.decide.conclude.outcome import FailOn
 from gate.errors import ExitCode, UsageError
 from gate.github.client import GitHubClient, Patience
 from gate.github.comment import find_author
-from gate.github.events import check_repository, load_trigger
+from gate.github.context import load_context
 from gate.github.job import append_summary, write_outputs
 from gate.github.log import write_annotations
 from gate.github.publish import Publication, PublishContext, Settings, publish
@@ -69,19 +69,17 @@ def make_context(config: str | None, author: str) -> PublishContext:
         UsageError: The environment is unusable.
         FileError: A file of the checkout or the event cannot be used.
     """
-    environ = os.environ
-    client, token = make_client(environ)
+    client, job = make_client(os.environ), load_context(os.environ)
     return PublishContext(
         client=client,
-        repository=check_repository(environ.get("GITHUB_REPOSITORY", "")),
-        event=load_trigger(environ),
-        author=author or find_author(client, token),
-        base=load_base(Path(config) if config else None, Path(environ.get("GITHUB_WORKSPACE") or ".")),
+        job=job,
+        author=author or find_author(client, os.environ["GITHUB_TOKEN"]),
+        base=load_base(Path(config) if config else None, job.workspace),
     )
 
 
-def make_client(environ: Mapping[str, str], patience: Patience | None = None) -> tuple[GitHubClient, str]:
-    """Make a client of the API that the environment names, and tell its token.
+def make_client(environ: Mapping[str, str], patience: Patience | None = None) -> GitHubClient:
+    """Make a client of the API that the environment names.
 
     Raises:
         UsageError: There is no token, or the address is not https.
@@ -95,7 +93,7 @@ def make_client(environ: Mapping[str, str], patience: Patience | None = None) ->
     if not api_url.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
         raise UsageError("GITHUB_API_URL is not an https address", "Run this in GitHub Actions, or fix it.")
     patience = patience or Patience(tell=lambda line: print(line, flush=True))
-    return GitHubClient(api_url=api_url, token=token, patience=patience), token
+    return GitHubClient(api_url=api_url, token=token, patience=patience)
 
 
 def load_base(path: Path | None, workspace: Path = Path()) -> Base:

@@ -29,7 +29,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -62,22 +62,6 @@ MAX_PAGES = 40  # an issue holds at most 2,500 comments: 25 pages
 _SHOWN_CHARS = 200  # of GitHub's own message in ours
 
 
-class SystemClock:
-    """The real clock."""
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        return time.time()
-
-    def monotonic(self) -> float:
-        """Seconds since some moment."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
-
-
 def _ignore(_: str) -> None:
     pass
 
@@ -86,7 +70,7 @@ def _ignore(_: str) -> None:
 class Patience:
     """How long a client waits, by which clock, and whom it tells before it does."""
 
-    clock: Clock = field(default_factory=SystemClock)
+    clock: Clock = time
     max_wait_s: float = MAX_WAIT_S
     exchange_s: float = EXCHANGE_S
     tell: Callable[[str], None] = _ignore
@@ -188,7 +172,7 @@ class GitHubClient:
             if response is not None and not attempt.problem:
                 return response
             if response is not None and 400 <= response.status < 500:  # noqa: PLR2004 -- HTTP's classes
-                wait_s = compute_wait_s(response, limits, self._patience.clock.now())
+                wait_s = compute_wait_s(response, limits, self._patience.clock.time())
                 if wait_s is None:
                     raise self._describe_refusal(request, response)
                 self._wait(wait_s, RateLimitedError(f"{request.name}: GitHub limits the rate", _LATER))

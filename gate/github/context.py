@@ -11,7 +11,7 @@ from gate.errors import FileError, UsageError
 from gate.files.untrusted import load_bytes, parse_json
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024  # GitHub caps webhook payloads at 25 MB
-_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+")
+_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
 _SHA = re.compile(r"[0-9a-f]{40}")
 
 
@@ -20,14 +20,12 @@ class JobContext:
     """One job of a workflow. ``event`` is the payload of the webhook that started it."""
 
     repository: str  # owner/name
-    api_url: str
-    server_url: str
-    event_name: str
-    sha: str
-    run_id: str
-    workspace: Path
+    server_url: str = "https://github.com"
+    event_name: str = ""
+    sha: str = ""
+    run_id: str = ""
+    workspace: Path = Path()
     event: Mapping[str, object] = field(default_factory=dict, repr=False)
-    token: str = field(default="", repr=False)
 
     @property
     def path(self) -> str:
@@ -49,26 +47,31 @@ def load_context(environ: Mapping[str, str]) -> JobContext:
     """Load the context of the job that this process runs in.
 
     Raises:
-        UsageError: This is no job of GitHub Actions, or it has no token.
+        UsageError: This is no job of GitHub Actions.
+        FileError: The payload of its event cannot be read.
     """
-    repository = environ.get("GITHUB_REPOSITORY", "")
-    if not _REPOSITORY.fullmatch(repository):
-        raise UsageError(
-            "GITHUB_REPOSITORY does not name a repository", "Run this command in a job of GitHub Actions."
-        )
-    if not environ.get("GITHUB_TOKEN"):
-        raise UsageError("GITHUB_TOKEN is not set", "Give the action `token: ${{ github.token }}`.")
     return JobContext(
-        repository=repository,
-        api_url=environ.get("GITHUB_API_URL") or "https://api.github.com",
+        repository=check_repository(environ.get("GITHUB_REPOSITORY", "")),
         server_url=environ.get("GITHUB_SERVER_URL") or "https://github.com",
         event_name=environ.get("GITHUB_EVENT_NAME", ""),
         sha=environ.get("GITHUB_SHA", ""),
         run_id=environ.get("GITHUB_RUN_ID", ""),
         workspace=Path(environ.get("GITHUB_WORKSPACE") or Path.cwd()),
         event=load_payload(environ),
-        token=environ["GITHUB_TOKEN"],
     )
+
+
+def check_repository(name: str) -> str:
+    """Check the name of a repository, ``owner/name``, which becomes part of every path.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if not _REPOSITORY.fullmatch(name) or {".", ".."} & set(name.split("/")):
+        raise UsageError(
+            f"GITHUB_REPOSITORY is {name[:80]!r}, not owner/name", "Run this in GitHub Actions, or set it."
+        )
+    return name
 
 
 def load_payload(environ: Mapping[str, str]) -> dict[str, object]:

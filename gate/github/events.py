@@ -7,29 +7,19 @@ run's head: owner and branch, then the ids of the repositories. All of these are
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from gate.errors import UsageError
 from gate.github.client import GitHubClient, quote_part
-from gate.github.context import load_payload
+from gate.github.context import JobContext
 from gate.github.errors import MissingError, UnreachableError
 from gate.github.payload import describe_surprise, find_text, find_value, need_number, need_text
 from gate.publish.ci_run import PULL_REQUEST_EVENTS, CiRun
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}")
 _WORD = re.compile(r"[a-z_]{1,40}")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TriggerEvent:
-    """What started this job: the event's name and GitHub's payload."""
-
-    name: str = ""
-    payload: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,47 +49,25 @@ class Target:
     is_outrun: bool = False
 
 
-def load_trigger(environ: Mapping[str, str]) -> TriggerEvent:
-    """Load the event of this job from the files of the runner; an empty one outside GitHub Actions.
-
-    Raises:
-        FileError: The payload is missing or is no JSON.
-    """
-    return TriggerEvent(name=environ.get("GITHUB_EVENT_NAME", ""), payload=load_payload(environ))
-
-
-def check_repository(name: str) -> str:
-    """Check the name of a repository, ``owner/name``, which becomes part of every path.
-
-    Raises:
-        UsageError: It is none.
-    """
-    if not _REPOSITORY.fullmatch(name) or {".", ".."} & set(name.split("/")):
-        raise UsageError(
-            f"GITHUB_REPOSITORY is {name[:80]!r}, not owner/name", "Run this in GitHub Actions, or set it."
-        )
-    return name
-
-
-def resolve_target(client: GitHubClient, repository: str, run_id: int, event: TriggerEvent) -> Target:
+def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target:
     """Find the run and its pull request.
 
     Raises:
-        UsageError: The event is about another run.
+        UsageError: The job's event is about another run.
         GitHubError: The API does not tell.
     """
-    attempt = _find_attempt(run_id, event)
-    run = load_workflow_run(client, repository, run_id)
+    attempt = _find_attempt(run_id, job)
+    run = load_workflow_run(client, job.repository, run_id)
     if attempt and run.attempt > attempt:
         return Target(run=run, note="a newer attempt of the run has begun", is_outrun=True)
-    if event.name in PULL_REQUEST_EVENTS:
-        number = need_number(event.payload, "number")
-        return _choose_pull(run, [parse_pull(client.get(f"/repos/{repository}/pulls/{number}"))])
+    if job.event_name in PULL_REQUEST_EVENTS:
+        number = need_number(job.event, "number")
+        return _choose_pull(run, [parse_pull(client.get(f"{job.path}/pulls/{number}"))])
     if run.event == "merge_group":
         return Target(run=run, note="a merge queue's run belongs to no single pull request")
     if not run.is_of_pull_request:
         return Target(run=run, note=f"the run was started by {run.event}, not by a pull request")
-    return _choose_pull(run, _find_pulls(client, repository, run))
+    return _choose_pull(run, _find_pulls(client, job, run))
 
 
 def load_workflow_run(client: GitHubClient, repository: str, run_id: int) -> CiRun:
@@ -150,9 +118,9 @@ def is_on_branch(client: GitHubClient, repository: str, branch: str, sha: str) -
     return find_value(found, "status") in {"behind", "identical"}
 
 
-def _find_attempt(run_id: int, event: TriggerEvent) -> int:
-    """Find the attempt that the event is about; 0 where it is about no run."""
-    run = event.payload.get("workflow_run") if event.name == "workflow_run" else None
+def _find_attempt(run_id: int, job: JobContext) -> int:
+    """Find the attempt that the job's event is about; 0 where it is about no run."""
+    run = job.event.get("workflow_run") if job.event_name == "workflow_run" else None
     if not isinstance(run, dict):
         return 0
     if run.get("id") != run_id:
@@ -163,13 +131,13 @@ def _find_attempt(run_id: int, event: TriggerEvent) -> int:
     return need_number(run, "run_attempt")
 
 
-def _find_pulls(client: GitHubClient, repository: str, run: CiRun) -> list[PullRequest]:
+def _find_pulls(client: GitHubClient, job: JobContext, run: CiRun) -> list[PullRequest]:
     if run.head_owner and run.head_branch:
         head = f"{run.head_owner}:{run.head_branch}"
-        found = client.paginate(f"/repos/{repository}/pulls", {"state": "open", "head": head})
+        found = client.paginate(f"{job.path}/pulls", {"state": "open", "head": head})
     else:
         # The fork is gone: GitHub still knows which pull requests have the commit.
-        found = client.paginate(f"/repos/{repository}/commits/{run.head_sha}/pulls")
+        found = client.paginate(f"{job.path}/commits/{run.head_sha}/pulls")
     return [parse_pull(value) for value in found]
 
 

@@ -8,26 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from gate.decide.conclude.outcome import FailOn
-from gate.github.approved import find_approved
+from gate.errors import FileError
+from gate.github.approval_branch import find_approval
 from gate.github.artifact import fetch_verdict
 from gate.github.client import GitHubClient
 from gate.github.comment import CommentDraft, StickyComment
-from gate.github.context import is_sha
+from gate.github.context import JobContext, is_sha
 from gate.github.errors import GitHubError
-from gate.github.events import Target, TriggerEvent, check_workflow, has_moved, is_on_branch, resolve_target
+from gate.github.events import Target, check_workflow, has_moved, is_on_branch, resolve_target
+from gate.github.git_data import GitData
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
 from gate.github.rules import note_touched
 from gate.github.status import CommitStatus, State, set_status
 from gate.github.sticky import Action, Written
-from gate.publish.approved import NOTHING_APPROVED, Approved
+from gate.publish.approved import NOTHING_APPROVED, Approved, describe_approval, needs_approval
 from gate.publish.body import describe_outcome, make_marker, render_body
 from gate.publish.submitted_verdict import RefusedError
 from gate.publish.telling import CommentWhen, describe_finding, is_wanted, make_finding, render_summary
 from gate.publish.trusted import Base, Known
 from gate.publish.trusted_result import TrustedResult
-from gate.records import Fact, Outcome, Status, Verdict
+from gate.records import Code, Fact, Outcome, Status, Verdict
 from gate.report.markdown import escape_text
 from gate.report.words.comparisons import describe_comparison
 
@@ -53,11 +56,10 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishContext:
-    """Where to publish: the API, the repository (``owner/name``), what started this job, whose comments."""
+    """Where to publish: the API, this job with its repository and event, whose comments."""
 
     client: GitHubClient
-    repository: str
-    event: TriggerEvent
+    job: JobContext
     author: str
     base: Base
 
@@ -72,20 +74,22 @@ class Publication:
     troubles: tuple[str, ...] = ()
 
 
+T = TypeVar("T")
+
+
 class Troubles:
     """Collects what goes wrong, part by part."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def attempt(self, what: str, do: Callable[[], None]) -> bool:
-        """Do one part, and say whether it went well; GitHub's trouble with it is written down."""
+    def attempt(self, what: str, do: Callable[[], T]) -> T | None:
+        """Do one part and return what came of it; GitHub's trouble is written down, and gives None."""
         try:
-            do()
+            return do()
         except GitHubError as error:
             self.lines.append(f"{what}: {error.what}. {error.fix}")
-            return False
-        return True
+            return None
 
 
 def publish(context: PublishContext, settings: Settings) -> Publication:
@@ -96,19 +100,26 @@ def publish(context: PublishContext, settings: Settings) -> Publication:
     """
     troubles = Troubles()
     try:
-        target = resolve_target(context.client, context.repository, settings.run_id, context.event)
+        target = resolve_target(context.client, context.job, settings.run_id)
         if target.is_outrun or target.run.conclusion in _SILENT or _is_superseded(target):
             return _make_silence(target)
-        check_workflow(target.run, context.repository, settings.workflow)
+        check_workflow(target.run, context.job.repository, settings.workflow)
         finding = _make_finding(context, settings, target, troubles)
     except GitHubError as error:
-        return make_failed_publication(f"The verdict could not be fetched: {error.what}. {error.fix}")
+        return make_failed_publication(error)
     notes = list[str]()
     outputs = describe_finding(finding) | {
         "pr-number": target.pull.number if target.pull else "",
         "status-state": _tell_status(context, settings, finding, troubles, notes),
         "comment-url": _tell_comment(context, settings, (target, finding), troubles, notes),
     }
+    return make_publication(finding, outputs, notes, troubles)
+
+
+def make_publication(
+    finding: TrustedResult, outputs: Mapping[str, object], notes: list[str], troubles: Troubles
+) -> Publication:
+    """Make the publication of a finding; ``notes`` say what became of telling it."""
     return Publication(
         outputs=outputs,
         summary=render_summary(finding, notes, troubles.lines),
@@ -123,14 +134,14 @@ def _tell_status(
     """Set the commit status and return its state; empty where it was not set."""
     if not settings.status:
         return ""
-    status, was_set = _make_status(finding, settings), list[bool]()
-    troubles.attempt(
+    status = _make_status(finding, settings)
+    was_set = troubles.attempt(
         "The commit status was not set",
-        lambda: was_set.append(set_status(context.client, context.repository, finding.run.head_sha, status)),
+        lambda: set_status(context.client, context.job.repository, finding.run.head_sha, status),
     )
-    if was_set == [False]:
+    if was_set is False:
         notes.append("Commit status: left alone: it tells of a newer run.")
-    return status.state.value if any(was_set) else ""
+    return status.state.value if was_set else ""
 
 
 def _tell_comment(
@@ -145,13 +156,13 @@ def _tell_comment(
     if target.pull is None or settings.comment is CommentWhen.NEVER:
         notes.append("No comment, as the settings ask." if target.pull else f"No comment: {target.note}.")
         return ""
-    number, written = target.pull.number, list[Written]()
-    troubles.attempt(
-        "The comment was not written",
-        lambda: written.append(_write_comment(context, settings, target, finding)),
+    written = troubles.attempt(
+        "The comment was not written", lambda: _write_comment(context, settings, target, finding)
     )
-    notes += [f"Comment on pull request {number}: {one.action.value}." for one in written]
-    return written[0].url if written else ""
+    if written is None:
+        return ""
+    notes.append(f"Comment on pull request {target.pull.number}: {written.action.value}.")
+    return written.url
 
 
 def _is_superseded(target: Target) -> bool:
@@ -161,16 +172,14 @@ def _is_superseded(target: Target) -> bool:
 
 def _find_remarks(context: PublishContext, target: Target, troubles: Troubles) -> tuple[Fact, ...]:
     """What readers must know before all else: the change moves its own bar."""
-    remarks: list[Fact] = []
-    pull = target.pull
-    if pull is not None and context.base.rules:
-        troubles.attempt(
-            "The change's files could not be listed",
-            lambda: remarks.extend(
-                note_touched(context.client, context.repository, pull.number, context.base.rules)
-            ),
-        )
-    return tuple(remarks)
+    pull, rules = target.pull, context.base.rules
+    if pull is None or not rules:
+        return ()
+    remarks = troubles.attempt(
+        "The change's files could not be listed",
+        lambda: note_touched(context.client, context.job.repository, pull.number, rules),
+    )
+    return remarks or ()
 
 
 def _make_finding(
@@ -178,7 +187,7 @@ def _make_finding(
 ) -> TrustedResult:
     remarks = _find_remarks(context, target, troubles)
     try:
-        verdict = fetch_verdict(context.client, context.repository, target.run, settings.artifact_name)
+        verdict = fetch_verdict(context.client, context.job.repository, target.run, settings.artifact_name)
     except RefusedError as error:
         return TrustedResult(run=target.run, refusal=error.refusal)
     known = Known(
@@ -192,24 +201,33 @@ def _make_finding(
 def _check_base(context: PublishContext, target: Target, verdict: Verdict, troubles: Troubles) -> str:
     """What the verdict calls its base commit, if GitHub has it on the base branch; else ``""``."""
     sha, pull = verdict.base.commit if verdict.base else "", target.pull
-    found: list[bool] = []
-    if pull is not None and is_sha(sha):
-        troubles.attempt(
-            "The base commit could not be looked up",
-            lambda: found.append(is_on_branch(context.client, context.repository, pull.base_branch, sha)),
-        )
-    return sha if any(found) else ""
+    if pull is None or not is_sha(sha):
+        return ""
+    is_there = troubles.attempt(
+        "The base commit could not be looked up",
+        lambda: is_on_branch(context.client, context.job.repository, pull.base_branch, sha),
+    )
+    return sha if is_there else ""
 
 
 def _find_approved(context: PublishContext, target: Target, verdict: Verdict, troubles: Troubles) -> Approved:
-    """Who accepted what for this commit; nobody, where GitHub does not tell."""
-    found: list[Approved] = []
-    client, repository, policy = context.client, context.repository, context.base.policy
-    troubles.attempt(
-        "Who accepted what could not be looked up",
-        lambda: found.append(find_approved(client, repository, target.run, verdict, policy)),
-    )
-    return found[0] if found else NOTHING_APPROVED
+    """Who accepted what the verdict calls accepted, or did not compare; nobody, where GitHub does not tell.
+
+    The check read the same file by itself. Here it decides nothing but whether a check that is green although
+    nothing was compared may be told so.
+    """
+    run, data = target.run, GitData(context.client, context.job.path)
+    if not run.is_of_pull_request or not needs_approval(verdict):
+        return NOTHING_APPROVED
+    try:
+        approval = troubles.attempt(
+            "Who accepted what could not be looked up", lambda: find_approval(data, run.head_sha)
+        )
+    except FileError:
+        return Approved(notes=(Fact(code=Code.APPROVAL_UNREADABLE),))
+    if approval is None:
+        return NOTHING_APPROVED
+    return describe_approval(approval, run, verdict, context.base.policy)
 
 
 def _write_comment(
@@ -219,14 +237,14 @@ def _write_comment(
         return Written(action=Action.NOT_WANTED)
     marker = make_marker(settings.key, target.run)
     draft = CommentDraft(
-        repository=context.repository,
+        repository=context.job.repository,
         number=target.pull.number,
         marker=marker,
         body=render_body(marker, finding),
         is_wanted=is_wanted(finding, settings.comment),
     )
     comment = StickyComment(context.client, context.author)
-    return comment.write(draft, lambda: has_moved(context.client, context.repository, target))
+    return comment.write(draft, lambda: has_moved(context.client, context.job.repository, target))
 
 
 def _make_status(finding: TrustedResult, settings: Settings) -> CommitStatus:
@@ -260,8 +278,9 @@ def _make_silence(target: Target) -> Publication:
     return Publication(outputs={"head-sha": target.run.head_sha}, summary=f"{escape_text(text)}\n")
 
 
-def make_failed_publication(trouble: str) -> Publication:
+def make_failed_publication(error: GitHubError) -> Publication:
     """Make the publication of a verdict that could not be fetched."""
+    trouble = f"The verdict could not be fetched: {error.what}. {error.fix}"
     return Publication(
         summary=f"{escape_text(trouble)}\n",
         lines=(render_annotation("warning", trouble),),

@@ -16,8 +16,8 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from gate.github.client import GitHubClient
-from gate.github.errors import UncertainWriteError
-from gate.github.forged import check_marker
+from gate.github.errors import MissingError, UncertainWriteError
+from gate.github.events import load_workflow_run
 from gate.github.payload import find_text
 from gate.publish.body import Marker, parse_marker
 
@@ -131,7 +131,7 @@ class Sticky(ABC, Generic[W]):
         )
         posts = [post for value in own if (post := self._parse(value, draft)) is not None]
         return [
-            replace(post, marker=check_marker(self._client, draft.repository, post.marker, draft.marker))
+            replace(post, marker=_check_marker(self._client, draft.repository, post.marker, draft.marker))
             for post in posts
         ]
 
@@ -159,6 +159,23 @@ class Sticky(ABC, Generic[W]):
             is_open=is_open,
             is_muted=not is_open and value.get("state_reason") == NOT_PLANNED,
         )
+
+
+def _check_marker(client: GitHubClient, repository: str, found: Marker, ours: Marker) -> Marker:
+    """Return a marker as it was found, or as the oldest of all where it names a newer run that is none.
+
+    A post is ours by its author and its first line. Another workflow that writes under the same name may
+    let a stranger choose that line, and one that claims the newest of all runs would keep every later
+    verdict from being told. So what claims to be newer is looked up.
+    """
+    if found.order <= ours.order:
+        return found
+    try:
+        run = load_workflow_run(client, repository, found.run_id)
+    except MissingError:
+        return replace(found, run_id=0, attempt=0)
+    is_told = run.head_sha == found.head_sha and run.attempt >= found.attempt
+    return found if is_told else replace(found, run_id=0, attempt=0)
 
 
 def find_oldest(own: Sequence[Post]) -> Post:

@@ -26,15 +26,15 @@ _REDIRECTS = {301, 302, 303, 307, 308}
 
 
 class Clock(Protocol):
-    """Time, injectable so that tests never wait. ``now`` is in seconds since the epoch."""
+    """What is used of the module ``time``: injectable, so that tests never wait."""
 
-    def now(self) -> float:
-        """Wall-clock time."""
+    def time(self) -> float:
+        """Seconds since the epoch."""
 
     def monotonic(self) -> float:
         """Time that never goes back."""
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, /) -> None:
         """Wait."""
 
 
@@ -45,7 +45,6 @@ class Request:
     method: str
     url: str
     payload: bytes | None = None
-    accept: str = "application/vnd.github+json"
     limit_bytes: int = MAX_ANSWER_BYTES
 
     @property
@@ -147,7 +146,7 @@ class Transport:
         headers = {"User-Agent": "compile-gate", "Accept-Encoding": "identity"}
         if get_origin(url) != self._origin:
             return headers
-        headers |= {"Accept": request.accept, "X-GitHub-Api-Version": API_VERSION}
+        headers |= {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": API_VERSION}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         if request.payload is not None:

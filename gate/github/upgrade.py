@@ -18,14 +18,14 @@ from gate.github.publish import (
     Publication,
     PublishContext,
     Troubles,
-    list_published_annotations,
     make_failed_publication,
+    make_publication,
 )
 from gate.github.sticky import Written
 from gate.publish.body import make_marker, render_body
 from gate.publish.ci_run import CiRun
 from gate.publish.submitted_verdict import RefusedError
-from gate.publish.telling import CommentWhen, describe_finding, is_wanted, render_summary
+from gate.publish.telling import CommentWhen, describe_finding, is_wanted
 from gate.publish.trusted_result import TrustedResult
 from gate.publish.upgrade import make_upgrade_finding
 
@@ -58,24 +58,19 @@ def publish_upgrade(context: PublishContext, settings: UpgradeSettings) -> Publi
         run = _find_run(context, settings)
         finding = _make_finding(context, settings, run)
     except GitHubError as error:
-        return make_failed_publication(f"The verdict could not be fetched: {error.what}. {error.fix}")
-    troubles, written = Troubles(), list[Written]()
+        return make_failed_publication(error)
+    troubles, written = Troubles(), None
     if settings.issue is not CommentWhen.NEVER:
-        troubles.attempt(
-            "The issue was not written",
-            lambda: written.append(_write_issue(context, settings, finding)),
+        written = troubles.attempt(
+            "The issue was not written", lambda: _write_issue(context, settings, finding)
         )
-    notes = [f"Issue of {settings.key}: {one.action.value}." for one in written]
-    return Publication(
-        outputs=describe_finding(finding) | {"issue-url": written[0].url if written else ""},
-        summary=render_summary(finding, notes or ["No issue was written."], troubles.lines),
-        lines=tuple(list_published_annotations(finding, troubles.lines)),
-        troubles=tuple(troubles.lines),
-    )
+    outputs = describe_finding(finding) | {"issue-url": written.url if written else ""}
+    note = f"Issue of {settings.key}: {written.action.value}." if written else "No issue was written."
+    return make_publication(finding, outputs, [note], troubles)
 
 
 def _find_run(context: PublishContext, settings: UpgradeSettings) -> CiRun:
-    run = load_workflow_run(context.client, context.repository, settings.run_id)
+    run = load_workflow_run(context.client, context.job.repository, settings.run_id)
     if run.is_of_pull_request or run.head_repository != run.repository:
         raise UsageError(
             f"run {run.id} measured a pull request", "Publish runs of a schedule or a dispatch as upgrades."
@@ -85,7 +80,7 @@ def _find_run(context: PublishContext, settings: UpgradeSettings) -> CiRun:
 
 def _make_finding(context: PublishContext, settings: UpgradeSettings, run: CiRun) -> TrustedResult:
     try:
-        verdict = fetch_verdict(context.client, context.repository, run, settings.artifact_name)
+        verdict = fetch_verdict(context.client, context.job.repository, run, settings.artifact_name)
     except RefusedError as error:
         return TrustedResult(run=run, refusal=error.refusal)
     return make_upgrade_finding(verdict, context.base, run, settings.fail_on)
@@ -94,7 +89,7 @@ def _make_finding(context: PublishContext, settings: UpgradeSettings, run: CiRun
 def _write_issue(context: PublishContext, settings: UpgradeSettings, finding: TrustedResult) -> Written:
     marker = make_marker(settings.key, finding.run)
     draft = IssueDraft(
-        repository=context.repository,
+        repository=context.job.repository,
         title=_TITLE if settings.key == _DEFAULT_KEY else f"{_TITLE} ({settings.key})",
         marker=marker,
         body=render_body(marker, finding),

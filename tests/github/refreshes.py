@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fake.server import TOKEN, FakeGitHub
 from fake.state import REPO_ID
 
 from gate.files.yaml_in import decode_yaml
@@ -73,16 +72,13 @@ def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CA
     return Run(**(run | changes))
 
 
-def make_context(github: FakeGitHub, event_name: str, event: dict[str, Any], sha: str = "") -> JobContext:
+def make_context(event_name: str, event: dict[str, Any], sha: str = "") -> JobContext:
     """Make the context of a job on the fake GitHub; the event names the repository as GitHub would."""
     return JobContext(
         repository="octo-org/models",
-        api_url=github.api_url,
-        server_url="https://github.com",
         event_name=event_name,
         sha=sha,
         run_id="77",
         workspace=Path.cwd(),
         event={"repository": {"id": REPO_ID, "full_name": "octo-org/models"}, **event},
-        token=TOKEN,
     )

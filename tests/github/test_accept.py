@@ -96,8 +96,8 @@ def make_event(body: str = COMMAND, **changes: Any) -> dict[str, Any]:
     return {"action": "created", "issue": issue, "comment": comment} | changes
 
 
-def authorize(client: GitHubClient, github: FakeGitHub, event: dict[str, Any]) -> AcceptRequest | None:
-    context = make_context(github, "issue_comment", event)
+def authorize(client: GitHubClient, event: dict[str, Any]) -> AcceptRequest | None:
+    context = make_context("issue_comment", event)
     return authorize_acceptance(client, context, find_acceptance(context))
 
 
@@ -113,7 +113,7 @@ def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
     client: GitHubClient, ready: FakeGitHub
 ) -> None:
     """Nothing of the fork is run for it; the author and the commit are GitHub's word."""
-    assert authorize(client, ready, make_event()) == AcceptRequest(
+    assert authorize(client, make_event()) == AcceptRequest(
         author="octocat", head_sha=HEAD, pr_number=7, words=AcceptWords(reason="the new attention")
     )
     assert ready.list_writes() == []
@@ -126,34 +126,33 @@ def test_who_may_not_write_may_not_accept(
     """Whatever the event says of them, and though the pull request may be their own."""
     ready.state.permissions = {"octocat": permission} if permission else {}  # type: ignore[attr-defined]
     with pytest.raises(CommandRefusedError, match="the right to write"):
-        authorize(client, ready, make_event())
+        authorize(client, make_event())
 
 
 def test_a_permission_that_cannot_be_asked_for_is_none(client: GitHubClient, ready: FakeGitHub) -> None:
     """A 403 from the permission API ends everything."""
     ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
     with pytest.raises(GitHubError):
-        authorize(client, ready, make_event())
+        authorize(client, make_event())
 
 
 def test_a_closed_pull_request_has_nothing_to_accept(client: GitHubClient, ready: FakeGitHub) -> None:
     """Its check decides nothing any more."""
     ready.state.pulls[7]["state"] = "closed"
     with pytest.raises(CommandRefusedError, match="is closed"):
-        authorize(client, ready, make_event())
+        authorize(client, make_event())
 
 
+@pytest.mark.usefixtures("ready")
 @pytest.mark.parametrize(("sha", "is_head"), [(HEAD[:7], True), (HEAD, True), ("b" * 7, False)])
-def test_a_commit_in_the_comment_must_be_the_head(
-    client: GitHubClient, ready: FakeGitHub, sha: str, is_head: bool
-) -> None:
+def test_a_commit_in_the_comment_must_be_the_head(client: GitHubClient, sha: str, is_head: bool) -> None:
     """Who looked at a commit can name it, and a push meanwhile is then not accepted."""
     event = make_event(f"{COMMAND} {sha}")
     if is_head:
-        assert authorize(client, ready, event) is not None
+        assert authorize(client, event) is not None
     else:
         with pytest.raises(CommandRefusedError, match="is not the head"):
-            authorize(client, ready, event)
+            authorize(client, event)
 
 
 @pytest.mark.parametrize(
@@ -164,14 +163,14 @@ def test_what_is_no_new_command_accepts_nothing(
     client: GitHubClient, ready: FakeGitHub, event: dict[str, Any]
 ) -> None:
     """Edited comments and other commands: nobody is even looked up."""
-    assert authorize(client, ready, event) is None
+    assert authorize(client, event) is None
     assert ready.requests == []
 
 
-def test_only_a_comment_can_accept(github: FakeGitHub) -> None:
+def test_only_a_comment_can_accept() -> None:
     """A workflow that starts it by anything else is wrong, and is told."""
     with pytest.raises(UsageError, match="cannot be accepted by the event 'workflow_dispatch'"):
-        find_acceptance(make_context(github, "workflow_dispatch", {}))
+        find_acceptance(make_context("workflow_dispatch", {}))
 
 
 TERMS = ApprovalTerms(

@@ -38,7 +38,7 @@ def ask(
         "issue": {"number": 7, "pull_request": {"url": "https://x"}},
         "comment": {"id": comment["id"], "body": body, "user": {"login": author, "type": kind}},
     }
-    context, told = make_context(github, "issue_comment", event), list[str]()
+    context, told = make_context("issue_comment", event), list[str]()
     command = find_refresh(context)
     answerer = Answerer(client, context, command, told.append)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,6 @@ from records import CASES, make_archive, make_comparison, make_failing, make_reg
 from runner_log import list_commands
 
 from gate.cli import main
-from gate.github.client import SystemClock
 from gate.publish.approval_text import MAX_APPROVAL_ROWS
 from gate.records import Approval, Case, Metric, Reason, Status, Verdict
 from gate.store.approvals import BRANCH, decode_approval, name_approval, render_approval
@@ -63,7 +63,7 @@ def ask(
     assert git.find_ref("heads/main")
     (tmp_path / "gate.yml").write_text(CONFIG)
     # Writes are a second apart, by the clock.
-    monkeypatch.setattr(SystemClock, "sleep", lambda _clock, _seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
 
     def run(body: str = COMMAND, author: str = "ada", head_sha: str = HEAD, *options: str) -> Asked:
         comment = github.state.add_comment(7, body, author)

@@ -24,7 +24,7 @@ from records import (
 from gate.cli.publish import load_base
 from gate.github.client import GitHubClient
 from gate.github.comment import DEFAULT_AUTHOR
-from gate.github.events import TriggerEvent
+from gate.github.context import JobContext
 from gate.github.publish import Publication, PublishContext, Settings, publish
 from gate.publish.body import make_marker, render_body
 from gate.publish.telling import make_finding
@@ -54,8 +54,7 @@ def context(github: FakeGitHub, client: GitHubClient, tmp_path: Path) -> Publish
     github.state.add_run(RUN.id, SHA)["conclusion"] = "success"
     return PublishContext(
         client=client,
-        repository="octo-org/models",
-        event=TriggerEvent(),
+        job=JobContext(repository="octo-org/models"),
         author=DEFAULT_AUTHOR,
         base=make_base(),
     )

@@ -50,8 +50,8 @@ def make_comment_event(body: str, **changes: Any) -> dict[str, Any]:
     return event | changes
 
 
-def authorize(client: GitHubClient, github: FakeGitHub, event: dict[str, Any]) -> Authorization | None:
-    context = make_context(github, "issue_comment", event)
+def authorize(client: GitHubClient, event: dict[str, Any]) -> Authorization | None:
+    context = make_context("issue_comment", event)
     return authorize_refresh(client, context, find_refresh(context))
 
 
@@ -69,11 +69,10 @@ def ready(github: FakeGitHub) -> FakeGitHub:
     return github
 
 
-def test_a_writers_command_is_pinned_to_the_head_of_the_moment(
-    client: GitHubClient, ready: FakeGitHub
-) -> None:
+@pytest.mark.usefixtures("ready")
+def test_a_writers_command_is_pinned_to_the_head_of_the_moment(client: GitHubClient) -> None:
     """Commit and branch are GitHub's word, the selection is the comment's."""
-    authorization = authorize(client, ready, make_comment_event("/refresh-baselines select=tag:smoke"))
+    authorization = authorize(client, make_comment_event("/refresh-baselines select=tag:smoke"))
 
     expected = Authorization(
         head_sha=HEAD, head_ref="topic", select="tag:smoke", author="octocat", pr_number=7
@@ -100,10 +99,10 @@ def test_the_permission_api_decides(
     event = make_comment_event("/refresh-baselines")
 
     if is_allowed:
-        assert authorize(client, ready, event) is not None
+        assert authorize(client, event) is not None
     else:
         with pytest.raises(UsageError, match="needs the right to write"):
-            authorize(client, ready, event)
+            authorize(client, event)
 
 
 def test_a_permission_that_cannot_be_asked_for_is_no_permission(
@@ -113,17 +112,18 @@ def test_a_permission_that_cannot_be_asked_for_is_no_permission(
     ready.fail("GET", r"/permission$", Fault(status=403, message=NO_RIGHT))
 
     with pytest.raises(GitHubError):
-        authorize(client, ready, make_comment_event("/refresh-baselines"))
+        authorize(client, make_comment_event("/refresh-baselines"))
 
 
+@pytest.mark.usefixtures("ready")
 @pytest.mark.parametrize("kind", ["Bot", "Organization", None])
-def test_only_people_may_ask(client: GitHubClient, ready: FakeGitHub, kind: str | None) -> None:
+def test_only_people_may_ask(client: GitHubClient, kind: str | None) -> None:
     """A bot that repeats somebody's words in a comment does not start a refresh."""
     event = make_comment_event("/refresh-baselines")
     event["comment"]["user"]["type"] = kind
 
     with pytest.raises(UsageError, match="by a person"):
-        authorize(client, ready, event)
+        authorize(client, event)
 
 
 def test_a_fork_is_refused(client: GitHubClient, github: FakeGitHub) -> None:
@@ -132,7 +132,7 @@ def test_a_fork_is_refused(client: GitHubClient, github: FakeGitHub) -> None:
     github.state.permissions = {"octocat": "admin"}  # type: ignore[attr-defined]
 
     with pytest.raises(UsageError, match="comes from a fork"):
-        authorize(client, github, make_comment_event("/refresh-baselines"))
+        authorize(client, make_comment_event("/refresh-baselines"))
 
 
 def test_a_fork_that_is_gone_is_refused(client: GitHubClient, ready: FakeGitHub) -> None:
@@ -140,7 +140,7 @@ def test_a_fork_that_is_gone_is_refused(client: GitHubClient, ready: FakeGitHub)
     ready.state.pulls[7]["head"]["repo"] = None
 
     with pytest.raises(UsageError, match="comes from a fork"):
-        authorize(client, ready, make_comment_event("/refresh-baselines"))
+        authorize(client, make_comment_event("/refresh-baselines"))
     ready.violations.clear()  # GitHub's description says that it is never null; GitHub sends it all the same
 
 
@@ -149,24 +149,23 @@ def test_a_closed_pull_request_is_refused(client: GitHubClient, ready: FakeGitHu
     ready.state.pulls[7]["state"] = "closed"
 
     with pytest.raises(UsageError, match="is closed"):
-        authorize(client, ready, make_comment_event("/refresh-baselines"))
+        authorize(client, make_comment_event("/refresh-baselines"))
 
 
+@pytest.mark.usefixtures("ready")
 @pytest.mark.parametrize(
     ("sha", "is_head"),
     [(HEAD, True), (HEAD[:7], True), ("b" * 40, False), ("b" * 7, False)],
 )
-def test_a_commit_in_the_comment_must_be_the_head(
-    client: GitHubClient, ready: FakeGitHub, sha: str, is_head: bool
-) -> None:
+def test_a_commit_in_the_comment_must_be_the_head(client: GitHubClient, sha: str, is_head: bool) -> None:
     """Who reviewed a commit can name it, and a push after the comment is then not measured."""
     event = make_comment_event(f"/refresh-baselines {sha}")
 
     if is_head:
-        assert authorize(client, ready, event) is not None
+        assert authorize(client, event) is not None
     else:
         with pytest.raises(UsageError, match=f"is not the head of the pull request, which is {HEAD[:12]}"):
-            authorize(client, ready, event)
+            authorize(client, event)
 
 
 @pytest.mark.parametrize(
@@ -179,24 +178,26 @@ def test_what_is_no_new_command_asks_for_nothing(
     """Edited and deleted comments, and the command in the middle of a sentence: nobody is even looked up."""
     event = make_comment_event("/refresh-baselines", **changes)
 
-    assert authorize(client, ready, event) is None
+    assert authorize(client, event) is None
     assert ready.requests == []
 
 
-def test_an_issue_has_nothing_to_refresh(client: GitHubClient, ready: FakeGitHub) -> None:
+@pytest.mark.usefixtures("ready")
+def test_an_issue_has_nothing_to_refresh(client: GitHubClient) -> None:
     """The command on an issue is answered with where it belongs."""
     with pytest.raises(UsageError, match="works on pull requests only"):
-        authorize(client, ready, make_comment_event("/refresh-baselines", issue={"number": 7}))
+        authorize(client, make_comment_event("/refresh-baselines", issue={"number": 7}))
 
 
-def test_a_dispatch_is_for_its_branch_and_its_commit(client: GitHubClient, ready: FakeGitHub) -> None:
+@pytest.mark.usefixtures("ready")
+def test_a_dispatch_is_for_its_branch_and_its_commit(client: GitHubClient) -> None:
     """Who starts the workflow by hand is looked up too."""
     event = {
         "ref": "refs/heads/feature/x",
         "inputs": {"select": "bert/*"},
         "sender": {"login": "octocat", "type": "User"},
     }
-    context = make_context(ready, "workflow_dispatch", event, sha=HEAD)
+    context = make_context("workflow_dispatch", event, sha=HEAD)
 
     authorization = authorize_refresh(client, context, None)
 
@@ -206,6 +207,7 @@ def test_a_dispatch_is_for_its_branch_and_its_commit(client: GitHubClient, ready
     assert make_outputs(authorization)["pr-number"] == ""
 
 
+@pytest.mark.usefixtures("ready")
 @pytest.mark.parametrize(
     ("event", "words"),
     [
@@ -214,20 +216,19 @@ def test_a_dispatch_is_for_its_branch_and_its_commit(client: GitHubClient, ready
         ({"ref": "refs/heads/x", "sender": {"login": "reader", "type": "User"}}, "needs the right to write"),
     ],
 )
-def test_a_dispatch_that_may_not_go_on(
-    client: GitHubClient, ready: FakeGitHub, event: dict[str, Any], words: str
-) -> None:
+def test_a_dispatch_that_may_not_go_on(client: GitHubClient, event: dict[str, Any], words: str) -> None:
     """A tag, a selection that is none, and somebody who may only read."""
     sender = {"sender": {"login": "octocat", "type": "User"}}
 
     with pytest.raises(UsageError, match=words):
-        authorize_refresh(client, make_context(ready, "workflow_dispatch", sender | event, sha=HEAD), None)
+        authorize_refresh(client, make_context("workflow_dispatch", sender | event, sha=HEAD), None)
 
 
-def test_other_events_cannot_refresh(client: GitHubClient, ready: FakeGitHub) -> None:
+@pytest.mark.usefixtures("ready")
+def test_other_events_cannot_refresh(client: GitHubClient) -> None:
     """A workflow that starts it by anything else is wrong, and is told."""
     with pytest.raises(UsageError, match="cannot be asked for by the event 'pull_request_target'"):
-        authorize_refresh(client, make_context(ready, "pull_request_target", {}), None)
+        authorize_refresh(client, make_context("pull_request_target", {}), None)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +286,7 @@ def test_any_comment_is_a_safe_command_or_none(text: str, is_command: bool) -> N
 
 def test_the_pull_request_is_looked_up_here(client: GitHubClient, ready: FakeGitHub) -> None:
     """Two requests decide: the commenter's permission, then the pull request."""
-    authorize(client, ready, make_comment_event("/refresh-baselines"))
+    authorize(client, make_comment_event("/refresh-baselines"))
 
     assert [(seen.method, seen.path) for seen in ready.requests] == [
         ("GET", f"/repos/{OWNER}/models/collaborators/octocat/permission"),
@@ -309,7 +310,7 @@ def test_an_environment_that_nobody_guards_is_told(
     """Missing, bare, or with rules that ask nobody: GitHub would let the refresh run on its own."""
     ready.state.environments = environments  # type: ignore[attr-defined]
 
-    lack = describe_protection(client, make_context(ready, "issue_comment", {}))
+    lack = describe_protection(client, make_context("issue_comment", {}))
 
     assert said in lack
     assert bool(lack) is bool(said)

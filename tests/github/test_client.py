@@ -101,7 +101,7 @@ def test_waits(
 
 def test_waits_until_reset(github: FakeGitHub, client: GitHubClient, clock: FakeClock) -> None:
     """With no requests left, the client waits until the reset by the server's own clock."""
-    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(clock.now()) + 30)}
+    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(clock.time()) + 30)}
     github.fail("GET", "/pulls/7", Fault(status=403, message="API rate limit exceeded", headers=headers))
     client.get("/repos/octo-org/models/pulls/7")
     assert clock.slept == [pytest.approx(31.0, abs=2.0)]

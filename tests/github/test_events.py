@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,11 @@ from records import SHA
 
 from gate.errors import FileError, UsageError
 from gate.github.client import GitHubClient
+from gate.github.context import JobContext, check_repository, load_payload
 from gate.github.errors import MissingError, UnreachableError
 from gate.github.events import (
     Target,
-    TriggerEvent,
-    check_repository,
     has_moved,
-    load_trigger,
     parse_pull,
     parse_time,
     parse_workflow_run,
@@ -37,7 +35,12 @@ def resolve(github: FakeGitHub, client: GitHubClient, run_id: int = 100) -> Targ
     """Resolve as the job of a workflow_run event does; the payload keeps to GitHub's schema."""
     payload = make_workflow_run(github.state.runs[run_id])
     assert list_faults("workflow_run", payload) == []
-    return resolve_target(client, REPOSITORY, run_id, TriggerEvent(name="workflow_run", payload=payload))
+    return resolve_target(client, make_job("workflow_run", payload), run_id)
+
+
+def make_job(event_name: str = "", event: Mapping[str, object] | None = None) -> JobContext:
+    """Make the context of a job that an event started."""
+    return JobContext(repository=REPOSITORY, event_name=event_name, event=event or {})
 
 
 @pytest.mark.parametrize("conclusion", ["success", "failure", "cancelled", "timed_out"])
@@ -76,7 +79,7 @@ def test_deleted_fork(github: FakeGitHub, client: GitHubClient) -> None:
     github.state.add_pull(7, SHA, owner="mallory")["head"]["repo"] = None
     github.state.add_run(100, SHA, owner="mallory")
     github.state.runs[100]["head_repository"] = None
-    target = resolve_target(client, REPOSITORY, 100, TriggerEvent())
+    target = resolve_target(client, make_job(), 100)
     assert target.pull is not None
     assert (target.pull.number, target.run.head_owner, target.run.head_repository) == (7, "", 0)
     # GitHub's description does not say that a run's head repository can be gone, but it can.
@@ -136,7 +139,7 @@ def test_own_workflow(github: FakeGitHub, client: GitHubClient, action: str) -> 
     assert list_faults("pull_request", payload) == []
     github.state.add_pull(7, SHA)
     github.state.add_run(100, SHA)
-    target = resolve_target(client, REPOSITORY, 100, TriggerEvent(name="pull_request", payload=payload))
+    target = resolve_target(client, make_job("pull_request", payload), 100)
     assert target.pull is not None
     assert target.pull.number == 7
 
@@ -145,14 +148,14 @@ def test_another_run(github: FakeGitHub, client: GitHubClient) -> None:
     """A run that the event is not about is refused before anything is asked."""
     payload = make_workflow_run(github.state.add_run(100, SHA))
     with pytest.raises(UsageError, match="not the run that this event is about"):
-        resolve_target(client, REPOSITORY, 101, TriggerEvent(name="workflow_run", payload=payload))
+        resolve_target(client, make_job("workflow_run", payload), 101)
     assert client.request_count == 0
 
 
 def test_unknown_run(client: GitHubClient) -> None:
     """A run that does not exist is told as missing."""
     with pytest.raises(MissingError):
-        resolve_target(client, REPOSITORY, 101, TriggerEvent())
+        resolve_target(client, make_job(), 101)
 
 
 def test_merge_group_payload() -> None:
@@ -188,14 +191,14 @@ def test_load_event(tmp_path: Path) -> None:
     """The payload is read from the runner's file; outside GitHub Actions there is none."""
     path = tmp_path / "event.json"
     path.write_text(json.dumps({"action": "completed"}))
-    environ = {"GITHUB_EVENT_PATH": str(path), "GITHUB_EVENT_NAME": "workflow_run"}
-    assert load_trigger(environ) == TriggerEvent(name="workflow_run", payload={"action": "completed"})
-    assert load_trigger({}) == TriggerEvent()
+    environ = {"GITHUB_EVENT_PATH": str(path)}
+    assert load_payload(environ) == {"action": "completed"}
+    assert load_payload({}) == {}
     path.write_text("[]")
-    assert load_trigger(environ) == TriggerEvent(name="workflow_run")
+    assert load_payload(environ) == {}
     path.write_text("{")
     with pytest.raises(FileError):
-        load_trigger(environ)
+        load_payload(environ)
 
 
 @pytest.mark.parametrize(

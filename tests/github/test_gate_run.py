@@ -26,7 +26,7 @@ def context(github: FakeGitHub) -> JobContext:
     """Pull request 7 of a fork, whose gate has run once and failed."""
     github.state.add_pull(7, HEAD, owner="mallory")
     github.state.add_run(100, HEAD, owner="mallory")
-    return make_context(github, "issue_comment", {})
+    return make_context("issue_comment", {})
 
 
 def find(client: GitHubClient, context: JobContext, workflow: str = ".github/workflows/gate.yml") -> CiRun:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,6 @@ from test_log import COMMANDS
 from gate.action.modes import run_action
 from gate.cli import main
 from gate.files.codec import encode
-from gate.github.client import SystemClock
 from gate.publish import measured_run
 from gate.records import CaseFailure, FailureKind
 
@@ -56,7 +56,7 @@ class Job:
         self, github: FakeGitHub, place: Path, patch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
         self._place, self._patch, self._capfd = place, patch, capfd
-        patch.setattr(SystemClock, "sleep", lambda *_: None)
+        patch.setattr(time, "sleep", lambda _: None)
         place.mkdir()
         models = "".join(
             f"  - {{name: {case.model}, factory: 'bench:{case.model}', cases: [{{}}]}}\n" for case in CASES

@@ -50,7 +50,7 @@ def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
 
 
 def propose(
-    client: GitHubClient, github: FakeGitHub, run: Run, reason: str = "", directory: str = "baselines"
+    client: GitHubClient, run: Run, reason: str = "", directory: str = "baselines"
 ) -> ProposalOutcome:
     request = RefreshRequest(
         head_sha=run.provenance.commit,
@@ -60,7 +60,7 @@ def propose(
         author="octocat",
         pr_number=7,
     )
-    return propose_refresh(client, make_context(github, "issue_comment", {}), request, run, POLICY)
+    return propose_refresh(client, make_context("issue_comment", {}), request, run, POLICY)
 
 
 def check_repository(git: BareRepository, place: Path) -> str:
@@ -84,7 +84,7 @@ def test_new_baselines_become_one_commit_on_a_branch_and_a_pull_request(
     """A clone of the branch has the baselines beside untouched files, and the pull request names them."""
     head = git.find_ref("heads/topic")
 
-    outcome = propose(client, github, make_run(head))
+    outcome = propose(client, make_run(head))
 
     assert check_repository(git, tmp_path / "clone") == f"{STORED}\ngate.yml\nsrc/model.py\n"
     assert git.run("rev-parse", f"{BRANCH}^") == head
@@ -97,12 +97,12 @@ def test_new_baselines_become_one_commit_on_a_branch_and_a_pull_request(
 
 
 def test_what_is_committed_is_made_here_and_not_copied_from_the_run(
-    client: GitHubClient, github: FakeGitHub, git: BareRepository
+    client: GitHubClient, git: BareRepository
 ) -> None:
     """The origin in the file is GitHub's: the run's author is dropped, its time of measuring is kept."""
     head = git.find_ref("heads/topic")
 
-    propose(client, github, make_run(head), reason="a new fusion pass")
+    propose(client, make_run(head), reason="a new fusion pass")
 
     text = git.read(f"{BRANCH}:{STORED}")
     baseline = decode_file(BASELINE, text.encode(), STORED)
@@ -122,9 +122,9 @@ def test_a_second_proposal_of_the_same_run_writes_nothing(
 ) -> None:
     """The branch stays at its commit and there is one pull request."""
     run = make_run(git.find_ref("heads/topic"))
-    first = propose(client, github, run)
+    first = propose(client, run)
 
-    second = propose(client, github, run)
+    second = propose(client, run)
 
     assert (second.commit, second.url) == (first.commit, first.url)
     assert git.find_ref(f"heads/{BRANCH}") == first.commit
@@ -141,7 +141,7 @@ def test_values_that_are_stored_already_commit_nothing(
     git.commit({STORED: _store(client, github, git, latency_s=0.010)}, branch="topic")
     github.requests.clear()
 
-    outcome = propose(client, github, make_run(git.find_ref("heads/topic"), latency_s=0.010))
+    outcome = propose(client, make_run(git.find_ref("heads/topic"), latency_s=0.010))
 
     assert (outcome.commit, outcome.url) == ("", "")
     assert github.list_writes() == []
@@ -154,7 +154,7 @@ def test_a_metric_that_moved_the_wrong_way_is_asked_about(
     git.commit({STORED: _store(client, github, git, latency_s=0.010)}, branch="topic")
     run = make_run(git.find_ref("heads/topic"), latency_s=0.012)
 
-    outcome = propose(client, github, run)
+    outcome = propose(client, run)
 
     (pull,) = github.state.pulls.values()
     question = f"- [ ] `{CASE}` `compiled_latency` 10.0 ms -> 12.0 ms: *why?*"
@@ -164,7 +164,7 @@ def test_a_metric_that_moved_the_wrong_way_is_asked_about(
     assert outcome.setbacks == 1
     assert "Moved the wrong way" in git.run("log", "-1", "--format=%B", BRANCH)
 
-    propose(client, github, run, reason="the new layer <b>costs</b> @octocat this")
+    propose(client, run, reason="the new layer <b>costs</b> @octocat this")
 
     assert "*why?*" not in pull["body"]
     assert "The reason given: the new layer &lt;b&gt;costs&lt;/b&gt; @&#8203;octocat this" in pull["body"]
@@ -172,7 +172,7 @@ def test_a_metric_that_moved_the_wrong_way_is_asked_about(
 
 def _store(client: GitHubClient, github: FakeGitHub, git: BareRepository, latency_s: float) -> str:
     """Return the text of a baseline, by proposing it, and forget the proposal."""
-    propose(client, github, make_run(git.find_ref("heads/topic"), latency_s=latency_s))
+    propose(client, make_run(git.find_ref("heads/topic"), latency_s=latency_s))
     text = git.read(f"{BRANCH}:{STORED}")
     git.run("update-ref", "-d", f"refs/heads/{BRANCH}")
     github.state.pulls.clear()
@@ -183,10 +183,10 @@ def test_a_newer_head_moves_the_branch_and_keeps_the_pull_request(
     client: GitHubClient, github: FakeGitHub, git: BareRepository
 ) -> None:
     """The proposal for a pull request is one branch and one pull request, at its newest head."""
-    first = propose(client, github, make_run(git.find_ref("heads/topic")))
+    first = propose(client, make_run(git.find_ref("heads/topic")))
     head = git.commit({"src/model.py": "x = 2\n"}, branch="topic")
 
-    second = propose(client, github, make_run(head, latency_s=0.011))
+    second = propose(client, make_run(head, latency_s=0.011))
 
     assert second.url == first.url
     assert git.run("rev-parse", f"{BRANCH}^") == head
@@ -199,7 +199,7 @@ def test_where_pull_requests_are_forbidden_the_branch_is_left_with_a_link(
     """An organisation may forbid it; the work is kept and the page to open it on is told."""
     github.state.may_open_pulls = False  # type: ignore[attr-defined]
 
-    outcome = propose(client, github, make_run(git.find_ref("heads/topic")))
+    outcome = propose(client, make_run(git.find_ref("heads/topic")))
 
     assert outcome.url == f"https://github.com/octo-org/models/compare/topic...{BRANCH}?expand=1"
     assert not outcome.has_pull_request
@@ -214,7 +214,7 @@ def test_an_answer_that_is_lost_neither_loses_nor_doubles_anything(
     """Each write took effect and the connection broke: there is still one branch and one pull request."""
     github.fail("POST", route, Fault(truncate=True))
 
-    outcome = propose(client, github, make_run(git.find_ref("heads/topic")))
+    outcome = propose(client, make_run(git.find_ref("heads/topic")))
 
     assert STORED in check_repository(git, tmp_path / "clone")
     assert git.find_ref(f"heads/{BRANCH}") == outcome.commit
@@ -228,7 +228,7 @@ def test_a_branch_that_rules_forbid_is_an_error_that_names_it(
     github.fail("POST", r"/git/refs$", Fault(status=422, times=1))
 
     with pytest.raises(GitHubError, match="the branch compile-gate/baselines/pr-7 cannot be made"):
-        propose(client, github, make_run(git.find_ref("heads/topic")))
+        propose(client, make_run(git.find_ref("heads/topic")))
 
     assert github.state.pulls == {}
 
@@ -265,7 +265,7 @@ def test_a_run_that_is_not_what_was_authorised_writes_nothing(
     run = make_run(head, **changes)
 
     with pytest.raises(error, match=words):
-        propose_refresh(client, make_context(github, "issue_comment", {}), request, run, POLICY)
+        propose_refresh(client, make_context("issue_comment", {}), request, run, POLICY)
 
     assert github.list_writes() == []
 
@@ -286,7 +286,7 @@ def test_a_case_that_the_registry_does_not_make_is_refused(
     """Neither a path nor words of a run get anywhere: its cases must be those of the measured commit."""
     head = git.find_ref("heads/topic")
     with pytest.raises(UsageError) as caught:
-        propose(client, github, make_run(head, cases=(CASE, case_id)))
+        propose(client, make_run(head, cases=(CASE, case_id)))
 
     assert caught.value.what == (f"1 of the run's 2 cases is none that the registry of {head[:12]} makes")
     assert case_id not in str(caught.value)
@@ -314,14 +314,12 @@ def test_a_stored_baseline_is_checked_against_its_id(client: GitHubClient, git: 
         GitData(client, "/repos/octo-org/models").load_blob(compute_blob_sha(b"x" * 100), limit_bytes=99)
 
 
-def test_a_damaged_stored_baseline_is_named(
-    client: GitHubClient, github: FakeGitHub, git: BareRepository
-) -> None:
+def test_a_damaged_stored_baseline_is_named(client: GitHubClient, git: BareRepository) -> None:
     """A stored file that cannot be read is an error that names it: silence would hide what it held."""
     head = git.commit({STORED: "{}"}, branch="topic")
 
     with pytest.raises(FileError, match=CASE):
-        propose(client, github, make_run(head))
+        propose(client, make_run(head))
 
 
 def test_many_files_are_written_in_several_trees(
@@ -338,7 +336,7 @@ def test_many_files_are_written_in_several_trees(
     # The stand-in starts a git for each file of a request.
     patience = Patience(clock=FakeClock(), exchange_s=30.0)
     client = GitHubClient(api_url=github.api_url, token=TOKEN, patience=patience)
-    propose(client, github, replace(make_run(head, cases=tuple(definitions)), cases=cases))
+    propose(client, replace(make_run(head, cases=tuple(definitions)), cases=cases))
 
     assert len(check_repository(git, tmp_path / "clone").splitlines()) == 152
     assert github.list_writes().count("POST /repos/octo-org/models/git/trees") == 2
@@ -352,7 +350,7 @@ def test_two_cases_of_which_one_is_new_are_told_apart(
     """What changed is counted beside what is new."""
     git.commit({STORED: _store(client, github, git, latency_s=0.010)}, branch="topic")
 
-    propose(client, github, make_run(git.find_ref("heads/topic"), latency_s=0.009, cases=(CASE, OTHER)))
+    propose(client, make_run(git.find_ref("heads/topic"), latency_s=0.009, cases=(CASE, OTHER)))
 
     (pull,) = github.state.pulls.values()
     assert "1 new, 1 changed." in pull["body"]

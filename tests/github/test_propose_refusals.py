@@ -50,13 +50,11 @@ def git(github: FakeGitHub, tmp_path: Path) -> BareRepository:
     return repository
 
 
-def propose(
-    client: GitHubClient, github: FakeGitHub, run: Run, event: dict[str, Any] | None = None
-) -> ProposalOutcome:
+def propose(client: GitHubClient, run: Run, event: dict[str, Any] | None = None) -> ProposalOutcome:
     request = RefreshRequest(
         head_sha=run.provenance.commit, head_ref="topic", directory="baselines", pr_number=7
     )
-    return propose_refresh(client, make_context(github, "issue_comment", event or {}), request, run, POLICY)
+    return propose_refresh(client, make_context("issue_comment", event or {}), request, run, POLICY)
 
 
 # --- the branch ---
@@ -84,7 +82,7 @@ def test_a_branch_that_moved_on_gets_no_proposal(
     move(git)
 
     with pytest.raises(UsageError, match=f"the branch is not at {head[:12]} any more") as caught:
-        propose(client, github, make_run(head))
+        propose(client, make_run(head))
 
     assert "Ask for the refresh again" in caught.value.fix
     assert github.list_writes() == []
@@ -98,7 +96,7 @@ def test_a_push_while_the_proposal_is_written_stops_it(
     github.call_before("POST", r"/git/commits$", lambda: push_on(git))
 
     with pytest.raises(UsageError, match="any more"):
-        propose(client, github, make_run(head))
+        propose(client, make_run(head))
 
     assert not git.find_ref(f"heads/{BRANCH}")
     assert [write for write in github.list_writes() if "/refs" in write or "/pulls" in write] == []
@@ -116,7 +114,7 @@ def test_a_definition_that_the_run_makes_up_is_refused(
     forged = (replace(run.cases[0], definition="1234567890abcdef"), run.cases[1])
 
     with pytest.raises(RunRefusedError) as caught:
-        propose(client, github, replace(run, cases=forged))
+        propose(client, replace(run, cases=forged))
 
     assert caught.value.what == f"the run defines cases otherwise than the registry of {head[:12]}: {CASE}"
     assert "merge it first and refresh the default branch" in caught.value.fix
@@ -132,7 +130,7 @@ def test_a_definition_that_the_branch_changed_is_the_branchs(
     run = make_run(head)
     cases = (replace(run.cases[0], definition=load_definitions(gate_yml)[CASE]),)
 
-    propose(client, github, replace(run, cases=cases))
+    propose(client, replace(run, cases=cases))
 
     (pull,) = github.state.pulls.values()
     assert "recorded for the first time" in pull["body"]
@@ -215,7 +213,7 @@ def test_a_registry_that_cannot_be_used_is_told_without_its_words(
     head = git.commit({"gate.yml": text}, branch="topic")
 
     with pytest.raises(Exception, match=r"gate\.yml|cannot be used") as caught:
-        propose(client, github, make_run(head))
+        propose(client, make_run(head))
 
     assert not any(word in str(caught.value) for word in ("##[", "::", "octocat", "xxx", "4242424242"))
     assert github.list_writes() == []
@@ -238,7 +236,6 @@ def test_a_registry_that_cannot_be_used_is_told_without_its_words(
 )
 def test_a_run_that_is_not_fit_is_told_in_our_words(
     client: GitHubClient,
-    github: FakeGitHub,
     git: BareRepository,
     failures: list[tuple[str, int]],
     trials: int,
@@ -252,7 +249,7 @@ def test_a_run_that_is_not_fit_is_told_in_our_words(
     )
 
     with pytest.raises(RunRefusedError) as caught:
-        propose(client, github, replace(run, failures=failed, trials=run.trials[:trials]))
+        propose(client, replace(run, failures=failed, trials=run.trials[:trials]))
 
     assert caught.value.what == f"not fit to be recorded: {what}"
 
@@ -280,7 +277,7 @@ def test_numbers_that_no_measurement_gives_end_in_no_traceback(
     trials = tuple(Trial(case_id=CASE, index=index, samples=samples) for index in range(3))
 
     with suppress(RunRefusedError):
-        propose(client, github, replace(run, trials=trials))
+        propose(client, replace(run, trials=trials))
 
     stored = github.state.pulls and git.read(f"{BRANCH}:{STORED}")
     assert not stored or "Infinity" not in stored
@@ -295,7 +292,7 @@ def test_a_file_larger_than_a_baseline_may_be_is_not_proposed(
     trials = tuple(replace(trial, workload={"x": "y" * MAX_BASELINE_BYTES}) for trial in run.trials)
 
     with pytest.raises(RunRefusedError, match="a larger file than a baseline may be"):
-        propose(client, github, replace(run, trials=trials))
+        propose(client, replace(run, trials=trials))
 
     assert github.list_writes() == []
 
@@ -311,14 +308,12 @@ def test_a_registry_of_a_thousand_files_is_not_read(client: GitHubClient, git: B
     assert client.request_count == 1
 
 
-def test_two_runs_of_one_case_are_refused(
-    client: GitHubClient, github: FakeGitHub, git: BareRepository
-) -> None:
+def test_two_runs_of_one_case_are_refused(client: GitHubClient, git: BareRepository) -> None:
     """A plan that names a case twice contradicts itself."""
     run = make_run(git.find_ref("heads/topic"))
 
     with pytest.raises(RunRefusedError, match="contradict"):
-        propose(client, github, replace(run, cases=(*run.cases, Case(id=CASE, model="bert"))))
+        propose(client, replace(run, cases=(*run.cases, Case(id=CASE, model="bert"))))
 
 
 # --- what GitHub refuses ---
@@ -351,7 +346,7 @@ def test_a_branch_with_other_workflows_is_explained(
     event = {"repository": {"id": 1000, "full_name": "octo-org/models", "default_branch": "main"}}
 
     with pytest.raises(Exception, match="GitHub") as caught:
-        propose(client, github, make_run(git.find_ref("heads/topic")), event)
+        propose(client, make_run(git.find_ref("heads/topic")), event)
 
     assert ("github.token may not write such files" in str(caught.value)) is is_explained
     if is_explained:
@@ -364,7 +359,7 @@ def test_a_link_to_compare_is_quoted(client: GitHubClient, github: FakeGitHub, g
     github.state.may_open_pulls = False  # type: ignore[attr-defined]
     head = git.commit({"gate.yml": GATE_YML}, branch="fix/#7-100%")
     request = RefreshRequest(head_sha=head, head_ref="fix/#7-100%", directory="baselines")
-    context = make_context(github, "workflow_dispatch", {})
+    context = make_context("workflow_dispatch", {})
 
     outcome = propose_refresh(client, context, request, make_run(head), POLICY)
 
@@ -382,17 +377,15 @@ def test_a_run_in_words_of_its_own_is_read_as_data(
     words = "@octocat ![x](https://evil.example) <!-- -->"
     trials = tuple(replace(trial, workload={words: words}) for trial in run.trials)
 
-    propose(client, github, replace(run, trials=trials, selection=words))
+    propose(client, replace(run, trials=trials, selection=words))
 
     (pull,) = github.state.pulls.values()
     told = json.dumps([pull["title"], pull["body"], git.run("log", "-1", "--format=%B", BRANCH)])
     assert not any(word in told for word in ("octocat", "evil", "<!--"))
 
 
-def test_a_run_that_was_stopped_is_not_proposed(
-    client: GitHubClient, github: FakeGitHub, git: BareRepository
-) -> None:
+def test_a_run_that_was_stopped_is_not_proposed(client: GitHubClient, git: BareRepository) -> None:
     """Though it has three trials of each case."""
     run = replace(make_run(git.find_ref("heads/topic")), finished=False)
     with pytest.raises(RunRefusedError, match="the run was stopped before its end"):
-        propose(client, github, run)
+        propose(client, run)

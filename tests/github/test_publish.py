@@ -28,7 +28,7 @@ from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.comment import DEFAULT_AUTHOR
-from gate.github.events import TriggerEvent
+from gate.github.context import JobContext
 from gate.github.publish import Publication, PublishContext, Settings, publish
 from gate.publish.ci_run import WORKFLOWS
 from gate.publish.telling import CommentWhen
@@ -42,9 +42,8 @@ def context(github: FakeGitHub, client: GitHubClient) -> PublishContext:
     """A pull request with one finished run."""
     github.state.add_pull(7, SHA)
     github.state.add_run(RUN.id, SHA)
-    return PublishContext(
-        client=client, repository=REPOSITORY, event=TriggerEvent(), author=DEFAULT_AUTHOR, base=make_base()
-    )
+    job = JobContext(repository=REPOSITORY)
+    return PublishContext(client=client, job=job, author=DEFAULT_AUTHOR, base=make_base())
 
 
 def publish_verdict(
@@ -304,8 +303,8 @@ def test_newer_attempt(github: FakeGitHub, context: PublishContext) -> None:
     """While a newer attempt of the run is under way, the older one's verdict is not told."""
     payload = make_workflow_run(github.state.runs[RUN.id])
     github.state.runs[RUN.id] |= {"run_attempt": 2, "conclusion": None, "status": "in_progress"}
-    event = TriggerEvent(name="workflow_run", payload=payload)
-    published = publish(replace(context, event=event), Settings(run_id=RUN.id))
+    job = JobContext(repository=REPOSITORY, event_name="workflow_run", event=payload)
+    published = publish(replace(context, job=job), Settings(run_id=RUN.id))
     assert github.list_writes() == []
     assert "a newer attempt of the run has begun" in published.summary
 

@@ -32,7 +32,7 @@ from gate.decide.conclude.outcome import FailOn
 from gate.errors import UsageError
 from gate.github.client import GitHubClient
 from gate.github.comment import DEFAULT_AUTHOR
-from gate.github.events import TriggerEvent
+from gate.github.context import JobContext
 from gate.github.publish import Publication, PublishContext
 from gate.github.upgrade import UpgradeSettings, publish_upgrade
 from gate.publish.body import MAX_BODY_BYTES, make_marker, render_body
@@ -173,8 +173,7 @@ def context(github: FakeGitHub, client: GitHubClient) -> PublishContext:
     run |= {"status": "in_progress", "conclusion": None}
     return PublishContext(
         client=client,
-        repository="octo-org/models",
-        event=TriggerEvent(name="schedule", payload={"schedule": "17 2 * * *"}),
+        job=JobContext(repository="octo-org/models", event_name="schedule", event={"schedule": "17 2 * * *"}),
         author=DEFAULT_AUTHOR,
         base=make_base(),
     )

@@ -75,7 +75,7 @@ def test_who_may_accept(github: FakeGitHub, client: GitHubClient, role: str, sit
     name, event = make_event(situation, '/accept-regression reason="worth it"')
 
     try:
-        context = make_context(github, name, event, sha=HEAD)
+        context = make_context(name, event, sha=HEAD)
         request = authorize_acceptance(client, context, find_acceptance(context))
     except UsageError:
         request = None
@@ -91,7 +91,7 @@ def test_who_may_refresh(github: FakeGitHub, client: GitHubClient, role: str, si
     name, event = make_event(situation)
 
     try:
-        context = make_context(github, name, event, sha=HEAD)
+        context = make_context(name, event, sha=HEAD)
         authorization = authorize_refresh(client, context, find_refresh(context))
     except UsageError:
         authorization = None

@@ -12,12 +12,12 @@ class FakeClock:
         self.slept: list[float] = []
         self._start = time.time()
 
-    def now(self) -> float:
+    def time(self) -> float:
         return self._start + sum(self.slept)
 
     def monotonic(self) -> float:
         return 1000.0 + sum(self.slept)
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, /) -> None:
         if seconds:
             self.slept.append(seconds)
