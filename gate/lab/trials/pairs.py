@@ -161,14 +161,10 @@ def _trace_side(sides: Sides, trial: Trial) -> Trial:
 
 def list_changed_sources(outcomes: Mapping[str, WorkerOutcome]) -> dict[str, str]:
     """The source of the kernels that one arm has and the other has not, by hash; the order is theirs."""
-    sources = [one.outcome.sources for one in outcomes.values() if isinstance(one.outcome, WorkerResult)]
-    codes = [
-        set(one.outcome.identity.kernels.values())
-        for one in outcomes.values()
-        if isinstance(one.outcome, WorkerResult)
-    ]
+    arms = [one.outcome for one in outcomes.values() if isinstance(one.outcome, WorkerResult)]
+    codes = [set(arm.identity.kernels.values()) for arm in arms]
     shared = set.intersection(*codes) if codes else set()
-    return {code: text for arm in sources for code, text in arm.items() if code not in shared}
+    return {code: text for arm in arms for code, text in arm.sources.items() if code not in shared}
 
 
 def _make_side(bench: Bench, case: Case, arm: str) -> Bench:
@@ -182,12 +178,6 @@ def _make_side(bench: Bench, case: Case, arm: str) -> Bench:
         toolchain=bench.toolchain or bench.scratch,
         folder=str(Path("pairs") / arm),
     )
-
-
-def _order_arms(sides: Sides, plan: PairPlan) -> tuple[tuple[Bench, Case], tuple[Bench, Case]]:
-    """The arm that starts first changes from pair to pair."""
-    arms = ((sides.base, sides.base_case), (sides.head, sides.head_case))
-    return arms if plan.index % 2 else (arms[1], arms[0])
 
 
 def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
@@ -213,8 +203,11 @@ def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
 
 
 def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> OpenedJobs:
-    """Make one job of each arm, in the order of their start."""
-    jobs = tuple(make_job(bench, role, case, plan.index) for bench, case in _order_arms(sides, plan))
+    """Make one job of each arm, in the order of their start, which changes from pair to pair."""
+    arms = [(sides.base, sides.base_case), (sides.head, sides.head_case)]
+    if plan.index % 2 == 0:
+        arms.reverse()
+    jobs = tuple(make_job(bench, role, case, plan.index) for bench, case in arms)
     return open_jobs(sides.head.pool, jobs)
 
 
