@@ -11,7 +11,7 @@ from traceback import FrameSummary, StackSummary, TracebackException
 
 _GATE = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 # Of the gate's own code these stand for a user's: a reference model, and a planted fault.
-_MEASURED = (f"{_GATE}models{os.sep}", f"{_GATE}faults{os.sep}")
+_MEASURED = (f"{_GATE}models{os.sep}", f"{_GATE}selftest{os.sep}planted{os.sep}")
 # How the measured code was reached, which says nothing about it.
 _MACHINERY = ("importlib", "_pytest", "pluggy", "pytest_benchmark")
 _FROZEN = "<frozen "  # the import system, runpy

@@ -51,6 +51,11 @@ def make_frames(*files: str) -> list[FrameSummary]:
             [f"{GATE}/models/bert.py"],
             id="a reference model is measured code",
         ),
+        pytest.param(
+            [f"{GATE}/measure/cold.py", f"{GATE}/selftest/planted/factory.py"],
+            [f"{GATE}/selftest/planted/factory.py"],
+            id="a planted fault stands for measured code",
+        ),
         pytest.param([f"{GATE}/measure/cold.py"], [], id="nothing but the gate"),
     ],
 )
