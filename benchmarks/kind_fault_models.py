@@ -19,9 +19,10 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
 
-from gate.measure.kinds.data import Batches
-from gate.measure.workload.build import load_factory
+from gate.measure.kinds import data
+from gate.measure.workload.build import Subject, load_factory
 from gate.measure.workload.tensors import iterate_tensors, map_tensors
 from gate.workload import Workload
 
@@ -142,16 +143,24 @@ def _differ_by_process(factory: str, arguments: Mapping[str, Any]) -> Workload:
     return _wrap(factory, arguments, after)
 
 
-def _stall(factory: str, arguments: Mapping[str, Any]) -> Workload:
-    """Let the dataset read slowly, as from a disk that is far away."""
-    read = Batches.__getitem__
+class _Far(tuple[Any, ...]):
+    """Batches that are read slowly, as from a disk that is far away."""
 
-    def read_slowly(self: Batches, index: int) -> Any:  # noqa: ANN401 - any model's inputs
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - any model's inputs
         time.sleep(STALL_S)
-        return read(self, index)
+        return super().__getitem__(index)
 
-    if "slowly" not in read.__name__:  # the factory is called once a batch
-        Batches.__getitem__ = read_slowly  # type: ignore[method-assign] # the fault
+
+def _stall(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    make = data.make_loader
+
+    def make_far(subject: Subject, workers: int) -> DataLoader[Any]:
+        return make(replace(subject, inputs=_Far(subject.inputs)), workers)
+
+    if "far" not in make.__name__:  # the factory is called once a batch
+        data.make_loader = make_far
     return build_plain(factory, arguments)
 
 

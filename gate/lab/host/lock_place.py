@@ -38,7 +38,7 @@ def find_lock_directory(environ: Mapping[str, str]) -> Path:
     base = _TEMPORARY if os.access(_TEMPORARY, os.W_OK) else Path(tempfile.gettempdir())
     place = base / NAME
     try:
-        if not _is_there(place):
+        if not os.path.lexists(place):
             _make_shared(place)
         _check_shared(place)
     except OSError as error:
@@ -97,14 +97,6 @@ def _check_named(place: Path) -> Path:
     return place
 
 
-def _is_there(place: Path) -> bool:
-    try:
-        place.lstat()
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def _make_shared(place: Path) -> None:
     """Make the directory with its final rights at once: another user may look at it in the next moment."""
     fresh = Path(tempfile.mkdtemp(prefix=f".{NAME}-", dir=place.parent))
@@ -113,7 +105,7 @@ def _make_shared(place: Path) -> None:
         fresh.rename(place)
     except OSError:
         fresh.rmdir()
-        if not _is_there(place):  # else another run was faster
+        if not os.path.lexists(place):  # else another run was faster
             raise
 
 

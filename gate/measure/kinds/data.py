@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable
 from typing import Any, cast
 
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from gate.kinds import get_setting
 from gate.measure.kinds.protocol import Seen, join_workloads
@@ -18,19 +18,6 @@ from gate.records import Metric
 from gate.workload import Workload
 
 _EPOCHS = 5  # of each, in turn; the ratio of their medians is told
-
-
-class Batches(Dataset[Any]):
-    """Batches on the processor, as a dataset that is read item by item."""
-
-    def __init__(self, batches: tuple[Any, ...]) -> None:
-        self._batches = map_tensors(lambda tensor: tensor.detach().cpu(), batches)
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, index: int) -> Any:  # noqa: ANN401 - any model's inputs
-        return self._batches[index]
 
 
 class Data(Shapes):
@@ -79,8 +66,10 @@ PROTOCOL = Data
 
 def make_loader(subject: Subject, workers: int) -> DataLoader[Any]:
     """Make a loader of the subject's batches, with memory that a GPU reads by itself."""
+    # On the processor; any sequence is a dataset that is read item by item.
+    batches: Any = map_tensors(lambda tensor: tensor.detach().cpu(), subject.inputs)
     return DataLoader(
-        Batches(subject.inputs),
+        batches,
         batch_size=None,
         num_workers=workers,
         persistent_workers=workers > 0,

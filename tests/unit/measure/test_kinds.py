@@ -7,9 +7,10 @@ import time
 import warnings
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from gate.errors import UsageError
 from gate.kinds import KIND_SPECS, SPECIAL, has_metric
 from gate.measure.compiler.graph import GraphReport, observe_graphs, start_observation
 from gate.measure.device.device import CpuDevice
-from gate.measure.kinds.data import Batches, make_loader
+from gate.measure.kinds.data import make_loader
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.kinds.scope import find_hottest
 from gate.measure.kinds.shapes import Shapes
@@ -250,20 +251,25 @@ def test_a_package_that_was_not_built_is_no_compiled_call(
         protocol.check_compiled(GraphReport(counts={}, cache=observe_graphs("").cache))
 
 
-def test_a_loader_that_stalls_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+class StallingBatches(tuple[Any, ...]):
+    """Batches of which each takes as long to be read as was said last."""
+
+    __slots__ = ()
+    stalls_s: ClassVar[list[float]] = [0.0]
+
+    def __getitem__(self, index: Any) -> Any:
+        time.sleep(self.stalls_s[-1])
+        return super().__getitem__(index)
+
+
+def test_a_loader_that_stalls_is_seen() -> None:
     """A dataset that sleeps 0.1 s an item makes the epoch's share of waiting jump."""
-    healthy, stalls_s = Batches.__getitem__, [0.0]
-
-    def read(self: Batches, index: int) -> Any:
-        time.sleep(stalls_s[-1])
-        return healthy(self, index)
-
-    monkeypatch.setattr(Batches, "__getitem__", read)
     case = make_case(Kind.DATA, task=Task.TRAINING, settings={"batches": 3, "workers": 0})
     protocol, subject = prepare(case)
+    subject = replace(subject, inputs=StallingBatches(subject.inputs))
     ratios = []
     for stall_s in (0.0, 0.1):
-        stalls_s.append(stall_s)
+        StallingBatches.stalls_s.append(stall_s)
         seen = protocol.observe(subject, subject.function, protocol.make_eager_step(subject))
         ratios.append(seen.samples[Metric.DATA_RATIO][0])
     assert ratios[1] > 3 * ratios[0]
