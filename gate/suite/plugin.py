@@ -14,7 +14,7 @@ import pytest
 from gate.devices import DEVICE_FORMS
 from gate.errors import UsageError
 from gate.suite.fixture import CompileBenchmark
-from gate.suite.session import SESSION, SuiteOptions, TrialPlugin, make_plain_session, make_trial_session
+from gate.suite.session import SESSION, TrialPlugin, make_plain_session, make_trial_session
 from gate.suite.timer import TIMER
 
 
@@ -35,7 +35,8 @@ def pytest_configure(config: pytest.Config) -> None:
             session = make_trial_session(Path(request))
             config.pluginmanager.register(TrialPlugin(session), "gate-trial")
         else:
-            session = make_plain_session(_read_options(config))
+            path, select, device = map(config.getoption, ("--gate-config", "--select", "--gate-device"))
+            session = make_plain_session(path and Path(path), select=select or "", device=device or "")
     except UsageError as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[SESSION] = session
@@ -68,12 +69,3 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 def compile_benchmark(request: pytest.FixtureRequest, benchmark: Any) -> CompileBenchmark:  # noqa: ANN401 - untyped there
     """Measure a module or function, eager and compiled: ``compile_benchmark(module, inputs)``."""
     return CompileBenchmark(request.config.stash[SESSION], request, benchmark)
-
-
-def _read_options(config: pytest.Config) -> SuiteOptions:
-    path = config.getoption("--gate-config")
-    return SuiteOptions(
-        config=Path(path) if path else None,
-        select=config.getoption("--select") or "",
-        device=config.getoption("--gate-device") or "",
-    )

@@ -50,15 +50,6 @@ class SuiteSession:
         return self.compiles and (self.request is None or self.request.role != WorkerRole.TRACE)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SuiteOptions:
-    """The command line of a person who runs the suite; empty where an option was not given."""
-
-    config: Path | None = None
-    select: str = ""
-    device: str = ""
-
-
 SESSION: pytest.StashKey[SuiteSession] = pytest.StashKey()
 
 
@@ -87,8 +78,8 @@ def make_trial_session(path: Path) -> SuiteSession:
     )
 
 
-def make_plain_session(options: SuiteOptions) -> SuiteSession:
-    """Make the session of a person who runs the suite, from ``gate.yml`` and the options.
+def make_plain_session(path: Path | None, *, select: str, device: str) -> SuiteSession:
+    """Make the session of a person who runs the suite, from ``gate.yml`` and options, empty if not given.
 
     Raises:
         FileError: ``gate.yml`` cannot be used.
@@ -96,9 +87,9 @@ def make_plain_session(options: SuiteOptions) -> SuiteSession:
     # A trial needs no configuration, and not its parsers.
     from gate.project.config import apply_options, load_config  # noqa: PLC0415
 
-    config = apply_options(load_config(options.config), select=options.select or None)
+    config = apply_options(load_config(path), select=select or None)
     return SuiteSession(
-        device=options.device or config.device,
+        device=device or config.device,
         threads=config.threads,
         sampling=config.sampling,
         directory=str(Path.cwd()),

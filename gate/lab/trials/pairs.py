@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,8 +30,7 @@ from gate.lab.trials.trials import (
     seed_cache,
 )
 from gate.lab.workers.server_pool import OpenedJobs, add_opening, open_jobs
-from gate.lab.workers.turns import WorkerOutcome, run_together
-from gate.lab.workers.worker import WorkerJob
+from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together
 from gate.records import BASE_ARM, Arm, Case, CaseFailure, Environment, Metric, Pairing, Trial
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from gate.records.targets import is_target
@@ -184,11 +182,11 @@ def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
     """Run the first process of both arms; by name of the arm, in the order of their start."""
     opened = _open_jobs(sides, plan, plan.first)
     jobs = opened.jobs
+    settings = sides.head.settings
     if plan.pairing is Pairing.LIVE:
-        settings = sides.head.settings
         outcomes = run_together(jobs[0], jobs[1], settings.sampling, ends_early=settings.ends_rounds_early)
     else:
-        outcomes = _run_alone(sides, jobs[0]), _run_alone(sides, jobs[1])
+        outcomes = run_timed(jobs[0], settings.run_job), run_timed(jobs[1], settings.run_job)
     opened_s = opened.opened_s / len(jobs)
     return {
         job.arm: WorkerOutcome(
@@ -199,7 +197,8 @@ def _run_rounds(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
 
 
 def _run_warm(sides: Sides, plan: PairPlan) -> dict[str, WorkerOutcome]:
-    return {job.arm: _run_alone(sides, job) for job in _open_jobs(sides, plan, WorkerRole.WARM).jobs}
+    run, jobs = sides.head.settings.run_job, _open_jobs(sides, plan, WorkerRole.WARM).jobs
+    return {job.arm: run_timed(job, run) for job in jobs}
 
 
 def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> OpenedJobs:
@@ -209,12 +208,6 @@ def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> OpenedJobs:
         arms.reverse()
     jobs = tuple(make_job(bench, role, case, plan.index) for bench, case in arms)
     return open_jobs(sides.head.pool, jobs)
-
-
-def _run_alone(sides: Sides, job: WorkerJob) -> WorkerOutcome:
-    begun = time.monotonic()
-    outcome = sides.head.settings.run_job(job)
-    return WorkerOutcome(outcome=outcome, wall_s=time.monotonic() - begun)
 
 
 def is_crowded(said: str) -> bool:

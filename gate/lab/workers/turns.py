@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from gate.check.pair_rounds import has_enough_rounds
-from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
+from gate.lab.workers.worker import JobOutcome, RunJob, WorkerJob, run_worker
 from gate.records.protocol import Sampling, WorkerRole, compute_super_blocks
 from gate.records.turns import (
     BLOCKS_PER_ARM,
@@ -56,8 +56,8 @@ class LiveWorker:
         self._heard = b""
         self.is_gone = False
         request = replace(job.request, channel=theirs.detach())
-        self._future: Future[tuple[JobOutcome, float]] = pool.submit(
-            _run_timed, replace(job, request=request, alarm=self._alarm)
+        self._future: Future[WorkerOutcome] = pool.submit(
+            run_timed, replace(job, request=request, alarm=self._alarm)
         )
 
     def hear(self) -> str:
@@ -83,7 +83,7 @@ class LiveWorker:
         self._left_s = math.inf
         os.write(self._ring, b"!")
 
-    def end(self) -> tuple[JobOutcome, float]:
+    def end(self) -> WorkerOutcome:
         """Hang up and wait for the worker's end; raises as :func:`gate.lab.workers.worker.run_worker`."""
         self._line.close()
         try:
@@ -221,15 +221,16 @@ def _collect(workers: list[LiveWorker]) -> tuple[WorkerOutcome, WorkerOutcome]:
     for worker in workers:
         if not gone:
             worker.say("go")
-        outcome, wall_s = worker.end()
+        ended = worker.end()
         stopped = gone and not worker.is_gone
-        outcomes.append(WorkerOutcome(outcome=None if stopped else outcome, wall_s=wall_s))
+        outcomes.append(replace(ended, outcome=None) if stopped else ended)
     nobody = WorkerOutcome(outcome=None, wall_s=0.0)
     first, second = (*outcomes, nobody)[:2]
     return first, second
 
 
-def _run_timed(job: WorkerJob) -> tuple[JobOutcome, float]:
+def run_timed(job: WorkerJob, run: RunJob = run_worker) -> WorkerOutcome:
+    """Run a worker to its end, and time it; raises as ``run`` does."""
     begun = time.monotonic()
-    outcome = run_worker(job)
-    return outcome, time.monotonic() - begun
+    outcome = run(job)
+    return WorkerOutcome(outcome=outcome, wall_s=time.monotonic() - begun)
