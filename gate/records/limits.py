@@ -69,7 +69,18 @@ class Range:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fraction:
+class _Told:
+    """A limit that is told to a person in words of its own."""
+
+    what: str
+
+    def describe(self) -> str:
+        """Say what is expected."""
+        return self.what
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fraction(_Told):
     """A fraction, written as percent (``5%``) or as a number (``0.05``), and read as the latter.
 
     A bare number of 1 or more is refused: who writes ``relative: 5`` means 5 %, and who writes ``1``
@@ -78,11 +89,6 @@ class Fraction:
 
     percent: str  # regular expression of the percentages that are taken, without the sign
     bare: Range  # of the numbers that are taken
-    what: str
-
-    def describe(self) -> str:
-        """Say what is expected."""
-        return self.what
 
     def read(self, value: object) -> float | None:
         """Read either form; ``None`` when it is neither, or beyond the bounds."""
@@ -157,15 +163,10 @@ class Amount:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pattern:
-    """A text that a regular expression matches as a whole; ``what`` says it to a person."""
+class Pattern(_Told):
+    """A text that a regular expression matches as a whole."""
 
     regex: str
-    what: str
-
-    def describe(self) -> str:
-        """Say what is expected."""
-        return self.what
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
         """Whether the whole text matches."""
@@ -223,14 +224,8 @@ class Moment:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NotEmpty:
+class NotEmpty(_Told):
     """A list with at least one item; where one value stands for a list, that value."""
-
-    what: str
-
-    def describe(self) -> str:
-        """Say what is expected."""
-        return self.what
 
     def holds(self, value: Any) -> bool:  # noqa: ANN401 -- applied to whatever type it annotates
         """Whether there is an item."""

@@ -120,8 +120,8 @@ def _make_published(verdict: Verdict) -> Section:
         )
         for figure in PUBLISHED
         for case in verdict.cases
-        if (case.model, case.task, case.mode) == (figure.model, figure.task, figure.mode)
-        and case.size in figure.sizes
+        if (case.model, case.size, case.task, case.mode)
+        == (figure.model, figure.size, figure.task, figure.mode)
         and case.id in speedups
     ]
     return Section(

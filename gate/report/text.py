@@ -18,6 +18,7 @@ from gate.report.content import make_report, render_counts
 from gate.report.figures import MARKS, list_marks
 from gate.report.terminal import WIDTH, find_style, write_text
 from gate.report.view import ABSENT, Block, CaseLine, NextStep, Report, Row, name_before
+from gate.report.words.pages import OUTCOME_KINDS, STATUS_CLASSES
 
 MIN_WIDTH = 60  # status, metric and change need it; on a narrower terminal lines wrap
 MAX_BLOCKS = 20  # cases shown one by one: more do not fit a mind; the rest is named
@@ -25,23 +26,15 @@ MAX_CASE_LINES = 24  # lines of the table of main figures
 _GAP = 2  # columns between two cells
 INDENT = 2
 
+# By what a reader does about it.
+_STYLES = {"bad": "bold red", "unsure": "bold yellow", "other": "blue", "good": "green", "same": "dim"}
 OUTCOME_STYLES: Mapping[Outcome, str] = {
+    **{outcome: _STYLES[kind] for outcome, kind in OUTCOME_KINDS.items()},
     Outcome.PASS: "bold green",
-    Outcome.REGRESSION: "bold red",
-    Outcome.INCOMPLETE: "bold red",
-    Outcome.INCONCLUSIVE: "bold yellow",
-    Outcome.NOTHING_COMPARED: "bold yellow",
 }
 STATUS_STYLES: Mapping[Status, str] = {
-    Status.REGRESSED: "bold red",
-    Status.FAILED: "bold red",
-    Status.MISSING: "bold red",
-    Status.INCONCLUSIVE: "bold yellow",
+    **{status: _STYLES[kind] for status, kind in STATUS_CLASSES.items()},
     Status.ACCEPTED: "cyan",
-    Status.NEW: "blue",
-    Status.NOT_COMPARABLE: "blue",
-    Status.IMPROVED: "green",
-    Status.UNCHANGED: "dim",
 }
 _COLUMNS = ("label", "metric", "before", "after", "change", "interval")
 _ALL_COLUMNS = (*_COLUMNS, "limit")  # where unchanged rows have no sentence to say it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 
 from gate.decide.conclude.coverage import Coverage, is_judged
@@ -21,13 +21,6 @@ class FailOn(StrEnum):
     NEVER = "never"  # every outcome exits 0: errors of usage and machine still do not
 
 
-_CODES: Mapping[Outcome, ExitCode] = {
-    Outcome.INCOMPLETE: ExitCode.INCOMPLETE,
-    Outcome.REGRESSION: ExitCode.REGRESSION,
-    Outcome.INCONCLUSIVE: ExitCode.INCONCLUSIVE,
-    Outcome.NOTHING_COMPARED: ExitCode.NOTHING_COMPARED,
-    Outcome.PASS: ExitCode.PASS,
-}
 # What more trials of the candidate can change: not a baseline with too few, not a counter or a
 # peak that differs between trials, whose range only grows.
 _SETTLED_BY_TRIALS = frozenset(
@@ -71,7 +64,7 @@ def _compute_code(outcome: Outcome, fail_on: FailOn, coverage: Coverage) -> Exit
         return ExitCode.PASS
     if fail_on is FailOn.NEW and outcome is Outcome.PASS and not coverage.is_whole:
         return ExitCode.NOTHING_COMPARED
-    return _CODES[outcome]
+    return ExitCode[outcome.name]
 
 
 def list_undecided(verdict: Verdict) -> tuple[str, ...]:
