@@ -32,7 +32,7 @@ from gate.records.selftest import Attempt, Result, SelftestReport
 from gate.report.page.studies import render_selftest_page
 from gate.report.progress import show_progress
 from gate.report.selftest import describe_attempt, describe_fault, render_selftest
-from gate.report.words.attempts import describe_opinion
+from gate.report.words.studies import describe_opinion
 from gate.selftest.catalog import NOTHING, choose_faults, list_faults
 from gate.selftest.dose import is_fitting
 from gate.selftest.score import score_faults

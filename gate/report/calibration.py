@@ -10,8 +10,8 @@ from gate.report.clean import clean_line
 from gate.report.footer import describe_hardware, describe_software
 from gate.report.tables import render_section
 from gate.report.view import Section
-from gate.report.words.instabilities import describe_instability
 from gate.report.words.notes import write_note
+from gate.report.words.studies import describe_instability
 from gate.units import (
     count_noun,
     render_duration,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gate.records import BROKEN, Outcome, Status, Verdict
@@ -145,13 +145,16 @@ def _render_changes(report: Report, layout: Layout) -> str:
     ]
     if not rows:
         return ""
-    head = [
-        _join_cells(("case", "metric", report.before, "head", "change")),
-        "| --- | --- | ---: | ---: | --- |",
-    ]
+    header = ("case", "metric", report.before, "head", "change")
     shown = [_render_row(title, row, is_group=is_group) for title, is_group, row in rows[: layout.rows]]
     more = _render_more(len(rows) - layout.rows, "row")
-    table = "\n".join([*head, *shown])
+    return _render_table(header, {report.before, "head"}, shown, more)
+
+
+def _render_table(header: Sequence[str], right: Collection[str], rows: Iterable[str], more: str) -> str:
+    """A table, the columns named in ``right`` set to the right, and below it how many rows are left out."""
+    rule = _join_cells("---:" if name in right else "---" for name in header)
+    table = "\n".join([_join_cells(header), rule, *rows])
     return f"{table}\n\n{more}" if more else table
 
 
@@ -209,13 +212,12 @@ def _render_members(block: Block, layout: Layout) -> str:
     members = block.members
     if not members:
         return ""
-    head = [_join_cells(("case", block.before, "head", "change")), "| --- | ---: | ---: | --- |"]
     rows = [
         _join_cells((escape_code(one.case_id), *map(escape_text, (one.before, one.after, one.change))))
         for one in members[: layout.members]
     ]
     more = _render_more(len(members) - layout.members, "case")
-    return "\n".join([*head, *rows]) + (f"\n\n{more}" if more else "")
+    return _render_table(("case", block.before, "head", "change"), {block.before, "head"}, rows, more)
 
 
 def _render_log(lines: Sequence[str]) -> str:
@@ -229,9 +231,8 @@ def _render_figures(report: Report, layout: Layout) -> str:
     if not lines or not layout.case_lines:
         return ""
     shown = lines[: layout.case_lines]
-    head = [_join_cells(("case", *report.columns)), f"| --- |{' ---: |' * len(report.columns)}"]
-    table = "\n".join([*head, *map(_render_case_line, shown)])
-    legend = _render_legend(shown)
+    table = _render_table(("case", *report.columns), report.columns, map(_render_case_line, shown), "")
+    legend = ", ".join(f"<sup>{escape_text(mark)}</sup> {meaning}" for mark, meaning in list_marks(shown))
     more = _render_more(len(lines) - len(shown), "case")
     return _fold("Measured values", "\n\n".join(part for part in (table, legend, more) if part))
 
@@ -245,18 +246,10 @@ def _find_mark(status: Status | None) -> str:
     return f" <sup>{escape_text(MARKS[status][0])}</sup>" if status is not None and status in MARKS else ""
 
 
-def _render_legend(lines: Sequence[CaseLine]) -> str:
-    return ", ".join(f"<sup>{escape_text(mark)}</sup> {meaning}" for mark, meaning in list_marks(lines))
-
-
 def _render_section(section: Section) -> str:
-    head = [
-        _join_cells(section.header),
-        _join_cells("---:" if name in section.right else "---" for name in section.header),
-    ]
     rows = [_join_cells(map(escape_text, row)) for row in section.rows[:_MAX_ROWS]]
     more = _render_more(len(section.rows) - len(rows), "row")
-    parts = ("\n".join([*head, *rows]), more, escape_text(section.meaning))
+    parts = (_render_table(section.header, section.right, rows, more), escape_text(section.meaning))
     return _fold(section.title, "\n\n".join(part for part in parts if part))
 
 

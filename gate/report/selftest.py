@@ -11,7 +11,7 @@ from gate.report.clean import clean_line
 from gate.report.footer import describe_hardware, describe_software
 from gate.report.tables import render_section
 from gate.report.view import Section
-from gate.report.words.attempts import describe_complaint, describe_opinion
+from gate.report.words.studies import describe_complaint, describe_opinion
 from gate.units import render_change, render_duration, render_percent
 
 _UNKNOWN = "-"

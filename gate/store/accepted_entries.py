@@ -66,24 +66,21 @@ class AcceptedFile(Entry):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ApprovedEntry:
-    """A regression of one case that is accepted for one commit."""
-
-    case: CaseId
-    metric: Metric
-    allowance: Allowance
-    reason: Line
-    author: Login
-    expires: Date
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class WaiverEntry:
     """There was no baseline to compare with, and somebody takes that."""
 
     reason: Line
     author: Login
     expires: Date
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApprovedEntry(WaiverEntry):
+    """A regression of one case that is accepted for one commit."""
+
+    case: CaseId
+    metric: Metric
+    allowance: Allowance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,7 +18,7 @@ from gate.calibrate.pair_noise import (
 from gate.decide.judge.confirm import compute_pair_detectable, extend_reading
 from gate.records import Metric, Policy, Run
 from gate.records.calibration import Flaw
-from gate.report.words.instabilities import describe_instability
+from gate.report.words.studies import describe_instability
 
 Make = Callable[..., Run]
 

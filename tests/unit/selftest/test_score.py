@@ -20,7 +20,7 @@ from gate.records import (
 )
 from gate.records.faults import Fault, FaultKind
 from gate.records.selftest import Attempt, Result
-from gate.report.words.attempts import describe_complaint
+from gate.report.words.studies import describe_complaint
 from gate.selftest.catalog import list_faults
 from gate.selftest.score import judge_fault, score_faults
 
