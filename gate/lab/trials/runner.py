@@ -102,11 +102,8 @@ def measure_plan(lab: Lab, run: Run, save: Save, previous: Run | None = None) ->
         if run.provenance.dirty:
             lab.observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
     save(run)  # an output that cannot be written shows before minutes are spent
-    failed = {failure.case_id for failure in run.failures}
-    slots = drop_cases(make_trial_schedule(run.cases, run.trials_planned, run.trials), failed)
-    run = replace(_run_trials(lab, run, slots, save), finished=True)
-    save(run)
-    return run
+    case_ids = {case.id for case in run.cases}
+    return LabTrials(lab=lab, save=save).add_trials(run, case_ids, run.trials_planned)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,10 +123,20 @@ class LabTrials:
         failed = {failure.case_id for failure in run.failures}
         chosen = [case for case in run.cases if case.id in case_ids and case.id not in failed]
         slots = make_trial_schedule(chosen, trials, run.trials)
-        run = _run_trials(self.lab, replace(run, finished=False), slots, self.save, self.budget_s)
+        loop = Loop(take=self._take, tell=_tell_done)
+        run = run_slots(replace(run, finished=False), slots, self.save, self.budget_s, loop)
         run = replace(run, finished=True)
         self.save(run)
         return run
+
+    def _take(self, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
+        lab, slot, predicted_s = self.lab, slots[0], predict_trial_s(slots[0].case, run.cases, run.trials)
+        if clock.read_s() + predicted_s > clock.limit_s:
+            lab.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=predicted_s))
+            return run, drop_cases(slots, {slot.case.id})
+        progress = _compute_progress(run, slots)
+        lab.observe(TrialStarted(case_id=slot.case.id, index=slot.index, progress=progress))
+        return _run_slot(lab, run, slots, clock)
 
 
 def run_slots(run: Run, slots: tuple[AnySlot, ...], save: Save, limit_s: float, loop: Loop[AnySlot]) -> Run:
@@ -163,21 +170,9 @@ def add_measured(run: Run, trials: Iterable[Trial], failures: Iterable[CaseFailu
     )
 
 
-def _run_trials(lab: Lab, run: Run, slots: tuple[Slot, ...], save: Save, limit_s: float = math.inf) -> Run:
-    def take(run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
-        slot, predicted_s = slots[0], predict_trial_s(slots[0].case, run.cases, run.trials)
-        if clock.read_s() + predicted_s > limit_s:
-            lab.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=predicted_s))
-            return run, drop_cases(slots, {slot.case.id})
-        progress = _compute_progress(run, slots)
-        lab.observe(TrialStarted(case_id=slot.case.id, index=slot.index, progress=progress))
-        return _run_slot(lab, run, slots, clock)
-
-    def tell(run: Run, slots: tuple[Slot, ...]) -> str:
-        done = len(list_ended(run))
-        return f"after {done} of {done + len(slots)} trials"
-
-    return run_slots(run, slots, save, limit_s, Loop(take=take, tell=tell))
+def _tell_done(run: Run, slots: tuple[Slot, ...]) -> str:
+    done = len(list_ended(run))
+    return f"after {done} of {done + len(slots)} trials"
 
 
 def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:

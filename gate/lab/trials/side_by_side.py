@@ -78,23 +78,22 @@ class LabPairs(LabTrials):
             MachineError: A disk is full.
             InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
         """
-
-        def take(run: Run, slots: tuple[PairSlot, ...], clock: RunClock) -> tuple[Run, tuple[PairSlot, ...]]:
-            device = self.lab.bench.settings.device
-            slot = fit_slot(run, slots[0], device, clock.limit_s - clock.read_s())
-            if slot is None:
-                self.lab.observe(_report_skipped(run, slots[0], device))
-                return run, drop_cases(slots, {slots[0].case.id})
-            return _measure_slot(self.side_by_side, run, (slot, *slots[1:]), clock)
-
-        loop = Loop(take=take, tell=lambda _, slots: f"with {len(slots)} pairs to go")
+        loop = Loop(take=self._take_pair, tell=lambda _, slots: f"with {len(slots)} pairs to go")
         run = replace(run, finished=False)
         return run_slots(run, list_pair_slots(run, needs), self.save, limit_s, loop)
 
-
-def _report_skipped(run: Run, slot: PairSlot, device: str) -> TrialSkipped:
-    expected_s = predict_pair_s(run, slot, device)
-    return TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=expected_s, paired=True)
+    def _take_pair(
+        self, run: Run, slots: tuple[PairSlot, ...], clock: RunClock
+    ) -> tuple[Run, tuple[PairSlot, ...]]:
+        next_slot, device = slots[0], self.lab.bench.settings.device
+        slot = fit_slot(run, next_slot, device, clock.limit_s - clock.read_s())
+        if slot is not None:
+            return _measure_slot(self.side_by_side, run, (slot, *slots[1:]), clock)
+        case_id, expected_s = next_slot.case.id, predict_pair_s(run, next_slot, device)
+        self.lab.observe(
+            TrialSkipped(case_id=case_id, index=next_slot.index, expected_s=expected_s, paired=True)
+        )
+        return run, drop_cases(slots, {case_id})
 
 
 def _measure_slot(
