@@ -14,9 +14,8 @@ from typing import Any
 
 from gate.contact.findings import AssumptionResult, AssumptionStatus
 from gate.contact.lines import ANSWERED, ASKED, ENDED, FINDINGS_FILE, PLANNED
-from gate.devices import find_kind
 from gate.errors import MachineError, UsageError
-from gate.lab.host.gpu import find_alone, look_up_gpu
+from gate.lab.host.gpu import look_up_gpu, show_alone
 from gate.lab.host.mps import refuse_service
 from gate.lab.host.scratch import open_scratch
 from gate.lab.workers.environment import WorkerPlaces, make_worker_environment
@@ -92,12 +91,10 @@ def _list_unasked(contact: Contact, lines: Sequence[_Line]) -> list[AssumptionRe
 def _make_command(contact: Contact, scratch: Path, lines: int, left_s: float) -> ProcessCommand:
     places = WorkerPlaces(cache=scratch / f"cache-{lines}", temporary=scratch / "tmp")
     environment = make_worker_environment(os.environ, places, contact.threads)
-    gpu = look_up_gpu(contact.device, os.environ)
-    alone = {"CUDA_VISIBLE_DEVICES": find_alone(gpu)} if find_alone(gpu) else {}
-    device = find_kind(contact.device).name if alone else contact.device
+    device, shown = show_alone(look_up_gpu(contact.device, os.environ), contact.device)
     return ProcessCommand(
         argv=(sys.executable, *contact.worker, device, str(contact.out.resolve()), *contact.names),
-        environment={**environment, **alone},
+        environment={**environment, **shown},
         directory=Path.cwd(),
         log=contact.out / f"worker-{lines}.log",
         limit_s=max(left_s, 1.0),

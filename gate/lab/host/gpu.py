@@ -157,12 +157,15 @@ def name_lock(device: str, gpu: GpuState | None) -> str:
     return gpu.uuid.replace("/", "-") if gpu else device.replace(":", "-")
 
 
-def find_alone(gpu: GpuState | None) -> str:
-    """Find what ``CUDA_VISIBLE_DEVICES`` must be for a worker to see this GPU and no other; empty: unknown.
+def show_alone(gpu: GpuState | None, device: str) -> tuple[str, dict[str, str]]:
+    """What a worker must call ``device``, and the variables by which it sees this GPU and no other.
 
     A board that is cut up shows as its first instance, which its own UUID does not promise.
     """
-    return gpu.uuid if gpu and (gpu.uuid.startswith(_MIG) or not gpu.mig) else ""
+    if gpu is None or (gpu.mig and not gpu.uuid.startswith(_MIG)):
+        return device, {}
+    # Seen alone, every GPU is number 0: its number would stand in the generated code.
+    return find_kind(device).name, {"CUDA_VISIBLE_DEVICES": gpu.uuid}
 
 
 def _run_nvidia_smi(*query: str) -> str:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gate.devices import DEFAULT_DEVICE, find_kind
+from gate.devices import DEFAULT_DEVICE
 from gate.errors import MachineError
 from gate.lab.host.counters import read_host
 from gate.lab.host.fitness import HostSample, describe_host
-from gate.lab.host.gpu import GpuState, find_alone, read_memory_share
+from gate.lab.host.gpu import GpuState, read_memory_share, show_alone
 from gate.lab.host.provenance import format_time
 from gate.lab.trials.merging import TrialCircumstances, merge_results
 from gate.lab.workers.environment import (
@@ -169,12 +169,11 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
     name = Path(bench.folder) / (make_case_path(case.id) if case else role)
     benchmark = settings.out / "benchmark" / name.with_name(f"{name.name}-{index}.json")
     places = WorkerPlaces(cache=bench.trial_cache if case else bench.primer_cache, temporary=bench.temporary)
-    alone = find_alone(bench.gpu)
+    device, shown = show_alone(bench.gpu, settings.device)
     request = WorkerRequest(
         role=role,
         case=case,
-        # Seen alone, every GPU is number 0: its number would stand in the generated code.
-        device=find_kind(settings.device).name if alone else settings.device,
+        device=device,
         threads=settings.threads,
         directory=arm.directory,
         checkout=arm.checkout,
@@ -191,7 +190,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         environment={
             **make_worker_environment(os.environ, places, settings.threads),
             **arm.variables,
-            **({"CUDA_VISIBLE_DEVICES": alone} if alone else {}),
+            **shown,
         },
         log=settings.out / "logs" / name / f"{index}-{role}.log",
         limit_s=settings.trial_timeout_s,

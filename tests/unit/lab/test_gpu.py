@@ -11,13 +11,13 @@ from gate.lab.host.gpu import (
     FIELD_SETS,
     GpuState,
     describe_company,
-    find_alone,
     find_gpu,
     load_gpus,
     name_lock,
     parse_gpus,
     parse_instances,
     read_memory_share,
+    show_alone,
 )
 
 # As `--format=csv,noheader,nounits` prints FIELD_SETS[0].
@@ -143,7 +143,8 @@ def test_instances_of_a_gpu_are_found(visible: str, name: str, memory_gib: int) 
     assert int(found.memory_total_mib / 1024) == memory_gib
     assert "/" not in name_lock("cuda", found)
     # A worker that is shown a board in parts may see any of them.
-    assert find_alone(found) == ("" if uuid.startswith("GPU-") else uuid)
+    shown = ("cuda:1", {}) if uuid.startswith("GPU-") else ("cuda", {"CUDA_VISIBLE_DEVICES": uuid})
+    assert show_alone(found, "cuda:1") == shown
 
 
 @pytest.mark.parametrize(
