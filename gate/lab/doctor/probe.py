@@ -12,6 +12,7 @@ import psutil
 from gate.errors import GateError
 from gate.host_memory import read_free_bytes
 from gate.lab.doctor.checks import MachineState
+from gate.lab.host.counters import list_cores, read_text
 from gate.lab.host.gpu import look_up_gpu, name_lock
 from gate.lab.host.lock import find_holder
 from gate.lab.host.mps import find_service
@@ -70,7 +71,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         cores=count_cores(),
         load=os.getloadavg()[0],
         steal=_probe_steal(),
-        governor=_read_line(_CPU / "cpu0" / "cpufreq" / "scaling_governor"),
+        governor=read_text(_CPU / "cpu0" / "cpufreq" / "scaling_governor").strip(),
         turbo=_probe_turbo(),
         memory_bytes=read_free_bytes() or int(psutil.virtual_memory().available),
         disk_bytes=min(shutil.disk_usage(place).free for place in places),
@@ -112,10 +113,7 @@ def _probe_lock(key: str) -> tuple[str, str]:
 
 def count_cores() -> int:
     """How many cores this process may run on."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # macOS has no affinity
-        return os.cpu_count() or 1
+    return len(list_cores()) or os.cpu_count() or 1
 
 
 def find_existing(path: Path) -> Path:
@@ -130,15 +128,8 @@ def _probe_steal() -> float:
 
 
 def _probe_turbo() -> str:
-    if no_turbo := _read_line(_CPU / "intel_pstate" / "no_turbo"):
+    if no_turbo := read_text(_CPU / "intel_pstate" / "no_turbo").strip():
         return "off" if no_turbo == "1" else "on"
-    if boost := _read_line(_CPU / "cpufreq" / "boost"):
+    if boost := read_text(_CPU / "cpufreq" / "boost").strip():
         return "on" if boost == "1" else "off"
     return ""
-
-
-def _read_line(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except (OSError, ValueError):  # the machine does not tell
-        return ""

@@ -26,7 +26,7 @@ _WITH_CHILDREN = 4  # psutil's first times of a process: user and system, its ow
 
 def read_host() -> HostSample:
     """Read the host's counters; takes a millisecond or two."""
-    cores = _list_cores()
+    cores = list_cores()
     times = psutil.cpu_times(percpu=True)
     # Offline cores leave gaps in the numbering: then all cores are looked at.
     mine = [times[core] for core in cores] if cores and max(cores) < len(times) else times
@@ -57,8 +57,8 @@ def _read_own() -> float:
     return total_s
 
 
-def _list_cores() -> list[int]:
-    """The cores that workers may run on."""
+def list_cores() -> list[int]:
+    """List the cores that workers may run on; empty where the system does not tell."""
     try:
         return sorted(os.sched_getaffinity(0))
     except AttributeError:  # macOS has no affinity
@@ -68,7 +68,7 @@ def _list_cores() -> list[int]:
 def _read_held_back() -> float:
     """Seconds for which the processor quota of this process's container stopped it, since its start."""
     for path in _list_cgroups():
-        counters = _parse_counters(_read_text(path / "cpu.stat"))
+        counters = _parse_counters(read_text(path / "cpu.stat"))
         if "throttled_usec" in counters:
             return counters["throttled_usec"] * _MICRO
         if "throttled_time" in counters:  # version 1 counts nanoseconds
@@ -78,7 +78,7 @@ def _read_held_back() -> float:
 
 def _list_cgroups() -> Iterable[Path]:
     """Where this process's quota may be: its own group, or that of the container it is in."""
-    for line in _read_text(Path("/proc/self/cgroup")).splitlines():
+    for line in read_text(Path("/proc/self/cgroup")).splitlines():
         _, controllers, path = line.split(":", maxsplit=2)
         if controllers in ("", "cpu", "cpu,cpuacct"):
             yield _CGROUPS / controllers / path.lstrip("/")
@@ -88,14 +88,14 @@ def _list_cgroups() -> Iterable[Path]:
 def _read_heat_events(cores: Iterable[int]) -> int:
     """How often these cores have lowered their clock for heat, since boot."""
     places = (_CPUS / f"cpu{core}" / "thermal_throttle" / "core_throttle_count" for core in cores)
-    texts = (_read_text(place).strip() for place in places)
+    texts = (read_text(place).strip() for place in places)
     return sum(int(text) for text in texts if text.isdecimal())
 
 
 def _read_swapped() -> int:
     """Bytes moved to and from swap since boot, on the whole host."""
     # Two of some 170 counters: to parse them all takes a quarter of the whole look.
-    lines = (line for line in _read_text(Path("/proc/vmstat")).splitlines() if line.startswith("pswp"))
+    lines = (line for line in read_text(Path("/proc/vmstat")).splitlines() if line.startswith("pswp"))
     return sum(_parse_counters("\n".join(lines)).values()) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -115,8 +115,9 @@ def _parse_counters(text: str) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}  # noqa: PLR2004
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Read what the kernel tells at a path; empty where it does not."""
     try:
         return path.read_text(encoding="ascii", errors="replace")
-    except OSError:  # the machine does not tell
+    except OSError:
         return ""
