@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gate.cli.checkout import find_workspace_checkout, to_repository_path
@@ -34,24 +34,7 @@ def run_publish(options: argparse.Namespace) -> int:
     Raises:
         UsageError: An option or the environment is unusable.
     """
-    settings = _make_settings(options)
-    context = make_context(options.config, options.author)
-    return tell_publication(context, publish(context, settings), quiet=options.quiet)
-
-
-def tell_publication(context: PublishContext, publication: Publication, *, quiet: bool) -> int:
-    """Tell the runner what was published, and return 0."""
-    write_outputs(os.environ, publication.outputs)
-    append_summary(os.environ, publication.summary)
-    write_annotations(publication.lines)
-    if not quiet:
-        client = context.client
-        print(f"{client.request_count} requests, {client.waited_s:.0f} s waited as GitHub asked")
-    return int(ExitCode.PASS)
-
-
-def _make_settings(options: argparse.Namespace) -> Settings:
-    return Settings(
+    settings = Settings(
         run_id=options.run_id,
         workflow=options.workflow,
         artifact_name=options.artifact_name,
@@ -60,22 +43,38 @@ def _make_settings(options: argparse.Namespace) -> Settings:
         status=options.status,
         fail_on=FailOn(options.fail_on),
     )
+    return _tell(options, lambda context: publish(context, settings))
 
 
-def make_context(config: str | None, author: str) -> PublishContext:
-    """Make what a publication needs of this job; ``author`` is whom the token writes as, or empty.
+def run_publish_upgrade(options: argparse.Namespace) -> int:
+    """Publish an upgrade's verdict; returns and raises as :func:`run_publish`."""
+    settings = UpgradeSettings(
+        run_id=options.run_id,
+        conclusion=options.conclusion,
+        artifact_name=options.artifact_name,
+        issue=CommentWhen(options.issue),
+        key=options.key,
+        fail_on=FailOn(options.fail_on),
+    )
+    return _tell(options, lambda context: publish_upgrade(context, settings))
 
-    Raises:
-        UsageError: The environment is unusable.
-        FileError: A file of the checkout or the event cannot be used.
-    """
+
+def _tell(options: argparse.Namespace, publish_by: Callable[[PublishContext], Publication]) -> int:
+    """Publish, and tell the runner what was published."""
     client, job = make_client(os.environ), load_context(os.environ)
-    return PublishContext(
+    context = PublishContext(
         client=client,
         job=job,
-        author=author or find_author(client, os.environ["GITHUB_TOKEN"]),
-        base=load_base(Path(config) if config else None, job.workspace),
+        author=options.author or find_author(client, os.environ["GITHUB_TOKEN"]),
+        base=load_base(Path(options.config) if options.config else None, job.workspace),
     )
+    publication = publish_by(context)
+    write_outputs(os.environ, publication.outputs)
+    append_summary(os.environ, publication.summary)
+    write_annotations(publication.lines)
+    if not options.quiet:
+        print(f"{client.request_count} requests, {client.waited_s:.0f} s waited as GitHub asked")
+    return int(ExitCode.PASS)
 
 
 def make_client(environ: Mapping[str, str], patience: Patience | None = None) -> GitHubClient:
@@ -121,21 +120,3 @@ def _has_mode(workflows: Path, mode: str) -> bool:
     """Whether a workflow of the default branch uses the action in a mode."""
     texts = (path.read_text(encoding="utf-8", errors="replace") for path in sorted(workflows.glob("*.y*ml")))
     return any(f"mode: {mode}" in text for text in texts)
-
-
-def run_publish_upgrade(options: argparse.Namespace) -> int:
-    """Publish an upgrade's verdict and return 0: what was decided shows in what is published.
-
-    Raises:
-        UsageError: An option or the environment is unusable.
-    """
-    settings = UpgradeSettings(
-        run_id=options.run_id,
-        conclusion=options.conclusion,
-        artifact_name=options.artifact_name,
-        issue=CommentWhen(options.issue),
-        key=options.key,
-        fail_on=FailOn(options.fail_on),
-    )
-    context = make_context(options.config, options.author)
-    return tell_publication(context, publish_upgrade(context, settings), quiet=options.quiet)

@@ -54,7 +54,8 @@ def set_status(client: GitHubClient, repository: str, sha: str, status: CommitSt
     try:
         client.post(path, body)
     except UncertainWriteError:
-        if not _says(_find_newest(client, repository, sha, status.context), body):
+        newest = _find_newest(client, repository, sha, status.context)
+        if not body.items() <= newest.items():
             client.post(path, body)
     return True
 
@@ -68,10 +69,6 @@ def _find_newest(client: GitHubClient, repository: str, sha: str, context: str) 
 def _find_run(found: dict[str, Any]) -> int:
     match = _RUN.search(str(found.get("target_url")))
     return int(match[1]) if match else 0
-
-
-def _says(found: dict[str, Any], body: dict[str, str]) -> bool:
-    return all(found.get(key) == value for key, value in body.items())
 
 
 def _shorten(text: str) -> str:
