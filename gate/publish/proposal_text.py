@@ -80,14 +80,15 @@ def render_proposal(text: ProposalText) -> str:
     origin = f"measured at {text.head_sha} by [this run]({text.run_url}){asked}"
     changed = list_replacements(text.proposals, text.old, ProposalKind.CHANGED)
     redefined = list_replacements(text.proposals, text.old, ProposalKind.REDEFINED)
+    moves, rest = list_moves(changed), _render_rest([*changed, *redefined])
     sections = [
         f"Baselines of `{text.environment_id}`, {origin}: {summary}.",
         "" if text.is_known else _NEW_ENVIRONMENT,
         _render_setbacks(text),
         _render_growths(list_growths([*changed, *redefined])),
         _render_redefined(redefined),
-        _fold(_render_moves(list_moves(changed)), "What moved: {} value"),
-        _fold(_render_rest([*changed, *redefined]), "What else changed: {} case"),
+        _fold(len(moves), "What moved: {} value", _render_moves(moves)),
+        _fold(len(rest), "What else changed: {} case", _cut(rest, "- and {} more, in the files")),
         _render_new(text),
         _ENDING,
     ]
@@ -154,39 +155,31 @@ def _render_redefined(pairs: Sequence[Replacement]) -> str:
         "The stored values meant something else, so nothing is asked about them. Look whether the change of"
         f" definition explains what moved: {', '.join(names)}."
     )
-    rows = _render_moves(moves).lines if moves else ["No median moved."]
+    rows = _render_moves(moves) if moves else ["No median moved."]
     return "\n".join([title, "", why, "", *rows])
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Listing:
-    """Lines of Markdown, and how many things they list."""
-
-    count: int
-    lines: list[str]
-
-
-def _fold(listing: _Listing, summary: str) -> str:
-    if not listing.count:
+def _fold(count: int, what: str, lines: Sequence[str]) -> str:
+    """Fold lines that list ``count`` things below a summary that says so."""
+    if not count:
         return ""
-    title = summary.format(listing.count) + ("" if listing.count == 1 else "s")
-    return "\n".join(["<details>", f"<summary>{title}</summary>", "", *listing.lines, "", "</details>"])
+    title = what.format(count) + ("" if count == 1 else "s")
+    return "\n".join(["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>"])
 
 
-def _render_moves(moves: Sequence[Move]) -> _Listing:
+def _render_moves(moves: Sequence[Move]) -> list[str]:
     rows = [
         f"| {escape_code(move.case_id)} | `{move.metric}` | {render_value(move.metric, move.old)} |"
         f" {render_value(move.metric, move.new)} | {'worse' if move.is_worse else 'better'} |"
         for move in moves
     ]
     head = ["| case | metric | stored | new | |", "| --- | --- | ---: | ---: | --- |"]
-    return _Listing(count=len(rows), lines=[*head, *_cut(rows, "| and {} more, in the files | | | | |")])
+    return [*head, *_cut(rows, "| and {} more, in the files | | | | |")]
 
 
-def _render_rest(pairs: Iterable[Replacement]) -> _Listing:
+def _render_rest(pairs: Iterable[Replacement]) -> list[str]:
     described = [(pair.new.case_id, describe_rest(pair)) for pair in pairs]
-    rows = [f"- {escape_code(case_id)}: {escape_text(rest)}" for case_id, rest in described if rest]
-    return _Listing(count=len(rows), lines=_cut(rows, "- and {} more, in the files"))
+    return [f"- {escape_code(case_id)}: {escape_text(rest)}" for case_id, rest in described if rest]
 
 
 def _render_new(text: ProposalText) -> str:
