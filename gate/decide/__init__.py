@@ -9,7 +9,7 @@ from gate.decide.conclude.accept import is_waived
 from gate.decide.conclude.coverage import Coverage, measure_coverage
 from gate.decide.conclude.outcome import FailOn, compute_exit_code, list_undecided
 from gate.decide.constants import LOOKS
-from gate.decide.evidence.pairs import Pair, list_pairs
+from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.values import collect_values, compute_values
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
 from gate.decide.stats.estimate import estimate_metric

@@ -27,7 +27,7 @@ from gate.records.facts import (
     make_text,
     name_words,
 )
-from gate.records.limits import Natural, NotNegative, Time
+from gate.records.limits import Time
 from gate.records.metric import Metric, Threshold
 from gate.records.policy import Acceptance, Approval, Limit, Override, Policy, Quarantine, Waiver
 from gate.records.run import (

@@ -12,21 +12,22 @@ from dataclasses import replace
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
-from gate.records import QUIET, CacheUse, Case, CaseEvidence, Cause, Comparison, KernelChange, Verdict
+from gate.records import QUIET, CacheUse, Case, CaseEvidence, Cause, Comparison, KernelChange, Metric, Verdict
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line
 from gate.report.parts import list_parts
 from gate.report.rows import RANK, make_row
-from gate.report.strips import draw_strips
 from gate.report.words.causes import describe_cause
 from gate.report.words.commands import write_selected, write_setting, write_tlparse
 from gate.report.words.headline import write_first_cause
 from gate.report.words.terms import name_metric
-from gate.units import render_seconds
+from gate.units import render_seconds, render_value
 
 MAX_CAUSE = 600
 MAX_CODE_CHARS = 240  # of code and stacks
 MAX_DIFF = 120  # lines of one kernel's difference: more are counted
+_DOTS = ".:*#"  # one value in a column, two, three, and more
+_SIDE = 6  # of the name of a side
 _MIN_PHASE = 0.01  # of the compile: shorter ones are not told
 
 
@@ -112,10 +113,33 @@ def _tell_values(comparisons: Iterable[Comparison], shown: CaseEvidence, width: 
     lines = []
     for metric in dict.fromkeys(moved):
         before = shown.before.values.get(metric, ()) if shown.before else ()
-        strips = draw_strips(metric, before, shown.after.values.get(metric, ()), width)
+        strips = _draw_strips(metric, before, shown.after.values.get(metric, ()), width)
         if strips and SPECS[metric].family is not Family.EXACT:
             lines += [f"  {name_metric(metric)}", *(f"    {line}" for line in strips)]
     return ["Values, a dot for each trial (: two, * three, # more in one column)", *lines] if lines else []
+
+
+def _draw_strips(metric: Metric, before: Sequence[float], after: Sequence[float], width: int) -> list[str]:
+    """Draw a line of each side, and below them the ends of the scale; nothing where nothing is known."""
+    low, high = min((*before, *after), default=0.0), max((*before, *after), default=0.0)
+    if not (before or after):
+        return []
+    columns = max(10, width - _SIDE - 4)
+    sides = (("before", before), ("after", after))
+    lines = [
+        f"{label:<{_SIDE}} |{_draw_dots(values, low, high, columns)}|" for label, values in sides if values
+    ]
+    ends = render_value(metric, low), render_value(metric, high)
+    gap = max(1, columns - len(ends[0]) - len(ends[1]))
+    return [*lines, f"{'':<{_SIDE}}  {ends[0]}{' ' * gap}{ends[1] if high > low else ''}".rstrip()]
+
+
+def _draw_dots(values: Sequence[float], low: float, high: float, columns: int) -> str:
+    counts = [0] * columns
+    for value in values:
+        place = (value - low) / (high - low) if high > low else 0.5
+        counts[min(columns - 1, int(place * columns))] += 1
+    return "".join(_DOTS[min(count, len(_DOTS)) - 1] if count else " " for count in counts)
 
 
 def _tell_phases(shown: CaseEvidence) -> list[str]:

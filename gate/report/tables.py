@@ -214,7 +214,6 @@ def render_attempt(case_id: str, failure: CaseFailure | None) -> str:
 
 def render_tally(cases: int, failed: int) -> str:
     """Return how many cases could be built and called; nothing else was found out."""
-    noun = "case" if cases == 1 else "cases"
     if not failed:
-        return f"{cases} {noun} can be built and called. Nothing was compiled or measured."
-    return f"{failed} of {cases} {noun} cannot be built or called: `check` would be INCOMPLETE."
+        return f"{count_noun(cases, 'case')} can be built and called. Nothing was compiled or measured."
+    return f"{failed} of {count_noun(cases, 'case')} cannot be built or called: `check` would be INCOMPLETE."
