@@ -7,9 +7,10 @@ import pytest
 from gate.decide.evidence.kernels import count_words, name_operators
 from gate.decide.evidence.phases import part_phases
 from gate.decide.evidence.shown import MAX_ALL_CHARS, add_traces, bound_sources, show_case
-from gate.decide.evidence.stored import Evidence
-from gate.records import FIRST_CALL, OTHER_PHASE, Case, Trial
+from gate.decide.evidence.stored import Evidence, Stored
+from gate.records import FIRST_CALL, OTHER_PHASE, Baseline, Case, Metric, Provenance, Trial
 from gate.records.evidence import CaseEvidence, KernelChange, SideEvidence
+from tests.hosts import CPU_HOST
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,24 @@ def test_a_case_without_a_trial_shows_nothing() -> None:
     case = Case(id="a/b", model="a", factory="a:b")
     evidence = Evidence(case=case, trials=(), failures=(), values={}, stored=())
     assert show_case(evidence, (), {}, moved=True) == CaseEvidence(case_id="a/b", after=SideEvidence())
+
+
+def test_what_other_code_generation_does_not_move_is_shown_without_its_code() -> None:
+    """Drift on another instruction set compares; the phases and kernels of that compile do not."""
+    case = Case(id="a/b", model="a", factory="a:b")
+    baseline = Baseline(
+        case_id="a/b",
+        definition="d",
+        environment=CPU_HOST,
+        provenance=Provenance(),
+        trials={Metric.DRIFT: (0.25,)},
+    )
+    stored = Stored(
+        baseline=baseline, same_host=False, same_stack=True, same_codegen=False, same_definition=True
+    )
+    evidence = Evidence(case=case, trials=(), failures=(), values={}, stored=(stored,))
+    before = show_case(evidence, (), {}, moved=True).before
+    assert before == SideEvidence(values={Metric.DRIFT: (0.25,)})
 
 
 def test_traces_stand_with_their_side() -> None:
