@@ -11,7 +11,7 @@ from pathlib import Path
 
 from config_reference import ENTRIES, render_keys
 from house import render_picture
-from registry_page import render_cases
+from registry_page import render_cases, render_modes, render_scopes
 from target_sizes import DATA, read_data, render_table
 
 from gate.cli.parser import list_commands, render_exit_codes
@@ -135,6 +135,8 @@ def render_architecture(text: str) -> str:
 def render_registry(text: str) -> str:
     """Return the page on the registry with its tables made anew."""
     text = replace_section(text, "kinds", render_kind_table())
+    text = replace_section(text, "modes", render_modes())
+    text = replace_section(text, "scopes", render_scopes())
     return replace_section(text, "cases", render_cases())
 
 

@@ -11,14 +11,18 @@ import ast
 import json
 import statistics
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gate.decide.conclude.summary import summarize_suite
+from gate.decide.stats.estimate import estimate_metric
 from gate.project.config import Config, load_config
 from gate.project.registry import load_cases
-from gate.records import Case, Metric
-from gate.units import render_value
+from gate.records import Case, Comparison, Metric, Reason, Status
+from gate.records.summary import SuiteSummary
+from gate.report.words.suite import describe_calls
+from gate.units import render_ratio, render_seconds, render_value
 
 ROOT = Path(__file__).resolve().parent.parent
 MEASURED = ROOT / "benchmarks" / "registry_measured.json"
@@ -27,17 +31,70 @@ _COLUMNS = (
     *(Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.WARM_SPEEDUP),
     *(Metric.DRIFT, Metric.PEAK_MEMORY),
 )
+_KEPT = (*_COLUMNS, Metric.EAGER_LATENCY, Metric.COMPILED_LATENCY)
 
 
 def render_cases() -> str:
     """Return the registry as a section a model with a table of its cases."""
-    measured = json.loads(MEASURED.read_text(encoding="utf-8"))
+    measured = _read_measured()
     for case_id, repeats in json.loads(REPEATS.read_text(encoding="utf-8")).items():
         measured[case_id] = {**measured.get(case_id, {}), **repeats}
     models: dict[str, list[Case]] = {}
     for case in load_cases(_load_defaults()):
         models.setdefault(case.model, []).append(case)
     return "\n\n".join(_render_model(name, cases, measured) for name, cases in models.items())
+
+
+def render_modes() -> str:
+    """Return which mode pays back after how many calls, of the cases that were measured in several."""
+    rows = [
+        (
+            f"`{row.case_id}`",
+            render_seconds(row.cold_compile_s),
+            render_seconds(row.compiled_s),
+            describe_calls(row.break_even_calls),
+            describe_calls(row.over_default_calls) if row.default_id not in {"", row.case_id} else "",
+        )
+        for row in _summarize_measured().modes
+    ]
+    return _render_table(("case", "cold compile", "one call", "pays back over eager", "over default"), rows)
+
+
+def render_scopes() -> str:
+    """Return what each scope's cold compile is of the whole model's, of the models measured in several."""
+    rows = [
+        (
+            f"`{row.case_id}`",
+            render_seconds(row.cold_compile_s),
+            render_ratio(row.cold_ratio),
+            render_ratio(row.speedup),
+        )
+        for row in _summarize_measured().scopes
+    ]
+    return _render_table(("case", "cold compile", "of the whole model's", "speedup"), rows)
+
+
+def _summarize_measured() -> SuiteSummary:
+    """What a report of the measured cases would say of them."""
+    comparisons = [
+        Comparison(
+            case_id=case_id,
+            metric=metric,
+            status=Status.NEW,
+            reason=Reason.NO_BASELINE,
+            decides=False,
+            candidate=estimate_metric(metric, (values[metric],)),
+        )
+        for case_id, values in _read_measured().items()
+        for metric in _KEPT
+        if metric in values
+    ]
+    return summarize_suite(load_cases(_load_defaults()), comparisons)
+
+
+def _read_measured() -> dict[str, dict[str, Any]]:
+    measured: dict[str, dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))
+    return measured
 
 
 def _load_defaults() -> Config:
@@ -49,9 +106,15 @@ def _render_model(name: str, cases: list[Case], measured: Mapping[str, Mapping[s
         *("case", "tags", "expected", "ran on", "processor", "repeats"),
         *("cold compile", "warm compile", "speedup", "drift", "peak"),
     )
-    rows = [head, ("---",) * len(head), *(_make_row(case, measured.get(case.id)) for case in cases)]
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+    table = _render_table(head, [_make_row(case, measured.get(case.id)) for case in cases])
     return f"### {name}\n\n{describe_factory(cases[0].factory)}\n\n{table}"
+
+
+def _render_table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    if not rows:
+        return "None was measured yet."
+    lines = (head, ("---",) * len(head), *rows)
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def _make_row(case: Case, values: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -93,7 +156,7 @@ def read_trials(path: Path) -> Iterator[tuple[str, dict[str, float]]]:
             samples = record["trial"]["samples"]
             values = {name: statistics.median(found) for name, found in samples.items() if found}
             values[Metric.WARM_SPEEDUP] = values[Metric.EAGER_LATENCY] / values[Metric.COMPILED_LATENCY]
-            yield record["case"], {one: float(f"{values[one]:.4g}") for one in _COLUMNS if one in values}
+            yield record["case"], {one: float(f"{values[one]:.4g}") for one in _KEPT if one in values}
 
 
 def main(arguments: list[str]) -> int:
