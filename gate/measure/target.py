@@ -88,17 +88,14 @@ def check_knowable(case: Case) -> None:
     Raises:
         UsageError: It is chosen by timing kernels, or by capturing calls, on the device.
     """
-    if not KINDS[case.kind].on_target:
-        fix = f"Leave it out here: --select '...,!{case.id}'."
-        raise UsageError(
-            f"UNAVAILABLE: cases of the kind {case.kind} are run, and a target runs nothing", fix
-        )
     tuned = case.mode is Mode.MAX_AUTOTUNE or any(case.options.get(name) for name in _TUNING)
-    if not (tuned or has_cudagraphs(case)):
-        return
-    why = "kernels are chosen by timing them" if tuned else "CUDA graphs are captured"
-    fix = f"Leave it out here: --select '...,!{case.id}'."
-    raise UsageError(f"UNAVAILABLE: {why}, which needs the GPU itself; a target has none", fix)
+    reasons = {
+        f"cases of the kind {case.kind} are run, and a target runs nothing": not KINDS[case.kind].on_target,
+        "kernels are chosen by timing them, which needs the GPU itself; a target has none": tuned,
+        "CUDA graphs are captured, which needs the GPU itself; a target has none": has_cudagraphs(case),
+    }
+    if why := next((reason for reason, holds in reasons.items() if holds), ""):
+        raise UsageError(f"UNAVAILABLE: {why}", f"Leave it out here: --select '...,!{case.id}'.")
 
 
 def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subject:

@@ -34,7 +34,7 @@ from gate.kinds import Strategy, get_setting
 from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
 from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
-from gate.measure.process.parent import die_with_parent
+from gate.measure.process.parent import die_with_parent, end_process
 from gate.measure.timing.rounds import Step
 from gate.measure.workload.build import (
     SEED,
@@ -129,7 +129,8 @@ class Member:
         with torch.no_grad():
             for tensor in self._subject.list_state():
                 dist.broadcast(tensor, src=0)
-            for own, plain in zip(_list_numbers(self._own), _list_numbers(self._plain), strict=True):
+            numbers = ([*one.parameters(), *one.buffers()] for one in (self._own, self._plain))
+            for own, plain in zip(*numbers, strict=True):
                 own.copy_(_spread_like(own, plain))
 
     def _drop_gradients(self) -> None:
@@ -280,11 +281,6 @@ def _shard(module: nn.Module, device: Device) -> nn.Module:
     return module
 
 
-def _list_numbers(module: nn.Module) -> Iterator[torch.Tensor]:
-    yield from module.parameters()
-    yield from module.buffers()
-
-
 def _spread_like(own: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
     return distribute_tensor(plain, own.device_mesh, own.placements) if isinstance(own, DTensor) else plain
 
@@ -348,6 +344,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)  # as a worker ends: taking torch down takes more than a second
+    end_process(0)

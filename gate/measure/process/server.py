@@ -39,7 +39,7 @@ from gate.files.server_protocol import (
 from gate.measure.process import worker
 from gate.measure.process.checkout import check_source, set_search_path
 from gate.measure.process.page_tables import PageRange, list_present, map_pages
-from gate.measure.process.parent import die_with_parent
+from gate.measure.process.parent import die_with_parent, end_process
 from gate.records.protocol import WorkerRequest
 
 _SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <sys/prctl.h>
@@ -198,9 +198,7 @@ def _end_after(work: Callable[[], object]) -> NoReturn:
     except BaseException:  # noqa: BLE001 - the child must not go on as a server
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        end_process(status)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from gate.files import codec
 from gate.measure.process.checkout import check_source, set_search_path
 from gate.measure.process.logbook import Logbook, make_worker_failure
 from gate.measure.process.missing import find_missing
-from gate.measure.process.parent import die_with_parent
+from gate.measure.process.parent import die_with_parent, end_process
 from gate.records import Case, FailureKind
 from gate.records.protocol import (
     WORKER_ARGUMENTS,
@@ -201,7 +201,4 @@ def _measure_toolchain(request: WorkerRequest, logbook: Logbook) -> None:
 
 
 if __name__ == "__main__":
-    ended = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(ended)  # taking torch's libraries down takes more than a second, and all is on disk
+    end_process(main())
