@@ -76,12 +76,13 @@ def _make_noise(calibration: Calibration) -> Section | None:
         "Standard deviations: within, of a trial's blocks; between, of trials; pair, of pairs with itself.\n"
         "Notices: the smallest change that the first trials would notice in 95 of 100 cases."
     )
+    more = count_noun(quiet, "more figure")
     return Section(
         title="Noise",
         header=_NOISE_HEADER,
         rows=rows,
         right=frozenset(_NOISE_HEADER) - _WORDS,
-        meaning=f"{meaning}\nCounters, memory and drift: {quiet} more figures in calibration.json.",
+        meaning=f"{meaning}\nCounters, memory and drift: {more} in calibration.json.",
     )
 
 

@@ -125,10 +125,14 @@ def _make_writer(metric: Metric) -> Write:
 
 
 def _find_unit(lanes: Iterable[Lane], one: Comparison) -> float:
+    return find_axis_unit(one.metric, (value for lane in lanes for value in lane.values))
+
+
+def find_axis_unit(metric: Metric, values: Iterable[float]) -> float:
     """What an axis counts in: sizes are round in their own unit."""
-    if SPECS[one.metric].unit is not Unit.BYTES:
+    if SPECS[metric].unit is not Unit.BYTES:
         return 1.0
-    largest = max((abs(value) for lane in lanes for value in lane.values), default=0.0)
+    largest = max(map(abs, values), default=0.0)
     return float(KIBI ** int(math.log(largest, KIBI))) if largest >= KIBI else 1.0
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from gate.metrics import SPECS, Role, select_metrics
+from gate.metrics import SPECS, Role, Unit, select_metrics
 from gate.records import Metric
 from gate.records.history import HistoryHead
 from gate.report.page.layout import render_page
+from gate.report.page.plots import find_axis_unit
 from gate.report.trend.changes import TrendStep, find_steps
 from gate.report.trend.chart import Curve, draw_trend
 from gate.report.trend.series import (
@@ -132,8 +133,16 @@ def _trace_case(
         steps = find_steps(metric, series.centres)
         found += [(metric, step) for step in steps]
         better = "higher is better" if spec.higher_is_better else "lower is better"
-        write = partial(render_value, metric)
-        curves.append(Curve(title=name_metric(metric), note=better, series=series, write=write, steps=steps))
+        curve = Curve(
+            title=name_metric(metric),
+            note=better,
+            series=series,
+            write=partial(render_value, metric),
+            steps=steps,
+            unit=find_axis_unit(metric, series.centres),
+            is_whole=spec.unit is Unit.COUNT,
+        )
+        curves.append(curve)
         if creep := track.creep.get((case_id, metric)):
             curves.append(_trace_creep(metric, creep))
     return curves, still, found

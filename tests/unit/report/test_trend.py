@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -185,3 +186,39 @@ def test_many_runs_are_drawn_with_a_few_points() -> None:
         dict(render_pages(one, "index", "", ()))["index-1-a-x.html"] for one in (track, large)
     )
     assert len(large_page) < 1.5 * len(small_page)
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        (["2026-01-01T03:00", "2026-01-01T04:30"], ["03:00", "04:30"]),
+        (["2026-01-01T03:00", "2026-01-02T04:30"], ["01-01 03:00", "01-02 04:30"]),
+        ([f"2026-01-0{day}T03:00" for day in range(1, 5)], [f"2026-01-0{day}" for day in range(1, 5)]),
+    ],
+)
+def test_runs_of_one_day_are_told_by_their_time(times: list[str], expected: list[str]) -> None:
+    """The day alone says which of many runs it was, and of a few on one day nothing."""
+    lines = [
+        make_line(number, {"a/x": {LATENCY: (1.0 + number,)}}, created=f"{time}:00+00:00")
+        for number, time in enumerate(times)
+    ]
+    (track,) = make_tracks(lines)
+    page = dict(render_pages(track, "index", "", ()))["index-1-a-x.html"]
+    assert re.findall(r'class="tick(?: last)?"[^>]*>([^<]*)<', page) == expected
+
+
+def test_an_axis_of_counts_has_whole_numbers_and_one_of_sizes_round_ones() -> None:
+    """There is no half of a graph break; 40 to 42 MiB are marked in MiB."""
+    mib = 1024 * 1024
+    lines = [
+        make_line(
+            night,
+            {"a/x": {Metric.GRAPH_BREAKS: (float(night),), Metric.PEAK_MEMORY: ((40.0 + night) * mib,)}},
+        )
+        for night in range(3)
+    ]
+    (track,) = make_tracks(lines)
+    page = dict(render_pages(track, "index", "", ()))["index-1-a-x.html"]
+    memory, breaks = page.split("<figcaption>peak memory")[1].split("<figcaption>graph breaks")
+    assert re.findall(r'class="lane"[^>]*>([^<]*)<', breaks) == ["0", "1", "2"]
+    assert re.findall(r'class="lane"[^>]*>([^<]*)<', memory) == ["40.0 MiB", "41.0 MiB", "42.0 MiB"]
