@@ -180,7 +180,8 @@ def _search(bisector: Bisector, state: Bisection, pair_s: float) -> ExitCode:
     ends = bisector.ends
     directory = bisector.project.config.directory
     between = len(ends.pythons) - 2 if ends.pythons else count_between(directory, ends.good, ends.bad)
-    print(render_bisection_plan(between, count_steps(between), pair_s), flush=True)
+    noun = "interpreter" if ends.pythons else "commit"
+    print(render_bisection_plan(between, count_steps(between), pair_s, noun), flush=True)
     known = {step.point: step.mark for step in state.steps}
 
     def ask(point: str) -> Mark:

@@ -148,7 +148,9 @@ _REPORT = Command(
     codes=(ExitCode.MACHINE,),
     run="gate.cli.compare:run_report",
     arguments=(
-        argument("verdict", metavar="VERDICT", help="a verdict.json, or - for standard input"),
+        argument(
+            "verdict", metavar="VERDICT", help="a verdict.json, a run's directory, or - for standard input"
+        ),
         *(REPORT_FORMAT, VOLUME),
     ),
 )

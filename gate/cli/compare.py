@@ -47,7 +47,7 @@ def run_compare(options: Namespace) -> ExitCode:
 
 def run_report(options: Namespace) -> ExitCode:
     """Render a stored verdict again; exit 0 says that rendering worked, not what the verdict is."""
-    print_report(read_verdict(options.verdict), options)
+    print_report(read_verdict(_find_verdict(options.verdict)), options)
     return ExitCode.PASS
 
 
@@ -56,14 +56,29 @@ def run_explain(options: Namespace) -> ExitCode:
     from gate.report.story import find_case, render_story  # noqa: PLC0415 - rich is slow to import
     from gate.report.terminal import find_style, write_text  # noqa: PLC0415
 
-    name = options.verdict
-    place = Path(name)
-    is_folder = name != STDIN and place.is_dir()
-    verdict = read_verdict(str(place / VERDICT_FILE) if is_folder else name)
+    name = _find_verdict(options.verdict)
+    verdict = read_verdict(name)
     case = find_case(verdict, options.case)
-    folder = "" if name == STDIN else str(place if is_folder else place.parent)
+    folder = "" if name == STDIN else str(Path(name).parent)
     write_text(sys.stdout, render_story(verdict, case, find_style().width, folder))
     return ExitCode.PASS
+
+
+def _find_verdict(name: str) -> str:
+    """Find the verdict in the directory of a run; a file and standard input are what they are.
+
+    Raises:
+        UsageError: There is no such thing, or the directory has none.
+    """
+    path = Path(name)
+    if name == STDIN or path.suffix or (is_present(path) and not path.is_dir()):
+        return name
+    verdict = path / VERDICT_FILE
+    if not is_present(verdict):
+        what = f"there is no verdict in {path}" if path.is_dir() else f"there is no {path}"
+        fix = f"Run `compile-gate check` or `ab` first; or name a {VERDICT_FILE}, or the directory of a run."
+        raise UsageError(what, fix)
+    return str(verdict)
 
 
 def run_merge(options: Namespace) -> ExitCode:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from pathlib import Path
 
-from gate.devices import CPU, CUDA, find_kind
+from gate.devices import CPU, CUDA, DEVICE_FORMS, DEVICE_PATTERN, find_kind
 from gate.errors import ExitCode, UsageError
 from gate.files.yaml_in import parse_yaml
 from gate.git import find_checkout
@@ -27,6 +28,9 @@ _PACKAGE = Path(__file__).resolve().parents[2]  # of a clone: where action.yml l
 def run_init(options: Namespace) -> ExitCode:
     """Look at what the user named, write what is missing, and say what to do next."""
     here = Path.cwd()
+    if options.device and not re.fullmatch(DEVICE_PATTERN, options.device):
+        what = f"--device must be {DEVICE_FORMS}, got {options.device!r}"
+        raise UsageError(what, "Write, for example, `--device cuda`.")
     action = parse_action(options.action) if options.action else find_action(_PACKAGE)
     sketch = probe_module(
         ProbeQuestion(

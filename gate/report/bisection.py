@@ -50,11 +50,11 @@ def render_ends(labels: tuple[str, str], verdict: Verdict, row: Comparison | Non
     return told
 
 
-def render_bisection_plan(between: int, steps: int, pair_s: float) -> str:
-    """Say how many steps there will be, and how long they may take."""
+def render_bisection_plan(between: int, steps: int, pair_s: float, noun: str = "commit") -> str:
+    """Say how many steps there will be, and how long they may take; ``noun`` is what is between the ends."""
     minutes = render_duration((steps + 1) * pair_s)
     most = f"at most {count_noun(steps, 'step')} and one to see it again"
-    return f"{count_noun(between, 'point')} between: {most}, about {minutes} by what the ends took"
+    return f"{count_noun(between, noun)} between: {most}, about {minutes} by what the ends took"
 
 
 def render_step(metric: Metric, step: BisectionStep) -> str:

@@ -71,7 +71,8 @@ def _make(found: Any, arguments: dict[str, Any]) -> tuple[Any, bool]:  # noqa: A
     if lacking and not inspect.isclass(found) and not arguments:
         return found, False  # a function of tensors
     if lacking:
-        raise CannotTellError("arguments", f"it needs {', '.join(lacking)}, which have no default")
+        have = "has" if len(lacking) == 1 else "have"
+        raise CannotTellError("arguments", f"it needs {', '.join(lacking)}, which {have} no default")
     try:
         _seed()
         made = found(**arguments)

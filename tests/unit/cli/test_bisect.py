@@ -64,7 +64,7 @@ def test_the_first_bad_commit_is_found_and_the_checkout_is_left_alone(
     assert history.run("bisect", CASE_ID, "--good", "v0", "--quiet") == 0
     told = capsys.readouterr().out
     commit = read_commit(history, "v3")
-    assert "3 points between: at most 2 steps and one to see it again" in told
+    assert "3 commits between: at most 2 steps and one to see it again" in told
     assert f"first bad: {commit[:7]} Change 3\n" in told
     assert f"[{commit[:7]} Change 3](https://github.com/acme/models/commit/{commit})" in told
     assert "graph breaks" in told

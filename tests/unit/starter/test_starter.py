@@ -69,7 +69,7 @@ def test_what_is_no_tensor_is_refused(text: str) -> None:
         ("import no_such", "mine:build", "mine cannot be imported: ModuleNotFoundError"),
         ("", "mine:build", "mine has no build"),
         ("build = 3", "mine:build", "it is int, not a module"),
-        ("class Net:\n def __init__(self, width): pass", "mine:Net", "it needs width, which have no default"),
+        ("class Net:\n def __init__(self, width): pass", "mine:Net", "it needs width, which has no default"),
         ("def build(): raise OSError('no disk')", "mine:build", "calling it failed: OSError: no disk"),
         ("def build(): return 3", "mine:build", "calling it gave int"),
         ("import os; os._exit(3)", "mine:build", None),
