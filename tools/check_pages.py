@@ -3,10 +3,11 @@
     pip install -e '.[pages]' && python tools/check_pages.py [--out DIR] [--picture FILE] [PAGE...]
 
 Without a PAGE, pages are made of the recorded runs in tests/recorded: one of measured pairs, one of 200
-cases with 10 trials a side, and one in which every text is hostile. Chromium is the system's (Debian:
-``apt-get install chromium``; another with ``CHROMIUM=/path``), axe-core comes from npm at the version of
-tools/page_check/package-lock.json. Screenshots for a person to look at go into DIR (out/pages): a page at
-desktop's and phone's width, and dark. ``--picture`` writes the README's.
+cases with 10 trials a side, and one in which every text is hostile; and of a calibration, a selftest, and a
+history. Chromium is the system's (Debian: ``apt-get install chromium``; another with ``CHROMIUM=/path``),
+axe-core comes from npm at the version of tools/page_check/package-lock.json. Screenshots for a person to look
+at go into DIR (out/pages): each whole page at desktop's and phone's width, and dark. ``--picture`` writes the
+README's.
 """
 
 from __future__ import annotations
@@ -22,11 +23,17 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Browser, CDPSession, Dialog, Page, sync_playwright
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the recorded runs are in tests
 
-from gate.report.page.verdict import render_verdict_page  # noqa: E402 - after the path
+from gate.records import Metric  # noqa: E402 - after the path
+from gate.records.history import Figures  # noqa: E402
+from gate.report.page.studies import render_calibration_page, render_selftest_page  # noqa: E402
+from gate.report.page.verdict import render_verdict_page  # noqa: E402
+from gate.report.trend.pages import render_pages  # noqa: E402
+from gate.report.trend.series import make_tracks  # noqa: E402
 from tests.recorded import situations  # noqa: E402
 from tests.unit.report.page.hostile import HOSTILE  # noqa: E402
 from tests.unit.report.page.test_verdict_page import (  # noqa: E402
@@ -35,6 +42,9 @@ from tests.unit.report.page.test_verdict_page import (  # noqa: E402
     multiply,
     spoil,
 )
+from tests.unit.report.test_calibration import CALIBRATION  # noqa: E402
+from tests.unit.report.test_selftest import BAD, make_report  # noqa: E402
+from tests.unit.report.test_trend import make_line, make_year  # noqa: E402
 
 LONGEST_S = (
     2.0  # of the page's main thread until it is laid out: what else the machine does is no fault of it
@@ -46,7 +56,9 @@ VIEWS: Mapping[str, tuple[int, str]] = {
     "phone": (390, "light"),
     "dark": (1280, "dark"),
 }
+_UNFOLDS_MS = 2000
 _GRAVE = frozenset({"serious", "critical"})
+_UPGRADE = 40  # nights until a newer torch
 _SOURCE = ROOT / "tools" / "page_check"
 
 
@@ -85,9 +97,37 @@ def write_pages(out: Path) -> list[Path]:
         "many": multiply(keep_stencil(), 200, 10),
         "hostile": spoil(judge_pairs(), " ".join(HOSTILE)),
     }
-    for name, verdict in verdicts.items():
-        (out / f"{name}.html").write_text(render_verdict_page(verdict), encoding="utf-8", errors="replace")
-    return [out / f"{name}.html" for name in verdicts]
+    pages = {f"{name}.html": render_verdict_page(verdict) for name, verdict in verdicts.items()}
+    pages["calibration.html"] = render_calibration_page(CALIBRATION)
+    pages["selftest.html"] = render_selftest_page(make_report(BAD))
+    pages |= write_trend()
+    for name, text in pages.items():
+        (out / name).write_text(text, encoding="utf-8", errors="replace")
+    return [out / name for name in pages]
+
+
+def write_trend() -> Mapping[str, str]:
+    """Write the pages of a history with a step, noise and an upgrade: generated, as in a test."""
+    lines = [
+        make_line(
+            night,
+            {"bert/inference-float32-smoke-default": make_figures(value, night)},
+            torch="2.12.0" if night < _UPGRADE else "2.13.0",
+        )
+        for night, value in enumerate(make_year(0.1, 2 * _UPGRADE, nights=3 * _UPGRADE))
+    ]
+    (track,) = make_tracks(lines)
+    return {f"trend-{name}": text for name, text in render_pages(track, "index", "acme/models", ())}
+
+
+def make_figures(value: float, night: int) -> dict[Metric, Figures]:
+    """Figures of each kind: with an interval, a size, a count that moves, and one that never does."""
+    return {
+        Metric.COMPILED_LATENCY: (value, 0.98 * value, 1.02 * value),
+        Metric.PEAK_MEMORY: (4e7 * (1 + 0.002 * (night % 5)),),
+        Metric.GRAPH_BREAKS: (float(night > _UPGRADE),),
+        Metric.RECOMPILES: (0.0,),
+    }
 
 
 def check_page(browser: Browser, path: Path, out: Path, axe: str) -> Iterator[str]:
@@ -108,7 +148,7 @@ def check_page(browser: Browser, path: Path, out: Path, axe: str) -> Iterator[st
         use(page, found)
         if path.stat().st_size < LARGE_BYTES:
             found += ask_axe(page, axe)
-        page.screenshot(path=out / f"{path.stem}-{view}.png")
+        page.screenshot(path=out / f"{path.stem}-{view}.png", full_page=path.stat().st_size < LARGE_BYTES)
         page.close()
         spent = f"{path.stat().st_size / 1e6:.2f} MB, {took_s:.2f} s in {wall_s:.2f} s"
         print(f"{path.name} {view}: {spent}, {len(found)} faults")
@@ -155,7 +195,9 @@ def use(page: Page, found: list[str]) -> None:
     page.locator("#filter").fill("")
     page.locator("table[data-sortable] thead button").first.press("Enter")
     page.locator("tr[data-case] a").last.press("Enter")
-    if not page.evaluate("document.querySelector(location.hash)?.open"):
+    try:  # the event that unfolds it comes after the key
+        page.wait_for_function("document.querySelector(location.hash || null)?.open", timeout=_UNFOLDS_MS)
+    except PlaywrightTimeoutError:
         found.append("a link to a case does not unfold it")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
@@ -194,7 +236,7 @@ def take_picture(browser: Browser, out: Path, picture: Path) -> None:
     path.write_text(
         render_verdict_page(situations.judge(situations.Situation(run=run, beside="pairs"))), encoding="utf-8"
     )
-    page = browser.new_page(viewport={"width": 960, "height": 1130}, device_scale_factor=1)
+    page = browser.new_page(viewport={"width": 1200, "height": 1060}, device_scale_factor=1)
     page.goto(path.resolve().as_uri())
     page.screenshot(path=picture)
     if picture.stat().st_size > MOST_BYTES:
