@@ -94,22 +94,18 @@ def _find_compiled(trials: Sequence[Trial]) -> Trial | None:
 def _show_before(evidence: Evidence, baseline: Baseline | None) -> SideEvidence | None:
     matched = {metric: match_metric(SPECS[metric], evidence.stored).baseline for metric in _SHOWN}
     values = {metric: _round(one.trials[metric]) for metric, one in matched.items() if one}
-    return _show_side(values, baseline) if values or baseline else None
+    return _show_side(values, baseline or Compiled()) if values or baseline else None
 
 
 def _show_after(evidence: Evidence, compiled: Trial | None) -> SideEvidence:
     values = {metric: _round(found) for metric in _SHOWN if (found := evidence.values.get(metric))}
-    if compiled is None:
-        return SideEvidence(values=values)
     phases_s = collect_medians(trial.phases_s for trial in evidence.trials)
     parts_s = collect_medians(trial.parts_s for trial in evidence.trials)
-    shown = _show_side(values, replace(compiled, phases_s=phases_s, parts_s=parts_s))
-    return replace(shown, unknown=compiled.unknown)
+    shown = _show_side(values, replace(compiled or Compiled(), phases_s=phases_s, parts_s=parts_s))
+    return replace(shown, unknown=compiled.unknown) if compiled else shown
 
 
-def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled | None) -> SideEvidence:
-    if program is None:
-        return SideEvidence(values=values)
+def _show_side(values: Mapping[Metric, tuple[float, ...]], program: Compiled) -> SideEvidence:
     return SideEvidence(
         values=values,
         phases_s=_round_all(part_phases(program.phases_s)),
