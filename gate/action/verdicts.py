@@ -24,17 +24,12 @@ from gate.git import find_checkout
 from gate.github.job import append_summary, write_outputs
 from gate.project.choice import choose_cases
 from gate.project.registry import load_cases
-from gate.records import Verdict
+from gate.records import Outcome, Verdict
 from gate.report.markdown import escape_code
 from gate.report.upgrade import render_upgrade
 
 # What a command ends with that leaves a verdict. With any other a file of that name is none.
-_WITH_VERDICT = frozenset(
-    {
-        *(ExitCode.PASS, ExitCode.NOTHING_COMPARED, ExitCode.REGRESSION),
-        *(ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
-    }
-)
+_WITH_VERDICT = frozenset(ExitCode[outcome.name] for outcome in Outcome)
 
 
 def start_check(step: ActionStep) -> int:

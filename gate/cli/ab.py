@@ -27,17 +27,14 @@ from gate.lab.trials.runner import make_run
 from gate.lab.trials.side_by_side import LabPairs, SideBySide, open_side_by_side
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
-from gate.records import Policy, Run
+from gate.records import Outcome, Policy, Run
 from gate.report.progress import show_progress
 from gate.store.anchor import AnchorFile
 from gate.store.policies import load_policy
 
 # Which factor of a two-by-two run a directory below ``out`` is about.
 STACK, CODE = "stack", "code"
-_STRENGTH = (
-    *(ExitCode.INCOMPLETE, ExitCode.REGRESSION, ExitCode.INCONCLUSIVE),
-    *(ExitCode.NOTHING_COMPARED, ExitCode.PASS),
-)
+_STRENGTH = tuple(ExitCode[outcome.name] for outcome in Outcome)  # strongest first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import email.utils
 
-from gate.github.transport import (
-    Response,
-)
+from gate.github.transport import Response
 
 SECONDARY_WAIT_S = 60.0  # GitHub's advice where a secondary limit names no time
 
