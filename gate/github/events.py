@@ -32,7 +32,6 @@ class PullRequest:
     head_repository: int  # id; 0 where the fork is gone
     base_repository: int
     base_branch: str
-    base_sha: str
     is_open: bool
 
 
@@ -196,7 +195,6 @@ def parse_pull(value: object) -> PullRequest:
         head_repository=need_number(value, "head.repo.id") if has_fork else 0,
         base_repository=need_number(value, "base.repo.id"),
         base_branch=need_text(value, "base.ref"),
-        base_sha=need_text(value, "base.sha", _SHA),
         is_open=find_value(value, "state") == "open",
     )
 

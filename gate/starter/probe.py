@@ -82,14 +82,14 @@ def parse_input(text: str) -> TensorSketch:
     return TensorSketch(shape=tuple(map(int, found["shape"].split("x"))), dtype=dtype, high=high)
 
 
-def probe_module(question: ProbeQuestion, python: str = sys.executable) -> Sketch:
+def probe_module(question: ProbeQuestion) -> Sketch:
     """Import, build and call what was named, in a process of its own.
 
     Raises:
         UsageError: It cannot be; the fix says what is missing.
         MachineError: The process died or took too long.
     """
-    told = _ask(question, python)
+    told = _ask(question)
     if problem := told.get("problem"):
         raise UsageError(f"{question.target}: {problem}", _FIXES[str(told["kind"])])
     return Sketch(
@@ -105,14 +105,10 @@ def probe_module(question: ProbeQuestion, python: str = sys.executable) -> Sketc
     )
 
 
-def _ask(question: ProbeQuestion, python: str) -> dict[str, object]:
-    request = asdict(question)
-    request["inputs"] = [
-        {key: value for key, value in asdict(one).items() if value is not None} for one in question.inputs
-    ]
+def _ask(question: ProbeQuestion) -> dict[str, object]:
     answer = ask_program(
         # -P: a directory `gate` of the user's must not stand in for this one
-        [python, "-P", "-m", "gate.starter.sketch", json.dumps(request)],
+        [sys.executable, "-P", "-m", "gate.starter.sketch", json.dumps(asdict(question))],
         limit_s=PROBE_LIMIT_S,
         directory=question.directory,
     )

@@ -131,7 +131,7 @@ def _call(made: Any, inputs: list[dict[str, Any]]) -> None:  # noqa: ANN401
     _seed()
     tensors = [
         torch.randint(0, one["high"], one["shape"], dtype=getattr(torch, one["dtype"]))
-        if "high" in one
+        if one.get("high") is not None
         else torch.randn(one["shape"], dtype=getattr(torch, one["dtype"]))
         for one in inputs
     ]
