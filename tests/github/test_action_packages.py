@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -21,6 +22,7 @@ from action.samples import make_bare_python
 
 from gate.action import packages
 from gate.action.packages import (
+    MINIMUM_VERSIONS,
     REQUIREMENTS,
     TRUSTED_PACKAGES,
     choose_pip_settings,
@@ -28,7 +30,6 @@ from gate.action.packages import (
     list_missing,
     parse_version,
     read_locked,
-    read_minimums,
 )
 from gate.errors import MachineError, UsageError
 
@@ -49,19 +50,21 @@ def have(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return found
 
 
-def test_the_lock_has_all_that_the_project_asks_for() -> None:
-    """A minimum that is raised in pyproject.toml without the lock would fail on every bare runner."""
+def test_the_minimum_versions_are_those_of_the_project() -> None:
+    """pyproject.toml and the start, which cannot read it, say the same; the lock holds all of them."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = dict(requirement.split(">=") for requirement in project["dependencies"])
     locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", REQUIREMENTS.read_text(), re.MULTILINE))
 
-    wanted = read_minimums().items()
-    assert all(parse_version(locked[name]) >= parse_version(least) for name, least in wanted)
+    assert wanted == MINIMUM_VERSIONS
+    assert all(parse_version(locked[name]) >= parse_version(least) for name, least in wanted.items())
 
 
 def test_everything_in_the_lock_has_hashes() -> None:
     """Pip installs nothing else of it."""
     blocks = read_locked()
 
-    assert set(blocks) > set(read_minimums()) | TRUSTED_PACKAGES
+    assert set(blocks) > set(MINIMUM_VERSIONS) | TRUSTED_PACKAGES
     assert all("--hash=sha256:" in block for block in blocks.values())
 
 
@@ -297,6 +300,6 @@ def test_versions_are_compared_by_their_numbers(text: str, expected: tuple[int, 
 
 def test_whoever_measures_can_watch_a_gpu() -> None:
     """What asks the driver comes with the gate, wherever it is installed from."""
-    assert "nvidia-ml-py" in read_minimums()
+    assert "nvidia-ml-py" in MINIMUM_VERSIONS
     assert "nvidia-ml-py" in read_locked()
     assert "nvidia-ml-py" not in TRUSTED_PACKAGES
