@@ -6,8 +6,8 @@ Without a PAGE, pages are made of the recorded runs in tests/recorded: one of me
 cases with 10 trials a side, and one in which every text is hostile; and of a calibration, a selftest, and a
 history. Chromium is the system's (Debian: ``apt-get install chromium``; another with ``CHROMIUM=/path``),
 axe-core comes from npm at the version of tools/page_check/package-lock.json. Screenshots for a person to look
-at go into DIR (out/pages): each whole page at desktop's and phone's width, and dark. ``--picture`` writes the
-README's.
+at go into DIR (out/pages): each whole page at desktop's and phone's width, and dark. ``--picture`` and
+``--trend-picture`` take the README's.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,14 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # the recorded runs are in tests
 
-from gate.records import Metric  # noqa: E402 - after the path
+from gate.metrics import SPECS, Unit  # noqa: E402 - after the path
+from gate.records import Metric  # noqa: E402
 from gate.records.history import Figures  # noqa: E402
 from gate.report.page.studies import render_calibration_page, render_selftest_page  # noqa: E402
 from gate.report.page.verdict import render_verdict_page  # noqa: E402
 from gate.report.trend.pages import render_pages  # noqa: E402
 from gate.report.trend.series import make_tracks  # noqa: E402
+from gate.store.history import HistoryReading, read_history  # noqa: E402
 from tests.recorded import situations  # noqa: E402
 from tests.unit.report.page.hostile import HOSTILE  # noqa: E402
 from tests.unit.report.page.test_verdict_page import (  # noqa: E402
@@ -59,6 +62,7 @@ VIEWS: Mapping[str, tuple[int, str]] = {
 _UNFOLDS_MS = 2000
 _GRAVE = frozenset({"serious", "critical"})
 _UPGRADE = 40  # nights until a newer torch
+_HISTORY = ROOT / "docs" / "images" / "trend.jsonl"
 _SOURCE = ROOT / "tools" / "page_check"
 
 
@@ -68,6 +72,8 @@ def main() -> int:
     parser.add_argument("pages", nargs="*", type=Path, metavar="PAGE")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "pages")
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--trend-picture", type=Path)
+    parser.add_argument("--without-times", action="store_true", help="of the runs of a machine that was busy")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -77,7 +83,11 @@ def main() -> int:
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         if options.picture:
-            take_picture(browser, options.out, options.picture)
+            take_picture(browser, write_pairs(options.out), options.picture)
+        if options.trend_picture:
+            path = write_history(options.out, without_times=options.without_times)
+            take_picture(browser, path, options.trend_picture)
+        if options.picture or options.trend_picture:
             return 0
         axe = load_axe(options.out)
         faults = [
@@ -229,20 +239,40 @@ def load_axe(out: Path) -> str:
     return (out / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
-def take_picture(browser: Browser, out: Path, picture: Path) -> None:
-    """Take the README's picture: the head of a page, and the charts of its first case."""
+def write_pairs(out: Path) -> Path:
+    """Write the page of the README's picture of a verdict: measured pairs of three small models."""
     run = situations.keep(situations.load("pairs"), situations.STENCIL, situations.HEAD, situations.SUM)
+    verdict = situations.judge(situations.Situation(run=run, beside="pairs"))
     path = out / "picture.html"
-    path.write_text(
-        render_verdict_page(situations.judge(situations.Situation(run=run, beside="pairs"))), encoding="utf-8"
-    )
+    path.write_text(render_verdict_page(verdict), encoding="utf-8")
+    return path
+
+
+def write_history(out: Path, *, without_times: bool) -> Path:
+    """Write the page of the README's picture of `trend`: what tools/measure_trend_example.py measured."""
+    lines = list(read_history(_HISTORY, HistoryReading()))
+    if without_times:
+        lines = [replace(line, cases=dict(map(drop_times, line.cases.items()))) for line in lines]
+    (track,) = make_tracks(lines)
+    pages = dict(render_pages(track, "picture", "", ()))
+    name = next(name for name in pages if name != "picture.html")
+    (out / name).write_text(pages[name], encoding="utf-8")
+    return out / name
+
+
+def drop_times(case: tuple[str, Mapping[Metric, Figures]]) -> tuple[str, Mapping[Metric, Figures]]:
+    """Leave what the load of a machine does not move: counts."""
+    return case[0], {metric: one for metric, one in case[1].items() if SPECS[metric].unit is Unit.COUNT}
+
+
+def take_picture(browser: Browser, path: Path, picture: Path) -> None:
+    """Take a picture for the README: the head of a page, and its first charts."""
     page = browser.new_page(viewport={"width": 1200, "height": 1060}, device_scale_factor=1)
     page.goto(path.resolve().as_uri())
     page.screenshot(path=picture)
     if picture.stat().st_size > MOST_BYTES:
-        raise SystemExit(
-            f"{picture} has {picture.stat().st_size:,} bytes; at most {MOST_BYTES:,} are committed"
-        )
+        size = f"{picture.stat().st_size:,} bytes"
+        raise SystemExit(f"{picture} has {size}; at most {MOST_BYTES:,} are committed")
     print(f"check_pages: wrote {picture}, {picture.stat().st_size:,} bytes")
 
 
