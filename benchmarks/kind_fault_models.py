@@ -22,6 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
 from gate.measure.kinds import data
+from gate.measure.kinds.scope import list_blocks
 from gate.measure.workload.build import Subject, load_factory
 from gate.measure.workload.tensors import iterate_tensors, map_tensors
 from gate.workload import Workload
@@ -29,7 +30,7 @@ from gate.workload import Workload
 ODD_LENGTH = 64  # the last of the lengths over which `tokens` passes
 DRIFT = 1e-4  # relative; a float32 block's own error is some 1e-7
 SALT = 1e-12  # makes a constant too small to matter of a process id
-STALL_S = 0.05  # of reading one batch; a batch's own training step takes some milliseconds
+STALL_S = 0.2  # of reading one batch: two workers cannot hide it behind a busy machine's training steps
 SPIKE_S, SPIKE_CALLS = 0.6, 40  # of every 40th call after a pause: two or three of a hundred requests
 PAUSE_S = 0.01  # between requests; blocks of calls have none
 
@@ -180,6 +181,29 @@ def _fall_back(factory: str, arguments: Mapping[str, Any]) -> Workload:
     return build_plain(factory, {**arguments, "fallen": 1})
 
 
+def _leave_a_block_out(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    """Leave the first block to eager, as a decorator does that somebody forgot."""
+    made = build_plain(factory, arguments)
+    block = _list_blocks(made)[0]
+    leave_out: Any = torch.compiler.disable  # it has no types
+    block.forward = leave_out(block.forward)
+    return made
+
+
+def _tell_blocks_apart(factory: str, arguments: Mapping[str, Any]) -> Workload:
+    """Let blocks be alike no more: the code of the first does not serve the others."""
+    made = build_plain(factory, arguments)
+    for index, block in enumerate(_list_blocks(made)):
+        norm: Any = next(one for one in block.modules() if hasattr(one, "variance_epsilon"))
+        norm.variance_epsilon = 1e-6 * (1 + index * 1e-3)
+    return made
+
+
+def _list_blocks(made: Workload) -> list[nn.Module]:
+    assert isinstance(made.forward, nn.Module)  # noqa: S101 - the registry's are; told to mypy
+    return [made.forward.get_submodule(name) for name in list_blocks(made.forward)]
+
+
 def _reduce_coarsely(factory: str, arguments: Mapping[str, Any]) -> Workload:
     """Let gradients travel as float16, as a hook that saves bandwidth does."""
     make = DistributedDataParallel.__init__
@@ -203,9 +227,11 @@ FAULTS: Mapping[str, Callable[[str, Mapping[str, Any]], Workload]] = {
     "a length that code asks for": _ask_for_a_size,
     "exported code off by 1e-4": _drift,
     "a constant that is another in every process": _differ_by_process,
-    "a dataset that takes 50 ms a batch": _stall,
+    "a dataset that takes 0.2 s a batch": _stall,
     "every 40th request takes 0.6 s": _spike,
     "activations kept after all": _keep_activations,
     "one of four quantized layers left in floats": _fall_back,
+    "a block that the compiler is told to leave out": _leave_a_block_out,
+    "a number of each block's own that its code reads": _tell_blocks_apart,
     "gradients that travel as float16": _reduce_coarsely,
 }

@@ -2,9 +2,11 @@
 
     python benchmarks/kind_faults.py DIRECTORY [--only NAME ...]
 
-DIRECTORY becomes a project with the small CPU cases of ``kind_fault_models.py``. All are measured by
-``compile-gate measure`` as they are and with their faults, one trial a side in fresh processes, and judged by
-``compile-gate compare``. Runs that are there already are kept. It takes some twenty minutes on two cores.
+DIRECTORY gets two projects with the small CPU cases of ``kind_fault_models.py``, one as they are and one
+with their faults. What shows in counters, memory or drift is measured by ``compile-gate measure``, one trial
+a side in fresh processes, and judged by ``compile-gate compare``; what shows in times by ``compile-gate ab``,
+side by side, since one trial says nothing of noise. Runs that are there already are kept. It takes some
+twenty minutes on two cores.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,8 @@ from gate.records import Case, Comparison, Metric, Status, Verdict
 from gate.units import render_value
 
 ROOT = Path(__file__).resolve().parent.parent
+SIDES = ("without", "with")
+PAIR_MINUTES = 10  # after which no pair is started
 NOBODY_CHANGED = "no metric"
 INTEGERS = {"batch": 64, "width": 2048, "depth": 4}
 CONFIG: Mapping[str, Any] = {
@@ -53,6 +57,7 @@ class Planted:
     # Where the fault is around compiled code, code of Inductor's would only take longer to compile.
     backend: str = "inductor"
     arguments: Mapping[str, object] = field(default_factory=dict)
+    beside: bool = False  # shows in times: both are measured side by side, in pairs
 
 
 PLANTED = (
@@ -95,10 +100,11 @@ PLANTED = (
     ),
     Planted(
         name="data",
-        fault="a dataset that takes 50 ms a batch",
+        fault="a dataset that takes 0.2 s a batch",
         metrics=(Metric.DATA_RATIO, Metric.COMPILED_LATENCY),
         case="blocks/training-float32-smoke-default-data",
         backend="aot_eager",
+        beside=True,
     ),
     Planted(
         name="serving",
@@ -106,6 +112,27 @@ PLANTED = (
         metrics=(Metric.REQUEST_P99, Metric.REQUEST_P50),
         case="blocks/inference-float32-smoke-default-serving*",
         backend="aot_eager",
+        beside=True,
+    ),
+    Planted(
+        name="blocks",
+        fault="a number of each block's own that its code reads",
+        metrics=(Metric.UNIQUE_GRAPHS, Metric.RECOMPILES),
+        case="deep/inference-float32-smoke-default-scope-blocks",
+        backend="aot_eager",
+    ),
+    Planted(
+        name="regions",
+        fault="a block that the compiler is told to leave out",
+        metrics=(Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS),
+        case="deep/inference-float32-smoke-default-scope-regions",
+        backend="aot_eager",
+    ),
+    Planted(
+        name="onnx",
+        fault="exported code off by 1e-4",
+        metrics=(Metric.DRIFT,),
+        case="blocks/inference-float32-smoke-default-onnx",
     ),
 )
 
@@ -116,25 +143,27 @@ def main() -> None:
     parser.add_argument("directory", type=Path)
     parser.add_argument("--only", nargs="+", choices=[one.name for one in PLANTED])
     options = parser.parse_args()
-    project: Path = options.directory.absolute()
+    place: Path = options.directory.absolute()
     chosen = [one for one in PLANTED if not options.only or one.name in options.only]
-    make_project(project)
-    verdict = judge(project, ",".join(f"{one.name}/*" for one in chosen))
-    rows = [row for planted in chosen for row in describe(planted, verdict)]
-    print(
-        "\n".join(
-            ["| kind | planted | metric | before | after | verdict |", "|---|---|---|---|---|---|", *rows]
-        )
-    )
+    for name in SIDES:
+        make_project(place / name, is_planted=name == SIDES[1])
+    print("| kind | planted | metric | before | after | verdict |\n|---|---|---|---|---|---|")
+    alone = [one for one in chosen if not one.beside]
+    groups = ((judge_trials, alone), *((judge_pairs, [one]) for one in chosen if one.beside))
+    for judge, members in groups:
+        if members:
+            verdict = judge(place, members)
+            print("\n".join(row for planted in members for row in describe(planted, verdict)), flush=True)
 
 
-def make_project(project: Path) -> None:
-    """Write the models and gate.yml."""
+def make_project(project: Path, *, is_planted: bool) -> None:
+    """Write the models, with their faults or without, and gate.yml."""
     project.mkdir(parents=True, exist_ok=True)
     shutil.copy(kind_fault_models.__file__, project)
     known = load_cases(load_config(ROOT / "gate.yml"))
     models = [make_model(planted, known) for planted in PLANTED]
     (project / "gate.yml").write_text(yaml.safe_dump({**CONFIG, "models": models}, sort_keys=False))
+    (project / "planted.json").write_text(json.dumps(is_planted))
 
 
 def make_model(planted: Planted, known: tuple[Case, ...]) -> dict[str, Any]:
@@ -163,21 +192,40 @@ def make_model(planted: Planted, known: tuple[Case, ...]) -> dict[str, Any]:
     }
 
 
-def judge(project: Path, selection: str) -> Verdict:
+def judge_trials(place: Path, members: Sequence[Planted]) -> Verdict:
     """Measure the cases as they are and with their faults, and let the gate compare."""
-    runs = []
-    for name in ("without", "with"):
-        runs.append(project / name / "run.json")
-        if not runs[-1].is_file():
-            (project / "planted.json").write_text(json.dumps(name == "with"))
-            told = ("--select", selection, "--trials", "1", "--out", str(runs[-1].parent))
-            ended = run_gate(project, "measure", *told)
+    runs = [place / name / "out" / "run.json" for name in SIDES]
+    for name, run in zip(SIDES, runs, strict=True):
+        if not run.is_file():
+            told = ("--select", select(members), "--trials", "1", "--out", str(run.parent))
+            ended = run_gate(place / name, "measure", *told)
             if ended.returncode:
                 sys.exit(
                     f"{name}: not measured (status {ended.returncode}):\n{ended.stdout}{ended.stderr[-3000:]}"
                 )
-    run_gate(project, "compare", *map(str, runs), "--out", str(project / "compared"))
-    return codec.load_verdict(project / "compared" / "verdict.json")
+    run_gate(place / SIDES[1], "compare", *map(str, runs), "--out", str(place / "compared"))
+    return codec.load_verdict(place / "compared" / "verdict.json")
+
+
+def judge_pairs(place: Path, members: Sequence[Planted]) -> Verdict:
+    """Let the gate measure cases without and with their faults side by side."""
+    out = place / "beside" / members[0].name
+    if not (out / "verdict.json").is_file():
+        told = (
+            *(str(place / name) for name in SIDES),
+            "--select",
+            select(members),
+            "--minutes",
+            str(PAIR_MINUTES),
+        )
+        resumed = ("--resume",) if (out / "run.json").is_file() else ()
+        run_gate(place / SIDES[1], "ab", *told, "--out", str(out), *resumed)
+    return codec.load_verdict(out / "verdict.json")
+
+
+def select(members: Sequence[Planted]) -> str:
+    """The selection of the cases."""
+    return ",".join(f"{one.name}/*" for one in members)
 
 
 def run_gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
