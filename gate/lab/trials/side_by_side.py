@@ -78,7 +78,7 @@ class LabPairs(LabTrials):
             MachineError: A disk is full.
             InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
         """
-        loop = Loop(take=self._take_pair, tell=lambda _, slots: f"with {len(slots)} pairs to go")
+        loop = Loop(take=self._take_pair, tell=lambda _, slots: _count_left(len(slots)))
         run = replace(run, finished=False)
         return run_slots(run, list_pair_slots(run, needs), self.save, limit_s, loop)
 
@@ -157,3 +157,7 @@ def _compute_progress(
         cases=len(paired | waiting),
         cases_done=len(paired - waiting),
     )
+
+
+def _count_left(pairs: int) -> str:
+    return f"with {pairs} pair{'' if pairs == 1 else 's'} to go"
