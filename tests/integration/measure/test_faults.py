@@ -60,10 +60,14 @@ def test_nothing_planted_is_no_fault(healthy: Both) -> None:
 
 
 def test_slowdown_of_a_training_step(measure_both: MeasureBoth) -> None:
-    """50 ms more in every compiled step, none in eager; and the graphs are found in the cache again."""
+    """50 ms more in every compiled step, none in eager; and the graphs are found in the cache again.
+
+    Other tests may slow any block down, but never speed one up.
+    """
     cold, warm = measure_both(plant(FaultKind.SLOWDOWN, 0.050, TRAINING))
-    assert 0.050 <= read_one(cold, Metric.COMPILED_LATENCY)
-    assert read_one(cold, Metric.EAGER_LATENCY) < 0.050
+    assert cold.failure is None
+    assert min(cold.samples[Metric.COMPILED_LATENCY]) >= 0.050
+    assert min(cold.samples[Metric.EAGER_LATENCY]) < 0.050
     assert (0, 0) == (read_one(cold, Metric.GRAPH_BREAKS), read_one(warm, Metric.CACHE_MISSES))
 
 
