@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 from collections.abc import Iterable
 from typing import Any, cast
@@ -65,7 +66,12 @@ PROTOCOL = Data
 
 
 def make_loader(subject: Subject, workers: int) -> DataLoader[Any]:
-    """Make a loader of the subject's batches, with memory that a GPU reads by itself."""
+    """Make a loader of the subject's batches, with memory that a GPU reads by itself.
+
+    Its processes are forked, and must not be the ones that free what other cases left in this one: a session
+    of onnxruntime waits there for threads that a fork does not have.
+    """
+    gc.collect()
     # On the processor; any sequence is a dataset that is read item by item.
     batches: Any = map_tensors(lambda tensor: tensor.detach().cpu(), subject.inputs)
     return DataLoader(
