@@ -7,10 +7,10 @@
 The second adds what came of each case to benchmarks/registry_repeats.json, the third what it measured to
 benchmarks/registry_measured.json; docs/registry.md is made of both.
 
-Measures each case of a selection in so many trials, each of two processes on caches of their own, with a
-server of their own that imported everything anew. One trial after the other is appended to a file, so
-that a run that was stopped goes on where it was; the device is locked for one trial at a time. Times taken
-on a busy machine tell the order of magnitude only; what is compared does not depend on them.
+Measures each case of a selection in so many trials, each of two processes on caches of their own; each
+repeat has a server of its own that imported everything anew. One trial after the other is appended to a
+file, so that a run that was stopped goes on where it was; the device is locked for a repeat at a time.
+Times taken on a busy machine tell the order of magnitude only; what is compared does not depend on them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -60,12 +61,12 @@ def main() -> int:
     chosen = choose_cases(apply_options(config, select=",".join(options.cases)), load_cases(config)).cases
     out: Path = options.out
     for repeat in range(1, options.repeats + 1):
-        for case in chosen:
-            if not is_taken(read_records(out), case, repeat):
-                record = measure_case(case, repeat, replace(config, out=out.parent / "repeats"))
-                with out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(record) + "\n")
-                sys.stderr.write(f"{repeat} {case.id}: {record['wall_s']:.0f} s {record['failure'] or ''}\n")
+        left = [case for case in chosen if not is_taken(read_records(out), case, repeat)]
+        for record in measure_cases(left, repeat, replace(config, out=out.parent / "repeats")):
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+            told = record["failure"] or ""
+            sys.stderr.write(f"{repeat} {record['case']}: {record['wall_s']:.0f} s {told}\n")
     return 0
 
 
@@ -79,23 +80,29 @@ def parse_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def measure_case(case: Case, repeat: int, config: Config) -> dict[str, Any]:
-    """Measure one trial of processes of their own: what came of it, and its wall seconds."""
+def measure_cases(cases: Sequence[Case], repeat: int, config: Config) -> Iterator[dict[str, Any]]:
+    """Measure one trial of each case, two processes of its own: what came of it, and its wall seconds.
+
+    The server that imports is a new one for each repeat, so that addresses and the seed of hashes are.
+    """
     arm, settings = place_lab(config)
     settings = replace(settings, lock_timeout_s=LOCK_TIMEOUT_S, trial_timeout_s=TRIAL_TIMEOUT_S)
-    with open_bench(arm, settings) as bench:
-        prime_bench(bench)
-        begun = time.monotonic()
-        outcome = run_trial(bench, case, repeat)
-        wall_s = time.monotonic() - begun
-    return {
-        "case": case.id,
-        "definition": case.definition,
-        "repeat": repeat,
-        "wall_s": wall_s,
-        "failure": outcome.failure.message if outcome.failure else "",
-        "trial": encode(outcome.trial) if outcome.trial else None,
-    }
+    with ExitStack() as stack:
+        bench = None
+        for case in cases:
+            if bench is None:  # not before there is something to measure
+                bench = stack.enter_context(open_bench(arm, settings))
+                prime_bench(bench)
+            begun = time.monotonic()
+            outcome = run_trial(bench, case, repeat)
+            yield {
+                "case": case.id,
+                "definition": case.definition,
+                "repeat": repeat,
+                "wall_s": time.monotonic() - begun,
+                "failure": outcome.failure.message if outcome.failure else "",
+                "trial": encode(outcome.trial) if outcome.trial else None,
+            }
 
 
 def read_records(path: Path) -> list[Record]:
