@@ -276,7 +276,7 @@ _CONFIGURATION = Command(
     run="gate.cli.show:run_config",
     arguments=(
         *(*CONFIG, SELECTION, DEVICE),
-        argument("--dump", action="store_true", help="the same: there is nothing else to do yet"),
+        argument("--dump", action="store_true", help="print it, as the command does without this too"),
     ),
 )
 _COMPLETION = Command(
