@@ -71,7 +71,6 @@ class Publication:
     outputs: Mapping[str, object] = field(default_factory=dict)
     summary: str = ""
     lines: tuple[str, ...] = ()
-    troubles: tuple[str, ...] = ()
 
 
 T = TypeVar("T")
@@ -124,7 +123,6 @@ def make_publication(
         outputs=outputs,
         summary=render_summary(finding, notes, troubles.lines),
         lines=tuple(list_published_annotations(finding, troubles.lines)),
-        troubles=tuple(troubles.lines),
     )
 
 
@@ -281,8 +279,4 @@ def _make_silence(target: Target) -> Publication:
 def make_failed_publication(error: GitHubError) -> Publication:
     """Make the publication of a verdict that could not be fetched."""
     trouble = f"The verdict could not be fetched: {error.what}. {error.fix}"
-    return Publication(
-        summary=f"{escape_text(trouble)}\n",
-        lines=(render_annotation("warning", trouble),),
-        troubles=(trouble,),
-    )
+    return Publication(summary=f"{escape_text(trouble)}\n", lines=(render_annotation("warning", trouble),))
