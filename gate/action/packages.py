@@ -18,25 +18,9 @@ from pathlib import Path
 
 from gate.action.isolation import drop_hidden, make_command
 from gate.errors import MachineError, UsageError
+from gate.oldest import OLDEST_PACKAGES, is_older
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-# Where a package that the environment has is older than this, the gate cannot use it; pyproject.toml
-# says the same, and a test compares the two.
-MINIMUM_VERSIONS = {
-    "argcomplete": "3.4",
-    "filelock": "3.13",
-    "jinja2": "3.1",
-    "jsonschema": "4.20",
-    "nvidia-ml-py": "11.525",
-    "packaging": "23.0",
-    "psutil": "5.9",
-    "pytest": "8.0",
-    "pytest-benchmark": "5.0",
-    "pyyaml": "6.0",
-    "requests": "2.31",
-    "rich": "13.0",
-    "urllib3": "2.2",
-}
 # What holds a token measures nothing, and needs no more than this; a test runs it with no more.
 TRUSTED_PACKAGES = frozenset(("certifi", "charset-normalizer", "idna", "pyyaml", "requests", "urllib3"))
 # Where packages come from, and how to get there.
@@ -72,17 +56,11 @@ def list_missing(wanted: frozenset[str]) -> list[str]:
         except metadata.PackageNotFoundError:
             missing.append(name)
             continue
-        minimum = MINIMUM_VERSIONS.get(name, "0")
-        if parse_version(version) < parse_version(minimum):
+        minimum = OLDEST_PACKAGES.get(name, "0")
+        if is_older(version, minimum):
             what = f"{sys.executable} has {name} {version}, and the gate needs {minimum}"
             raise UsageError(what, "Upgrade that package where torch is installed.")
     return missing
-
-
-def parse_version(text: str) -> tuple[int, ...]:
-    """Parse the leading numbers of a version, for comparison."""
-    leading = re.match(r"[0-9]+(?:\.[0-9]+)*", text)
-    return tuple(int(part) for part in leading[0].split(".")) if leading else ()
 
 
 def install(names: Sequence[str], directory: Path, environ: Mapping[str, str]) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from dataclasses import dataclass
 from importlib import metadata
@@ -23,11 +22,10 @@ from packaging.requirements import Requirement
 from gate.errors import UsageError
 from gate.installation import PACKAGES_VARIABLE, copy_package
 from gate.lab.workers.environment import keep_variables
+from gate.oldest import OLDEST_PACKAGES, OLDEST_PYTHON, is_older
 from gate.programs import ask_program
 
-OLDEST_PYTHON = (3, 11)  # as pyproject.toml says; a test compares
-# What a worker imports besides torch, with the oldest release that will do, as pyproject.toml says.
-OLDEST_PACKAGES = {"pytest": (8, 0), "pytest-benchmark": (5, 0)}
+_NEEDED = ("pytest", "pytest-benchmark")  # what a worker imports besides torch
 
 _LIMIT_S = 120.0  # importing torch from a cold network disk takes a minute
 
@@ -40,7 +38,7 @@ for name in json.loads(sys.argv[1]):
         found[name] = metadata.version(name)
     except metadata.PackageNotFoundError:
         pass
-print("\\n" + json.dumps({"python": list(sys.version_info[:2]), "packages": found}))
+print("\\n" + json.dumps({"python": "%d.%d" % sys.version_info[:2], "packages": found}))
 """
 _ASK_IMPORTS = """
 import json
@@ -96,7 +94,7 @@ def prepare_interpreter(python: str, option: str, place: Path) -> ForeignInterpr
 def list_needed() -> tuple[str, ...]:
     """List the distributions that a worker needs besides torch, dependencies included, sorted."""
     needed: set[str] = set()
-    waiting = list(OLDEST_PACKAGES)
+    waiting = list(_NEEDED)
     while waiting:
         name = waiting.pop()
         if name in needed or not _is_installed(name):
@@ -126,16 +124,17 @@ def _check_versions(python: str, option: str, told: dict[str, Any]) -> dict[str,
     """Check what the interpreter told of itself; return the versions of the packages that it has."""
     if not told:
         raise UsageError(f"{option}: {python} does not run", "Give the path of a Python interpreter.")
-    release, have = tuple(told["python"]), dict(told["packages"])
-    if release < OLDEST_PYTHON:
+    release, have = str(told["python"]), dict(told["packages"])
+    if is_older(release, OLDEST_PYTHON):
         raise UsageError(
-            f"{option}: {python} is Python {format_release(release)}",
-            f"Use Python {format_release(OLDEST_PYTHON)} or newer.",
+            f"{option}: {python} is Python {release}",
+            f"Use Python {OLDEST_PYTHON} or newer.",
         )
-    for name, oldest in OLDEST_PACKAGES.items():
-        if name in have and tuple(map(int, re.findall(r"\d+", have[name])[:2])) < oldest:
+    for name in _NEEDED:
+        oldest = OLDEST_PACKAGES[name]
+        if name in have and is_older(have[name], oldest):
             raise UsageError(
-                f"{option}: {python} has {name} {have[name]}, and the gate needs {format_release(oldest)}",
+                f"{option}: {python} has {name} {have[name]}, and the gate needs {oldest}",
                 f"Upgrade {name} there, or uninstall it: the gate then lends its own.",
             )
     return have
@@ -174,8 +173,3 @@ def _is_installed(name: str) -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
-
-
-def format_release(release: tuple[int, ...]) -> str:
-    """Write a release with its points: ``3.11``."""
-    return ".".join(map(str, release))

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gate.devices import find_kind
-from gate.lab.arms.interpreter import OLDEST_PYTHON, format_release
 from gate.lab.doctor.gpu_checks import examine_gpu, look_at_cases, look_at_guards, look_at_service
 from gate.lab.host.fitness import STEAL_LIMIT
 from gate.lab.host.gpu import GpuState
 from gate.lab.host.toolchain_place import CACHE_VARIABLE, ToolchainState
 from gate.lab.trials.trials import MIN_FREE_BYTES
+from gate.oldest import OLDEST_PYTHON, OLDEST_TORCH, is_older
 from gate.records.findings import Check, CheckLevel, fail_check, grade_check, pass_check, warn_check
 
-_OLDEST_TORCH = (2, 11)  # the oldest whose internals the measuring code has been checked against
 _BUSY_LOAD = 0.25  # a core: other work this heavy shows in the tail of the latencies
 _FULL_LOAD = 1.0  # a core: every measurement competes
 _LOW_MEMORY_BYTES = 4 * 2**30  # the large reference models need about this much to compile
@@ -74,25 +73,20 @@ def is_fit(checks: tuple[Check, ...]) -> bool:
     return all(check.level != CheckLevel.FAIL for check in checks)
 
 
-def _parse_release(version: str) -> tuple[int, ...]:
-    parts = version.split("+", maxsplit=1)[0].split(".")[:2]
-    return tuple(int(part) if part.isdecimal() else 0 for part in parts)
-
-
 def _look_at_python(state: MachineState) -> Check:
     if not state.python:
         return fail_check("python", f"{state.interpreter} does not run", "Name an interpreter that exists.")
     finding = f"{state.python} at {state.interpreter}"
-    fix = f"Use Python {format_release(OLDEST_PYTHON)} or newer."
-    return grade_check("python", finding, fix, fails=_parse_release(state.python) < OLDEST_PYTHON)
+    fix = f"Use Python {OLDEST_PYTHON} or newer."
+    return grade_check("python", finding, fix, fails=is_older(state.python, OLDEST_PYTHON))
 
 
 def _look_at_torch(state: MachineState) -> Check:
     if not state.torch:
         finding = state.torch_problem or "not installed"
         return fail_check("torch", finding, f"Install torch for {state.interpreter}.")
-    fix = f"Counters are known from torch {format_release(_OLDEST_TORCH)} on; some metrics may be missing."
-    return grade_check("torch", state.torch, fix, warns=_parse_release(state.torch) < _OLDEST_TORCH)
+    fix = f"Counters are known from torch {OLDEST_TORCH} on; some metrics may be missing."
+    return grade_check("torch", state.torch, fix, warns=is_older(state.torch, OLDEST_TORCH))
 
 
 def _look_at_compiler(state: MachineState) -> Check:

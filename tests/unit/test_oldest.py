@@ -1,0 +1,46 @@
+"""The oldest releases that will do are those of the project, wherever they are told."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gate.action import start
+from gate.oldest import OLDEST_PACKAGES, OLDEST_PYTHON, OLDEST_TORCH, is_older
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_they_are_those_of_the_project() -> None:
+    """pyproject.toml and the package, which may lie without it, say the same."""
+    assert dict(requirement.split(">=") for requirement in PROJECT["dependencies"]) == OLDEST_PACKAGES
+    assert PROJECT["requires-python"] == f">={OLDEST_PYTHON}"
+    assert f"torch>={OLDEST_TORCH}" in PROJECT["optional-dependencies"]["models"]
+
+
+def test_what_starts_in_any_python_asks_for_the_same() -> None:
+    """Neither the action's start nor the bootstrap can import the package before it has asked."""
+    asked = f"MINIMUM_PYTHON = ({OLDEST_PYTHON.replace('.', ', ')})\n"
+    for file in (Path(start.__file__), ROOT / "tools/bootstrap.py"):
+        source = file.read_text(encoding="utf-8")
+        assert asked in source
+        assert f"needs Python {OLDEST_PYTHON} or later" in source
+
+
+@pytest.mark.parametrize(
+    ("release", "oldest", "expected"),
+    [
+        ("2.30.9", "2.31", True),
+        ("2.31.0", "2.31", False),
+        ("2.9.0+cpu", "2.11", True),
+        ("9.0.0rc1", "9.0.0", False),
+        ("6.0.post1", "6.0", False),
+        ("x", "1", True),
+    ],
+)
+def test_releases_are_compared_by_their_numbers(release: str, oldest: str, *, expected: bool) -> None:
+    """Whatever follows the numbers does not count."""
+    assert is_older(release, oldest) is expected
