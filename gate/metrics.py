@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gate.records import CauseKind, Metric, Threshold
+from gate.records.bounds import Range
 from gate.records.faults import FaultKind
-from gate.records.limits import Range
 
 MIB = 1024 * 1024
 

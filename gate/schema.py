@@ -39,8 +39,8 @@ from gate.project.entries import GateFile
 from gate.project.model_entries import RegistryFile
 from gate.records import Baseline, Metric, Run, Verdict
 from gate.records.bisection import Bisection
+from gate.records.bounds import Notation
 from gate.records.calibration import Calibration
-from gate.records.limits import Notation
 from gate.records.selftest import SelftestReport
 from gate.store.accepted_entries import AcceptedFile, ApprovalFile
 from gate.store.anchor import AnchorFile

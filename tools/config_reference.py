@@ -17,7 +17,7 @@ from gate.project.entries import GateFile, SamplingEntry
 from gate.project.model_entries import CaseEntry, ModelEntry, RegistryFile, TestEntry
 from gate.project.rule_entries import LimitEntry, OverrideEntry, QuarantineEntry, ThresholdEntry
 from gate.records import Metric
-from gate.records.limits import NotEmpty
+from gate.records.bounds import NotEmpty
 from gate.store.accepted_entries import AcceptanceEntry, AcceptedFile
 from gate.store.anchor import AnchorFile
 

@@ -11,13 +11,13 @@ from gate.cli.publish import make_client
 from gate.errors import ExitCode, UsageError
 from gate.github.accept import authorize_acceptance, find_acceptance
 from gate.github.answer import Answerer, Reaction, make_patience
-from gate.github.authorize import authorize_refresh, describe_protection, find_refresh, make_outputs
 from gate.github.client import GitHubClient
 from gate.github.command import CommentCommand
 from gate.github.context import JobContext, load_context
 from gate.github.errors import GitHubError
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.github.log import write_annotations
+from gate.github.refresh import authorize_refresh, describe_protection, find_refresh, make_outputs
 
 _T = TypeVar("_T")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from gate.project.choice import choose_cases
 from gate.project.config import Config, apply_options, load_config
 from gate.project.config_file import DEFAULT_FILE
-from gate.project.limits import fit_limits
 from gate.project.registry import load_cases
+from gate.project.time_limits import fit_limits
 from gate.records import Case
 
 # Options that stand for a key of gate.yml, under the key's name.

@@ -15,10 +15,10 @@ from gate.files.codec import load_run
 from gate.project.capability import Card, describe_unavailable, list_needs, list_unavailable
 from gate.project.choice import choose_cases
 from gate.project.config import Config, render_config
-from gate.project.limits import LIMIT_KEYS, fit_limits
 from gate.project.plan import make_plan, render_github_matrix
 from gate.project.registry import load_cases, select_cases
 from gate.project.shortcut import drop_same_code
+from gate.project.time_limits import LIMIT_KEYS, fit_limits
 from gate.records import Case
 
 _FITTED = "what expected_s of the selected cases asks for"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gate.decide.conclude.absolute_limits import apply_limits
 from gate.decide.conclude.accept import apply_acceptances
 from gate.decide.conclude.coverage import is_judged
-from gate.decide.conclude.limits import apply_limits
 from gate.decide.conclude.outcome import decide_outcome
 from gate.decide.conclude.quarantine import apply_quarantine, note_quarantine
 from gate.decide.conclude.summary import summarize_suite

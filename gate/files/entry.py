@@ -28,7 +28,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 from gate.files.misfits import Misfit
-from gate.records.limits import Fraction, write_percent
+from gate.records.bounds import Fraction, write_percent
 
 _EXAMPLE = "Example:"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
-from gate.records.limits import Amount, Expiry, Fraction, Pattern, Range
+from gate.records.bounds import Amount, Expiry, Fraction, Pattern, Range
 
 VERSION = 1
 REFERENCE_PACKAGE = "gate.models"  # of the models that come with compile-gate

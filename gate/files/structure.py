@@ -22,7 +22,7 @@ from gate.files.entry import Entry, advise_key
 from gate.files.misfits import Collector, MisfitError, expect, expect_key, expect_member, find_nearest, refuse
 from gate.files.scalars import decode_bool, decode_float, decode_int, decode_none, decode_str
 from gate.files.untrusted import MAX_DEPTH, format_value
-from gate.records.limits import Limit, Notation
+from gate.records.bounds import Limit, Notation
 
 _T = TypeVar("_T")
 _Decoder = Callable[[object], Any]

@@ -23,7 +23,7 @@ from gate.project.entries import GateFile
 from gate.project.model_entries import ModelEntry, TestEntry
 from gate.project.rule_entries import LimitEntry
 from gate.records import Acceptance, Limit, Metric, Override, Policy, Quarantine, Threshold
-from gate.records.limits import write_percent
+from gate.records.bounds import write_percent
 from gate.records.protocol import Sampling
 
 _COMMENT_COLUMN = 44

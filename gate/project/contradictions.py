@@ -13,7 +13,7 @@ from typing import Any
 from gate.files.misfits import Misfit
 from gate.metrics import SPECS, Family, Role
 from gate.records import Metric
-from gate.records.limits import read_amount
+from gate.records.bounds import read_amount
 
 Values = Mapping[str, Any]
 

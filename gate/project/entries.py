@@ -29,7 +29,7 @@ from gate.project.contradictions import (
 from gate.project.model_entries import ModelEntry, TestEntry
 from gate.project.rule_entries import LimitEntry, OverrideEntry, QuarantineEntry, ThresholdEntry
 from gate.records import Metric
-from gate.records.limits import NotNegative
+from gate.records.bounds import NotNegative
 from gate.records.protocol import Sampling
 
 _SAMPLING = Sampling()

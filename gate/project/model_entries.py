@@ -25,7 +25,7 @@ from gate.files.misfits import Misfit, find_nearest
 from gate.project.contradictions import Values
 from gate.project.kind_settings import check_kind, list_values
 from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
-from gate.records.limits import NotEmpty, NotNegative
+from gate.records.bounds import NotEmpty, NotNegative
 
 DEFAULT_SIZE = "smoke"
 _DEAF_BACKENDS = {"eager", "aot_eager"}  # they take neither mode nor options: torch._dynamo.backends.common

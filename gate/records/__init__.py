@@ -7,6 +7,7 @@ when the candidate is worse. Records are parsed at the border (:mod:`gate.files.
 
 from __future__ import annotations
 
+from gate.records.bounds import Time
 from gate.records.cases import DEFAULT_BACKEND, Case, DType, Kind, Mode, Task
 from gate.records.codes import Code
 from gate.records.conditions import EXPECTED_THROTTLING, Conditions, Disturbance
@@ -27,7 +28,6 @@ from gate.records.facts import (
     make_text,
     name_words,
 )
-from gate.records.limits import Time
 from gate.records.metric import Metric, Threshold
 from gate.records.policy import Acceptance, Approval, Limit, Override, Policy, Quarantine, Waiver
 from gate.records.run import (

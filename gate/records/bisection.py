@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gate.records.limits import Natural, NotNegative
+from gate.records.bounds import Natural, NotNegative
 from gate.records.metric import Metric
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gate.records.limits import NotNegative
+from gate.records.bounds import NotNegative
 
 
 class Disturbance(StrEnum):

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
+from gate.records.bounds import Natural, NotNegative, Range
 from gate.records.facts import Fact
-from gate.records.limits import Natural, NotNegative, Range
 from gate.records.metric import Metric
 from gate.records.run import CacheUse, GraphBreak
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gate.records.limits import Time
+from gate.records.bounds import Time
 from gate.records.metric import Metric
 
 # Centre alone, or centre, low and high: in the metric's unit, for an anchor's run changes (+ is worse).

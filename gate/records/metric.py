@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gate.records.limits import NotNegative
+from gate.records.bounds import NotNegative
 
 
 class Metric(StrEnum):

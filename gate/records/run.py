@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gate.records.bounds import Natural, NotNegative, Time
 from gate.records.cases import Case
 from gate.records.conditions import Conditions
 from gate.records.facts import Fact
-from gate.records.limits import Natural, NotNegative, Time
 from gate.records.metric import Metric
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gate.records.bounds import Natural, NotNegative
 from gate.records.cases import Mode, Task
-from gate.records.limits import Natural, NotNegative
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

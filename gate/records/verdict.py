@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from gate.records.bounds import Natural, NotNegative
 from gate.records.cases import Case
 from gate.records.evidence import CaseEvidence, Cause
 from gate.records.facts import Fact
-from gate.records.limits import Natural, NotNegative
 from gate.records.metric import Metric, Threshold
 from gate.records.run import CaseFailure, Environment, Provenance
 from gate.records.summary import SuiteSummary

@@ -16,7 +16,7 @@ from gate.files.yaml_out import write_scalar
 from gate.metrics import SPECS, Role
 from gate.project.contradictions import check_allowance
 from gate.records import Acceptance, Metric
-from gate.records.limits import MOST_DAYS, Amount, compute_last_day, read_amount, write_percent
+from gate.records.bounds import MOST_DAYS, Amount, compute_last_day, read_amount, write_percent
 from gate.store.accepted_entries import AcceptanceEntry, AcceptedFile, ApprovedEntry
 
 _HEADER = f"""\

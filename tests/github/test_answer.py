@@ -12,9 +12,9 @@ from refreshes import make_context
 
 from gate.errors import UsageError
 from gate.github.answer import Answerer, Reaction, make_patience
-from gate.github.authorize import authorize_refresh, find_refresh
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
+from gate.github.refresh import authorize_refresh, find_refresh
 
 HEAD = "a" * 40
 HOSTILE = "/refresh-baselines @octo-org/all ![x](https://evil.example/x.png) ##[add-mask]true"

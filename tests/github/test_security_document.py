@@ -17,8 +17,8 @@ from test_publish_command import MAX_RSS_BYTES, MAX_S
 
 from gate.errors import UsageError
 from gate.github.accept import authorize_acceptance, find_acceptance
-from gate.github.authorize import authorize_refresh, find_refresh
 from gate.github.client import GitHubClient
+from gate.github.refresh import authorize_refresh, find_refresh
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
 HEAD = "a" * 40

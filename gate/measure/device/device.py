@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 
 from gate.devices import CPU, CUDA, DeviceKind
-from gate.measure.device import allocator, process_memory
+from gate.measure.device import process_memory, tensor_memory
 from gate.measure.device.nvml import DeviceState, NvmlDevice
 from gate.measure.device.profile import PROFILED_CALLS, DeviceProfile, summarize_profile
 
@@ -128,7 +128,7 @@ class CpuDevice:
 
     def measure_tensor_growth(self, run: Call) -> int:
         """Return by how much the allocator's tensors grew during ``run``."""
-        return allocator.measure_tensor_growth(run)
+        return tensor_memory.measure_tensor_growth(run)
 
     def hold_memory(self) -> None:
         """Keep freed memory in the process."""

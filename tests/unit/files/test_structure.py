@@ -15,7 +15,7 @@ from gate.errors import FileError
 from gate.files.misfits import MAX_MISFITS, MisfitError, find_nearest
 from gate.files.structure import decode, encode, fit, format_key
 from gate.records import Baseline, Case, DType, GraphBreak, Metric, Run, Trial, Verdict
-from gate.records.limits import Moment, NotEmpty, Pattern, Range
+from gate.records.bounds import Moment, NotEmpty, Pattern, Range
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)

@@ -13,7 +13,7 @@ from gate.errors import FileError
 from gate.files.structure import decode
 from gate.files.unknown_keys import drop_unknown_keys
 from gate.records import Baseline, Run, Verdict
-from gate.records.limits import NotEmpty
+from gate.records.bounds import NotEmpty
 
 HOSTILE = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),

@@ -8,7 +8,7 @@ import pytest
 
 from gate.project.config import make_config
 from gate.project.entries import GateFile
-from gate.project.limits import fit_limits
+from gate.project.time_limits import fit_limits
 from gate.records import Case
 
 CONFIG = make_config(GateFile(version=1))

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from refreshes import make_context
 
 from gate.errors import UsageError
-from gate.github.authorize import (
+from gate.github.client import GitHubClient
+from gate.github.errors import GitHubError
+from gate.github.refresh import (
     Authorization,
     authorize_refresh,
     describe_protection,
     find_refresh,
     make_outputs,
 )
-from gate.github.client import GitHubClient
-from gate.github.errors import GitHubError
 from gate.publish.commands import (
     REFRESH_COMMAND,
     CommandRefusedError,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.files.key_types import Allowance, ErrorBudget, Share
-from gate.records.limits import Amount, Fraction, parse_percent, read_amount, write_percent
+from gate.records.bounds import Amount, Fraction, parse_percent, read_amount, write_percent
 
 SHARE: Fraction = typing.get_args(Share)[1]
 BUDGET: Fraction = typing.get_args(ErrorBudget)[1]
