@@ -1,0 +1,53 @@
+"""What each metric is: one complete row a metric, and every grouping of metrics that follows from the rows.
+
+A new metric is a row in one of the files here and the place that measures it: docs/adding-a-metric.md. Each
+row begins with one of :mod:`gate.metrics.bases` that has every property, and says what is otherwise. The
+README's table is generated from the rows. Which kinds of case have a metric, :mod:`gate.kinds` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gate.metrics import amounts, counts, times
+from gate.metrics.spec import Family, MetricSpec, Role, Scope, Source, Timing, Unit
+from gate.records import CauseKind, Metric
+from gate.records.faults import FaultKind
+
+_ROWS = {row.metric: row for row in (*times.ROWS, *amounts.ROWS, *counts.ROWS)}
+SPECS: Mapping[Metric, MetricSpec] = {metric: _ROWS[metric] for metric in Metric}
+
+
+def select_metrics(fits: Callable[[MetricSpec], bool]) -> tuple[Metric, ...]:
+    """Select the metrics whose rows fit, in the order of the table."""
+    return tuple(metric for metric, spec in SPECS.items() if fits(spec))
+
+
+# What a live pair times block by block, and so what every pair carries; of it, what the clock itself tells.
+INTERLEAVED = select_metrics(lambda spec: spec.timing is Timing.BLOCKS)
+LATENCIES = select_metrics(lambda spec: spec.timing is Timing.BLOCKS and spec.source is not Source.DERIVED)
+COMPILE_TIMES = select_metrics(lambda spec: spec.timing is Timing.FIRST_CALL)
+# What only a second process on full caches knows.
+OF_WARM = select_metrics(lambda spec: spec.source is Source.WARM)
+# Counters of what was captured, generated, guarded and fetched from caches.
+TRACES = select_metrics(lambda spec: spec.is_trace)
+# The noisy metrics that can fail a verdict; those that do so by themselves lead.
+NOISY_DECIDING = select_metrics(lambda spec: spec.role is Role.DECIDES and spec.family is Family.NOISY)
+LEADING = tuple(metric for metric in NOISY_DECIDING if SPECS[metric].follows is None)
+
+
+def explained_by(cause: CauseKind) -> frozenset[Metric]:
+    """The metrics whose change is looked into for this cause."""
+    return frozenset(select_metrics(lambda spec: cause in spec.causes))
+
+
+def find_planted(kind: FaultKind) -> Metric | None:
+    """The metric that a fault is measured in; ``None`` for one that makes the case fail, or is none."""
+    return next(iter(select_metrics(lambda spec: kind in spec.planted)), None)
+
+
+def list_watching(metric: Metric) -> tuple[Metric, ...]:
+    """The noisy metrics that decide over ``metric``: itself, what is computed of it, and what leads that."""
+    near = {metric, *select_metrics(lambda spec: metric in spec.parts)}
+    near |= {SPECS[one].follows or one for one in near}
+    return tuple(one for one in NOISY_DECIDING if one in near)

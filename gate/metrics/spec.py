@@ -1,0 +1,116 @@
+"""What a row of the table of metrics says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gate.records import CauseKind, Metric, Threshold
+from gate.records.bounds import Range
+from gate.records.faults import FaultKind
+
+
+class Scope(StrEnum):
+    """Where a stored value may be compared."""
+
+    HOST = "host"  # only within one environment id
+    STACK = "stack"  # wherever software stack and kind of device match: of a GPU, its capability
+
+
+class Role(StrEnum):
+    """What a metric may do to the verdict."""
+
+    DECIDES = "decides"
+    CONTROL = "control"  # tells the machine's share; never fails
+    ADVISORY = "advisory"  # judged and shown; never fails
+    EXPLAINS = "explains"  # evidence only
+
+
+class Family(StrEnum):
+    """How a metric varies, which decides how it is compared."""
+
+    NOISY = "noisy"  # ratio scale, log-normal between trials
+    NEARLY_EXACT = "nearly_exact"  # ratio scale, noise well below its threshold
+    EXACT = "exact"  # an integer that is the same in every trial
+    LOG2 = "log2"  # already a log ratio; compared by difference
+
+
+class Unit(StrEnum):
+    """What a value is counted in; :mod:`gate.units` writes each of them."""
+
+    SECONDS = "s"
+    BYTES = "bytes"
+    COUNT = "count"
+    RATIO = "ratio"
+    LOG2 = "log2"
+    FRACTION = "fraction"
+    JOULES = "J"
+
+
+class Source(StrEnum):
+    """Which process of a trial measures a metric."""
+
+    COLD = "cold"  # the first, on empty caches
+    WARM = "warm"  # the second, on the caches of the first; it is believed where both report something
+    DERIVED = "derived"  # none: it is computed from others
+
+
+class Timing(StrEnum):
+    """How a metric is timed, and so which pairs carry it."""
+
+    BLOCKS = "blocks"  # block by block in turn with the other arm: every pair carries it
+    FIRST_CALL = "first call"  # of a process: a pair that compiles carries it, and it wants corroboration
+    NONE = "none"  # not by the clock, or not to compare: a pair that compiles carries it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricSpec:
+    """One metric's fixed properties: what number it is, how it is judged and measured, what it proves."""
+
+    metric: Metric
+    column: str  # heads its column in tables of figures; "" where it has none
+    title: str  # what it is, in words
+
+    unit: Unit  # what a value is counted in
+    family: Family  # how it varies
+    worse: str  # what a reader is told of a change for the worse
+    better: str
+    higher_is_better: bool
+
+    scope: Scope  # where a stored value may be compared
+    same_codegen: bool  # only with the same instruction set and thread count as well
+    role: Role  # what it may do to the verdict
+    threshold: Threshold  # the smallest change that counts against a stored baseline
+    side_by_side: Threshold  # the smallest that counts against the base in pairs on one machine
+    follows: Metric | None  # without which it convicts nobody: of a ratio, what it is a ratio of
+
+    source: Source
+    timing: Timing
+    is_gpu_only: bool  # there is none on a CPU
+    parts: tuple[Metric, ...]  # what it is computed from
+
+    is_trace: bool  # a change shows that a compile did other work
+    causes: tuple[CauseKind, ...]  # are looked for only where this, or another that names them, has changed
+    planted: tuple[FaultKind, ...]  # faults of selftest that are measured in it
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether it is on a ratio scale, so that its changes are fractions."""
+        return self.family in {Family.NOISY, Family.NEARLY_EXACT}
+
+    @property
+    def domain(self) -> Range:
+        """The values that a measurement can give."""
+        return _DOMAINS[self.family]
+
+
+# A log2 ratio of two errors in float64, whose exponents are from -1074 to 1023, is within these.
+_MAX_LOG2 = 2100.0
+_NOT_NEGATIVE = Range(minimum=0)
+_DOMAINS: Mapping[Family, Range] = {
+    Family.NOISY: _NOT_NEGATIVE,
+    Family.NEARLY_EXACT: _NOT_NEGATIVE,
+    Family.EXACT: Range(noun="a whole number", minimum=0, whole=True),
+    Family.LOG2: Range(minimum=-_MAX_LOG2, maximum=_MAX_LOG2),
+}
