@@ -20,8 +20,9 @@ from typing import Any, Generic, TypeVar
 
 from gate.errors import FileError
 from gate.files.disk import describe_write_error, write_atomic
+from gate.files.encode import encode
 from gate.files.soundness import check_baseline, check_run, check_verdict
-from gate.files.structure import decode, encode
+from gate.files.structure import decode
 from gate.files.unknown_keys import drop_unknown_keys
 from gate.files.untrusted import MAX_JSON_BYTES, format_value, load_bytes, parse_json
 from gate.files.version_1 import migrate_calibration, migrate_run, migrate_selftest, migrate_verdict

@@ -1,4 +1,4 @@
-"""Frozen records <-> plain values (dict, list, str, number, bool, None), strictly.
+"""Plain values (dict, list, str, number, bool, None) -> frozen records, strictly.
 
 One decoder per type is built from its type hints and cached. Decoding is strict: no unknown keys, no
 missing ones, ``true`` is not a number, numbers are finite. Errors say where: ``run.json:
@@ -55,34 +55,11 @@ def fit(record_type: type[_T], value: object) -> _T:
     return cast("_T", decoder(value))
 
 
-def encode(record: object) -> Any:  # noqa: ANN401 -- plain JSON values have no narrower type
-    """Encode a record into dicts, lists, strings and numbers; the inverse of :func:`decode`."""
-    kind = type(record)
-    if kind is float or kind is str or record is None or kind is int or kind is bool:
-        return record
-    if isinstance(record, StrEnum):
-        return record.value
-    if isinstance(record, (tuple, list)):
-        if set(map(type, record)) <= {float}:
-            return list(record)
-        return [encode(item) for item in record]
-    if isinstance(record, Mapping):
-        return {str(key): encode(item) for key, item in record.items()}
-    if dataclasses.is_dataclass(kind):
-        return {name: encode(getattr(record, name)) for name in _list_field_names(kind)}
-    raise TypeError(f"cannot encode {kind.__name__}")
-
-
 def format_key(key: object) -> str:
     """Format one key as a piece of a key path: ``.name``, or ``['odd name']``."""
     text = str(key)
     is_plain = len(text) <= _MAX_KEY_CHARS and text.isidentifier()
     return f".{text}" if is_plain else f"[{format_value(key)}]"
-
-
-@cache
-def _list_field_names(record_type: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(record_type))
 
 
 @cache

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gate.errors import FileError
+from gate.files.encode import encode
 from gate.files.misfits import MAX_MISFITS, MisfitError, find_nearest
-from gate.files.structure import decode, encode, fit, format_key
+from gate.files.structure import decode, fit, format_key
 from gate.records import Baseline, Case, DType, GraphBreak, Metric, Run, Trial, Verdict
 from gate.records.bounds import Moment, NotEmpty, Pattern, Range
 
