@@ -7,7 +7,6 @@ the reference in float64; each process trains a copy that is spread over both.
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import shutil
@@ -16,50 +15,28 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import distributed as dist
-from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
-from torch.nn.parallel import DistributedDataParallel
 
 from gate.errors import UsageError
 from gate.files import codec
-from gate.kinds import Strategy, get_setting
 from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
 from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
+from gate.measure.kinds.rank import RANKS, Command, Member, count_buckets
 from gate.measure.process.parent import die_with_parent, end_process
 from gate.measure.timing.rounds import Step
-from gate.measure.workload.build import (
-    SEED,
-    Function,
-    Subject,
-    build_workload,
-    compile_function,
-    make_function,
-)
+from gate.measure.workload.build import SEED, Function, Subject, build_workload
 from gate.records import Case, Metric
 from gate.workload import Workload
 
-RANKS = 2
 _SEED_STEP = 1000  # between the batches of two ranks
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # the second process has its own
 _PEER = "peer"
 _LOOPBACK = "lo"  # both processes are on one machine, whatever its name resolves to
-
-
-class Command(StrEnum):
-    """What the second process is told, a byte each; it ends when there is nobody to tell it any more."""
-
-    EAGER = "e"  # a training step
-    COMPILED = "c"  # the same of the compiled model
-    EVALUATE = "v"  # take the first process's numbers over, and compute gradients by the compiled model
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,71 +48,6 @@ class Order:
     store: str  # the file where both meet
     threads: int
     parent: int
-
-
-class Member:
-    """One process's part in a case: its copy of the model, its batch and its optimizer."""
-
-    def __init__(self, subject: Subject, workload: Workload, rank: int) -> None:
-        if subject.module is None:
-            fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: distributed`."
-            raise UsageError("a function has no parameters to spread over processes", fix)
-        self._subject, self._plain, self._rank = subject, subject.module, rank
-        strategy = Strategy(cast("str", get_setting(subject.case, "strategy")))
-        own = copy.deepcopy(subject.module)
-        self.module = (
-            _shard(own, subject.device) if strategy is Strategy.FSDP2 else _replicate(own, subject.case)
-        )
-        self._own = own
-        leaves = [one for one in own.parameters() if one.requires_grad]
-        self._optimizer = workload.optimizer(leaves) if workload.optimizer else None
-        self._functions = {
-            Command.EAGER: self._make_function(self.module),
-            Command.COMPILED: self._make_function(compile_function(self.module, subject.case)),
-        }
-
-    def run_step(self, command: Command) -> None:
-        """Run a training step; the other process has to run it as well."""
-        self._call(command).backward()  # type: ignore[no-untyped-call] # torch's
-        if self._optimizer is not None:
-            self._optimizer.step()
-        self._drop_gradients()
-
-    def evaluate(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """Compute mean loss and gradients with the numbers that the first process's plain model has."""
-        self._take_over()
-        loss = self._call(Command.COMPILED)
-        loss.backward()  # type: ignore[no-untyped-call] # torch's
-        gradients = {
-            name: _join(one.grad.detach())
-            for name, one in self._own.named_parameters()
-            if one.grad is not None
-        }
-        self._drop_gradients()
-        mean = loss.detach().clone()
-        dist.all_reduce(mean)
-        return mean / RANKS, gradients
-
-    def _call(self, command: Command) -> torch.Tensor:
-        inputs, kwargs = self._subject.inputs[self._rank]
-        loss: torch.Tensor = self._functions[command](*inputs, **kwargs)
-        return loss
-
-    def _make_function(self, forward: Function) -> Function:
-        """The loss stays eager, as in a training loop: torch.compile is given the spread module itself."""
-        return make_function(forward, self._subject.loss, self._subject.case.task)
-
-    def _take_over(self) -> None:
-        with torch.no_grad():
-            for tensor in self._subject.list_state():
-                dist.broadcast(tensor, src=0)
-            numbers = ([*one.parameters(), *one.buffers()] for one in (self._own, self._plain))
-            for own, plain in zip(*numbers, strict=True):
-                own.copy_(_spread_like(own, plain))
-
-    def _drop_gradients(self) -> None:
-        for one in self._own.parameters():
-            one.grad = None
 
 
 class Distributed(Protocol):
@@ -255,39 +167,6 @@ class _Handed(torch.autograd.Function):
         """Return the known gradients."""
         given = [None if one is None else one * above[0] for one in context.gradients]
         return None, None, *given
-
-
-def count_buckets(module: nn.Module) -> int:
-    """Count the gradients' buckets of a replicated model, or the groups of a sharded one."""
-    if isinstance(module, DistributedDataParallel):
-        told = module._get_ddp_logging_data()  # type: ignore[no-untyped-call] # noqa: SLF001 - no public way
-        sizes = str(told.get("rebuilt_bucket_sizes") or told.get("bucket_sizes", ""))
-        return len([one for one in sizes.split(",") if one.strip()])
-    return sum(isinstance(one, FSDPModule) for one in module.modules())
-
-
-def _replicate(module: nn.Module, case: Case) -> nn.Module:
-    bucket_mib = float(cast("float", get_setting(case, "bucket_mib")))
-    return DistributedDataParallel(module, bucket_cap_mb=bucket_mib)
-
-
-def _shard(module: nn.Module, device: Device) -> nn.Module:
-    """Shard each block of a list of modules by itself, and the rest together, as training code does."""
-    mesh = init_device_mesh(device.name.type, (RANKS,))
-    for inner in module.modules():
-        for block in inner if isinstance(inner, nn.ModuleList) else ():
-            fully_shard(block, mesh=mesh)
-    fully_shard(module, mesh=mesh)  # in place
-    return module
-
-
-def _spread_like(own: torch.Tensor, plain: torch.Tensor) -> torch.Tensor:
-    return distribute_tensor(plain, own.device_mesh, own.placements) if isinstance(own, DTensor) else plain
-
-
-def _join(gradient: torch.Tensor) -> torch.Tensor:
-    whole: torch.Tensor = gradient.full_tensor() if isinstance(gradient, DTensor) else gradient
-    return whole.clone()
 
 
 def _check_devices(device: Device) -> None:

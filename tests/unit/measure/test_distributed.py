@@ -14,8 +14,9 @@ import torch
 from gate.errors import UsageError
 from gate.kinds import Strategy
 from gate.measure.device.device import CpuDevice
-from gate.measure.kinds.distributed import Distributed, Member
+from gate.measure.kinds.distributed import Distributed
 from gate.measure.kinds.protocol import Protocol, find_protocol
+from gate.measure.kinds.rank import Member
 from gate.measure.numerics import reference
 from gate.measure.workload.build import Subject, make_subject
 from gate.records import Case, Kind, Metric, Task
