@@ -213,6 +213,7 @@ class Code(StrEnum):
     NO_CUDA_GRAPH = "no_cuda_graph"  # though the case asks for them
     UNWATCHED = "unwatched"  # a GPU; names: unseen, why
     NO_FLOAT64 = "no_float64"  # names: why
+    NO_TENSORS = "no_tensors"  # in what the model returns, as far as is looked
     STEPS_UNMEASURED = "steps_unmeasured"  # names: why
     REFERENCE_TOO_LARGE = "reference_too_large"  # names: why
     OUTPUT_LOST = "output_lost"  # by eager or compiled, as for the next two; names: output

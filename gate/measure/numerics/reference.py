@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -90,14 +90,21 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
 
 
 def evaluate(subject: Subject, function: Function) -> Evaluation:
-    """Call ``function``, the subject's own or its compiled version, and copy what it returns."""
+    """Call ``function``, the subject's own or its compiled version, and copy what it returns.
+
+    What the call wrote to buffers and inputs is undone, so that the next one is asked the same.
+    """
     seed_everything(SEED)  # whatever is random draws the same numbers where it can
     subject.device.mark_step()
+    written = subject.list_written()
+    before = [tensor.detach().clone() for tensor in written]
     returned = function(*subject.inputs, **subject.kwargs)
     outputs = {f"output{path}": value.detach().clone() for path, value in iterate_tensors(returned)}
+    if subject.is_training:
+        returned.backward()
+    _write_all(written, before)
     if not subject.is_training:
         return Evaluation(values=outputs, outputs=outputs)
-    returned.backward()
     values = {}
     for name, leaf in subject.name_leaves().items():
         if leaf.grad is not None:
@@ -202,8 +209,18 @@ def copy_state(subject: Subject) -> list[torch.Tensor]:
 
 def restore_state(subject: Subject, state: list[torch.Tensor]) -> None:
     """Write a copied state back in place: nothing is compiled anew for it."""
+    _write_all(subject.list_state(), state)
+
+
+def _write_all(tensors: Iterable[torch.Tensor], values: Iterable[torch.Tensor]) -> None:
     with torch.no_grad():
-        for tensor, value in zip(subject.list_state(), state, strict=True):
+        for tensor, value in zip(tensors, values, strict=True):
+            # torch does not write to what `expand` repeats: its first stands for all of it.
+            is_strided = tensor.layout == torch.strided
+            repeated = [dim for dim, step in enumerate(tensor.stride()) if step == 0] if is_strided else ()
+            for dim in repeated:
+                if tensor.shape[dim]:
+                    tensor, value = tensor.narrow(dim, 0, 1), value.narrow(dim, 0, 1)
             tensor.copy_(value)
 
 

@@ -69,10 +69,13 @@ class Subject:
         """List the tensors among the inputs, in a fixed order."""
         return [tensor for _, tensor in iterate_tensors((self.inputs, self.kwargs))]
 
+    def list_written(self) -> list[torch.Tensor]:
+        """List buffers and inputs: what a forward may write to, as one that keeps a cache does."""
+        return [*(self.module.buffers() if self.module else ()), *self.list_inputs()]
+
     def list_state(self) -> list[torch.Tensor]:
         """List parameters, buffers and inputs, in a fixed order."""
-        own = [*self.module.parameters(), *self.module.buffers()] if self.module else []
-        return [*own, *self.list_inputs()]
+        return [*(self.module.parameters() if self.module else ()), *self.list_written()]
 
     def name_leaves(self) -> dict[str, torch.Tensor]:
         """Name the tensors that a training step computes gradients of."""

@@ -40,6 +40,10 @@ _PHRASES: Mapping[Code, str] = {
     Code.UNWATCHED: "nobody watches the GPU for {seen}: {why}",
     Code.REFERENCE_TOO_LARGE: "drift is not measured, {why}",
     Code.NO_FLOAT64: "drift is not measured, the case does not run in float64: {why}",
+    Code.NO_TENSORS: (
+        "drift is not measured, NaN is not looked for: no tensor was found in what the model returns"
+        " (looked into: tuples, lists, mappings, dataclasses)"
+    ),
     Code.STEPS_UNMEASURED: "drift after some steps of training is not measured: {why}",
     Code.OUTPUT_LOST: "{output} is returned by one of eager and compiled only",
     Code.OUTPUT_RESHAPED: "{output} is {eager} in eager, {compiled} compiled",

@@ -197,3 +197,40 @@ def test_another_error_of_the_reference_is_the_models(monkeypatch: pytest.Monkey
             reference.evaluate_reference(refused)
         assert caught.value is error
     assert reference.evaluate_reference(subject).values
+
+
+class Counting(torch.nn.Module):
+    """Adds how often it was called, and doubles its input in place."""
+
+    calls: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Write to a buffer and to the input, as a model with a cache does."""
+        self.calls.add_(1)
+        return value.mul_(2) + self.calls
+
+
+@pytest.mark.parametrize("task", Task)
+def test_a_call_that_writes_to_buffers_and_inputs_is_asked_the_same_again(task: Task) -> None:
+    """The first and the second call give 2 * 3 + 1, and leave 3 and 0 behind."""
+    case = Case(id="m/c", model="m", task=task)
+    built = Workload(forward=Counting(), inputs=(torch.full((4,), 3.0),), loss=torch.sum)
+    subject = make_subject(built, case, CpuDevice())
+    if subject.is_training:  # torch writes to no leaf in place
+        subject = replace(subject, function=lambda value: subject.plain(value * 1))
+    found = [reference.evaluate(subject, subject.function).outputs["output"] for _ in range(2)]
+    assert [28.0 if subject.is_training else 7.0] * 2 == [float(one.max()) for one in found]
+    assert [(0.0,), (3.0, 3.0, 3.0, 3.0)] == [tuple(one.tolist()) for one in subject.list_written()]
+
+
+def test_what_expand_repeats_is_written_once() -> None:
+    """A mask of one row, repeated for the batch, is one row in memory: torch refuses to write to the rest."""
+    case = Case(id="m/c", model="m")
+    built = Workload(forward=torch.abs, inputs=(torch.zeros(1, 3).expand(2, 3), torch.zeros(2, 3).to_sparse()))
+    subject = make_subject(built, case, CpuDevice())
+    reference.restore_state(subject, [torch.tensor([[1.0, 2.0, 3.0]] * 2), torch.ones(2, 3).to_sparse()])
+    assert [[[1.0, 2.0, 3.0]] * 2, [[1.0] * 3] * 2] == [one.to_dense().tolist() for one in subject.list_inputs()]

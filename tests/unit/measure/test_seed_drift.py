@@ -13,8 +13,8 @@ from gate.measure.device.device import CpuDevice
 from gate.measure.process.logbook import Logbook
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import Subject, make_subject
-from gate.records import Case, Metric
-from gate.records.protocol import Sampling, WorkerRole
+from gate.records import Case, Code, Metric
+from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.workload import Workload
 
 
@@ -42,16 +42,14 @@ def make_layer(device: CpuDevice) -> Subject:
     return make_subject(workload, case, device)
 
 
-def measure(
-    compiled: Callable[..., object], subject: Subject, device: CpuDevice
-) -> dict[Metric, tuple[float, ...]]:
+def measure(compiled: Callable[..., object], subject: Subject, device: CpuDevice) -> WorkerResult:
     """Measure drift under one seed."""
     logbook = Logbook(None, WorkerRole.WARM)
     context = WorkerContext(
         case=subject.case, device=device, sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
     )
     measure_drift(context, CompiledSubject(subject=subject, compiled=compiled))
-    return dict(logbook.result.samples)
+    return logbook.result
 
 
 @pytest.mark.usefixtures("_tf32")
@@ -71,7 +69,7 @@ def test_code_with_tf32_in_it_is_compiled_anew() -> None:
     compiled = torch.compile(subject.function, backend=note_precision)
     with torch.no_grad():
         compiled(*subject.inputs)
-        samples = measure(compiled, subject, device)
+        samples = measure(compiled, subject, device).samples
     assert seen == ["tf32", "ieee"]
     assert samples[Metric.DRIFT_FLOAT32] == (0.0,)
 
@@ -91,3 +89,19 @@ def test_code_without_tf32_is_compiled_once() -> None:
         compiled(*subject.inputs)
         measure(compiled, subject, device)
     assert len(seen) == 1
+
+
+class Boxed:
+    """An output that is no container that anybody knows."""
+
+    def __init__(self, value: torch.Tensor) -> None:
+        self.value = value
+
+
+def test_an_output_without_a_tensor_is_not_called_as_good_as_eager() -> None:
+    """Whatever is compiled wrong in it would be a drift of 0."""
+    case = Case(id="m/c", model="m")
+    subject = make_subject(Workload(forward=Boxed, inputs=(torch.ones(4),)), case, CpuDevice())
+    result = measure(lambda value: Boxed(value + 1), subject, CpuDevice())
+    assert not result.samples
+    assert [Code.NO_TENSORS] == [fact.code for fact in result.warnings]
