@@ -119,7 +119,7 @@ def describe_inputs(subject: Subject) -> str:
 
 def count_parameters(subject: Subject) -> int:
     """Count the elements of the module's parameters; 0 for a function."""
-    return sum(parameter.numel() for parameter in subject.module.parameters()) if subject.module else 0
+    return sum(one.numel() for one in subject.module.parameters()) if subject.module is not None else 0
 
 
 @contextmanager

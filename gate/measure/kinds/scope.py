@@ -83,7 +83,7 @@ def find_hottest(subject: Subject) -> str:
     counts = {
         name.partition(".")[2]: sum(found.values()) for name, found in counter.get_flop_counts().items()
     }
-    known = subject.module.named_modules() if subject.module else ()
+    known = subject.module.named_modules() if subject.module is not None else ()
     parts = [name for name, one in known if name and counts.get(name) and not list(_walk_blocks(one))]
     if not parts:
         fix = "Compile another `part`, or the whole model."

@@ -65,10 +65,11 @@ def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pool
     mismatches = find_mismatches(eager, compiled)
     if mismatches:
         return Drift(log2_ratio=MISMATCH, warnings=mismatches)
+    sides = {"reference": reference, "eager": eager, "compiled": compiled}
     triples = [
-        Triple(reference=reference[name], eager=value, compiled=compiled[name])
+        Triple(**{side: _split(of[name]) for side, of in sides.items()})
         for name, value in eager.items()
-        if value.is_floating_point() and name in reference
+        if _is_rounded(value) and name in reference
     ]
     ratios = [judge_group(group) for group in group_triples(triples, pooled=pooled)]
     return Drift(log2_ratio=max((ratio for ratio in ratios if ratio is not None), default=0.0))
@@ -130,7 +131,7 @@ def check_finite(outputs: Outputs, side: Side) -> None:
         NotFiniteError: One is not; names it and the side.
     """
     for name, value in outputs.items():
-        if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+        if _is_rounded(value) and not bool(torch.isfinite(value).all()):
             what = "NaN" if bool(torch.isnan(value).any()) else "infinity"
             raise NotFiniteError(f"{what} in {name} of the {side} call")
 
@@ -144,7 +145,7 @@ def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
         if left.shape != right.shape or left.dtype != right.dtype:
             names = name_words(output=name, eager=describe_tensor(left), compiled=describe_tensor(right))
             found.append(Fact(code=Code.OUTPUT_RESHAPED, names=names))
-        elif not left.is_floating_point() and not torch.equal(left, right):
+        elif not _is_rounded(left) and not torch.equal(left, right):
             names = name_words(output=name, dtype=str(left.dtype))
             found.append(Fact(code=Code.OUTPUT_DIFFERS, names=names))
     return tuple(found)
@@ -157,10 +158,19 @@ def describe_tensor(tensor: torch.Tensor) -> str:
 
 def compute_checksum(outputs: Outputs) -> str:
     """Compute six digits of the root mean square of all floating-point outputs."""
-    values = [value.double() for value in outputs.values() if value.is_floating_point()]
+    values = [_split(value).double() for value in outputs.values() if _is_rounded(value)]
     elements = sum(value.numel() for value in values)
     squares = sum(float(value.square().sum()) for value in values)
     return f"{math.sqrt(squares / elements):.6g}" if elements else ""
+
+
+def _is_rounded(value: torch.Tensor) -> bool:
+    return value.is_floating_point() or value.is_complex()
+
+
+def _split(value: torch.Tensor) -> torch.Tensor:
+    """Split complex numbers into their two parts."""
+    return torch.view_as_real(value.resolve_conj()) if value.is_complex() else value
 
 
 def _compute_sizes(references: list[torch.Tensor]) -> list[float]:

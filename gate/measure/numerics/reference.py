@@ -25,14 +25,17 @@ from gate.measure.workload.build import (
     make_function,
     seed_everything,
 )
-from gate.measure.workload.tensors import convert_tensor, iterate_tensors, map_tensors
+from gate.measure.workload.tensors import convert_module, convert_tensor, iterate_tensors, map_tensors
 from gate.workload import Workload
 
 # cuBLAS says "not initialized" where there is no memory for its handle.
 _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
 _FLOAT64_BYTES = 8
 _GIB = 2**30
-_LOWER = frozenset((torch.float32, torch.bfloat16, torch.float16))
+_RAISED = {
+    **dict.fromkeys((torch.float32, torch.bfloat16, torch.float16), torch.float64),
+    torch.complex64: torch.complex128,
+}
 _CASTS = frozenset((torch.Tensor.float, torch.Tensor.bfloat16, torch.Tensor.half))
 
 
@@ -70,8 +73,10 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
     The copy is on ``device``, which is the subject's own unless another is given.
     """
     device = device or subject.device
-    module = copy.deepcopy(subject.module).to(device.name).to(dtype) if subject.module is not None else None
-    forward = module if module is not None else subject.forward
+    module, forward = None, subject.forward
+    if subject.module is not None:
+        module = forward = copy.deepcopy(subject.module)
+        convert_module(module, device.name, dtype)
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
         copied = convert_tensor(tensor.detach(), device.name, dtype).clone()
@@ -186,7 +191,9 @@ def _evaluate_float64(subject: Subject, device: Device) -> Evaluation:
 def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
     """Copy a subject to float64; a quantized one, what it was made of."""
     return make_twin(
-        replace(subject, module=subject.exact) if subject.exact else subject, torch.float64, device
+        replace(subject, module=subject.exact) if subject.exact is not None else subject,
+        torch.float64,
+        device,
     )
 
 
@@ -215,18 +222,20 @@ def restore_state(subject: Subject, state: list[torch.Tensor]) -> None:
 def _write_all(tensors: Iterable[torch.Tensor], values: Iterable[torch.Tensor]) -> None:
     with torch.no_grad():
         for tensor, value in zip(tensors, values, strict=True):
-            # torch does not write to what `expand` repeats: its first stands for all of it.
-            is_strided = tensor.layout == torch.strided
-            repeated = [dim for dim, step in enumerate(tensor.stride()) if step == 0] if is_strided else ()
-            for dim in repeated:
-                if tensor.shape[dim]:
-                    tensor, value = tensor.narrow(dim, 0, 1), value.narrow(dim, 0, 1)
-            tensor.copy_(value)
+            _write(tensor, value)
+
+
+def _write(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """Write in place; torch refuses what `expand` repeats, so of that its first, which stands for all."""
+    if tensor.layout == torch.strided and 0 in tensor.stride():
+        first = tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())
+        tensor, value = tensor[first], value[first]
+    tensor.copy_(value)
 
 
 def redraw_state(subject: Subject, seed: int) -> bool:
     """Draw other weights and inputs from the factory under ``seed``; False where it cannot be done."""
-    if not subject.case.factory or subject.exact:  # whose weights would have to be drawn as well
+    if not subject.case.factory or subject.exact is not None:  # whose weights would have to be drawn as well
         return False
     protocol = find_protocol(subject.case)
     if not protocol.can_redraw:
@@ -251,4 +260,4 @@ def _list_drawn(workload: Workload, subject: Subject) -> list[torch.Tensor]:
 
 
 def _raise_dtype(value: Any) -> Any:  # noqa: ANN401 - any argument
-    return torch.float64 if isinstance(value, torch.dtype) and value in _LOWER else value
+    return _RAISED.get(value, value) if isinstance(value, torch.dtype) else value

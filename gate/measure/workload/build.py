@@ -13,7 +13,13 @@ import torch
 
 from gate.errors import UsageError
 from gate.measure.device.device import Device
-from gate.measure.workload.tensors import compute_bytes, convert_tensor, iterate_tensors, map_tensors
+from gate.measure.workload.tensors import (
+    compute_bytes,
+    convert_module,
+    convert_tensor,
+    iterate_tensors,
+    map_tensors,
+)
 from gate.records import Case, DType, Mode, Task
 from gate.workload import Workload
 
@@ -71,11 +77,11 @@ class Subject:
 
     def list_written(self) -> list[torch.Tensor]:
         """List buffers and inputs: what a forward may write to, as one that keeps a cache does."""
-        return [*(self.module.buffers() if self.module else ()), *self.list_inputs()]
+        return [*(self.module.buffers() if self.module is not None else ()), *self.list_inputs()]
 
     def list_state(self) -> list[torch.Tensor]:
         """List parameters, buffers and inputs, in a fixed order."""
-        return [*(self.module.parameters() if self.module else ()), *self.list_written()]
+        return [*(self.module.parameters() if self.module is not None else ()), *self.list_written()]
 
     def name_leaves(self) -> dict[str, torch.Tensor]:
         """Name the tensors that a training step computes gradients of."""
@@ -164,7 +170,7 @@ def make_subject(
     """Cast a workload to the case's dtype and device, and set its modules to train or eval."""
     dtype = TORCH_DTYPES[case.dtype]
     if isinstance(workload.forward, torch.nn.Module):
-        workload.forward.to(device.name, dtype)
+        convert_module(workload.forward, device.name, dtype)
     inputs, kwargs = cast_inputs(workload, device.name, dtype)
     return assemble_subject(replace(workload, inputs=inputs, kwargs=kwargs), case, device, spread)
 

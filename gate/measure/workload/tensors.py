@@ -38,8 +38,20 @@ def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) ->
 
 
 def convert_tensor(tensor: torch.Tensor, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:
-    """Move a tensor to ``device``, and to ``dtype`` when it holds real floating-point numbers."""
-    return tensor.to(device, dtype) if tensor.is_floating_point() else tensor.to(device)
+    """Move a tensor to ``device``, and to ``dtype`` when it holds real floating-point numbers.
+
+    Complex ones have no type of 16 bits: they stay, and are made exact where ``dtype`` is float64.
+    """
+    if tensor.is_complex() and dtype == torch.float64:
+        dtype = torch.complex128
+    elif not tensor.is_floating_point():
+        dtype = tensor.dtype
+    return tensor.to(device, dtype)
+
+
+def convert_module(module: torch.nn.Module, device: torch.device | str, dtype: torch.dtype) -> None:
+    """Do so in place with all that a module holds; its own ``to(dtype)`` makes complex numbers real."""
+    module._apply(lambda tensor: convert_tensor(tensor, device, dtype))  # type: ignore[no-untyped-call] # noqa: SLF001 - as `to` does
 
 
 def compute_bytes(tensors: Iterator[torch.Tensor] | list[torch.Tensor]) -> int:

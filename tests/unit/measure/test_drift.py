@@ -179,3 +179,21 @@ def test_integers_alone_have_no_checksum() -> None:
 def test_tensor_is_described() -> None:
     """A tensor is named by dtype and shape."""
     assert describe_tensor(torch.zeros(2, 3, dtype=torch.bfloat16)) == "bfloat16[2, 3]"
+
+
+def test_complex_outputs_are_rounded_like_others() -> None:
+    """Parts that are off by 1e-3 and by 4e-3 are errors whose ratio is 4; they are no other answer."""
+    exact = torch.ones(512, dtype=torch.complex128)
+    drift = compute_drift(
+        {"output": exact},
+        {"output": (exact + 1e-3j).to(torch.complex64)},
+        {"output": (exact + 4e-3j).to(torch.complex64)},
+    )
+    assert drift.log2_ratio == pytest.approx(2.0, abs=0.01)
+    assert not drift.warnings
+
+
+def test_a_complex_output_can_be_not_finite() -> None:
+    """One part is enough."""
+    with pytest.raises(NotFiniteError, match="NaN in output of the eager call"):
+        check_finite({"output": torch.tensor([1 + 1j * float("nan")])}, Side.EAGER)

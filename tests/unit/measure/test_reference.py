@@ -230,7 +230,39 @@ def test_a_call_that_writes_to_buffers_and_inputs_is_asked_the_same_again(task: 
 def test_what_expand_repeats_is_written_once() -> None:
     """A mask of one row, repeated for the batch, is one row in memory: torch refuses to write to the rest."""
     case = Case(id="m/c", model="m")
-    built = Workload(forward=torch.abs, inputs=(torch.zeros(1, 3).expand(2, 3), torch.zeros(2, 3).to_sparse()))
-    subject = make_subject(built, case, CpuDevice())
+    inputs = (torch.zeros(1, 3).expand(2, 3), torch.zeros(2, 3).to_sparse())
+    subject = make_subject(Workload(forward=torch.abs, inputs=inputs), case, CpuDevice())
     reference.restore_state(subject, [torch.tensor([[1.0, 2.0, 3.0]] * 2), torch.ones(2, 3).to_sparse()])
-    assert [[[1.0, 2.0, 3.0]] * 2, [[1.0] * 3] * 2] == [one.to_dense().tolist() for one in subject.list_inputs()]
+    dense, sparse = (one.to_dense().tolist() for one in subject.list_inputs())
+    assert dense == [[1.0, 2.0, 3.0]] * 2
+    assert sparse == [[1.0, 1.0, 1.0]] * 2
+
+
+class Turning(torch.nn.Module):
+    """Turns pairs of numbers by stored angles, as rotary embeddings of position do."""
+
+    angles: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("angles", torch.polar(torch.ones(3), torch.arange(3.0)))
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Multiply by complex numbers."""
+        return torch.view_as_complex(value.float()) * self.angles
+
+    def __len__(self) -> int:
+        """No part has anything to list."""
+        return 0
+
+
+def test_complex_numbers_stay_complex() -> None:
+    """A module's own `to(dtype)` drops the imaginary part; here `exp(2i)` keeps it, and float64 is exact."""
+    case = Case(id="m/c", model="m")
+    built = Workload(forward=Turning(), inputs=(torch.ones(3, 2),))
+    subject = make_subject(built, case, CpuDevice())
+    own = reference.evaluate(subject, subject.function).outputs["output"]
+    exact = reference.evaluate_reference(subject).outputs["output"]
+    assert torch.allclose(own[2], (1 + 1j) * torch.exp(torch.tensor(2j)))
+    assert (own.dtype, exact.dtype) == (torch.complex64, torch.complex128)
+    assert [torch.complex64] == [tensor.dtype for tensor in subject.list_state() if tensor.is_complex()]
