@@ -9,7 +9,7 @@ from functools import partial
 
 from gate.check import CheckTerms, check_alone, check_beside
 from gate.cli.history import append_run
-from gate.cli.origin import note_idle, note_origin, note_reference
+from gate.cli.origin import note_idle, note_origin, note_reference, note_rules
 from gate.cli.output import code_verdict, print_verdict, save_reports, tell_traces
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
@@ -64,7 +64,7 @@ def run_check(options: Namespace) -> ExitCode:
             checked = check_beside(beside, _measure(lab, run, config, previous), terms)
         save(checked.run)
     verdict = note_origin(note_idle(checked.verdict, policy, request.registry), config, options)
-    verdict = note_reference(verdict, config)
+    verdict = note_rules(note_reference(verdict, config), config, sources.base.commit if sources else "")
     code = code_verdict(verdict, options, terms.policy)
     save_reports(verdict, config.out, code)
     append_run(options, config, checked.run, HistoryKind.CHECK, verdict.outcome)

@@ -8,9 +8,11 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from gate.git import ask_git
 from gate.project.config import Config
 from gate.project.config_file import DEFAULT_FILE
 from gate.records import Case, Code, Fact, Policy, Verdict, name_words
+from gate.units import count_noun
 
 
 def note_origin(verdict: Verdict, config: Config, options: Namespace) -> Verdict:
@@ -19,6 +21,23 @@ def note_origin(verdict: Verdict, config: Config, options: Namespace) -> Verdict
         return replace(verdict, config=_name_config(options))
     rules = Fact(code=Code.RULES_OF, names=name_words(commit=config.commit))
     return replace(verdict, notes=(*verdict.notes, rules), config="")
+
+
+def note_rules(verdict: Verdict, config: Config, base: str) -> Verdict:
+    """Say first which files that it was judged by are others than those of ``base``, a commit.
+
+    Whoever loosens a threshold, leaves a case out or records baselines in the same change is judged by that.
+    """
+    if not base or config.commit:
+        return verdict
+    command = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--name-only", "-z", base, "--")
+    rules = (Path(config.source), *config.registry, config.baselines)
+    # git refuses what lies outside of the repository: that is no part of a change.
+    listed = {rule: ask_git(config.directory, *command, str(rule.absolute())).output for rule in rules}
+    counts = {rule: files.count(b"\0") for rule, files in listed.items()}
+    named = tuple(f"{rule} ({count_noun(count, 'file')})" for rule, count in counts.items() if count)
+    notes = [Fact(code=Code.TOUCHES_RULES, names={"rules": named})] if named else []
+    return replace(verdict, notes=(*notes, *verdict.notes))
 
 
 def note_reference(verdict: Verdict, config: Config) -> Verdict:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import subprocess
 from argparse import Namespace
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gate.cli.check import open_base_sources
+from gate.cli.origin import note_rules
+from gate.decide import decide_verdict
 from gate.project.config import load_config
+from gate.records import Policy
 from gate.records.events import Event, Noted
-from tests.told import describe_measuring
+from tests.told import describe_measuring, tell_notes
+from tests.unit.cli.conftest import make_run
 
 
 @pytest.fixture
@@ -38,3 +43,29 @@ def test_commit_is_not_held_against_itself(project: Path, text: str, decides_alo
         assert (sources is None) is decides_alone
     told = [describe_measuring(event.fact) for event in events if isinstance(event, Noted)]
     assert ("nothing differs from HEAD: the stored baselines decide alone" in told) is decides_alone
+
+
+@pytest.mark.parametrize(
+    ("commit", "told"),
+    [
+        ("", ["This change touches what changes are judged by: gate.yml (1 file), baselines (2 files)."]),
+        ("0123456789", []),
+    ],
+)
+def test_a_change_that_moves_its_own_bar_says_so(
+    project: Path, monkeypatch: pytest.MonkeyPatch, commit: str, told: list[str]
+) -> None:
+    """Its own thresholds and baselines judge it, unless those of a commit do."""
+    monkeypatch.chdir(project)
+    (project / "baselines" / "host").mkdir(parents=True)
+    for name in ("accepted.yml", "host/old.json"):
+        (project / "baselines" / name).write_text("{}", encoding="utf-8")
+    subprocess.run(("git", "add", "baselines"), check=True)
+    (project / "gate.yml").write_text("version: 1\nselect: '!bert'\n", encoding="utf-8")
+    config = replace(load_config(None), commit=commit)
+    verdict = decide_verdict(make_run(), (), Policy(thresholds={}))
+    noted = note_rules(verdict, config, "HEAD")
+    assert [f"{text} Look at that first." for text in told] == [
+        text for text in tell_notes(noted) if text not in tell_notes(verdict)
+    ]
+    assert note_rules(verdict, config, "") == verdict
