@@ -19,6 +19,7 @@ import secrets
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -172,6 +173,7 @@ def _become_worker(order: ServerOrder, descriptors: tuple[int, ...]) -> None:
     close_descriptors((output, *channel))
     os.environ.clear()
     os.environ.update(order.variables)
+    tempfile.tempdir = None  # what was imported may have asked for it, before TMPDIR was the run's own
     _shift_addresses()
 
 

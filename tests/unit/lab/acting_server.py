@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import runpy
+import tempfile
 
 from gate.measure.process.server import main
 
 if __name__ == "__main__":
+    tempfile.gettempdir()  # as modules may, when they are imported
     main(lambda path, _begun: runpy.run_path(path))

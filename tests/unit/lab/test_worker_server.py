@@ -85,6 +85,13 @@ def test_tells_status_output_and_variables(command: MakeCommand, tmp_path: Path)
     assert (tmp_path / "logs" / "worker.log").read_bytes() == ended.log_tail
 
 
+def test_temporary_files_are_where_the_run_has_them(command: MakeCommand, tmp_path: Path) -> None:
+    """A worker's temporary files lie in its own TMPDIR, also where the server asked for its own before."""
+    asking = command("import tempfile; print(tempfile.gettempdir())")
+    own = replace(asking, environment={"TMPDIR": str(tmp_path)})
+    assert run_process(own).log_tail.decode() == f"{tmp_path}\n"
+
+
 def test_an_error_is_on_stderr(command: MakeCommand) -> None:
     """What a worker raises is printed, and its status is 1, as an interpreter's would be."""
     ended = run_process(command("raise ValueError('seen')"))
