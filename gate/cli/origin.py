@@ -11,7 +11,7 @@ from pathlib import Path
 from gate.git import ask_git
 from gate.project.config import Config
 from gate.project.config_file import DEFAULT_FILE
-from gate.records import Case, Code, Fact, Policy, Verdict, name_words
+from gate.records import Baseline, Case, Code, Fact, Policy, Verdict, name_words
 from gate.units import count_noun
 
 
@@ -46,14 +46,18 @@ def note_reference(verdict: Verdict, config: Config) -> Verdict:
     return verdict if config.is_found else replace(verdict, headline=(nobodys, *verdict.headline))
 
 
-def note_idle(verdict: Verdict, policy: Policy, registry: Iterable[Case]) -> Verdict:
-    """Name the acceptances that fit no case: whoever wrote them thinks that they count."""
+def note_idle(
+    verdict: Verdict, policy: Policy, registry: Iterable[Case], baselines: Iterable[Baseline] = ()
+) -> Verdict:
+    """Name the acceptances and baselines that fit no case: whoever wrote them thinks that they count."""
     ids = [case.id for case in registry]
     idle = [one for one in policy.acceptances if not any(fnmatchcase(name, one.case) for name in ids)]
     notes = [
         Fact(code=Code.ACCEPTANCE_IDLE, metrics=(one.metric,), names=name_words(pattern=one.case))
         for one in idle
     ]
+    if gone := tuple(sorted({one.case_id for one in baselines} - set(ids))):
+        notes.append(Fact(code=Code.BASELINES_IDLE, numbers={"cases": len(gone)}, cases=gone))
     return replace(verdict, notes=(*verdict.notes, *notes))
 
 

@@ -118,6 +118,7 @@ class Code(StrEnum):
     PAIRS = "pairs", "pairs cases turns"
     CLEARED = "cleared", "comparisons"  # cases and metrics: which, as far as they are named
     CASES_GONE = "cases_gone", "cases"  # that the base has
+    BASELINES_IDLE = "baselines_idle", "cases"  # of cases that no configuration has
     NEAREST_DIFFERS = "nearest_differs"  # names: differences
     TRIALS_DISTURBED = "trials_disturbed", "disturbed measured"  # names: reasons
     PAIRS_DISTURBED = "pairs_disturbed", "disturbed measured"  # names: reasons

@@ -69,6 +69,10 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.PAIRS: "Measured side by side with {base} on this machine: {pairs:pair} of {cases:case}{how}.",
     Code.CLEARED: "Worse than the stored baseline, but not than the base: {cleared}.",
     Code.CASES_GONE: "{base} has {cases:case} that head lacks: {case_list}.",
+    Code.BASELINES_IDLE: (
+        "Baselines are stored of {cases:case} that gate.yml does not have: {case_list}. What was renamed or"
+        " removed is not checked; remove its baselines too if that was meant."
+    ),
     Code.NEAREST_DIFFERS: "The nearest baselines are of another machine: {lines}.",
     Code.MACHINE_CHANGED: "The machine changed since the baselines were recorded: {shifts}.",
     Code.TRIALS_DISTURBED: "The machine was disturbed during {disturbed} of {measured} trials{by}.",

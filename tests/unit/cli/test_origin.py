@@ -14,7 +14,7 @@ from gate.cli.origin import note_idle
 from gate.decide import decide_verdict
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict
-from gate.records import Acceptance, Metric, Policy
+from gate.records import Acceptance, Baseline, Metric, Policy, Provenance
 from gate.report.words.commands import write_ab, write_command, write_selected, write_setting
 from tests.hosts import CPU_HOST
 from tests.told import tell_headline, tell_notes, tell_steps
@@ -151,3 +151,25 @@ def test_an_acceptance_that_fits_nothing_is_told() -> None:
     verdict = decide_verdict(run, (), policy)
     notes = tell_notes(note_idle(verdict, policy, run.cases))
     assert notes[len(tell_notes(verdict)) :] == ("The acceptance of acter/* drift fits no case: remove it.",)
+
+
+def test_a_removed_cases_baselines_are_named() -> None:
+    """A case that a change renames or drops is judged no more, and its baselines are all that tells."""
+    run = make_run()
+    verdict, policy = decide_verdict(run, (), Policy(thresholds={})), Policy(thresholds={})
+    stored = [
+        Baseline(
+            case_id=case_id,
+            definition="d1",
+            environment=CPU_HOST,
+            provenance=Provenance(),
+            trials={},
+            workload={},
+        )
+        for case_id in (CASE_ID, "actor/gone", "actor/gone")
+    ]
+    notes = tell_notes(note_idle(verdict, policy, run.cases, stored))
+    assert notes[len(tell_notes(verdict)) :] == (
+        "Baselines are stored of 1 case that gate.yml does not have: actor/gone. What was renamed or removed is"
+        " not checked; remove its baselines too if that was meant.",
+    )
