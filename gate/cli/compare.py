@@ -14,6 +14,7 @@ from gate.cli.setup import RUN_FILE, load_configured
 from gate.decide import decide_verdict
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
+from gate.decide.explain.side_advice import note_gone
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_run
 from gate.files.untrusted import is_present
@@ -38,6 +39,9 @@ def run_compare(options: Namespace) -> ExitCode:
         check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": "BASELINE"}))
     policy = load_policy(config, options.approvals, beside)
     verdict = note_origin(decide_verdict(read_run(options.candidate), baselines, policy), config, options)
+    if beside is None:  # stored ones may be of cases that nobody asked for; a run's were asked for
+        gone = note_gone((one.case_id for one in baselines), verdict.cases)
+        verdict = replace(verdict, notes=(*gone, *verdict.notes))
     code = code_verdict(verdict, options, policy)
     if options.out:
         save_reports(verdict, Path(options.out), code)

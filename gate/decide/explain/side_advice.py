@@ -20,6 +20,7 @@ from gate.decide.explain.headline import make_unjudged
 from gate.records import (
     BASE_ARM,
     BROKEN,
+    Case,
     Code,
     Comparison,
     Fact,
@@ -75,8 +76,13 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[Fact, .
 
 def note_vanished(run: Run) -> tuple[Fact, ...]:
     """Cases that the selection names in the base and that head does not define any more."""
-    planned = {case.id for case in run.cases}
-    gone = tuple(case.id for case in run.base.cases if case.id not in planned) if run.base else ()
+    return note_gone((case.id for case in run.base.cases) if run.base else (), run.cases)
+
+
+def note_gone(before: Iterable[str], planned: Iterable[Case]) -> tuple[Fact, ...]:
+    """Cases that were there before and are not planned: whoever reads a PASS thinks that they are in it."""
+    left = {case.id for case in planned}
+    gone = tuple(case_id for case_id in before if case_id not in left)
     return (Fact(code=Code.CASES_GONE, numbers={"cases": len(gone)}, cases=gone),) if gone else ()
 
 

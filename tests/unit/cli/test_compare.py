@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.cli import main
-from gate.files.codec import load_verdict, save_run
+from gate.files.codec import load_run, load_verdict, save_run
 from gate.records import Case, Outcome, Reason, Run
 from tests.unit.cli.conftest import CASE_ID, CONFIG, make_run
 
@@ -140,3 +140,14 @@ def test_nothing_is_set_aside_for_good(compare: Compare, project: Path, name: st
     assert code == 2
     assert f"{name}:" in said
     assert "].expires: expected a day at most 366 days from now: YYYY-MM-DD, got '9999-12-31'" in said
+
+
+def test_a_case_of_the_other_run_that_is_gone_is_named(compare: Compare, project: Path) -> None:
+    """A run of fewer cases, as of one shard, passes for the cases that it has: the others are named."""
+    old = load_run(project / "old.json")
+    more = replace(old.cases[0], id="actor/gone")
+    trials = (*old.trials, *(replace(trial, case_id=more.id) for trial in old.trials))
+    save_run(replace(old, cases=(*old.cases, more), trials=trials), project / "old.json")
+    code, told = compare(old)
+    assert code == 0
+    assert "the base has 1 case that head lacks: actor/gone." in told

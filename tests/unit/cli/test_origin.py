@@ -169,7 +169,5 @@ def test_a_removed_cases_baselines_are_named() -> None:
         for case_id in (CASE_ID, "actor/gone", "actor/gone")
     ]
     notes = tell_notes(note_idle(verdict, policy, run.cases, stored))
-    assert notes[len(tell_notes(verdict)) :] == (
-        "Baselines are stored of 1 case that gate.yml does not have: actor/gone. What was renamed or removed is"
-        " not checked; remove its baselines too if that was meant.",
-    )
+    (told,) = notes[len(tell_notes(verdict)) :]
+    assert told.startswith("Baselines are stored of 1 case that gate.yml does not have: actor/gone. What")
