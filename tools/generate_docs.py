@@ -71,7 +71,7 @@ def render_example() -> str:
     """Return the beginning and the end of a report that a test compares with what is rendered."""
     lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
     figures = next(index for index, line in enumerate(lines) if line.startswith(_FIRST_FIGURES))
-    steps = next(index for index, line in enumerate(lines) if line.startswith(_NEXT))
+    steps = next(index for index, line in enumerate(lines) if index > figures and line.startswith(_NEXT))
     head = "\n".join(lines[: figures - 1]).rstrip()
     return "\n".join(["```text", head, "", "[...]", "", *lines[steps : steps + 2], "[...]", "```"])
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS
-from gate.records import QUIET, CaseFailure, Cause, Comparison, PairBase, Status, Verdict
+from gate.records import QUIET, CaseFailure, Cause, Comparison, Status, Verdict
 from gate.records.groups import group_cases
 from gate.report.clean import clean_line, clean_lines
+from gate.report.common_causes import MIN_ALIKE, CommonCauses, explains, find_common_causes
 from gate.report.rows import (
     MAX_SENTENCE,
     RANK,
@@ -20,20 +21,21 @@ from gate.report.rows import (
 )
 from gate.report.view import Block, Member, Row
 from gate.report.words.causes import describe_cause
-from gate.report.words.commands import write_ab, write_selected, write_setting
+from gate.report.words.commands import write_again
 from gate.units import count_noun, render_change, render_threshold
 
 # Statuses that a reader should see one by one; the others are counted or summed up.
 SHOWN = frozenset(Status) - QUIET
 MAX_CAUSES = 6  # of one case: more are counted
 LOG_LINES = 12  # of a failure: the exception and the frames above it
-MIN_ALIKE = 4  # cases: fewer are read faster one by one
 # Changes within so much of each other are one news: what several processes of one program may differ by.
 SIMILAR = 0.05
 # A metric that does not decide is shown beside rows that do, when it moved: it helps to understand them.
 _SHOWN_BESIDE = frozenset({Status.REGRESSED, Status.IMPROVED})
 # Statuses whose case is worth running again; an improvement is not a thing to chase.
 _REPRODUCED = SHOWN - {Status.IMPROVED}
+# Of these the next steps name all cases at once.
+_SETTLED = frozenset({Status.INCONCLUSIVE})
 # Statuses whose numbers are the news; of what could not be told they are noise.
 _NUMBERED = frozenset({Status.REGRESSED, Status.IMPROVED, Status.ACCEPTED})
 
@@ -46,28 +48,44 @@ class _Found:
     status: Status
     parts: tuple[tuple[Comparison, ...], ...]  # one a row
     failures: tuple[CaseFailure, ...]
-    causes: tuple[str, ...]
+    causes: tuple[Cause, ...]
     severity: float
 
 
 def make_blocks(verdict: Verdict, *, everything: bool) -> tuple[Block, ...]:
     """Return the blocks of a verdict; ``everything`` shows unchanged comparisons too, and each case."""
     found = _list_found(verdict, everything=everything)
-    alike = [[one] for one in found] if everything else _join_alike(found)
+    alike = [[one] for one in found] if everything else _join_alike(_drop_common(found, verdict))
     ordered = sorted(alike, key=lambda group: (RANK[group[0].status], -group[0].severity))
-    return tuple(_make_block(group, verdict) for group in ordered)
+    reproduced = _REPRODUCED if everything else _REPRODUCED - _SETTLED
+    return tuple(_make_block(group, verdict, reproduced) for group in ordered)
+
+
+def list_common_causes(verdict: Verdict) -> CommonCauses:
+    """List what the cases of a report share, so that none of its blocks tells it."""
+    return _find_common(_list_found(verdict, everything=False), verdict)
+
+
+def _find_common(found: Iterable[_Found], verdict: Verdict) -> CommonCauses:
+    return find_common_causes(verdict, frozenset(one.case_id for one in found))
+
+
+def _drop_common(found: Sequence[_Found], verdict: Verdict) -> list[_Found]:
+    """Leave to each case the causes that are its own and explain something."""
+    common = _find_common(found, verdict)
+    return [replace(one, causes=_keep_own(one, common)) for one in found]
+
+
+def _keep_own(found: _Found, common: CommonCauses) -> tuple[Cause, ...]:
+    weighty = tuple(filter(explains, found.causes))
+    # Details are better than nothing where something got worse, or failed.
+    told = weighty if weighty or found.status is Status.INCONCLUSIVE else found.causes
+    return tuple(one for one in told if not common.holds(one, found.status))
 
 
 def render_command(case_id: str, comparisons: Iterable[Comparison], verdict: Verdict) -> str:
     """Return the command that measures and judges a case again as ``comparisons`` of it were."""
-    names, base, setting = [clean_line(case_id)], _find_base(comparisons, verdict), write_setting(verdict)
-    return clean_line(write_ab(names, base, setting) if base else write_selected("check", names, setting))
-
-
-def _find_base(comparisons: Iterable[Comparison], verdict: Verdict) -> PairBase | None:
-    """Find what these were held against side by side; where nothing is stored, that is all there was."""
-    is_paired = any(one.pairs for one in comparisons) or not verdict.baseline_environments
-    return verdict.base if is_paired else None
+    return clean_line(write_again([clean_line(case_id)], comparisons, verdict))
 
 
 def _list_found(verdict: Verdict, *, everything: bool) -> list[_Found]:
@@ -88,13 +106,12 @@ def _make_found(
     causes: Sequence[Cause],
 ) -> _Found:
     statuses = [one.status for one in chosen if one.decides] + [Status.FAILED] * bool(failures)
-    told = dict.fromkeys(clean_line(describe_cause(one.fact), MAX_SENTENCE) for one in causes)
     return _Found(
         case_id=clean_line(case_id),
         status=min(statuses, key=RANK.__getitem__, default=Status.UNCHANGED),
         parts=tuple(tuple(part) for part in part_comparisons(chosen)),
         failures=tuple(failures),
-        causes=tuple(told),
+        causes=tuple(causes),
         severity=max((one.severity for one in chosen), default=0.0),
     )
 
@@ -124,8 +141,15 @@ def _join_alike(found: Iterable[_Found]) -> list[list[_Found]]:
         by_findings[_describe_findings(one)].append(one)
     groups = []
     for same in by_findings.values():
-        groups += _part_similar(sorted(same, key=lambda one: -one.severity))
+        first, *others = sorted(same, key=lambda one: -one.severity)
+        groups += _part_similar([first, *(_align(one, first) for one in others)])
     return groups
+
+
+def _align(found: _Found, first: _Found) -> _Found:
+    """Put its rows into the order of the first case's."""
+    order = {_describe_part(part): place for place, part in enumerate(first.parts)}
+    return replace(found, parts=tuple(sorted(found.parts, key=lambda part: order[_describe_part(part)])))
 
 
 def _part_similar(ordered: Sequence[_Found]) -> list[list[_Found]]:
@@ -141,7 +165,7 @@ def _part_similar(ordered: Sequence[_Found]) -> list[list[_Found]]:
 
 def _describe_findings(found: _Found) -> object:
     """All that a case's rows say but for the size of its changes."""
-    rows = tuple(_describe_part(part) for part in found.parts)
+    rows = frozenset(_describe_part(part) for part in found.parts)
     return rows, tuple((one.kind, one.stage, clean_line(one.message)) for one in found.failures)
 
 
@@ -149,7 +173,9 @@ def _describe_part(part: Sequence[Comparison]) -> object:
     first = part[0]
     limit = render_threshold(first.metric, first.threshold) if first.threshold else ""
     metrics = tuple(one.metric for one in part)
-    return metrics, first.status, first.reason, first.decides, first.quarantined, bool(first.pairs), limit
+    # Why it could not be told may differ: each reason is told with the number of its cases.
+    reason = None if first.status is Status.INCONCLUSIVE else first.reason
+    return metrics, first.status, reason, first.decides, first.quarantined, bool(first.pairs), limit
 
 
 def _are_similar(one: _Found, other: _Found) -> bool:
@@ -165,7 +191,7 @@ def _is_similar(one: Comparison, other: Comparison) -> bool:
     return abs(math.log1p(max(before, -0.99)) - math.log1p(max(after, -0.99))) <= SIMILAR
 
 
-def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
+def _make_block(group: Sequence[_Found], verdict: Verdict, reproduced: Collection[Status]) -> Block:
     first, alone = group[0], len(group) == 1
     rows = tuple(
         make_row(part) if alone else make_common_row([one.parts[index] for one in group])
@@ -182,7 +208,7 @@ def _make_block(group: Sequence[_Found], verdict: Verdict) -> Block:
         logs=tuple(clean_line(one.log, MAX_SENTENCE) for one in first.failures if one.log),
         causes=_list_causes(group),
         members=() if alone else tuple(map(_make_member, group)),
-        command=again if first.status in _REPRODUCED else "",
+        command=again if first.status in reproduced else "",
     )
 
 
@@ -197,7 +223,11 @@ def _make_member(found: _Found) -> Member:
 
 def _list_causes(group: Sequence[_Found]) -> tuple[str, ...]:
     """What explains the changes; of several cases, what explains them all."""
-    common = [cause for cause in group[0].causes if all(cause in one.causes for one in group)]
+    told = [
+        dict.fromkeys(clean_line(describe_cause(one.fact), MAX_SENTENCE) for one in found.causes)
+        for found in group
+    ]
+    common = [cause for cause in told[0] if all(cause in one for one in told)]
     if len(common) > MAX_CAUSES:
         common[MAX_CAUSES:] = [f"and {len(common) - MAX_CAUSES} more, in verdict.json"]
     return tuple(common)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gate.metrics import SPECS
-from gate.records import JUDGED, Comparison, MachineShift, Status, Verdict
+from gate.records import JUDGED, Code, Comparison, MachineShift, Status, Verdict
 from gate.records.targets import TARGET_KIND
-from gate.report.blocks import make_blocks
+from gate.report.blocks import list_common_causes, make_blocks
 from gate.report.clean import clean_line
+from gate.report.common_causes import CommonCauses
 from gate.report.figures import COLUMNS, make_case_lines
 from gate.report.footer import list_footer
 from gate.report.rows import MAX_SENTENCE, STATUS_ORDER
@@ -24,11 +25,14 @@ from gate.report.words.steps import write_steps
 from gate.report.words.terms import name_metric, name_status
 from gate.units import count_noun, render_percent
 
+_MACHINE = "machine"  # a line that the causes make superfluous
 MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
 
 
 def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
     """Return what a report of ``verdict`` says; ``everything`` shows unchanged comparisons too."""
+    common = CommonCauses() if everything else list_common_causes(verdict)
+    machine, notes = _part_notes(verdict, common)
     return Report(
         outcome=verdict.outcome,
         headline=clean_line(write_headline(verdict), MAX_SENTENCE),
@@ -36,9 +40,13 @@ def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
         blocks=make_blocks(verdict, everything=everything),
         columns=tuple(COLUMNS.values()),
         case_lines=make_case_lines(verdict),
-        scope=(*list_scope(verdict), *list_totals(verdict)),
-        notes=tuple(clean_line(note, MAX_SENTENCE) for note in write_notes(verdict)),
+        scope=(
+            *(line for line in list_scope(verdict) if not machine or line[0] != _MACHINE),
+            *list_totals(verdict),
+        ),
+        notes=notes,
         next_steps=tuple(map(_clean_step, write_steps(verdict))),
+        causes=(*machine, *common.list_sentences()),
         footer=list_footer(verdict),
         summary=list_sections(verdict),
     )
@@ -58,6 +66,15 @@ def render_counts(counts: Sequence[tuple[Status, int]]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in named.items()) or "nothing compared"
 
 
+def _part_notes(verdict: Verdict, common: CommonCauses) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the notes say of the machine, where it stands for a cause of every case; and the others."""
+    told: tuple[list[str], list[str]] = ([], [])
+    for fact, note in zip(verdict.notes, write_notes(verdict), strict=True):
+        is_cause = common.is_machine_told and fact.code is Code.MACHINE_CHANGED
+        told[not is_cause].append(clean_line(note, MAX_SENTENCE))
+    return tuple(told[0]), tuple(told[1])
+
+
 def _clean_step(step: NextStep) -> NextStep:
     return NextStep(text=clean_line(step.text, MAX_STEP), command=clean_line(step.command, MAX_STEP))
 
@@ -74,7 +91,7 @@ def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         lines.append(("measured", f"{_describe_group(measured, named=False)}, not judged"))
     if verdict.environment.device_kind == TARGET_KIND:  # nothing was timed
         return tuple(lines)
-    return (*lines, ("machine", describe_machine(verdict.machine)))
+    return (*lines, (_MACHINE, describe_machine(verdict.machine)))
 
 
 def describe_machine(shift: MachineShift) -> str:

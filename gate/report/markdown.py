@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gate.records import BROKEN, Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.figures import MARKS, list_marks
-from gate.report.view import Block, CaseLine, Report, Row, Section
+from gate.report.view import Block, CaseLine, NextStep, Report, Row, Section
 from gate.report.words.terms import name_status
 from gate.units import count_noun
 
@@ -102,14 +102,17 @@ def escape_code(text: str, limit: int = MAX_CHARS) -> str:
 def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame = PLAIN) -> str:
     """Return the report as GitHub-flavoured Markdown."""
     report = make_report(verdict)
-    own_steps = [_render_step(step.text, step.command) for step in report.next_steps]
+    steps = frame.steps
+    first, later = (steps, []) if steps is not None else _part_steps(report.next_steps)
     sections = [
         *_render_heading(report, frame),
         frame.preface,
+        _render_list("Next", first),
+        _render_list("Why", [escape_text(cause) for cause in report.causes]),
         f"**{render_counts(frame.counts or report.counts)}**" if layout.counts else "",
         _render_changes(report, layout),
         *_render_blocks(report.blocks, layout),
-        _render_list("Next", own_steps if frame.steps is None else frame.steps),
+        _render_list("Other steps", later),
         _render_list("Notes", [escape_text(note) for note in report.notes]) if layout.notes else "",
         _render_figures(report, layout),
         *(map(_render_section, report.summary) if layout.summary else ()),
@@ -257,6 +260,12 @@ def _render_pairs(pairs: Sequence[tuple[str, str]]) -> str:
     return _fold(
         "How it was measured", "\n".join(f"- **{label}** {escape_text(text)}" for label, text in pairs)
     )
+
+
+def _part_steps(steps: Sequence[NextStep]) -> tuple[list[str], list[str]]:
+    """The first, which is read at once, and the others."""
+    told = [_render_step(step.text, step.command) for step in steps]
+    return told[:1], told[1:]
 
 
 def _render_step(text: str, command: str) -> str:

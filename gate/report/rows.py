@@ -10,7 +10,7 @@ from gate.metrics import SPECS, Family
 from gate.records import OF_WHOLE_CASE, Change, Comparison, Estimate, Metric, Status
 from gate.report.clean import clean_line
 from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE, Row
-from gate.report.words.comparisons import describe_comparison
+from gate.report.words.comparisons import describe_comparison, describe_undecided
 from gate.report.words.terms import describe_range, name_direction, name_metric
 from gate.units import render_change, render_interval, render_threshold, render_value
 
@@ -70,8 +70,15 @@ def make_common_row(parts: Sequence[Sequence[Comparison]]) -> Row:
         change=_describe_changes([part[0] for part in parts]),
         interval="",
         limit=_share(row.limit for row in rows),
-        sentence=_share(row.sentence for row in rows),
+        sentence=_describe_together([part[0] for part in parts], rows),
     )
+
+
+def _describe_together(alike: Sequence[Comparison], rows: Sequence[Row]) -> str:
+    shared = _share(row.sentence for row in rows)
+    if shared or alike[0].status is not Status.INCONCLUSIVE:
+        return shared
+    return clean_line(describe_undecided(alike), MAX_SENTENCE)
 
 
 def complete_sentence(comparison: Comparison, *, with_values: bool = True) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from io import StringIO
 from typing import TextIO
 
-from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.console import Console, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -62,6 +62,9 @@ def render_text(
     everything = detail is Detail.EVERYTHING
     report = make_report(verdict, everything=everything)
     parts: list[RenderableType] = [_make_headline(report)]
+    parts += _make_steps(report.next_steps[:1], max(width, MIN_WIDTH))
+    parts += [_make_item("why", cause, indent=0) for cause in report.causes]
+    parts += [Text(), Text(render_counts(report.counts), style=_DIM)]
     if detail is not Detail.VERDICT:
         limit = len(report.blocks) if everything else MAX_BLOCKS
         columns = _ALL_COLUMNS if everything else _COLUMNS
@@ -70,7 +73,8 @@ def render_text(
         parts += _make_figures(report, max(width, MIN_WIDTH), everything=everything)
         parts += _make_pairs((*report.scope, *report.footer))
         parts += _make_notes(report.notes)
-    parts += _make_steps(report.next_steps, max(width, MIN_WIDTH))
+    parts += [Text()] if report.next_steps[1:] else []
+    parts += _make_steps(report.next_steps[1:], max(width, MIN_WIDTH))
     return render_parts(parts, width=width, colour=colour)
 
 
@@ -101,10 +105,9 @@ def render_parts(parts: Sequence[RenderableType], *, width: int, colour: bool) -
     return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
 
 
-def _make_headline(report: Report) -> Group:
+def _make_headline(report: Report) -> Text:
     outcome = (report.outcome.value, OUTCOME_STYLES[report.outcome])
-    headline = Text.assemble(outcome, (f"  {report.headline}", "bold"))
-    return Group(headline, Text(render_counts(report.counts), style=_DIM))
+    return Text.assemble(outcome, (f"  {report.headline}", "bold"))
 
 
 def _make_blocks(shown: Sequence[Block], columns: Sequence[str], width: int) -> Iterator[RenderableType]:
@@ -151,7 +154,8 @@ def _make_block(block: Block, layout: Mapping[str, int]) -> Iterator[RenderableT
 def _name_members(block: Block) -> str:
     named = ", ".join(f"{one.case_id} {one.change}".strip() for one in block.members[:_MAX_NAMED])
     rest = len(block.members) - _MAX_NAMED
-    return f"{named} and {rest:,} more: -v lists them." if rest > 0 else f"{named}."
+    metric = f"{block.rows[0].metric}: " if len(block.rows) > 1 else ""
+    return f"{metric}{named} and {rest:,} more: -v lists them." if rest > 0 else f"{metric}{named}."
 
 
 def _choose_layout(rows: Sequence[Row], titles: Mapping[str, str], width: int) -> Mapping[str, int]:
@@ -258,8 +262,6 @@ def _make_notes(notes: Sequence[str]) -> Iterator[RenderableType]:
 
 def _make_steps(steps: Sequence[NextStep], width: int) -> Iterator[RenderableType]:
     """One line a step where it fits; else its command on a line of its own, never wrapped."""
-    if steps:
-        yield Text()
     for step in steps:
         line = f"{step.text} {step.command}".strip()
         if step.text and (not step.command or len(line) + _LABEL_WIDTH + _GAP <= width):

@@ -109,6 +109,7 @@ class Report:
     scope: tuple[tuple[str, str], ...]  # what was judged, the machine's share
     notes: tuple[str, ...]
     next_steps: tuple[NextStep, ...]
+    causes: tuple[str, ...]  # that are told once for many cases
     footer: tuple[tuple[str, str], ...]
     summary: tuple[Section, ...] = ()  # of the suite: means, modes, scopes, published figures
 

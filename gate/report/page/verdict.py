@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from gate.fingerprint import compute_environment_id, list_parts
 from gate.records import Environment, Verdict
@@ -26,7 +26,9 @@ _LINK = re.compile(r"https://[A-Za-z0-9._~:/?#@%&=+,;-]{1,500}")
 def render_verdict_page(verdict: Verdict) -> str:
     """Return one HTML file with all that there is to see of a verdict; it needs no other."""
     report, cases = make_report(verdict), make_case_views(verdict)
-    cause = clean_line(write_first_cause(verdict), MAX_SENTENCE) or _find_cause(cases)
+    cause = clean_line(write_first_cause(verdict), MAX_SENTENCE) or next(
+        iter((*report.causes, *_list_causes(cases))), ""
+    )
     return render_page(
         "verdict.html",
         title=f"{report.outcome.value}: {report.headline}",
@@ -67,9 +69,9 @@ def make_case_views(verdict: Verdict) -> tuple[CaseView, ...]:
     )
 
 
-def _find_cause(cases: Iterable[CaseView]) -> str:
-    """The first cause of the gravest case that has one, where the verdict names none."""
-    return next((case.block.causes[0] for case in cases if case.block.causes), "")
+def _list_causes(cases: Iterable[CaseView]) -> Iterator[str]:
+    """The causes of each case, of the gravest first, where the verdict names none of all."""
+    return (cause for case in cases for cause in case.block.causes)
 
 
 def list_environment(environment: Environment) -> tuple[tuple[str, str], ...]:

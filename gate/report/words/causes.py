@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, Code, Fact
-from gate.report.words.templates import describe_slower, fill, sign_seconds
+from gate.report.words.templates import MACHINE_CHANGED, fill, sign_seconds, tell_shifts
 from gate.units import count_rest, render_percent, render_seconds
 
 
@@ -16,6 +17,15 @@ def describe_cause(fact: Fact) -> str:
     return fill(template, fact, **parts)
 
 
+def describe_common_cause(fact: Fact) -> str:
+    """Describe it without the numbers that are one case's own."""
+    if fact.code is Code.EAGER_TOO:
+        return f"Eager changed as well: {_SHARED}."
+    numbers = {name: value for name, value in fact.numbers.items() if name != "case"}
+    return describe_cause(replace(fact, numbers=numbers) if fact.code is Code.MACHINE_CHANGED else fact)
+
+
+_SHARED = "the cause is in what both share: the model, its libraries or the host"
 _TEMPLATES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
     Code.GRAPH_BREAK: "New graph break{at}: {reason}",
@@ -35,7 +45,7 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.DEFINITION_CHANGED: "The case is defined differently, so it is another program{told}.",
     Code.LONGEST_PHASES: "Longest phases of the compile: {told}.",
     Code.CHANGED_PHASES: "Phases of the compile that changed: {told}.",
-    Code.MACHINE_CHANGED: "The machine changed since the baseline: {shifts}.",
+    Code.MACHINE_CHANGED: MACHINE_CHANGED,
     Code.CACHE_MISSED: "The second process missed the full compile cache {misses:time}.{off}",
     Code.KERNELS_MOVED: "Kernels of a call, {total} in all: {told}.",
     Code.BOUND_BY: "A call is bound by {limit}: {least}.",
@@ -45,8 +55,7 @@ _TEMPLATES: Mapping[Code, str] = {
         "The second process finds less in the compile cache ({caches}): {after:graph} instead of {before}."
     ),
     Code.EAGER_TOO: (
-        "Eager changed as well, by {eager:slower}, and compiled by {compiled:slower}: it is in what both"
-        " share, as the model, its libraries or the host."
+        f"Eager changed as well, by {{eager:slower}}, and compiled by {{compiled:slower}}: {_SHARED}."
     ),
     Code.EAGER_ALONE: (
         "Only eager changed: its latency by {eager:slower}, compiled latency by {compiled:slower}."
@@ -158,20 +167,6 @@ def _list_phases(fact: Fact) -> list[tuple[str, float, float]]:
     ]
 
 
-def _tell_shifts(fact: Fact) -> dict[str, str]:
-    known = [
-        f"{name} {describe_slower(fact.numbers[key])}" for key, name in _SHIFTS.items() if key in fact.numbers
-    ]
-    return {"shifts": ", ".join(known)}
-
-
-_SHIFTS: Mapping[str, str] = {
-    "canary": "fixed test programs over the run",
-    "suite": "eager over all cases",
-    "case": "fixed test programs beside this case",
-}
-
-
 def _tell_device(fact: Fact) -> dict[str, str]:
     """Kernels of a call, before and after; without their names, how many."""
     numbers, names = fact.numbers, fact.names.get("kernels", ())
@@ -214,7 +209,7 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     **dict.fromkeys((Code.WORKLOAD_CHANGED, Code.DEFINITION_CHANGED), _tell_changes),
     Code.LONGEST_PHASES: _tell_longest,
     Code.CHANGED_PHASES: _tell_phases,
-    Code.MACHINE_CHANGED: _tell_shifts,
+    Code.MACHINE_CHANGED: tell_shifts,
     Code.KERNELS_MOVED: _tell_device,
     **dict.fromkeys((Code.BOUND_BY, Code.BOUND_BY_NEITHER), _tell_bound),
 }

@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from gate.records import PairBase, Verdict
+from gate.records import Comparison, PairBase, Verdict
 from gate.records.targets import name_target
 from gate.report.words.terms import COMMIT_CHARS
 
 # So many cases, or else models, are spelled out: a command that nobody can read is not copied.
 _MAX_CASES = 3
-_MAX_MODELS = 6
+_MAX_MODELS = 10
 
 
 def write_setting(verdict: Verdict) -> str:
@@ -43,6 +43,16 @@ def write_selected(name: str, case_ids: Iterable[str], setting: str = "", option
 def write_ab(case_ids: Iterable[str], base: PairBase | None, setting: str = "") -> str:
     """Write the command that runs these cases side by side with ``base``, or with where the branch began."""
     return write_selected("ab", case_ids, setting, _name_base(base) if base else "")
+
+
+def write_again(case_ids: Iterable[str], comparisons: Iterable[Comparison], verdict: Verdict) -> str:
+    """Write the command that measures and judges cases again as ``comparisons`` of them were."""
+    # Side by side as they were; where nothing is stored, that is all there was.
+    is_paired = any(one.pairs for one in comparisons) or not verdict.baseline_environments
+    setting = write_setting(verdict)
+    if is_paired and verdict.base:
+        return write_ab(case_ids, verdict.base, setting)
+    return write_selected("check", case_ids, setting)
 
 
 def write_tlparse(trace: str, folder: str = "") -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from gate.metrics import SPECS
 from gate.records import Code, Comparison, Estimate, Fact, Reason, Status
@@ -24,7 +25,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.WITHIN_OWN_LIMIT: "within the limit that gate.yml sets",
     Reason.SUSPECT: "it looks changed, but noise could explain it",
     Reason.NOISE_TOO_HIGH: "the trials differ so much that even a large change could hide",
-    Reason.MACHINE_SHIFT: "the machine itself is slower or faster than when the baseline was recorded",
+    Reason.MACHINE_SHIFT: "the machine changed since the baseline was recorded",
     Reason.SHARED_SHIFT: "eager slowed down in the same processes, so it may be the machine",
     Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
     Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
@@ -97,6 +98,14 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
     return " ".join((*first, *_list_sentences(one.remarks)))
 
 
+def describe_undecided(alike: Sequence[Comparison]) -> str:
+    """Describe why it could not be told of several cases: each reason once, with its number of cases."""
+    opening = _OPENINGS[Status.INCONCLUSIVE]
+    reasons = Counter(map(_describe_reason, alike))
+    told = [f"{reason} ({count_noun(cases, 'case')})" for reason, cases in reasons.most_common()]
+    return f"{_capitalize(opening)}{'; '.join(told if len(told) > 1 else reasons)}."
+
+
 def _is_told_instead(fact: Fact) -> bool:
     return fact.code in _INSTEAD and (fact.code is not Code.FAILURE or bool(fact.names))
 
@@ -163,8 +172,9 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
         bound = "least" if SPECS[one.metric].higher_is_better else "most"
         return f"at {bound} {render_value(one.metric, fact.numbers['limit'])}"
     if fact.code is Code.MACHINE_MOVED:
-        shifts = " and ".join(map(render_percent, fact.numbers.values()))
-        return f"what does not depend on the compiled code changed by {shifts}"
+        moves = sorted(fact.numbers.values())
+        told = dict.fromkeys(map(render_percent, (*moves[:1], *moves[-1:])))
+        return f"eager and fixed test programs changed by {' to '.join(told)}"
     return fill(_CLAUSES[fact.code], fact) if fact.code in _CLAUSES else ""
 
 

@@ -8,7 +8,7 @@ from gate.records import Code, Fact, PairBase, Verdict
 from gate.records.codes import WARNING_CODES
 from gate.report.words.disturbances import describe_disturbances
 from gate.report.words.measuring import describe_measuring
-from gate.report.words.templates import describe_slower, fill
+from gate.report.words.templates import MACHINE_CHANGED, fill, tell_shifts
 from gate.report.words.terms import name_base, name_metric
 from gate.units import count_rest, join_some, render_allowance
 
@@ -74,7 +74,7 @@ _TEMPLATES: Mapping[Code, str] = {
         " removed is not checked; remove its baselines too if that was meant."
     ),
     Code.NEAREST_DIFFERS: "The nearest baselines are of another machine: {lines}.",
-    Code.MACHINE_CHANGED: "The machine changed since the baselines were recorded: {shifts}.",
+    Code.MACHINE_CHANGED: MACHINE_CHANGED,
     Code.TRIALS_DISTURBED: "The machine was disturbed during {disturbed} of {measured} trials{by}.",
     Code.PAIRS_DISTURBED: (
         "The machine was disturbed during {disturbed} of {measured} pairs, base and head alike{by}."
@@ -157,12 +157,6 @@ def _tell_quarantine(fact: Fact) -> dict[str, str]:
     return {"found": told if found else fill("none of {comparisons} comparisons is worse", fact)}
 
 
-def _tell_shifts(fact: Fact) -> dict[str, str]:
-    names = {"canary": "fixed test programs", "suite": "eager over all cases"}
-    found = [(name, fact.numbers[key]) for key, name in names.items() if key in fact.numbers]
-    return {"shifts": ", ".join(f"{name} {describe_slower(shift)}" for name, shift in found)}
-
-
 def _tell_disturbances(fact: Fact) -> dict[str, str]:
     told = describe_disturbances(fact)
     return {"by": f": {told}" if told else ""}
@@ -189,7 +183,7 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     Code.NEAREST_DIFFERS: lambda fact: {
         "lines": join_some(fact.names.get("differences", ()), _MAX_LISTED, "; ")
     },
-    Code.MACHINE_CHANGED: _tell_shifts,
+    Code.MACHINE_CHANGED: tell_shifts,
     Code.TRIALS_DISTURBED: _tell_disturbances,
     Code.PAIRS_DISTURBED: _tell_disturbances,
     Code.QUARANTINE: _tell_quarantine,

@@ -5,17 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gate.metrics import SPECS, Family
-from gate.records import Code, Fact, Verdict
+from gate.records import Code, Fact, Status, Verdict
 from gate.report.view import NextStep
-from gate.report.words.commands import write_ab, write_command, write_config, write_selected, write_setting
+from gate.report.words.commands import (
+    write_ab,
+    write_again,
+    write_command,
+    write_config,
+    write_selected,
+    write_setting,
+)
 from gate.report.words.templates import fill
 
 _UNKNOWN_DAY = "YYYY-MM-DD"
+_FIXING = frozenset({Code.FIX, Code.ACCEPT})
 
 
 def write_steps(verdict: Verdict) -> tuple[NextStep, ...]:
-    """Write all steps of a verdict, the most pressing first."""
-    return tuple(write_step(fact, verdict) for fact in verdict.next_steps)
+    """Write all steps of a verdict, the most pressing first; what got worse is to be fixed, or accepted."""
+    steps: list[NextStep] = []
+    fix = _write_fix(verdict)
+    for fact in verdict.next_steps:
+        if fact.code in _FIXING and fix not in steps:
+            steps.append(fix)
+        if fact.code is not Code.FIX:
+            steps.append(write_step(fact, verdict))
+    return tuple(steps)
+
+
+def _write_fix(verdict: Verdict) -> NextStep:
+    """One step for all that got worse: it names its cases in a command that judges them again."""
+    worse = [one for one in verdict.comparisons if one.decides and one.status is Status.REGRESSED]
+    cases = dict.fromkeys(one.case_id for one in worse)
+    return NextStep(
+        text="Fix what got worse and measure it again:", command=write_again(cases, worse, verdict)
+    )
 
 
 def write_step(fact: Fact, verdict: Verdict) -> NextStep:
@@ -52,12 +76,12 @@ _TEXTS: Mapping[Code, str] = {
         " a larger --minutes."
     ),
     Code.FIX: "Fix {case_list}.",
-    Code.ACCEPT: "Fix {case_list}, or accept {changes} until a date:",
+    Code.ACCEPT: "Or accept {changes} of {case_list} until a date:",
     Code.ACCEPT_TOO: "",
     Code.MORE_LIKE_THESE: "And {commands:more command} like these.",
     Code.BE_SURE: "To be sure of the times, compare side by side with your main branch:",
     Code.SETTLE: "Settle what could not be told, side by side with where the branch began:",
-    Code.SETTLE_BY_TRIALS: "Or measure it again with more trials:",
+    Code.SETTLE_BY_TRIALS: "Or measure again, with more trials, what could not be told:",
     Code.SETTLE_QUIETLY: "Settle what could not be told, on a quiet machine:",
     Code.LIFT_QUARANTINE: (
         "{cases:case} {are} quarantined{until}: fix what is unstable and remove it from `quarantine` in"

@@ -58,6 +58,20 @@ def describe_slower(change: float) -> str:
     return describe_change(Metric.EAGER_LATENCY, change)
 
 
+MACHINE_CHANGED = "The machine changed since the baselines were recorded: {shifts}."
+
+
+def tell_shifts(fact: Fact) -> dict[str, str]:
+    """What of the machine changed by how much, for :data:`MACHINE_CHANGED`."""
+    known = [(name, fact.numbers[key]) for key, name in _SHIFTS.items() if key in fact.numbers]
+    return {"shifts": ", ".join(f"{name} {describe_slower(shift)}" for name, shift in known)}
+
+
+_SHIFTS: Mapping[str, str] = {
+    "canary": "fixed test programs",
+    "suite": "eager over all cases",
+    "case": "fixed test programs beside this case",
+}
 _UNITS: Mapping[str, Callable[[float], str]] = {
     "percent": render_percent,
     "part": lambda share: render_percent(share, signed=False),

@@ -324,5 +324,5 @@ def test_a_step_has_its_command_apart(empty: Verdict) -> None:
     """The command of a step can be laid out, and copied, by itself."""
     fact = Fact(code=Code.SETTLE_BY_TRIALS, cases=("a",))
     (step,) = make_report(replace(empty, next_steps=(fact,))).next_steps
-    assert step.text == "Or measure it again with more trials:"
+    assert step.text == "Or measure again, with more trials, what could not be told:"
     assert step.command == "compile-gate check --select a --trials 3"

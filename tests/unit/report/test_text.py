@@ -40,26 +40,27 @@ def test_colour_adds_nothing_but_colour(situation: tuple[str, Verdict]) -> None:
 
 
 def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
-    """The short form has the headline, the counts and what to do next, and no table."""
+    """The short form has the headline, what to do next and the counts, and no table."""
     report = render_text(verdicts["inconclusive"], detail=Detail.VERDICT)
 
     expected = (
         "INCONCLUSIVE  Could not tell for 1 of 30 comparisons; none is surely worse.\n"
-        "1 inconclusive, 29 unchanged\n"
-        "\n"
         "next   Settle what could not be told, side by side with where the branch began:\n"
         "         compile-gate ab --select bert/inference-float32-smoke-default\n"
-        "next   Or measure it again with more trials:\n"
+        "\n"
+        "1 inconclusive, 29 unchanged\n"
+        "\n"
+        "next   Or measure again, with more trials, what could not be told:\n"
         "         compile-gate check --select bert/inference-float32-smoke-default --trials 3\n"
     )
     assert expected == render_text(verdicts["inconclusive"], width=80, detail=Detail.VERDICT)
     assert "measured" not in report
 
 
-def test_changes_come_first_and_next_steps_last(verdicts: Mapping[str, Verdict]) -> None:
-    """The eye meets the headline, then the changed rows; the prompt is below what to do."""
+def test_the_answer_comes_first(verdicts: Mapping[str, Verdict]) -> None:
+    """What came out, what to do first, then what changed; how else to go on stands last."""
     report = render_text(verdicts["regression"])
-    marks = ["REGRESSION ", "  REGRESSED ", "  why ", "judged ", "overhead ", "next "]
+    marks = ["REGRESSION ", "next   Fix ", "  REGRESSED ", "  why ", "judged ", "overhead ", "next   Or "]
     places = [report.index(mark) for mark in marks]
 
     assert sorted(places) == places

@@ -1,0 +1,173 @@
+"""What many cases share is told once; what a case tells is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from gate.records import (
+    Cause,
+    CauseKind,
+    Change,
+    Code,
+    Comparison,
+    Fact,
+    Metric,
+    Reason,
+    Status,
+    Verdict,
+)
+from gate.report.content import make_report
+from gate.report.text import render_text
+
+SAME = Fact(code=Code.CODE_SAME)
+SAME_TOLD = "The generated code is the same: look at the machine, or at Python code outside the graphs"
+EAGER_TOLD = "Eager changed as well: the cause is in what both share: the model, its libraries or the host"
+MACHINE = {"canary": -0.284, "suite": -0.134}
+MACHINE_TOLD = (
+    "The machine changed since the baselines were recorded: fixed test programs -28.4 % (faster),"
+    " eager over all cases -13.4 % (faster)."
+)
+MAYBE = Change(centre=0.06, low=-0.02, high=0.14, detectable=0.09)
+
+
+def compare(case_id: str, status: Status, metric: Metric = Metric.COMPILED_LATENCY) -> Comparison:
+    return Comparison(
+        case_id=case_id,
+        metric=metric,
+        status=status,
+        reason=Reason.SUSPECT,
+        decides=True,
+        change=MAYBE,
+    )
+
+
+def explain(case_id: str, fact: Fact, weight: float = 0.5) -> Cause:
+    return Cause(case_id=case_id, kind=CauseKind.SAME_CODE, fact=fact, weight=weight)
+
+
+@pytest.fixture
+def empty(verdicts: Mapping[str, Verdict]) -> Verdict:
+    return replace(verdicts["pass"], cases=(), comparisons=(), notes=())
+
+
+def hold(verdict: Verdict, statuses: str, fact: Fact, *, explained: str = "") -> Verdict:
+    """A case for each letter (r got worse, i could not be told), all or some of them with the cause."""
+    named = {"r": Status.REGRESSED, "i": Status.INCONCLUSIVE}
+    rows = tuple(compare(f"c{place}", named[letter]) for place, letter in enumerate(statuses))
+    causes = tuple(explain(row.case_id, fact) for row in rows if not explained or row.case_id in explained)
+    return replace(verdict, comparisons=rows, causes=causes)
+
+
+def test_a_cause_of_four_cases_is_told_once(empty: Verdict) -> None:
+    """With the number of its cases, and by none of them."""
+    report = make_report(hold(empty, "iiii", SAME))
+
+    assert report.causes == (f"{SAME_TOLD} (all 4 cases).",)
+    assert [block.causes for block in report.blocks] == [()]
+
+
+def test_three_cases_tell_their_causes_themselves(empty: Verdict) -> None:
+    """Few are read faster one by one."""
+    report = make_report(hold(empty, "iii", SAME))
+
+    assert report.causes == ()
+    assert [block.causes for block in report.blocks] == [(f"{SAME_TOLD}.",)] * 3
+
+
+def test_what_got_worse_keeps_a_cause_that_not_all_have(empty: Verdict) -> None:
+    """Four of five cases have it; the one that regressed names it still."""
+    report = make_report(hold(empty, "riiii", SAME, explained="c0 c1 c2 c3"))
+
+    assert report.causes == (f"{SAME_TOLD} (4 of 5 cases).",)
+    assert [(block.status, block.causes) for block in report.blocks] == [
+        (Status.REGRESSED, (f"{SAME_TOLD}.",)),
+        (Status.INCONCLUSIVE, ()),
+    ]
+
+
+def test_the_numbers_of_one_case_are_left_out_of_what_is_told_of_many(empty: Verdict) -> None:
+    """How much eager changed differs from case to case."""
+    verdict = hold(empty, "iiii", SAME)
+    moves = enumerate((-0.05, -0.07, -0.18, -0.31))
+    facts = {f"c{n}": Fact(code=Code.EAGER_TOO, numbers={"eager": one, "compiled": one}) for n, one in moves}
+    report = make_report(replace(verdict, causes=tuple(explain(*pair) for pair in facts.items())))
+
+    assert report.causes == (f"{EAGER_TOLD} (all 4 cases).",)
+
+
+def test_the_machine_is_told_once(empty: Verdict) -> None:
+    """A note says it of the whole run: no case, no other note and no line below says it again."""
+    cause = Fact(code=Code.MACHINE_CHANGED, numbers={**MACHINE, "case": -0.3})
+    verdict = hold(empty, "ri", cause)
+    report = make_report(replace(verdict, notes=(Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE),)))
+
+    assert report.causes == (MACHINE_TOLD,)
+    assert report.notes == ()
+    assert [block.causes for block in report.blocks] == [(), ()]
+    assert "machine" not in dict(report.scope)
+
+
+def test_a_note_on_the_machine_stays_one_where_nothing_moved(empty: Verdict) -> None:
+    """It explains nothing then, and still limits what the verdict says."""
+    report = make_report(replace(empty, notes=(Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE),)))
+
+    assert (report.causes, report.notes) == ((), (MACHINE_TOLD,))
+
+
+@pytest.mark.parametrize(("statuses", "told"), [("r", 1), ("i", 0)])
+def test_a_detail_is_told_where_there_is_nothing_better(empty: Verdict, statuses: str, told: int) -> None:
+    """That memory bounds a call explains no change; of what got worse it is better than nothing."""
+    verdict = hold(empty, statuses, SAME)
+    detail = explain("c0", Fact(code=Code.BOUND_BY, numbers={"memory": 0.521}), weight=0.05)
+
+    (alone,) = make_report(replace(verdict, causes=(detail,))).blocks
+    (beside,) = make_report(replace(verdict, causes=(*verdict.causes, detail))).blocks
+    (whole,) = make_report(replace(verdict, causes=(*verdict.causes, detail)), everything=True).blocks
+
+    assert (len(alone.causes), beside.causes, len(whole.causes)) == (told, (f"{SAME_TOLD}.",), 2)
+
+
+def test_why_it_could_not_be_told_is_counted(empty: Verdict) -> None:
+    """Of five cases three may be noise, and two are too noisy: one row, in whatever order theirs were."""
+    rows = [
+        replace(
+            compare(f"c{place}", Status.INCONCLUSIVE, metric),
+            reason=Reason.SUSPECT if place < 3 else Reason.NOISE_TOO_HIGH,
+            change=replace(MAYBE, centre=0.06 + 0.01 * ((place + index) % 2)),
+        )
+        for place in range(5)
+        for index, metric in enumerate((Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME))
+    ]
+    (block,) = make_report(replace(empty, comparisons=tuple(rows))).blocks
+
+    told = (
+        "Could not tell: it looks changed, but noise could explain it (3 cases);"
+        " the trials differ so much that even a large change could hide (2 cases)."
+    )
+    assert [row.sentence for row in block.rows] == [told, told]
+    assert {row.metric for row in block.rows} == {"compiled latency", "cold compile time"}
+    assert "    cold compile time: c0 +7.0 %, c1 +6.0 %," in render_text(
+        replace(empty, comparisons=tuple(rows))
+    )
+
+
+def test_one_step_fixes_all_that_got_worse(empty: Verdict) -> None:
+    """It comes first, names the cases in its command, and what could be accepted follows."""
+    known = {"numbers": {"commands": 1, "allowance": 0.08}, "metrics": (Metric.COMPILED_LATENCY,)}
+    steps = tuple(
+        Fact(code=Code.ACCEPT, cases=(name,), names={"expires": ("2026-04-19",)}, **known)  # type: ignore[arg-type]
+        for name in ("c0", "c1")
+    )
+    verdict = replace(hold(empty, "rr", SAME), next_steps=(*steps, Fact(code=Code.FIX, cases=("c1",))))
+
+    first, *others = make_report(verdict).next_steps
+
+    assert first.text == "Fix what got worse and measure it again:"
+    assert first.command == "compile-gate check --select c0,c1"
+    assert [step.text for step in others] == [
+        "Or accept the change of c0 until a date:",
+        "Or accept the change of c1 until a date:",
+    ]
