@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 import torch
 
+from gate.measure.compiler import graph
 from gate.measure.compiler.pool import tune_together
 from gate.measure.device import precision
 from gate.measure.device.device import Device
@@ -18,7 +20,7 @@ from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
 from gate.measure.workload.build import Function, Subject, is_tuned, load_factory
 from gate.measure.workload.tensors import iterate_tensors
-from gate.records import Case, Task
+from gate.records import Case, Code, Task
 from gate.records.protocol import Sampling, Stage
 from gate.records.turns import Side
 from gate.workload import Workload
@@ -77,6 +79,8 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
     for _ in range(EAGER_CALLS):
         returned = eager_step()
     check_finite({f"output{path}": value for path, value in iterate_tensors(returned)}, Side.EAGER)
+    if "torch._dynamo" in sys.modules and graph.observe_graphs(context.directory).caches:
+        logbook.note(Code.EAGER_COMPILED)
     logbook.enter(Stage.COMPILE)  # torch refuses wrong options and backends here, before the first call
     if context.device.kind.draws_tuning and is_tuned(context.case):
         tune_together()

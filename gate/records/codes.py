@@ -206,6 +206,7 @@ class Code(StrEnum):
     PROCESSES_DISAGREE = "processes_disagree"  # names: subject
     LEFT_TO_EAGER = "left_to_eager"  # names: text
     UNKNOWN_HERE = "unknown_here"  # this torch does not tell; names: text
+    EAGER_COMPILED = "eager_compiled"  # the model compiles parts of itself
     BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"
     CALLS_UNCOUNTED = "calls_uncounted"
     MEMORY_UNMEASURED = "memory_unmeasured"  # names: why

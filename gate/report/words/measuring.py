@@ -31,6 +31,10 @@ _PHRASES: Mapping[Code, str] = {
     Code.PROCESSES_DISAGREE: "the cold and the warm process disagree on the workload's {subject}",
     Code.LEFT_TO_EAGER: "{text}",
     Code.UNKNOWN_HERE: "{text}",
+    Code.EAGER_COMPILED: (
+        "the eager calls are compiled in part, since the model uses torch.compile itself: what that costs is"
+        " in no compile time, and drift and speedup cannot see it; measure the model without"
+    ),
     Code.BLOCKS_RECOMPILED: "recompiled during {blocks} of the timed blocks; they are left out",
     Code.CALLS_UNCOUNTED: "Python calls were not counted: graphs came from a cache",
     Code.MEMORY_UNMEASURED: "memory cannot be measured here: {why}",

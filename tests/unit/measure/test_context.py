@@ -1,0 +1,36 @@
+"""A case that is made ready: what its eager calls tell."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gate.measure.compiler import graph
+from gate.measure.compiler.graph import GraphReport
+from gate.measure.context import WorkerContext, prepare_case
+from gate.measure.device.device import CpuDevice
+from gate.measure.process.logbook import Logbook
+from gate.records import CacheUse, Case, Code
+from gate.records.protocol import Sampling, WorkerRole
+from gate.workload import Workload
+
+
+@pytest.mark.parametrize(
+    ("caches", "told"), [({}, []), ({"fx_graph": CacheUse(misses=1)}, [Code.EAGER_COMPILED])]
+)
+def test_eager_calls_that_compile_are_told(
+    monkeypatch: pytest.MonkeyPatch, caches: dict[str, CacheUse], told: list[Code]
+) -> None:
+    """A model that compiles parts of itself makes eager what it should be held against."""
+    report = GraphReport(counts={}, cache=CacheUse(), caches=caches)
+    monkeypatch.setattr(graph, "observe_graphs", lambda _: report)
+    logbook = Logbook(None, WorkerRole.COLD)
+    context = WorkerContext(
+        case=Case(id="m/c", model="m"),
+        device=CpuDevice(),
+        sampling=Sampling(),
+        logbook=logbook,
+        directory="",
+    )
+    prepare_case(context, Workload(forward=torch.nn.ReLU(), inputs=(torch.ones(1),)))
+    assert told == [fact.code for fact in logbook.result.warnings]
