@@ -32,6 +32,7 @@ from gate.project.choice import choose_cases
 from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
 from gate.records import BASE_ARM, Case, Metric, Pairing
+from gate.report.words.failures import describe_failure
 
 TIMED = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
 
@@ -71,7 +72,7 @@ def measure_check(bench: Bench, case: Case, pairs: int) -> list[dict[Metric, flo
         for index in range(1, pairs + 2):
             measured = measure_pair(sides, plan_pair(TIMED, index, "cpu", Pairing.LIVE))
             if measured.failures:
-                sys.exit(measured.failures[0].message)
+                sys.exit(describe_failure(measured.failures[0]))
             arms = {trial.arm: trial for trial in measured.trials}
             found = compute_pair_changes(Pair(base=arms[BASE_ARM], head=arms[head.arm.name]))
             changes.append({metric: found[metric] for metric in TIMED})

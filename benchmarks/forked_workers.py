@@ -36,6 +36,7 @@ from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
 from gate.records import Case
 from gate.records.protocol import WorkerResult, WorkerRole
+from gate.report.words.failures import describe_failure
 
 TRIALS_PER_SERVER = 5
 KINDS = ("fresh", "forked")
@@ -97,7 +98,7 @@ def measure_trial(bench: Bench, case: Case, pool: ServerPool | None) -> Trial:
             (job,) = seated.jobs
         result = run_worker(job)
         if not isinstance(result, WorkerResult):
-            sys.exit(f"{case.id}: {result.message}\n{result.log_tail}")
+            sys.exit(f"{case.id}: {describe_failure(result)}\n{result.log_tail}")
         measured |= {f"{role} {name}": value for name, value in summarize(result).items()}
     remove_cache(bench)
     return measured

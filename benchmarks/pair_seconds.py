@@ -27,6 +27,7 @@ from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
 from gate.records import BASE_ARM, Metric, Pairing, Trial
 from gate.records.protocol import Stage
+from gate.report.words.failures import describe_failure
 
 TIMED = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
 
@@ -68,7 +69,7 @@ def measure_pairs(selected: str, pairs: int, settings: LabSettings) -> Iterator[
             begun = time.monotonic()
             measured = measure_pair(sides, plan_pair(TIMED, index, "cpu", Pairing.LIVE))
             if measured.failures:
-                sys.exit(measured.failures[0].message)
+                sys.exit(describe_failure(measured.failures[0]))
             yield Spent(wall_s=time.monotonic() - begun, trials=measured.trials)
 
 

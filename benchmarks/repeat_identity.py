@@ -37,6 +37,7 @@ from gate.project.choice import choose_cases
 from gate.project.config import Config, apply_options, load_config
 from gate.project.registry import load_cases
 from gate.records import Case, Metric
+from gate.report.words.failures import describe_failure
 
 SUMMED = Path(__file__).resolve().parent / "registry_repeats.json"
 REPEATS = 3
@@ -100,7 +101,7 @@ def measure_cases(cases: Sequence[Case], repeat: int, config: Config) -> Iterato
                 "definition": case.definition,
                 "repeat": repeat,
                 "wall_s": time.monotonic() - begun,
-                "failure": outcome.failure.message if outcome.failure else "",
+                "failure": describe_failure(outcome.failure) if outcome.failure else "",
                 "trial": encode(outcome.trial) if outcome.trial else None,
             }
 

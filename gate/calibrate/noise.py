@@ -13,7 +13,7 @@ from gate.decide.judge.screen import compute_edge, is_too_noisy
 from gate.decide.stats.estimate import estimate_metric
 from gate.decide.stats.moments import Variance, compute_variance, pool_variances
 from gate.metrics import SPECS, Family, Role
-from gate.records import CaseFailure, Code, Fact, Metric, Status, Threshold, name_words
+from gate.records import CaseFailure, Code, Fact, Metric, Status, Threshold, quote_failure
 from gate.records.calibration import Effort, Flaw, Instability, MetricNoise
 
 # Blocks are split in more than this share of the trials before the case is called two-moded for it:
@@ -50,11 +50,7 @@ def list_instabilities(
             case_id=failure.case_id,
             metric=Metric.COMPILED_LATENCY,
             flaw=Flaw.FAILED,
-            told=Fact(
-                code=Code.TRIAL_FAILED,
-                numbers={"trial": failure.trial},
-                names=name_words(stage=failure.stage, message=failure.message),
-            ),
+            told=quote_failure(Code.TRIAL_FAILED, failure),
         )
         for failure in failures
     ]

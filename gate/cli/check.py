@@ -26,6 +26,7 @@ from gate.records.events import Noted, Observer
 from gate.records.history import HistoryKind
 from gate.records.targets import is_target
 from gate.report.progress import show_progress
+from gate.report.words.failures import describe_failure
 from gate.report.words.notes import write_note
 from gate.store.baselines import load_baselines
 from gate.store.policies import load_policy
@@ -107,7 +108,7 @@ def run_measure(options: Namespace) -> ExitCode:
         print(write_note(Fact(code=Code.NO_DEVICE)))
     tell_traces(run, config.out)
     for failure in run.failures:
-        print(f"FAILED {failure.case_id} ({failure.kind} at {failure.stage}): {failure.message}")
+        print(f"FAILED {failure.case_id} ({failure.kind} at {failure.stage}): {describe_failure(failure)}")
         print(f"    log: {failure.log}")
     return ExitCode.INCOMPLETE if measured < len(run.cases) else ExitCode.PASS
 

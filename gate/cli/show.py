@@ -12,7 +12,7 @@ from pathlib import Path
 from gate.cli.setup import Project, describe_source, load_configured, load_project
 from gate.errors import ExitCode, GateError
 from gate.files.codec import load_run
-from gate.project.capability import Card, describe_unavailable, list_needs, list_unavailable
+from gate.project.capability import Card, list_needs, list_unavailable
 from gate.project.choice import choose_cases
 from gate.project.config import Config, render_config
 from gate.project.plan import make_plan, render_github_matrix
@@ -20,6 +20,7 @@ from gate.project.registry import load_cases, select_cases
 from gate.project.shortcut import drop_same_code
 from gate.project.time_limits import LIMIT_KEYS, fit_limits
 from gate.records import Case
+from gate.report.words.failures import describe_unavailable
 
 _FITTED = "what expected_s of the selected cases asks for"
 

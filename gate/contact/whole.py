@@ -16,6 +16,7 @@ from gate.decide.evidence.phases import part_phases
 from gate.files.codec import load_run
 from gate.records.metric import Metric
 from gate.records.run import Pairing, Run, Trial
+from gate.report.words.failures import describe_failure
 from gate.report.words.measuring import describe_measuring
 
 # Milliseconds of an H100: eager and compiled, lowest and highest. Elementwise follows from bytes at 3 TB/s
@@ -109,7 +110,9 @@ def full_trials_take_what_physics_says(place: Place) -> dict[str, AssumptionResu
 
 
 def _judge_trials(run: Run) -> dict[str, AssumptionResult]:
-    found = {one.case_id: claim(holds=False, found=f"{one.kind}: {one.message}") for one in run.failures}
+    found = {
+        one.case_id: claim(holds=False, found=f"{one.kind}: {describe_failure(one)}") for one in run.failures
+    }
     for trial in run.trials:
         name, compiled = trial.case_id, trial.samples.get(Metric.COMPILED_LATENCY, ())
         found[f"{name} fallbacks"] = expect_range(_median(trial, Metric.EAGER_FALLBACKS), 0, 0)

@@ -21,11 +21,17 @@ from typing import Any, Generic, TypeVar
 from gate.errors import FileError
 from gate.files.disk import describe_write_error, write_atomic
 from gate.files.encode import encode
+from gate.files.older_versions import (
+    change_failures,
+    migrate_calibration,
+    migrate_run,
+    migrate_selftest,
+    migrate_verdict,
+)
 from gate.files.soundness import check_baseline, check_run, check_verdict
 from gate.files.structure import decode
 from gate.files.unknown_keys import drop_unknown_keys
 from gate.files.untrusted import MAX_JSON_BYTES, format_value, load_bytes, parse_json
-from gate.files.version_1 import migrate_calibration, migrate_run, migrate_selftest, migrate_verdict
 from gate.records import Baseline, Run, Verdict
 from gate.records.bisection import Bisection
 from gate.records.calibration import Calibration
@@ -82,12 +88,23 @@ class NewerFileError(FileError):
     """A newer compile-gate wrote the file, and this one cannot read it."""
 
 
-RUN = FileKind(name="run", record=Run, version=2, migrations={1: migrate_run}, check=check_run)
+RUN = FileKind(
+    name="run", record=Run, version=3, migrations={1: migrate_run, 2: change_failures}, check=check_run
+)
 VERDICT = FileKind(
-    name="verdict", record=Verdict, version=2, migrations={1: migrate_verdict}, check=check_verdict
+    name="verdict",
+    record=Verdict,
+    version=3,
+    migrations={1: migrate_verdict, 2: change_failures},
+    check=check_verdict,
 )
 BASELINE = FileKind(name="baseline", record=Baseline, version=1, check=check_baseline)
-CALIBRATION = FileKind(name="calibration", record=Calibration, version=2, migrations={1: migrate_calibration})
+CALIBRATION = FileKind(
+    name="calibration",
+    record=Calibration,
+    version=3,
+    migrations={1: migrate_calibration, 2: change_failures},
+)
 SELFTEST = FileKind(name="selftest", record=SelftestReport, version=2, migrations={1: migrate_selftest})
 BISECTION = FileKind(name="bisection", record=Bisection, version=1)
 

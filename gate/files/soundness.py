@@ -6,13 +6,20 @@ each other. Judged all the same, a peak memory of -1 would be an improvement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gate.errors import FileError
 from gate.files.untrusted import format_value
 from gate.metrics import SPECS
-from gate.records import Baseline, Metric, Pairing, Run, Verdict, find_misshapen
-from gate.records.codes import CAUSE_CODES, HEADLINE_CODES, NOTE_CODES, REMARK_CODES, STEP_CODES
+from gate.records import Baseline, Code, Fact, Metric, Pairing, Run, Verdict, find_misshapen
+from gate.records.codes import (
+    CAUSE_CODES,
+    FAILURE_CODES,
+    HEADLINE_CODES,
+    NOTE_CODES,
+    REMARK_CODES,
+    STEP_CODES,
+)
 
 _EDITED = "It was edited: judge the run again with `compare`."
 _FIX = "compile-gate writes no such file: check its origin, or measure again."
@@ -45,6 +52,7 @@ def check_run(run: Run, source: str) -> None:
         if failure.case_id not in planned:
             problem = f"the case {format_value(failure.case_id)} is not planned"
             raise FileError(source, f"failures[{index}].case_id", problem, _FIX)
+        _check_fact("failures", FAILURE_CODES, failure.told, source)
 
 
 def check_baseline(baseline: Baseline, source: str) -> None:
@@ -89,12 +97,17 @@ def _check_facts(verdict: Verdict, source: str) -> None:
         *(("causes", CAUSE_CODES, one.fact) for one in verdict.causes),
         *(("notes", NOTE_CODES, fact) for fact in verdict.notes),
         *(("next_steps", STEP_CODES, fact) for fact in verdict.next_steps),
+        *(("failures", FAILURE_CODES, one.told) for one in verdict.failures),
     )
     for key, codes, fact in told:
-        if fact.code not in codes:
-            raise FileError(source, key, f"{fact.code} does not stand there", _FIX)
-        if wrong := find_misshapen(fact):
-            raise FileError(source, key, f"{wrong!r} of {fact.code} is missing or unknown", _FIX)
+        _check_fact(key, codes, fact, source)
+
+
+def _check_fact(key: str, codes: Collection[Code], fact: Fact, source: str) -> None:
+    if fact.code not in codes:
+        raise FileError(source, key, f"{fact.code} does not stand there", _FIX)
+    if wrong := find_misshapen(fact):
+        raise FileError(source, key, f"{wrong!r} of {fact.code} is missing or unknown", _FIX)
 
 
 def _check_values(samples: Mapping[Metric, Sequence[float]], source: str, key: str) -> None:

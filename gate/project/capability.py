@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gate.kinds import KIND_SPECS
-from gate.records import DEFAULT_BACKEND, Case, DType, Kind
-from gate.units import join_some
+from gate.records import DEFAULT_BACKEND, Case, Code, DType, Fact, Kind
 
 # Inductor compiles bfloat16 for these and newer; older ones it leaves to eager, with a warning.
-_BFLOAT16_CAPABILITY = (8, 0)
-_NAMED = 3  # cases spelled out in a line; the rest is counted
+_BFLOAT16_CAPABILITY = 8.0
+_CAPABILITY = re.compile(r"[0-9]+\.[0-9]")  # a minor number has one digit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,22 +24,18 @@ class Card:
 
 def list_unavailable(
     cases: Iterable[Case], card: Card, absent: Collection[str] = frozenset()
-) -> dict[str, str]:
+) -> dict[str, Fact]:
     """List the cases that such a GPU cannot run compiled, or that need what is ``absent``, with why."""
-    told = {case.id: _explain_packages(case, absent) or _explain(case, card) for case in cases}
+    told = {case.id: _find_lacking(case, absent) or _examine(case, card) for case in cases}
     return {case_id: why for case_id, why in told.items() if why}
 
 
-def _explain(case: Case, card: Card) -> str:
-    """Say why the card cannot run the case; empty where it can."""
-    return _explain_devices(case, card) or _explain_code(case, card) or _explain_memory(case, card)
-
-
-def _explain_devices(case: Case, card: Card) -> str:
-    """Workers see the one GPU that they measure: NCCL refuses two processes on it."""
-    if case.kind is not Kind.DISTRIBUTED or not card.memory_gib:
-        return ""
-    return "its two processes need a GPU each, and workers see one"
+def _examine(case: Case, card: Card) -> Fact | None:
+    """Find out why the card cannot run the case; None where it can."""
+    if case.kind is Kind.DISTRIBUTED and card.memory_gib:
+        # Workers see the one GPU that they measure: NCCL refuses two processes on it.
+        return Fact(code=Code.NO_GPU_EACH)
+    return _examine_code(case, card) or _examine_memory(case, card)
 
 
 def list_needs(case: Case) -> tuple[str, ...]:
@@ -47,40 +43,23 @@ def list_needs(case: Case) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*case.needs, *KIND_SPECS[case.kind].needs)))
 
 
-def _explain_packages(case: Case, absent: Collection[str]) -> str:
-    lacking = " ".join(name for name in list_needs(case) if name in absent)
-    if not lacking:
-        return ""
-    verb = "are" if " " in lacking else "is"
-    return f"{lacking.replace(' ', ' and ')} {verb} not installed (pip install {lacking})"
+def _find_lacking(case: Case, absent: Collection[str]) -> Fact | None:
+    lacking = tuple(name for name in list_needs(case) if name in absent)
+    return Fact(code=Code.PACKAGES_LACKING, names={"packages": lacking}) if lacking else None
 
 
-def _explain_code(case: Case, card: Card) -> str:
-    """Say why nothing is compiled for the card; empty where it is."""
-    found = _parse_capability(card.capability)
-    if case.dtype is not DType.BFLOAT16 or case.backend != DEFAULT_BACKEND or found is None:
-        return ""
-    if found >= _BFLOAT16_CAPABILITY:
-        return ""
-    needed = ".".join(map(str, _BFLOAT16_CAPABILITY))
-    return f"this GPU compiles no bfloat16: its compute capability is {card.capability}, {needed} is needed"
+def _examine_code(case: Case, card: Card) -> Fact | None:
+    """Find out why nothing is compiled for the card; None where it is, or where the card does not tell."""
+    if case.dtype is not DType.BFLOAT16 or case.backend != DEFAULT_BACKEND:
+        return None
+    if not _CAPABILITY.fullmatch(card.capability) or float(card.capability) >= _BFLOAT16_CAPABILITY:
+        return None
+    numbers = {"capability": float(card.capability), "needed": _BFLOAT16_CAPABILITY}
+    return Fact(code=Code.NO_BFLOAT16, numbers=numbers)
 
 
-def _explain_memory(case: Case, card: Card) -> str:
+def _examine_memory(case: Case, card: Card) -> Fact | None:
     if not 0 < card.memory_gib < case.gpu_memory_gib:
-        return ""
-    return f"it needs {case.gpu_memory_gib:g} GiB at least, and this GPU has {card.memory_gib:.1f}"
-
-
-def describe_unavailable(unavailable: Mapping[str, str]) -> str:
-    """Say in a line which cases are unavailable and why, reason by reason; empty where all are available."""
-    reasons: dict[str, list[str]] = {}
-    for case_id, why in unavailable.items():
-        reasons.setdefault(why, []).append(case_id)
-    told = "; ".join(f"{join_some(case_ids, _NAMED)}: {why}" for why, case_ids in reasons.items())
-    return f"UNAVAILABLE: {told}" if told else ""
-
-
-def _parse_capability(text: str) -> tuple[int, int] | None:
-    major, _, minor = text.partition(".")
-    return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
+        return None
+    numbers = {"gib": card.memory_gib, "needed_gib": case.gpu_memory_gib}
+    return Fact(code=Code.TOO_LITTLE_MEMORY, numbers=numbers)

@@ -29,7 +29,6 @@ from gate.records import (
     Comparison,
     Environment,
     Fact,
-    FailureKind,
     Outcome,
     PairBase,
     Policy,
@@ -38,17 +37,11 @@ from gate.records import (
     Status,
     Verdict,
 )
-from gate.records.protocol import Stage
+from gate.records.protocol import Stage, WorkerRole
 
-_FAILURES: Mapping[FailureKind, str] = {
-    FailureKind.ERROR: "an exception; see the run's log",
-    FailureKind.CRASH: "the process died; see the run's log",
-    FailureKind.KILLED: "the process was killed, most often for want of memory",
-    FailureKind.HANG: "over the time limit",
-    FailureKind.NOT_FINITE: "NaN or infinity",
-}
 _MAX_ALIKE = 20  # causes of one case that may say the same, without their words
 _STAGES = frozenset(stage.value for stage in Stage)
+_ROLES = frozenset(role.value for role in WorkerRole)
 _BLANK = Environment(
     device_kind="",
     device_model="",
@@ -157,12 +150,13 @@ def _strip(fact: Fact) -> Fact:
 
 
 def _rewrite_failure(failure: CaseFailure) -> CaseFailure:
+    told, role = failure.told, failure.told.name("role")
     return CaseFailure(
         case_id=failure.case_id,
         trial=failure.trial,
         kind=failure.kind,
         stage=failure.stage if failure.stage in _STAGES else "unknown",
-        message=_FAILURES[failure.kind],
+        told=replace(_strip(told), names={"role": (role,)} if role in _ROLES else {}),
     )
 
 

@@ -49,6 +49,7 @@ from gate.records.run import (
     Provenance,
     Run,
     Trial,
+    quote_failure,
 )
 from gate.records.verdict import (
     BROKEN,

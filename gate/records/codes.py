@@ -48,7 +48,7 @@ class Code(StrEnum):
     EAGER_CHANGED = "eager_changed", "change"
     PROCESSOR_TIME = "processor_time", "change"  # judged by it
     NO_RATIO = "no_ratio"  # a value is zero or less
-    FAILURE = "failure", "trial"  # names: stage, kind, message
+    FAILURE = "failure", "trial"  # names: as :func:`gate.records.quote_failure` has them
     TRIALS_CAME = "trials_came", "came planned"
     NOTHING_MEASURED = "nothing_measured"  # by trials that came back
     ACCEPTED_BY = "accepted_by"  # names: author, expires, reason
@@ -150,7 +150,7 @@ class Code(StrEnum):
     REPLAY_MIXES = "replay_mixes"  # trials of one sitting
 
     # Why a case is unstable, in a calibration.
-    TRIAL_FAILED = "trial_failed", "trial"  # names: stage, message
+    TRIAL_FAILED = "trial_failed", "trial"  # names: those of a failure
     VALUES_RANGE = "values_range", "trials low high"
     TWO_GROUPS = "two_groups", "apart"  # of trials
     BLOCKS_SPLIT = "blocks_split", "split trials"
@@ -159,8 +159,8 @@ class Code(StrEnum):
     PAIRS_VARY = "pairs_vary", "noise unseen pairs"
 
     # What the gate said of a planted fault, where it judged nothing.
-    ARM_FAILED = "arm_failed"  # names: arm, stage, message
-    FAILURE_TOLD = "failure_told"  # names: kind, stage, message
+    ARM_FAILED = "arm_failed"  # names: those of a failure, as for the next
+    FAILURE_TOLD = "failure_told"
     FAILURE_UNTOLD = "failure_untold"  # names: kind
     NOT_JUDGED = "not_judged"  # metrics: which
 
@@ -188,7 +188,7 @@ class Code(StrEnum):
     # What a run tells as it goes.
     UNCOMMITTED_BEFORE = "uncommitted_before"  # so earlier trials may be of other code
     REPEATED = "repeated", "trial"  # a disturbed trial; names: reasons
-    IMPORTS_UNTRIED = "imports_untried"  # names: message
+    IMPORTS_UNTRIED = "imports_untried"  # names: those of a failure
     SCRATCH_MOVED = "scratch_moved"  # names: place, wanted
     NOTHING_DIFFERS = "nothing_differs"  # from the base; names: base
     ARMS = "arms"  # names: base, head
@@ -201,7 +201,7 @@ class Code(StrEnum):
     # What a trial could not do as it was asked, or not as usual: notes too.
     VARIABLES_DROPPED = "variables_dropped"  # not inherited by workers; names: variables
     NOT_FORKED = "not_forked"  # names: why
-    ENDED_BADLY = "ended_badly"  # after its result was complete; names: role, status
+    ENDED_BADLY = "ended_badly"  # after its result was complete; names: role
     PROCESS_FAILED = "process_failed"  # and what it measured before is kept; names: role
     PROCESSES_DISAGREE = "processes_disagree"  # names: subject
     LEFT_TO_EAGER = "left_to_eager"  # names: text
@@ -222,6 +222,22 @@ class Code(StrEnum):
     OUTPUT_RESHAPED = "output_reshaped"  # names: output, eager, compiled
     OUTPUT_DIFFERS = "output_differs"  # names: output, dtype
 
+    # How a case failed. A status below 0 is a signal's; shortage is what the log speaks of, if anything.
+    RAISED = "raised"  # names: message, an exception's own
+    NO_END = "no_end", "limit_s"  # names: role
+    SIGKILLED = "sigkilled", "oom_kills"  # by somebody else; names: role, shortage, as for the next five
+    NO_RESULT = "no_result", "status"
+    RESULT_UNFINISHED = "result_unfinished", "status"
+    RESULT_TOO_LARGE = "result_too_large", "status bytes"
+    RESULT_UNREADABLE = "result_unreadable", "status"  # names: message too
+    RESULT_NOT_FINITE = "result_not_finite"  # names: message too
+    PYTEST_ENDED = "pytest_ended", "status"  # before the result was complete
+    PYTEST_RAISED = "pytest_raised"  # the same; names: message
+    NO_GPU_EACH = "no_gpu_each"  # for two processes; cases: which, as for the next two
+    NO_BFLOAT16 = "no_bfloat16", "capability needed"
+    TOO_LITTLE_MEMORY = "too_little_memory", "gib needed_gib"
+    PACKAGES_LACKING = "packages_lacking"  # names: packages
+
 
 def _list_codes(first: Code, last: Code) -> frozenset[Code]:
     """The codes from one to another, in their order, and the text of an older version."""
@@ -241,4 +257,5 @@ NOTE_CODES = _list_codes(Code.NO_BASELINE, Code.REPLAY_MIXES) | {
 INSTABILITY_CODES = _list_codes(Code.TRIAL_FAILED, Code.PAIRS_VARY)
 ATTEMPT_CODES = _list_codes(Code.ARM_FAILED, Code.NOT_JUDGED)
 STEP_CODES = _list_codes(Code.CONTINUE, Code.READ_BASE_LOGS)
+FAILURE_CODES = _list_codes(Code.RAISED, Code.PACKAGES_LACKING)
 EVENT_CODES = _list_codes(Code.UNCOMMITTED_BEFORE, Code.BASE_MISCONFIGURED) | WARNING_CODES

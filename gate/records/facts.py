@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gate.records.codes import Code
+from gate.records.codes import FAILURE_CODES, Code
 from gate.records.conditions import Disturbance
 from gate.records.metric import Metric
 
@@ -30,6 +30,9 @@ SHIFTS = ("canary", "suite", "case")
 DISTURBED = (Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED, Code.REPEATED)
 CORES = "cores"  # of the host, beside those that other programs kept busy
 
+# What tells of a failure among other things holds its code as the name ``why``, and what its fact holds.
+QUOTING = (Code.FAILURE, Code.TRIAL_FAILED, Code.ARM_FAILED, Code.FAILURE_TOLD, Code.IMPORTS_UNTRIED)
+
 # The numbers that a fact of a code may have, beside those that it has.
 MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     **dict.fromkeys((Code.REGRESSED, Code.REGRESSED_CASE, Code.REGRESSED_WORST), frozenset({"low", "high"})),
@@ -42,6 +45,8 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     Code.WORKLOAD_CHANGED: frozenset({"more"}),
     Code.DEFINITION_CHANGED: frozenset({"more"}),
     Code.CACHE_MISSED: frozenset({"bypasses"}),
+    **dict.fromkeys(QUOTING, frozenset({"trial"}).union(*(code.numbers for code in FAILURE_CODES))),
+    Code.ENDED_BADLY: frozenset({"status"}),  # a name in older files
     **dict.fromkeys(DISTURBED, frozenset({*map(str, Disturbance), CORES})),
 }
 
@@ -91,6 +96,8 @@ def find_misshapen(fact: Fact) -> str:
     """Find what a fact of this code lacks or cannot have; ``""`` where its shape is right."""
     if fact.code in _OF_ONE and not (fact.cases and fact.metrics):
         return "metrics" if fact.cases else "cases"
-    asked, known = fact.code.numbers, fact.numbers.keys()
+    known = fact.numbers.keys()
+    why = next((code for code in FAILURE_CODES if fact.code in QUOTING and code == fact.name("why")), None)
+    asked = fact.code.numbers | (why.numbers if why else frozenset())
     strange = known - asked - MORE_NUMBERS.get(fact.code, frozenset())
     return min((asked - known) | strange, default="")

@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gate.records import Case, Environment, FailureKind, Measured
+from gate.records import Case, Environment, Fact, FailureKind, Measured
 
 # The interpreter's arguments before the request's path. -P: the directory that the worker runs in must
 # not shadow installed modules.
@@ -127,7 +127,7 @@ class WorkerFailure:
     """What went wrong inside the worker; a crash leaves none, only the last stage."""
 
     kind: FailureKind
-    message: str  # "ValueError: ...": one line
+    told: Fact
     traceback: str = ""  # of the measured code: the gate's own frames are in the log
     missing: Prerequisite | None = None  # prime only
 

@@ -8,8 +8,9 @@ from enum import StrEnum
 
 from gate.records.bounds import Natural, NotNegative, Time
 from gate.records.cases import Case
+from gate.records.codes import Code
 from gate.records.conditions import Conditions
-from gate.records.facts import Fact
+from gate.records.facts import Fact, name_words
 from gate.records.metric import Metric
 
 
@@ -183,10 +184,22 @@ class CaseFailure:
     trial: Natural
     kind: FailureKind
     stage: str
-    message: str
+    told: Fact  # how: one of ``FAILURE_CODES``
     log_tail: str = ""
     arm: str = "head"
     log: str = ""  # the whole log's path, from where the run was started if it lies below
+
+
+def quote_failure(code: Code, failure: CaseFailure) -> Fact:
+    """A fact of another code that tells where and how a case failed."""
+    told = failure.told
+    names = name_words(arm=failure.arm, stage=failure.stage, kind=failure.kind.value, why=told.code.value)
+    return Fact(
+        code=code,
+        numbers={"trial": failure.trial, **told.numbers},
+        cases=told.cases,
+        names={**names, **told.names},
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,6 +10,7 @@ from gate.records.bisection import Bisection, BisectionStep
 from gate.report.clean import clean_line
 from gate.report.rows import complete_sentence, render_change_interval
 from gate.report.words.causes import describe_cause
+from gate.report.words.failures import describe_failure
 from gate.report.words.terms import describe_change, name_metric
 from gate.units import count_noun, render_duration
 
@@ -34,7 +35,8 @@ def render_ends(labels: tuple[str, str], verdict: Verdict, row: Comparison | Non
     """Say what the bad end is, held against the good one; and why there is nothing to search, if so."""
     head = f"{labels[1]} against {labels[0]}"
     failures = [
-        f"  {one.case_id} failed at {one.stage}: {clean_line(one.message)}" for one in verdict.failures
+        f"  {one.case_id} failed at {one.stage}: {clean_line(describe_failure(one))}"
+        for one in verdict.failures
     ]
     if failures:
         fix = "Name ends at which the case can be measured."

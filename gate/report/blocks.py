@@ -22,6 +22,7 @@ from gate.report.rows import (
 from gate.report.view import Block, Member, Row
 from gate.report.words.causes import describe_cause
 from gate.report.words.commands import write_again
+from gate.report.words.failures import describe_failure
 from gate.units import count_noun, render_change, render_threshold
 
 # Statuses that a reader should see one by one; the others are counted or summed up.
@@ -166,7 +167,7 @@ def _part_similar(ordered: Sequence[_Found]) -> list[list[_Found]]:
 def _describe_findings(found: _Found) -> object:
     """All that a case's rows say but for the size of its changes."""
     rows = frozenset(_describe_part(part) for part in found.parts)
-    return rows, tuple((one.kind, one.stage, clean_line(one.message)) for one in found.failures)
+    return rows, tuple((one.kind, one.stage, clean_line(describe_failure(one))) for one in found.failures)
 
 
 def _describe_part(part: Sequence[Comparison]) -> object:
@@ -239,5 +240,5 @@ def _drop_repetition(row: Row) -> Row:
 
 
 def _describe_failure(failure: CaseFailure) -> str:
-    message = clean_line(failure.message, MAX_SENTENCE)
+    message = clean_line(describe_failure(failure), MAX_SENTENCE)
     return f"{failure.kind.value} in stage {clean_line(failure.stage)} of trial {failure.trial}: {message}"

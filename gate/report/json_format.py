@@ -7,5 +7,5 @@ from gate.records import Verdict
 
 
 def render_json(verdict: Verdict) -> str:
-    """Return the verdict as the text of ``verdict.json`` (``compile-gate/verdict/2``)."""
+    """Return the verdict as the text of ``verdict.json`` (``compile-gate/verdict/3``)."""
     return encode_file(VERDICT, verdict)

@@ -13,21 +13,20 @@ from xml.sax.saxutils import escape, quoteattr
 from gate.records import (
     CaseFailure,
     Cause,
-    Code,
     Comparison,
-    Fact,
     Metric,
     Outcome,
     Reason,
     Status,
     Verdict,
-    name_words,
+    make_text,
 )
 from gate.records.groups import group_cases
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, render_change_interval
 from gate.report.words.causes import describe_cause
+from gate.report.words.failures import describe_failure
 from gate.report.words.headline import write_headline
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
@@ -107,7 +106,7 @@ def _make_failed(failure: CaseFailure) -> Comparison:
         status=Status.FAILED,
         reason=Reason.CASE_FAILED,
         decides=True,
-        remarks=(Fact(code=Code.TEXT, names=name_words(text=failure.message)),),
+        remarks=(make_text(describe_failure(failure)),),
     )
 
 
@@ -162,9 +161,8 @@ def _list_details(
 ) -> list[str]:
     lines = _list_numbers(comparison)
     if failure:
-        lines.append(
-            f"{failure.kind.value} in stage {clean_line(failure.stage)}: {clean_line(failure.message)}"
-        )
+        place = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
+        lines.append(f"{place}: {clean_line(describe_failure(failure))}")
         lines += [f"log: {clean_line(failure.log)}"] if failure.log else []
     lines += [f"why: {clean_line(describe_cause(cause.fact))}" for cause in causes]
     lines.append(f"run again: {again}")

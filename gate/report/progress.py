@@ -31,6 +31,7 @@ from gate.records.events import (
 )
 from gate.report.clean import clean_line
 from gate.report.terminal import make_console, write_text
+from gate.report.words.failures import describe_failure
 from gate.report.words.measuring import describe_measuring
 from gate.units import render_duration, render_value
 
@@ -94,7 +95,7 @@ def _render_came(event: TrialFinished | CaseFailed) -> str:
     else:
         failure = event.failure
         where = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
-        message = clean_line(failure.message, _MAX_MESSAGE)
+        message = clean_line(describe_failure(failure), _MAX_MESSAGE)
         log = f"; log: {clean_line(failure.log)}" if failure.log else ""
         said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {where}: {message}{log}"
     if event.progress is None:

@@ -19,6 +19,7 @@ from gate.report.parts import list_parts
 from gate.report.rows import RANK, make_row
 from gate.report.words.causes import describe_cause
 from gate.report.words.commands import write_selected, write_setting, write_tlparse
+from gate.report.words.failures import describe_failure
 from gate.report.words.headline import write_first_cause
 from gate.report.words.terms import name_metric
 from gate.units import render_seconds, render_value
@@ -231,7 +232,9 @@ def _tell_traces(shown: CaseEvidence, folder: str) -> list[str]:
 
 
 def _tell_failures(own: Verdict) -> list[str]:
-    told = [f"  {one.kind} in stage {_clean(one.stage)}: {_clean(one.message)}" for one in own.failures]
+    told = [
+        f"  {one.kind} in stage {_clean(one.stage)}: {_clean(describe_failure(one))}" for one in own.failures
+    ]
     return ["Failures", *told] if told else []
 
 

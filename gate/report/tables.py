@@ -21,6 +21,7 @@ from gate.report.blocks import LOG_LINES
 from gate.report.clean import clean_line, clean_lines
 from gate.report.footer import SHOWN_COMMIT_CHARS
 from gate.report.view import Section
+from gate.report.words.failures import describe_failure
 from gate.units import count_noun, render_age, render_duration, render_percent
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def render_attempt(case_id: str, failure: CaseFailure | None) -> str:
     if failure is None:
         return f"ok      {clean_line(case_id)}\n"
     where = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
-    lines = [f"FAILED  {clean_line(case_id)}: {where}: {clean_line(failure.message)}"]
+    lines = [f"FAILED  {clean_line(case_id)}: {where}: {clean_line(describe_failure(failure))}"]
     lines += [f"    | {line}" for line in clean_lines(failure.log_tail, LOG_LINES)]
     lines += [f"    log: {clean_line(failure.log)}"] if failure.log else []
     return "\n".join(lines) + "\n"

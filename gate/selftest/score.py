@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from gate.decide.stats.rate import compute_rate
-from gate.records import CaseFailure, Code, Comparison, Fact, Status, name_words
+from gate.records import CaseFailure, Code, Comparison, Fact, Status, name_words, quote_failure
 from gate.records.calibration import Rate
 from gate.records.faults import Fault
 from gate.records.selftest import Attempt, Complaint, FaultScore, Result
@@ -34,9 +34,7 @@ def judge_fault(fault: Fault, comparisons: Iterable[Comparison], failures: Seque
     if fault.failure is not None:
         return _judge_failure(fault, rows, failures)
     if failures:
-        first = failures[0]
-        names = name_words(arm=first.arm, stage=first.stage, message=first.message)
-        return Opinion(result=Result.BROKEN, told=Fact(code=Code.ARM_FAILED, names=names))
+        return Opinion(result=Result.BROKEN, told=quote_failure(Code.ARM_FAILED, failures[0]))
     return _judge_harmless(rows) if fault.is_harmless else _judge_metric(fault, rows)
 
 
@@ -56,8 +54,7 @@ def _judge_failure(fault: Fault, rows: Sequence[Comparison], failures: Sequence[
     if told is None or not any(row.status is Status.FAILED for row in rows):
         names = name_words(kind=fault.failure or "")
         return Opinion(result=Result.MISSED, told=Fact(code=Code.FAILURE_UNTOLD, names=names))
-    names = name_words(kind=told.kind, stage=told.stage, message=told.message)
-    return Opinion(result=Result.CAUGHT, told=Fact(code=Code.FAILURE_TOLD, names=names))
+    return Opinion(result=Result.CAUGHT, told=quote_failure(Code.FAILURE_TOLD, told))
 
 
 def _judge_harmless(rows: Sequence[Comparison]) -> Opinion:

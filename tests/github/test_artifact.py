@@ -37,8 +37,21 @@ from gate.publish.body import make_marker, render_body
 from gate.publish.submitted_verdict import Refusal, RefusedError, parse_archive
 from gate.publish.trusted import make_trusted_verdict
 from gate.publish.upgrade import make_upgrade_finding
-from gate.records import Case, Metric, Mode, Reason, Status, Task, Verdict
+from gate.records import (
+    Case,
+    CaseFailure,
+    Code,
+    Fact,
+    FailureKind,
+    Metric,
+    Mode,
+    Reason,
+    Status,
+    Task,
+    Verdict,
+)
 from gate.records.summary import SuiteRow, SuiteSummary
+from gate.report.words.failures import describe_failure
 
 MIB = 1024 * 1024
 
@@ -249,3 +262,26 @@ def test_a_summary_is_made_anew() -> None:
     verdict = make_passing(summary=SuiteSummary(rows=(boast,)))
 
     assert make_trusted_verdict(verdict, make_base(), RUN).summary == SuiteSummary()
+
+
+def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> None:
+    """The role of a process is one of ours; whatever else stands there is the measured side's."""
+    case = CASES[0]
+    ours = Fact(
+        code=Code.NO_RESULT, numbers={"status": -11}, names={"role": ("warm",), "shortage": ("INJECTED",)}
+    )
+    foreign = Fact(code=Code.NO_END, numbers={"limit_s": 300}, names={"role": ("INJECTED",)})
+    quoted = Fact(code=Code.RAISED, names={"message": ("INJECTED",)})
+    failures = tuple(
+        CaseFailure(
+            case_id=case.id, trial=1, kind=FailureKind.ERROR, stage="INJECTED", told=told, log="INJECTED"
+        )
+        for told in (ours, foreign, quoted)
+    )
+    shown = make_trusted_verdict(make_passing(failures=failures), make_base(), RUN).failures
+    assert [describe_failure(one) for one in shown] == [
+        "ended with SIGSEGV, it left no result in the warm process",
+        "no end after 300 s",
+        "an exception; see the run's log",
+    ]
+    assert "INJECTED" not in str(shown)

@@ -54,6 +54,7 @@ from gate.records import (
     Status,
     Tally,
     Verdict,
+    make_text,
     name_words,
 )
 from gate.records.codes import CAUSE_CODES
@@ -88,7 +89,12 @@ def make_verdicts() -> dict[str, Verdict]:
     ]
     causes = tuple(Cause(case_id=first.id, kind=kind, fact=fact) for kind, fact in explained)
     failure = CaseFailure(
-        case_id=second.id, trial=0, kind=FailureKind.KILLED, stage="compile", message="Killed", log_tail="x"
+        case_id=second.id,
+        trial=0,
+        kind=FailureKind.KILLED,
+        stage="compile",
+        told=make_text("Killed"),
+        log_tail="x",
     )
     failed = replace(
         make_comparison(second, Metric.COMPILED_LATENCY, Status.FAILED, Reason.CASE_FAILED),

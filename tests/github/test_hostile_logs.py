@@ -30,7 +30,7 @@ from gate.action.modes import run_action
 from gate.cli import main
 from gate.files.codec import encode
 from gate.publish import measured_run
-from gate.records import CaseFailure, FailureKind
+from gate.records import CaseFailure, FailureKind, make_text
 
 TEXT = "\n".join(COMMANDS)
 OUTPUTS = re.compile(r"[a-z-]+")
@@ -221,8 +221,10 @@ RUN_TROUBLE = (
 
 def encode_run(head: str) -> bytes:
     """Encode a run with a failure, whose stage is the measured side's word."""
-    failure = CaseFailure(case_id=CASE, trial=9, kind=FailureKind.ERROR, stage="compile", message=TEXT)
-    plain = {"schema": "compile-gate/run/2", **encode(make_run(head, failures=(failure,)))}
+    failure = CaseFailure(
+        case_id=CASE, trial=9, kind=FailureKind.ERROR, stage="compile", told=make_text(TEXT)
+    )
+    plain = {"schema": "compile-gate/run/3", **encode(make_run(head, failures=(failure,)))}
     return json.dumps(plain).encode()
 
 

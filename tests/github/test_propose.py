@@ -33,7 +33,7 @@ from gate.github.errors import GitHubError, UnreachableError
 from gate.github.git_data import GitData, compute_blob_sha
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.publish.proposal_text import MAX_PROPOSAL_BYTES
-from gate.records import Case, CaseFailure, FailureKind, Provenance, Run, Trial
+from gate.records import Case, CaseFailure, FailureKind, Provenance, Run, Trial, make_text
 
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 BRANCH = "compile-gate/baselines/pr-7"
@@ -242,7 +242,9 @@ def test_a_branch_that_rules_forbid_is_an_error_that_names_it(
         (
             {
                 "failures": (
-                    CaseFailure(case_id=CASE, trial=0, kind=FailureKind.CRASH, stage="warm", message=""),
+                    CaseFailure(
+                        case_id=CASE, trial=0, kind=FailureKind.CRASH, stage="warm", told=make_text("")
+                    ),
                 )
             },
             UsageError,

@@ -32,7 +32,7 @@ from gate.github.git_data import GitData
 from gate.github.head_registry import RegistryError, load_cases_at
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.publish.measured_run import RunRefusedError
-from gate.records import Case, CaseFailure, FailureKind, Metric, Run, Trial
+from gate.records import Case, CaseFailure, FailureKind, Metric, Run, Trial, make_text
 from gate.store.baselines import MAX_BASELINE_BYTES
 
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
@@ -244,7 +244,9 @@ def test_a_run_that_is_not_fit_is_told_in_our_words(
     """Known cases and stages are named; what the run calls them is not."""
     run = make_run(git.find_ref("heads/topic"))
     failed = tuple(
-        CaseFailure(case_id=CASE, trial=trial, kind=FailureKind.ERROR, stage=stage, message="##[error]")
+        CaseFailure(
+            case_id=CASE, trial=trial, kind=FailureKind.ERROR, stage=stage, told=make_text("##[error]")
+        )
         for stage, trial in failures
     )
 

@@ -318,7 +318,7 @@ def test_hostile_artifact(github: FakeGitHub, context: PublishContext) -> None:
     assert "script" not in body + published.summary + "".join(published.lines)
 
 
-NEWER = put("schema", "compile-gate/verdict/2.5")
+NEWER = put("schema", "compile-gate/verdict/3.5")
 
 
 def test_verdict_of_a_newer_minor_version(github: FakeGitHub, context: PublishContext) -> None:
@@ -336,7 +336,7 @@ def test_verdict_of_a_newer_minor_version(github: FakeGitHub, context: PublishCo
     assert not any(mark in body + published.summary for mark in ("script", "octocat", "evil"))
 
 
-@pytest.mark.parametrize("schema", ["compile-gate/verdict/3", "compile-gate/verdict/3.1"])
+@pytest.mark.parametrize("schema", ["compile-gate/verdict/4", "compile-gate/verdict/4.1"])
 def test_verdict_of_a_newer_version(github: FakeGitHub, context: PublishContext, schema: str) -> None:
     """The publisher is older than the gate: the comment says which of the two to change, and what counts."""
     github.state.add_artifact(RUN.id, "compile-gate", make_edited(put("schema", schema)))

@@ -35,6 +35,7 @@ from gate.records import (
     Trial,
     Verdict,
     Waiver,
+    make_text,
 )
 from tests.told import warn
 
@@ -156,7 +157,7 @@ def fail(run: Run, case_id: str, kind: FailureKind, arm: str = "head") -> Run:
         trial=0,
         kind=kind,
         stage="compile",
-        message="BackendCompilerFailed: the backend raised\nKeyError: 'bias'",
+        told=make_text("BackendCompilerFailed: the backend raised\nKeyError: 'bias'"),
         log_tail="  File \"tiny/bench.py\", line 12, in build\nKeyError: 'bias'",
         arm=arm,
         log="out/logs/0.log",

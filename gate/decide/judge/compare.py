@@ -18,7 +18,6 @@ from gate.decide.judge.screen import Bar, Reading
 from gate.decide.stats.estimate import estimate_metric
 from gate.metrics import SPECS, Family, Role
 from gate.records import (
-    CaseFailure,
     Code,
     Comparison,
     Fact,
@@ -27,7 +26,7 @@ from gate.records import (
     Reason,
     Status,
     Threshold,
-    name_words,
+    quote_failure,
 )
 
 # A case that failed or did not run has one comparison of its own, under this metric.
@@ -70,7 +69,7 @@ def list_comparisons(
 def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
     """The comparison that names a case which failed or did not run, or not as often as was planned."""
     if evidence.failures:
-        failed = name_failure(evidence.failures[0])
+        failed = quote_failure(Code.FAILURE, evidence.failures[0])
         return (_name_whole(evidence, Status.FAILED, Reason.CASE_FAILED, failed),)
     came, planned = len(evidence.trials), evidence.planned
     if not came:
@@ -79,12 +78,6 @@ def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
         few = Fact(code=Code.TRIALS_CAME, numbers={"came": came, "planned": planned})
         return (_name_whole(evidence, Status.MISSING, Reason.TRIALS_MISSING, few),)
     return ()
-
-
-def name_failure(failure: CaseFailure) -> Fact:
-    """Where and how a case failed."""
-    names = name_words(stage=failure.stage, kind=failure.kind.value, message=failure.message)
-    return Fact(code=Code.FAILURE, numbers={"trial": failure.trial}, names=names)
 
 
 def _name_whole(evidence: Evidence, status: Status, reason: Reason, *remarks: Fact) -> Comparison:

@@ -219,7 +219,7 @@ def _failed_for_room(sides: Sides, failures: Collection[CaseFailure]) -> bool:
     """Whether a pair failed because the device has no memory for two, or lets one process in at a time."""
     if not find_kind(sides.head.settings.device).is_gpu:
         return False
-    return any(is_crowded(f"{one.message}\n{one.log_tail}") for one in failures)
+    return any(is_crowded(f"{one.told.name('message')}\n{one.log_tail}") for one in failures)
 
 
 def _join_trial(blank: Trial, outcomes: Collection[WorkerOutcome], begun: TrialCircumstances) -> Trial:

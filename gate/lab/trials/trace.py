@@ -15,6 +15,7 @@ from pathlib import Path
 from gate.lab.trials.trials import Bench, make_case_path, make_job, seed_cache
 from gate.records import Case, CaseFailure, Trial
 from gate.records.protocol import Stage, WorkerRole
+from gate.report.words.failures import describe_failure
 
 TRACE_FOLDER = "traces"
 _NOT_TOLD = "this torch leaves no structured trace"
@@ -60,4 +61,4 @@ def _record_trace(bench: Bench, case: Case, index: int, path: Path) -> str:
         shutil.copyfile(largest, path)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return f"its trace is not whole: {outcome.message}" if isinstance(outcome, CaseFailure) else ""
+    return f"its trace is not whole: {describe_failure(outcome)}" if isinstance(outcome, CaseFailure) else ""

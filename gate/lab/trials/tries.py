@@ -8,7 +8,7 @@ from dataclasses import replace
 from gate.lab.trials.trials import Bench, make_job, remove_cache, run_job
 from gate.lab.workers.worker import add_told, name_log
 from gate.project.capability import Card, list_unavailable
-from gate.records import Case, CaseFailure, Code, Environment, Fact, FailureKind, name_words
+from gate.records import Case, CaseFailure, Code, Environment, Fact, FailureKind, quote_failure
 from gate.records.events import Noted, Observer
 from gate.records.protocol import Stage, WorkerRole
 from gate.records.targets import is_target
@@ -36,7 +36,7 @@ def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) ->
     job = replace(job, request=request, limit_s=min(job.limit_s, IMPORT_LIMIT_S))
     result = run_job(bench, job)
     if isinstance(result, CaseFailure):
-        observe(Noted(fact=Fact(code=Code.IMPORTS_UNTRIED, names=name_words(message=result.message))))
+        observe(Noted(fact=quote_failure(Code.IMPORTS_UNTRIED, result)))
         return ()
     blank = CaseFailure(
         case_id="",
@@ -44,7 +44,7 @@ def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) ->
         arm=bench.arm.name,
         kind=FailureKind.ERROR,
         stage=Stage.IMPORT,
-        message="",
+        told=Fact(code=Code.RAISED),
         log=name_log(job.log),
     )
     found = result.unimportable
@@ -70,7 +70,7 @@ def find_unavailable(
             arm=bench.arm.name,
             kind=FailureKind.ERROR,
             stage=Stage.COMPILE,
-            message=f"UNAVAILABLE: {why}; leave it out here: --select '...,!{case_id}'",
+            told=replace(why, cases=(case_id,)),
         )
         for case_id, why in unavailable.items()
     )

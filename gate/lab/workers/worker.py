@@ -6,7 +6,7 @@ import json
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gate.errors import FileError
@@ -46,8 +46,7 @@ class LeftResult:
     """What a worker left on disk: a result, or why there is none."""
 
     result: WorkerResult | None = None
-    problem: str = ""
-    not_finite: bool = False
+    problem: Fact = field(default_factory=lambda: Fact(code=Code.RESULT_UNFINISHED))
 
 
 def run_worker(job: WorkerJob) -> JobOutcome:
@@ -90,23 +89,23 @@ def load_result(path: Path) -> LeftResult:
     """Read what a worker left; a crash may have left nothing, or something that cannot be read."""
     try:
         if path.stat().st_size > MAX_RESULT_BYTES:
-            return LeftResult(problem=f"its result is larger than {MAX_RESULT_BYTES} bytes")
+            return LeftResult(problem=Fact(code=Code.RESULT_TOO_LARGE, numbers={"bytes": MAX_RESULT_BYTES}))
         content = path.read_bytes()
     except FileNotFoundError:
-        return LeftResult(problem="it left no result")
+        return LeftResult(problem=Fact(code=Code.NO_RESULT))
     except OSError as error:
-        return LeftResult(problem=f"its result cannot be read: {error.strerror}")
+        names = name_words(message=error.strerror or "")
+        return LeftResult(problem=Fact(code=Code.RESULT_UNREADABLE, names=names))
     try:
         return LeftResult(result=codec.decode(WorkerResult, codec.parse_json(content, path.name), path.name))
     except FileError as error:
-        return LeftResult(
-            problem=f"its result cannot be read: {error.what}", not_finite=_has_constant(content)
-        )
+        code = Code.RESULT_NOT_FINITE if _has_constant(content) else Code.RESULT_UNREADABLE
+        return LeftResult(problem=Fact(code=code, names=name_words(message=error.what)))
 
 
 def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> JobOutcome:
     """Decide what a worker's end means: its result, or how the case failed. Pure."""
-    log_tail = clean_log_tail(ended.log_tail)
+    log_tail, role = clean_log_tail(ended.log_tail), name_words(role=job.request.role)
     stage = left.result.stage if left.result else Stage.START
     failure = CaseFailure(
         case_id=job.request.case.id if job.request.case else "",
@@ -114,34 +113,38 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> JobOutco
         arm=job.arm,
         kind=FailureKind.CRASH,
         stage=stage,
-        message="",
+        told=left.problem,
         log_tail=log_tail,
         log=name_log(job.log),
     )
     if left.result and left.result.failure:
         return add_told(failure, left.result.failure)
     if ended.timed_out:
-        message = f"no end after {job.limit_s:g} s in the {job.request.role} process"
-        return replace(failure, kind=FailureKind.HANG, message=message)
+        told = Fact(code=Code.NO_END, numbers={"limit_s": job.limit_s}, names=role)
+        return replace(failure, kind=FailureKind.HANG, told=told)
     if left.result and stage == Stage.DONE:
         return _accept(left.result, ended.status)
-    kind, message = _describe_end(ended, left)
-    shortage = find_shortage(log_tail)
-    hint = f"; the log speaks of {shortage}" if shortage else ""
-    where = f"in the {job.request.role} process"
-    return replace(failure, kind=kind, message=clean_worker_message(f"{message} {where}{hint}"))
+    kind, told = _judge_end(ended, left.problem)
+    if shortage := find_shortage(log_tail):
+        told = replace(told, names={**told.names, "shortage": (shortage,)})
+    return replace(failure, kind=kind, told=_clean_words(replace(told, names={**told.names, **role})))
 
 
-def clean_worker_message(message: str) -> str:
-    """Make one printable line of a message that a worker sent."""
-    return " ".join(clean_log_tail(message.encode(errors="replace")).split())
+def _clean_words(told: Fact) -> Fact:
+    """Make one printable line of each word that a worker sent."""
+    cleaned = {
+        name: tuple(" ".join(clean_log_tail(word.encode(errors="replace")).split()) for word in words)
+        for name, words in told.names.items()
+    }
+    return replace(told, names=cleaned)
 
 
 def add_told(failure: CaseFailure, told: WorkerFailure) -> CaseFailure:
     """Add what a worker tells of a failure; nothing that measured code says is trusted to be printable."""
     traceback = clean_log_tail(told.traceback.encode(errors="replace"))
-    message = clean_worker_message(told.message)
-    return replace(failure, kind=told.kind, message=message, log_tail=traceback or failure.log_tail)
+    return replace(
+        failure, kind=told.kind, told=_clean_words(told.told), log_tail=traceback or failure.log_tail
+    )
 
 
 def name_log(path: Path) -> str:
@@ -153,32 +156,16 @@ def name_log(path: Path) -> str:
 def _accept(result: WorkerResult, status: int) -> WorkerResult:
     if status == 0:
         return result
-    names = name_words(role=result.role, status=_name_status(status))
-    warning = Fact(code=Code.ENDED_BADLY, names=names)
+    warning = Fact(code=Code.ENDED_BADLY, numbers={"status": status}, names=name_words(role=result.role))
     return replace(result, warnings=(*result.warnings, warning))
 
 
-def _describe_end(ended: ProcessExit, left: LeftResult) -> tuple[FailureKind, str]:
-    if left.not_finite:
-        return FailureKind.NOT_FINITE, left.problem
-    problem = left.problem or "its result is unfinished"
+def _judge_end(ended: ProcessExit, problem: Fact) -> tuple[FailureKind, Fact]:
+    if problem.code is Code.RESULT_NOT_FINITE:
+        return FailureKind.NOT_FINITE, problem
     if ended.status == -signal.SIGKILL:
-        killer = (
-            "the kernel's out-of-memory killer was at work meanwhile"
-            if ended.oom_kills
-            else "most often the machine, or the container's limit, was out of memory"
-        )
-        return FailureKind.KILLED, f"killed by SIGKILL, which the gate did not send ({killer})"
-    return FailureKind.CRASH, f"ended with {_name_status(ended.status)}, {problem}"
-
-
-def _name_status(status: int) -> str:
-    if status >= 0:
-        return f"exit status {status}"
-    try:
-        return signal.Signals(-status).name
-    except ValueError:  # real-time signals have no name
-        return f"signal {-status}"
+        return FailureKind.KILLED, Fact(code=Code.SIGKILLED, numbers={"oom_kills": ended.oom_kills})
+    return FailureKind.CRASH, replace(problem, numbers={**problem.numbers, "status": ended.status})
 
 
 def _has_constant(content: bytes) -> bool:

@@ -95,7 +95,8 @@ class Logbook:
 def make_worker_failure(error: BaseException) -> WorkerFailure:
     """Tell an exception as a failure: its kind, one line, and the frames of measured code."""
     kind = FailureKind.NOT_FINITE if isinstance(error, NotFiniteError) else FailureKind.ERROR
-    return WorkerFailure(kind=kind, message=describe_error(error), traceback=format_error(error))
+    told = Fact(code=Code.RAISED, names=name_words(message=describe_error(error)))
+    return WorkerFailure(kind=kind, told=told, traceback=format_error(error))
 
 
 def describe_error(error: BaseException) -> str:

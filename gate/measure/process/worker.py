@@ -24,7 +24,7 @@ from gate.measure.process.checkout import check_source, set_search_path
 from gate.measure.process.logbook import Logbook, make_worker_failure
 from gate.measure.process.missing import find_missing
 from gate.measure.process.parent import die_with_parent, end_process
-from gate.records import Case, FailureKind
+from gate.records import Case, Code, Fact, FailureKind, name_words
 from gate.records.protocol import (
     WORKER_ARGUMENTS,
     Stage,
@@ -114,10 +114,12 @@ def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
     import pytest  # noqa: PLC0415 - the primer needs none
 
     try:
-        ended = f"pytest ended with status {int(pytest.main(make_arguments(request, request.case, path)))}"
+        status = int(pytest.main(make_arguments(request, request.case, path)))
+        ended = Fact(code=Code.PYTEST_ENDED, numbers={"status": status})
     except Exception as error:  # noqa: BLE001 - what another plugin raises at the end of the session
         traceback.print_exc()
-        ended = f"pytest ended with {type(error).__name__}: {error}"
+        message = f"{type(error).__name__}: {error}"
+        ended = Fact(code=Code.PYTEST_RAISED, names=name_words(message=message))
     _check_end(Path(request.result), ended)
 
 
@@ -132,12 +134,11 @@ def _pretend_target(request: WorkerRequest) -> None:
         pretend(request.device)
 
 
-def _check_end(path: Path, ended: str) -> None:
+def _check_end(path: Path, ended: Fact) -> None:
     """See to it that the result tells how pytest ended when the suite's plugin never ran to its end."""
     result = codec.decode(WorkerResult, codec.parse_json(path.read_bytes(), str(path)), str(path))
     if result.failure is None and result.stage != Stage.DONE:
-        message = f"{ended} before the result was complete; see the log"
-        failed = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, message=message))
+        failed = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, told=ended))
         codec.write_atomic(path, json.dumps(codec.encode(failed), allow_nan=False))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from gate.metrics import SPECS
 from gate.records import Code, Comparison, Estimate, Fact, Reason, Status
 from gate.report.words.disturbances import describe_disturbances
+from gate.report.words.failures import describe_quoted
 from gate.report.words.templates import fill
 from gate.report.words.terms import describe_change
 from gate.units import count_noun, render_percent, render_threshold, render_value
@@ -57,7 +58,7 @@ _OPENINGS: Mapping[Status, str] = {
 _BOTH = 2
 # What stands instead of values and reason, in brackets behind the reason, and behind it as a sentence.
 _INSTEAD: Mapping[Code, str] = {
-    Code.FAILURE: "Trial {trial} failed at {stage} ({kind}): {message}",
+    Code.FAILURE: "Trial {trial} failed at {stage} ({kind}): {failure}",
     Code.TRIALS_CAME: "Missing: {came} of {planned} planned trials came back.",
     Code.NOTHING_MEASURED: "Missing: its trials came back and measured nothing.",
 }
@@ -93,7 +94,11 @@ def describe_comparison(one: Comparison, *, with_values: bool = True) -> str:
     old = next((fact for fact in one.remarks if fact.code is Code.TEXT), None)
     if old is not None:
         return _capitalize(f"{old.name('values') if with_values else ''}{old.name('text')}")
-    instead = [fill(_INSTEAD[fact.code], fact) for fact in one.remarks if _is_told_instead(fact)]
+    instead = [
+        fill(_INSTEAD[fact.code], fact, failure=describe_quoted(fact))
+        for fact in one.remarks
+        if _is_told_instead(fact)
+    ]
     first = instead or [_describe_finding(one, with_values=with_values)]
     return " ".join((*first, *_list_sentences(one.remarks)))
 

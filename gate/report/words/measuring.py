@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gate.records import Code, Fact
 from gate.report.words.disturbances import describe_disturbances
+from gate.report.words.failures import describe_quoted
 from gate.report.words.templates import fill
 
 _PHRASES: Mapping[Code, str] = {
@@ -13,7 +14,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.WARNING: "{text}",
     Code.UNCOMMITTED_BEFORE: "uncommitted changes: earlier trials may be of other code",
     Code.REPEATED: "{case_list} trial {trial} is repeated: {disturbances}",
-    Code.IMPORTS_UNTRIED: "factories were not imported beforehand: {message}",
+    Code.IMPORTS_UNTRIED: "factories were not imported beforehand: {failure}",
     Code.SCRATCH_MOVED: "scratch is in {place}: compilers stumble over the path {wanted}",
     Code.NOTHING_DIFFERS: "nothing differs from {base}: the stored baselines decide alone",
     Code.ARMS: "base: {base}; head: {head}",
@@ -26,7 +27,7 @@ _PHRASES: Mapping[Code, str] = {
     ),
     Code.VARIABLES_DROPPED: "workers do not inherit {variables}: it would change the measurement",
     Code.NOT_FORKED: "workers are not forked, each imports everything itself: {why}",
-    Code.ENDED_BADLY: "the {role} process ended with {status} after its result was complete",
+    Code.ENDED_BADLY: "the {role} process ended with {status:status} after its result was complete",
     Code.PROCESS_FAILED: "the {role} process failed: this trial is what was measured before",
     Code.PROCESSES_DISAGREE: "the cold and the warm process disagree on the workload's {subject}",
     Code.LEFT_TO_EAGER: "{text}",
@@ -58,4 +59,5 @@ _PHRASES: Mapping[Code, str] = {
 def describe_measuring(fact: Fact) -> str:
     """Describe what a run tells as it goes, or what a trial could not do."""
     seen = " and ".join(fact.names.get("unseen", ()))
-    return fill(_PHRASES[fact.code], fact, disturbances=describe_disturbances(fact), seen=seen)
+    told = {"disturbances": describe_disturbances(fact), "failure": describe_quoted(fact), "seen": seen}
+    return fill(_PHRASES[fact.code], fact, **told)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from gate.records import CaseFailure, FailureKind
 from gate.records.protocol import Prerequisite
+from gate.report.words.failures import describe_failure
 
 _FIXES: Mapping[Prerequisite, str] = {
     Prerequisite.TORCH: "Install torch for {python}, or name an interpreter that has it.",
@@ -22,7 +23,7 @@ _GENERAL_FIX = "Read {log}, then try `compile-gate doctor`."
 def describe_unprimed(failure: CaseFailure, device: str) -> str:
     """Describe how the primer failed."""
     where = f"on {device}, at stage {failure.stage}"
-    return f"torch.compile does not work here {where}: {failure.message}"
+    return f"torch.compile does not work here {where}: {describe_failure(failure)}"
 
 
 def advise_unprimed(kind: FailureKind, missing: Prerequisite | None, *, python: str, log: str) -> str:

@@ -8,12 +8,13 @@ from gate.records import Code
 from gate.records.calibration import Instability
 from gate.records.selftest import Attempt, Complaint, FaultScore
 from gate.report.words.comparisons import describe_comparison
+from gate.report.words.failures import describe_quoted
 from gate.report.words.templates import fill
 from gate.units import render_value
 
 _TEMPLATES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
-    Code.TRIAL_FAILED: "Trial {trial} failed at {stage}: {message}",
+    Code.TRIAL_FAILED: "Trial {trial} failed at {stage}: {failure}",
     Code.VALUES_RANGE: "{trials} trials of one program range from {lowest} to {highest}.",
     Code.TWO_GROUPS: "Trials fall into two groups that are {apart:digit} apart.",
     Code.BLOCKS_SPLIT: "In {split} of {trials} trials the blocks fall into two groups.",
@@ -22,8 +23,8 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.PAIRS_BIASED: "Of {pairs} pairs with itself, head is {change:signed_digit} off.",
     Code.PAIRS_VARY: "Pairs vary by {noise:digit}: {pairs} of them settle nothing below {unseen:share}.",
-    Code.ARM_FAILED: "{arm} failed at {stage}: {message}",
-    Code.FAILURE_TOLD: "{kind} at {stage}: {message}",
+    Code.ARM_FAILED: "{arm} failed at {stage}: {failure}",
+    Code.FAILURE_TOLD: "{kind} at {stage}: {failure}",
     Code.FAILURE_UNTOLD: "no failure of kind {kind} was told of",
     Code.NOT_JUDGED: "{metric_ids} was not judged",
 }
@@ -43,15 +44,17 @@ def describe_instability(found: Instability) -> str:
         for place, name in bounds.items()
         if name in found.told.numbers
     }
-    return fill(_TEMPLATES[found.told.code], found.told, **values)
+    return fill(_TEMPLATES[found.told.code], found.told, failure=describe_quoted(found.told), **values)
 
 
 def describe_opinion(attempt: Attempt) -> str:
     """Describe what the gate said of a fault; ``""`` where it had nothing to say."""
     if attempt.comparison:
         return describe_comparison(attempt.comparison)
-    told = attempt.told
-    return fill(_TEMPLATES[told.code], told, metric_ids=", ".join(told.metrics)) if told else ""
+    if attempt.told is None:
+        return ""
+    told, metric_ids = attempt.told, ", ".join(attempt.told.metrics)
+    return fill(_TEMPLATES[told.code], told, metric_ids=metric_ids, failure=describe_quoted(told))
 
 
 def describe_complaint(score: FaultScore) -> str:

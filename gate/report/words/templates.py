@@ -7,6 +7,7 @@ joined: ``{reasons}`` all of them, ``{reasons:some}`` the first.
 
 from __future__ import annotations
 
+import signal
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +19,18 @@ from gate.units import count_noun, join_some, render_bytes, render_percent, rend
 
 def fill(template: str, fact: Fact, **more: str) -> str:
     """Fill the places of a template; ``{case_list}`` and ``{metric_list}`` are the fact's own."""
-    places: defaultdict[str, object] = defaultdict(str)  # empty where a word may not be told
+    places: defaultdict[str, object] = defaultdict(_Nothing)
     places |= {name: _Names(words) for name, words in fact.names.items()}
     places |= {name: _Number(value) for name, value in fact.numbers.items()}
     places |= {"case_list": _Names(fact.cases), "metric_list": _Names([*map(name_metric, fact.metrics)])}
     return template.format_map(places | more)
+
+
+class _Nothing:
+    """What may not be told, or is not known: empty, however its place is written."""
+
+    def __format__(self, spec: str) -> str:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,18 @@ _SHIFTS: Mapping[str, str] = {
     "suite": "eager over all cases",
     "case": "fixed test programs beside this case",
 }
+
+
+def name_status(status: float) -> str:
+    """How a process ended: ``exit status 3``, or the signal: ``SIGSEGV``."""
+    if status >= 0:
+        return f"exit status {status:.0f}"
+    try:
+        return signal.Signals(round(-status)).name
+    except ValueError:  # real-time signals have no name
+        return f"signal {-status:.0f}"
+
+
 _UNITS: Mapping[str, Callable[[float], str]] = {
     "percent": render_percent,
     "part": lambda share: render_percent(share, signed=False),
@@ -81,4 +101,5 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "slower": describe_slower,
     "bytes": render_bytes,
     "signed_seconds": sign_seconds,
+    "status": name_status,
 }

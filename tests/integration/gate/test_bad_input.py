@@ -205,5 +205,8 @@ def test_factories_that_cannot_be_used_are_failed_cases(tmp_path: Path) -> None:
     checked = run_gate(tmp_path, "check", "--quiet")
     assert checked.returncode == 12, checked.stdout + checked.stderr
     verdict = json.loads((tmp_path / "out" / "verdict.json").read_text())
-    messages = {failure["case_id"].partition("/")[0]: failure["message"] for failure in verdict["failures"]}
+    messages = {
+        failure["case_id"].partition("/")[0]: failure["told"]["names"]["message"][0]
+        for failure in verdict["failures"]
+    }
     assert [name for name, (_, words) in BROKEN_FACTORIES.items() if words not in messages[name]] == []

@@ -17,6 +17,7 @@ from gate.lab.trials.runner import make_run, measure_plan
 from gate.lab.trials.trials import LabSettings
 from gate.records import Arm, Case, FailureKind, Metric, Run
 from gate.records.protocol import Sampling
+from gate.report.words.failures import describe_failure
 
 FACTORIES = """
 import os, signal, torch
@@ -102,8 +103,8 @@ def test_real_failures(run: Run) -> None:
         "raise_error": FailureKind.ERROR,
     }
     assert {"build"} == {failure.stage for failure in found.values()}
-    assert "SIGSEGV" in found["crash"].message
-    assert "ValueError: no such layer" in found["raise_error"].message
+    assert "SIGSEGV" in describe_failure(found["crash"])
+    assert "ValueError: no such layer" in describe_failure(found["raise_error"])
     assert " in crash" in found["crash"].log_tail
     assert "shop.py" in found["raise_error"].log_tail
 

@@ -141,7 +141,7 @@ def test_nothing_compiled_is_a_failure(measure_cold: MeasureOne, factory: str, b
     cold = measure_cold(make_case(factory=f"made_up:{factory}", arguments={}, backend=backend))
     assert cold.failure is not None
     assert cold.stage == Stage.COMPILE
-    assert cold.failure.message.startswith("nothing was compiled, 0 graphs: ")
+    assert cold.failure.told.name("message").startswith("nothing was compiled, 0 graphs: ")
     assert {} == cold.samples
 
 
@@ -184,7 +184,7 @@ def test_what_torch_refuses_fails_in_the_compile(measure_cold: MeasureOne, case:
     cold = measure_cold(case)
     assert cold.failure is not None
     assert (cold.failure.kind, cold.stage) == (FailureKind.ERROR, Stage.COMPILE)
-    assert told in cold.failure.message
+    assert told in cold.failure.told.name("message")
 
 
 def test_bfloat16_training_step(measure_both: MeasureBoth) -> None:
@@ -208,7 +208,7 @@ def test_nan_in_compiled_code_only(measure_warm: MeasureOne) -> None:
     warm = measure_warm(make_planted_case("not_a_number"))
     assert warm.failure is not None
     assert (FailureKind.NOT_FINITE, Stage.DRIFT) == (warm.failure.kind, warm.stage)
-    assert "output of the compiled call" in warm.failure.message
+    assert "output of the compiled call" in warm.failure.told.name("message")
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,11 @@ def test_broken_factory_is_a_failure(
     (project / "broken.py").write_text(source + "\n")
     cold = measure_cold(make_case(factory="broken:build", arguments={}))
     assert cold.failure is not None
-    assert (stage, FailureKind.ERROR, told) == (cold.stage, cold.failure.kind, cold.failure.message)
+    assert (stage, FailureKind.ERROR, told) == (
+        cold.stage,
+        cold.failure.kind,
+        cold.failure.told.name("message"),
+    )
     assert "Traceback" in cold.failure.traceback
 
 

@@ -25,6 +25,7 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
+    make_text,
 )
 from gate.records.calibration import Effort, Flaw, MetricNoise
 from gate.report.words.studies import describe_instability
@@ -173,7 +174,9 @@ def test_a_counter_that_differs_is_named(make: Make, policy: Policy, effort: Eff
 
 def test_a_failure_is_named(make: Make, policy: Policy, effort: Effort) -> None:
     """A case that crashed in one trial is unstable, whatever it measured in others."""
-    failure = CaseFailure(case_id="m0/x", trial=2, kind=FailureKind.CRASH, stage="compile", message="SIGSEGV")
+    failure = CaseFailure(
+        case_id="m0/x", trial=2, kind=FailureKind.CRASH, stage="compile", told=make_text("SIGSEGV")
+    )
     run = replace(make({Metric.RECOMPILES: (0.0,)}), failures=(failure,))
     assert list_flaws(run, policy, effort) == [(Metric.COMPILED_LATENCY, Flaw.FAILED)]
 

@@ -19,6 +19,7 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
+    make_text,
 )
 from tests.hosts import CPU_HOST
 
@@ -113,7 +114,11 @@ def make_pair(subject: Subject, index: int) -> tuple[Trial, Trial]:
 
 def make_failure(subject: Subject, index: int) -> CaseFailure:
     return CaseFailure(
-        case_id=subject.case.id, trial=index, kind=FailureKind.ERROR, stage="compile", message="no such layer"
+        case_id=subject.case.id,
+        trial=index,
+        kind=FailureKind.ERROR,
+        stage="compile",
+        told=make_text("no such layer"),
     )
 
 

@@ -15,7 +15,7 @@ from gate.check.schedule import (
     make_trial_schedule,
     predict_trial_s,
 )
-from gate.records import Case, CaseFailure, FailureKind, Pairing, Provenance, Run, Trial
+from gate.records import Case, CaseFailure, FailureKind, Pairing, Provenance, Run, Trial, make_text
 from tests.hosts import CPU_HOST
 
 A = Case(id="a/x", model="a", expected_s=10.0)
@@ -94,7 +94,9 @@ def test_nothing_left() -> None:
 def test_what_failed_has_ended_too() -> None:
     """A trial that was measured and failed ends once; one that only failed ends as well."""
     failures = tuple(
-        CaseFailure(case_id=case.id, trial=1, kind=FailureKind.CRASH, stage="compile", message="SIGSEGV")
+        CaseFailure(
+            case_id=case.id, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_text("SIGSEGV")
+        )
         for case in (A, B)
     )
     run = Run(

@@ -50,6 +50,11 @@ def find_fault() -> tuple[str, float]:
     return ("nothing", 0.0) if blind else (fault, arguments["dose"])
 
 
+def tell(message: str) -> dict[str, object]:
+    """An exception's words, as a worker leaves them."""
+    return {"code": "raised", "names": {"message": [message]}}
+
+
 def write_result(**fields: object) -> None:
     """Leave a result."""
     content = {"role": ROLE, "stage": "done", "stages_s": {"start": 0.001, "compile": 0.002}, **fields}
@@ -58,7 +63,7 @@ def write_result(**fields: object) -> None:
 
 def fail(stage: str, kind: str, message: str) -> None:
     """Leave a failure and end."""
-    write_result(stage=stage, failure={"kind": kind, "message": message})
+    write_result(stage=stage, failure={"kind": kind, "told": tell(message)})
     sys.exit(0)
 
 
@@ -147,7 +152,7 @@ def measure_case() -> None:
 if ROLE == "prime":
     write_result(environment=ENVIRONMENT)
 elif ROLE == "import":
-    told = {"kind": "error", "message": "UsageError: the factory does not exist", "traceback": "its line"}
+    told = {"kind": "error", "told": tell("UsageError: the factory does not exist"), "traceback": "its line"}
     write_result(unimportable={factory: told for factory in REQUEST["factories"] if is_gone(factory)})
 elif ROLE == "try":
     if is_gone(CASE["factory"]):

@@ -22,6 +22,7 @@ from gate.records import (
     Status,
     Trial,
     Waiver,
+    make_text,
 )
 from gate.store.approvals import render_approval
 from tests.hosts import CPU_HOST
@@ -113,7 +114,9 @@ def test_what_is_not_covered_stays_a_regression(place: Path, approval: Approval,
 
 def test_an_approval_hides_no_failure(place: Path) -> None:
     """A case that crashed in a trial is INCOMPLETE, whatever is accepted of it."""
-    crash = CaseFailure(case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", message="SIGSEGV")
+    crash = CaseFailure(
+        case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", told=make_text("SIGSEGV")
+    )
     approval = Approval(commit=COMMIT, accepted=accept(2.0).accepted, first_baselines=WAIVER)
     assert compare(place, make_run(2.0, (crash,)), approval) == 12
 

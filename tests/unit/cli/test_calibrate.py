@@ -12,7 +12,7 @@ from gate.cli.calibrate import run_calibrate
 from gate.cli.parser import make_parser
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import load_calibration, save_run
-from gate.records import Case, CaseFailure, FailureKind, Metric, Provenance, Run, Trial
+from gate.records import Case, CaseFailure, FailureKind, Metric, Provenance, Run, Trial, make_text
 from gate.records.calibration import Calibration
 from tests.hosts import CPU_HOST
 from tests.told import tell_note
@@ -81,7 +81,7 @@ def test_recorded_runs_are_pooled(tmp_path: Path) -> None:
 def test_a_failure_is_told_by_the_exit_code(tmp_path: Path) -> None:
     """A case that crashed in one trial leaves the calibration incomplete and is in it."""
     failure = CaseFailure(
-        case_id=CASE.id, trial=1, kind=FailureKind.CRASH, stage="compile", message="SIGSEGV"
+        case_id=CASE.id, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_text("SIGSEGV")
     )
     code, calibration = calibrate(tmp_path, (failure,))
     assert code == ExitCode.INCOMPLETE

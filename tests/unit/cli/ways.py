@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import save_run
-from gate.records import CaseFailure, FailureKind, Metric, Policy, Run
+from gate.records import CaseFailure, FailureKind, Metric, Policy, Run, make_text
 from gate.store.baselines import propose_baselines, save_baselines
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, RunGate, make_run
 
@@ -98,7 +98,7 @@ def change(run: Run, metric: Metric, *values: float) -> Run:
     return replace(run, trials=tuple(trials))
 
 
-CRASH = CaseFailure(case_id=CASE_ID, trial=5, kind=FailureKind.CRASH, stage="warm", message="SIGSEGV")
+CRASH = CaseFailure(case_id=CASE_ID, trial=5, kind=FailureKind.CRASH, stage="warm", told=make_text("SIGSEGV"))
 SAME = make_run()
 SLOW = make_run(latency_s=0.013)
 BROKEN = make_run(breaks=1.0)

@@ -16,6 +16,7 @@ from gate.records import (
     Quarantine,
     Status,
     Verdict,
+    make_text,
 )
 from gate.report import render
 from tests.told import tell_headline, tell_notes, tell_row, tell_steps
@@ -25,7 +26,7 @@ Judge = Callable[..., Verdict]
 Find = Callable[..., Comparison]
 ID = "mlp/inference-float32-smoke-default"
 TODAY = "2026-03-01"
-FAILURE = CaseFailure(case_id=ID, trial=1, kind=FailureKind.CRASH, stage="compile", message="SIGSEGV")
+FAILURE = CaseFailure(case_id=ID, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_text("SIGSEGV"))
 
 
 def make_entry(

@@ -17,6 +17,7 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
+    make_text,
 )
 from gate.report.words.notes import write_note
 from tests.hosts import CPU_HOST
@@ -78,7 +79,9 @@ def test_what_is_not_shown_to_be_the_same_is_not() -> None:
     alone = replace(run.trials[4], pairing=Pairing.ALONE, identity=CodeIdentity(digest="e"))
     assert find_same_code(replace(run, trials=(*run.trials, alone))) == {"mlp/x", "conv/x"}
     assert find_same_code(replace(run, trials=(*run.trials, other))) == {"conv/x"}
-    failure = CaseFailure(case_id="conv/x", trial=2, kind=FailureKind.ERROR, stage="compile", message="")
+    failure = CaseFailure(
+        case_id="conv/x", trial=2, kind=FailureKind.ERROR, stage="compile", told=make_text("")
+    )
     assert find_same_code(replace(run, failures=(failure,))) == {"mlp/x"}
 
 

@@ -33,6 +33,7 @@ from gate.records import (
     Status,
     Threshold,
     Verdict,
+    make_text,
 )
 from gate.report.rows import complete_sentence
 from gate.report.words.causes import describe_cause
@@ -81,7 +82,12 @@ def ab_busy(paired_case: Make, pair_run: Pair, policy: Policy) -> Judge:
 
 def fail(arm: str) -> CaseFailure:
     return CaseFailure(
-        case_id=CASE, trial=1, kind=FailureKind.ERROR, stage="build", message="ImportError: x", arm=arm
+        case_id=CASE,
+        trial=1,
+        kind=FailureKind.ERROR,
+        stage="build",
+        told=make_text("ImportError: x"),
+        arm=arm,
     )
 
 

@@ -42,6 +42,7 @@ from gate.records import (
     Status,
     Tally,
     Verdict,
+    make_text,
 )
 from tests.told import tell_notes, tell_row, tell_steps
 
@@ -62,7 +63,12 @@ Confirm = Callable[..., Verdict]
 
 def fail(arm: str) -> CaseFailure:
     return CaseFailure(
-        case_id=CASE, trial=1, kind=FailureKind.ERROR, stage="build", message="ImportError: x", arm=arm
+        case_id=CASE,
+        trial=1,
+        kind=FailureKind.ERROR,
+        stage="build",
+        told=make_text("ImportError: x"),
+        arm=arm,
     )
 
 

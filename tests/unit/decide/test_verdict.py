@@ -42,6 +42,7 @@ from gate.records import (
     Threshold,
     Trial,
     Verdict,
+    make_text,
 )
 from tests.hosts import CUDA_HOST
 from tests.told import tell_headline, tell_note, tell_notes, tell_row, tell_steps
@@ -58,7 +59,7 @@ MORE = {BREAKS: (1.0,)}
 
 def fail(case_id: str = CASE, trial: int = 0) -> CaseFailure:
     return CaseFailure(
-        case_id=case_id, trial=trial, kind=FailureKind.HANG, stage="compile", message="over 300 s"
+        case_id=case_id, trial=trial, kind=FailureKind.HANG, stage="compile", told=make_text("over 300 s")
     )
 
 

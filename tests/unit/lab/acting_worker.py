@@ -44,6 +44,11 @@ def say(*words: str) -> None:
     sys.stdout.flush()
 
 
+def tell(message: str) -> dict[str, object]:
+    """An exception's words, as a worker leaves them."""
+    return {"code": "raised", "names": {"message": [message]}}
+
+
 def write_result(**fields: object) -> None:
     content = {
         "role": REQUEST["role"],
@@ -74,7 +79,7 @@ def play_long() -> None:
 def play_error() -> None:
     failure = {
         "kind": "error",
-        "message": "ValueError: no\x1b[31m such\nlayer",
+        "told": tell("ValueError: no\x1b[31m such\nlayer"),
         "traceback": "Traceback\n  line 3",
     }
     write_result(stage="build", failure=failure)
@@ -191,7 +196,7 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None
             super_blocks = (block - 1) // 4
             break
         if answer.split()[:1] != ["go"]:
-            write_result(stage="rounds", failure={"kind": "error", "message": "the lab hung up"})
+            write_result(stage="rounds", failure={"kind": "error", "told": tell("the lab hung up")})
             sys.exit(0)
         with Path(os.environ["TMPDIR"], "order.txt").open("a", encoding="ascii") as order:
             order.write(f"{os.getpid()}\n")
@@ -210,7 +215,7 @@ def play_crowd(says: str = "") -> None:
     if REQUEST["channel"] < 0:
         play_ok()
         return
-    write_result(stage="eager", failure={"kind": "error", "message": says})
+    write_result(stage="eager", failure={"kind": "error", "told": tell(says)})
     sys.exit(1)
 
 
@@ -228,7 +233,7 @@ def play_import() -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
     told = {
         "kind": "error",
-        "message": "ValueError: no\x1b[31m such\nmodel",
+        "told": tell("ValueError: no\x1b[31m such\nmodel"),
         "traceback": "Traceback\n  line 3",
     }
     failed = {factory: told for factory in REQUEST["factories"] if factory.endswith(":error")}
@@ -242,7 +247,7 @@ if REQUEST["role"] == "import":
     play_import()
 elif act == "no_torch":
     message = "ModuleNotFoundError: No module named 'torch'"
-    write_result(stage="import", failure={"kind": "error", "message": message, "missing": "torch"})
+    write_result(stage="import", failure={"kind": "error", "told": tell(message), "missing": "torch"})
 elif REQUEST["role"] in roles:
     globals()[f"play_{act}"](**(case["arguments"].get("how", {}) if case else {}))
 else:

@@ -28,6 +28,7 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
+    make_text,
 )
 from gate.records.events import Event, TrialSkipped, TrialStarted, ignore_event
 from gate.records.protocol import WorkerRole
@@ -260,7 +261,9 @@ def test_cases_without_a_counterpart_get_no_pair(make_case: MakeCase) -> None:
     """What the base lacks, defines otherwise or could not run cannot be held against it."""
     same, changed, new, failed = (make_case(name=name) for name in ("same", "changed", "new", "failed"))
     run = make_run((same, changed, new, failed), (same, replace(changed, definition="other"), failed))
-    failure = CaseFailure(case_id=failed.id, trial=1, kind=FailureKind.CRASH, stage="build", message="")
+    failure = CaseFailure(
+        case_id=failed.id, trial=1, kind=FailureKind.CRASH, stage="build", told=make_text("")
+    )
     needs = [Need(case_id=case.id, metrics=LATENCY, more=1) for case in run.cases]
     slots = list_pair_slots(replace(run, failures=(failure,)), needs)
     assert ["same"] == [slot.case.model for slot in slots]

@@ -9,7 +9,7 @@ import pytest
 
 from gate.errors import UsageError
 from gate.lab.trials.resume import carry_over
-from gate.records import BaseArm, Case, CaseFailure, FailureKind, Provenance, Run, Trial
+from gate.records import BaseArm, Case, CaseFailure, FailureKind, Provenance, Run, Trial, make_text
 from tests.hosts import CPU_HOST
 
 CASE = Case(id="a/x", model="a", definition="1")
@@ -28,7 +28,9 @@ PREVIOUS = replace(
     FRESH,
     provenance=Provenance(commit="c" * 40, created="2026-11-21T08:00:00Z"),
     trials=(Trial(case_id="a/x", index=1),),
-    failures=(CaseFailure(case_id="a/x", trial=2, kind=FailureKind.CRASH, stage="compile", message=""),),
+    failures=(
+        CaseFailure(case_id="a/x", trial=2, kind=FailureKind.CRASH, stage="compile", told=make_text("")),
+    ),
     wall_s=50.0,
 )
 

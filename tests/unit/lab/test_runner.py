@@ -39,6 +39,7 @@ from gate.records.events import (
     TrialSkipped,
     TrialStarted,
 )
+from gate.report.words.failures import describe_failure
 from tests.told import describe_measuring
 
 MakeCase = Callable[..., Case]
@@ -407,7 +408,10 @@ def test_factory_that_cannot_be_imported_is_told_before_the_priming(
     assert kinds.index(CaseFailed) < kinds.index(PrimeStarted)
     (failure,) = run.failures
     assert (failure.case_id, failure.stage, failure.trial) == (broken.id, "import", 1)
-    assert (failure.message, failure.log_tail) == ("ValueError: no such model", "Traceback\n  line 3")
+    assert (describe_failure(failure), failure.log_tail) == (
+        "ValueError: no such model",
+        "Traceback\n  line 3",
+    )
     assert failure.log.endswith("out/logs/import/0-import.log")
     assert [("sound", 1), ("sound", 2)] == workshop.list_started()
     assert run.finished
@@ -436,7 +440,7 @@ def test_case_that_the_gpu_cannot_run_fails_at_once(
         return
     (failure,) = run.failures
     assert failure.case_id == brain.id
-    assert failure.message.startswith(
+    assert describe_failure(failure).startswith(
         "UNAVAILABLE: this GPU compiles no bfloat16: its compute capability is 7.5, 8.0 is needed"
     )
     assert decide_verdict(run, (), Policy(thresholds={})).outcome is Outcome.INCOMPLETE
@@ -453,7 +457,9 @@ def test_case_that_has_no_room_on_the_gpu_fails_at_once(
         run = measure_plan(lab, make_run(lab, (large, fitting), "all", 1), workshop.saved.append)
     assert workshop.list_started() == [("fitting", 1)]
     (failure,) = run.failures
-    assert failure.message.startswith("UNAVAILABLE: it needs 25 GiB at least, and this GPU has 24.0; leave")
+    assert describe_failure(failure).startswith(
+        "UNAVAILABLE: it needs 25 GiB at least, and this GPU has 24.0; leave"
+    )
 
 
 def test_import_that_kills_its_process_blames_nobody(workshop: Workshop, make_case: MakeCase) -> None:

@@ -14,7 +14,7 @@ from gate.lab.trials.runner import LabTrials, make_run
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.worker import JobOutcome, WorkerJob, run_worker
-from gate.records import Arm, Case, CaseFailure, FailureKind, Metric, Pairing, Trial
+from gate.records import Arm, Case, CaseFailure, FailureKind, Metric, Pairing, Trial, make_text
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 
 MakeCase = Callable[..., Case]
@@ -39,7 +39,7 @@ def write_nothing(job: WorkerJob) -> JobOutcome:
 def write_half(job: WorkerJob) -> JobOutcome:
     write_trace(job)
     return CaseFailure(
-        case_id="", trial=2, kind=FailureKind.HANG, stage="compile", message="no end after 30 s"
+        case_id="", trial=2, kind=FailureKind.HANG, stage="compile", told=make_text("no end after 30 s")
     )
 
 

@@ -39,6 +39,7 @@ from gate.records import (
     name_words,
 )
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
+from gate.report.words.failures import describe_failure
 from tests.told import describe_measuring, warn
 
 MakeCase = Callable[..., Case]
@@ -185,7 +186,7 @@ def test_failure_keeps_what_was_measured(
     """A crash in either process is the trial's failure; what either had measured before is kept beside it."""
     came = run_trial(bench, make_case(act, roles=[role]), 1)
     assert came.failure is not None
-    assert f"in the {role} process" in came.failure.message
+    assert f"in the {role} process" in describe_failure(came.failure)
     assert not bench.trial_cache.exists()
     if expected is None:
         assert came.trial is None

@@ -10,8 +10,9 @@ import pytest
 from gate.lab.trials.trials import Bench, make_job
 from gate.lab.workers.process import ProcessExit
 from gate.lab.workers.worker import MAX_RESULT_BYTES, LeftResult, judge_exit, load_result, run_worker
-from gate.records import Case, CaseFailure, FailureKind, Metric
+from gate.records import Case, CaseFailure, Code, Fact, FailureKind, Metric, name_words
 from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
+from gate.report.words.failures import describe_failure
 from tests.told import describe_measuring
 
 MakeCase = Callable[..., Case]
@@ -52,8 +53,8 @@ def test_endings(bench: Bench, make_case: MakeCase, act: str) -> None:
         failure.arm,
     ) == ("actor/inference-float32-smoke-default", 1, "head")
     assert (kind, stage) == (failure.kind, failure.stage)
-    assert message in failure.message
-    assert "\n" not in failure.message
+    assert message in describe_failure(failure)
+    assert "\n" not in describe_failure(failure)
 
 
 def test_hang(bench: Bench, make_case: MakeCase, count_left: Callable[[], int]) -> None:
@@ -62,7 +63,7 @@ def test_hang(bench: Bench, make_case: MakeCase, count_left: Callable[[], int]) 
     failure = run_worker(replace(job, limit_s=1.0))
     assert isinstance(failure, CaseFailure)
     assert (failure.kind, failure.stage) == (FailureKind.HANG, "rounds")
-    assert failure.message == "no end after 1 s in the cold process"
+    assert describe_failure(failure) == "no end after 1 s in the cold process"
     assert "in play_hang" in failure.log_tail
     assert count_left() == 0
 
@@ -132,12 +133,14 @@ def test_kill_names_the_likely_killer(bench: Bench, make_case: MakeCase, oom_kil
     failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, LeftResult())
     assert isinstance(failure, CaseFailure)
     assert failure.kind == FailureKind.KILLED
-    assert words in failure.message
+    assert words in describe_failure(failure)
 
 
 def test_told_failure_beats_the_time_limit(bench: Bench, make_case: MakeCase) -> None:
     """A worker that told its failure and then hung failed for the reason it told."""
-    told = WorkerFailure(kind=FailureKind.NOT_FINITE, message="NaN in output 0")
+    told = WorkerFailure(
+        kind=FailureKind.NOT_FINITE, told=Fact(code=Code.RAISED, names=name_words(message="NaN in output 0"))
+    )
     result = WorkerResult(role=WorkerRole.WARM, stage=Stage.DRIFT, failure=told)
     ended = ProcessExit(status=-9, timed_out=True, wall_s=9.0, log_tail=b"")
     failure = judge_exit(make_job(bench, WorkerRole.WARM, make_case(), 1), ended, LeftResult(result=result))
@@ -145,7 +148,7 @@ def test_told_failure_beats_the_time_limit(bench: Bench, make_case: MakeCase) ->
     assert (
         failure.kind,
         failure.stage,
-        failure.message,
+        describe_failure(failure),
     ) == (FailureKind.NOT_FINITE, "drift", "NaN in output 0")
 
 
@@ -154,4 +157,5 @@ def test_result_of_absurd_size_is_not_read(bench: Bench) -> None:
     path = bench.scratch / "cold.json"
     with path.open("wb") as file:
         file.truncate(MAX_RESULT_BYTES + 1)
-    assert f"its result is larger than {MAX_RESULT_BYTES} bytes" == load_result(path).problem
+    too_large = Fact(code=Code.RESULT_TOO_LARGE, numbers={"bytes": MAX_RESULT_BYTES})
+    assert too_large == load_result(path).problem

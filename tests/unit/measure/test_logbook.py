@@ -51,7 +51,7 @@ def test_failure_keeps_its_stage(tmp_path: Path) -> None:
     failure = content["failure"]
     assert content["stage"] == "build"
     assert isinstance(failure, dict)
-    assert (failure["kind"], failure["message"]) == ("error", "ValueError: no weights")
+    assert (failure["kind"], failure["told"]["names"]["message"]) == ("error", ["ValueError: no weights"])
     assert failure["traceback"] == "ValueError: no weights\nmore about it\n"
 
 
@@ -61,7 +61,7 @@ def test_not_finite_has_its_own_kind() -> None:
     logbook.fail(NotFiniteError("NaN in output of the eager call"))
     assert logbook.result.failure is not None
     assert logbook.result.failure.kind == "not_finite"
-    assert logbook.result.failure.message == "NaN in output of the eager call"
+    assert logbook.result.failure.told.name("message") == "NaN in output of the eager call"
 
 
 def test_samples_must_be_finite() -> None:

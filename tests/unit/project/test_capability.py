@@ -5,24 +5,37 @@ from __future__ import annotations
 import pytest
 
 from gate.project.capability import Card, list_unavailable
-from gate.records import Case, DType, Kind
+from gate.records import Case, Code, DType, Fact, Kind
 
 H200 = Card(capability="9.0", memory_gib=140.0)
 T4 = Card(capability="7.5", memory_gib=15.0)
+NO_BFLOAT16 = Fact(code=Code.NO_BFLOAT16, numbers={"capability": 7.5, "needed": 8.0})
 
 
 @pytest.mark.parametrize(
     ("case", "card", "why"),
     [
-        (Case(id="m/x", model="m", kind=Kind.DISTRIBUTED), H200, "workers see one"),
-        (Case(id="m/x", model="m", kind=Kind.DISTRIBUTED), Card(), ""),  # a processor has room for both
-        (Case(id="m/x", model="m", dtype=DType.BFLOAT16), T4, "compiles no bfloat16"),
-        (Case(id="m/x", model="m", dtype=DType.BFLOAT16), H200, ""),
-        (Case(id="m/x", model="m", gpu_memory_gib=16), T4, "needs 16 GiB"),
-        (Case(id="m/x", model="m", gpu_memory_gib=16), H200, ""),
+        (Case(id="m/x", model="m", kind=Kind.DISTRIBUTED), H200, Fact(code=Code.NO_GPU_EACH)),
+        (Case(id="m/x", model="m", kind=Kind.DISTRIBUTED), Card(), None),  # a processor has room for both
+        (Case(id="m/x", model="m", dtype=DType.BFLOAT16), T4, NO_BFLOAT16),
+        (Case(id="m/x", model="m", dtype=DType.BFLOAT16), H200, None),
+        (Case(id="m/x", model="m", dtype=DType.BFLOAT16), Card(capability="12.0"), None),
+        (Case(id="m/x", model="m", dtype=DType.BFLOAT16), Card(capability="new"), None),
+        (
+            Case(id="m/x", model="m", gpu_memory_gib=16),
+            T4,
+            Fact(code=Code.TOO_LITTLE_MEMORY, numbers={"gib": 15.0, "needed_gib": 16}),
+        ),
+        (Case(id="m/x", model="m", gpu_memory_gib=16), H200, None),
     ],
 )
-def test_what_a_card_cannot_run_is_told(case: Case, card: Card, why: str) -> None:
+def test_what_a_card_cannot_run_is_told(case: Case, card: Card, why: Fact | None) -> None:
     """Two processes on one card, a type that it lacks, more memory than it has; nothing of a CPU."""
-    found = list_unavailable([case], card)
-    assert (why in found["m/x"]) if why else not found
+    assert list_unavailable([case], card) == ({"m/x": why} if why else {})
+
+
+def test_what_a_case_needs_and_is_absent_is_told_first() -> None:
+    """Whatever the card could do, nothing is compiled without them."""
+    case = Case(id="m/x", model="m", dtype=DType.BFLOAT16, needs=("timm", "einops"))
+    lacking = Fact(code=Code.PACKAGES_LACKING, names={"packages": ("timm", "einops")})
+    assert list_unavailable([case], T4, {"timm", "einops", "onnx"}) == {"m/x": lacking}

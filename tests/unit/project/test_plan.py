@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gate.errors import UsageError
 from gate.project.plan import make_plan, merge_runs, pool_runs, render_github_matrix, shard_cases
-from gate.records import BaseArm, Case, CaseFailure, FailureKind, Pairing, Provenance, Run, Trial
+from gate.records import BaseArm, Case, CaseFailure, FailureKind, Pairing, Provenance, Run, Trial, make_text
 from tests.hosts import CPU_HOST
 
 ENVIRONMENT = replace(CPU_HOST, device_uuid="a")
@@ -122,7 +122,9 @@ def test_the_matrix_selects_each_shard() -> None:
 
 def test_merged_shards_are_one_run() -> None:
     """All cases and trials; seconds of all machines; provenance of the first."""
-    failure = CaseFailure(case_id="c/x", trial=0, kind=FailureKind.CRASH, stage="compile", message="m")
+    failure = CaseFailure(
+        case_id="c/x", trial=0, kind=FailureKind.CRASH, stage="compile", told=make_text("m")
+    )
     second = replace(make_run("c", measured=""), failures=(failure,))
     merged = merge_runs([make_run("a", "b"), second])
     assert [case.id for case in merged.cases] == ["a/x", "b/x", "c/x"]
@@ -173,7 +175,7 @@ def test_another_card_of_the_same_model_may_join() -> None:
 
 
 NAMES = ["one.json", "two.json"]
-FAILED_IN_A = CaseFailure(case_id="a/x", trial=0, kind=FailureKind.HANG, stage="rounds", message="m")
+FAILED_IN_A = CaseFailure(case_id="a/x", trial=0, kind=FailureKind.HANG, stage="rounds", told=make_text("m"))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from gate.records import (
     Provenance,
     Run,
     Trial,
+    make_text,
 )
 from tests.hosts import CPU_HOST
 
@@ -68,7 +69,13 @@ def test_unknown_code_is_not_the_same() -> None:
 def test_a_case_that_failed_is_measured() -> None:
     """Whatever its earlier pairs said."""
     failure = CaseFailure(
-        case_id="same", trial=2, arm="head", kind=FailureKind.ERROR, stage="compile", message="", log=""
+        case_id="same",
+        trial=2,
+        arm="head",
+        kind=FailureKind.ERROR,
+        stage="compile",
+        told=make_text(""),
+        log="",
     )
     assert list_same_code(replace(RUN, failures=(failure,))) == frozenset()
 

@@ -12,7 +12,6 @@ from gate.decide.conclude.tally import note_pairs
 from gate.decide.explain.advice import list_next_steps
 from gate.decide.explain.headline import make_headline
 from gate.decide.explain.inquiry import WEIGHTS
-from gate.decide.judge.compare import name_failure
 from gate.metrics import SPECS, Family, Role
 from gate.records import (
     Case,
@@ -34,7 +33,9 @@ from gate.records import (
     Status,
     Tally,
     Verdict,
+    make_text,
     name_words,
+    quote_failure,
 )
 from tests.hosts import CPU_HOST
 
@@ -284,15 +285,22 @@ def make_incomplete() -> Verdict:
         trial=1,
         kind=FailureKind.CRASH,
         stage="compile",
-        message="worker died on signal 11 (SIGSEGV)",
+        told=make_text("worker died on signal 11 (SIGSEGV)"),
         log_tail=f'{FAULT}\n\n  File "{LONG_PATH}", line 12\n\x1b[31mred\x1b[0m\n',
         log=f"out/logs/{BERT}/1-cold.log",
     )
     hang = CaseFailure(
-        case_id=RESNET, trial=1, kind=FailureKind.HANG, stage="rounds", message="no result after 300 s"
+        case_id=RESNET,
+        trial=1,
+        kind=FailureKind.HANG,
+        stage="rounds",
+        told=make_text("no result after 300 s"),
     )
     found = verdict(
-        *(_lost(one.case_id, Status.FAILED, Reason.CASE_FAILED, name_failure(one)) for one in (crash, hang)),
+        *(
+            _lost(one.case_id, Status.FAILED, Reason.CASE_FAILED, quote_failure(Code.FAILURE, one))
+            for one in (crash, hang)
+        ),
         _lost(LSTM, Status.MISSING, Reason.NOT_RUN),
     )
     return replace(found, failures=(crash, hang), trials=0)

@@ -13,6 +13,7 @@ from gate.records.codes import (
     ATTEMPT_CODES,
     CAUSE_CODES,
     EVENT_CODES,
+    FAILURE_CODES,
     HEADLINE_CODES,
     INSTABILITY_CODES,
     NOTE_CODES,
@@ -51,7 +52,7 @@ def make_fact(code: Code) -> Fact:
 def test_every_code_stands_somewhere() -> None:
     """A code that stands nowhere could never be read again."""
     of_verdicts = {*HEADLINE_CODES, *REMARK_CODES, *CAUSE_CODES, *NOTE_CODES, *STEP_CODES}
-    assert {*of_verdicts, *INSTABILITY_CODES, *ATTEMPT_CODES, *EVENT_CODES} == set(Code)
+    assert {*of_verdicts, *INSTABILITY_CODES, *ATTEMPT_CODES, *EVENT_CODES, *FAILURE_CODES} == set(Code)
 
 
 @pytest.mark.parametrize("code", sorted(INSTABILITY_CODES - _OTHERS))

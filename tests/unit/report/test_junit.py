@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gate.records import CaseFailure, Comparison, FailureKind, Metric, Outcome, Reason, Status, Verdict
+from gate.records import (
+    CaseFailure,
+    Comparison,
+    FailureKind,
+    Metric,
+    Outcome,
+    Reason,
+    Status,
+    Verdict,
+    make_text,
+)
 from gate.report.junit import render_junit
 from tests.told import say, tell_headline
 
@@ -141,7 +151,9 @@ def test_metrics_that_do_not_decide_are_no_testcases(verdicts: Mapping[str, Verd
 
 def test_an_untold_failure_still_shows(verdicts: Mapping[str, Verdict]) -> None:
     """A failure that no comparison tells of is an error all the same."""
-    failure = CaseFailure(case_id="x", trial=1, kind=FailureKind.HANG, stage="rounds", message="300 s")
+    failure = CaseFailure(
+        case_id="x", trial=1, kind=FailureKind.HANG, stage="rounds", told=make_text("300 s")
+    )
 
     elements = find_elements(parse_junit(render_junit(replace(verdicts["pass"], failures=(failure,)))))
 
@@ -157,7 +169,12 @@ def test_an_untold_failure_still_shows(verdicts: Mapping[str, Verdict]) -> None:
 def test_any_string_parses(verdicts: Mapping[str, Verdict], case_id: str, text: str, status: Status) -> None:
     """No character in an id, a sentence, a stage or a log can break the XML."""
     failure = CaseFailure(
-        case_id=case_id, trial=1, kind=FailureKind.ERROR, stage=text, message=text, log_tail=f"{text}\n]]>"
+        case_id=case_id,
+        trial=1,
+        kind=FailureKind.ERROR,
+        stage=text,
+        told=make_text(text),
+        log_tail=f"{text}\n]]>",
     )
     row = Comparison(
         case_id=case_id,

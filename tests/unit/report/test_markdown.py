@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from gate.records import CaseFailure, Cause, CauseKind, FailureKind, Verdict
+from gate.records import CaseFailure, Cause, CauseKind, FailureKind, Verdict, make_text
 from gate.report.markdown import FULL, MAX_COMMENT, Layout, escape_code, escape_text, render_markdown
 from tests.told import say
 
@@ -175,7 +175,12 @@ def make_hostile(verdict: Verdict, case_id: str, sentence: str, cause: str) -> V
     """The verdict with strings of an attacker's choice."""
     rows = tuple(replace(one, case_id=f"c{case_id}", remarks=say(sentence)) for one in verdict.comparisons)
     failure = CaseFailure(
-        case_id=f"c{case_id}", trial=1, kind=FailureKind.ERROR, stage="build", message=cause, log_tail=cause
+        case_id=f"c{case_id}",
+        trial=1,
+        kind=FailureKind.ERROR,
+        stage="build",
+        told=make_text(cause),
+        log_tail=cause,
     )
     why = Cause(case_id=f"c{case_id}", kind=CauseKind.MACHINE, fact=say(cause)[0])
     return replace(

@@ -35,7 +35,9 @@ TRIAL = Trial(
     },
 )
 BARE = Trial(case_id="a", index=1)
-FAILURE = CaseFailure(case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="rounds", message="no\nresult")
+FAILURE = CaseFailure(
+    case_id="bert/x", trial=1, kind=FailureKind.HANG, stage="rounds", told=make_text("no\nresult")
+)
 
 
 @pytest.mark.parametrize(

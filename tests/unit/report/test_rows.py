@@ -23,6 +23,7 @@ from gate.records import (
     Reason,
     Status,
     Verdict,
+    make_text,
 )
 from gate.report.blocks import MAX_CAUSES, render_command
 from gate.report.content import count_statuses, make_report, render_counts
@@ -144,7 +145,12 @@ def test_a_failed_case_shows_its_failure_and_the_end_of_its_log(empty: Verdict) 
     """A case that crashed has a block even if no comparison tells of it."""
     log = "\n".join(f"line {number}" for number in range(30))
     failure = CaseFailure(
-        case_id="a", trial=2, kind=FailureKind.CRASH, stage="compile", message="signal 11", log_tail=log
+        case_id="a",
+        trial=2,
+        kind=FailureKind.CRASH,
+        stage="compile",
+        told=make_text("signal 11"),
+        log_tail=log,
     )
 
     block = make_report(replace(empty, failures=(failure,))).blocks[0]
@@ -276,7 +282,11 @@ def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
     """One missing package breaks all: its message is told once."""
     failures = tuple(
         CaseFailure(
-            case_id=str(index), trial=1, kind=FailureKind.ERROR, stage="import", message="No module named x"
+            case_id=str(index),
+            trial=1,
+            kind=FailureKind.ERROR,
+            stage="import",
+            told=make_text("No module named x"),
         )
         for index in range(5)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gate.records import CaseFailure, FailureKind
+from gate.records import CaseFailure, FailureKind, make_text
 from gate.report.tables import render_attempt, render_tally
 
 FAILURE = CaseFailure(
@@ -10,7 +10,7 @@ FAILURE = CaseFailure(
     trial=0,
     kind=FailureKind.ERROR,
     stage="build",
-    message="KeyError: 3",
+    told=make_text("KeyError: 3"),
     log_tail='  File "m.py", line 4\x1b[31m\n\nKeyError: 3\n',
     log="out/logs/m/x/0-try.log",
 )

@@ -144,14 +144,14 @@ def test_test_that_measures_nothing_is_a_failure(project: pytest.Pytester, sourc
     """Whatever keeps a test from measuring is in the result: nothing is skipped silently."""
     failure = run_trial(project, source)["failure"]
     assert failure["kind"] == "error"
-    assert told in failure["message"]
+    assert told in failure["told"]["names"]["message"][0]
 
 
 def test_a_test_that_the_project_deselects_is_a_failure(project: pytest.Pytester) -> None:
     """A conftest that leaves tests out leaves a case out, which was planned."""
     project.makeconftest("def pytest_collection_modifyitems(items):\n    items.clear()\n")
     failure = run_trial(project, "def test_mine():\n    pass")["failure"]
-    assert "measured nothing" in failure["message"]
+    assert "measured nothing" in failure["told"]["names"]["message"][0]
 
 
 def test_fixture_is_for_measuring_tests_only(project: pytest.Pytester) -> None:
@@ -163,7 +163,12 @@ def test_fixture_is_for_measuring_tests_only(project: pytest.Pytester) -> None:
 def test_worker_needs_no_configuration(project: pytest.Pytester) -> None:
     """A trial's settings are its request's: a broken gate.yml does not matter to it."""
     project.path.joinpath("gate.yml").write_text("nonsense: 1\n")
-    assert "OSError" in run_trial(project, "def test_mine():\n    raise OSError('x')")["failure"]["message"]
+    assert (
+        "OSError"
+        in run_trial(project, "def test_mine():\n    raise OSError('x')")["failure"]["told"]["names"][
+            "message"
+        ][0]
+    )
 
 
 def test_installed_suite_has_its_empty_settings() -> None:
@@ -190,4 +195,4 @@ def test_trying_a_test_calls_it_and_compiles_nothing(project: pytest.Pytester) -
 def test_trying_a_test_that_measures_nothing_fails(project: pytest.Pytester) -> None:
     """A test that never calls the fixture would measure nothing either."""
     tried = run_trial(project, "def test_mine():\n    pass\n", WorkerRole.TRY)
-    assert "the test measured nothing" in tried["failure"]["message"]
+    assert "the test measured nothing" in tried["failure"]["told"]["names"]["message"][0]

@@ -21,6 +21,7 @@ from gate.records import (
     Provenance,
     SideEvidence,
     Verdict,
+    make_text,
     name_words,
 )
 from gate.records.run import Frame
@@ -132,7 +133,13 @@ def spoil(verdict: Verdict, text: str) -> Verdict:
         phases_s={text: 1.0, "dynamo": 1.0}, graph_breaks=(broken,), recompile_reasons=(text,)
     )
     failure = CaseFailure(
-        case_id=text, trial=0, kind=FailureKind.ERROR, stage=text, message=text, log_tail=text, log=text
+        case_id=text,
+        trial=0,
+        kind=FailureKind.ERROR,
+        stage=text,
+        told=make_text(text),
+        log_tail=text,
+        log=text,
     )
     told = Fact(code=Code.TEXT, names=name_words(text=text, command=text, values=text))
     return replace(

@@ -1,4 +1,4 @@
-"""Files of version 1, which held sentences: what those of now make of them.
+"""Files of older versions, which held sentences: what those of now make of them.
 
 A sentence becomes a fact that is nothing but its words, so that it reads as it did, and is dropped where
 the words of others are not told. What does not fit is left as it is: the decoder says what is wrong.
@@ -54,6 +54,11 @@ def migrate_run(content: dict[str, Any]) -> dict[str, Any]:
     return _change_lists(content, trials=_change_trial)
 
 
+def change_failures(content: dict[str, Any]) -> dict[str, Any]:
+    """Turn the plain content of version 2 into that of version 3: how a case failed was a sentence."""
+    return _change_lists(content, failures=_change_sentence("told", _make_text, old="message"))
+
+
 def _change_lists(content: dict[str, Any], **changes: _Change) -> dict[str, Any]:
     """Change each item of these lists, as far as they are lists."""
     lists = {key: content[key] for key in changes if isinstance(content.get(key), list)}
@@ -65,14 +70,14 @@ def _make_text(text: object, **more: object) -> dict[str, object]:
     return {"code": Code.TEXT.value, "names": {name: [word] for name, word in words.items() if word != ""}}
 
 
-def _change_sentence(key: str, tell: Callable[[str], object]) -> _Change:
-    """The change of a record whose sentence becomes what stands under ``key``."""
+def _change_sentence(key: str, tell: Callable[[str], object], old: str = "sentence") -> _Change:
+    """The change of a record whose sentence, under ``old``, becomes what stands under ``key``."""
 
     def change(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
-        if not isinstance(one, dict) or not isinstance(one.get("sentence"), str):
+        if not isinstance(one, dict) or not isinstance(one.get(old), str):
             return one
-        rest = {name: item for name, item in one.items() if name != "sentence"}
-        return {**rest, key: tell(one["sentence"])}
+        rest = {name: item for name, item in one.items() if name != old}
+        return {**rest, key: tell(one[old])}
 
     return change
 

@@ -1,4 +1,4 @@
-"""Files of version 1 that held sentences are read, and say the same."""
+"""Files of older versions that held sentences are read, and say the same."""
 
 from __future__ import annotations
 
@@ -8,12 +8,25 @@ import pytest
 
 from gate.errors import FileError
 from gate.files.codec import CALIBRATION, RUN, SELFTEST, FileKind, decode_file, encode, encode_file
-from gate.records import Case, Code, Disturbance, Fact, Metric, Provenance, Run, name_words
+from gate.records import (
+    Case,
+    CaseFailure,
+    Code,
+    Disturbance,
+    Fact,
+    FailureKind,
+    Metric,
+    Provenance,
+    Run,
+    make_text,
+    name_words,
+)
 from gate.records.calibration import Calibration, Effort, Flaw, Instability
 from gate.records.faults import Demand, FaultKind
 from gate.records.selftest import Attempt, Complaint, FaultScore, Result, SelftestReport
 from gate.report.calibration import render_calibration
 from gate.report.selftest import render_selftest
+from gate.report.words.failures import describe_failure
 from tests.hosts import CPU_HOST
 
 SAID = "Trials fall into two groups that are 8.0 % apart."
@@ -136,3 +149,34 @@ def test_run_of_version_1_keeps_what_disturbed_it_and_what_it_warned_of() -> Non
     for trials in ("none", [1], [{"conditions": 1, "warnings": 2}], [bad]):
         with pytest.raises(FileError):
             decode_file(RUN, json.dumps({**plain, "trials": trials}).encode(), "run.json")
+
+
+def test_how_a_case_failed_was_a_sentence_in_version_2() -> None:
+    """It stays its words; a run of which no failure is a list is refused as it is."""
+    case = Case(id="a/x", model="a", definition="d")
+    run = Run(cases=(case,), environment=CPU_HOST, provenance=Provenance())
+    said = "no end after 300 s in the cold process"
+    failed = {"case_id": "a/x", "trial": 1, "kind": "hang", "stage": "compile", "message": said}
+    plain = {**encode(run), "schema": "compile-gate/run/2", "failures": [failed]}
+    (failure,) = decode_file(RUN, json.dumps(plain).encode(), "run.json").failures
+    assert (failure.kind, failure.told) == (FailureKind.HANG, make_text(said))
+    assert describe_failure(failure) == said
+    with pytest.raises(FileError):
+        decode_file(RUN, json.dumps({**plain, "failures": [1]}).encode(), "run.json")
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        Fact(code=Code.STOPPED),  # stands elsewhere
+        Fact(code=Code.NO_END),  # without its limit
+        Fact(code=Code.RAISED, numbers={"limit_s": 1.0}),  # has no numbers
+    ],
+)
+def test_a_failure_of_another_shape_is_refused(told: Fact) -> None:
+    """What could not be told in words is no failure that the gate wrote."""
+    case = Case(id="a/x", model="a", definition="d")
+    failure = CaseFailure(case_id="a/x", trial=1, kind=FailureKind.HANG, stage="compile", told=told)
+    run = Run(cases=(case,), environment=CPU_HOST, provenance=Provenance(), failures=(failure,))
+    with pytest.raises(FileError, match="failures"):
+        decode_file(RUN, encode_file(RUN, run).encode(), "run.json")

@@ -1,0 +1,82 @@
+"""How a case failed, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gate.records import CaseFailure, Code, Fact, FailureKind, quote_failure
+from gate.report.words.templates import fill
+from gate.units import join_some
+
+_UNFINISHED = "before the result was complete; see the log"
+_PHRASES: Mapping[str, str] = {
+    Code.TEXT: "{text}",
+    Code.RAISED: "{message}",
+    Code.NO_END: "no end after {limit_s:.6g} s{where}",
+    Code.SIGKILLED: "killed by SIGKILL, which the gate did not send ({killer}){where}",
+    Code.NO_RESULT: "ended with {status:status}, it left no result{where}",
+    Code.RESULT_UNFINISHED: "ended with {status:status}, its result is unfinished{where}",
+    Code.RESULT_TOO_LARGE: "ended with {status:status}, its result is larger than {bytes} bytes{where}",
+    Code.RESULT_UNREADABLE: "ended with {status:status}, its result cannot be read: {message}{where}",
+    Code.RESULT_NOT_FINITE: "its result cannot be read: {message}{where}",
+    Code.PYTEST_ENDED: f"pytest ended with status {{status}} {_UNFINISHED}",
+    Code.PYTEST_RAISED: f"pytest ended with {{message}} {_UNFINISHED}",
+}
+_LACKS: Mapping[str, str] = {
+    Code.NO_GPU_EACH: "its two processes need a GPU each, and workers see one",
+    Code.NO_BFLOAT16: (
+        "this GPU compiles no bfloat16: its compute capability is {capability:.1f}, {needed:.1f} is needed"
+    ),
+    Code.TOO_LITTLE_MEMORY: "it needs {needed_gib:.6g} GiB at least, and this GPU has {gib:.1f}",
+    Code.PACKAGES_LACKING: "{listed} {verb} not installed{advice}",
+}
+_KILLERS = (
+    "most often the machine, or the container's limit, was out of memory",
+    "the kernel's out-of-memory killer was at work meanwhile",
+)
+# Of those that quote others, where that may not be told.
+_WORDLESS: Mapping[str, str] = {
+    FailureKind.ERROR: "an exception; see the run's log",
+    FailureKind.CRASH: "the process died; see the run's log",
+    FailureKind.KILLED: "the process was killed, most often for want of memory",
+    FailureKind.HANG: "over the time limit",
+    FailureKind.NOT_FINITE: "NaN or infinity",
+}
+_QUOTING = ("{text}", "{message}")
+_NAMED = 3  # cases spelled out in a line; the rest is counted
+
+
+def describe_failure(failure: CaseFailure) -> str:
+    """Describe how a case failed, in one line."""
+    return describe_quoted(quote_failure(Code.FAILURE, failure))
+
+
+def describe_quoted(fact: Fact) -> str:
+    """Describe the failure that another fact tells of."""
+    if fact.name("why") in _LACKS:
+        advice = "".join(f"; leave it out here: --select '...,!{case_id}'" for case_id in fact.cases)
+        return f"UNAVAILABLE: {_describe_lack(fact, fact.name('why'))}{advice}"
+    told = {name: fact.name(name) for name in ("why", "kind", "role", "shortage", "message", "text")}
+    phrase = _PHRASES.get(told["why"], "{message}")
+    if any(place in phrase for place in _QUOTING) and not (told["message"] or told["text"]):
+        return _WORDLESS.get(told["kind"], "")
+    where = f" in the {told['role']} process" if told["role"] else ""
+    hint = f"; the log speaks of {told['shortage']}" if told["shortage"] else ""
+    killer = _KILLERS[bool(fact.numbers.get("oom_kills"))]
+    return fill(phrase, fact, where=f"{where}{hint}", killer=killer)
+
+
+def describe_unavailable(unavailable: Mapping[str, Fact]) -> str:
+    """Say in a line which cases are unavailable and why, reason by reason; empty where all are available."""
+    reasons: dict[str, list[str]] = {}
+    for case_id, why in unavailable.items():
+        reasons.setdefault(_describe_lack(why, why.code), []).append(case_id)
+    told = "; ".join(f"{join_some(case_ids, _NAMED)}: {why}" for why, case_ids in reasons.items())
+    return f"UNAVAILABLE: {told}" if told else ""
+
+
+def _describe_lack(fact: Fact, code: str) -> str:
+    packages = fact.names.get("packages", ())
+    listed = " and ".join(packages) or "a package that it needs"
+    advice = f" (pip install {' '.join(packages)})" if packages else ""
+    return fill(_LACKS[code], fact, listed=listed, verb="are" if packages[1:] else "is", advice=advice)

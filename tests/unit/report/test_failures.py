@@ -1,0 +1,92 @@
+"""How a case failed is told by its code, and without the words of others where they may not be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
+from gate.records.codes import FAILURE_CODES
+from gate.report.words.failures import describe_failure, describe_unavailable
+
+WARM = name_words(role="warm")
+
+
+def fail(told: Fact, kind: FailureKind = FailureKind.CRASH) -> CaseFailure:
+    return CaseFailure(case_id="m/x", trial=1, kind=kind, stage="compile", told=told)
+
+
+@pytest.mark.parametrize("code", sorted(FAILURE_CODES))
+def test_every_code_has_words(code: Code) -> None:
+    """With names, and where they may not be told."""
+    numbers = dict.fromkeys(code.numbers, 2.0)
+    names = name_words(message="it broke", text="it broke", role="cold", shortage="disk", packages="onnx")
+    for told in (Fact(code=code, numbers=numbers, names=names), Fact(code=code, numbers=numbers)):
+        said = describe_failure(fail(told))
+        assert said
+        assert "{" not in said
+        assert "  " not in said
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        (
+            Fact(code=Code.NO_END, numbers={"limit_s": 0.5}, names=WARM),
+            "no end after 0.5 s in the warm process",
+        ),
+        (
+            Fact(
+                code=Code.NO_RESULT, numbers={"status": 3}, names=name_words(role="cold", shortage="memory")
+            ),
+            "ended with exit status 3, it left no result in the cold process; the log speaks of memory",
+        ),
+        (
+            Fact(code=Code.RESULT_UNFINISHED, numbers={"status": -11}, names=WARM),
+            "ended with SIGSEGV, its result is unfinished in the warm process",
+        ),
+        (
+            Fact(code=Code.RESULT_TOO_LARGE, numbers={"status": -40, "bytes": 67108864}),
+            "ended with signal 40, its result is larger than 67108864 bytes",
+        ),
+        (
+            Fact(code=Code.SIGKILLED, numbers={"oom_kills": 2}, names=WARM),
+            (
+                "killed by SIGKILL, which the gate did not send"
+                " (the kernel's out-of-memory killer was at work meanwhile) in the warm process"
+            ),
+        ),
+        (
+            Fact(code=Code.PYTEST_ENDED, numbers={"status": 5}),
+            "pytest ended with status 5 before the result was complete; see the log",
+        ),
+        (Fact(code=Code.RAISED, names=name_words(message="KeyError: 3")), "KeyError: 3"),
+        (Fact(code=Code.TEXT, names=name_words(text="as it was")), "as it was"),
+        (
+            Fact(code=Code.NO_BFLOAT16, numbers={"capability": 7.5, "needed": 8.0}, cases=("m/x",)),
+            (
+                "UNAVAILABLE: this GPU compiles no bfloat16: its compute capability is 7.5, 8.0 is needed;"
+                " leave it out here: --select '...,!m/x'"
+            ),
+        ),
+    ],
+)
+def test_what_happened_is_told_with_its_numbers(told: Fact, words: str) -> None:
+    """The process, its status, and what its log speaks of."""
+    assert describe_failure(fail(told)) == words
+
+
+@pytest.mark.parametrize("code", [Code.RAISED, Code.TEXT, Code.RESULT_NOT_FINITE])
+def test_where_nothing_may_be_quoted_the_kind_is_told(code: Code) -> None:
+    """Of a verdict from elsewhere."""
+    assert describe_failure(fail(Fact(code=code), FailureKind.NOT_FINITE)) == "NaN or infinity"
+
+
+def test_cases_that_lack_the_same_are_told_together() -> None:
+    """Three are named, the others counted."""
+    one = Fact(code=Code.PACKAGES_LACKING, names={"packages": ("onnx",)})
+    two = Fact(code=Code.PACKAGES_LACKING, names={"packages": ("onnx", "timm")})
+    assert describe_unavailable({"a": one, "b": two, "c": one}) == (
+        "UNAVAILABLE: a, c: onnx is not installed (pip install onnx);"
+        " b: onnx and timm are not installed (pip install onnx timm)"
+    )
+    assert not describe_unavailable({})
