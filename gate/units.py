@@ -186,7 +186,7 @@ def render_threshold(metric: Metric, threshold: Threshold) -> str:
 
 def render_allowance(metric: Metric, allowance: float) -> str:
     """Return how much worse a metric may be: ``33 %``; counts and log2 units as they are."""
-    if SPECS[metric].family in {Family.EXACT, Family.LOG2}:
+    if not SPECS[metric].is_ratio:
         return f"{allowance:g}"
     return f"{100 * allowance:g} %"
 

@@ -14,11 +14,11 @@ from typing import Protocol
 
 from gate.decide import Suspect
 from gate.metrics import NOISY_DECIDING, SPECS, Family
-from gate.records import Comparison, Metric, Override, Policy, Status
+from gate.records import JUDGED, MAYBE_WORSE, Comparison, Metric, Override, Policy, Status
 from gate.records.bisection import Mark
 
 _REASON = "half of what the bad end is worse by"
-_GOOD = frozenset({Status.UNCHANGED, Status.IMPROVED, Status.ACCEPTED})
+_GOOD = JUDGED - MAYBE_WORSE
 
 
 # How a search ended: the first bad point, or those that it may be where some could not be told.

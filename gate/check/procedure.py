@@ -20,10 +20,9 @@ from gate.decide import (
     screen_run,
 )
 from gate.metrics import SPECS, Family
-from gate.records import Baseline, Outcome, Policy, Run, Status, Verdict
+from gate.records import MAYBE_WORSE, Baseline, Outcome, Policy, Run, Verdict
 
 EXACT_TRIALS = 2  # a counter that moves twice did not move by accident
-_MOVED = frozenset({Status.REGRESSED, Status.INCONCLUSIVE})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +98,7 @@ def _list_moved(screening: Screening) -> set[str]:
     return {
         row.case_id
         for row in screening.comparisons
-        if row.decides and SPECS[row.metric].family is not Family.NOISY and row.status in _MOVED
+        if row.decides and SPECS[row.metric].family is not Family.NOISY and row.status in MAYBE_WORSE
     }
 
 

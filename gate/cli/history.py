@@ -10,13 +10,13 @@ from pathlib import Path
 
 from gate.decide import collect_values, estimate_metric
 from gate.errors import GateError
-from gate.metrics import SPECS, Role
+from gate.metrics import Role, select_metrics
 from gate.project.config import Config
 from gate.records import Environment, Estimate, Metric, Pairing, Provenance, Run, Verdict
 from gate.records.history import Figures, HistoryHead, HistoryKind
 from gate.store.history import append_line, make_history_line
 
-_KEPT = frozenset((Role.DECIDES, Role.CONTROL, Role.ADVISORY))
+_KEPT = select_metrics(lambda spec: spec.role is not Role.EXPLAINS)
 
 
 def find_history(options: Namespace, config: Config) -> Path | None:
@@ -35,7 +35,7 @@ def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind, 
         figures = {
             metric: _write_estimate(estimate_metric(metric, found))
             for metric, found in values.items()
-            if SPECS[metric].role in _KEPT
+            if metric in _KEPT
         }
         if figures:
             cases[case.id] = figures
@@ -49,7 +49,7 @@ def record_creep(options: Namespace, config: Config, verdict: Verdict) -> None:
         return
     cases: dict[str, dict[Metric, Figures]] = {}
     for row in verdict.comparisons:
-        if row.change is not None and SPECS[row.metric].role in _KEPT:
+        if row.change is not None and row.metric in _KEPT:
             change = (row.change.centre, row.change.low, row.change.high)
             cases.setdefault(row.case_id, {})[row.metric] = change
     head = _make_head(HistoryKind.ANCHOR, verdict.environment, verdict.provenance)

@@ -13,6 +13,8 @@ from gate.decide.verdict import Screening, conclude_verdict
 from gate.metrics import SPECS, Family
 from gate.records import (
     BASE_ARM,
+    MAYBE_WORSE,
+    NOT_WORSE,
     UNJUDGED,
     Code,
     Comparison,
@@ -26,8 +28,7 @@ from gate.records import (
 )
 
 # What is told of a suspect for which no pair came back.
-_TOLD_WITHOUT_PAIRS = frozenset({Status.REGRESSED, Status.INCONCLUSIVE, Status.UNCHANGED})
-_ACQUITTED = frozenset({Status.UNCHANGED, Status.IMPROVED})
+_TOLD_WITHOUT_PAIRS = MAYBE_WORSE | {Status.UNCHANGED}
 
 
 def judge_pairs(
@@ -73,7 +74,7 @@ def confirm_screening(
     acquitted = tuple(
         before
         for before, after in zip(screening.comparisons, comparisons, strict=True)
-        if before.decides and before.status is Status.REGRESSED and after.status in _ACQUITTED
+        if before.decides and before.status is Status.REGRESSED and after.status in NOT_WORSE
     )
     paired = {side.evidence.case.id: side.evidence for side in sides if side.paired}
     return replace(screening, comparisons=comparisons, sides=paired, acquitted=acquitted)

@@ -24,10 +24,10 @@ from gate.decide.judge.screen import (
 from gate.decide.judge.sides import CasePairs, gather_case_pairs
 from gate.decide.verdict import Screening
 from gate.metrics import LEADING, NOISY_DECIDING, SPECS, Family
-from gate.records import UNJUDGED, Change, Comparison, Metric, Policy, Reason, Run, Status
+from gate.records import MAYBE_WORSE, UNJUDGED, Change, Comparison, Metric, Policy, Reason, Run, Status
 from gate.records.groups import group_cases
 
-_OPEN = UNJUDGED | {Status.REGRESSED, Status.INCONCLUSIVE}
+_OPEN = UNJUDGED | MAYBE_WORSE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

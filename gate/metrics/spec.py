@@ -100,6 +100,11 @@ class MetricSpec:
         return self.family in {Family.NOISY, Family.NEARLY_EXACT}
 
     @property
+    def repeats(self) -> bool:
+        """Whether a program gives the same value each time, or all but the same."""
+        return self.family in {Family.EXACT, Family.NEARLY_EXACT}
+
+    @property
     def domain(self) -> Range:
         """The values that a measurement can give."""
         return _DOMAINS[self.family]

@@ -17,7 +17,6 @@ from gate.records.bounds import read_amount
 
 Values = Mapping[str, Any]
 
-FRACTIONS = {Family.NOISY, Family.NEARLY_EXACT}  # changes of these are fractions of the baseline
 DEFAULT_TRIALS = 1  # a suspect gets more
 DEFAULT_MAX_TRIALS = 3  # what settles most, in the default budget
 _PARTS = ("relative", "absolute")
@@ -118,7 +117,7 @@ def check_acceptance(values: Values, wrong: Collection[str]) -> Iterator[Misfit]
 def check_allowance(metric: Metric, written: float | str) -> Iterator[Misfit]:
     """A percentage for what is compared by ratio, a plain number for counters and drift."""
     spec = SPECS[metric]
-    if spec.family not in FRACTIONS and isinstance(written, str):
+    if not spec.is_ratio and isinstance(written, str):
         problem = f"{written} does not fit {metric}, which is not compared by ratio"
         yield _refuse_allowance(problem, f"Write a plain number: the unit is {spec.unit}.")
     elif spec.family is Family.EXACT and not isinstance(written, str) and not float(written).is_integer():
@@ -128,7 +127,7 @@ def check_allowance(metric: Metric, written: float | str) -> Iterator[Misfit]:
         example = {Family.EXACT: "1", Family.LOG2: "0.5"}.get(spec.family, "8%")
         problem = f"{written if isinstance(written, str) else 0} accepts no change at all"
         yield _refuse_allowance(problem, f"Write how much worse it may be, for example {example}.")
-    if spec.family in FRACTIONS and not isinstance(written, str) and written >= 1:
+    if spec.is_ratio and not isinstance(written, str) and written >= 1:
         problem = f"{written:g} would allow {written:.0%}"
         yield _refuse_allowance(problem, f"Write {written:g}% or {written / 100:g}.")
 

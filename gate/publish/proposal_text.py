@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gate.metrics import SPECS, Family
+from gate.metrics import SPECS
 from gate.publish.proposal_changes import (
     Move,
     Replacement,
@@ -139,7 +139,7 @@ def _render_growths(growths: Sequence[Move]) -> str:
 
 
 def _render_noise(metric: Metric, noise: float) -> str:
-    if SPECS[metric].family in {Family.EXACT, Family.LOG2}:
+    if not SPECS[metric].is_ratio:
         return f"{noise:.3g} {SPECS[metric].unit}"
     return render_percent(noise, signed=False)
 

@@ -15,7 +15,7 @@ from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
 from gate.publish.commands import REFRESH_COMMAND as REFRESH
 from gate.publish.submitted_verdict import NEXT_STEPS, Refusal
 from gate.publish.trusted_result import TrustedResult
-from gate.records import Outcome, Reason, Status, Verdict
+from gate.records import UNJUDGED, Outcome, Reason, Status, Verdict
 from gate.report.words.steps import write_step
 
 _WRITER = "somebody with write access"
@@ -90,7 +90,7 @@ def _step_inconclusive(finding: TrustedResult) -> list[str]:
 
 def _step_pass(verdict: Verdict, run: CiRun) -> list[str]:
     deciding = [one for one in verdict.comparisons if one.decides]
-    unjudged = any(one.status in {Status.NEW, Status.NOT_COMPARABLE} for one in deciding)
+    unjudged = any(one.status in UNJUDGED for one in deciding)
     if unjudged or any(one.reason is Reason.FEW_TRIALS for one in deciding):
         return [_step_baselines(run)]
     improved = any(one.status is Status.IMPROVED for one in deciding)

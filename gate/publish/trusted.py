@@ -21,6 +21,7 @@ from gate.fingerprint import compute_environment_id
 from gate.publish.approved import NOTHING_APPROVED, Approved
 from gate.publish.ci_run import CiRun
 from gate.records import (
+    BROKEN,
     Baseline,
     Case,
     CaseFailure,
@@ -194,7 +195,7 @@ def note_unknown(verdict: Verdict, cases: tuple[Case, ...]) -> tuple[Fact, ...]:
         "cases": unknown,
         "comparisons": len(rows),
         "regressed": sum(one.status is Status.REGRESSED for one in rows),
-        "failed": sum(one.status in {Status.FAILED, Status.MISSING} for one in rows),
+        "failed": sum(one.status in BROKEN for one in rows),
     }
     return (Fact(code=Code.CASES_UNSHOWN, numbers=numbers),)
 

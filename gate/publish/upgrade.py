@@ -12,17 +12,12 @@ from gate.decide.explain.side_advice import list_pair_notes
 from gate.publish.ci_run import CiRun
 from gate.publish.trusted import Base, make_trusted_verdict, note_unknown
 from gate.publish.trusted_result import TrustedResult
-from gate.records import Run, Status, Verdict
+from gate.records import RED, Run, Status, Verdict
 from gate.report.content import count_statuses
 from gate.report.markdown import escape_code
 from gate.report.upgrade import find_stacks, render_upgrade
 
 _MAX_NAMED = 6  # cases in a command
-
-
-_WORSE = frozenset({Status.REGRESSED, Status.FAILED, Status.MISSING})
-
-
 MAX_COMMAND = 1200  # characters: six long case ids
 
 
@@ -53,7 +48,7 @@ def make_upgrade_finding(
 def list_upgrade_steps(verdict: Verdict) -> tuple[str, ...]:
     """What to do next about an upgrade, in Markdown: fixed words and cases that the base commit knows."""
     deciding = [one for one in verdict.comparisons if one.decides]
-    worse = dict.fromkeys(one.case_id for one in deciding if one.status in _WORSE)
+    worse = dict.fromkeys(one.case_id for one in deciding if one.status in RED)
     open_cases = dict.fromkeys(one.case_id for one in deciding if one.status is Status.INCONCLUSIVE)
     if worse:
         return ("Stay on the old stack until this is fixed.", _suggest_pairs("To see it again", worse))

@@ -54,8 +54,12 @@ from gate.records.run import (
 from gate.records.verdict import (
     BROKEN,
     JUDGED,
+    MAYBE_WORSE,
+    MOVED,
+    NOT_WORSE,
     OF_WHOLE_CASE,
     QUIET,
+    RED,
     UNJUDGED,
     Change,
     Comparison,

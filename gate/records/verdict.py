@@ -31,6 +31,10 @@ class Status(StrEnum):
 BROKEN = frozenset({Status.FAILED, Status.MISSING})  # it could not be measured
 UNJUDGED = frozenset({Status.NEW, Status.NOT_COMPARABLE})  # nothing that is stored was held against it
 JUDGED = frozenset(Status) - BROKEN - UNJUDGED
+NOT_WORSE = frozenset({Status.UNCHANGED, Status.IMPROVED})
+MAYBE_WORSE = JUDGED - NOT_WORSE - {Status.ACCEPTED}  # REGRESSED or INCONCLUSIVE
+MOVED = frozenset({Status.REGRESSED, Status.IMPROVED})  # by more than its threshold
+RED = BROKEN | {Status.REGRESSED}  # what somebody has to fix
 QUIET = UNJUDGED | {Status.UNCHANGED}  # a reader need not see such comparisons one by one
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gate.metrics import SPECS
-from gate.records import QUIET, CaseFailure, Cause, Comparison, Status, Verdict
+from gate.records import MOVED, QUIET, CaseFailure, Cause, Comparison, Status, Verdict
 from gate.records.groups import group_cases
 from gate.report.clean import clean_line, clean_lines
 from gate.report.common_causes import MIN_ALIKE, CommonCauses, explains, find_common_causes
@@ -31,14 +31,12 @@ MAX_CAUSES = 6  # of one case: more are counted
 LOG_LINES = 12  # of a failure: the exception and the frames above it
 # Changes within so much of each other are one news: what several processes of one program may differ by.
 SIMILAR = 0.05
-# A metric that does not decide is shown beside rows that do, when it moved: it helps to understand them.
-_SHOWN_BESIDE = frozenset({Status.REGRESSED, Status.IMPROVED})
 # Statuses whose case is worth running again; an improvement is not a thing to chase.
 _REPRODUCED = SHOWN - {Status.IMPROVED}
 # Of these the next steps name all cases at once.
 _SETTLED = frozenset({Status.INCONCLUSIVE})
 # Statuses whose numbers are the news; of what could not be told they are noise.
-_NUMBERED = frozenset({Status.REGRESSED, Status.IMPROVED, Status.ACCEPTED})
+_NUMBERED = MOVED | {Status.ACCEPTED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,7 +120,8 @@ def _choose_comparisons(comparisons: Sequence[Comparison], *, everything: bool) 
         return sorted(comparisons, key=_order_comparison)
     chosen = [item for item in comparisons if _may_decide(item) and item.status in SHOWN]
     if chosen:
-        chosen += [item for item in comparisons if not _may_decide(item) and item.status in _SHOWN_BESIDE]
+        # Beside them is shown what moved and does not decide: it helps to understand them.
+        chosen += [item for item in comparisons if not _may_decide(item) and item.status in MOVED]
     return sorted(chosen, key=_order_comparison)
 
 

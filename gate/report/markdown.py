@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.records import BROKEN, Outcome, Status, Verdict
+from gate.records import RED, Outcome, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.figures import MARKS, list_marks
 from gate.report.view import Block, CaseLine, NextStep, Report, Row, Section
@@ -65,7 +65,6 @@ OUTCOME_SIGNS: Mapping[Outcome, str] = {
     Outcome.INCONCLUSIVE: UNSURE,
     Outcome.NOTHING_COMPARED: BAD,
 }
-_OPENED = BROKEN | {Status.REGRESSED}
 # Characters that begin or end some markup, as entities: an entity is never markup itself. "@" and
 # "#" also get a zero-width space behind them, because GitHub looks for mentions after decoding.
 _ENTITIES: Mapping[str, str] = {
@@ -164,7 +163,7 @@ def _render_table(header: Sequence[str], right: Collection[str], rows: Iterable[
 def _render_row(title: str, row: Row, *, is_group: bool) -> str:
     case = (title if is_group else escape_code(title)) if title else ""
     told = escape_text(row.change or row.label)
-    is_news = row.decides and row.status in _OPENED
+    is_news = row.decides and row.status in RED
     change = f"**{told}**" if is_news else told if row.decides else f"{told}, does not decide"
     return _join_cells((case, row.metric, escape_text(row.before), escape_text(row.after), change))
 
@@ -176,7 +175,7 @@ def _join_cells(cells: Iterable[str]) -> str:
 def _render_blocks(blocks: Sequence[Block], layout: Layout) -> list[str]:
     if not layout.blocks:
         return []
-    opened = [block for block in blocks if block.status in _OPENED and not block.members][:MAX_OPEN]
+    opened = [block for block in blocks if block.status in RED and not block.members][:MAX_OPEN]
     folds = [_render_block(block, layout, opened=block in opened) for block in blocks[: layout.blocks]]
     return [*folds, _render_more(len(blocks) - layout.blocks, "case")]
 

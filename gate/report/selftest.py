@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gate.records.calibration import Rate
-from gate.records.faults import FaultKind
+from gate.records.faults import Demand, FaultKind
 from gate.records.selftest import Attempt, FaultScore, Result, SelftestReport
 from gate.report.clean import clean_line
 from gate.report.footer import describe_hardware, describe_software
@@ -28,6 +28,7 @@ _MARKS: Mapping[Result, str] = {
     Result.FALSE_ALARM: "false alarm",
     Result.BROKEN: "could not be tried",
 }
+_HANDLED = frozenset({Result.CAUGHT, Result.QUIET})  # as it should be
 _WORDS: Mapping[FaultKind, str] = {
     FaultKind.NOTHING: "nothing (A/A)",
     FaultKind.SLOWDOWN: "compiled slower",
@@ -75,7 +76,7 @@ def describe_attempt(attempt: Attempt) -> str:
 
 
 def _needs_reason(attempt: Attempt) -> bool:
-    return attempt.result not in {Result.CAUGHT, Result.QUIET} and bool(describe_opinion(attempt))
+    return attempt.result not in _HANDLED and bool(describe_opinion(attempt))
 
 
 def describe_result(report: SelftestReport) -> tuple[str, str]:
@@ -161,7 +162,7 @@ def _make_harmless(report: SelftestReport) -> Section | None:
 
 
 def _is_harmless(score: FaultScore) -> bool:
-    return score.kind in {FaultKind.NOTHING, FaultKind.EAGER_FASTER}
+    return score.demand.false_alarm < Demand().false_alarm
 
 
 def _render_planted(score: FaultScore) -> str:
@@ -186,6 +187,5 @@ def list_shortcomings(report: SelftestReport) -> list[str]:
 
 
 def _list_failing(report: SelftestReport, score: FaultScore) -> list[Attempt]:
-    good = {Result.CAUGHT, Result.QUIET}
     own = (one for one in report.attempts if (one.kind, one.size) == (score.kind, score.size))
-    return [one for one in own if one.result not in good]
+    return [one for one in own if one.result not in _HANDLED]

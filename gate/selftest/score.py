@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from gate.decide.stats.rate import compute_rate
-from gate.records import CaseFailure, Code, Comparison, Fact, Status, name_words, quote_failure
+from gate.records import RED, CaseFailure, Code, Comparison, Fact, Status, name_words, quote_failure
 from gate.records.calibration import Rate
 from gate.records.faults import Fault
 from gate.records.selftest import Attempt, Complaint, FaultScore, Result
-
-_RED = frozenset({Status.REGRESSED, Status.FAILED, Status.MISSING})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +56,7 @@ def _judge_failure(fault: Fault, rows: Sequence[Comparison], failures: Sequence[
 
 
 def _judge_harmless(rows: Sequence[Comparison]) -> Opinion:
-    for statuses, result in ((_RED, Result.FALSE_ALARM), ({Status.INCONCLUSIVE}, Result.INCONCLUSIVE)):
+    for statuses, result in ((RED, Result.FALSE_ALARM), ({Status.INCONCLUSIVE}, Result.INCONCLUSIVE)):
         found = [row for row in rows if row.status in statuses]
         if found:
             return Opinion(result=result, row=found[0])

@@ -8,7 +8,7 @@ from enum import StrEnum
 from gate.decide.conclude.coverage import Coverage, is_judged
 from gate.decide.judge.machine import is_machine_steady
 from gate.errors import ExitCode
-from gate.metrics import SPECS, Family
+from gate.metrics import SPECS
 from gate.records import BROKEN, Comparison, Outcome, Reason, Status, Verdict
 
 
@@ -90,5 +90,4 @@ def _is_unrepeated(comparison: Comparison) -> bool:
 
 
 def _is_unsettled(comparison: Comparison) -> bool:
-    noisy = SPECS[comparison.metric].family in {Family.NOISY, Family.LOG2}
-    return noisy and comparison.status is Status.INCONCLUSIVE
+    return comparison.status is Status.INCONCLUSIVE and not SPECS[comparison.metric].repeats

@@ -8,12 +8,11 @@ from dataclasses import replace
 from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.disturbed import set_aside_disturbed
 from gate.decide.evidence.values import collect_medians, collect_values
-from gate.metrics import SPECS, Family
+from gate.metrics import SPECS
 from gate.records import Baseline, Case, CodeIdentity, Environment, Metric, Pairing, Provenance, Run, Trial
 from gate.records.groups import collect_columns, group_cases
 
 _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
-_REPEATABLE = frozenset({Family.EXACT, Family.NEARLY_EXACT})  # rounded, equal values would differ
 
 
 def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
@@ -97,7 +96,8 @@ def _round_baseline(exact: Baseline) -> Baseline:
 
 
 def _round_values(metric: Metric, values: Sequence[float]) -> tuple[float, ...]:
-    return tuple(values if SPECS[metric].family in _REPEATABLE else map(_round_digits, values))
+    # Rounded, values of what repeats would differ though they are equal.
+    return tuple(values if SPECS[metric].repeats else map(_round_digits, values))
 
 
 def _round_digits(value: float) -> float:

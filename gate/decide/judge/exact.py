@@ -9,7 +9,7 @@ from gate.decide.constants import RANGE_FACTOR
 from gate.decide.evidence.finding import Question
 from gate.decide.judge.screen import is_too_noisy
 from gate.metrics import Role
-from gate.records import Change, Code, Fact, Finding, Reason, Status
+from gate.records import MAYBE_WORSE, NOT_WORSE, Change, Code, Fact, Finding, Reason, Status
 
 
 def judge_exact(question: Question) -> Finding:
@@ -36,9 +36,9 @@ def judge_nearly_exact(question: Question) -> Finding:
 
 def follow_peak_memory(ratio: Finding, peak: Finding | None) -> Finding:
     """Let compiled over eager memory worsen only with compiled memory: else eager got leaner."""
-    if peak is None or ratio.status not in {Status.REGRESSED, Status.INCONCLUSIVE}:
+    if peak is None or ratio.status not in MAYBE_WORSE:
         return ratio
-    if peak.status in {Status.UNCHANGED, Status.IMPROVED}:
+    if peak.status in NOT_WORSE:
         within = (Fact(code=Code.MEMORY_WITHIN),)
         return replace(ratio, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, remarks=within)
     if peak.status is Status.INCONCLUSIVE:

@@ -37,7 +37,7 @@ from gate.decide.judge.screen import Bar, Reading, is_beyond, is_significant
 from gate.decide.judge.sides import CasePairs
 from gate.decide.stats.moments import Variance, compute_prior, compute_variance
 from gate.metrics import COMPILE_TIMES, SPECS, Family
-from gate.records import Code, Comparison, Fact, Finding, Metric, Policy, Reason, Status
+from gate.records import MOVED, Code, Comparison, Fact, Finding, Metric, Policy, Reason, Status
 
 # What the same blocks time: where few cases are suspect, each tells how noisy the machine is for the other.
 _TIMED_BOTH = SPECS[Metric.WARM_SPEEDUP].parts
@@ -154,8 +154,7 @@ def _judge_metric(
 def _demand_repeat(question: Question, finding: Finding) -> Finding:
     """A change of a counter, of memory or of drift stands once it was seen again."""
     pairs = min(len(question.before), len(question.after))
-    moved = finding.status in {Status.REGRESSED, Status.IMPROVED}
-    if not moved or pairs >= MIN_PAIRS:
+    if finding.status not in MOVED or pairs >= MIN_PAIRS:
         return replace(finding, pairs=pairs)
     return replace(finding, status=Status.INCONCLUSIVE, reason=Reason.UNSETTLED, pairs=pairs, more_pairs=1)
 
