@@ -11,7 +11,7 @@ from gate.calibrate.series import NO_THRESHOLD, Series, compute_noticed, imagine
 from gate.decide.judge.compare import judge_steady
 from gate.decide.judge.screen import compute_edge, is_too_noisy
 from gate.decide.stats.estimate import estimate_metric
-from gate.decide.stats.moments import Variance, compute_variance, pool_variances
+from gate.decide.stats.moments import compute_variance, pool_variances
 from gate.metrics import SPECS, Family, Role
 from gate.records import CaseFailure, Code, Fact, Metric, Status, Threshold, quote_failure
 from gate.records.calibration import Effort, Flaw, Instability, MetricNoise
@@ -31,7 +31,7 @@ def measure_noise(series: Series, effort: Effort) -> MetricNoise:
         metric=series.metric,
         trials=len(series.values),
         centre=estimate.centre,
-        within=math.sqrt(_pool_within(series.blocks).value),
+        within=math.sqrt(pool_variances(*map(compute_variance, series.blocks)).value),
         between=estimate.noise or 0.0,
         floor=floor,
         detectable=detectable,
@@ -68,13 +68,6 @@ def _find_noticed(series: Series, effort: Effort, threshold: Threshold) -> float
     # Without noise to speak of: its own judgement says.
     change = judge_steady(replace(series.question, threshold=threshold)).change
     return change.detectable if change is not None else None
-
-
-def _pool_within(blocks: Sequence[Sequence[float]]) -> Variance:
-    pooled = Variance(value=0.0, df=0.0)
-    for one in blocks:
-        pooled = pool_variances(pooled, compute_variance(one))
-    return pooled
 
 
 def _is_split(series: Series, blocks: Sequence[float]) -> bool:

@@ -132,10 +132,7 @@ def _compute_shift(moves: Sequence[_Move]) -> float:
 
 def _pool_noise(moves: Iterable[_Move]) -> Variance:
     """Variance between trials of one program, within the arms of all cases."""
-    pooled = Variance(value=0.0, df=0.0)
-    for move in moves:
-        pooled = pool_variances(pooled, move.arms.variance)
-    return pooled
+    return pool_variances(*(move.arms.variance for move in moves))
 
 
 def _keep_sure(

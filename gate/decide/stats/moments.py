@@ -85,12 +85,10 @@ def compute_logs(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(map(math.log, values))
 
 
-def pool_variances(first: Variance, second: Variance) -> Variance:
-    """Variance within two samples, each about its own mean."""
-    df = first.df + second.df
-    if df == 0:
-        return Variance(value=0.0, df=0.0)
-    return Variance(value=(first.value * first.df + second.value * second.df) / df, df=df)
+def pool_variances(*variances: Variance) -> Variance:
+    """Variance within samples, each about its own mean."""
+    df = sum(one.df for one in variances)
+    return Variance(value=sum(one.value * one.df for one in variances) / df if df else 0.0, df=df)
 
 
 def summarize_logs(before: Sequence[float], after: Sequence[float]) -> LogArms | None:

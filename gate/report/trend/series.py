@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean, geometric_mean, median
@@ -80,11 +80,7 @@ def average_cases(track: Track, metric: Metric) -> TrendSeries:
     not count in it. An empty series where there is none.
     """
     own = (series for (_, name), series in track.values.items() if name is metric)
-    found = collect_columns(map(_list_shares, (series for series in own if min(series.centres) > 0)))
-    mean = TrendSeries()
-    for run in sorted(found):
-        mean.add(run, (geometric_mean(found[run]),))
-    return mean
+    return _average(map(_list_shares, (one for one in own if min(one.centres) > 0)), geometric_mean)
 
 
 def _list_shares(series: TrendSeries) -> dict[int, float]:
@@ -96,10 +92,16 @@ def _list_shares(series: TrendSeries) -> dict[int, float]:
 def average_creep(track: Track, metric: Metric) -> TrendSeries:
     """The suite against the anchor: the mean change of the cases of each such run, + is worse."""
     own = (series for (_, name), series in track.creep.items() if name is metric)
-    found = collect_columns(dict(zip(series.runs, series.centres, strict=True)) for series in own)
-    mean = TrendSeries()
+    return _average((dict(zip(one.runs, one.centres, strict=True)) for one in own), fmean)
+
+
+def _average(
+    cases: Iterable[Mapping[int, float]], average: Callable[[Sequence[float]], float]
+) -> TrendSeries:
+    """The average of the cases of each run, by its number."""
+    found, mean = collect_columns(cases), TrendSeries()
     for run in sorted(found):
-        mean.add(run, (fmean(found[run]),))
+        mean.add(run, (average(found[run]),))
     return mean
 
 
