@@ -25,7 +25,7 @@ from typing import IO
 import psutil
 
 from gate.errors import MachineError
-from gate.lab.workers.log_file import LogFile
+from gate.lab.workers.log import LogFile
 
 TOKEN_VARIABLE = "COMPILE_GATE_WORKER"  # noqa: S105 - the name of a variable, not a secret
 

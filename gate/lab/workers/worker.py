@@ -12,7 +12,7 @@ from pathlib import Path
 from gate.errors import FileError
 from gate.files import codec
 from gate.files.disk import describe_write_error
-from gate.lab.workers.log_tail import clean_log_tail, find_shortage
+from gate.lab.workers.log import clean_log_tail, find_shortage
 from gate.lab.workers.process import Fork, ProcessCommand, ProcessExit, run_process
 from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
 from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerFailure, WorkerRequest, WorkerResult

@@ -15,8 +15,8 @@ import pytest
 
 from gate.children import list_children
 from gate.errors import MachineError
-from gate.lab.workers import log_file
-from gate.lab.workers.log_file import LOG_HEAD_BYTES, LOG_TAIL_BYTES
+from gate.lab.workers import log
+from gate.lab.workers.log import LOG_HEAD_BYTES, LOG_TAIL_BYTES
 from gate.lab.workers.process import ProcessCommand, defer_interrupts, run_process
 
 SLEEPER = (
@@ -124,8 +124,8 @@ def test_log_a_little_over_the_head_is_whole(
     command: Callable[..., ProcessCommand], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where head and tail meet or overlap, the file holds every byte once."""
-    monkeypatch.setattr(log_file, "LOG_HEAD_BYTES", 10)
-    monkeypatch.setattr(log_file, "LOG_TAIL_BYTES", 8)
+    monkeypatch.setattr(log, "LOG_HEAD_BYTES", 10)
+    monkeypatch.setattr(log, "LOG_TAIL_BYTES", 8)
     ended = run_process(command("import os; os.write(1, b'0123456789abc')"))
     assert (tmp_path / "logs" / "a.log").read_bytes() == b"0123456789abc"
     assert ended.log_tail == b"56789abc"
