@@ -17,6 +17,7 @@ from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
 from gate.measure.numerics.drift import compute_checksum, compute_drift, describe_tensor
 from gate.measure.numerics.reference import Evaluation
+from gate.measure.process.logbook import describe_error
 from gate.measure.workload.build import SEED, Function, Subject
 from gate.records import Code, DType, Metric
 
@@ -104,7 +105,7 @@ def _evaluate_reference(context: WorkerContext, subject: Subject) -> Evaluation 
         if isinstance(error, MemoryError) and str(error):  # the gate's own, which says it all
             context.logbook.note(Code.REFERENCE_TOO_LARGE, why=str(error))
         else:
-            context.logbook.note(Code.NO_FLOAT64, why=f"{type(error).__name__}: {error}".splitlines()[0])
+            context.logbook.note(Code.NO_FLOAT64, why=describe_error(error))
         return None
 
 

@@ -10,6 +10,7 @@ from gate.measure.compiler.calls import count_compile_calls
 from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.numerics import reference
 from gate.measure.numerics.steps import compute_step_drift, has_steps
+from gate.measure.process.logbook import describe_error
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.timing.first_call import compute_compile_time, time_first_call
 from gate.measure.timing.rounds import settle_step, time_calls
@@ -50,7 +51,7 @@ def _measure_steps(context: WorkerContext, prepared: Prepared) -> None:
     try:
         drift = compute_step_drift(prepared.subject, prepared.compiled)
     except Exception as error:  # noqa: BLE001 - what a model or an optimizer cannot do at this rate, or in float64
-        context.logbook.note(Code.STEPS_UNMEASURED, why=f"{type(error).__name__}: {error}".splitlines()[0])
+        context.logbook.note(Code.STEPS_UNMEASURED, why=describe_error(error))
         return
     context.logbook.add_samples({Metric.DRIFT_STEPS: (drift.log2_ratio,)})
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 import torch
 
 from gate.measure.device.device import Device
+from gate.measure.timing.rounds import time_calls
 from gate.records import DType
 
 REPEATS = 5  # the median leaves out two disturbances
@@ -84,15 +85,7 @@ def _leave_idle_clock(run: Callable[[], object], device: Device) -> None:
 
 def _time_canary(run: Callable[[], object], device: Device, calls: int) -> tuple[float, ...]:
     run()
-    times_s = []
-    for _ in range(REPEATS):
-        device.synchronize()
-        begun = time.perf_counter()
-        for _ in range(calls):
-            run()
-        device.synchronize()
-        times_s.append((time.perf_counter() - begun) / calls)
-    return tuple(times_s)
+    return tuple(time_calls(run, device, calls) / calls for _ in range(REPEATS))
 
 
 def _loop() -> int:
