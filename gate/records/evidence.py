@@ -84,3 +84,8 @@ class CaseEvidence:
     changes: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
     kernels: tuple[KernelChange, ...] = ()  # of a case that moved
     more_kernels: Natural = 0  # that changed too, and are left out for want of room
+
+    @property
+    def sides(self) -> tuple[SideEvidence, SideEvidence]:
+        """Before and after; one without a before has an empty one."""
+        return self.before or SideEvidence(), self.after

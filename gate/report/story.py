@@ -15,8 +15,8 @@ from gate.metrics import SPECS, Family
 from gate.records import QUIET, CacheUse, Case, CaseEvidence, Cause, Comparison, KernelChange, Metric, Verdict
 from gate.report.blocks import render_command
 from gate.report.clean import clean_line
-from gate.report.parts import list_parts
 from gate.report.rows import RANK, make_row
+from gate.report.sides import list_parts, list_sides
 from gate.report.words.causes import describe_cause
 from gate.report.words.commands import write_selected, write_setting, write_tlparse
 from gate.report.words.failures import describe_failure
@@ -113,8 +113,8 @@ def _tell_values(comparisons: Iterable[Comparison], shown: CaseEvidence, width: 
     moved = [one.metric for one in comparisons if one.status not in QUIET]
     lines = []
     for metric in dict.fromkeys(moved):
-        before = shown.before.values.get(metric, ()) if shown.before else ()
-        strips = _draw_strips(metric, before, shown.after.values.get(metric, ()), width)
+        before, after = (side.values.get(metric, ()) for side in shown.sides)
+        strips = _draw_strips(metric, before, after, width)
         if strips and SPECS[metric].family is not Family.EXACT:
             lines += [f"  {name_metric(metric)}", *(f"    {line}" for line in strips)]
     return ["Values, a dot for each trial (: two, * three, # more in one column)", *lines] if lines else []
@@ -145,13 +145,10 @@ def _draw_dots(values: Sequence[float], low: float, high: float, columns: int) -
 
 def _tell_phases(shown: CaseEvidence) -> list[str]:
     """Where a cold compile spends its time: parts that add up."""
-    after, before = shown.after.phases_s, shown.before.phases_s if shown.before else {}
-    whole_s = max(sum(after.values()), sum(before.values()))
-    rows = [
-        (name, *(render_seconds(side[name]) if name in side else "-" for side in (before, after)))
-        for name in dict.fromkeys((*after, *before))
-        if max(after.get(name, 0.0), before.get(name, 0.0)) >= _MIN_PHASE * whole_s
-    ]
+    sides_s = [side.phases_s for side in shown.sides]
+    least_s = _MIN_PHASE * max(sum(side.values()) for side in sides_s)
+    long = {clean_line(name) for side in sides_s for name, seconds in side.items() if seconds >= least_s}
+    rows = [row for row in list_sides(shown, lambda side: side.phases_s, render_seconds) if row[0] in long]
     return ["Phases of a cold compile", *_lay_out([("phase", "before", "after"), *rows])] if rows else []
 
 
@@ -169,8 +166,8 @@ def _tell_breaks(shown: CaseEvidence) -> list[str]:
             f"    {_clean(frame.location)} in {_clean(frame.function)}: {_clean(frame.code)}"
             for frame in found.stack
         ]
-    before = len(shown.before.graph_breaks) if shown.before else 0
-    title = f"Graph breaks, {before} before and {len(shown.after.graph_breaks)} now"
+    before, now = (len(side.graph_breaks) for side in shown.sides)
+    title = f"Graph breaks, {before} before and {now} now"
     return [title, *lines] if lines else []
 
 
@@ -181,17 +178,13 @@ def _tell_recompiles(shown: CaseEvidence) -> list[str]:
 
 def _tell_caches(shown: CaseEvidence) -> list[str]:
     """What the second process found."""
-    before, after = shown.before.caches if shown.before else {}, shown.after.caches
-    rows = [
-        (name, *(_describe_use(side.get(name)) for side in (before, after)))
-        for name in dict.fromkeys((*after, *before))
-    ]
+    rows = list_sides(shown, lambda side: side.caches, _describe_use)
     title = "Caches, as the second process found them"
     return [title, *_lay_out([("cache", "before", "after"), *rows])] if rows else []
 
 
-def _describe_use(use: CacheUse | None) -> str:
-    return f"{use.hits} found, {use.misses} missed, {use.bypasses} passed by" if use else "-"
+def _describe_use(use: CacheUse) -> str:
+    return f"{use.hits} found, {use.misses} missed, {use.bypasses} passed by"
 
 
 def _tell_code(shown: CaseEvidence) -> list[str]:
@@ -218,8 +211,7 @@ def _diff_kernel(kernel: KernelChange) -> list[str]:
 
 def _tell_traces(shown: CaseEvidence, folder: str) -> list[str]:
     """How to read what ``--trace`` recorded, and what this torch does not tell, a trace or anything else."""
-    sides = (shown.before.traces if shown.before else (), shown.after.traces)
-    lines = [f"  {_clean(write_tlparse(trace, folder))}" for traces in sides for trace in traces]
+    lines = [f"  {_clean(write_tlparse(trace, folder))}" for side in shown.sides for trace in side.traces]
     unknown = [f"  {_clean(text)}" for text in shown.after.unknown]
     return [
         *(

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gate.records import CaseEvidence, Comparison, GraphBreak, KernelChange, Metric, Status
+from gate.records import CacheUse, CaseEvidence, Comparison, GraphBreak, KernelChange, Metric, Status
 from gate.report.blocks import SHOWN
 from gate.report.clean import clean_line, clean_lines
 from gate.report.page.drawing import Drawing
 from gate.report.page.plots import PhaseRow, Plot, draw_change, list_plots, plot_pairs, plot_phases
-from gate.report.parts import list_parts
 from gate.report.rows import MAX_SENTENCE, RANK
+from gate.report.sides import list_parts, list_sides
 from gate.report.view import Block, CaseLine, Cell, Row
 from gate.report.words.commands import write_tlparse
 from gate.report.words.pages import STATUS_CLASSES
@@ -112,10 +112,8 @@ def _add_evidence(view: CaseView, found: ShownCase, evidence: CaseEvidence) -> C
         more_kernels=evidence.more_kernels,
         breaks=tuple(map(_make_break, after.graph_breaks[:_MAX_ITEMS])),
         recompiles=tuple(clean_line(one, MAX_SENTENCE) for one in after.recompile_reasons[:_MAX_ITEMS]),
-        caches=tuple(_list_caches(evidence)),
-        traces=tuple(
-            map(_write_tlparse, (*(evidence.before.traces if evidence.before else ()), *after.traces))
-        ),
+        caches=tuple(list_sides(evidence, lambda side: side.caches, _describe_use)),
+        traces=tuple(_write_tlparse(trace) for side in evidence.sides for trace in side.traces),
         unknown=tuple(clean_line(one, MAX_SENTENCE) for one in after.unknown),
     )
 
@@ -186,11 +184,5 @@ def _make_break(one: GraphBreak) -> Break:
     )
 
 
-def _list_caches(evidence: CaseEvidence) -> Iterable[tuple[str, ...]]:
-    """Hits and misses of each cache of the second process, on both sides."""
-    before = evidence.before.caches if evidence.before else {}
-    after = evidence.after.caches
-    for name in dict.fromkeys((*before, *after)):
-        uses = (before.get(name), after.get(name))
-        told = (f"{one.hits:,} / {one.misses:,}" if one else "-" for one in uses)
-        yield clean_line(name), *told
+def _describe_use(use: CacheUse) -> str:
+    return f"{use.hits:,} / {use.misses:,}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family, Role, Unit, select_metrics
-from gate.records import OTHER_PHASE, PHASES, CaseEvidence, Comparison, Metric, SideEvidence
+from gate.records import OTHER_PHASE, PHASES, CaseEvidence, Comparison, Metric
 from gate.report.page.charts import (
     ChartBar,
     ChartSeries,
@@ -20,13 +20,12 @@ from gate.report.page.charts import (
     draw_strip,
 )
 from gate.report.page.drawing import Drawing
-from gate.report.view import AGAINST_BASE, AGAINST_BASELINE
+from gate.report.view import ABSENT, AGAINST_BASE, AGAINST_BASELINE
 from gate.report.words.pages import STATUS_CLASSES, describe_order, describe_plot, name_phase
 from gate.report.words.terms import describe_change, name_metric
 from gate.units import KIBI, render_percent, render_seconds, render_value
 
 HEAD = "head"
-_NOTHING = SideEvidence()
 _MAX_POINTS = 60  # of one side, the latest: more hide each other
 _MOST_LIMITS = 4.0  # a change beyond so many limits is drawn at the edge
 
@@ -90,8 +89,7 @@ def list_plots(
 
 def _plot_metric(one: Comparison, evidence: CaseEvidence) -> Plot:
     metric, write = one.metric, _make_writer(one.metric)
-    before = (evidence.before or _NOTHING).values.get(metric, ())
-    after = evidence.after.values[metric]
+    before, after = (side.values.get(metric, ()) for side in evidence.sides)
     lanes = [_make_lane(HEAD, HEAD, after, one)]
     if before or one.baseline:
         lanes.insert(
@@ -198,14 +196,10 @@ def plot_phases(evidence: CaseEvidence) -> tuple[Plot, tuple[PhaseRow, ...]] | N
 def _make_phase_row(name: str, evidence: CaseEvidence) -> PhaseRow:
     colour = Drawing(label="", width=8, height=8, kind="swatch")
     colour.add_box(f"part-{_COLOURS[name]}", (0, 0), (8, 8))
-    before = (evidence.before or _NOTHING).phases_s.get(name)
-    after = evidence.after.phases_s.get(name)
-    return PhaseRow(
-        colour=colour,
-        name=name_phase(name),
-        before="-" if before is None else render_seconds(before),
-        after="-" if after is None else render_seconds(after),
+    before, after = (
+        render_seconds(side.phases_s[name]) if name in side.phases_s else ABSENT for side in evidence.sides
     )
+    return PhaseRow(colour=colour, name=name_phase(name), before=before, after=after)
 
 
 def draw_change(one: Comparison) -> Drawing | None:
