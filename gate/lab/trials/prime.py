@@ -11,7 +11,7 @@ from gate.lab.trials.trials import Bench, make_job, run_job
 from gate.lab.workers.worker import load_result
 from gate.records import CaseFailure, Environment, FailureKind
 from gate.records.protocol import WorkerRole
-from gate.report.words.priming import advise_unprimed, describe_unprimed
+from gate.report.words.failures import advise_unprimed, describe_unprimed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

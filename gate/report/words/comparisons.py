@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from gate.metrics import SPECS
 from gate.records import Code, Comparison, Estimate, Fact, Reason, Status
-from gate.report.words.disturbances import describe_disturbances
 from gate.report.words.failures import describe_quoted
+from gate.report.words.measuring import describe_disturbances
 from gate.report.words.templates import fill
 from gate.report.words.terms import describe_change
 from gate.units import count_noun, render_percent, render_threshold, render_value

@@ -1,10 +1,11 @@
-"""How a case failed, in words."""
+"""How a case failed, and why a machine cannot compile, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from gate.records import CaseFailure, Code, Fact, FailureKind, quote_failure
+from gate.records.protocol import Prerequisite
 from gate.report.words.templates import fill
 from gate.units import join_some
 
@@ -44,6 +45,17 @@ _WORDLESS: Mapping[str, str] = {
 }
 _QUOTING = ("{text}", "{message}")
 _NAMED = 3  # cases spelled out in a line; the rest is counted
+# What to do where the machine cannot compile.
+_FIXES: Mapping[Prerequisite, str] = {
+    Prerequisite.TORCH: "Install torch for {python}, or name an interpreter that has it.",
+    Prerequisite.CXX_COMPILER: "Install a C++ compiler (g++), or set CXX.",
+    Prerequisite.PYTHON_HEADERS: "Install the headers of Python (python3-dev).",
+    Prerequisite.DEVICE: (
+        "Choose a device this machine has (--device cpu), or fix its driver: `nvidia-smi` must list it."
+    ),
+}
+_SLOW_FIX = "Wait until the machine is idle, or raise `trial_timeout_s` in gate.yml; {log} says where it was."
+_GENERAL_FIX = "Read {log}, then try `compile-gate doctor`."
 
 
 def describe_failure(failure: CaseFailure) -> str:
@@ -80,3 +92,15 @@ def _describe_lack(fact: Fact, code: str) -> str:
     listed = " and ".join(packages) or "a package that it needs"
     advice = f" (pip install {' '.join(packages)})" if packages else ""
     return fill(_LACKS[code], fact, listed=listed, verb="are" if packages[1:] else "is", advice=advice)
+
+
+def describe_unprimed(failure: CaseFailure, device: str) -> str:
+    """Describe how the primer failed."""
+    where = f"on {device}, at stage {failure.stage}"
+    return f"torch.compile does not work here {where}: {describe_failure(failure)}"
+
+
+def advise_unprimed(kind: FailureKind, missing: Prerequisite | None, *, python: str, log: str) -> str:
+    """Advise what fixes a primer's failure; ``missing`` is what it says that the machine lacks."""
+    fix = _SLOW_FIX if kind is FailureKind.HANG else _FIXES[missing] if missing else _GENERAL_FIX
+    return fix.format(python=python, log=log)

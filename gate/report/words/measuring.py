@@ -1,13 +1,13 @@
-"""What is told of measuring: notes as a run goes, and what its trials could not do; a phrase each."""
+"""What is told of measuring: notes as a run goes, what its trials could not do, what disturbed them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gate.records import Code, Fact
-from gate.report.words.disturbances import describe_disturbances
+from gate.records import Code, Disturbance, Fact
 from gate.report.words.failures import describe_quoted
 from gate.report.words.templates import fill
+from gate.units import join_some
 
 _PHRASES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
@@ -54,6 +54,17 @@ _PHRASES: Mapping[Code, str] = {
     Code.OUTPUT_RESHAPED: "{output} is {eager} in eager, {compiled} compiled",
     Code.OUTPUT_DIFFERS: "{output} ({dtype}) differs between eager and compiled",
 }
+_DISTURBANCES: Mapping[Disturbance, str] = {
+    Disturbance.CROWDED: "other programs kept {crowded:.1f} of {cores} cores busy",
+    Disturbance.STOLEN: "the hypervisor took {stolen:share} of the time",
+    Disturbance.HELD_BACK: "the container's quota stopped it for {held_back:share} of the time",
+    Disturbance.HEATED: "processor cores lowered their clocks for heat",
+    Disturbance.SWAPPED: "{swapped:bytes} were swapped",
+    Disturbance.SHORT_OF_MEMORY: "only {short_of_memory:bytes} of memory were free",
+    Disturbance.THROTTLED: "the device lowered its clocks{why}",
+    Disturbance.SHARED: "other processes used the device",
+    Disturbance.HELD_MEMORY: "others held {held_memory:share} of the device's memory",
+}
 
 
 def describe_measuring(fact: Fact) -> str:
@@ -61,3 +72,11 @@ def describe_measuring(fact: Fact) -> str:
     seen = " and ".join(fact.names.get("unseen", ()))
     told = {"disturbances": describe_disturbances(fact), "failure": describe_quoted(fact), "seen": seen}
     return fill(_PHRASES[fact.code], fact, **told)
+
+
+def describe_disturbances(fact: Fact) -> str:
+    """The first of what disturbed, and how many more; files of older releases have phrases instead."""
+    reasons = fact.names.get("reasons")
+    why = f" ({', '.join(reasons)})" if reasons else ""
+    found = [fill(phrase, fact, why=why) for code, phrase in _DISTURBANCES.items() if code in fact.numbers]
+    return join_some([*found, *fact.names.get("phrases", ())])

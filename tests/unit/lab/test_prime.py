@@ -11,7 +11,7 @@ from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.trials import Bench
 from gate.records import FailureKind
 from gate.records.protocol import Prerequisite
-from gate.report.words.priming import advise_unprimed
+from gate.report.words.failures import advise_unprimed
 
 
 def test_tells_environment_and_time(bench: Bench) -> None:

@@ -25,9 +25,8 @@ from gate.records.faults import FaultKind
 from gate.records.selftest import Attempt, Result
 from gate.report.words.causes import describe_cause
 from gate.report.words.comparisons import describe_comparison
-from gate.report.words.disturbances import describe_disturbances
 from gate.report.words.headline import write_headline
-from gate.report.words.measuring import describe_measuring
+from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.notes import write_note
 from gate.report.words.steps import write_step
 from gate.report.words.studies import describe_instability, describe_opinion
