@@ -9,7 +9,7 @@ from gate.records.calibration import Calibration, Instability, MetricNoise, Rate
 from gate.report.clean import clean_line
 from gate.report.footer import describe_hardware, describe_software
 from gate.report.tables import render_section
-from gate.report.view import Section
+from gate.report.view import ABSENT, Section
 from gate.report.words.notes import write_note
 from gate.report.words.studies import describe_instability
 from gate.units import (
@@ -21,7 +21,6 @@ from gate.units import (
     render_value,
 )
 
-_UNKNOWN = "-"
 _WORDS = frozenset({"case", "metric", "threshold", "planted"})
 _NOISE_HEADER = (
     *("case", "metric", "typical", "within", "between", "notices", "threshold"),
@@ -98,16 +97,16 @@ def _make_noise_row(noise: MetricNoise) -> tuple[str, ...]:
         render_value(noise.metric, noise.centre),
         _render_deviation(noise.within),
         _render_deviation(noise.between),
-        _UNKNOWN if noise.detectable is None else render_percent(noise.detectable),
+        ABSENT if noise.detectable is None else render_percent(noise.detectable),
         render_threshold(noise.metric, noise.threshold),
-        str(pair.pairs) if pair else _UNKNOWN,
-        _render_deviation(pair.noise) if pair else _UNKNOWN,
-        render_percent(pair.bias) if pair else _UNKNOWN,
+        str(pair.pairs) if pair else ABSENT,
+        _render_deviation(pair.noise) if pair else ABSENT,
+        render_percent(pair.bias) if pair else ABSENT,
     )
 
 
 def _render_deviation(noise: float) -> str:
-    return render_percent(noise, signed=False) if noise else _UNKNOWN
+    return render_percent(noise, signed=False) if noise else ABSENT
 
 
 def list_unstable(unstable: Sequence[Instability]) -> list[str]:
@@ -152,7 +151,7 @@ def _make_costs(costs: Sequence[ThresholdCost]) -> Section | None:
 
 def _render_cost(cost: ThresholdCost | None) -> str:
     if cost is None:
-        return _UNKNOWN
+        return ABSENT
     missed = f" ({cost.below_floor})" if cost.below_floor else ""
     return f"{_render_share(cost.suspected)}{missed}{' *' if cost.in_force else ''}"
 
@@ -182,7 +181,7 @@ def _make_replay_row(replay: Replay) -> tuple[str, ...]:
         _render_rate(replay.regressed),
         _render_rate(replay.inconclusive),
         render_number(replay.trials),
-        render_number(replay.pairs) if replay.pairs else _UNKNOWN,
+        render_number(replay.pairs) if replay.pairs else ABSENT,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from gate.records.calibration import Rate
 from gate.records.faults import Demand, FaultKind
@@ -10,16 +10,14 @@ from gate.records.selftest import Attempt, FaultScore, Result, SelftestReport
 from gate.report.clean import clean_line
 from gate.report.footer import describe_hardware, describe_software
 from gate.report.tables import render_section
-from gate.report.view import Section
+from gate.report.view import ABSENT, Section
 from gate.report.words.studies import describe_complaint, describe_opinion
 from gate.units import render_change, render_duration, render_percent
 
-_UNKNOWN = "-"
 _MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
 _HEADER = ("fault", "planted", "asked", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
-_RIGHT = frozenset(_HEADER) - {"fault", "asked"}
 _QUIET_HEADER = ("harmless", "planted", "tried", "red", "unsure", "rate", "interval", "time")
-_QUIET_RIGHT = frozenset(_QUIET_HEADER) - {"harmless"}
+_WORDY = frozenset({"fault", "harmless", "asked"})  # columns that are set to the left
 _MARKS: Mapping[Result, str] = {
     Result.CAUGHT: "caught",
     Result.QUIET: "rightly not red",
@@ -104,59 +102,26 @@ def list_tables(report: SelftestReport) -> tuple[Section, ...]:
 
 
 def _make_caught(report: SelftestReport) -> Section | None:
-    scores = [score for score in report.scores if not _is_harmless(score)]
-    if not scores:
-        return None
     meaning = (
         "asked: the share that must be caught; - where the fault is too small for the thresholds in force.\n"
         "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
     )
-    return Section(
-        title="",
-        header=_HEADER,
-        rows=tuple(map(_make_row, scores)),
-        right=_RIGHT,
-        meaning=meaning,
-        rates=tuple(score.rate for score in scores),
-    )
-
-
-def _make_row(score: FaultScore) -> tuple[str, ...]:
-    is_asked = score.is_asked and score.demand.catch > 0
-    return (
-        describe_fault(score.kind, score.size),
-        _render_planted(score),
-        f"{100 * score.demand.catch:g} %" if is_asked else _UNKNOWN,
-        str(score.tried),
-        str(score.caught),
-        str(score.inconclusive),
-        str(score.missed),
-        *_render_rate(score.rate),
-        render_duration(score.wall_s),
-    )
+    return _make_table(_HEADER, [score for score in report.scores if not _is_harmless(score)], meaning)
 
 
 def _make_harmless(report: SelftestReport) -> Section | None:
-    scores = [score for score in report.scores if _is_harmless(score)]
-    rows = tuple(
-        (
-            describe_fault(score.kind, score.size),
-            _render_planted(score),
-            str(score.tried),
-            str(score.false_alarms),
-            str(score.inconclusive),
-            *_render_rate(score.rate),
-            render_duration(score.wall_s),
-        )
-        for score in scores
-    )
-    if not rows:
+    return _make_table(_QUIET_HEADER, [score for score in report.scores if _is_harmless(score)])
+
+
+def _make_table(header: tuple[str, ...], scores: Sequence[FaultScore], meaning: str = "") -> Section | None:
+    if not scores:
         return None
     return Section(
         title="",
-        header=_QUIET_HEADER,
-        rows=rows,
-        right=_QUIET_RIGHT,
+        header=header,
+        rows=tuple(tuple(_CELLS[column](score) for column in header) for score in scores),
+        right=frozenset(header) - _WORDY,
+        meaning=meaning,
         rates=tuple(score.rate for score in scores),
     )
 
@@ -165,15 +130,32 @@ def _is_harmless(score: FaultScore) -> bool:
     return score.demand.false_alarm < Demand().false_alarm
 
 
-def _render_planted(score: FaultScore) -> str:
-    return render_percent(score.planted) if score.planted else _UNKNOWN
+def _render_fault(score: FaultScore) -> str:
+    return describe_fault(score.kind, score.size)
 
 
-def _render_rate(rate: Rate | None) -> tuple[str, str]:
-    if rate is None:
-        return _UNKNOWN, _UNKNOWN
-    share, low, high = (f"{100 * part:.0f}" for part in (rate.share, rate.low, rate.high))
-    return f"{share} %", f"{low} to {high} %"
+def _render_asked(score: FaultScore) -> str:
+    return f"{100 * score.demand.catch:g} %" if score.is_asked and score.demand.catch > 0 else ABSENT
+
+
+def _render_interval(rate: Rate | None) -> str:
+    return f"{100 * rate.low:.0f} to {100 * rate.high:.0f} %" if rate else ABSENT
+
+
+_CELLS: Mapping[str, Callable[[FaultScore], str]] = {
+    "fault": _render_fault,
+    "harmless": _render_fault,
+    "planted": lambda score: render_percent(score.planted) if score.planted else ABSENT,
+    "asked": _render_asked,
+    "tried": lambda score: str(score.tried),
+    "caught": lambda score: str(score.caught),
+    "red": lambda score: str(score.false_alarms),
+    "unsure": lambda score: str(score.inconclusive),
+    "missed": lambda score: str(score.missed),
+    "rate": lambda score: f"{100 * score.rate.share:.0f} %" if score.rate else ABSENT,
+    "interval": lambda score: _render_interval(score.rate),
+    "time": lambda score: render_duration(score.wall_s),
+}
 
 
 def list_shortcomings(report: SelftestReport) -> list[str]:

@@ -93,15 +93,17 @@ def _list_changes(deciding: Sequence[Comparison], name: NameWriter) -> tuple[str
     def render(title: str, status: Status, unit: Unit) -> str:
         leading = (one for one in deciding if one.metric in _LEADING and SPECS[one.metric].unit is unit)
         rows = [one for one in leading if one.status is status]
-        return _render_items(title, sorted(rows, key=_rank_change), name)
+        items = [_render_item(one, name) for one in sorted(rows, key=_rank_change)]
+        return _render_items(title, items, "comparison")
 
     broken = dict.fromkeys(one.case_id for one in deciding if one.status in BROKEN)
+    lost = [_write(case_id, name) for case_id in broken]
     return (
         render("Faster", Status.IMPROVED, Unit.SECONDS),
         render("Slower", Status.REGRESSED, Unit.SECONDS),
         render("Less memory", Status.IMPROVED, Unit.BYTES),
         render("More memory", Status.REGRESSED, Unit.BYTES),
-        _render_cases("Could not be measured", tuple(broken), name),
+        _render_items("Could not be measured", lost, "case"),
         render("Counts that rose", Status.REGRESSED, Unit.COUNT),
         render("Counts that fell", Status.IMPROVED, Unit.COUNT),
         render("Less exact", Status.REGRESSED, Unit.LOG2),
@@ -113,22 +115,14 @@ def _rank_change(comparison: Comparison) -> float:
     return -abs(comparison.change.centre) if comparison.change else 0.0
 
 
-def _render_items(title: str, rows: Sequence[Comparison], name: NameWriter) -> str:
-    if not rows:
-        return ""
-    named = [_render_item(one, name) for one in rows[:_MAX_ITEMS]]
-    return f"{title}: {_join(named, len(rows), 'comparison')}."
+def _render_items(title: str, items: Sequence[str], noun: str) -> str:
+    return f"{title}: {_join(items[:_MAX_ITEMS], len(items), noun)}." if items else ""
 
 
 def _render_item(comparison: Comparison, name: NameWriter) -> str:
     metric, change = comparison.metric, comparison.change
     told = mention_change(metric, [change.centre]) if change else name_metric(metric)
     return f"{_write(comparison.case_id, name)} {told}"
-
-
-def _render_cases(title: str, case_ids: Sequence[str], name: NameWriter) -> str:
-    named = [_write(case_id, name) for case_id in case_ids[:_MAX_ITEMS]]
-    return f"{title}: {_join(named, len(case_ids), 'case')}." if named else ""
 
 
 def _write(text: str, name: NameWriter) -> str:
