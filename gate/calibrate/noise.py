@@ -37,7 +37,7 @@ def measure_noise(series: Series, effort: Effort) -> MetricNoise:
         detectable=detectable,
         threshold=series.threshold,
         modes=find_modes(series.logs),
-        split_trials=sum(_is_split(series, blocks) for blocks in series.blocks),
+        split_trials=sum(_find_gap(series, blocks) is not None for blocks in series.blocks),
     )
 
 
@@ -70,11 +70,11 @@ def _find_noticed(series: Series, effort: Effort, threshold: Threshold) -> float
     return change.detectable if change is not None else None
 
 
-def _is_split(series: Series, blocks: Sequence[float]) -> bool:
-    """Whether a trial's blocks are two groups that are a relevant change apart."""
-    modes = find_modes(blocks)
+def _find_gap(series: Series, logs: Sequence[float]) -> float | None:
+    """How far apart the two groups of trials or blocks are; ``None`` where they are one, or nearly so."""
+    modes = find_modes(logs)
     edge = compute_edge(series.threshold, min(series.values))
-    return modes is not None and modes.are_two and modes.apart > edge
+    return modes.apart if modes is not None and modes.are_two and modes.apart > edge else None
 
 
 def _examine(series: Series, effort: Effort) -> list[Instability]:
@@ -93,15 +93,12 @@ def _examine_quiet(series: Series) -> list[Instability]:
 
 
 def _find_groups(series: Series) -> tuple[Flaw, Fact] | None:
-    modes = find_modes(series.logs)
-    edge = compute_edge(series.threshold, min(series.values))
-    if modes is None or not modes.are_two or modes.apart <= edge:
-        return None
-    return Flaw.TWO_MODES, Fact(code=Code.TWO_GROUPS, numbers={"apart": modes.apart})
+    gap = _find_gap(series, series.logs)
+    return None if gap is None else (Flaw.TWO_MODES, Fact(code=Code.TWO_GROUPS, numbers={"apart": gap}))
 
 
 def _find_split(series: Series) -> tuple[Flaw, Fact] | None:
-    split = sum(_is_split(series, blocks) for blocks in series.blocks)
+    split = sum(_find_gap(series, blocks) is not None for blocks in series.blocks)
     if split < MIN_SPLIT or split <= SPLIT_SHARE * len(series.blocks):
         return None
     numbers = {"split": split, "trials": len(series.blocks)}
