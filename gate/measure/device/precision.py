@@ -14,7 +14,8 @@ import torch
 
 from gate.devices import DeviceKind
 
-_DEFAULT_PRECISION = "highest"  # of the older interface, where it cannot be read
+_EXACT_PRODUCTS = "highest"  # the older interface's word, and its default
+_EXACT = ("none", "ieee")  # of the newer one: set nowhere, also not for all, or set to be exact
 _T = TypeVar("_T")
 
 
@@ -22,22 +23,29 @@ _T = TypeVar("_T")
 def without_tf32() -> Iterator[None]:
     """Multiply float32 matrices in float32 on CUDA too; on a CPU, without bfloat16.
 
-    Both interfaces agree within, since torch's own guards read the older one.
+    Both interfaces agree within, since torch's own guards read the older one. What is exact already is left
+    as it is: torch 2.15 compiles anew where "none" became "ieee", though both mean the same.
     """
     newer = [(one, one.fp32_precision) for one in _list_settings()]
-    matmul = _read(torch.get_float32_matmul_precision, _DEFAULT_PRECISION)
+    matmul = _read(torch.get_float32_matmul_precision, "")
     convolution = _read(_get_cudnn_tf32, True)
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cudnn.allow_tf32 = False
-    for one, _ in newer:
-        one.fp32_precision = "ieee"  # the older interface leaves some to what is set for all libraries
+    if matmul != _EXACT_PRODUCTS:
+        torch.set_float32_matmul_precision(_EXACT_PRODUCTS)
+    if convolution:
+        torch.backends.cudnn.allow_tf32 = False
+    for one, value in newer:  # the older interface leaves some to what is set for all libraries
+        if value not in _EXACT:
+            one.fp32_precision = "ieee"
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(matmul)
-        torch.backends.cudnn.allow_tf32 = convolution
+        if matmul != _EXACT_PRODUCTS:
+            torch.set_float32_matmul_precision(matmul or _EXACT_PRODUCTS)
+        if convolution:
+            torch.backends.cudnn.allow_tf32 = True
         for one, value in newer:
-            one.fp32_precision = value
+            if one.fp32_precision != value:
+                one.fp32_precision = value
 
 
 def bakes_tf32() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from unittest.mock import Mock
@@ -70,12 +71,19 @@ def test_threads_that_never_sleep_are_waited_for_once(monkeypatch: pytest.Monkey
 def test_waiting_is_counted() -> None:
     """The time in which the other arm was at work is not this one's."""
     with open_line() as (ours, turns):
-        timer = threading.Timer(0.05, ours.sendall, (b"go\n",))
-        timer.start()
+
+        def answer_late() -> None:
+            told.append(ours.recv(64))
+            time.sleep(0.05)
+            ours.sendall(b"go\n")
+
+        told: list[bytes] = []
+        other = threading.Thread(target=answer_late)
+        other.start()
         turns.wait()
-        timer.join()
-        assert ours.recv(64) == b"turn 0.0\n"
-    assert 0.04 < turns.take_waited_s() < 5
+        other.join()
+    assert told == [b"turn 0.0\n"]
+    assert 0.05 <= turns.take_waited_s() < 5
     assert turns.take_waited_s() == 0.0
 
 
