@@ -133,12 +133,12 @@ def test_a_command_names_the_target_that_was_judged() -> None:
 
 
 def test_a_command_for_many_cases_is_short() -> None:
-    """Up to three by their ids, more by their models, of many models the first six."""
+    """Up to three by their ids, more by their models, of many models the first ten."""
     three = ["a/x", "a/y", "b/x"]
     assert write_selected("check", three) == "compile-gate check --select a/x,a/y,b/x"
     assert write_ab([*three, "b/y"], None) == "compile-gate ab --select a,b"
-    many = [f"m{number}/{case}" for number in range(9) for case in "xy"]
-    assert write_selected("check", many) == "compile-gate check --select m0,m1,m2,m3,m4,m5"
+    many = [f"m{number}/{case}" for number in range(12) for case in "xy"]
+    assert write_selected("check", many) == "compile-gate check --select m0,m1,m2,m3,m4,m5,m6,m7,m8,m9"
 
 
 def test_an_acceptance_that_fits_nothing_is_told() -> None:

@@ -289,4 +289,7 @@ def test_machine_is_told_where_it_moved(situation: Make, judge: Judge) -> None:
     )
     first, second = explain(judge(one), "machine")
     assert first == "The device lowered its clocks: thermal."
-    assert "fixed test programs over the run +20.0 % (slower)" in second
+    assert (
+        "fixed test programs +20.0 % (slower), fixed test programs beside this case +20.0 % (slower)"
+        in second
+    )

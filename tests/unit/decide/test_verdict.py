@@ -348,14 +348,16 @@ def test_fraction_acceptance_covers_a_slower_program(situation: Make, judge: Jud
 
 
 def test_regression_names_case_metric_and_the_command(situation: Make, judge: Judge) -> None:
-    """The headline names the worst and says that no cause is known; the next step can be pasted."""
+    """The headline names the worst and says that no cause is known; each next step can be pasted."""
     verdict = judge(situation(before=SAME, after=MORE))
     assert tell_headline(verdict) == (
         f"1 metric worse in {CASE}: graph breaks +1. Unexplained: nothing that was recorded accounts for it."
     )
+    fix, accept_it, *_ = tell_steps(verdict)
+    assert fix == f"Fix what got worse and measure it again: compile-gate check --select {CASE}"
     assert (
         f"compile-gate baseline accept '{CASE}' graph_breaks --allow 1 --reason '...' --expires 2026-03-31"
-        in tell_steps(verdict)[0]
+        in accept_it
     )
 
 
