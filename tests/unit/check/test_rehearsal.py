@@ -94,3 +94,15 @@ def test_pairs_that_end_too_late_are_not_begun() -> None:
     run = rehearsal.add_pairs(alone, needs, 29.0)
     assert [len(trial.samples) for trial in run.trials[1:]] == [5, 5, 2, 2]
     assert run.wall_s == pytest.approx(28.0)
+
+
+@pytest.mark.parametrize(("limit_s", "pairs"), [(15.0, 1), (14.0, 0), (60.0, 3)])
+def test_guess_keeps_no_first_pair_from_being_tried(limit_s: float, pairs: int) -> None:
+    """A minute is expected of a pair by default, and it takes 20 s: tried from a quarter of a minute on.
+
+    What it took is known then: of three that are wanted, all fit into a minute, and no second into 15 s.
+    """
+    rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
+    needs = [Need(case_id="a/x", metrics=[Metric.WARM_COMPILE_TIME], more=3)]
+    run = rehearsal.add_pairs(make_bare_run(), needs, limit_s)
+    assert (len(run.trials), run.wall_s) == (2 * pairs, 20.0 * pairs)
