@@ -208,7 +208,8 @@ class TestEntry(Entry):
     Example: smoothing
     """
     node: Node
-    """The test, as pytest names it, from the directory of gate.yml.
+    """The test, as pytest names it, from the directory of gate.yml. One test: of a parametrized one with its
+    parameters, `test_x.py::test_y[8]`.
 
     Example: tests/perf/test_smoothing.py::test_smoothing
     """

@@ -6,7 +6,7 @@ import gc
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from gate.measure.process.logbook import Logbook
 from gate.records import Case
 from gate.records.protocol import Sampling, Stage, WorkerRequest, WorkerRole
 from gate.suite.torch_imports import import_torch
+from gate.units import join_some
 
 if TYPE_CHECKING:
     from gate.project.config import Config
@@ -49,6 +50,8 @@ class SuiteSession:
         """Whether anything is to be measured."""
         return self.compiles and (self.request is None or self.request.role != WorkerRole.TRACE)
 
+
+_IDS_NAMED = 5  # tests to choose from, on the one line that a failure has
 
 SESSION: pytest.StashKey[SuiteSession] = pytest.StashKey()
 
@@ -130,6 +133,7 @@ class TrialPlugin:
     def __init__(self, session: SuiteSession) -> None:
         self._logbook = session.logbook
         self._measures = session.measures
+        self._case = session.request.case if session.request else None
 
     def pytest_collection(self) -> None:
         """Import torch before any test module does, on its own account."""
@@ -141,6 +145,12 @@ class TrialPlugin:
         """Record a test module that cannot be imported."""
         if report.failed:
             self._fail(RuntimeError(_summarize(report)))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Refuse a ``node`` that names several tests: what each measures would stand for one case, unseen."""
+        if self._case is not None and len(session.items) > 1:
+            self._fail(_refuse_several(self._case, [item.nodeid for item in session.items]))
+            session.items.clear()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[Any]) -> None:
@@ -176,6 +186,17 @@ class TrialPlugin:
     def _fail(self, error: BaseException) -> None:
         if self._logbook.result.failure is None:
             self._logbook.fail(error)
+
+
+def _refuse_several(case: Case, node_ids: Sequence[str]) -> UsageError:
+    """Make the error of a case that is several tests; the ids to choose from are as ``node`` has them."""
+    file = case.node.partition("::")[0]  # from the directory of gate.yml, where pytest's may be from above
+    found = [f"{file}::{node_id.partition('::')[2]}" for node_id in node_ids]
+    return UsageError(
+        f"gate.yml: tests: {case.model}: node: {case.node!r} names {len(found)} tests, and a case is one; "
+        f"write an entry for each that is to be measured, with one of: {join_some(found, _IDS_NAMED)}",
+        "`pytest --collect-only -q NODE` lists them all.",
+    )
 
 
 def _describe_end(exitstatus: int) -> str:

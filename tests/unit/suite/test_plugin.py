@@ -48,13 +48,18 @@ def collect(project: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     return project.runpytest_inprocess("--pyargs", "gate.suite", *PLUGIN, "--collect-only", "-q", *arguments)
 
 
-def run_trial(project: pytest.Pytester, source: str, role: WorkerRole = WorkerRole.COLD) -> dict[str, Any]:
+def run_trial(
+    project: pytest.Pytester,
+    source: str,
+    role: WorkerRole = WorkerRole.COLD,
+    node: str = "test_mine.py::test_mine",
+) -> dict[str, Any]:
     """Run a user's test in a trial's process; return the result file."""
     project.path.joinpath("test_mine.py").write_text(source)
     result = project.path / "result.json"
     request = WorkerRequest(
         role=role,
-        case=Case(id="mine/test", model="mine", node="test_mine.py::test_mine"),
+        case=Case(id="mine/test", model="mine", node=node),
         device="cpu",
         threads=1,
         directory=str(project.path),
@@ -62,7 +67,7 @@ def run_trial(project: pytest.Pytester, source: str, role: WorkerRole = WorkerRo
     )
     path = project.path / "request.json"
     path.write_text(json.dumps(codec.encode(request)))
-    project.runpytest_inprocess(*PLUGIN, "--gate-request", str(path), "test_mine.py::test_mine")
+    project.runpytest_inprocess(*PLUGIN, "--gate-request", str(path), node)
     content: dict[str, Any] = json.loads(result.read_text())
     return content
 
@@ -152,6 +157,48 @@ def test_a_test_that_the_project_deselects_is_a_failure(project: pytest.Pytester
     project.makeconftest("def pytest_collection_modifyitems(items):\n    items.clear()\n")
     failure = run_trial(project, "def test_mine():\n    pass")["failure"]
     assert "measured nothing" in failure["told"]["names"]["message"][0]
+
+
+_BODY = "    open('ran', 'w').close()\n"
+
+
+@pytest.mark.parametrize("role", [WorkerRole.COLD, WorkerRole.WARM, WorkerRole.TRY])
+@pytest.mark.parametrize(
+    ("source", "node", "ids"),
+    [
+        pytest.param(
+            f"import pytest\n@pytest.mark.parametrize('size', [8, 16])\ndef test_mine(size):\n{_BODY}",
+            "test_mine.py::test_mine",
+            "test_mine.py::test_mine[8], test_mine.py::test_mine[16]",
+            id="parametrized",
+        ),
+        pytest.param(
+            f"class TestMine:\n    def test_one(self):\n    {_BODY}    def test_two(self):\n    {_BODY}",
+            "test_mine.py::TestMine",
+            "test_mine.py::TestMine::test_one, test_mine.py::TestMine::test_two",
+            id="class",
+        ),
+    ],
+)
+def test_a_node_of_several_tests_is_refused(
+    project: pytest.Pytester, source: str, node: str, ids: str, role: WorkerRole
+) -> None:
+    """One case cannot be two tests: none is run, and the failure names the key and the tests there are."""
+    failure = run_trial(project, source, role, node)["failure"]
+    told = (
+        f"gate.yml: tests: mine: node: {node!r} names 2 tests, and a case is one; "
+        f"write an entry for each that is to be measured, with one of: {ids}"
+    )
+    assert (failure["kind"], failure["told"]["names"]["message"]) == ("error", [told])
+    assert not project.path.joinpath("ran").exists()
+
+
+def test_one_of_several_tests_is_a_case(project: pytest.Pytester) -> None:
+    """A node that names one set of parameters is one test, and is run."""
+    source = f"import pytest\n@pytest.mark.parametrize('size', [8, 16])\ndef test_mine(size):\n{_BODY}"
+    failure = run_trial(project, source, node="test_mine.py::test_mine[16]")["failure"]
+    assert "measured nothing" in failure["told"]["names"]["message"][0]
+    assert project.path.joinpath("ran").exists()
 
 
 def test_fixture_is_for_measuring_tests_only(project: pytest.Pytester) -> None:
