@@ -37,6 +37,7 @@ from gate.project.registry import load_cases
 from gate.records import Case
 from gate.records.protocol import WorkerResult, WorkerRole
 from gate.report.words.failures import describe_failure
+from gate.report.words.measuring import describe_measuring
 
 TRIALS_PER_SERVER = 5
 KINDS = ("fresh", "forked")
@@ -94,7 +95,7 @@ def measure_trial(bench: Bench, case: Case, pool: ServerPool | None) -> Trial:
         if pool is not None:
             seated = pool.open([job])
             if seated.why_not:
-                sys.exit(f"{case.id} cannot be forked: {seated.why_not}")
+                sys.exit(f"{case.id} cannot be forked: {describe_measuring(seated.why_not)}")
             (job,) = seated.jobs
         result = run_worker(job)
         if not isinstance(result, WorkerResult):

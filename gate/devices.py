@@ -32,7 +32,7 @@ class DeviceKind:
     has_cuda_graphs: bool
     has_tf32: bool  # float32 is multiplied in something coarser unless that is turned off
     draws_tuning: bool  # kernels are tuned by timing them, so each compile may choose others
-    why_not_forked: str  # why its workers are processes of their own; "" where they are forked from a server
+    forks: bool  # its workers from a server; else each is a process of its own
     why_not_kept: str  # why its toolchain's files are not kept between runs; "" where they are
     toolchain: str  # what compiles for it
     toolchain_fix: str
@@ -49,7 +49,7 @@ CPU = DeviceKind(
     has_cuda_graphs=False,
     has_tf32=False,
     draws_tuning=False,
-    why_not_forked="",
+    forks=True,
     why_not_kept="",
     toolchain="C++ compiler",
     toolchain_fix="Install a C++ compiler (g++) or set CXX.",
@@ -65,7 +65,7 @@ CUDA = DeviceKind(
     has_cuda_graphs=True,
     has_tf32=True,
     draws_tuning=True,
-    why_not_forked="it is not known whether forked ones measure the same on a GPU",
+    forks=False,  # it is not known whether forked ones measure the same on a GPU
     why_not_kept="kept for the CPU only",
     toolchain="CUDA toolchain",
     toolchain_fix="Check triton and driver.",
@@ -86,7 +86,7 @@ CUDA = DeviceKind(
 TARGET = replace(
     CPU,
     name=TARGET_KIND,
-    why_not_forked="torch must be told of a target before it is imported",
+    forks=False,  # torch must be told of a target before it is imported
     why_not_kept="a target needs none of them",
     toolchain="compiler for the target",
     toolchain_fix="Try another triton or torch: docs/targets.md tells which were tried.",

@@ -22,11 +22,11 @@ from gate.errors import FileError
 from gate.files.disk import describe_write_error, write_atomic
 from gate.files.encode import encode
 from gate.files.older_versions import (
-    change_failures,
     migrate_calibration,
     migrate_run,
     migrate_selftest,
     migrate_verdict,
+    migrate_version_2,
 )
 from gate.files.soundness import check_baseline, check_run, check_verdict
 from gate.files.structure import decode
@@ -89,13 +89,13 @@ class NewerFileError(FileError):
 
 
 RUN = FileKind(
-    name="run", record=Run, version=3, migrations={1: migrate_run, 2: change_failures}, check=check_run
+    name="run", record=Run, version=3, migrations={1: migrate_run, 2: migrate_version_2}, check=check_run
 )
 VERDICT = FileKind(
     name="verdict",
     record=Verdict,
     version=3,
-    migrations={1: migrate_verdict, 2: change_failures},
+    migrations={1: migrate_verdict, 2: migrate_version_2},
     check=check_verdict,
 )
 BASELINE = FileKind(name="baseline", record=Baseline, version=1, check=check_baseline)
@@ -103,7 +103,7 @@ CALIBRATION = FileKind(
     name="calibration",
     record=Calibration,
     version=3,
-    migrations={1: migrate_calibration, 2: change_failures},
+    migrations={1: migrate_calibration, 2: migrate_version_2},
 )
 SELFTEST = FileKind(name="selftest", record=SelftestReport, version=2, migrations={1: migrate_selftest})
 BISECTION = FileKind(name="bisection", record=Bisection, version=1)

@@ -54,15 +54,26 @@ def migrate_run(content: dict[str, Any]) -> dict[str, Any]:
     return _change_lists(content, trials=_change_trial)
 
 
-def change_failures(content: dict[str, Any]) -> dict[str, Any]:
-    """Turn the plain content of version 2 into that of version 3: how a case failed was a sentence."""
-    return _change_lists(content, failures=_change_sentence("told", _make_text, old="message"))
+def migrate_version_2(content: dict[str, Any]) -> dict[str, Any]:
+    """Turn the plain content of version 2 into that of version 3: sentences were left of measuring."""
+    return _change_lists(
+        content,
+        failures=_change_sentence("told", _make_text, old="message"),
+        trials=_change_lists_of(warnings=_change_warning, unknown=_make_text),
+        notes=_change_warning,
+        evidence=_change_evidence,
+    )
 
 
 def _change_lists(content: dict[str, Any], **changes: _Change) -> dict[str, Any]:
     """Change each item of these lists, as far as they are lists."""
     lists = {key: content[key] for key in changes if isinstance(content.get(key), list)}
     return {**content, **{key: [changes[key](one) for one in found] for key, found in lists.items()}}
+
+
+def _change_lists_of(**changes: _Change) -> _Change:
+    """The change of a record with such lists."""
+    return lambda one: _change_lists(one, **changes) if isinstance(one, dict) else one
 
 
 def _make_text(text: object, **more: object) -> dict[str, object]:
@@ -86,6 +97,30 @@ def _list_remarks(sentence: str) -> list[object]:
     values, colon, told = sentence.partition(": ")
     has_values = bool(colon) and " -> " in values
     return [_make_text(told, values=f"{values}: ") if has_values else _make_text(sentence)]
+
+
+# What version 2 told in words of its own: the name that has them, and what was said before.
+_WORDED = {
+    "not_forked": ("why", "workers are not forked, each imports everything itself: "),
+    "left_to_eager": ("text", ""),
+    "unknown_here": ("text", ""),
+}
+
+
+def _change_warning(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
+    if not isinstance(one, dict) or not isinstance(names := one.get("names"), dict):
+        return one
+    name, before = _WORDED.get(str(one.get("code")), ("", ""))
+    if not isinstance(words := names.get(name), list):
+        return one
+    return {"code": Code.WARNING.value, "names": {"text": [f"{before}{word}" for word in words]}}
+
+
+def _change_evidence(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file
+    if not isinstance(one, dict):
+        return one
+    change = _change_lists_of(unknown=_make_text)
+    return {key: change(told) if key in {"before", "after"} else told for key, told in one.items()}
 
 
 def _change_trial(one: Any) -> Any:  # noqa: ANN401 -- whatever stands in the file

@@ -21,6 +21,7 @@ from enum import StrEnum
 from typing import Any
 
 from gate.files import codec
+from gate.records import Fact
 from gate.records.protocol import WorkerRequest
 
 _CHUNK_BYTES = 64 * 1024
@@ -54,7 +55,7 @@ class ServerAnswer:
 
     pid: int = 0  # of the process that was forked
     status: int = 0  # of the worker that was reaped
-    problem: str = ""  # why nothing may be forked from this server; import only
+    problem: Fact | None = None  # why nothing may be forked from this server; import only
 
 
 def send(line: socket.socket, message: ServerOrder | ServerAnswer, descriptors: Sequence[int] = ()) -> None:

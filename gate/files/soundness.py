@@ -19,6 +19,7 @@ from gate.records.codes import (
     NOTE_CODES,
     REMARK_CODES,
     STEP_CODES,
+    UNKNOWN_CODES,
 )
 
 _EDITED = "It was edited: judge the run again with `compare`."
@@ -48,6 +49,8 @@ def check_run(run: Run, source: str) -> None:
             raise FileError(source, f"trials[{index}]", "repeats a trial that came before", _FIX)
         seen.add(key)
         _check_values(trial.samples, source, f"trials[{index}].samples")
+        for fact in trial.unknown:
+            _check_fact(f"trials[{index}].unknown", UNKNOWN_CODES, fact, source)
     for index, failure in enumerate(run.failures):
         if failure.case_id not in planned:
             problem = f"the case {format_value(failure.case_id)} is not planned"
@@ -98,6 +101,12 @@ def _check_facts(verdict: Verdict, source: str) -> None:
         *(("notes", NOTE_CODES, fact) for fact in verdict.notes),
         *(("next_steps", STEP_CODES, fact) for fact in verdict.next_steps),
         *(("failures", FAILURE_CODES, one.told) for one in verdict.failures),
+        *(
+            ("evidence", UNKNOWN_CODES, fact)
+            for one in verdict.evidence
+            for side in one.sides
+            for fact in side.unknown
+        ),
     )
     for key, codes, fact in told:
         _check_fact(key, codes, fact, source)

@@ -185,7 +185,7 @@ def _record_graphs(context: WorkerContext, prepared: Prepared) -> None:
     counts[Metric.GENERATED_KERNELS] = prepared.protocol.count_kernels(graph.find_cache())
     _add_counts(context, counts)
     context.logbook.record(recompile_reasons=report.recompile_reasons, unknown=report.unknown)
-    context.logbook.add_warnings(*graph.note_unseen(report))
+    context.logbook.add_warnings(*report.skipped, *report.unknown)
 
 
 def _record_kind(context: WorkerContext, prepared: Prepared) -> None:

@@ -143,7 +143,7 @@ def _record_graphs(context: WorkerContext) -> None:
         phases_s=report.phases_s,
         unknown=report.unknown,
     )
-    context.logbook.add_warnings(*graph.note_unseen(report))
+    context.logbook.add_warnings(*report.skipped, *report.unknown)
 
 
 def _record_code(context: WorkerContext) -> None:

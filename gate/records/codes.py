@@ -200,12 +200,17 @@ class Code(StrEnum):
 
     # What a trial could not do as it was asked, or not as usual: notes too.
     VARIABLES_DROPPED = "variables_dropped"  # not inherited by workers; names: variables
-    NOT_FORKED = "not_forked"  # names: why
+    FORKED_ON_LINUX = "forked_on_linux"  # only: so workers are not forked, as for the next five
+    FORKED_IF_OWN = "forked_if_own"  # only: they run another program than the gate's own
+    SERVER_SILENT = "server_silent", "limit_s"
+    SERVER_GONE = "server_gone"
+    IMPORT_FAILED = "import_failed"  # of the model; names: exception
+    IMPORT_STARTS_THREADS = "import_starts_threads"  # names: thread, unless a library's
     ENDED_BADLY = "ended_badly"  # after its result was complete; names: role
     PROCESS_FAILED = "process_failed"  # and what it measured before is kept; names: role
     PROCESSES_DISAGREE = "processes_disagree"  # names: subject
-    LEFT_TO_EAGER = "left_to_eager"  # names: text
-    UNKNOWN_HERE = "unknown_here"  # this torch does not tell; names: text
+    LEFT_TO_EAGER = "left_to_eager"  # a frame; names: reason, location
+    UNKNOWN_HERE = "unknown_here"  # this torch does not tell these metrics
     EAGER_COMPILED = "eager_compiled"  # the model compiles parts of itself
     BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"
     CALLS_UNCOUNTED = "calls_uncounted"
@@ -221,6 +226,10 @@ class Code(StrEnum):
     OUTPUT_LOST = "output_lost"  # by eager or compiled, as for the next two; names: output
     OUTPUT_RESHAPED = "output_reshaped"  # names: output, eager, compiled
     OUTPUT_DIFFERS = "output_differs"  # names: output, dtype
+
+    # What is not known of a trial, beside metrics that this torch does not tell.
+    NO_TRACE = "no_trace"  # this torch leaves none
+    TRACE_CUT = "trace_cut"  # names: those of a failure
 
     # How a case failed. A status below 0 is a signal's; shortage is what the log speaks of, if anything.
     RAISED = "raised"  # names: message, an exception's own
@@ -254,6 +263,7 @@ NOTE_CODES = _list_codes(Code.NO_BASELINE, Code.REPLAY_MIXES) | {
     *(Code.STOPPED, Code.MACHINE_CHANGED),
     *WARNING_CODES,
 }
+UNKNOWN_CODES = _list_codes(Code.NO_TRACE, Code.TRACE_CUT) | {Code.UNKNOWN_HERE}
 INSTABILITY_CODES = _list_codes(Code.TRIAL_FAILED, Code.PAIRS_VARY)
 ATTEMPT_CODES = _list_codes(Code.ARM_FAILED, Code.NOT_JUDGED)
 STEP_CODES = _list_codes(Code.CONTINUE, Code.READ_BASE_LOGS)

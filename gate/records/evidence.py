@@ -69,7 +69,7 @@ class SideEvidence:
     recompile_reasons: tuple[str, ...] = ()
     caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the second process, by cache
     calls: Mapping[str, Natural] = field(default_factory=dict)  # of libraries, in the generated code
-    unknown: tuple[str, ...] = ()  # what this torch does not tell
+    unknown: tuple[Fact, ...] = ()  # of ``UNKNOWN_CODES``
     traces: tuple[str, ...] = ()  # torch's own, for `tlparse`: paths below the run's directory
 
 

@@ -31,7 +31,10 @@ DISTURBED = (Code.DISTURBED_BY, Code.TRIALS_DISTURBED, Code.PAIRS_DISTURBED, Cod
 CORES = "cores"  # of the host, beside those that other programs kept busy
 
 # What tells of a failure among other things holds its code as the name ``why``, and what its fact holds.
-QUOTING = (Code.FAILURE, Code.TRIAL_FAILED, Code.ARM_FAILED, Code.FAILURE_TOLD, Code.IMPORTS_UNTRIED)
+QUOTING = (
+    *(Code.FAILURE, Code.TRIAL_FAILED, Code.ARM_FAILED, Code.FAILURE_TOLD, Code.IMPORTS_UNTRIED),
+    Code.TRACE_CUT,
+)
 
 # The numbers that a fact of a code may have, beside those that it has.
 MORE_NUMBERS: Mapping[Code, frozenset[str]] = {

@@ -156,7 +156,7 @@ class Measured(Compiled):
     """
 
     samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
-    unknown: tuple[str, ...] = ()  # evidence that this torch does not tell
+    unknown: tuple[Fact, ...] = ()  # of ``UNKNOWN_CODES``: evidence that is missing
     limits_s: Mapping[str, float] = field(default_factory=dict)  # least a call can take: arithmetic, memory
     stages_s: Mapping[str, float] = field(default_factory=dict)  # where the wall time went
     conditions: Conditions = field(default_factory=Conditions)

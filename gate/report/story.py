@@ -21,6 +21,7 @@ from gate.report.words.causes import describe_cause
 from gate.report.words.commands import write_selected, write_setting, write_tlparse
 from gate.report.words.failures import describe_failure
 from gate.report.words.headline import write_first_cause
+from gate.report.words.measuring import describe_measuring
 from gate.report.words.terms import name_metric
 from gate.units import render_seconds, render_value
 
@@ -212,7 +213,7 @@ def _diff_kernel(kernel: KernelChange) -> list[str]:
 def _tell_traces(shown: CaseEvidence, folder: str) -> list[str]:
     """How to read what ``--trace`` recorded, and what this torch does not tell, a trace or anything else."""
     lines = [f"  {_clean(write_tlparse(trace, folder))}" for side in shown.sides for trace in side.traces]
-    unknown = [f"  {_clean(text)}" for text in shown.after.unknown]
+    unknown = [f"  {_clean(describe_measuring(one))}" for one in shown.after.unknown]
     return [
         *(
             ["torch's own trace of a compile like each trial's (pip install tlparse)", *lines]

@@ -21,7 +21,7 @@ from gate.decide.evidence.baselines import make_baselines
 from gate.errors import UsageError
 from gate.files.codec import RUN, VERDICT, decode_file, encode_file
 from gate.metrics import LATENCIES
-from gate.records import Cause, Code, Pairing, Run, Trial, Verdict
+from gate.records import Cause, Code, Fact, Metric, Pairing, Run, Trial, Verdict
 from gate.report import render
 from gate.report.story import find_case, render_story
 from gate.report.words.causes import describe_cause
@@ -131,13 +131,12 @@ def test_story_shows_line_code_and_commands(verdict: Verdict) -> None:
 
 def test_story_and_page_name_traces_and_what_is_not_known(verdict: Verdict) -> None:
     """A trace with the command that reads it, from where each is read; a name is quoted."""
+    unguarded = Fact(code=Code.UNKNOWN_HERE, metrics=(Metric.GUARDS,))
     shown = tuple(
         replace(
             one,
             before=one.before and replace(one.before, traces=("traces/pairs/base/a b-1.log",)),
-            after=replace(
-                one.after, traces=("traces/a-1.log",), unknown=("this torch does not tell guards",)
-            ),
+            after=replace(one.after, traces=("traces/a-1.log",), unknown=(unguarded,)),
         )
         for one in verdict.evidence
     )

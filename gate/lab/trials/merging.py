@@ -50,7 +50,7 @@ def merge_results(
         graph_breaks=cold.graph_breaks or warm.graph_breaks,
         recompile_reasons=cold.recompile_reasons or warm.recompile_reasons,
         caches=warm.caches,
-        unknown=tuple(dict.fromkeys((*cold.unknown, *warm.unknown))),
+        unknown=list_distinct((*cold.unknown, *warm.unknown)),
         phases_s={**warm.phases_s, **cold.phases_s},
         limits_s=cold.limits_s,
         kernels_s=cold.kernels_s,

@@ -13,12 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.lab.trials.trials import Bench, make_case_path, make_job, seed_cache
-from gate.records import Case, CaseFailure, Trial
+from gate.records import Case, CaseFailure, Code, Fact, Trial, quote_failure
 from gate.records.protocol import Stage, WorkerRole
-from gate.report.words.failures import describe_failure
 
 TRACE_FOLDER = "traces"
-_NOT_TOLD = "this torch leaves no structured trace"
+_NOT_TOLD = Fact(code=Code.NO_TRACE)
 
 
 def add_trace(bench: Bench, case: Case, trial: Trial) -> Trial:
@@ -41,7 +40,7 @@ def add_trace(bench: Bench, case: Case, trial: Trial) -> Trial:
     )
 
 
-def _record_trace(bench: Bench, case: Case, index: int, path: Path) -> str:
+def _record_trace(bench: Bench, case: Case, index: int, path: Path) -> Fact | None:
     """Compile once in a process that imports torch itself, and keep what it wrote; what went wrong."""
     path.unlink(missing_ok=True)  # of an earlier run
     scratch = bench.scratch / TRACE_FOLDER
@@ -61,4 +60,4 @@ def _record_trace(bench: Bench, case: Case, index: int, path: Path) -> str:
         shutil.copyfile(largest, path)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    return f"its trace is not whole: {describe_failure(outcome)}" if isinstance(outcome, CaseFailure) else ""
+    return quote_failure(Code.TRACE_CUT, outcome) if isinstance(outcome, CaseFailure) else None

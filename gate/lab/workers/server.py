@@ -26,6 +26,7 @@ from gate.lab.workers.process import (
     end_marked,
     start_marked,
 )
+from gate.records import Code, Fact
 from gate.records.protocol import WorkerRequest
 
 SERVER_ARGUMENTS = ("-P", "-m", "gate.measure.process.server")
@@ -34,7 +35,14 @@ _END_S = 5.0  # a server ends when it is hung up on; more only where it is impor
 
 
 class ServerError(Exception):
-    """A server is gone, or silent: its workers must be started otherwise."""
+    """A server is gone, or silent: its workers must be started otherwise. ``told`` is a warning of it."""
+
+    def __init__(self, message: str, told: Fact) -> None:
+        super().__init__(message)
+        self.told = told
+
+
+_GONE = Fact(code=Code.SERVER_GONE)
 
 
 class WorkerServer:
@@ -49,8 +57,8 @@ class WorkerServer:
         """Tell it to import what a worker of ``request`` does; :meth:`end_import` hears the answer."""
         self._tell(ServerOrder(does=ServerDoes.IMPORT, request=request))
 
-    def end_import(self, limit_s: float) -> str:
-        """Wait until everything is imported; return why nothing may be forked, or "".
+    def end_import(self, limit_s: float) -> Fact | None:
+        """Wait until everything is imported; return why nothing may be forked, if so.
 
         Raises:
             ServerError: It ended, or took longer than ``limit_s`` seconds.
@@ -111,7 +119,7 @@ class WorkerServer:
             self._line.settimeout(_FORK_S)
             send(self._line, order, descriptors)
         except OSError as error:
-            raise ServerError(f"it cannot be told anything ({error.strerror or error})") from error
+            raise ServerError(f"it cannot be told anything ({error.strerror or error})", _GONE) from error
 
     def _hear(self, limit_s: float) -> ServerAnswer:
         try:
@@ -120,10 +128,11 @@ class WorkerServer:
             if received is not None:
                 return codec.decode(ServerAnswer, received, "answer")
         except TimeoutError as error:
-            raise ServerError(f"no answer within {limit_s:g} s") from error
+            told = Fact(code=Code.SERVER_SILENT, numbers={"limit_s": limit_s})
+            raise ServerError(f"no answer within {limit_s:g} s", told) from error
         except (OSError, FileError) as error:
-            raise ServerError("it ended") from error
-        raise ServerError("it ended")
+            raise ServerError("it ended", _GONE) from error
+        raise ServerError("it ended", _GONE)
 
 
 class RootServer(WorkerServer):

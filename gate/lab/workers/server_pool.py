@@ -17,7 +17,7 @@ from gate.devices import find_kind
 from gate.lab.workers.process import ProcessCommand
 from gate.lab.workers.server import SERVER_ARGUMENTS, RootServer, ServerError, WorkerServer
 from gate.lab.workers.worker import JobOutcome, WorkerJob
-from gate.records import Code, Fact, name_words
+from gate.records import Code, Fact
 from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerResult
 
 # The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
@@ -30,11 +30,11 @@ _Key = tuple[object, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenedJobs:
-    """Jobs with the servers that fork their workers; ``why_not`` says why they have none."""
+    """Jobs with the servers that fork their workers; ``why_not`` warns that they could have none, and why."""
 
     jobs: tuple[WorkerJob, ...]
     opened_s: float = 0.0  # spent on opening servers
-    why_not: str = ""
+    why_not: Fact | None = None
 
 
 @dataclass
@@ -42,7 +42,7 @@ class _Root:
     """A server of an arm and its branches by case, the least recently opened first."""
 
     server: RootServer
-    problem: str = ""  # why nothing may be forked from it
+    problem: Fact | None = None  # why nothing may be forked from it
     branches: dict[str, WorkerServer] = field(default_factory=dict)
 
 
@@ -51,7 +51,7 @@ class ServerPool:
 
     def __init__(self) -> None:
         self._roots: dict[_Key, _Root] = {}
-        self._why_not: dict[str, str] = {}  # by case
+        self._why_not: dict[str, Fact | None] = {}  # by case
 
     def open(self, jobs: Sequence[WorkerJob]) -> OpenedJobs:
         """Give each of a pair's jobs a server that has imported what it needs, or give none of them one.
@@ -61,11 +61,13 @@ class ServerPool:
         Raises:
             MachineError: An interpreter cannot be started, or a disk is full.
         """
-        if obstacle := find_obstacle(jobs):
+        if not all(find_kind(job.request.device).forks for job in jobs):
+            return OpenedJobs(jobs=tuple(jobs))
+        if obstacle := _find_obstacle(jobs):
             return OpenedJobs(jobs=tuple(jobs), why_not=obstacle)
         begun = time.monotonic()
         case_id = jobs[0].request.case.id if jobs[0].request.case else ""
-        why_not = self._why_not.get(case_id, "") or self._open(jobs)
+        why_not = self._why_not.get(case_id) or self._open(jobs)
         self._why_not[case_id] = why_not
         opened_s = time.monotonic() - begun
         if why_not:
@@ -82,15 +84,15 @@ class ServerPool:
             root.server.close()
         self._roots.clear()
 
-    def _open(self, jobs: Sequence[WorkerJob]) -> str:
-        """Open what is missing; return why workers must be started afresh, or ""."""
+    def _open(self, jobs: Sequence[WorkerJob]) -> Fact | None:
+        """Open what is missing; return why workers must be started afresh, if so."""
         try:
             return self._open_roots(jobs) or self._open_branches(jobs)
         except ServerError as error:
             self.close()  # whoever is left may be in the middle of something
-            return f"the process that was to fork them failed, {error}"
+            return error.told
 
-    def _open_roots(self, jobs: Sequence[WorkerJob]) -> str:
+    def _open_roots(self, jobs: Sequence[WorkerJob]) -> Fact | None:
         opened: list[tuple[WorkerJob, RootServer]] = []
         for job in jobs:
             if (key := _make_key(job)) not in self._roots:
@@ -101,9 +103,9 @@ class ServerPool:
             server.begin_import(replace(job.request, case=None))
         for job, server in opened:
             self._roots[_make_key(job)].problem = server.end_import(job.limit_s)
-        return next(filter(None, (self._roots[_make_key(job)].problem for job in jobs)), "")
+        return next(filter(None, (self._roots[_make_key(job)].problem for job in jobs)), None)
 
-    def _open_branches(self, jobs: Sequence[WorkerJob]) -> str:
+    def _open_branches(self, jobs: Sequence[WorkerJob]) -> Fact | None:
         opened: list[tuple[WorkerJob, WorkerServer]] = []
         for job in jobs:
             root = self._roots[_make_key(job)]
@@ -116,7 +118,7 @@ class ServerPool:
         for job, server in opened:
             server.begin_import(job.request)
         problems = [server.end_import(job.limit_s) for job, server in opened]
-        return next(filter(None, problems), "")
+        return next(filter(None, problems), None)
 
 
 def open_jobs(pool: ServerPool | None, jobs: Sequence[WorkerJob]) -> OpenedJobs:
@@ -125,27 +127,24 @@ def open_jobs(pool: ServerPool | None, jobs: Sequence[WorkerJob]) -> OpenedJobs:
 
 
 def add_opening(outcome: JobOutcome, opened: OpenedJobs) -> JobOutcome:
-    """Add a job's share of the seconds that opening servers took and, where there could be some, why not."""
+    """Add a job's share of the seconds that opening servers took and, where there could be none, why."""
     if not isinstance(outcome, WorkerResult):
         return outcome
-    opened_s, kind = opened.opened_s / len(opened.jobs), find_kind(opened.jobs[0].request.device)
-    told = Fact(code=Code.NOT_FORKED, names=name_words(why=opened.why_not))
+    opened_s = opened.opened_s / len(opened.jobs)
     return replace(
         outcome,
         stages_s={**outcome.stages_s, **({Stage.SERVER: opened_s} if opened_s else {})},
-        warnings=(*outcome.warnings, *([told] if opened.why_not and not kind.why_not_forked else [])),
+        warnings=(*outcome.warnings, *([opened.why_not] if opened.why_not else [])),
     )
 
 
-def find_obstacle(jobs: Sequence[WorkerJob]) -> str:
-    """Find what speaks against forking workers, before any server is opened; "" where nothing does."""
-    if obstacles := [why for job in jobs if (why := find_kind(job.request.device).why_not_forked)]:
-        return obstacles[0]
+def _find_obstacle(jobs: Sequence[WorkerJob]) -> Fact | None:
+    """Find what speaks against forking workers, before any server is opened."""
     if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
-        return "they are forked on Linux only"
+        return Fact(code=Code.FORKED_ON_LINUX)
     if any(job.arguments != WORKER_ARGUMENTS for job in jobs):
-        return "they do not run the gate's own program"
-    return ""
+        return Fact(code=Code.FORKED_IF_OWN)
+    return None
 
 
 def _attach(job: WorkerJob, server: WorkerServer) -> WorkerJob:

@@ -68,8 +68,8 @@ class GraphReport:
     graph_breaks: tuple[GraphBreak, ...] = ()
     recompile_reasons: tuple[str, ...] = ()
     phases_s: Mapping[str, float] = field(default_factory=dict)
-    skipped: tuple[str, ...] = ()  # frames that were left to eager, and why
-    unknown: tuple[str, ...] = ()  # what this torch does not tell
+    skipped: tuple[Fact, ...] = ()  # frames that were left to eager, and why
+    unknown: tuple[Fact, ...] = ()  # metrics that this torch does not tell
 
 
 def start_observation() -> None:
@@ -99,7 +99,7 @@ def observe_graphs(directory: str) -> GraphReport:
         *_count_from(counters).items(),
     ):
         if value is None:
-            unknown.append(f"this torch does not tell {metric}")
+            unknown.append(Fact(code=Code.UNKNOWN_HERE, metrics=(metric,)))
         else:
             counts[metric] = value
     return GraphReport(
@@ -261,23 +261,17 @@ def _describe_frame(frame: traceback.FrameSummary, directory: str) -> Frame:
     return Frame(location=location, function=frame.name, code=code[:_MAX_CODE])
 
 
-def note_unseen(report: GraphReport) -> tuple[Fact, ...]:
-    """Notes on the frames that were left to eager, and on what this torch does not tell."""
-    skipped = (Fact(code=Code.LEFT_TO_EAGER, names=name_words(text=text)) for text in report.skipped)
-    unknown = (Fact(code=Code.UNKNOWN_HERE, names=name_words(text=text)) for text in report.unknown)
-    return (*skipped, *unknown)
-
-
-def _list_skipped(records: list[Any] | None, directory: str) -> Iterable[str]:
+def _list_skipped(records: list[Any] | None, directory: str) -> Iterable[Fact]:
     for record in records or ():
         if reason := getattr(record, "fail_reason", None):
-            yield f"left to eager{_locate_failure(record, directory)}: {_shorten(reason)}"
+            names = name_words(reason=_shorten(reason), location=_locate_failure(record, directory))
+            yield Fact(code=Code.LEFT_TO_EAGER, names=names)
 
 
 def _locate_failure(record: Any, directory: str) -> str:  # noqa: ANN401 - a private object of torch
     for file_field, line_field in _PLACES:
         if file := getattr(record, file_field, None):
-            return f" at {format_location(file, getattr(record, line_field, None), directory)}"
+            return format_location(file, getattr(record, line_field, None), directory)
     return ""  # too many recompiles: torch names no place
 
 

@@ -41,6 +41,7 @@ from gate.measure.process import worker
 from gate.measure.process.checkout import check_source, set_search_path
 from gate.measure.process.page_tables import PageRange, list_present, map_pages
 from gate.measure.process.parent import die_with_parent, end_process
+from gate.records import Code, Fact, name_words
 from gate.records.protocol import WorkerRequest
 
 _SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <sys/prctl.h>
@@ -125,7 +126,7 @@ class _Server:
         return os.waitstatus_to_exitcode(status)
 
 
-def _import_modules(request: WorkerRequest) -> str:
+def _import_modules(request: WorkerRequest) -> Fact | None:
     """Import what a worker imports before it measures, and the case's model; return what was in the way."""
     case = request.case
     try:
@@ -138,17 +139,17 @@ def _import_modules(request: WorkerRequest) -> str:
             importlib.import_module("gate.measure.workload.build").load_factory(case.factory)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
         traceback.print_exc()
-        return f"importing the model fails with {type(error).__name__}"
-    return ""
+        return Fact(code=Code.IMPORT_FAILED, names=name_words(exception=type(error).__name__))
+    return None
 
 
-def _find_hindrance() -> str:
+def _find_hindrance() -> Fact | None:
     """Find what forbids a fork: a thread is not copied, and a lock that it holds is held for ever."""
     others = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
     if others:
-        return f"importing the model starts the thread {others[0]!r}"
+        return Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread=others[0]))
     unknown = len(list(Path("/proc/self/task").iterdir())) - 1 - _count_blas_threads()
-    return "importing the model starts threads of a library" if unknown > 0 else ""
+    return Fact(code=Code.IMPORT_STARTS_THREADS) if unknown > 0 else None
 
 
 def _count_blas_threads() -> int:

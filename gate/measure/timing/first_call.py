@@ -6,6 +6,7 @@ import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from gate.errors import UsageError
@@ -74,9 +75,9 @@ def check_compiled(report: GraphReport) -> None:
     """
     if report.counts.get(Metric.UNIQUE_GRAPHS) != 0:  # what torch does not tell is no finding
         return
-    why = (
-        "; ".join(report.skipped[:_NAMED_FRAMES]) or "it makes no tensors, or Dynamo is disabled or skips it"
-    )
+    left = (" at ".join(filter(None, map(one.name, ("reason", "location")))) for one in report.skipped)
+    frames = "; ".join(islice(left, _NAMED_FRAMES))
+    why = frames or "it makes no tensors, or Dynamo is disabled or skips it"
     fix = "Compile something, or leave the case out; docs/adding-a-model.md tells what Dynamo skips."
     raise UsageError(f"nothing was compiled, 0 graphs: {why}", fix)
 

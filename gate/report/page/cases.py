@@ -16,6 +16,7 @@ from gate.report.rows import MAX_SENTENCE, RANK
 from gate.report.sides import list_parts, list_sides
 from gate.report.view import Block, CaseLine, Cell, Row
 from gate.report.words.commands import write_tlparse
+from gate.report.words.measuring import describe_measuring
 from gate.report.words.pages import STATUS_CLASSES
 from gate.report.words.terms import describe_change, name_metric, name_status
 
@@ -114,7 +115,7 @@ def _add_evidence(view: CaseView, found: ShownCase, evidence: CaseEvidence) -> C
         recompiles=tuple(clean_line(one, MAX_SENTENCE) for one in after.recompile_reasons[:_MAX_ITEMS]),
         caches=tuple(list_sides(evidence, lambda side: side.caches, _describe_use)),
         traces=tuple(_write_tlparse(trace) for side in evidence.sides for trace in side.traces),
-        unknown=tuple(clean_line(one, MAX_SENTENCE) for one in after.unknown),
+        unknown=tuple(clean_line(describe_measuring(one), MAX_SENTENCE) for one in after.unknown),
     )
 
 

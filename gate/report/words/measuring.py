@@ -9,6 +9,8 @@ from gate.report.words.failures import describe_quoted
 from gate.report.words.templates import fill
 from gate.units import join_some
 
+_UNFORKED = "workers are not forked, each imports everything itself"
+_SERVER_FAILED = f"{_UNFORKED}: the process that was to fork them failed"
 _PHRASES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
     Code.WARNING: "{text}",
@@ -26,12 +28,19 @@ _PHRASES: Mapping[Code, str] = {
         "the base's configuration cannot be used ({problem}): only the reference models are compared"
     ),
     Code.VARIABLES_DROPPED: "workers do not inherit {variables}: it would change the measurement",
-    Code.NOT_FORKED: "workers are not forked, each imports everything itself: {why}",
+    Code.FORKED_ON_LINUX: f"{_UNFORKED}: they are forked on Linux only",
+    Code.FORKED_IF_OWN: f"{_UNFORKED}: they do not run the gate's own program",
+    Code.SERVER_SILENT: f"{_SERVER_FAILED}, no answer within {{limit_s:.6g}} s",
+    Code.SERVER_GONE: f"{_SERVER_FAILED}, it ended",
+    Code.IMPORT_FAILED: f"{_UNFORKED}: importing the model fails with {{exception}}",
+    Code.IMPORT_STARTS_THREADS: f"{_UNFORKED}: importing the model starts {{threads}}",
     Code.ENDED_BADLY: "the {role} process ended with {status:status} after its result was complete",
     Code.PROCESS_FAILED: "the {role} process failed: this trial is what was measured before",
     Code.PROCESSES_DISAGREE: "the cold and the warm process disagree on the workload's {subject}",
-    Code.LEFT_TO_EAGER: "{text}",
-    Code.UNKNOWN_HERE: "{text}",
+    Code.LEFT_TO_EAGER: "left to eager{where}: {reason}",
+    Code.UNKNOWN_HERE: "this torch does not tell {metric_list}",
+    Code.NO_TRACE: "this torch leaves no structured trace",
+    Code.TRACE_CUT: "its trace is not whole: {failure}",
     Code.EAGER_COMPILED: (
         "the eager calls are compiled in part, since the model uses torch.compile itself: what that costs is"
         " in no compile time, and drift and speedup cannot see it; measure the model without"
@@ -69,8 +78,14 @@ _DISTURBANCES: Mapping[Disturbance, str] = {
 
 def describe_measuring(fact: Fact) -> str:
     """Describe what a run tells as it goes, or what a trial could not do."""
-    seen = " and ".join(fact.names.get("unseen", ()))
-    told = {"disturbances": describe_disturbances(fact), "failure": describe_quoted(fact), "seen": seen}
+    location, thread = fact.name("location"), fact.name("thread")
+    told = {
+        "disturbances": describe_disturbances(fact),
+        "failure": describe_quoted(fact),
+        "seen": " and ".join(fact.names.get("unseen", ())),
+        "where": f" at {location}" if location else "",
+        "threads": f"the thread {thread!r}" if thread else "threads of a library",
+    }
     return fill(_PHRASES[fact.code], fact, **told)
 
 

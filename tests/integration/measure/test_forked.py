@@ -10,7 +10,7 @@ import pytest
 from gate.lab.workers.server_pool import ServerPool
 from gate.lab.workers.worker import WorkerJob, run_worker
 from gate.metrics import SPECS, Family
-from gate.records import Case, Metric
+from gate.records import Case, Code, Fact, Metric, name_words
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 
 pytestmark = [
@@ -63,17 +63,17 @@ def test_a_module_that_starts_a_thread_is_not_forked(workshop: Any, pool: Server
     job = make_job(workshop, WorkerRole.COLD, watched)
     for _ in range(2):  # the second answer is remembered
         seated = pool.open([job])
-        assert seated.why_not == "importing the model starts the thread 'watcher'"
+        assert seated.why_not == Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watcher"))
         assert seated.jobs == (job,)
     plain = Case(id="layers/plain", model="layers", factory="made_up:build")
-    assert pool.open([make_job(workshop, WorkerRole.COLD, plain)]).why_not == ""
+    assert pool.open([make_job(workshop, WorkerRole.COLD, plain)]).why_not is None
 
 
 def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Any, pool: ServerPool) -> None:
     """The worker itself then tells what is wrong with it."""
     missing = Case(id="missing/a", model="missing", factory="missing_module:build")
     seated = pool.open([make_job(workshop, WorkerRole.COLD, missing)])
-    assert seated.why_not == "importing the model fails with UsageError"
+    assert seated.why_not == Fact(code=Code.IMPORT_FAILED, names=name_words(exception="UsageError"))
 
 
 def pick_counts(result: WorkerResult) -> dict[Metric, tuple[float, ...]]:

@@ -8,6 +8,7 @@ import pytest
 
 from gate.errors import FileError
 from gate.files.codec import CALIBRATION, RUN, SELFTEST, FileKind, decode_file, encode, encode_file
+from gate.files.older_versions import migrate_version_2
 from gate.records import (
     Case,
     CaseFailure,
@@ -18,6 +19,7 @@ from gate.records import (
     Metric,
     Provenance,
     Run,
+    Trial,
     make_text,
     name_words,
 )
@@ -27,6 +29,7 @@ from gate.records.selftest import Attempt, Complaint, FaultScore, Result, Selfte
 from gate.report.calibration import render_calibration
 from gate.report.selftest import render_selftest
 from gate.report.words.failures import describe_failure
+from gate.report.words.measuring import describe_measuring
 from tests.hosts import CPU_HOST
 
 SAID = "Trials fall into two groups that are 8.0 % apart."
@@ -163,6 +166,53 @@ def test_how_a_case_failed_was_a_sentence_in_version_2() -> None:
     assert describe_failure(failure) == said
     with pytest.raises(FileError):
         decode_file(RUN, json.dumps({**plain, "failures": [1]}).encode(), "run.json")
+
+
+def test_what_a_trial_warned_of_had_words_in_version_2() -> None:
+    """They stay as they are, and so does what was not known; what is no warning is refused."""
+    case = Case(id="a/x", model="a", definition="d")
+    run = Run(cases=(case,), environment=CPU_HOST, provenance=Provenance())
+    warned = [
+        {"code": "not_forked", "names": {"why": ["a thread"]}},
+        {"code": "left_to_eager", "names": {"text": ["left to eager at a.py:9: no"]}},
+        {"code": "no_tensors"},
+    ]
+    trial = {"case_id": "a/x", "index": 1, "warnings": warned, "unknown": ["this torch does not tell guards"]}
+    plain = {**encode(run), "schema": "compile-gate/run/2", "trials": [trial]}
+    read = decode_file(RUN, json.dumps(plain).encode(), "run.json").trials[0]
+    assert [describe_measuring(fact) for fact in read.warnings[:2]] == [
+        "workers are not forked, each imports everything itself: a thread",
+        "left to eager at a.py:9: no",
+    ]
+    assert read.warnings[2] == Fact(code=Code.NO_TENSORS)
+    assert read.unknown == (make_text("this torch does not tell guards"),)
+    for wrong in (1, {"code": "not_forked"}, {"code": ["not_forked"], "names": {}}, {"names": {"why": "?"}}):
+        bad = {**plain, "trials": [{**trial, "warnings": [wrong]}]}
+        with pytest.raises(FileError):
+            decode_file(RUN, json.dumps(bad).encode(), "run.json")
+
+
+def test_what_is_shown_of_a_side_had_words_in_version_2() -> None:
+    """Of either side, and a note that was such a warning."""
+    said = "this torch does not tell guards"
+    old = {
+        "notes": [{"code": "unknown_here", "names": {"text": [said]}}],
+        "evidence": [{"case_id": "a/x", "before": None, "after": {"unknown": [said]}}, 1],
+    }
+    text = {"code": "text", "names": {"text": [said]}}
+    assert migrate_version_2(old) == {
+        "notes": [{**text, "code": "warning"}],
+        "evidence": [{"case_id": "a/x", "before": None, "after": {"unknown": [text]}}, 1],
+    }
+
+
+def test_what_is_not_known_of_a_trial_has_codes_of_its_own() -> None:
+    """A warning that stands there is refused."""
+    case = Case(id="a/x", model="a", definition="d")
+    trial = Trial(case_id="a/x", index=1, unknown=(Fact(code=Code.NO_TENSORS),))
+    run = Run(cases=(case,), environment=CPU_HOST, provenance=Provenance(), trials=(trial,))
+    with pytest.raises(FileError, match="no_tensors does not stand there"):
+        decode_file(RUN, encode_file(RUN, run).encode(), "run.json")
 
 
 @pytest.mark.parametrize(

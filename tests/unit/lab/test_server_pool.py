@@ -11,22 +11,23 @@ import pytest
 from gate.lab.trials.trials import Bench, LabSettings, make_job
 from gate.lab.workers import server_pool
 from gate.lab.workers.server_pool import ServerPool
+from gate.records import Code, Fact, name_words
 from gate.records.protocol import WorkerRole
 
 from .conftest import MakeCase
 
-ON_GPU = "it is not known whether forked ones measure the same on a GPU"
+A_THREAD = Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watcher"))
 
 
 @pytest.mark.parametrize(
     ("settings_changed", "why_not"),
     [
-        ({"device": "cuda:1"}, ON_GPU),
-        ({"worker": ("-m", "gate.selftest.planted.factory")}, "they do not run the gate's own program"),
+        ({"device": "cuda:1"}, None),
+        ({"worker": ("-m", "gate.selftest.planted.factory")}, Fact(code=Code.FORKED_IF_OWN)),
     ],
 )
 def test_without_a_server_jobs_stay_as_they_are(
-    bench: Bench, make_case: MakeCase, settings_changed: dict[str, Any], why_not: str
+    bench: Bench, make_case: MakeCase, settings_changed: dict[str, Any], why_not: Fact | None
 ) -> None:
     """On a GPU, and where a fault is planted, workers are processes of their own, and nothing is opened."""
     changed = replace(bench, settings=replace(LabSettings(out=bench.settings.out), **settings_changed))
@@ -40,7 +41,7 @@ def test_only_linux_forks(bench: Bench, make_case: MakeCase, monkeypatch: pytest
     """Elsewhere the system cannot announce a process's end, nor hand orphans on."""
     monkeypatch.setattr(sys, "platform", "darwin")
     job = make_job(replace(bench, settings=LabSettings(out=bench.settings.out)), WorkerRole.COLD, make_case())
-    assert ServerPool().open([job]).why_not == "they are forked on Linux only"
+    assert ServerPool().open([job]).why_not == Fact(code=Code.FORKED_ON_LINUX)
 
 
 class ThreadedServer:
@@ -49,7 +50,7 @@ class ThreadedServer:
     pid = 1
 
     def __init__(self, _place: object) -> None:
-        self.begin_import = self.end_import = self.close = lambda *_: "a thread"
+        self.begin_import = self.end_import = self.close = lambda *_: A_THREAD
 
 
 def test_nothing_is_forked_from_a_server_with_a_thread(
@@ -61,4 +62,4 @@ def test_nothing_is_forked_from_a_server_with_a_thread(
     pool = ServerPool()
     for name in ("one", "two"):
         job = make_job(plain, WorkerRole.COLD, make_case(name=name))
-        assert pool.open([job]).why_not == "a thread"
+        assert pool.open([job]).why_not == A_THREAD

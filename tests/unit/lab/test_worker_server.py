@@ -18,6 +18,7 @@ from gate.errors import MachineError
 from gate.lab.host.counters import read_host
 from gate.lab.workers.process import ProcessCommand, run_process
 from gate.lab.workers.server import RootServer, ServerError
+from gate.records import Code
 
 from .conftest import CountLeft
 
@@ -204,8 +205,9 @@ def test_a_server_takes_nothing_down_at_its_end(place: ProcessCommand) -> None:
 def test_a_server_that_cannot_start_is_told(place: ProcessCommand) -> None:
     """A server that ends at once is heard as gone; an interpreter that is missing is named."""
     dead = RootServer(replace(place, argv=(sys.executable, "-c", "raise SystemExit(3)")))
-    with pytest.raises(ServerError):
+    with pytest.raises(ServerError) as gone:
         dead.branch()
+    assert gone.value.told.code is Code.SERVER_GONE
     dead.close()
     with pytest.raises(MachineError, match="/nowhere/python cannot be started"):
         RootServer(replace(place, argv=("/nowhere/python", *place.argv[1:])))

@@ -7,7 +7,7 @@ import pytest
 from gate.errors import UsageError
 from gate.measure.compiler.graph import GraphReport
 from gate.measure.timing.first_call import CacheStateError, check_cold, check_compiled, compute_compile_time
-from gate.records import CacheUse, Metric
+from gate.records import CacheUse, Code, Fact, Metric, name_words
 
 
 @pytest.mark.parametrize(
@@ -30,20 +30,28 @@ def test_compiled_graphs_are_a_cold_compile(cache: CacheUse) -> None:
     check_cold(cache)
 
 
-def make_report(*skipped: str, **counts: int) -> GraphReport:
+def make_report(*skipped: Fact, **counts: int) -> GraphReport:
     """Return a report with some counts."""
     known = {Metric(name): value for name, value in counts.items()}
     return GraphReport(counts=known, cache=CacheUse(), skipped=skipped)
+
+
+def skip(**names: str) -> Fact:
+    """A frame that was left to eager."""
+    return Fact(code=Code.LEFT_TO_EAGER, names=name_words(**names))
 
 
 @pytest.mark.parametrize(
     ("skipped", "told"),
     [
         ((), "nothing was compiled, 0 graphs: it makes no tensors, or Dynamo is disabled or skips it"),
-        (("left to eager at m.py:3: a", "b", "c"), "0 graphs: left to eager at m.py:3: a; b\n"),
+        (
+            (skip(reason="a", location="m.py:3"), skip(reason="b", location=""), skip(reason="c")),
+            "0 graphs: a at m.py:3; b\n",
+        ),
     ],
 )
-def test_an_eager_call_is_no_compiled_one(skipped: tuple[str, ...], told: str) -> None:
+def test_an_eager_call_is_no_compiled_one(skipped: tuple[Fact, ...], told: str) -> None:
     """Without a graph there is nothing to measure; Dynamo's own reasons are told where it has some."""
     with pytest.raises(UsageError, match=told):
         check_compiled(make_report(*skipped, unique_graphs=0))

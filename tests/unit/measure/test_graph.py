@@ -11,7 +11,8 @@ import torch
 from torch._dynamo.utils import CompilationMetrics
 
 from gate.measure.compiler import graph
-from gate.records import CacheUse, Metric
+from gate.records import CacheUse, Code, Fact, Metric, name_words
+from gate.report.words.measuring import describe_measuring
 
 
 def make_frame(file: str, line: int) -> traceback.FrameSummary:
@@ -61,7 +62,7 @@ def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(graph, "_find", lambda *_: None)
     report = graph.observe_graphs("")
     assert {} == dict(report.counts)
-    assert "this torch does not tell graph_breaks" in report.unknown
+    assert report.unknown[0] == Fact(code=Code.UNKNOWN_HERE, metrics=(Metric.GRAPH_BREAKS,))
     assert len(report.unknown) == 8
 
 
@@ -86,7 +87,9 @@ def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch)
     report = graph.observe_graphs("/p")
     assert ("size 3 != 4 # a.py:7 in forward", "n == 1 # y = n * x # a.py:8 in f") == report.recompile_reasons
     assert (2, 9) == (report.counts[Metric.RECOMPILES], report.counts[Metric.GUARDS])
-    assert ("left to eager at a.py:9: not supported",) == report.skipped
+    (left,) = report.skipped
+    assert left == Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason="not supported", location="a.py:9"))
+    assert describe_measuring(left) == "left to eager at a.py:9: not supported"
 
 
 def test_kernels_that_are_compiled_though_their_graph_was_found_are_told(

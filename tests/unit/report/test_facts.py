@@ -19,6 +19,7 @@ from gate.records.codes import (
     NOTE_CODES,
     REMARK_CODES,
     STEP_CODES,
+    UNKNOWN_CODES,
 )
 from gate.records.facts import find_misshapen
 from gate.records.faults import FaultKind
@@ -51,7 +52,8 @@ def make_fact(code: Code) -> Fact:
 def test_every_code_stands_somewhere() -> None:
     """A code that stands nowhere could never be read again."""
     of_verdicts = {*HEADLINE_CODES, *REMARK_CODES, *CAUSE_CODES, *NOTE_CODES, *STEP_CODES}
-    assert {*of_verdicts, *INSTABILITY_CODES, *ATTEMPT_CODES, *EVENT_CODES, *FAILURE_CODES} == set(Code)
+    of_studies = {*INSTABILITY_CODES, *ATTEMPT_CODES}
+    assert {*of_verdicts, *of_studies, *EVENT_CODES, *UNKNOWN_CODES, *FAILURE_CODES} == set(Code)
 
 
 @pytest.mark.parametrize("code", sorted(INSTABILITY_CODES - _OTHERS))
@@ -125,11 +127,54 @@ def test_every_note_is_a_sentence(code: Code) -> None:
         assert "{" not in text
 
 
-@pytest.mark.parametrize("code", sorted(EVENT_CODES))
+@pytest.mark.parametrize("code", sorted(EVENT_CODES | UNKNOWN_CODES))
 def test_every_event_and_warning_has_words(code: Code) -> None:
     """With its names, and where a word is missing."""
     for fact in (make_fact(code), replace(make_fact(code), names={})):
         assert "{" not in describe_measuring(fact)
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [
+        (
+            Fact(code=Code.SERVER_SILENT, numbers={"limit_s": 30}),
+            "the process that was to fork them failed, no answer within 30 s",
+        ),
+        (
+            Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watcher")),
+            "importing the model starts the thread 'watcher'",
+        ),
+        (Fact(code=Code.IMPORT_STARTS_THREADS), "importing the model starts threads of a library"),
+        (
+            Fact(code=Code.IMPORT_FAILED, names=name_words(exception="KeyError")),
+            "importing the model fails with KeyError",
+        ),
+    ],
+)
+def test_why_workers_are_not_forked(fact: Fact, words: str) -> None:
+    """What that means stands before why."""
+    before = "workers are not forked, each imports everything itself: "
+    assert describe_measuring(fact) == before + words
+
+
+@pytest.mark.parametrize(
+    ("fact", "words"),
+    [
+        (Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason="it", location="")), "left to eager: it"),
+        (
+            Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason="it", location="a.py:9")),
+            "left to eager at a.py:9: it",
+        ),
+        (
+            Fact(code=Code.UNKNOWN_HERE, metrics=(Metric.GRAPH_BREAKS,)),
+            "this torch does not tell graph breaks",
+        ),
+    ],
+)
+def test_what_torch_says_of_a_trial(fact: Fact, words: str) -> None:
+    """A place where there is one, and metrics by the names that reports have for them."""
+    assert describe_measuring(fact) == words
 
 
 def test_disturbances_are_told_with_the_worst_of_each() -> None:
