@@ -125,7 +125,7 @@ def measure_request(options: Namespace, request: Project, trials: int) -> Run:
     ):
         note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, trials)
-        return _measure(lab, run, config, previous)
+        return _measure(lab, replace(run, shard=request.shard), config, previous)
 
 
 def _measure(lab: Lab, run: Run, config: Config, previous: Run | None) -> Run:

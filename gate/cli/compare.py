@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +20,17 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_run
 from gate.files.untrusted import is_present
 from gate.project.config import check_places
-from gate.project.plan import merge_runs
+from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Outcome, Run
 from gate.store.baselines import check_whole, load_baselines
 from gate.store.policies import load_policy
 from gate.units import count_noun
+
+_UNKNOWN_PLAN = (
+    "Nothing tells what was divided, so that a shard that is not named here leaves no trace: "
+    "measure with --shard K/N, or merge with --select."
+)
 
 
 def run_compare(options: Namespace) -> ExitCode:
@@ -38,7 +44,13 @@ def run_compare(options: Namespace) -> ExitCode:
     if beside and options.out:
         check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": "BASELINE"}))
     policy = load_policy(config, options.approvals, beside)
-    verdict = note_origin(decide_verdict(read_run(options.candidate), baselines, policy), config, options)
+    candidate = read_run(options.candidate)
+    if shard := candidate.shard:
+        left = (
+            f"{shard.cases - len(candidate.cases)} of {shard.cases} cases are in none of what is judged here"
+        )
+        print(f"note: {name_source(options.candidate)} is {shard}: {left}", file=sys.stderr)
+    verdict = note_origin(decide_verdict(candidate, baselines, policy), config, options)
     if beside is None:  # stored ones may be of cases that nobody asked for; a run's were asked for
         gone = note_gone((one.case_id for one in baselines), verdict.cases)
         verdict = replace(verdict, notes=(*gone, *verdict.notes))
@@ -89,13 +101,20 @@ def run_merge(options: Namespace) -> ExitCode:
     """Join the runs of shards into one ``run.json``; a shard that did not come back leaves a gap in it."""
     registry = load_cases(load_configured(options)) if options.select else ()
     planned = select_cases(registry, options.select) if options.select else ()
-    merged = merge_runs([read_run(name) for name in options.runs], planned, options.runs)
+    runs = [read_run(name) for name in options.runs]
+    merged = merge_runs(runs, planned, options.runs)
     path = Path(options.out) / RUN_FILE
     save_run(merged, path)
     print(f"Wrote {path}: {len(merged.cases)} cases, {len(merged.trials)} trials.")
-    for note in _list_gaps(merged):
+    for note in (*_list_lost(runs), *_list_gaps(merged)):
         print(f"note  {note}: judging it is {Outcome.INCOMPLETE}.")
+    if not planned and not any(run.shard for run in runs):
+        print(f"note  {_UNKNOWN_PLAN}")
     return ExitCode.PASS
+
+
+def _list_lost(runs: Sequence[Run]) -> list[str]:
+    return [f"Shard {number} is missing" for number in list_missing_shards(runs)]
 
 
 def _list_gaps(run: Run) -> list[str]:

@@ -24,6 +24,7 @@ from gate.cli.options import (
     JoinTerms,
     lasting,
     parse_count,
+    parse_shard,
     to_directory,
 )
 from gate.errors import ExitCode
@@ -146,7 +147,15 @@ MEASURE = Command(
     success="every planned case was measured; nothing was judged",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.check:run_measure",
-    arguments=(*CONFIG, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, QUIET),
+    arguments=(
+        *(*CONFIG, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, QUIET),
+        argument(
+            "--shard",
+            type=parse_shard,
+            metavar="K/N",
+            help="measure the K-th of N parts of the selection; `merge` misses a part that is not there",
+        ),
+    ),
 )
 REFRESH = Command(
     name="baseline refresh",

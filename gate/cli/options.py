@@ -63,6 +63,14 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
+def parse_shard(text: str) -> tuple[int, int]:
+    """Parse which part of how many: ``2/4``."""
+    parts = text.split("/")
+    if len(parts) != 2 or not all(part.isdecimal() and len(part) < 4 for part in parts):  # noqa: PLR2004 - 2/999
+        raise argparse.ArgumentTypeError(f"must be which shard of how many, as 2/4, not {text!r}")
+    return int(parts[0]), int(parts[1])
+
+
 def to_directory(text: str, *, required: bool = False) -> Argument:
     """Make the option that names the directory to write to."""
     return argument("--out", type=parse_directory, metavar="DIR", help=text, required=required)

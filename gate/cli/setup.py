@@ -10,9 +10,10 @@ from pathlib import Path
 from gate.project.choice import choose_cases
 from gate.project.config import Config, apply_options, load_config
 from gate.project.config_file import DEFAULT_FILE
+from gate.project.plan import pick_shard
 from gate.project.registry import load_cases
 from gate.project.time_limits import fit_limits
-from gate.records import Case
+from gate.records import Case, Shard
 
 # Options that stand for a key of gate.yml, under the key's name.
 _KEYS = ("select", "device", "trials", "budget_s", "pair_budget_s", "lock_timeout_s")
@@ -27,6 +28,7 @@ class Project:
     config: Config
     registry: tuple[Case, ...]
     cases: tuple[Case, ...]  # the selected ones
+    shard: Shard | None = None  # of what is selected, where they are a part of it
 
 
 def load_project(options: Namespace) -> Project:
@@ -42,6 +44,9 @@ def load_project(options: Namespace) -> Project:
         if note and not getattr(options, "quiet", False):
             print(f"note: {note}", file=sys.stderr)
     config = fit_limits(replace(config, select=choice.selection), choice.cases)
+    if part := getattr(options, "shard", None):
+        cases, shard = pick_shard(choice.cases, *part)
+        return Project(config=config, registry=registry, cases=cases, shard=shard)
     return Project(config=config, registry=registry, cases=choice.cases)
 
 

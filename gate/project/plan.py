@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
-from gate.records import Case, Pairing, Run, Trial
+from gate.records import Case, Pairing, Run, Shard, Trial
 from gate.units import join_some
 
 _T = TypeVar("_T")
@@ -60,6 +60,20 @@ def shard_cases(cases: tuple[Case, ...], shards: int) -> tuple[tuple[Case, ...],
     return tuple(tuple(sorted(part, key=lambda case: order[case.id])) for part in parts)
 
 
+def pick_shard(cases: tuple[Case, ...], number: int, of: int) -> tuple[tuple[Case, ...], Shard]:
+    """Pick the ``number``-th of ``of`` parts, counted from 1, and tell which part of what it is.
+
+    Raises:
+        UsageError: There is no such part; there are fewer cases than parts.
+    """
+    parts = shard_cases(cases, of)
+    if len(parts) < of:
+        raise UsageError(f"{of} shards of {len(parts)} cases", f"Divide into {len(parts)} at most.")
+    if not 1 <= number <= of:
+        raise UsageError(f"there is no shard {number} of {of}", f"Name one from 1 to {of}.")
+    return parts[number - 1], Shard(number=number, of=of, cases=len(cases))
+
+
 def render_github_matrix(plan: Plan, shards: int) -> str:
     """Render the shards as a ``strategy.matrix`` for GitHub: one line of JSON.
 
@@ -89,7 +103,7 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Seque
 
     Raises:
         UsageError: No runs; other environments, commits, sampling, trials or definitions; a case measured
-            twice.
+            twice; shards of other plans, or one that is missing where nobody says what was planned.
     """
     if not runs:
         raise UsageError("there is no run to merge", "Name the run.json of each shard.")
@@ -100,8 +114,15 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Seque
         _check_commit(first, other, fix)
         _check_trials(first, other)
     _check_overlap(named)
+    _check_shards(named, is_planned=bool(planned))
     cases = _join_cases([("gate.yml", planned), *((name, run.cases) for name, run in named)])
     return _join_runs(runs, cases, _concatenate(runs, lambda run: run.trials))
+
+
+def list_missing_shards(runs: Sequence[Run]) -> list[int]:
+    """List the shards of the same plan that none of ``runs`` is; none where no run is a shard."""
+    shards = [run.shard for run in runs if run.shard]
+    return sorted(set(range(1, shards[0].of + 1)) - {one.number for one in shards}) if shards else []
 
 
 def pool_runs(runs: Sequence[Run], names: Sequence[str] = ()) -> Run:
@@ -146,6 +167,7 @@ def _join_runs(runs: Sequence[Run], cases: tuple[Case, ...], trials: tuple[Trial
     return replace(
         runs[0],
         cases=cases,
+        shard=None,
         trials=trials,
         failures=_concatenate(runs, lambda run: run.failures),
         selection=",".join(dict.fromkeys(run.selection for run in runs if run.selection)),
@@ -201,6 +223,30 @@ def _check_overlap(named: Sequence[_Named]) -> None:
             what = what if name != other else f"{name} is named twice"
             raise UsageError(what, "Name each shard once, and shards that share no case.")
         seen |= dict.fromkeys(measured, name)
+
+
+def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
+    """Refuse shards of different plans, and what lacks one: nothing else says which cases it had."""
+    marked = [(name, run, run.shard) for name, run in named if run.shard]
+    if not marked:
+        return
+    first_name, first_run, first = marked[0]
+    for name, run, shard in marked:
+        if (shard.of, shard.cases, run.selection) != (first.of, first.cases, first_run.selection):
+            told = [
+                f"{one} of {one.cases} cases by {of.selection!r}"
+                for one, of in ((shard, run), (first, first_run))
+            ]
+            raise UsageError(f"{name} is {told[0]}, and {first_name} {told[1]}", "Merge shards of one plan.")
+    missing = list_missing_shards([run for _, run, _ in marked])
+    if missing and not is_planned:
+        listed = join_some([str(number) for number in missing], _NAMED)
+        fix = f"Name its run.json too, or let its cases be MISSING: --select {first_run.selection!r}."
+        raise UsageError(f"shard {listed} of {first.of} is missing", fix)
+    held = len({case.id for _, run, _ in marked for case in run.cases})
+    if not missing and held != first.cases:
+        fix = "Measure them all with one gate.yml and one compile-gate."
+        raise UsageError(f"all shards together hold {held} cases, and {first.cases} were divided", fix)
 
 
 def _join_cases(plans: Sequence[tuple[str, tuple[Case, ...]]]) -> tuple[Case, ...]:

@@ -48,6 +48,7 @@ from gate.records.run import (
     Pairing,
     Provenance,
     Run,
+    Shard,
     Trial,
     quote_failure,
 )

@@ -214,6 +214,18 @@ class BaseArm:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Shard:
+    """Which part of a divided plan a run is: ``number`` counts from 1. All parts hold ``cases`` together."""
+
+    number: Natural
+    of: Natural
+    cases: Natural
+
+    def __str__(self) -> str:
+        return f"shard {self.number} of {self.of}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
     """What came back from measuring a plan. ``cases`` is the plan: it, not ``trials``, is the index.
 
@@ -226,7 +238,8 @@ class Run:
     provenance: Provenance
     trials: tuple[Trial, ...] = ()
     failures: tuple[CaseFailure, ...] = ()
-    selection: str = ""
+    selection: str = ""  # of the whole plan, where the run is a shard of it
+    shard: Shard | None = None  # of a plan that the gate itself divided
     trials_planned: Natural = 1  # at least this many a case
     toolchain_s: NotNegative = 0.0  # ISA probe and precompiled headers, paid once, charged to no case
     wall_s: NotNegative = 0.0

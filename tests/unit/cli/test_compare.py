@@ -11,7 +11,7 @@ import pytest
 
 from gate.cli import main
 from gate.files.codec import load_run, load_verdict, save_run
-from gate.records import Case, Outcome, Reason, Run
+from gate.records import Case, Outcome, Reason, Run, Shard
 from tests.unit.cli.conftest import CASE_ID, CONFIG, make_run
 
 Compare = Callable[..., tuple[int, str]]
@@ -109,9 +109,34 @@ def test_merge_tells_what_keeps_the_whole_from_passing(
 
 
 def test_merge_of_whole_runs_says_no_more(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line."""
-    assert main(["merge", str(project / "old.json"), "--out", "joined"]) == 0
+    """One line, where it is known what was divided."""
+    shard = Shard(number=1, of=1, cases=1)
+    save_run(replace(make_run(), shard=shard), project / "shard.json")
+    assert main(["merge", "shard.json", "--out", "joined"]) == 0
     assert capsys.readouterr().out.splitlines() == ["Wrote joined/run.json: 1 cases, 5 trials."]
+
+
+def test_merge_says_that_a_lost_shard_would_not_show(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs that are no shards, and no selection: nobody knows what was divided."""
+    assert main(["merge", str(project / "old.json"), "--out", "joined"]) == 0
+    assert "note  Nothing tells what was divided" in capsys.readouterr().out
+
+
+def test_merge_refuses_to_go_on_without_a_shard(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One of two is not the whole; with the selection its cases are missing, and that is told."""
+    save_run(replace(make_run(), shard=Shard(number=1, of=2, cases=2)), project / "shard.json")
+    assert main(["merge", "shard.json", "--out", "joined"]) == 2
+    assert "shard 2 of 2 is missing" in capsys.readouterr().err
+    assert not (project / "joined").exists()
+
+
+def test_comparing_one_shard_says_so(compare: Compare) -> None:
+    """What it lacks is judged nowhere."""
+    code, said = compare(replace(make_run(), shard=Shard(number=1, of=2, cases=7)))
+    assert code == 0
+    assert "note: new.json is shard 1 of 2: 6 of 7 cases are in none of what is judged here" in said
 
 
 def test_quarantine_of_all_is_not_told_as_a_lack_of_baselines(compare: Compare, project: Path) -> None:

@@ -10,8 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.errors import UsageError
-from gate.project.plan import make_plan, merge_runs, pool_runs, render_github_matrix, shard_cases
-from gate.records import BaseArm, Case, CaseFailure, FailureKind, Pairing, Provenance, Run, Trial, make_text
+from gate.project.plan import (
+    list_missing_shards,
+    make_plan,
+    merge_runs,
+    pick_shard,
+    pool_runs,
+    render_github_matrix,
+    shard_cases,
+)
+from gate.records import (
+    BaseArm,
+    Case,
+    CaseFailure,
+    FailureKind,
+    Pairing,
+    Provenance,
+    Run,
+    Shard,
+    Trial,
+    make_text,
+)
 from tests.hosts import CPU_HOST
 
 ENVIRONMENT = replace(CPU_HOST, device_uuid="a")
@@ -155,6 +174,78 @@ def test_runs_that_all_hold_the_whole_plan_merge() -> None:
     merged = merge_runs([make_run("a", "b", measured="a"), make_run("a", "b", measured="b")])
     assert [case.id for case in merged.cases] == ["a/x", "b/x"]
     assert merged.selection == "a,b"
+
+
+def make_shard(name: str, number: int, of: int = 3, cases: int = 3, selection: str = "tag:pr") -> Run:
+    """Make the run of one case that is a shard of a plan of ``cases``."""
+    shard = Shard(number=number, of=of, cases=cases)
+    return replace(make_run(name), shard=shard, selection=selection)
+
+
+def test_a_shard_is_a_part_of_the_cases_and_says_which() -> None:
+    """Of 4, 9 and 5 seconds the second of two parts has the 4 and the 5."""
+    cases = (make_case("a", 4), make_case("b", 9), make_case("c", 5))
+    assert pick_shard(cases, 2, 2) == ((cases[0], cases[2]), Shard(number=2, of=2, cases=3))
+
+
+@pytest.mark.parametrize(
+    ("number", "of", "what"),
+    [
+        (0, 2, "there is no shard 0 of 2"),
+        (3, 2, "there is no shard 3 of 2"),
+        (1, 0, "cannot divide into 0 shards"),
+        (4, 4, "4 shards of 3 cases"),
+    ],
+)
+def test_a_shard_that_cannot_be_is_refused(number: int, of: int, what: str) -> None:
+    """A shard without any case would be missed by nobody."""
+    with pytest.raises(UsageError) as caught:
+        pick_shard(tuple(map(make_case, "abc")), number, of)
+    assert caught.value.what == what
+
+
+def test_all_shards_are_the_whole() -> None:
+    """In whatever order; joined, it is no shard any more."""
+    merged = merge_runs([make_shard("b", 2), make_shard("a", 1), make_shard("c", 3)])
+    assert (merged.shard, merged.selection, len(merged.cases)) == (None, "tag:pr", 3)
+
+
+def test_a_missing_shard_is_refused_unless_its_cases_are_planned() -> None:
+    """Nothing else says which cases it had: without them what is left would pass."""
+    runs = [make_shard("a", 1), make_shard("c", 3)]
+    with pytest.raises(UsageError) as caught:
+        merge_runs(runs)
+    assert caught.value.what == "shard 2 of 3 is missing"
+    assert "--select 'tag:pr'" in caught.value.fix
+    assert list_missing_shards(runs) == [2]
+    assert len(merge_runs(runs, tuple(map(make_case, "abc"))).cases) == 3
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        (
+            make_shard("b", 2, of=2),
+            "two.json is shard 2 of 2 of 3 cases by 'tag:pr'",
+        ),
+        (
+            make_shard("b", 2, selection="tag:night"),
+            "two.json is shard 2 of 3 of 3 cases by 'tag:night'",
+        ),
+    ],
+)
+def test_shards_of_different_plans_are_refused(other: Run, what: str) -> None:
+    """The second of two is not the second of three."""
+    with pytest.raises(UsageError) as caught:
+        merge_runs([make_shard("a", 1), other], names=NAMES)
+    assert caught.value.what == f"{what}, and one.json shard 1 of 3 of 3 cases by 'tag:pr'"
+
+
+def test_shards_that_lack_a_case_of_the_plan_are_refused() -> None:
+    """Two machines with two registries divide otherwise: a case is in no part."""
+    runs = [make_shard("a", 1, of=2), make_shard("b", 2, of=2)]
+    with pytest.raises(UsageError, match="all shards together hold 2 cases, and 3 were divided"):
+        merge_runs(runs)
 
 
 def test_an_unfinished_shard_leaves_the_whole_unfinished() -> None:
