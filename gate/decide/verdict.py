@@ -95,7 +95,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     used = _list_used(screening.evidence)
     machine = make_machine_shift(screening.shifts)
     judged = any(is_judged(one) for one in comparisons)
-    base, tally = _name_base(run), measure_tally(run, screening.acquitted)
+    base, tally = _name_base(run), measure_tally(run, comparisons, screening.acquitted)
     return Verdict(
         outcome=outcome,
         headline=make_headline(outcome, comparisons, run.cases, finished=run.finished),

@@ -71,7 +71,7 @@ def check_baseline(baseline: Baseline, source: str) -> None:
 
 
 def check_verdict(verdict: Verdict, source: str) -> None:
-    """Refuse a verdict whose outcome is another than its comparisons call for, or with impossible values.
+    """Refuse a verdict that was cut, of another outcome than its rows call for, or with impossible values.
 
     Raises:
         ContradictionError, FileError: With the file, the key and what is wrong.
@@ -79,6 +79,7 @@ def check_verdict(verdict: Verdict, source: str) -> None:
     from gate.decide.conclude.outcome import decide_outcome  # noqa: PLC0415 - workers write files and decide nothing
 
     _check_facts(verdict, source)
+    _check_counts(verdict, source)
     expected = decide_outcome(verdict.comparisons, finished=verdict.tally.finished)
     if verdict.outcome is not expected:
         problem = f"is {verdict.outcome}, but what was compared makes it {expected}"
@@ -90,6 +91,19 @@ def check_verdict(verdict: Verdict, source: str) -> None:
             if estimate and not SPECS[one.metric].domain.spans(estimate.centre):
                 problem = _describe(one.metric, estimate.centre)
                 raise FileError(source, f"comparisons[{index}].{side}.centre", problem, _FIX)
+
+
+def _check_counts(verdict: Verdict, source: str) -> None:
+    """Refuse a verdict that lacks what it was written with: a row that is cut out fails nothing."""
+    counted = (
+        ("cases", verdict.cases, verdict.tally.cases),
+        ("comparisons", verdict.comparisons, verdict.tally.comparisons),
+    )
+    for key, found, count in counted:
+        if count is not None and count != len(found):
+            raise ContradictionError(
+                source, key, f"holds {len(found)}, and was written with {count}", _EDITED
+            )
 
 
 def _check_facts(verdict: Verdict, source: str) -> None:

@@ -12,8 +12,8 @@ from gate.records import Code, Comparison, Fact, Run, Tally, list_distinct
 _MAX_WARNINGS = 5  # more are in run.json
 
 
-def measure_tally(run: Run, cleared: Sequence[Comparison] = ()) -> Tally:
-    """Count trials and pairs; ``cleared`` got worse since the baselines, but not by the change."""
+def measure_tally(run: Run, comparisons: Sequence[Comparison], cleared: Sequence[Comparison] = ()) -> Tally:
+    """Count trials, pairs and rows; ``cleared`` got worse since the baselines, but not by the change."""
     pairs = [pair for found in list_pairs(run).values() for pair in found] if run.base else []
     disturbed_trials, trials, disturbed_pairs = count_disturbed(run)
     return Tally(
@@ -25,6 +25,8 @@ def measure_tally(run: Run, cleared: Sequence[Comparison] = ()) -> Tally:
         pairs_in_turn=sum(not pair.is_live for pair in pairs),
         disturbed_pairs=disturbed_pairs,
         cleared=len(cleared),
+        cases=len(run.cases),
+        comparisons=len(comparisons),
     )
 
 

@@ -379,7 +379,9 @@ def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm
     assert f"Measured side by side with {MAIN} on this machine: 6 pairs of 1 case." in tell_notes(verdict)
     told = f"Worse than the stored baseline, but not than the base: {CASE} warm speedup, {CASE} compiled"
     assert any(note.startswith(told) and "record new baselines" in note for note in tell_notes(verdict))
-    assert verdict.tally == Tally(trials=1, pairs=6, paired_cases=1, cleared=2)
+    rows = len(verdict.comparisons)
+    expected = Tally(trials=1, pairs=6, paired_cases=1, cleared=2, cases=1, comparisons=rows)
+    assert verdict.tally == expected
 
 
 def test_where_there_is_an_anchor_it_tells_creep_from_the_machine(confirm: Confirm, policy: Policy) -> None:

@@ -359,6 +359,20 @@ def test_an_outcome_that_its_rows_do_not_call_for_is_refused(
     assert decode_file(VERDICT, make_verdict_content(expected, row, tally), "x").outcome is expected
 
 
+@pytest.mark.parametrize(
+    ("tally", "key", "count"),
+    [(Tally(cases=2, comparisons=1), "cases", 2), (Tally(cases=1, comparisons=3), "comparisons", 3)],
+)
+def test_a_verdict_that_was_cut_is_refused(tally: Tally, key: str, count: int) -> None:
+    """Rows that were taken out would leave a green rest: the verdict says how many it had."""
+    unchanged = replace(ROW, status=Status.UNCHANGED)
+    with pytest.raises(FileError) as caught:
+        decode_file(VERDICT, make_verdict_content(Outcome.PASS, unchanged, tally), "verdict.json")
+    assert caught.value.args[0] == f"verdict.json: {key}: holds 1, and was written with {count}"
+    whole = make_verdict_content(Outcome.PASS, unchanged, Tally(cases=1, comparisons=1))
+    assert decode_file(VERDICT, whole, "x").comparisons == (unchanged,)
+
+
 def test_a_verdict_with_impossible_values_is_refused() -> None:
     """A half may lie between two counts; less than none may not."""
     half = replace(ROW, candidate=Estimate(centre=0.5, low=0.0, high=1.0, noise=None, n=2))
