@@ -107,12 +107,13 @@ class MetricSpec:
     @property
     def domain(self) -> Range:
         """The values that a measurement can give."""
-        return _DOMAINS[self.family]
+        return _SHARE if self.unit is Unit.FRACTION else _DOMAINS[self.family]
 
 
 # A log2 ratio of two errors in float64, whose exponents are from -1074 to 1023, is within these.
 _MAX_LOG2 = 2100.0
 _NOT_NEGATIVE = Range(minimum=0)
+_SHARE = Range(minimum=0, maximum=1)  # of a whole, such as of a call's time
 _DOMAINS: Mapping[Family, Range] = {
     Family.NOISY: _NOT_NEGATIVE,
     Family.NEARLY_EXACT: _NOT_NEGATIVE,

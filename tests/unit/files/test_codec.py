@@ -22,7 +22,7 @@ from gate.files.codec import (
     save_run,
     save_verdict,
 )
-from gate.metrics import SPECS, Family, MetricSpec
+from gate.metrics import SPECS, Family, MetricSpec, Unit
 from gate.records import (
     Case,
     CaseFailure,
@@ -294,6 +294,20 @@ def test_what_no_measurement_gives_is_refused(
     assert (key, problem) == (error.key, error.problem)
 
 
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (1.5, "device_utilization is a number from 0 to 1, not 1.5"),
+        (-0.1, "device_utilization is a number from 0 to 1, not -0.1"),
+    ],
+)
+def test_a_share_above_the_whole_is_refused(tmp_path: Path, value: float, problem: str) -> None:
+    """A device cannot run kernels for longer than a call takes: judged, it would be an improvement."""
+    trial = {**TRIAL_CONTENT, "samples": {"device_utilization": [1.0, value]}}
+    error = load_error(tmp_path / "x.json", make_content(trials=[trial]))
+    assert (error.key, error.problem) == ("trials[0].samples.device_utilization[1]", problem)
+
+
 @pytest.mark.parametrize("created", ["", "2026-03-04", "2026-03-04T05:06:07Z", "2026-03-04T05:06:07+02:00"])
 def test_a_time_may_be_unknown_a_day_or_a_moment(created: str) -> None:
     """As older files and other tools write it."""
@@ -303,8 +317,9 @@ def test_a_time_may_be_unknown_a_day_or_a_moment(created: str) -> None:
 
 @pytest.mark.parametrize("spec", SPECS.values(), ids=lambda spec: spec.metric)
 def test_every_metric_has_a_domain(spec: MetricSpec) -> None:
-    """One that is a whole count takes no half; nothing but a logarithm is negative."""
+    """One that is a whole count takes no half; nothing but a logarithm is negative; a share is 1 at most."""
     assert spec.domain.holds(1.0)
+    assert spec.domain.holds(2.0) is (spec.unit is not Unit.FRACTION)
     assert spec.domain.holds(0.5) is (spec.family is not Family.EXACT)
     assert spec.domain.holds(-0.5) is (spec.family is Family.LOG2)
 
