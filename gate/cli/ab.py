@@ -23,7 +23,7 @@ from gate.files.codec import save_run
 from gate.lab.arms.arms import ArmOptions, ArmSources, open_arms
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.resume import carry_over
-from gate.lab.trials.runner import make_run
+from gate.lab.trials.runner import LabTrials, make_run
 from gate.lab.trials.side_by_side import LabPairs, SideBySide, open_side_by_side
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
@@ -127,8 +127,10 @@ def compare_arms(
         run = _begin_run(side_by_side, sources, request, previous)
         save = partial(save_run, path=config.out / RUN_FILE)
         measurer = LabPairs(lab=lab, save=save, side_by_side=side_by_side)
-        # What has no counterpart is measured on its own: what is new must run too.
-        run = measurer.add_trials(run, _list_unpaired(run), 1)
+        # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
+        # come then, so that what a kill leaves on disk is no finished run.
+        alone = LabTrials(lab=lab, save=lambda begun: save(replace(begun, finished=False)))
+        run = replace(alone.add_trials(run, _list_unpaired(run), 1), finished=False)
         checked = check_pairs(measurer, run, policy, 60 * options.minutes, factor.suspects)
         save(checked.run)
     return checked

@@ -68,7 +68,7 @@ class LabPairs(LabTrials):
     side_by_side: SideBySide
 
     def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
-        """Add the pairs that are needed now, round-robin over the cases; the run is not finished then.
+        """Add the pairs that are needed now, round-robin over the cases; the run is saved as unfinished.
 
         A case that one arm lacks, or defines otherwise, or that failed, gets none. A pair that would end
         after ``limit_s`` seconds of the run, by what its case took before, measures the latencies alone if
@@ -79,7 +79,9 @@ class LabPairs(LabTrials):
             InterruptedRunError: Ctrl-C or SIGTERM; everything measured has been saved.
         """
         loop = Loop(take=self._take_pair, tell=lambda _, slots: _count_left(len(slots)))
-        run = replace(run, finished=False)
+        if run.finished:
+            run = replace(run, finished=False)
+            self.save(run)
         return run_slots(run, list_pair_slots(run, needs), self.save, limit_s, loop)
 
     def _take_pair(

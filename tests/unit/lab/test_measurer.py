@@ -81,7 +81,7 @@ def test_rehearsal_and_lab_give_the_same_verdict(measurer: LabPairs, make_case: 
 
 
 def test_run_between_its_pairs_is_not_finished(measurer: LabPairs, make_case: MakeCase) -> None:
-    """What a kill leaves on disk amid the pairs says so, though all trials are there."""
+    """What a kill leaves on disk before or amid the pairs says so, though all trials are there."""
     case = make_case("turns", roles=["cold", "rounds"])
     begun = begin(measurer, case)
     assert begun.finished
@@ -89,5 +89,8 @@ def test_run_between_its_pairs_is_not_finished(measurer: LabPairs, make_case: Ma
     watched = replace(measurer, save=saved.append)
     terms = CheckTerms(baselines=store(begun, case, 1 / 1.5), policy=POLICY)
     checked = check_beside(watched, begun, terms)
-    assert [one.finished for one in saved] == [False] * 3
+    assert [(one.finished, len(one.trials)) for one in saved] == [
+        (False, 1),
+        *((False, n) for n in (3, 5, 7)),
+    ]
     assert checked.run.finished
