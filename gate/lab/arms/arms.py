@@ -123,6 +123,19 @@ def open_arms(options: ArmOptions) -> Iterator[ArmSources]:
             )
 
 
+@contextmanager
+def open_arm(
+    name: str, directory: Path, ref: str, interpreter: ForeignInterpreter | None
+) -> Iterator[ArmSource]:
+    """Make one arm ready: a commit, or the working tree at ``directory`` where ``ref`` is empty.
+
+    Without ``interpreter`` it is this one. Raises as :func:`open_arms`.
+    """
+    code = _parse_code(directory, ref) if ref else _Code()
+    with open_scratch() as scratch, _open_code(name, code, directory, scratch) as opened:
+        yield _use_interpreter(opened, interpreter, same_code=not ref)
+
+
 def _choose_code(options: ArmOptions) -> tuple[_Code, _Code]:
     head = _parse_code(options.directory, options.head) if options.head else _Code()
     tip = head.revision.commit if head.revision else "HEAD"

@@ -14,6 +14,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ class ForeignInterpreter:
 
 
 def prepare_interpreter(python: str, option: str, place: Path) -> ForeignInterpreter:
-    """Make an interpreter ready to measure; ``place`` is a scratch directory that both arms share.
+    """Make an interpreter ready to measure; ``place`` is a scratch directory that all arms share.
 
     ``option`` is what errors call it by, as in ``--base-python``.
 
@@ -108,7 +109,8 @@ def list_needed() -> tuple[str, ...]:
 
 def _lend_packages(python: str, option: str, place: Path) -> Path:
     """Link what the interpreter lacks into a directory of its own and return that."""
-    directory = place / f"packages-{option.strip('-')}"
+    stem = f"packages-{option.strip('-')}"  # an option may name many
+    directory = next(path for n in count(1) if not (path := place / f"{stem}{n if n > 1 else ''}").exists())
     directory.mkdir()
     needed = list_needed()
     # Not with -P, which an interpreter that is too old does not know: the empty directory does instead.

@@ -102,6 +102,11 @@ def make_sides(base: Bench, head: Bench, base_case: Case, head_case: Case) -> Si
     )
 
 
+def find_side_cache(bench: Bench, case: Case) -> Path:
+    """The caches that an arm has of a case once it had a pair."""
+    return replace(bench, scratch=bench.scratch / make_case_path(case.id)).trial_cache
+
+
 def plan_pair(
     metrics: Collection[Metric], index: int, device: str, pairing: Pairing, kept: Path | None = None
 ) -> PairPlan:

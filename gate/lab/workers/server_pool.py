@@ -17,7 +17,7 @@ from gate.devices import find_kind
 from gate.lab.workers.process import ProcessCommand
 from gate.lab.workers.server import SERVER_ARGUMENTS, RootServer, ServerError, WorkerServer
 from gate.lab.workers.worker import JobOutcome, WorkerJob
-from gate.records import Code, Fact
+from gate.records import Arm, Code, Fact
 from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerResult
 
 # The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
@@ -77,12 +77,20 @@ class ServerPool:
 
     def close(self) -> None:
         """End all servers, at the same time."""
-        for root in self._roots.values():
+        self._end(list(self._roots))
+
+    def drop(self, arm: Arm) -> None:
+        """End the servers of an arm whose checkout is about to go; what could not be forked is tried anew."""
+        self._end([key for key in self._roots if key[:3] == (arm.name, arm.python, arm.directory)])
+        self._why_not.clear()
+
+    def _end(self, keys: Sequence[_Key]) -> None:
+        ended = [self._roots.pop(key) for key in keys]
+        for root in ended:
             for server in (*root.branches.values(), root.server):
                 server.hang_up()
-        for root in self._roots.values():
+        for root in ended:
             root.server.close()
-        self._roots.clear()
 
     def _open(self, jobs: Sequence[WorkerJob]) -> Fact | None:
         """Open what is missing; return why workers must be started afresh, if so."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gate.lab.trials.trials import Bench, LabSettings, make_job
 from gate.lab.workers import server_pool
+from gate.lab.workers.process import ProcessCommand
 from gate.lab.workers.server_pool import ServerPool
 from gate.records import Code, Fact, name_words
 from gate.records.protocol import WorkerRole
@@ -63,3 +65,38 @@ def test_nothing_is_forked_from_a_server_with_a_thread(
     for name in ("one", "two"):
         job = make_job(plain, WorkerRole.COLD, make_case(name=name))
         assert pool.open([job]).why_not == A_THREAD
+
+
+class QuietServer:
+    """A root that never says a word; it remembers whether it was ended."""
+
+    pid = 1
+    closed: list[str] = []  # noqa: RUF012 - of all of them, by directory
+
+    def __init__(self, command: ProcessCommand) -> None:
+        self.directory = str(command.directory)
+        self.begin_import = self.hang_up = self.start = lambda *_: None
+        self.end_import = lambda *_: None
+        self.branch = lambda: self
+
+    def close(self) -> None:
+        """End it."""
+        self.closed.append(self.directory)
+
+
+def test_the_servers_of_one_arm_can_be_ended(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The other arm's stays, and serves on; what went is opened anew."""
+    monkeypatch.setattr(server_pool, "RootServer", QuietServer)
+    QuietServer.closed.clear()
+    plain = replace(bench, settings=LabSettings(out=bench.settings.out))
+    other = replace(plain, arm=replace(bench.arm, name="base", directory=str(tmp_path)))
+    jobs = [make_job(one, WorkerRole.COLD, make_case()) for one in (other, plain)]
+    pool = ServerPool()
+    assert pool.open(jobs).why_not is None
+    pool.drop(plain.arm)
+    assert QuietServer.closed == [plain.arm.directory]
+    assert pool.open(jobs).why_not is None
+    pool.close()
+    assert QuietServer.closed == [plain.arm.directory, str(tmp_path), plain.arm.directory]

@@ -1,0 +1,97 @@
+"""One lab for many comparisons: what stays, what goes, and that each interpreter is primed once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gate.check import Need
+from gate.lab.trials import long_lab as long_lab_module
+from gate.lab.trials.long_lab import LongLab
+from gate.lab.trials.opening import Lab
+from gate.lab.trials.prime import Primed
+from gate.lab.trials.runner import make_run
+from gate.lab.trials.side_by_side import LabPairs, SideBySide, describe_base
+from gate.lab.trials.trials import Bench
+from gate.lab.workers.server_pool import ServerPool
+from gate.records import Arm, Case, Metric, Provenance, Run
+from gate.records.events import ignore_event
+from tests.hosts import CPU_HOST
+
+from .conftest import MakeCase
+
+LATENCY = frozenset({Metric.COMPILED_LATENCY})
+
+
+def open_long_lab(bench: Bench) -> LongLab:
+    """A lab whose own arm is a good commit's."""
+    good = replace(bench, arm=replace(bench.arm, name="base"))
+    return LongLab(lab=Lab(bench=good, environment=CPU_HOST, toolchain_s=3.0, observe=ignore_event))
+
+
+def measure_one(side_by_side: SideBySide, cases: Sequence[Case]) -> Run:
+    """One light pair of the only case."""
+    run = make_run(side_by_side.lab, cases, "all", 0)
+    run = replace(run, base=describe_base(side_by_side, "good", Provenance(), cases))
+    measurer = LabPairs(lab=side_by_side.lab, save=lambda _: None, side_by_side=side_by_side)
+    need = Need(case_id=cases[0].id, metrics=LATENCY, more=1, known_code=True)
+    return measurer.add_pairs(run, (need,), float("inf"))
+
+
+def test_the_second_comparison_begins_with_the_caches_of_the_first(bench: Bench, make_case: MakeCase) -> None:
+    """The first pair compiles on empty caches; that of the next commit finds the good end's.
+
+    It times no compile then. The seconds of the toolchain count in the first run alone.
+    """
+    case, long_lab = make_case("turns", roles=["cold", "rounds"]), open_long_lab(bench)
+    good, head = long_lab.lab.bench.arm, bench.arm
+    processes, toolchain_s, places = [], [], []
+    for name in ("first", "second"):
+        out = bench.settings.out / name
+        with long_lab.open_pairs(good, head, out, [case]) as side_by_side:
+            run = measure_one(side_by_side, [case])
+            places.append(side_by_side.lab.bench.scratch)
+        processes.append(sorted(path.name for path in (out / "logs").rglob("*.log")))
+        toolchain_s.append(run.toolchain_s)
+    assert processes == [["1-cold.log"] * 2, ["1-rounds.log"] * 2]
+    assert toolchain_s == [3.0, 0.0]
+    assert not any(place.exists() for place in places)
+    assert (bench.scratch / "own").is_dir()
+
+
+def test_an_interpreter_is_primed_once(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """That of the lab was, before it was opened; another one for the first comparison that has it."""
+    primed: list[str] = []
+
+    def prime(other: Bench) -> Primed:
+        primed.append(Path(other.arm.python).name)
+        return Primed(environment=replace(CPU_HOST, torch="9.9"), toolchain_s=1.0)
+
+    monkeypatch.setattr(long_lab_module, "prime_bench", prime)
+    other = tmp_path / "other-python"
+    other.symlink_to(sys.executable)
+    long_lab = open_long_lab(bench)
+    good, head = long_lab.lab.bench.arm, replace(bench.arm, python=str(other))
+    for _ in range(2):
+        with long_lab.open_pairs(good, head, bench.settings.out, [make_case()]) as side_by_side:
+            torches = (side_by_side.environment.torch, side_by_side.lab.environment.torch)
+        assert torches == (CPU_HOST.torch, "9.9")
+    assert primed == ["other-python"]
+
+
+def test_only_the_arm_that_goes_loses_its_servers(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both arms are of a lab with servers."""
+    dropped: list[Arm] = []
+    monkeypatch.setattr(ServerPool, "drop", lambda _self, arm: dropped.append(arm))
+    long_lab = open_long_lab(replace(bench, pool=ServerPool()))
+    with long_lab.open_pairs(long_lab.lab.bench.arm, bench.arm, bench.settings.out, [make_case()]):
+        assert not dropped
+    assert dropped == [bench.arm]
