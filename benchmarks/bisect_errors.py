@@ -1,12 +1,13 @@
 """Simulates whole bisections through the code that ships: how often the right commit is named.
 
-    python benchmarks/bisect_errors.py [--commits 32] [--slower 0.10] [--bisections 300] [--seed 1]
+    python benchmarks/bisect_errors.py [--commits 32] [--slower 0.10] [--bisections 250] [--seed 1]
 
-Each bisection has the ends held against each other, half of what was seen as the threshold, each step
-settled by at most 16 pairs (a step that they leave open is skipped), and what was found held against the
-commit before it. Pairs vary as drawn: normal noise of the row's standard deviation, with one pair in fifty
-off by 4 to 15 %, as in benchmarks/pair_power.py. Right: the commit that has the slowdown, and seen again.
-Wrong: another one, and seen again. The rest says that it could not tell. Intervals are exact, 95 %.
+Each bisection has the ends held against each other, each step told to be at the good end's level or at the
+bad end's (one that 24 pairs leave open is skipped), and what was found held against the commit before it.
+
+Pairs vary as drawn: normal noise of the row's standard deviation, with one pair in fifty off by 4 to 15 %, as
+in benchmarks/pair_power.py. Right: the commit that has the slowdown, and seen again. Wrong: another one, and
+seen again. The rest says that it could not tell. Intervals are exact, 95 %.
 """
 
 from __future__ import annotations
@@ -17,57 +18,56 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 
 from pair_power import POLICY, Request, Temper, make_rehearsal, make_run
 
-from gate.check import check_pairs, count_pairs
-from gate.check.bisect import ListSearch, make_suspect, read_mark, search_first, split_difference
-from gate.decide import judge_pairs
+from gate.check import Rehearsal, count_pairs, settle_pairs
+from gate.check.bisect import ListSearch, make_suspect, read_mark, search_first
+from gate.check.bisect_steps import find_row, make_oracle, settle_ends, settle_step
 from gate.decide.stats.rate import compute_rate
-from gate.records import Case, Comparison, Metric, Policy
+from gate.records import Case, Metric, Run
 from gate.records.bisection import Mark
 
 CASE = Case(id="m/a", model="m", factory="m:f", definition="d")
 METRIC = Metric.COMPILED_LATENCY
-SDS = (0.006, 0.016, 0.031, 0.048)
+SDS = (0.006, 0.016, 0.020, 0.031, 0.048)
 RIGHT, WRONG, UNTOLD = "right", "wrong", "could not tell"
 
 
-def hold(rng: random.Random, sd: float, slower: float, policy: Policy) -> tuple[Comparison | None, int]:
-    """Hold one commit against another that is so much faster; the comparison, and the pairs it took."""
+def open_pairs(rng: random.Random, sd: float, slower: float) -> tuple[Rehearsal, Run]:
+    """What measures one commit against another that is so much faster, and the run that it begins."""
     temper = Temper(common=0.0, own=0.0, process=0.0, compile_sd=0.03, live_sd=sd, compile_pair_sd=0.03)
     moved: Mapping[str, float] = {CASE.id: math.log1p(slower)} if slower else {}
     request = Request(rng=rng, cases=(CASE,), tempers={CASE.id: temper}, slower=moved)
-    suspects = (make_suspect(CASE.id, METRIC),)
-    checked = check_pairs(make_rehearsal(request, ()), make_run(request, ()), policy, math.inf, suspects)
-    rows = judge_pairs(checked.run, policy, suspects)
-    row = next((one for one in rows if one.metric is METRIC), None)
-    return row, count_pairs(checked.run, CASE.id)
+    return make_rehearsal(request, ()), make_run(request, ())
 
 
 def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> tuple[str, int]:
     """One bisection: what came of it, and all the pairs that it took."""
     first = rng.randint(1, commits)
-    row, pairs = hold(rng, sd, slower, POLICY)
+    ends = settle_ends(*open_pairs(rng, sd, slower), POLICY, METRIC, math.inf)
+    row, pairs = find_row(ends, POLICY, CASE.id, METRIC), count_pairs(ends, CASE.id)
     if row is None or read_mark(row) is not Mark.BAD:
         return UNTOLD, pairs
-    policy = split_difference(replace(POLICY), row)
+    oracle = make_oracle(ends, POLICY, row)
 
     def ask(point: str) -> Mark:
         nonlocal pairs
-        asked, more = hold(rng, sd, slower if int(point) >= first else 0.0, policy)
-        pairs += more
-        return read_mark(asked)
+        asked = open_pairs(rng, sd, slower if int(point) >= first else 0.0)
+        run, mark = settle_step(*asked, oracle, math.inf)
+        pairs += count_pairs(run, CASE.id)
+        return mark or Mark.SKIP
 
     candidates = search_first(ListSearch(points=[str(number) for number in range(commits + 1)]), ask, {})
-    if len(candidates) > 1:
+    if candidates is None or len(candidates) > 1:
         return UNTOLD, pairs
     found = int(candidates[0])
-    again, more = hold(rng, sd, slower if found == first else 0.0, policy)
-    if read_mark(again) is not Mark.BAD:
-        return UNTOLD, pairs + more
-    return RIGHT if found == first else WRONG, pairs + more
+    measurer, run = open_pairs(rng, sd, slower if found == first else 0.0)
+    run = settle_pairs(measurer, run, oracle.policy, math.inf, (make_suspect(CASE.id, METRIC),))
+    pairs += count_pairs(run, CASE.id)
+    if read_mark(find_row(run, oracle.policy, CASE.id, METRIC)) is not Mark.BAD:
+        return UNTOLD, pairs
+    return RIGHT if found == first else WRONG, pairs
 
 
 def describe(count: int, total: int) -> str:
@@ -81,7 +81,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--commits", type=int, default=32)
     parser.add_argument("--slower", type=float, default=0.10)
-    parser.add_argument("--bisections", type=int, default=300)
+    parser.add_argument("--bisections", type=int, default=250)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     print(f"{options.bisections} bisections of {options.commits} commits, {options.slower:.0%} slower")

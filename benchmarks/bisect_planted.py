@@ -1,6 +1,6 @@
 """Plants a slowdown into one commit of many, in a throw-away repository, and has the real `bisect` find it.
 
-    python benchmarks/bisect_planted.py FILE [--runs 10] [--commits 32] [--layers 2] [--minutes 10]
+    python benchmarks/bisect_planted.py FILE [--runs 10] [--commits 32] [--layers 2] [--minutes 20]
 
 FILE gets a line of JSON a run; runs that it has are not run again, unless they failed. Each run
 plants at another commit: a tower of 20 layers gets so many more, 10 % more work with 2. Every other commit
@@ -27,15 +27,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from gate.check import count_pairs
 from gate.decide.stats.rate import compute_rate
-from gate.files.codec import BISECTION
+from gate.files.codec import BISECTION, load_run
 from gate.records.bisection import Mark
 
 FOUND, WRONG, CANDIDATES, UNTOLD, FAILED = "found", "wrong", "candidates", "could not tell", "failed"
 LAYERS = 20
 CASE, METRIC = "tower/inference-float32-smoke-default", "compiled_latency"
 _NAMED = re.compile(r"^first bad: ([0-9a-f]{7,}) ", re.MULTILINE)
-_CANDIDATE = re.compile(r"^  ([0-9a-f]{40})\b", re.MULTILINE)
+_CANDIDATE = re.compile(r"^  ([0-9a-f]{7}) ", re.MULTILINE)
 _CONFIG = """\
 version: 1
 device: cpu
@@ -82,7 +83,7 @@ class PlantedRun:
     change: float | None  # of the bad end, as its pairs saw it
     steps: int
     skipped: int
-    pairs: int
+    pairs: int  # of the ends, the steps, and what was found
     minutes: float
     load: tuple[float, float]  # of the machine over a minute, before and after
     cores: int | None
@@ -141,12 +142,17 @@ def run_once(run: int, planted: int, options: argparse.Namespace) -> PlantedRun:
             change=state.change if state else None,
             steps=len(steps),
             skipped=sum(step.mark is Mark.SKIP for step in steps),
-            pairs=sum(step.pairs for step in steps),
+            pairs=count_all_pairs(top / "out" / "bisect"),
             minutes=round(minutes, 2),
             load=(round(before, 2), round(os.getloadavg()[0], 2)),
             cores=os.cpu_count(),
             said="" if outcome == FOUND else done.stdout.strip()[-600:],
         )
+
+
+def count_all_pairs(place: Path) -> int:
+    """All pairs of a search, by the runs that it left."""
+    return sum(count_pairs(load_run(path), CASE) for path in place.glob("*/run.json"))
 
 
 def read_outcome(code: int, told: str, ids: list[str], planted: int) -> tuple[str, int | None]:
@@ -156,7 +162,7 @@ def read_outcome(code: int, told: str, ids: list[str], planted: int) -> tuple[st
     if code == 0 and found is not None:
         return (FOUND if found == planted else WRONG), found
     if code == 11:  # noqa: PLR2004 - could not tell
-        return (CANDIDATES if ids[planted] in _CANDIDATE.findall(told) else UNTOLD), found
+        return (CANDIDATES if ids[planted][:7] in _CANDIDATE.findall(told) else UNTOLD), found
     return FAILED, found
 
 
@@ -171,9 +177,15 @@ def describe(lines: list[Mapping[str, object]]) -> str:
     tally = Counter(str(line["outcome"]) for line in lines)
     rate = compute_rate(tally[FOUND], len(lines))
     told = ", ".join(f"{count} {name}" for name, count in tally.most_common())
-    minutes = sum(float(str(line["minutes"])) for line in lines) / len(lines)
+    steps, pairs, minutes = (
+        sum(float(str(line[name])) for line in lines) / len(lines) for name in ("steps", "pairs", "minutes")
+    )
+    longest = max(float(str(line["minutes"])) for line in lines)
     share = f"{tally[FOUND]} of {len(lines)} found ({rate.low:.0%} to {rate.high:.0%})"
-    return f"{share}: {told}; {minutes:.1f} minutes each"
+    return (
+        f"{share}: {told}; {steps:.1f} steps, {pairs:.0f} pairs and {minutes:.1f} minutes each, "
+        f"{longest:.1f} at most"
+    )
 
 
 def main() -> int:
@@ -183,7 +195,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--commits", type=int, default=32)
     parser.add_argument("--layers", type=int, default=2, help=f"more than {LAYERS}; 0 plants nothing")
-    parser.add_argument("--minutes", type=float, default=10.0, help="of a step, as of `bisect`")
+    parser.add_argument("--minutes", type=float, default=20.0, help="of a whole search, as of `bisect`")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="print what `bisect` says")
     options = parser.parse_args()
@@ -195,7 +207,8 @@ def main() -> int:
         one = run_once(run, order[run % len(order)], options)
         with options.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(one)) + "\n")
-        print(f"run {run}: planted at {one.planted}, {one.outcome} in {one.minutes:.1f} minutes", flush=True)
+        told = f"{one.steps} steps, {one.pairs} pairs and {one.minutes:.1f} minutes"
+        print(f"run {run}: planted at {one.planted}, {one.outcome} in {told}", flush=True)
     print(describe(read_lines(options.file)))
     return 0
 

@@ -1,8 +1,8 @@
 """Finding the first of many points at which a metric is worse: what each point is, and how many to ask. Pure.
 
-A point is a commit or an interpreter. Each is held against the good end in pairs, by the rules of every other
-comparison but for one number: the threshold is half of what the bad end is worse by. That is where a point is
-as far from good as from bad, so it is told with the fewest pairs.
+A point is a commit or an interpreter. Each is held against the good end in pairs, which tell whether it is at
+the good end's level or at the bad end's; what was found is held against what is before it by the rules of
+every other comparison but for one number: the threshold is half of what the bad end is worse by.
 """
 
 from __future__ import annotations
@@ -63,10 +63,17 @@ class ListSearch:
         return max((place for place in range(high) if found[place] is Mark.GOOD), default=0), high
 
 
-def search_first(search: Search, ask: Callable[[str], Mark], known: Mapping[str, Mark]) -> Candidates:
-    """Ask about one point after the other until the search ends; ``known`` ones are not asked about again."""
+def search_first(
+    search: Search, ask: Callable[[str], Mark | None], known: Mapping[str, Mark]
+) -> Candidates | None:
+    """Ask about one point after the other until the search ends; ``known`` ones are not asked about again.
+
+    ``None`` where ``ask`` gave no answer: its time was up.
+    """
     while isinstance(point := search.find_next(), str):
         mark = known[point] if point in known else ask(point)
+        if mark is None:
+            return None
         search.mark(point, mark)
     return point
 

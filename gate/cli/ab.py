@@ -111,7 +111,6 @@ def compare_arms(
 ) -> Checked:
     """Measure both arms in pairs, until all is settled or what the factor asks for."""
     config = replace(request.config, out=factor.out)
-    traces = getattr(options, "trace", False)  # `bisect` has no such option
     with ExitStack() as stack:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = stack.enter_context(open_arms(factor.arms))
@@ -121,7 +120,7 @@ def compare_arms(
             cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
         request = replace(request, config=config, cases=cases)
         arm, settings = place_lab(config, sources.head.arm)
-        lab = stack.enter_context(open_lab(arm, replace(settings, traces=traces), observe, cases))
+        lab = stack.enter_context(open_lab(arm, replace(settings, traces=options.trace), observe, cases))
         note_config(config, options, observe)
         side_by_side = open_side_by_side(lab, sources.base.arm)
         run = _begin_run(side_by_side, sources, request, previous)

@@ -35,7 +35,7 @@ VERDICT_CODES = (
     *(ExitCode.REGRESSION, ExitCode.INCONCLUSIVE, ExitCode.INCOMPLETE),
 )
 AB_MINUTES = 60.0  # a dozen cases, ten pairs each, on two cores
-BISECT_MINUTES = 10.0  # a few pairs of a case on two cores
+BISECT_MINUTES = 20.0  # a small case between 32 commits on two cores
 SELFTEST_MINUTES = 10.0  # all faults once on two cores
 CONTACT_MINUTES = 30.0  # all assumptions once on one GPU
 CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
@@ -136,7 +136,7 @@ BISECT = Command(
             " bad; behind CASE, since it takes all that follows",
         ),
         *(DEVICE, to_directory("results go to bisect/ in there (default: out)"), LOCK, RESUME),
-        lasting(BISECT_MINUTES, "time for the pairs of a step, twice where it cannot tell"),
+        lasting(BISECT_MINUTES, "of the whole search; what it leaves open goes on with --resume"),
         QUIET,
     ),
 )

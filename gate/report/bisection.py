@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gate.records import Comparison, Fact, Metric, Verdict
-from gate.records.bisection import Bisection, BisectionStep
+from gate.records import Comparison, Fact, Metric, Status, Verdict
+from gate.records.bisection import Bisection, Mark
 from gate.report.clean import clean_line
 from gate.report.rows import complete_sentence, render_change_interval
 from gate.report.words.causes import describe_cause
 from gate.report.words.failures import describe_failure
 from gate.report.words.terms import describe_change, name_metric
 from gate.units import count_noun, render_duration
-
-_SHORT = 12  # characters of a commit, or the end of a path
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,12 +25,38 @@ class FirstBad:
     labels: tuple[str, str]
     causes: tuple[Fact, ...]  # likeliest first
     row: Comparison | None
-    is_confirmed: bool
+    mark: Mark  # what it is against the one before it: SKIP where the pairs do not tell
     place: str  # of its report
 
 
-def render_ends(labels: tuple[str, str], verdict: Verdict, row: Comparison | None) -> str:
-    """Say what the bad end is, held against the good one; and why there is nothing to search, if so."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forecast:
+    """What is still to come, by what the ends took."""
+
+    between: int  # points that are neither end
+    steps: int  # at most
+    step_s: float
+    confirmation_s: float
+    noun: str = "commit"
+
+    def count_left(self, state: Bisection) -> int:
+        """The steps that are left at most, of a search in which nothing is skipped."""
+        return max(self.steps - len(state.steps), 0)
+
+    def compute_left_s(self, state: Bisection) -> float:
+        """Seconds that are left; by what the steps took as soon as there are some."""
+        took = [step.wall_s for step in state.steps]
+        step_s = sum(took) / len(took) if took else self.step_s
+        return self.count_left(state) * step_s + self.confirmation_s
+
+
+def render_ends(
+    labels: tuple[str, str], verdict: Verdict, row: Comparison | None, metric: Metric | None
+) -> str:
+    """Say what the bad end is, held against the good one; and why there is nothing to search, if so.
+
+    ``metric`` is the one that was named, if any.
+    """
     head = f"{labels[1]} against {labels[0]}"
     failures = [
         f"  {one.case_id} failed at {one.stage}: {clean_line(describe_failure(one))}"
@@ -44,26 +68,67 @@ def render_ends(labels: tuple[str, str], verdict: Verdict, row: Comparison | Non
     if row is None and not verdict.tally.pairs:
         fix = "Run again with --resume and more --minutes, once the machine is quiet."
         return f"{head}: there was no time for a single pair. {fix}"
+    if row is None and metric is not None:
+        return f"{head}: the case has no {name_metric(metric)} in both. Name another METRIC."
     if row is None:
         return f"{head}: nothing got worse that decides. Name the METRIC, or other ends."
     told = f"{head}: {name_metric(row.metric)}: {complete_sentence(row)}"
-    if row.status != "REGRESSED":
-        return f"{told}\nThere is nothing to search for: the bad end is not seen to be worse here."
-    return told
+    if row.status is Status.REGRESSED:
+        return told
+    return f"{told}\nThere is nothing to search for: {_explain_premise(row)}"
 
 
-def render_bisection_plan(between: int, steps: int, pair_s: float, noun: str = "commit") -> str:
-    """Say how many steps there will be, and how long they may take; ``noun`` is what is between the ends."""
-    minutes = render_duration((steps + 1) * pair_s)
-    most = f"at most {count_noun(steps, 'step')} and one to see it again"
-    return f"{count_noun(between, noun)} between: {most}, about {minutes} by what the ends took"
+def _explain_premise(row: Comparison) -> str:
+    """Why nothing can be searched for between these ends, and what to do."""
+    if row.status is Status.IMPROVED:
+        return "the bad end is better than the good one. Swap them, or name others."
+    if row.status is Status.UNCHANGED:
+        return (
+            "the ends do not differ by as much as matters, on this machine. Name another METRIC, ends that"
+            " differ, or a lower threshold for this case (`overrides` in gate.yml)."
+        )
+    return (
+        "the pairs do not tell that the bad end is worse. Run again with --resume and more --minutes, once"
+        " the machine is quiet."
+    )
 
 
-def render_step(metric: Metric, step: BisectionStep) -> str:
-    """Render one step as a line."""
-    change = "not measured" if step.change is None else describe_change(metric, step.change)
-    where = step.point if "/" in step.point else step.point[:_SHORT]
-    return f"{step.mark:<4} {where}  {name_metric(metric)} {change} in {count_noun(step.pairs, 'pair')}"
+def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -> str:
+    """Say how many steps there will be, and how long they may take; ``--minutes`` leaves ``left_s``."""
+    needed_s, steps = forecast.compute_left_s(state), forecast.count_left(state)
+    between = count_noun(forecast.between, forecast.noun)
+    again = f" ({count_noun(len(state.steps), 'step')} done before)" if state.steps else ""
+    most = f"at most {count_noun(steps, 'step')} and one to see it again{again}"
+    told = f"{between} between: {most}, about {render_duration(needed_s)} by what the ends took"
+    if needed_s <= left_s:
+        return told
+    more = f"That is more than the {render_duration(left_s)} left of --minutes"
+    return f"{told}\n{more}: what is not done by then goes on with --resume."
+
+
+def render_step(state: Bisection, name: str, forecast: Forecast) -> str:
+    """Render the last step as a line; ``name`` is its commit with its subject, or its interpreter."""
+    step = state.steps[-1]
+    change = "not measured"
+    if step.change is not None:
+        change = f"{name_metric(state.metric)} {describe_change(state.metric, step.change)}"
+    left = forecast.count_left(state)
+    most = f"at most {count_noun(left, 'step')} left" if left else "to see it again"
+    came = f"{change} in {count_noun(step.pairs, 'pair')}"
+    return f"{step.mark:<4} {clean_line(name)}: {came}; {most}, about {_render_left(state, forecast)}"
+
+
+def render_time_up(state: Bisection, forecast: Forecast) -> str:
+    """Say that the time of ``--minutes`` is up, and what is left."""
+    done, left = count_noun(len(state.steps), "step"), count_noun(forecast.count_left(state), "step")
+    return (
+        f"Could not tell yet: the time of --minutes is up after {done}, at most {left} left, about"
+        f" {_render_left(state, forecast)}.\nRun the same again with --resume: it goes on from here."
+    )
+
+
+def _render_left(state: Bisection, forecast: Forecast) -> str:
+    return render_duration(forecast.compute_left_s(state))
 
 
 def render_candidates(candidates: Sequence[str]) -> str:
@@ -71,8 +136,9 @@ def render_candidates(candidates: Sequence[str]) -> str:
     return "\n".join(
         [
             f"Could not tell: it is one of these {len(candidates)}, since those between could not be told:",
-            *(f"  {one}" for one in candidates),
-            "Run again with --resume and more --minutes once the machine is quiet.",
+            *(f"  {clean_line(one)}" for one in candidates),
+            "They cannot be measured, lie between both ends, or vary too much. Hold two of them against each",
+            "other with `ab`, or run anew once the machine is quiet.",
         ]
     )
 
@@ -83,13 +149,22 @@ def render_finding(finding: FirstBad) -> str:
     sentence = (
         complete_sentence(finding.row) if finding.row else "It could not be held against what is before it."
     )
-    if not finding.is_confirmed:
+    if finding.mark is Mark.SKIP:
+        return "\n".join(
+            [
+                "Could not tell yet: the steps lead to this one, and it has not been seen again.",
+                first,
+                f"  {sentence}",
+                "Run the same again with --resume and more --minutes: it goes on from here.",
+            ]
+        )
+    if finding.mark is Mark.GOOD:
         return "\n".join(
             [
                 "Could not tell: the steps lead to this one, and it is not worse than what is before it.",
                 first,
                 f"  {sentence}",
-                "A step was wrong, or many small changes add up. Run again with more --minutes.",
+                "A step was wrong, or many small changes add up. Run anew once the machine is quiet.",
             ]
         )
     causes = [f"  cause  {clean_line(describe_cause(fact))}" for fact in finding.causes[:3]]

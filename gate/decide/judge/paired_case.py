@@ -66,7 +66,7 @@ def make_pair_rules(sides: Sequence[CasePairs], policy: Policy, tests: int) -> P
     return PairRules(
         alpha=policy.error_budget / (max(tests, 1) * _CHANCES),
         priors={
-            key: _make_prior(found, _assume_sd(*key), _find_twins(known, key)) for key, found in known.items()
+            key: _make_prior(found, assume_sd(*key), _find_twins(known, key)) for key, found in known.items()
         },
         processor=_make_prior(processors, PROCESSOR_PAIR_SD, ()),
     )
@@ -111,7 +111,8 @@ def _measure_first(paired: Paired) -> Variance:
     return compute_variance(paired.changes[:PAIRS_FOR_PRIOR])
 
 
-def _assume_sd(metric: Metric, is_live: bool) -> float:
+def assume_sd(metric: Metric, is_live: bool) -> float:
+    """What a metric's log changes are taken to vary by from pair to pair, before any says so."""
     if metric in COMPILE_TIMES:
         return COMPILE_PAIR_SD
     return LIVE_PAIR_SD if is_live else TURNS_PAIR_SD

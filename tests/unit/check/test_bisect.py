@@ -82,6 +82,11 @@ def test_what_is_known_is_not_asked_about() -> None:
     assert asked == ["d"]
 
 
+def test_a_search_whose_time_is_up_has_no_answer() -> None:
+    """It says nothing of what it has not asked about."""
+    assert search_first(ListSearch(points=["a", "b", "c"]), lambda _: None, {}) is None
+
+
 @pytest.mark.parametrize(("between", "steps"), [(0, 0), (1, 1), (3, 2), (7, 3), (31, 5), (32, 6)])
 def test_steps_are_told_beforehand(between: int, steps: int) -> None:
     """Each halves what is left."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gate.cli import ab, attempts, calibrate, check, main, selftest
+from gate.cli import ab, attempts, bisect_lab, calibrate, check, main, selftest
 from gate.files.codec import save_run
 from gate.lab.host.fitness import HostSample
 from gate.lab.host.lock_place import VARIABLE
@@ -115,7 +115,7 @@ class Place:
 def stage(top: Path, patch: pytest.MonkeyPatch) -> None:
     """Let the commands of this process work in ``top`` with actors, on a host where nothing else happens."""
     clock = itertools.count()
-    for module in (ab, calibrate, check, selftest):
+    for module in (ab, bisect_lab, calibrate, check, selftest):
         patch.setattr(module, "place_lab", place_actors)
     patch.setattr(trials, "read_host", lambda: HostSample(at_s=next(clock)))
     patch.setattr(attempts, "MIN_HANG_S", 1.0)

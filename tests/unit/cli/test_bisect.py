@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from gate.cli import ab, bisect
-from gate.files.codec import BISECTION
-from gate.records import Metric
+from gate.check import Need
+from gate.cli import bisect, bisect_lab
+from gate.files.codec import BISECTION, load_run
+from gate.lab.arms.arms import ArmSource, open_arm
+from gate.lab.arms.interpreter import ForeignInterpreter
+from gate.lab.trials.side_by_side import LabPairs
+from gate.records import Metric, Run
 from gate.records.bisection import Mark
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place
 
@@ -84,11 +90,11 @@ def test_a_bisection_goes_on_where_it_was_stopped(
     asked: list[str] = []
     real = bisect.Bisector.ask
 
-    def ask_once(self: bisect.Bisector, state: object, point: str) -> object:
+    def ask_once(self: bisect.Bisector, point: str) -> Mark | None:
         if asked:
             raise KeyboardInterrupt
         asked.append(point)
-        return real(self, state, point)  # type: ignore[arg-type] # as it is called
+        return real(self, point)
 
     with monkeypatch.context() as patch:
         patch.setattr(bisect.Bisector, "ask", ask_once)
@@ -100,6 +106,95 @@ def test_a_bisection_goes_on_where_it_was_stopped(
     assert len({step.point for step in steps}) == len(steps)
     assert history.run("bisect", CASE_ID, "graph_breaks", "--good", "v1", "--quiet", "--resume") == 2
     assert "is of another case, metric or ends" in capsys.readouterr().err
+
+
+def commit_slowdown(place: Place) -> str:
+    """Three commits, of which the second makes latencies that vary by 0.3 % slower; the good end's name."""
+    for number in range(3):
+        text = {"fault": "slowdown" if number else "nothing", "dose": 0.003}
+        (place.top / "fault.json").write_text(json.dumps(text), encoding="utf-8")
+        (place.top / "notes.txt").write_text(f"late {number}\n", encoding="utf-8")
+        place.git("commit", "--quiet", "--all", "--message", f"Late {number}")
+    return "HEAD~2"
+
+
+def test_a_step_that_is_stopped_keeps_its_pairs(
+    history: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The only step between has one pair when it is stopped: it goes on with the second, and counts once."""
+    good = commit_slowdown(history)
+    step = history.top / "out/bisect" / read_commit(history, "HEAD~1")[:12] / "run.json"
+    arguments = ("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet")
+    real = LabPairs.add_pairs
+
+    def add_once(self: LabPairs, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+        if step.is_file():
+            raise KeyboardInterrupt
+        return real(self, run, needs, limit_s)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LabPairs, "add_pairs", add_once)
+        assert history.run(*arguments) == 130
+    before = load_run(step)
+    assert [trial.index for trial in before.trials] == [1, 1]
+    capsys.readouterr()
+    assert history.run(*arguments, "--resume") == 0
+    after = load_run(step)
+    assert after.trials[:2] == before.trials
+    (one,) = BISECTION.load(history.top / "out/bisect/bisection.json").steps
+    assert one.pairs * 2 == len(after.trials)
+    assert "1 commit between" in capsys.readouterr().out
+
+
+def test_a_search_whose_time_is_up_says_how_to_go_on(
+    history: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No step is counted that had no time: the same with --resume finds it."""
+    arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet")
+    with monkeypatch.context() as patch:
+        patch.setattr(bisect, "settle_step", lambda _measurer, run, _oracle, _limit_s: (run, None))
+        assert history.run(*arguments) == 11
+    told = capsys.readouterr().out
+    assert "the time of --minutes is up after 0 steps, at most 2 steps left" in told
+    assert history.run(*arguments, "--resume") == 0
+    assert "Change 3\n" in capsys.readouterr().out
+
+
+def test_a_new_search_takes_nothing_from_an_older_one(
+    history: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stopped before its first step, the search from another good end leaves no file of the first one's."""
+    assert history.run("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet") == 0
+
+    def stop(_self: bisect.Bisector, _point: str) -> Mark | None:
+        raise KeyboardInterrupt
+
+    arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v1", "--quiet")
+    with monkeypatch.context() as patch:
+        patch.setattr(bisect.Bisector, "ask", stop)
+        assert history.run(*arguments) == 130
+    assert [path.parent.name for path in (history.top / "out/bisect").glob("*/run.json")] == ["ends"]
+    assert history.run(*arguments, "--resume") == 0
+    assert "Change 3\n" in capsys.readouterr().out
+
+
+def test_a_commit_whose_configuration_is_broken_is_skipped(
+    history: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two commits between, the first cannot be read; the other is told, and both remain."""
+    history.git("checkout", "--quiet", "-b", "odd", "v2")
+    good_config = (history.top / "gate.yml").read_text(encoding="utf-8")
+    for number, config in enumerate(["version: 99\n", good_config, good_config]):
+        (history.top / "gate.yml").write_text(config, encoding="utf-8")
+        (history.top / "notes.txt").write_text(f"odd {number}\n", encoding="utf-8")
+        if number == 1:
+            history.plant("graph_break")
+            history.git("add", "fault.json")
+        history.git("commit", "--quiet", "--all", "--message", f"Odd {number}")
+    assert history.run("bisect", CASE_ID, "graph_breaks", "--good", "v2", "--quiet") == 11
+    told = capsys.readouterr().out
+    assert "one of these 2" in told
+    assert "Odd 0: not measured in 0 pairs" in told
 
 
 def test_commits_that_cannot_be_measured_are_left_as_candidates(
@@ -120,7 +215,7 @@ def test_commits_that_cannot_be_measured_are_left_as_candidates(
     assert history.run("bisect", CASE_ID, "--good", good, "--bad", "broken", "--quiet") == 11
     told = capsys.readouterr().out
     assert "one of these 4" in told
-    assert read_commit(history, "broken") in told
+    assert f"  {read_commit(history, 'broken')[:7]} Bad\n" in told
 
 
 @pytest.mark.parametrize(
@@ -183,12 +278,7 @@ def test_a_question_that_is_none_is_refused(
 
 def test_a_slowdown_among_noise_is_found(history: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """30 % of latencies that vary by 0.3 %, which no counter shows; the steps say by how much."""
-    for number in range(3):
-        text = {"fault": "slowdown" if number else "nothing", "dose": 0.003}
-        (history.top / "fault.json").write_text(json.dumps(text), encoding="utf-8")
-        (history.top / "notes.txt").write_text(f"late {number}\n", encoding="utf-8")
-        history.git("commit", "--quiet", "--all", "--message", f"Late {number}")
-    good = "HEAD~2"
+    good = commit_slowdown(history)
     assert history.run("bisect", CASE_ID, "compiled_latency", "--good", good, "--quiet") == 0
     told = capsys.readouterr().out
     assert "first bad:" in told
@@ -203,23 +293,28 @@ def test_the_interpreters_of_a_list_are_points(
     pythons = [str(tmp_path / f"python{number}") for number in range(4)]
     for python in pythons:
         Path(python).symlink_to(sys.executable)
-    compared: list[tuple[str, str]] = []
-    real = ab.compare_arms
+    opened: list[tuple[str, str]] = []
+    real = open_arm
 
-    def compare(options: object, project: object, policy: object, factor: object, previous: object) -> object:
-        arms = factor.arms  # type: ignore[attr-defined] # a Factor
-        compared.append((Path(arms.base_python).name, Path(arms.head_python).name))
-        is_bad = (arms.base_python < pythons[2]) and arms.head_python >= pythons[2]
-        there = factor.__class__(  # type: ignore[call-arg] # the same question, of commits
-            name="",
-            arms=arms.__class__(directory=arms.directory, base="v0", head="v3" if is_bad else "v1"),
-            out=factor.out,  # type: ignore[attr-defined]
-            suspects=factor.suspects,  # type: ignore[attr-defined]
-        )
-        return real(options, project, policy, there, previous)  # type: ignore[arg-type]
+    def prepare(python: str, _option: str, _place: Path) -> ForeignInterpreter:
+        return ForeignInterpreter(python=python, torch="2.13.0", variables={})
 
-    monkeypatch.setattr(bisect, "compare_arms", compare)
+    def open_other(
+        name: str, directory: Path, ref: str, interpreter: ForeignInterpreter
+    ) -> AbstractContextManager[ArmSource]:
+        assert not ref
+        opened.append((name, Path(interpreter.python).name))
+        return real(name, directory, "v3" if interpreter.python >= pythons[2] else "v1", None)
+
+    monkeypatch.setattr(bisect_lab, "prepare_interpreter", prepare)
+    monkeypatch.setattr(bisect_lab, "open_arm", open_other)
     assert history.run("bisect", CASE_ID, "--quiet", "--pythons", *pythons) == 0
     assert f"first bad: {pythons[2]}\n" in capsys.readouterr().out
-    assert compared[0] == ("python0", "python3")
-    assert compared[-1] == ("python1", "python2")
+    assert opened == [
+        ("base", "python0"),  # once for the ends and all steps
+        ("head", "python3"),
+        ("head", "python1"),
+        ("head", "python2"),
+        ("base", "python1"),
+        ("head", "python2"),
+    ]

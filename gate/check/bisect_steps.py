@@ -1,0 +1,141 @@
+"""How a bisection measures: its ends until both levels are known, a step until it is at one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gate.check.bisect import choose_metric, make_suspect, split_difference
+from gate.check.measurer import PairMeasurer
+from gate.check.pair_schedule import Need, compute_pair_s, count_pairs, list_pair_slots
+from gate.check.settle import settle_pairs
+from gate.decide import LOOKS, judge_pairs
+from gate.decide.constants import MIN_PAIRS
+from gate.decide.judge.levels import Levels, expect_pairs, find_series, measure_levels, tell_level
+from gate.decide.judge.sides import gather_case_pairs
+from gate.decide.suspects import is_shown_again
+from gate.metrics import INTERLEAVED, SPECS, Family
+from gate.records import Comparison, Metric, Pairing, Policy, Run, Status
+from gate.records.bisection import Mark
+
+_CONFIRMING_PAIRS = 3  # what was found is seen again in so many, mostly
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Oracle:
+    """What tells a step: the metric of a case, and the levels of the ends.
+
+    ``levels`` is ``None`` for counters, memory and drift, which vary by far less than what is between the
+    ends: one pair tells. ``policy`` has half of that as the metric's threshold.
+    """
+
+    case_id: str
+    metric: Metric
+    policy: Policy
+    levels: Levels | None = None
+
+
+def find_row(run: Run, policy: Policy, case_id: str, metric: Metric | None) -> Comparison | None:
+    """The comparison of the ends that matters: of the metric, or of what got worse where none is named."""
+    rows = judge_pairs(run, policy, (make_suspect(case_id, metric),))
+    if metric is None:
+        return choose_metric(rows)
+    return next((row for row in rows if row.metric is metric), None)
+
+
+def settle_ends(
+    measurer: PairMeasurer, run: Run, policy: Policy, metric: Metric | None, limit_s: float
+) -> Run:
+    """Hold the ends of a run's only case against each other until it is settled, and the levels known.
+
+    ``limit_s`` counts the run's seconds.
+    """
+    case_id = run.cases[0].id
+    run = settle_pairs(measurer, run, policy, limit_s, (make_suspect(case_id, metric),))
+    row = find_row(run, policy, case_id, metric)
+    if row is None or row.status is not Status.REGRESSED:
+        return run
+    suspect = make_suspect(case_id, row.metric)
+    need = Need(case_id=case_id, metrics=suspect.metrics, more=1)
+    while (levels := _measure_levels(run, policy, row)) and not levels.is_known:
+        pairs = count_pairs(run, case_id)
+        if pairs >= LOOKS[-1]:
+            break
+        run = measurer.add_pairs(run, (need,), limit_s)
+        if count_pairs(run, case_id) == pairs:
+            break
+    # What more pairs have taken back gets as many as any other doubt.
+    return settle_pairs(measurer, run, policy, limit_s, (suspect,))
+
+
+def make_oracle(run: Run, policy: Policy, row: Comparison) -> Oracle:
+    """Make what tells the steps, of the ends' run and what got worse in it."""
+    return Oracle(
+        case_id=row.case_id,
+        metric=row.metric,
+        policy=split_difference(policy, row),
+        levels=_measure_levels(run, policy, row),
+    )
+
+
+def settle_step(measurer: PairMeasurer, run: Run, oracle: Oracle, limit_s: float) -> tuple[Run, Mark | None]:
+    """Measure one pair after the other until they tell what a step is; ``None`` where the time is up.
+
+    ``limit_s`` counts the run's seconds.
+    """
+    metrics = make_suspect(oracle.case_id, oracle.metric).metrics
+    need = Need(case_id=oracle.case_id, metrics=metrics, more=1, known_code=True)
+    while (mark := read_step(run, oracle)) is None:
+        if not list_pair_slots(run, (need,)):  # it failed, or one arm lacks the case or defines it otherwise
+            mark = Mark.SKIP
+            break
+        pairs = count_pairs(run, oracle.case_id)
+        run = measurer.add_pairs(run, (need,), limit_s)
+        if count_pairs(run, oracle.case_id) == pairs and list_pair_slots(run, (need,)):
+            break
+    return replace(run, finished=True), mark
+
+
+def read_step(run: Run, oracle: Oracle) -> Mark | None:
+    """What the pairs of a step say so far; ``None`` asks for another."""
+    if not count_pairs(run, oracle.case_id):
+        return None
+    if oracle.levels is not None:
+        (side,) = gather_case_pairs(run, oracle.policy, (oracle.case_id,))
+        paired = find_series(side, oracle.metric)
+        return Mark.SKIP if paired is None else tell_level(paired, oracle.levels)
+    row = find_row(run, oracle.policy, oracle.case_id, oracle.metric)
+    if row is None:
+        return Mark.SKIP
+    return Mark.BAD if row.status is Status.REGRESSED or is_shown_again(row) else Mark.GOOD
+
+
+def find_change(run: Run, oracle: Oracle) -> float | None:
+    """By how much a step's metric is worse than the good end's, as it is judged; ``None`` without a pair."""
+    row = find_row(run, oracle.policy, oracle.case_id, oracle.metric)
+    return row.change.centre if row and row.change else None
+
+
+def predict_step_s(ends: Run, oracle: Oracle) -> float:
+    """Seconds that a step will take, by what the pairs of the ends took."""
+    pairs = 1 if oracle.levels is None else expect_pairs(oracle.levels)
+    return _predict_s(ends, oracle, pairs)
+
+
+def predict_confirmation_s(ends: Run, oracle: Oracle) -> float:
+    """Seconds that it takes to see again what was found."""
+    return _predict_s(ends, oracle, MIN_PAIRS if oracle.levels is None else _CONFIRMING_PAIRS)
+
+
+def _predict_s(ends: Run, oracle: Oracle, pairs: int) -> float:
+    """Seconds of a first pair like the ends', and of further ones, which compile only what is asked about."""
+    trials = [one for one in ends.trials if one.pairing is not Pairing.ALONE]
+    first = compute_pair_s([one for one in trials if one.index == min(other.index for other in trials)])
+    further = compute_pair_s(trials) if {oracle.metric} <= set(INTERLEAVED) else first
+    return first + (pairs - 1) * min(first, further)
+
+
+def _measure_levels(run: Run, policy: Policy, row: Comparison) -> Levels | None:
+    if SPECS[row.metric].family is not Family.NOISY:
+        return None
+    (side,) = gather_case_pairs(run, policy, (row.case_id,))
+    return measure_levels(side, row.metric)

@@ -1,0 +1,146 @@
+"""The one lab of a bisection: the good end stays in it, and what is held against it comes and goes."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from gate.cli.bisect_ends import Ends
+from gate.cli.place import add_base, note_config, place_lab
+from gate.cli.setup import RUN_FILE, Project
+from gate.files.codec import load_run, save_run
+from gate.lab.arms.arms import ArmSource, ArmSources, open_arm
+from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
+from gate.lab.host.scratch import open_scratch
+from gate.lab.trials.long_lab import LongLab
+from gate.lab.trials.opening import open_lab
+from gate.lab.trials.resume import carry_over
+from gate.lab.trials.runner import make_run
+from gate.lab.trials.side_by_side import LabPairs
+from gate.project.arm_cases import load_head_cases
+from gate.records import BASE_ARM, CANDIDATE_ARM, Code, Fact, Run, name_words
+from gate.records.events import Event, Noted, Observer
+from gate.report.progress import show_progress
+
+BISECT_DIRECTORY = "bisect"  # below ``out``
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenPairs:
+    """Two points that are ready to be measured, the run so far, and the seconds of it that there are."""
+
+    measurer: LabPairs
+    run: Run
+    limit_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BisectLab:
+    """Opens two points of a bisection after the other, in one lab."""
+
+    options: Namespace
+    project: Project
+    ends: Ends
+    long_lab: LongLab
+    good: ArmSource
+    interpreters: Mapping[str, ForeignInterpreter]  # that are searched
+    deadline: float  # of the whole command, by the monotonic clock
+    observe: Observer
+
+    def compute_left_s(self) -> float:
+        """Seconds until the time of ``--minutes`` is up."""
+        return self.deadline - time.monotonic()
+
+    @contextmanager
+    def open_pairs(self, base: str, head: str, out: Path) -> Iterator[OpenPairs]:
+        """Make ``head`` ready to be held against ``base``; the files of it go to ``out``.
+
+        Raises:
+            UsageError: The commit's own configuration cannot be used; or what was saved is another run.
+            MachineError: It cannot be checked out, or its interpreter cannot compile here.
+        """
+        with ExitStack() as stack:
+            sources = ArmSources(
+                base=self.good if base == self.ends.good else stack.enter_context(self._open(BASE_ARM, base)),
+                head=stack.enter_context(self._open(CANDIDATE_ARM, head)),
+            )
+            config, cases = replace(self.project.config, out=out), self.project.cases
+            if not self.ends.pythons:
+                cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
+            pairs = self.long_lab.open_pairs(sources.base.arm, sources.head.arm, out, cases)
+            side_by_side = stack.enter_context(pairs)
+            run = make_run(side_by_side.lab, cases, config.select, 0)
+            run = add_base(side_by_side, replace(run, provenance=sources.head.provenance), sources, config)
+            if self.options.resume and (out / RUN_FILE).is_file():
+                run = carry_over(run, load_run(out / RUN_FILE))
+            save = partial(save_run, path=out / RUN_FILE)
+            yield OpenPairs(
+                measurer=LabPairs(lab=side_by_side.lab, save=save, side_by_side=side_by_side),
+                run=run,
+                limit_s=run.wall_s + self.compute_left_s(),
+            )
+
+    @contextmanager
+    def _open(self, name: str, point: str) -> Iterator[ArmSource]:
+        with _open_point(self.ends, name, point, self.interpreters) as source:
+            for note in source.notes:
+                self.observe(Noted(fact=note))
+            yield source
+
+
+@contextmanager
+def open_bisect_lab(options: Namespace, project: Project, ends: Ends) -> Iterator[BisectLab]:
+    """Lock the device until the end, and make the good end ready.
+
+    Raises:
+        UsageError, MachineError: As :func:`gate.lab.arms.arms.open_arm` and
+            :func:`gate.lab.trials.opening.open_lab`.
+    """
+    deadline = time.monotonic() + 60 * options.minutes
+    config = replace(project.config, out=project.config.out / BISECT_DIRECTORY)
+    with ExitStack() as stack:
+        observe = _tell_once(stack.enter_context(show_progress(quiet=options.quiet)))
+        place = stack.enter_context(open_scratch())
+        interpreters = {python: prepare_interpreter(python, "--pythons", place) for python in ends.pythons}
+        good = stack.enter_context(_open_point(ends, BASE_ARM, ends.good, interpreters))
+        names = name_words(base=ends.labels[0], head=ends.labels[1])
+        for fact in (Fact(code=Code.ARMS, names=names), *good.notes):
+            observe(Noted(fact=fact))
+        arm, settings = place_lab(config, good.arm)
+        lab = stack.enter_context(open_lab(arm, settings, observe))
+        note_config(config, options, observe)
+        yield BisectLab(
+            options=options,
+            project=project,
+            ends=ends,
+            long_lab=LongLab(lab=lab),
+            good=good,
+            interpreters=interpreters,
+            deadline=deadline,
+            observe=observe,
+        )
+
+
+def _open_point(
+    ends: Ends, name: str, point: str, interpreters: Mapping[str, ForeignInterpreter]
+) -> AbstractContextManager[ArmSource]:
+    return open_arm(name, ends.directory, "" if ends.pythons else point, interpreters.get(point))
+
+
+def _tell_once(observe: Observer) -> Observer:
+    """Leave out the notes of a kind that has been told: each commit would say the same again."""
+    told: set[Code] = set()
+
+    def observe_once(event: Event) -> None:
+        if isinstance(event, Noted):
+            if event.fact.code in told and event.fact.code is not Code.TEXT:
+                return
+            told.add(event.fact.code)
+        observe(event)
+
+    return observe_once

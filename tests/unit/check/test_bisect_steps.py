@@ -1,0 +1,180 @@
+"""How a bisection measures its ends and its steps: how many pairs, for what, and what they tell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from gate.check import count_pairs
+from gate.check.bisect_steps import (
+    Oracle,
+    find_change,
+    find_row,
+    make_oracle,
+    predict_confirmation_s,
+    predict_step_s,
+    read_step,
+    settle_ends,
+    settle_step,
+)
+from gate.records import Metric, Run, Status
+from gate.records.bisection import Mark
+
+from .conftest import POLICY, Given, Subject, make_run
+
+LATENCY, COLD, BREAKS = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.GRAPH_BREAKS
+ENDS = Subject(slower=0.10)
+LATE = 1e9
+
+
+def begin(subject: Subject) -> Run:
+    """A run without trials: a bisection measures nothing alone."""
+    return replace(make_run([subject]), trials=())
+
+
+def ask(subject: Subject, oracle: Oracle, time_for: int = 100) -> tuple[Run, Mark | None]:
+    return settle_step(Given(subjects=[subject], time_for=time_for), begin(subject), oracle, LATE)
+
+
+def hold_ends(subject: Subject, metric: Metric | None, time_for: int = 100) -> Run:
+    return settle_ends(Given(subjects=[subject], time_for=time_for), begin(subject), POLICY, metric, LATE)
+
+
+def make_ends_oracle(subject: Subject = ENDS, metric: Metric | None = LATENCY) -> Oracle:
+    run = hold_ends(subject, metric)
+    row = find_row(run, POLICY, "a/x", metric)
+    assert row is not None
+    return make_oracle(run, POLICY, row)
+
+
+def test_clear_ends_take_the_pairs_that_settle_them() -> None:
+    """10 % of pairs that vary by 0.2 %: three settle it, and tell it to an eighth."""
+    run = hold_ends(ENDS, LATENCY)
+    row = find_row(run, POLICY, "a/x", LATENCY)
+    assert row is not None
+    assert (row.status, count_pairs(run, "a/x")) == (Status.REGRESSED, 3)
+
+
+def test_ends_that_are_near_each_other_get_more_pairs() -> None:
+    """6 % of pairs that vary by 0.8 %: its error must be 0.7 %, and by three pairs it is 0.8 %."""
+    near = Subject(slower=0.06, spread=(0.0, 0.008, -0.008) * 6)
+    settled = hold_ends(near, LATENCY, time_for=3)
+    row = find_row(settled, POLICY, "a/x", LATENCY)
+    assert row is not None
+    assert row.status is Status.REGRESSED
+    assert 3 < count_pairs(hold_ends(near, LATENCY), "a/x") < 16
+
+
+def test_ends_get_no_more_than_the_looks() -> None:
+    """A change of 70 % of pairs that vary by 30 %: 16 tell that it is one, and not to an eighth."""
+    wild = Subject(slower=0.70, spread=(0.0, 0.35, -0.35) * 6)
+    assert count_pairs(hold_ends(wild, LATENCY), "a/x") == 16
+
+
+def test_ends_that_do_not_differ_are_left_at_once() -> None:
+    """Nothing is to be known of levels that there are not."""
+    run = hold_ends(Subject(), LATENCY)
+    row = find_row(run, POLICY, "a/x", LATENCY)
+    assert row is not None
+    assert row.status is Status.UNCHANGED
+    assert count_pairs(run, "a/x") == 3
+
+
+def test_nothing_is_searched_for_where_nothing_got_worse() -> None:
+    """No metric is named, and none stands out."""
+    assert find_row(hold_ends(Subject(), None), POLICY, "a/x", None) is None
+
+
+def test_ends_without_time_stay_as_they_are() -> None:
+    """The pairs that they have may be too few to tell the level well; it is what there is."""
+    near = Subject(slower=0.06, spread=(0.0, 0.008, -0.008) * 6)
+    assert count_pairs(hold_ends(near, LATENCY, time_for=3), "a/x") == 3
+
+
+def test_a_counter_at_the_ends_has_no_levels() -> None:
+    """It is seen again, and any change of it counts."""
+    oracle = make_ends_oracle(Subject(breaks=2.0), None)
+    assert (oracle.metric, oracle.levels) == (BREAKS, None)
+
+
+@pytest.mark.parametrize(("slower", "mark"), [(0.0, Mark.GOOD), (0.10, Mark.BAD), (0.11, Mark.BAD)])
+def test_two_pairs_tell_a_step(slower: float, mark: Mark) -> None:
+    """Where pairs vary by 0.2 %, by what both ends are."""
+    oracle = make_ends_oracle()
+    run, told = ask(Subject(slower=slower), oracle)
+    assert (told, count_pairs(run, "a/x")) == (mark, 2)
+    change = find_change(run, oracle)
+    assert change is not None
+    assert change == pytest.approx(slower, abs=0.002)
+
+
+def test_a_step_between_the_levels_is_skipped() -> None:
+    """4.9 %, half of the way on the logarithmic scale, is not told by 24 pairs."""
+    half = math.sqrt(1.1) - 1
+    run, told = ask(Subject(slower=half, spread=(0.0, 0.002, -0.002) * 8), make_ends_oracle())
+    assert (told, count_pairs(run, "a/x")) == (Mark.SKIP, 24)
+
+
+@pytest.mark.parametrize(("breaks", "mark"), [(0.0, Mark.GOOD), (1.0, Mark.BAD), (2.0, Mark.BAD)])
+def test_one_pair_tells_a_counter(breaks: float, mark: Mark) -> None:
+    """It is the same in every trial: what was found is seen again anyway."""
+    run, told = ask(Subject(breaks=breaks), make_ends_oracle(Subject(breaks=2.0), BREAKS))
+    assert (told, count_pairs(run, "a/x")) == (mark, 1)
+
+
+def test_a_step_that_fails_is_skipped() -> None:
+    """In its first pair: what cannot be measured is neither good nor bad."""
+    run, told = ask(Subject(failing_pair=1), make_ends_oracle())
+    assert (told, len(run.failures)) == (Mark.SKIP, 1)
+    assert find_change(run, make_ends_oracle()) is None
+
+
+def test_a_step_that_defines_the_case_otherwise_is_skipped() -> None:
+    """No pair can be made of it, however much time there is."""
+    subject = Subject()
+    run = begin(subject)
+    assert run.base is not None
+    others = tuple(replace(case, definition="other") for case in run.base.cases)
+    run = replace(run, base=replace(run.base, cases=others))
+    _, told = settle_step(Given(subjects=[subject]), run, make_ends_oracle(), LATE)
+    assert told is Mark.SKIP
+
+
+def test_a_step_without_a_metric_is_skipped() -> None:
+    """Its pairs have another than the one that is asked about."""
+    for oracle in (make_ends_oracle(), make_ends_oracle(Subject(breaks=2.0), BREAKS)):
+        run, _ = ask(Subject(), oracle)
+        assert read_step(run, replace(oracle, metric=Metric.FIRST_REQUEST)) is Mark.SKIP
+
+
+def test_a_step_without_time_is_not_told_and_goes_on() -> None:
+    """Its first pair is kept: with more time it takes one more."""
+    oracle, subject = make_ends_oracle(), Subject(slower=0.10)
+    run, told = ask(subject, oracle, time_for=1)
+    assert (told, count_pairs(run, "a/x")) == (None, 1)
+    more = Given(subjects=[subject])
+    run, told = settle_step(more, run, oracle, LATE)
+    assert (told, more.measured) == (Mark.BAD, ["a/x"])
+
+
+def test_what_is_to_come_is_told_by_the_pairs_of_the_ends() -> None:
+    """A counter takes one pair of 20 s, and two to be seen again; of a latency further ones are light."""
+    run = hold_ends(Subject(slower=0.10, breaks=2.0), None)
+    took = {1: 10.0, 2: 4.0, 3: 4.0}  # seconds of an arm
+    trials = [
+        replace(
+            trial,
+            stages_s={"rounds": took[trial.index]},
+            samples=trial.samples
+            if trial.index == 1
+            else {metric: values for metric, values in trial.samples.items() if metric is not COLD},
+        )
+        for trial in run.trials
+    ]
+    run = replace(run, trials=tuple(trials))
+    counter = make_ends_oracle(Subject(breaks=2.0), BREAKS)
+    assert (predict_step_s(run, counter), predict_confirmation_s(run, counter)) == (20.0, 40.0)
+    latency = make_ends_oracle()
+    assert (predict_step_s(run, latency), predict_confirmation_s(run, latency)) == (28.0, 36.0)

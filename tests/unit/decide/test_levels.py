@@ -1,0 +1,151 @@
+"""Which of two known levels pairs are at: weights, how many pairs, and what one alone can say."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.decide.constants import MAX_LEVEL_PAIRS
+from gate.decide.evidence.pairs import Paired
+from gate.decide.judge.levels import Levels, expect_pairs, find_series, measure_levels, tell_level
+from gate.decide.judge.sides import CasePairs, gather_case_pairs
+from gate.decide.stats.moments import Variance
+from gate.records import Metric, Policy, Run
+from gate.records.bisection import Mark
+
+LATENCY, COLD = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME
+
+
+def make_levels(sd: float, bad: float = 0.10) -> Levels:
+    """The bad end 10 % slower; the noise of a pair known with nine degrees of freedom."""
+    return Levels(bad=bad, error=0.0, noise=Variance(value=sd**2, df=9.0))
+
+
+def make_paired(changes: Sequence[float]) -> Paired:
+    return Paired(metric=LATENCY, changes=changes, base=[0.01] * len(changes), is_live=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "mark"),
+    [
+        ((0.10,), None),  # one pair alone, however clear
+        ((0.10, 0.10), Mark.BAD),
+        ((0.001, -0.002), Mark.GOOD),
+        ((0.20, 0.21), Mark.BAD),  # worse than the bad end
+        ((-0.10, -0.11), Mark.GOOD),  # better than the good one
+        ((0.05, 0.05), None),  # between both
+        ((0.10, 0.0), None),  # one at each
+        ((0.12, *(0.0, 0.001) * 3), Mark.GOOD),  # a stray one is outweighed by its neighbours
+        ((0.05,) * MAX_LEVEL_PAIRS, Mark.SKIP),
+    ],
+)
+def test_two_pairs_at_a_level_tell_it(changes: Sequence[float], mark: Mark | None) -> None:
+    """10 % between the ends, pairs that vary by 1 %."""
+    assert tell_level(make_paired(changes), make_levels(0.01)) is mark
+
+
+def test_pairs_that_disagree_widen_the_noise() -> None:
+    """Two of 5 % and 15 % have the mean of the bad end, and say no more than that nothing is known."""
+    assert tell_level(make_paired((0.05, 0.15)), make_levels(0.01)) is None
+    assert tell_level(make_paired((0.05, 0.15)), make_levels(0.01, bad=0.40)) is Mark.GOOD
+
+
+def test_more_pairs_are_asked_for_where_noise_is_large() -> None:
+    """Two lucky pairs decide nothing where pairs vary by 4 %: six that lie at the level do."""
+    assert tell_level(make_paired((0.10, 0.10)), make_levels(0.04)) is None
+    assert tell_level(make_paired((0.10,) * 6), make_levels(0.04)) is Mark.BAD
+
+
+@given(changes=st.lists(st.floats(-0.3, 0.3), min_size=1, max_size=MAX_LEVEL_PAIRS))
+def test_both_levels_are_told_alike(changes: list[float]) -> None:
+    """What is as far from the one as other pairs are from the other is told the other way round."""
+    mirrored = [0.10 - change for change in changes]
+    turned = {Mark.GOOD: Mark.BAD, Mark.BAD: Mark.GOOD}
+    told, again = (tell_level(make_paired(one), make_levels(0.02)) for one in (changes, mirrored))
+    weight_is_at_bound = {told, again} & {None, Mark.SKIP} and told is not again
+    assert weight_is_at_bound or again is (turned.get(told, told) if told else None)
+
+
+@pytest.mark.parametrize(
+    ("sd", "pairs"),
+    [
+        (
+            0.01,
+            2,
+        ),  # one at the level weighs 2.5 ln(1 + 0.01 / 0.0008) = 6.5, and ln 200 is 5.3: two, never one
+        (0.04, 6),  # 2.5 ln(1 + 0.01 / 0.0128) = 1.44, so four, and half as many again
+        (0.20, MAX_LEVEL_PAIRS),  # 2.5 ln(1 + 0.01 / 0.32) = 0.077
+    ],
+)
+def test_expected_pairs_are_those_of_typical_noise(sd: float, pairs: int) -> None:
+    """Of a change of 10 %."""
+    assert expect_pairs(make_levels(sd)) == pairs
+
+
+@pytest.mark.untraced
+def test_a_level_is_told_wrongly_less_than_once_in_a_hundred() -> None:
+    """2000 steps of 10 % whose pairs vary by 3 %, which the ends have told with nine degrees of freedom."""
+    rng, wrong = random.Random(3), 0  # noqa: S311 - noise
+    for step in range(2000):
+        at = 0.10 * (step % 2)
+        changes = [at + rng.gauss(0, 0.03) for _ in range(MAX_LEVEL_PAIRS)]
+        marks = (
+            tell_level(make_paired(changes[:count]), make_levels(0.03))
+            for count in range(1, MAX_LEVEL_PAIRS + 1)
+        )
+        wrong += next(filter(None, marks)) is (Mark.GOOD if at else Mark.BAD)
+    assert wrong <= 20
+
+
+def make_side(pair_run: Callable[..., Run], one: object, policy: Policy, cpu_s: float = 0.0) -> CasePairs:
+    """The side of one case; where asked for, head's cold compiles take twice the processor time."""
+    run = pair_run(one)
+    if cpu_s:
+        trials = (
+            replace(trial, phases_s={"cpu_self": cpu_s * (1 if trial.arm == "base" else 2)})
+            for trial in run.trials
+        )
+        run = replace(run, trials=tuple(trials))
+    (side,) = gather_case_pairs(run, policy)
+    return side
+
+
+def test_levels_are_what_the_ends_differ_by(
+    paired_case: Callable[..., object], pair_run: Callable[..., Run], policy: Policy
+) -> None:
+    """Six pairs of 11 ms against 10 ms that vary by 1 %: known to an eighth of it, and not from one."""
+    slower = {LATENCY: 0.011}
+    six = paired_case(head=slower, spread=(0.0, 0.01, -0.01) * 2)
+    levels = measure_levels(make_side(pair_run, six, policy), LATENCY)
+    assert levels is not None
+    assert levels.bad == pytest.approx(math.log(1.1))
+    assert levels.is_known
+    few = measure_levels(make_side(pair_run, paired_case(head=slower, pairs=1), policy), LATENCY)
+    assert few is not None
+    assert not few.is_known
+
+
+def test_there_are_no_levels_where_the_bad_end_is_not_above(
+    paired_case: Callable[..., object], pair_run: Callable[..., Run], policy: Policy
+) -> None:
+    """Faster, or not measured."""
+    faster = make_side(pair_run, paired_case(head={LATENCY: 0.009}), policy)
+    assert measure_levels(faster, LATENCY) is None
+    assert measure_levels(faster, Metric.FIRST_REQUEST) is None
+
+
+def test_a_cold_compile_is_told_by_its_processor_time(
+    paired_case: Callable[..., object], pair_run: Callable[..., Run], policy: Policy
+) -> None:
+    """Twice of it is ln 2, whatever the clock says; without it the clock is all there is."""
+    side = make_side(pair_run, paired_case(), policy, cpu_s=4.0)
+    levels = measure_levels(side, COLD)
+    assert levels is not None
+    assert levels.bad == pytest.approx(math.log(2))
+    assert find_series(make_side(pair_run, paired_case(), policy), COLD) is not side.processor
