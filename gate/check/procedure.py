@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gate.check.measurer import Measurer, PairMeasurer, TrialMeasurer
+from gate.check.outlook import list_hopeless
 from gate.check.settle import settle_pairs
 from gate.decide import (
     Screening,
     Suspect,
+    conclude_comparisons,
     conclude_verdict,
     confirm_screening,
     decide_side_by_side,
     decide_verdict,
     list_suspects,
     list_undecided,
+    note_unrepeated,
     screen_run,
 )
 from gate.metrics import SPECS, Family
-from gate.records import MAYBE_WORSE, Baseline, Outcome, Policy, Run, Verdict
+from gate.records import MAYBE_WORSE, Baseline, Comparison, Outcome, Policy, Run, Verdict
 
 EXACT_TRIALS = 2  # a counter that moves twice did not move by accident
 
@@ -50,16 +54,19 @@ def check_alone(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked
     # The error budget is for the whole verdict, however often these data are looked at.
     policy = replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
     verdict = decide_verdict(run, terms.baselines, policy)
+    wanted = _list_promising(run, verdict, terms, policy)
     for trials in range(terms.trials + 1, terms.max_trials + 1):
-        undecided = list_undecided(verdict)
-        if not undecided or verdict.outcome is Outcome.NOTHING_COMPARED:
+        if not wanted or verdict.outcome is Outcome.NOTHING_COMPARED:
             break
-        extended = measurer.add_trials(run, undecided, trials)
+        extended = measurer.add_trials(run, wanted, trials)
         if _count_ended(extended) == _count_ended(run):
             break
         run = extended
         verdict = decide_verdict(run, terms.baselines, policy)
-    return Checked(run=run, verdict=verdict)
+        wanted = _list_promising(run, verdict, terms, policy)
+    had = Counter(trial.case_id for trial in run.trials)
+    left_out = {case.id for case in run.cases if had[case.id] < terms.max_trials} - wanted
+    return Checked(run=run, verdict=note_unrepeated(verdict, left_out, terms.max_trials))
 
 
 def check_beside(measurer: Measurer, run: Run, terms: CheckTerms) -> Checked:
@@ -91,6 +98,15 @@ def check_pairs(
     """
     run = settle_pairs(measurer, run, policy, limit_s, suspects)
     return Checked(run=run, verdict=decide_side_by_side(run, policy))
+
+
+def _list_promising(run: Run, verdict: Verdict, terms: CheckTerms, policy: Policy) -> set[str]:
+    """List the undecided cases that further trials are likely enough to settle."""
+
+    def judge(imagined: Run) -> tuple[Comparison, ...]:
+        return conclude_comparisons(imagined, screen_run(imagined, terms.baselines, policy), policy)
+
+    return set(list_undecided(verdict)).difference(list_hopeless(run, verdict, terms.max_trials, judge))
 
 
 def _list_moved(screening: Screening) -> set[str]:

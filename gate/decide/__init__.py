@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from gate.decide.conclude.accept import is_waived
 from gate.decide.conclude.coverage import Coverage, measure_coverage
-from gate.decide.conclude.outcome import FailOn, compute_exit_code, list_undecided
+from gate.decide.conclude.outcome import FailOn, compute_exit_code, list_open, list_undecided
 from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.values import collect_values, compute_values
+from gate.decide.explain.unrepeated import note_unrepeated
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
 from gate.decide.stats.estimate import estimate_metric
 from gate.decide.suspects import (
@@ -21,4 +22,10 @@ from gate.decide.suspects import (
     list_unsettled,
     order_unsettled,
 )
-from gate.decide.verdict import Screening, conclude_verdict, decide_verdict, screen_run
+from gate.decide.verdict import (
+    Screening,
+    conclude_comparisons,
+    conclude_verdict,
+    decide_verdict,
+    screen_run,
+)

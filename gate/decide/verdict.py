@@ -86,11 +86,16 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
     )
 
 
-def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
-    """Apply doubts of the host, acceptances and the quarantine, and make the verdict of what was compared."""
+def conclude_comparisons(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
+    """Apply limits of one's own, doubts of the host, acceptances and the quarantine."""
     limited = apply_limits(screening.comparisons, screening.evidence, policy)
     believed = doubt_disturbed(limited, run)
-    comparisons = apply_quarantine(apply_acceptances(believed, policy), policy)
+    return apply_quarantine(apply_acceptances(believed, policy), policy)
+
+
+def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
+    """Make the verdict of what was compared, with all that a report needs."""
+    comparisons = conclude_comparisons(run, screening, policy)
     outcome = decide_outcome(comparisons, finished=run.finished)
     used = _list_used(screening.evidence)
     machine = make_machine_shift(screening.shifts)

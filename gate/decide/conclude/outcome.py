@@ -68,7 +68,13 @@ def _compute_code(outcome: Outcome, fail_on: FailOn, coverage: Coverage) -> Exit
 
 
 def list_undecided(verdict: Verdict) -> tuple[str, ...]:
-    """Ids of the cases that more trials could settle, in the plan's order.
+    """Ids of the cases that more trials could settle, in the plan's order."""
+    open_cases = {one.case_id for one in list_open(verdict)}
+    return tuple(case.id for case in verdict.cases if case.id in open_cases)
+
+
+def list_open(verdict: Verdict) -> tuple[Comparison, ...]:
+    """The comparisons that more trials could settle.
 
     A machine shift counts only when the run as a whole was steady: then it was one case's bad minute.
     A regression seen in a single trial counts too: it has to be seen again.
@@ -76,12 +82,11 @@ def list_undecided(verdict: Verdict) -> tuple[str, ...]:
     settled = set(_SETTLED_BY_TRIALS)
     if is_machine_steady(verdict.machine):
         settled.add(Reason.MACHINE_SHIFT)
-    open_cases = {
-        one.case_id
+    return tuple(
+        one
         for one in verdict.comparisons
         if one.decides and (_is_unrepeated(one) or (one.reason in settled and _is_unsettled(one)))
-    }
-    return tuple(case.id for case in verdict.cases if case.id in open_cases)
+    )
 
 
 def _is_unrepeated(comparison: Comparison) -> bool:

@@ -128,10 +128,14 @@ def note_machine(machine: MachineShift, judged: bool) -> tuple[Fact, ...]:
     """A note on the machine as a whole, where it moved."""
     if not judged or is_machine_steady(machine):
         return ()
+    return (Fact(code=Code.MACHINE_CHANGED, numbers=name_shifts(machine)),)
+
+
+def name_shifts(machine: MachineShift) -> dict[str, float]:
+    """By how much the machine changed, under the names of a fact's numbers."""
     # 0 where it is not known: eager speaks for the machine only over several cases.
     shifts = {"canary": machine.canary, "suite": machine.suite}
-    numbers = {name: shift for name, shift in shifts.items() if shift}
-    return (Fact(code=Code.MACHINE_CHANGED, numbers=numbers),)
+    return {name: shift for name, shift in shifts.items() if shift}
 
 
 def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:

@@ -10,8 +10,10 @@ from gate.decide.evidence.baselines import make_baselines
 from gate.metrics import SPECS
 from gate.records import (
     BaseArm,
+    Baseline,
     Case,
     CaseFailure,
+    Conditions,
     FailureKind,
     Metric,
     Pairing,
@@ -137,14 +139,27 @@ def make_run(subjects: Sequence[Subject]) -> Run:
     )
 
 
-def make_terms(run: Run, **changes: object) -> CheckTerms:
-    """What is stored of the run's cases is typical."""
-    stored = [
+def make_stored(
+    run: Run, vary: Sequence[float] = (1.0,) * STORED, canary_s: float = 0.0
+) -> tuple[Baseline, ...]:
+    """Baselines of the run's cases: typical, with compiled latency times ``vary``, one each trial."""
+    trials = [
         Trial(
-            case_id=case.id, index=index + 1, samples={metric: (value,) for metric, value in TYPICAL.items()}
+            case_id=case.id,
+            index=index,
+            samples={
+                metric: (value * (factor if metric is Metric.COMPILED_LATENCY else 1.0),)
+                for metric, value in TYPICAL.items()
+            },
+            conditions=Conditions(canaries_s={"matmul": canary_s} if canary_s else {}),
         )
         for case in run.cases
-        for index in range(STORED)
+        for index, factor in enumerate(vary, start=1)
     ]
-    baselines = make_baselines(replace(run, trials=tuple(stored)), Provenance())
-    return replace(CheckTerms(baselines=baselines, policy=POLICY, max_trials=3), **changes)  # type: ignore[arg-type] # the test's
+    return make_baselines(replace(run, trials=tuple(trials)), Provenance())
+
+
+def make_terms(run: Run, **changes: object) -> CheckTerms:
+    """What is stored of the run's cases is typical."""
+    terms = CheckTerms(baselines=make_stored(run), policy=POLICY, max_trials=3)
+    return replace(terms, **changes)  # type: ignore[arg-type] # the test's
