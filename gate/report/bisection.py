@@ -109,12 +109,12 @@ def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -
 def render_step(state: Bisection, name: str, forecast: Forecast) -> str:
     """Render the last step as a line; ``name`` is its commit with its subject, or its interpreter."""
     step = state.steps[-1]
-    change = "not measured"
+    came = "not measured"
     if step.change is not None:
         change = f"{name_metric(state.metric)} {describe_change(state.metric, step.change)}"
+        came = f"{change} in {count_noun(step.pairs, 'pair')}"
     left = forecast.count_left(state)
     most = f"at most {count_noun(left, 'step')} left" if left else "to see it again"
-    came = f"{change} in {count_noun(step.pairs, 'pair')}"
     return f"{step.mark:<4} {clean_line(name)}: {came}; {most}, about {_render_left(state, forecast)}"
 
 

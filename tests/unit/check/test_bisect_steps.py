@@ -177,4 +177,4 @@ def test_what_is_to_come_is_told_by_the_pairs_of_the_ends() -> None:
     counter = make_ends_oracle(Subject(breaks=2.0), BREAKS)
     assert (predict_step_s(run, counter), predict_confirmation_s(run, counter)) == (20.0, 40.0)
     latency = make_ends_oracle()
-    assert (predict_step_s(run, latency), predict_confirmation_s(run, latency)) == (28.0, 36.0)
+    assert (predict_step_s(run, latency), predict_confirmation_s(run, latency)) == (28.0, 44.0)

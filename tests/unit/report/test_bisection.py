@@ -1,0 +1,145 @@
+"""What a bisection says: premises that do not hold, what is left, and an answer that is none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gate.records import Change, Comparison, Metric, Reason, Status, Tally, Verdict
+from gate.records.bisection import Bisection, BisectionStep, Mark
+from gate.report.bisection import (
+    FirstBad,
+    Forecast,
+    render_bisection_plan,
+    render_candidates,
+    render_ends,
+    render_finding,
+    render_step,
+    render_time_up,
+)
+
+from .conftest import make_pass
+
+LABELS = ("v1.0 (1a2b3c4)", "main (9f1c2d3)")
+STATE = Bisection(case_id="mlp/x", metric=Metric.COMPILED_LATENCY, good="a" * 40, bad="b" * 40, change=0.10)
+FORECAST = Forecast(between=31, steps=5, step_s=20.0, confirmation_s=30.0)
+STEP = BisectionStep(point="c" * 40, mark=Mark.BAD, pairs=2, wall_s=50.0, change=0.104)
+
+
+def make_row(status: Status, reason: Reason, centre: float) -> Comparison:
+    """A latency's comparison by three pairs."""
+    change = Change(centre=centre, low=centre - 0.01, high=centre + 0.01, detectable=0.03)
+    latency = next(row for row in make_pass().comparisons if row.metric is Metric.COMPILED_LATENCY)
+    return replace(latency, status=status, reason=reason, change=change, pairs=3)
+
+
+def make_verdict(pairs: int = 3) -> Verdict:
+    """Of as many pairs."""
+    return replace(make_pass(), tally=Tally(pairs=pairs))
+
+
+@pytest.mark.parametrize(
+    ("row", "metric", "told"),
+    [
+        (
+            make_row(Status.IMPROVED, Reason.CONFIRMED, -0.10),
+            Metric.COMPILED_LATENCY,
+            "the bad end is better than the good one. Swap them, or name others.",
+        ),
+        (
+            make_row(Status.UNCHANGED, Reason.ACQUITTED, 0.001),
+            Metric.COMPILED_LATENCY,
+            "the ends do not differ by as much as matters, on this machine. Name another METRIC",
+        ),
+        (
+            make_row(Status.INCONCLUSIVE, Reason.UNSETTLED, 0.02),
+            Metric.COMPILED_LATENCY,
+            "Run again with --resume and more --minutes",
+        ),
+        (None, Metric.FIRST_REQUEST, "the case has no first request in both. Name another METRIC."),
+        (None, None, "nothing got worse that decides. Name the METRIC, or other ends."),
+    ],
+)
+def test_a_premise_that_does_not_hold_says_what_to_do(
+    row: Comparison | None, metric: Metric | None, told: str
+) -> None:
+    """Each in its own way, with both ends named."""
+    said = render_ends(LABELS, make_verdict(), row, metric)
+    assert said.startswith("main (9f1c2d3) against v1.0 (1a2b3c4): ")
+    assert told in said
+
+
+def test_a_regression_at_the_bad_end_is_all_there_is_to_say() -> None:
+    """A line, and the search begins."""
+    row = make_row(Status.REGRESSED, Reason.CONFIRMED, 0.10)
+    assert "\n" not in render_ends(LABELS, make_verdict(), row, None)
+
+
+def test_ends_without_a_pair_had_no_time() -> None:
+    """That says nothing of them."""
+    assert "no time for a single pair" in render_ends(LABELS, make_verdict(0), None, None)
+
+
+def test_the_plan_says_what_minutes_leave_open() -> None:
+    """Five steps of 20 s and 30 s to see it again are 130 s; with 100 s left, some of it goes on later."""
+    told = render_bisection_plan(STATE, FORECAST, 200.0)
+    assert told == (
+        "31 commits between: at most 5 steps and one to see it again, about 2 min 10 s by what the ends took"
+    )
+    short = render_bisection_plan(STATE, FORECAST, 100.0)
+    assert short.endswith(
+        "more than the 1 min 40 s left of --minutes: what is not done by then goes on with --resume."
+    )
+
+
+def test_a_search_that_goes_on_counts_what_it_has() -> None:
+    """One step was done before: four are left, each as long as that one took, 50 s; 230 s with the last."""
+    state = replace(STATE, steps=(STEP,))
+    told = render_bisection_plan(state, FORECAST, 600.0)
+    assert "at most 4 steps and one to see it again (1 step done before), about 3 min 50 s" in told
+
+
+def test_a_step_names_its_commit_and_what_is_left() -> None:
+    """As its subject has it, without what a terminal would obey."""
+    state = replace(STATE, steps=(STEP,))
+    assert render_step(state, "ccccccc Fuse \x1b[31mtwo layers", FORECAST) == (
+        "bad  ccccccc Fuse two layers: compiled latency +10.4 % (slower) in 2 pairs; "
+        "at most 4 steps left, about 3 min 50 s"
+    )
+    last = replace(STATE, steps=(STEP,) * 4 + (replace(STEP, mark=Mark.SKIP, pairs=0, change=None),))
+    assert render_step(last, "ddddddd Break it", FORECAST) == (
+        "skip ddddddd Break it: not measured; to see it again, about 30 s"
+    )
+
+
+def test_time_that_is_up_is_no_answer() -> None:
+    """What is left, and how to go on."""
+    told = render_time_up(replace(STATE, steps=(STEP, STEP)), FORECAST)
+    assert told.startswith(
+        "Could not tell yet: the time of --minutes is up after 2 steps, at most 3 steps left"
+    )
+    assert "--resume" in told
+
+
+def test_candidates_are_named_with_their_subjects() -> None:
+    """One a line."""
+    assert "\n  ccccccc Two\n" in render_candidates(["bbbbbbb One", "ccccccc Two", "ddddddd Three"])
+
+
+@pytest.mark.parametrize(
+    ("mark", "told"),
+    [
+        (Mark.SKIP, "it has not been seen again"),
+        (Mark.GOOD, "it is not worse than what is before it"),
+    ],
+)
+def test_what_was_not_seen_again_is_no_answer(mark: Mark, told: str) -> None:
+    """Too few pairs are told from pairs that deny it."""
+    finding = FirstBad(
+        name="ccccccc Fuse", page="", state=STATE, labels=LABELS, causes=(), row=None, mark=mark, place="out"
+    )
+    said = render_finding(finding)
+    assert said.startswith("Could not tell")
+    assert told in said
+    assert "first bad: ccccccc Fuse" in said
