@@ -10,17 +10,18 @@ from typing import Any
 
 import torch
 
+from gate.kinds import has_metric
 from gate.measure.compiler import graph
 from gate.measure.compiler.pool import tune_together
 from gate.measure.device import precision
 from gate.measure.device.device import Device
 from gate.measure.kinds.protocol import Protocol, find_protocol
-from gate.measure.numerics.drift import check_finite, describe_tensor
+from gate.measure.numerics.drift import check_any_finite, check_finite, describe_tensor
 from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
 from gate.measure.workload.build import Function, Subject, is_tuned, load_factory
 from gate.measure.workload.tensors import iterate_tensors
-from gate.records import Case, Code, Task
+from gate.records import Case, Code, Metric, Task
 from gate.records.protocol import Sampling, Stage
 from gate.records.turns import Side
 from gate.workload import Workload
@@ -58,7 +59,7 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
     ``is_cold`` tells a process that compiles from one that finds what another has compiled.
 
     Raises:
-        NotFiniteError: The first output holds NaN or infinity.
+        NotFiniteError: The first output holds NaN, or infinities that no drift is going to compare.
     """
     logbook, protocol = context.logbook, find_protocol(context.case)
     if workload is None:
@@ -78,7 +79,8 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
     eager_step = protocol.make_eager_step(subject)
     for _ in range(EAGER_CALLS):
         returned = eager_step()
-    check_finite({f"output{path}": value for path, value in iterate_tensors(returned)}, Side.EAGER)
+    check = check_any_finite if has_metric(context.case, Metric.DRIFT) else check_finite
+    check({f"output{path}": value for path, value in iterate_tensors(returned)}, Side.EAGER)
     if "torch._dynamo" in sys.modules and graph.observe_graphs(context.directory).caches:
         logbook.note(Code.EAGER_COMPILED)
     logbook.enter(Stage.COMPILE)  # torch refuses wrong options and backends here, before the first call

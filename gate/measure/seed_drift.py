@@ -42,6 +42,7 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
             break
         exact = _evaluate_reference(context, pair.subject)
         if exact is None:
+            _compare_alone(context, pair)
             return
         if not index:
             _record_workload(context, pair.subject, exact)
@@ -115,6 +116,16 @@ def _compare(context: WorkerContext, pair: CompiledSubject, exact: Evaluation) -
     drift = compute_drift(exact.values, eager.values, compiled.values, pooled=pair.subject.is_training)
     context.logbook.add_warnings(*drift.warnings)
     return drift.log2_ratio
+
+
+def _compare_alone(context: WorkerContext, pair: CompiledSubject) -> None:
+    """Without a reference: NaN or another answer of the compiled call is wrong all the same."""
+    eager = reference.evaluate(pair.subject, pair.subject.function)
+    compiled = reference.evaluate(pair.subject, pair.compiled)
+    drift = compute_drift({}, eager.values, compiled.values)
+    if drift.warnings:
+        context.logbook.add_warnings(*drift.warnings)
+        context.logbook.add_samples({Metric.DRIFT: (drift.log2_ratio,)})
 
 
 def _record_workload(context: WorkerContext, subject: Subject, exact: Evaluation) -> None:

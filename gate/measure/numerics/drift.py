@@ -34,6 +34,12 @@ MIN_RELATIVE_SIZE = 1e-3
 # rounding comes near it, and it is a number, so it is judged like any drift.
 MISMATCH = 64.0
 
+# What is to be done about an infinity.
+_MEANT = (
+    "one that is meant, as a mask's, must be the same in float64, eager and compiled, beside finite values: "
+    "else mask it in the factory's forward"
+)
+
 Outputs = Mapping[str, torch.Tensor]
 
 
@@ -57,9 +63,13 @@ class Triple:
 def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pooled: bool = False) -> Drift:
     """Compute the drift of the worst output, or of all together when ``pooled`` (gradients are).
 
+    Infinities that all three share, as those of a mask, are right and no error; no gradient is meant so.
+
     Raises:
-        NotFiniteError: An eager or compiled output holds NaN or infinity.
+        NotFiniteError: An eager or compiled output holds NaN, or an infinity that the others do not share.
     """
+    if not pooled:
+        reference, eager, compiled = drop_shared_infinities(reference, eager, compiled)
     check_finite(eager, Side.EAGER)
     check_finite(compiled, Side.COMPILED)
     mismatches = find_mismatches(eager, compiled)
@@ -73,6 +83,25 @@ def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pool
     ]
     ratios = [judge_group(group) for group in group_triples(triples, pooled=pooled)]
     return Drift(log2_ratio=max((ratio for ratio in ratios if ratio is not None), default=0.0))
+
+
+def drop_shared_infinities(
+    reference: Outputs, eager: Outputs, compiled: Outputs
+) -> tuple[Outputs, Outputs, Outputs]:
+    """Leave out the elements that are the same infinity in all three, where some of the output is finite.
+
+    What is infinite all over tells nothing of the code, and stays.
+    """
+    sides = ({**reference}, {**eager}, {**compiled})
+    for name in reference.keys() & eager.keys() & compiled.keys():
+        exact, left, right = (side[name] for side in sides)
+        if not left.is_floating_point() or not exact.shape == left.shape == right.shape:
+            continue
+        shared = torch.isinf(left) & (left == right) & (left == exact)
+        if bool(shared.any()) and not bool(shared.all()):
+            for side in sides:
+                side[name] = side[name][~shared]
+    return sides
 
 
 def group_triples(triples: Sequence[Triple], *, pooled: bool) -> list[list[Triple]]:
@@ -132,8 +161,23 @@ def check_finite(outputs: Outputs, side: Side) -> None:
     """
     for name, value in outputs.items():
         if _is_rounded(value) and not bool(torch.isfinite(value).all()):
-            what = "NaN" if bool(torch.isnan(value).any()) else "infinity"
-            raise NotFiniteError(f"{what} in {name} of the {side} call")
+            if bool(torch.isnan(value).any()):
+                raise NotFiniteError(f"NaN in {name} of the {side} call")
+            raise NotFiniteError(f"infinity in {name} of the {side} call; {_MEANT}")
+
+
+def check_any_finite(outputs: Outputs, side: Side) -> None:
+    """Check that floating-point outputs hold no NaN, and are not infinite all over.
+
+    Whether the infinities that they hold are meant is told by the drift.
+
+    Raises:
+        NotFiniteError: One does, or is; names it and the side.
+    """
+    for name, value in outputs.items():
+        is_doubtful = _is_rounded(value) and value.numel() and not bool(torch.isfinite(value).any())
+        if is_doubtful or (_is_rounded(value) and bool(torch.isnan(value).any())):
+            check_finite({name: value}, side)
 
 
 def find_mismatches(eager: Outputs, compiled: Outputs) -> tuple[Fact, ...]:
@@ -157,8 +201,9 @@ def describe_tensor(tensor: torch.Tensor) -> str:
 
 
 def compute_checksum(outputs: Outputs) -> str:
-    """Compute six digits of the root mean square of all floating-point outputs."""
-    values = [_split(value).double() for value in outputs.values() if _is_rounded(value)]
+    """Compute six digits of the root mean square of all floating-point outputs, but for infinite elements."""
+    split = (_split(value).double() for value in outputs.values() if _is_rounded(value))
+    values = [value[~torch.isinf(value)] for value in split]
     elements = sum(value.numel() for value in values)
     squares = sum(float(value.square().sum()) for value in values)
     return f"{math.sqrt(squares / elements):.6g}" if elements else ""

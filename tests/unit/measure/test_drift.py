@@ -11,6 +11,7 @@ from gate.measure.numerics.drift import (
     FLOOR_STEPS,
     MISMATCH,
     Triple,
+    check_any_finite,
     check_finite,
     compute_allowance,
     compute_checksum,
@@ -139,8 +140,61 @@ def test_not_finite_is_an_error(value: float, what: str) -> None:
     """NaN and infinity are named with the output and the side."""
     spoilt = torch.ones(3)
     spoilt[1] = value
-    with pytest.raises(NotFiniteError, match=rf"^{what} in output\[0\] of the compiled call$"):
+    with pytest.raises(NotFiniteError, match=rf"^{what} in output\[0\] of the compiled call"):
         check_finite({"output[0]": spoilt}, Side.COMPILED)
+
+
+def make_masked(value: float, dtype: torch.dtype = torch.float32) -> dict[str, torch.Tensor]:
+    """Return one output whose first half is ``value`` and the rest 1."""
+    return {"output": torch.cat([torch.full((SIZE,), value), torch.ones(SIZE)]).to(dtype)}
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_infinities_that_all_share_are_no_error(value: float) -> None:
+    """A mask of -inf is right on all three sides: what is judged is the finite half, off by 2^-4 and 2^-2."""
+    reference = make_masked(value, torch.float64)
+    eager, compiled = make_masked(value)["output"].clone(), make_masked(value)["output"].clone()
+    eager[SIZE:] += 2**-4
+    compiled[SIZE:] += 2**-2
+    drift = compute_drift(reference, {"output": eager}, {"output": compiled})
+    assert drift.log2_ratio == pytest.approx(2.0)
+    assert compute_checksum(reference) == "1"
+
+
+@pytest.mark.parametrize(
+    ("reference", "eager", "compiled", "side"),
+    [
+        pytest.param(1.0, -math.inf, -math.inf, "eager", id="an overflow of eager"),
+        pytest.param(-math.inf, -math.inf, math.inf, "eager", id="another sign"),
+        pytest.param(-math.inf, -math.inf, 1.0, "eager", id="compiled lost the mask"),
+        pytest.param(-math.inf, 1.0, -math.inf, "compiled", id="an overflow of compiled"),
+    ],
+)
+def test_an_infinity_that_not_all_share_is_an_error(
+    reference: float, eager: float, compiled: float, side: str
+) -> None:
+    """It is named, with what an infinity that is meant must be."""
+    outputs = (make_masked(reference, torch.float64), make_masked(eager), make_masked(compiled))
+    with pytest.raises(NotFiniteError, match=rf"^infinity in output of the {side} call; one that is meant"):
+        compute_drift(*outputs)
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_what_is_infinite_all_over_and_gradients_are_errors(pooled: bool) -> None:
+    """An output without a finite element tells nothing, and no gradient is meant to be infinite."""
+    value = torch.full((SIZE,), math.inf) if not pooled else make_masked(math.inf)["output"]
+    with pytest.raises(NotFiniteError, match="infinity in output of the eager call"):
+        compute_drift({"output": value.double()}, {"output": value}, {"output": value}, pooled=pooled)
+
+
+def test_a_first_output_may_hold_infinities_beside_finite_values() -> None:
+    """Whether they are meant is told by the drift; NaN, and nothing finite at all, cannot be."""
+    check_any_finite({**make_masked(-math.inf), "none": torch.ones(0)}, Side.EAGER)
+    for value, what in ((math.nan, "NaN"), (math.inf, "infinity")):
+        with pytest.raises(NotFiniteError, match=rf"^{what} in output of the eager call"):
+            check_any_finite({"output": torch.full((3,), value)}, Side.EAGER)
+    with pytest.raises(NotFiniteError, match=r"^NaN in output of the eager call"):
+        check_any_finite(make_masked(math.nan), Side.EAGER)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import torch
 from gate.devices import CUDA
 from gate.measure.context import WorkerContext
 from gate.measure.device.device import CpuDevice
-from gate.measure.process.logbook import Logbook
+from gate.measure.numerics.drift import MISMATCH
+from gate.measure.process.logbook import Logbook, NotFiniteError
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import Subject, make_subject
 from gate.records import Case, Code, Metric
@@ -105,3 +106,36 @@ def test_an_output_without_a_tensor_is_not_called_as_good_as_eager() -> None:
     result = measure(lambda value: Boxed(value + 1), subject, CpuDevice())
     assert not result.samples
     assert [Code.NO_TENSORS] == [fact.code for fact in result.warnings]
+
+
+def refuse_float64(value: torch.Tensor) -> torch.Tensor:
+    """A function that has no float64, as many a kernel of one's own."""
+    if value.dtype == torch.float64:
+        raise TypeError("no float64 here")
+    return value + 1
+
+
+def make_inexact() -> Subject:
+    """Return a subject that no reference can be made of."""
+    workload = Workload(forward=refuse_float64, inputs=(torch.ones(4),))
+    return make_subject(workload, Case(id="m/c", model="m"), CpuDevice())
+
+
+def test_without_a_reference_what_is_right_has_no_drift() -> None:
+    """Nothing tells how exact it is: that is noted, and no number is made up."""
+    result = measure(lambda value: value + 1, make_inexact(), CpuDevice())
+    assert not result.samples
+    assert [Code.NO_FLOAT64] == [fact.code for fact in result.warnings]
+
+
+def test_without_a_reference_nan_is_still_an_error() -> None:
+    """Whatever else is unknown, this is wrong."""
+    with pytest.raises(NotFiniteError, match="NaN in output of the compiled call"):
+        measure(lambda value: value * float("nan"), make_inexact(), CpuDevice())
+
+
+def test_without_a_reference_another_answer_is_still_a_mismatch() -> None:
+    """Another shape is the largest drift there is, which no limit lets pass."""
+    result = measure(lambda value: value[:2], make_inexact(), CpuDevice())
+    assert result.samples[Metric.DRIFT] == (MISMATCH,)
+    assert [Code.NO_FLOAT64, Code.OUTPUT_RESHAPED] == [fact.code for fact in result.warnings]
