@@ -21,9 +21,9 @@ from collections.abc import Mapping
 
 from pair_power import POLICY, Request, Temper, make_rehearsal, make_run
 
-from gate.check import Rehearsal, count_pairs, settle_pairs
-from gate.check.bisect import ListSearch, make_suspect, read_mark, search_first
-from gate.check.bisect_steps import find_row, make_oracle, settle_ends, settle_step
+from gate.check import Rehearsal, count_pairs
+from gate.check.bisect import ListSearch, read_mark, search_first
+from gate.check.bisect_steps import find_row, make_oracle, settle_ends, settle_finding, settle_step
 from gate.decide.stats.rate import compute_rate
 from gate.records import Case, Metric, Run
 from gate.records.bisection import Mark
@@ -63,7 +63,7 @@ def bisect_once(rng: random.Random, sd: float, slower: float, commits: int) -> t
         return UNTOLD, pairs
     found = int(candidates[0])
     measurer, run = open_pairs(rng, sd, slower if found == first else 0.0)
-    run = settle_pairs(measurer, run, oracle.policy, math.inf, (make_suspect(CASE.id, METRIC),))
+    run = settle_finding(measurer, run, oracle, math.inf)
     pairs += count_pairs(run, CASE.id)
     if read_mark(find_row(run, oracle.policy, CASE.id, METRIC)) is not Mark.BAD:
         return UNTOLD, pairs

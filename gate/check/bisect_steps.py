@@ -9,12 +9,12 @@ from gate.check.measurer import PairMeasurer
 from gate.check.pair_schedule import Need, compute_pair_s, count_pairs, list_pair_slots
 from gate.check.settle import settle_pairs
 from gate.decide import LOOKS, judge_pairs
-from gate.decide.constants import MIN_PAIRS
+from gate.decide.constants import MAX_END_PAIRS, MIN_PAIRS
 from gate.decide.judge.levels import Levels, expect_pairs, find_series, measure_levels, tell_level
 from gate.decide.judge.sides import gather_case_pairs
 from gate.decide.suspects import is_shown_again
 from gate.metrics import INTERLEAVED, SPECS, Family
-from gate.records import Comparison, Metric, Pairing, Policy, Run, Status
+from gate.records import Comparison, Metric, Pairing, Policy, Reason, Run, Status
 from gate.records.bisection import Mark
 
 # By the rule of every other comparison what was found takes twice the pairs of a step, and no fewer than for
@@ -36,6 +36,15 @@ class Oracle:
     levels: Levels | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What pairs are to settle: a metric, or what got worse; and its level, if asked for."""
+
+    policy: Policy
+    metric: Metric | None
+    is_level: bool = False
+
+
 def find_row(run: Run, policy: Policy, case_id: str, metric: Metric | None) -> Comparison | None:
     """The comparison of the ends that matters: of the metric, or of what got worse where none is named."""
     rows = judge_pairs(run, policy, (make_suspect(case_id, metric),))
@@ -51,22 +60,20 @@ def settle_ends(
 
     ``limit_s`` counts the run's seconds.
     """
-    case_id = run.cases[0].id
-    run = settle_pairs(measurer, run, policy, limit_s, (make_suspect(case_id, metric),))
-    row = find_row(run, policy, case_id, metric)
+    asked = _Asked(policy=policy, metric=metric)
+    run = _settle(measurer, run, asked, limit_s)
+    row = find_row(run, policy, run.cases[0].id, metric)
     if row is None or row.status is not Status.REGRESSED:
         return run
-    suspect = make_suspect(case_id, row.metric)
-    need = Need(case_id=case_id, metrics=suspect.metrics, more=1)
-    while (levels := _measure_levels(run, policy, row)) and not levels.is_known:
-        pairs = count_pairs(run, case_id)
-        if pairs >= LOOKS[-1]:
-            break
-        run = measurer.add_pairs(run, (need,), limit_s)
-        if count_pairs(run, case_id) == pairs:
-            break
-    # What more pairs have taken back gets as many as any other doubt.
-    return settle_pairs(measurer, run, policy, limit_s, (suspect,))
+    return _settle(measurer, run, replace(asked, metric=row.metric, is_level=True), limit_s)
+
+
+def settle_finding(measurer: PairMeasurer, run: Run, oracle: Oracle, limit_s: float) -> Run:
+    """Hold what was found against what is before it until it is settled.
+
+    ``limit_s`` counts the run's seconds.
+    """
+    return _settle(measurer, run, _Asked(policy=oracle.policy, metric=oracle.metric), limit_s)
 
 
 def make_oracle(run: Run, policy: Policy, row: Comparison) -> Oracle:
@@ -129,6 +136,28 @@ def predict_confirmation_s(ends: Run, oracle: Oracle) -> float:
         return _predict_s(ends, oracle, MIN_PAIRS)
     pairs = max(_CONFIRMING_SHARE * expect_pairs(oracle.levels), _FEWEST_CONFIRMING)
     return _predict_s(ends, oracle, min(pairs, LOOKS[-1]))
+
+
+def _settle(measurer: PairMeasurer, run: Run, asked: _Asked, limit_s: float) -> Run:
+    """Add pairs look by look, and one after the other where that is not enough."""
+    case_id = run.cases[0].id
+    suspect = make_suspect(case_id, asked.metric)
+    run = settle_pairs(measurer, run, asked.policy, limit_s, (suspect,))
+    need = Need(case_id=case_id, metrics=suspect.metrics, more=1)
+    while (pairs := count_pairs(run, case_id)) < MAX_END_PAIRS and _is_open(run, asked):
+        run = measurer.add_pairs(run, (need,), limit_s)
+        if count_pairs(run, case_id) == pairs:
+            break
+    return replace(run, finished=True)
+
+
+def _is_open(run: Run, asked: _Asked) -> bool:
+    """Whether another pair may settle a noisy metric, or tell its level."""
+    row = find_row(run, asked.policy, run.cases[0].id, asked.metric)
+    if row is None or SPECS[row.metric].family is not Family.NOISY:
+        return False
+    levels = _measure_levels(run, asked.policy, row) if asked.is_level else None
+    return row.reason is Reason.UNSETTLED or (levels is not None and not levels.is_known)
 
 
 def _predict_s(ends: Run, oracle: Oracle, pairs: int) -> float:

@@ -9,13 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gate.check import count_pairs, settle_pairs
+from gate.check import count_pairs
 from gate.check.bisect import (
     Candidates,
     ListSearch,
     Search,
     count_steps,
-    make_suspect,
     read_mark,
     search_first,
 )
@@ -27,6 +26,7 @@ from gate.check.bisect_steps import (
     predict_confirmation_s,
     predict_step_s,
     settle_ends,
+    settle_finding,
     settle_step,
 )
 from gate.cli.bisect_ends import Ends, find_ends, parse_metric
@@ -113,11 +113,10 @@ class Bisector:
     def confirm(self, first: str) -> tuple[Run, Comparison | None]:
         """Hold what was found against what is before it, by the rule of every other comparison."""
         before, out = self.question.ends.find_before(first), self.question.out / _CONFIRMATION
-        suspect, policy = make_suspect(self.oracle.case_id, self.oracle.metric), self.oracle.policy
         with self.lab.open_pairs(before, first, out) as pairs:
-            run = settle_pairs(pairs.measurer, pairs.run, policy, pairs.limit_s, (suspect,))
+            run = settle_finding(pairs.measurer, pairs.run, self.oracle, pairs.limit_s)
             save_run(run, out / RUN_FILE)
-        return run, find_row(run, policy, self.oracle.case_id, self.oracle.metric)
+        return run, find_row(run, self.oracle.policy, self.oracle.case_id, self.oracle.metric)
 
 
 def run_bisect(options: Namespace) -> ExitCode:

@@ -108,9 +108,12 @@ LEVEL_TAIL_DF = 4.0
 # large, and a step that it is too small for is wrong. Without it 4 to 9 of 100 simulated bisections of 10 %
 # with pairs that vary by 4.8 % had a wrong step, and with it 2.
 LEVEL_NOISE_MARGIN = 3.0
-# The ends get pairs until the standard error of what lies between them is this part of it, or the looks
-# are over: an error of the level is one of every step.
+# The ends get pairs until the standard error of what lies between them is this part of it, or they have
+# the most: an error of the level is one of every step.
 LEVEL_PRECISION = 0.125
+# Where the last of the LOOKS leaves the ends open, or what was found, they get up to so many pairs: the whole
+# search rests on them, and ends that are wrongly taken to differ lead to no answer, not to a wrong one.
+MAX_END_PAIRS = 32
 # A step that so many pairs leave open lies between the levels, or is too noisy: it is skipped.
 MAX_LEVEL_PAIRS = 24
 

@@ -32,7 +32,7 @@ class BisectionStep:
 class Bisection:
     """A search between two ends for the first point at which one metric of one case is worse.
 
-    ``change`` is that of the bad end; half of it tells good from bad.
+    ``change`` is that of the bad end: each step is told to be at its level, or at the good end's.
     """
 
     case_id: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gate.decide.constants import MAX_END_PAIRS
 from gate.records import Comparison, Fact, Metric, Status, Verdict
 from gate.records.bisection import Bisection, Mark
 from gate.report.clean import clean_line
@@ -75,22 +76,28 @@ def render_ends(
     told = f"{head}: {name_metric(row.metric)}: {complete_sentence(row)}"
     if row.status is Status.REGRESSED:
         return told
-    return f"{told}\nThere is nothing to search for: {_explain_premise(row)}"
+    return f"{told}\n{_explain_premise(row)}"
 
 
 def _explain_premise(row: Comparison) -> str:
     """Why nothing can be searched for between these ends, and what to do."""
+    none = "There is nothing to search for:"
     if row.status is Status.IMPROVED:
-        return "the bad end is better than the good one. Swap them, or name others."
+        return f"{none} the bad end is better than the good one. Swap them, or name others."
     if row.status is Status.UNCHANGED:
         return (
-            "the ends do not differ by as much as matters, on this machine. Name another METRIC, ends that"
-            " differ, or a lower threshold for this case (`overrides` in gate.yml)."
+            f"{none} the ends do not differ by as much as matters, on this machine. Name another METRIC, ends"
+            " that differ, or a lower threshold for this case (`overrides` in gate.yml)."
         )
     return (
-        "the pairs do not tell that the bad end is worse. Run again with --resume and more --minutes, once"
-        " the machine is quiet."
+        "Nothing is searched for: the pairs do not tell that the bad end is worse. Once the machine is quiet,"
+        f" run {_name_more(row)}."
     )
+
+
+def _name_more(row: Comparison) -> str:
+    """How to get more pairs of what these leave open."""
+    return "it anew" if row.pairs >= MAX_END_PAIRS else "again with --resume and more --minutes"
 
 
 def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -> str:
@@ -155,7 +162,9 @@ def render_finding(finding: FirstBad) -> str:
                 "Could not tell yet: the steps lead to this one, and it has not been seen again.",
                 first,
                 f"  {sentence}",
-                "Run the same again with --resume and more --minutes: it goes on from here.",
+                f"Once the machine is quiet, run {_name_more(finding.row)}."
+                if finding.row
+                else "Run the same again with --resume: it goes on from here.",
             ]
         )
     if finding.mark is Mark.GOOD:

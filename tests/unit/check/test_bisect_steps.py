@@ -17,6 +17,7 @@ from gate.check.bisect_steps import (
     predict_step_s,
     read_step,
     settle_ends,
+    settle_finding,
     settle_step,
 )
 from gate.records import Metric, Run, Status
@@ -67,10 +68,30 @@ def test_ends_that_are_near_each_other_get_more_pairs() -> None:
     assert 3 < count_pairs(hold_ends(near, LATENCY), "a/x") < 16
 
 
-def test_ends_get_no_more_than_the_looks() -> None:
-    """A change of 70 % of pairs that vary by 30 %: 16 tell that it is one, and not to an eighth."""
-    wild = Subject(slower=0.70, spread=(0.0, 0.35, -0.35) * 6)
-    assert count_pairs(hold_ends(wild, LATENCY), "a/x") == 16
+def test_ends_get_no_more_than_the_most() -> None:
+    """A change of 70 % of pairs that vary by 40 %: 32 tell that it is one, and not to an eighth."""
+    wild = Subject(slower=0.70, spread=(0.0, 0.45, -0.45) * 11)
+    run = hold_ends(wild, LATENCY)
+    row = find_row(run, POLICY, "a/x", LATENCY)
+    assert row is not None
+    assert (row.status, count_pairs(run, "a/x")) == (Status.REGRESSED, 32)
+
+
+def test_ends_that_the_looks_leave_open_get_more_pairs() -> None:
+    """5 % of pairs that vary by 6 %: 16 do not tell that it is one."""
+    noisy = Subject(slower=0.05, spread=(0.0, 0.06, -0.06) * 11)
+    assert count_pairs(hold_ends(noisy, LATENCY), "a/x") > 16
+
+
+def test_what_was_found_is_seen_again_by_three_pairs() -> None:
+    """By the rule of every other comparison, with half of the ends' change as the threshold."""
+    oracle, again = make_ends_oracle(), Given(subjects=[ENDS])
+    run = settle_finding(again, begin(ENDS), oracle, LATE)
+    row = find_row(run, oracle.policy, "a/x", LATENCY)
+    assert row is not None
+    assert row.threshold is not None
+    assert row.threshold.relative == pytest.approx(0.05, abs=0.001)
+    assert (row.status, again.measured) == (Status.REGRESSED, ["a/x"] * 3)
 
 
 def test_ends_that_do_not_differ_are_left_at_once() -> None:

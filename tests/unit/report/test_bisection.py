@@ -45,7 +45,7 @@ def make_verdict(pairs: int = 3) -> Verdict:
         (
             make_row(Status.IMPROVED, Reason.CONFIRMED, -0.10),
             Metric.COMPILED_LATENCY,
-            "the bad end is better than the good one. Swap them, or name others.",
+            "There is nothing to search for: the bad end is better than the good one. Swap them,",
         ),
         (
             make_row(Status.UNCHANGED, Reason.ACQUITTED, 0.001),
@@ -55,7 +55,12 @@ def make_verdict(pairs: int = 3) -> Verdict:
         (
             make_row(Status.INCONCLUSIVE, Reason.UNSETTLED, 0.02),
             Metric.COMPILED_LATENCY,
-            "Run again with --resume and more --minutes",
+            "Once the machine is quiet, run again with --resume and more --minutes.",
+        ),
+        (
+            replace(make_row(Status.INCONCLUSIVE, Reason.UNSETTLED, 0.02), pairs=32),
+            Metric.COMPILED_LATENCY,
+            "Once the machine is quiet, run it anew.",
         ),
         (None, Metric.FIRST_REQUEST, "the case has no first request in both. Name another METRIC."),
         (None, None, "nothing got worse that decides. Name the METRIC, or other ends."),
