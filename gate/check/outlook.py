@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import geometric_mean
 
 from gate.decide import collect_values, list_open
-from gate.decide.constants import OUTLOOK_SIGMAS
+from gate.decide.constants import OUTLOOK_SCATTER, OUTLOOK_SIGMAS
 from gate.metrics import SPECS, Family
 from gate.records import (
     Comparison,
@@ -35,21 +35,29 @@ _FORESEEN = frozenset({Reason.SUSPECT, Reason.NOISE_TOO_HIGH, Reason.SHARED_SHIF
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Reach:
-    """How far a mean may move, as logarithms that are not negative; or which share of that is imagined."""
+    """How far a mean may move and trials scatter, logarithms that are not negative; or how much of that."""
 
     worse: float = 0.0
     better: float = 0.0
+    scatter: float = 0.0
 
 
-_AS_SO_FAR, _WORSE, _BETTER = _Reach(), _Reach(worse=1.0), _Reach(better=1.0)
+# Less scatter is surer. Where the machine got slower more of it may clear: what is slower as it is seems no
+# longer certain, and without the machine's shift nothing is.
+_FUTURES = (
+    _Reach(),
+    _Reach(worse=1.0),
+    _Reach(better=1.0),
+    _Reach(scatter=1.0),
+    _Reach(better=1.0, scatter=1.0),
+)
 
 
 def list_hopeless(run: Run, verdict: Verdict, trials: int, judge: Judge) -> tuple[str, ...]:
     """List the undecided cases that stand as they do, whatever up to ``trials`` trials are likely to show.
 
-    Three futures are imagined: further trials equal the mean of those that a case has, and that mean is where
-    it is, or worse or better by as much as so many trials are likely to move it. They add no scatter, so each
-    future is surer than what would come.
+    Futures are imagined: further trials equal the mean of those that a case has, or scatter about it; and
+    that mean is where it is, or worse or better by as much as so many trials are likely to move it.
 
     Args:
         run: What was measured.
@@ -69,13 +77,13 @@ def list_hopeless(run: Run, verdict: Verdict, trials: int, judge: Judge) -> tupl
         for case_id, own in fit.items()
     }
     left = [case_id for case_id in fit if all(map(_is_foreseen, wanted[case_id]))]
-    for way in (_AS_SO_FAR, _WORSE, _BETTER):
+    for future in _FUTURES:
         if not left:
             break
         imagined = [
-            _move_trial(trial, reaches[case_id], way)
+            trial
             for case_id, own in fit.items()
-            for trial in (*own, *_repeat_mean(own, trials))
+            for trial in _imagine_trials(own, trials, reaches[case_id], future)
         ]
         seen = group_cases(judge(replace(run, trials=(*others, *imagined))))
         left = [one for one in left if _find_standing(seen[one]) is _find_standing(found[one])]
@@ -113,36 +121,46 @@ def _measure_reaches(
         if SPECS[row.metric].family is Family.NOISY and row.change and row.candidate and row.candidate.noise:
             chance = OUTLOOK_SIGMAS * row.candidate.noise * math.sqrt((1 - share) / row.candidate.n)
             own = math.log1p(row.change.centre) - (shift if SPECS[row.metric].unit == "s" else 0.0)
-            reaches[row.metric] = _Reach(worse=chance, better=max(chance, (1 - share) * own))
+            reaches[row.metric] = _Reach(
+                worse=chance,
+                better=max(chance, (1 - share) * own),
+                scatter=OUTLOOK_SCATTER * row.candidate.noise,
+            )
     ratio = reaches.pop(Metric.WARM_SPEEDUP, _Reach())
     latency = reaches.get(Metric.COMPILED_LATENCY, _Reach())
-    widest = _Reach(worse=max(latency.worse, ratio.worse), better=max(latency.better, ratio.better))
+    widest = replace(latency, worse=max(latency.worse, ratio.worse), better=max(latency.better, ratio.better))
     return {**reaches, Metric.COMPILED_LATENCY: widest, Metric.EAGER_LATENCY: _Reach()}
 
 
-def _repeat_mean(own: Sequence[Trial], trials: int) -> list[Trial]:
-    """Further trials of a case, up to so many, that measure the mean of those it has."""
+def _imagine_trials(
+    own: Sequence[Trial], trials: int, reaches: Mapping[Metric, _Reach], future: _Reach
+) -> list[Trial]:
+    """The trials of a case and as many more about their mean, all of them moved."""
     means = {
         metric: (geometric_mean(values),)
         for metric, values in collect_values(own).items()
         if metric in own[-1].samples and SPECS[metric].family is Family.NOISY and min(values) > 0
     }
     mean = replace(own[-1], samples={**own[-1].samples, **means})
-    return [replace(mean, index=index) for index in range(len(own) + 1, trials + 1)]
+    moved = [_move_trial(trial, reaches, replace(future, scatter=0.0)) for trial in own]
+    for index in range(len(own) + 1, trials + 1):
+        side = future.scatter if index % 2 else -future.scatter
+        moved.append(_move_trial(replace(mean, index=index), reaches, replace(future, scatter=side)))
+    return moved
 
 
-def _move_trial(trial: Trial, reaches: Mapping[Metric, _Reach], way: _Reach) -> Trial:
+def _move_trial(trial: Trial, reaches: Mapping[Metric, _Reach], future: _Reach) -> Trial:
     return replace(
         trial,
         samples={
             metric: tuple(
-                value * _find_factor(metric, reaches.get(metric, _Reach()), way) for value in values
+                value * _find_factor(metric, reaches.get(metric, _Reach()), future) for value in values
             )
             for metric, values in trial.samples.items()
         },
     )
 
 
-def _find_factor(metric: Metric, reach: _Reach, way: _Reach) -> float:
-    change = way.worse * reach.worse - way.better * reach.better
+def _find_factor(metric: Metric, reach: _Reach, future: _Reach) -> float:
+    change = future.worse * reach.worse - future.better * reach.better + future.scatter * reach.scatter
     return math.exp(-change if SPECS[metric].higher_is_better else change)

@@ -52,8 +52,11 @@ DETECTABLE_FRACTION = 0.15
 # clock does not.
 BLIND_THRESHOLDS = 2.0
 # Further trials are left out where none settle a case that are likely: those that move its mean by up to this
-# many times what chance moves it by, and add no scatter. Chance goes further in 1 of 700 cases.
+# many times what chance moves it by. Chance goes further in 1 of 700 cases.
 OUTLOOK_SIGMAS = 3.0
+# Such trials add no scatter, or are this many standard deviations from their mean, on either side: one in
+# twenty is further away.
+OUTLOOK_SCATTER = 2.0
 
 # --- side by side ---
 
