@@ -238,6 +238,7 @@ class Run:
     provenance: Provenance
     trials: tuple[Trial, ...] = ()
     failures: tuple[CaseFailure, ...] = ()
+    changes: str = ""  # hash of what is not committed, so that it can be resumed; empty where nobody knows
     selection: str = ""  # of the whole plan, where the run is a shard of it
     shard: Shard | None = None  # of a plan that the gate itself divided
     trials_planned: Natural = 1  # at least this many a case

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,6 +13,9 @@ from gate.records import Provenance
 from gate.version import __version__
 
 _STATUS_LIMIT_S = 120.0  # a large tree on a cold disk
+_CHANGED = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "HEAD")
+_NEW_FILES = ("ls-files", "--others", "--exclude-standard", "-z")
+_CODE = b".py"
 
 
 def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) -> Provenance:
@@ -34,6 +38,29 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
         run_url=make_run_url(environ),
         gate_version=__version__,
     )
+
+
+def hash_changes(directory: Path) -> str:
+    """Hash what differs from the commit of ``directory``'s checkout, new Python files included.
+
+    Empty outside of git, and where git does not tell: nobody knows then.
+    """
+    changed = ask_git(directory, *_CHANGED, limit_s=_STATUS_LIMIT_S)
+    others = ask_git(directory, *_NEW_FILES, limit_s=_STATUS_LIMIT_S)
+    if not (changed.is_good and others.is_good):
+        return ""
+    told = hashlib.sha256(changed.output)
+    for name in others.output.split(b"\0"):
+        if name.endswith(_CODE):
+            told.update(name + b"\0" + _read_new(directory, os.fsdecode(name)))
+    return told.hexdigest()[:16]
+
+
+def _read_new(directory: Path, name: str) -> bytes:
+    try:
+        return (directory / name).read_bytes()
+    except OSError:  # gone since, or not ours to read: its name counts
+        return b""
 
 
 def run_git(directory: Path, *arguments: str) -> str:

@@ -49,9 +49,16 @@ def _list_differences(fresh: Run, previous: Run) -> list[str]:
         *_list_case_differences(fresh.cases, previous.cases),
         *fingerprint.describe_difference(previous.environment, fresh.environment),
         *([f"commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
+        *_list_edits(fresh, previous),
         *_list_sampling_differences(fresh.sampling, previous.sampling),
         *_list_base_differences(fresh.base, previous.base),
     ]
+
+
+def _list_edits(fresh: Run, previous: Run) -> list[str]:
+    """What was edited since the run began is of another commit's kind, though git knows no commit of it."""
+    is_known = bool(fresh.changes and previous.changes)
+    return ["what is not committed has changed"] if is_known and fresh.changes != previous.changes else []
 
 
 def _list_sampling_differences(fresh: Mapping[str, float], previous: Mapping[str, float]) -> list[str]:

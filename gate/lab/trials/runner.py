@@ -29,7 +29,7 @@ from gate.check.schedule import (
 from gate.decide.evidence.disturbed import sum_up_disturbances
 from gate.errors import InterruptedRunError
 from gate.lab.host.fitness import may_repeat
-from gate.lab.host.provenance import load_provenance
+from gate.lab.host.provenance import hash_changes, load_provenance
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.resume import carry_over
 from gate.lab.trials.trace import add_trace
@@ -79,6 +79,7 @@ def make_run(lab: Lab, cases: Sequence[Case], selection: str, trials: int) -> Ru
         failures=tuple(failure for failure in lab.failed if failure.case_id in planned),
         environment=lab.environment,
         provenance=load_provenance(Path(lab.bench.arm.directory)),
+        changes=hash_changes(Path(lab.bench.arm.directory)),
         selection=selection,
         trials_planned=trials,
         toolchain_s=lab.toolchain_s,
@@ -99,7 +100,7 @@ def measure_plan(lab: Lab, run: Run, save: Save, previous: Run | None = None) ->
     """
     if previous is not None:
         run = carry_over(run, previous)
-        if run.provenance.dirty:
+        if not run.changes:
             lab.observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
     save(run)  # an output that cannot be written shows before minutes are spent
     case_ids = {case.id for case in run.cases}

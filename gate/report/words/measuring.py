@@ -14,7 +14,7 @@ _SERVER_FAILED = f"{_UNFORKED}: the process that was to fork them failed"
 _PHRASES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
     Code.WARNING: "{text}",
-    Code.UNCOMMITTED_BEFORE: "uncommitted changes: earlier trials may be of other code",
+    Code.UNCOMMITTED_BEFORE: "git tells nothing of edits: earlier trials may be of other code",
     Code.REPEATED: "{case_list} trial {trial} is repeated: {disturbances}",
     Code.IMPORTS_UNTRIED: "factories were not imported beforehand: {failure}",
     Code.SCRATCH_MOVED: "scratch is in {place}: compilers stumble over the path {wanted}",

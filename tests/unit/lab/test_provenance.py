@@ -13,7 +13,7 @@ import pytest
 import gate
 from gate.errors import MachineError
 from gate.lab.host import provenance
-from gate.lab.host.provenance import load_provenance, make_run_url
+from gate.lab.host.provenance import hash_changes, load_provenance, make_run_url
 
 ACTIONS = {
     "GITHUB_SERVER_URL": "https://github.com",
@@ -122,3 +122,24 @@ def test_a_status_that_does_not_come_is_not_a_clean_checkout(
 
     with pytest.raises(MachineError, match="git status took longer"):
         load_provenance(repository, {})
+
+
+def test_every_edit_changes_the_hash(repository: Path) -> None:
+    """Of a tracked file, staged or not, and of a new Python file; a new file of another kind is no code."""
+    model, fresh, notes = (repository / name for name in ("model.py", "new.py", "notes.txt"))
+    seen = [hash_changes(repository)]
+    model.write_text("2\n", encoding="utf-8")
+    seen.append(hash_changes(repository))
+    fresh.write_text("1\n", encoding="utf-8")
+    seen.append(hash_changes(repository))
+    fresh.write_text("2\n", encoding="utf-8")
+    seen.append(hash_changes(repository))
+    assert len(set(seen)) == 4
+    notes.write_text("1\n", encoding="utf-8")
+    git(repository, "add", "model.py")
+    assert hash_changes(repository) == seen[-1]
+
+
+def test_outside_of_git_nobody_knows_what_changed(tmp_path: Path) -> None:
+    """Nothing is made up."""
+    assert hash_changes(tmp_path) == ""

@@ -21,6 +21,7 @@ FRESH = Run(
     trials_planned=2,
     toolchain_s=10.0,
     wall_s=10.0,
+    changes="f" * 16,
     sampling={"super_blocks": 15, "block_s": 0.01},
 )
 BASE = BaseArm(label="main", environment=ENVIRONMENT, provenance=Provenance(commit="b" * 40), cases=(CASE,))
@@ -61,6 +62,7 @@ def test_takes_trials_and_time_but_no_failures() -> None:
             lambda run: replace(run, provenance=Provenance(commit="d" * 40)),
             "commit dddddddddd -> cccccccccc",
         ),
+        (lambda run: replace(run, changes="0" * 16), "what is not committed has changed"),
         (
             lambda run: replace(run, sampling={"super_blocks": 15, "block_s": 0.02}),
             "sampling.block_s 0.02 -> 0.01",
@@ -72,6 +74,11 @@ def test_refuses_another_run(change: Callable[[Run], Run], words: str) -> None:
     with pytest.raises(UsageError) as caught:
         carry_over(FRESH, change(PREVIOUS))
     assert f"the saved run cannot be continued: {words}" == caught.value.what
+
+
+def test_unknown_changes_are_no_difference() -> None:
+    """A run that was saved before runs kept them, or outside of git, can be continued."""
+    assert carry_over(FRESH, replace(PREVIOUS, changes="")).trials == PREVIOUS.trials
 
 
 def test_unknown_sampling_is_no_difference() -> None:
