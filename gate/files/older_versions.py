@@ -104,6 +104,7 @@ _WORDED = {
     "not_forked": ("why", "workers are not forked, each imports everything itself: "),
     "left_to_eager": ("text", ""),
     "unknown_here": ("text", ""),
+    "reference_too_large": ("why", "drift is not measured, "),
 }
 
 

@@ -102,12 +102,12 @@ def _compile_anew() -> Iterator[None]:
 def _evaluate_reference(context: WorkerContext, subject: Subject) -> Evaluation | None:
     try:
         return reference.evaluate_reference(subject)
+    except reference.NoRoomError as error:
+        numbers = {"needed": error.needed_bytes, "free": error.free_bytes}
+        context.logbook.note(Code.REFERENCE_TOO_LARGE, numbers)
     except Exception as error:  # noqa: BLE001 - whatever a model cannot do in float64
-        if isinstance(error, MemoryError) and str(error):  # the gate's own, which says it all
-            context.logbook.note(Code.REFERENCE_TOO_LARGE, why=str(error))
-        else:
-            context.logbook.note(Code.NO_FLOAT64, why=describe_error(error))
-        return None
+        context.logbook.note(Code.NO_FLOAT64, why=describe_error(error))
+    return None
 
 
 def _compare(context: WorkerContext, pair: CompiledSubject, exact: Evaluation) -> float:

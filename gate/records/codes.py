@@ -224,7 +224,7 @@ class Code(StrEnum):
     NO_FLOAT64 = "no_float64"  # names: why
     NO_TENSORS = "no_tensors"  # in what the model returns, as far as is looked
     STEPS_UNMEASURED = "steps_unmeasured"  # names: why
-    REFERENCE_TOO_LARGE = "reference_too_large"  # names: why
+    REFERENCE_TOO_LARGE = "reference_too_large", "needed free"  # for the device too; bytes of the host
     OUTPUT_LOST = "output_lost"  # by eager or compiled, as for the next two; names: output
     OUTPUT_RESHAPED = "output_reshaped"  # names: output, eager, compiled
     OUTPUT_DIFFERS = "output_differs"  # names: output, dtype

@@ -31,7 +31,6 @@ from gate.workload import Workload
 # cuBLAS says "not initialized" where there is no memory for its handle.
 _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
 _FLOAT64_BYTES = 8
-_GIB = 2**30
 _RAISED = {
     **dict.fromkeys((torch.float32, torch.bfloat16, torch.float16), torch.float64),
     torch.complex64: torch.complex128,
@@ -125,7 +124,7 @@ def evaluate_reference(subject: Subject) -> Evaluation:
     that materializes its scores, are several times what the case itself needs.
 
     Raises:
-        MemoryError: The processor has no memory for it either.
+        NoRoomError: The processor has no memory for it either.
     """
     device = subject.device
     device.free_memory()
@@ -149,6 +148,14 @@ def evaluate_reference(subject: Subject) -> Evaluation:
     )
 
 
+class NoRoomError(MemoryError):
+    """Neither the device nor the host has room: so many bytes are needed, so many of the host's free."""
+
+    def __init__(self, needed_bytes: int, free_bytes: int) -> None:
+        super().__init__(f"{needed_bytes} bytes needed, {free_bytes} free")
+        self.needed_bytes, self.free_bytes = needed_bytes, free_bytes
+
+
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether a device had no memory left: torch's own error, or that of a library that cannot allocate."""
     return isinstance(error, torch.OutOfMemoryError) or bool(_NO_MEMORY.search(str(error)))
@@ -161,14 +168,13 @@ def _check_host_memory(subject: Subject, attempted_bytes: int) -> None:
     on the device had reached.
 
     Raises:
-        MemoryError: It has not.
+        NoRoomError: It has not.
     """
     elements = sum(tensor.numel() for tensor in subject.list_state())
     needed = max(attempted_bytes, _FLOAT64_BYTES * elements * (2 if subject.is_training else 1))
     free = read_free_bytes()
     if 0 < free < needed:
-        told = f"{needed / _GIB:.1f} GiB at least, and {free / _GIB:.1f} GiB are free"
-        raise MemoryError(f"there is no room on the device, and the processor would need {told}")
+        raise NoRoomError(needed, free)
 
 
 @contextmanager

@@ -170,9 +170,14 @@ def test_why_workers_are_not_forked(fact: Fact, words: str) -> None:
             Fact(code=Code.UNKNOWN_HERE, metrics=(Metric.GRAPH_BREAKS,)),
             "this torch does not tell graph breaks",
         ),
+        (
+            Fact(code=Code.REFERENCE_TOO_LARGE, numbers={"needed": 12 * 2**30, "free": 23 * 2**29}),
+            "drift is not measured, there is no room on the device, and the processor would need 12.0 GiB at"
+            " least, and 11.5 GiB are free",
+        ),
     ],
 )
-def test_what_torch_says_of_a_trial(fact: Fact, words: str) -> None:
+def test_what_a_trial_could_not_tell(fact: Fact, words: str) -> None:
     """A place where there is one, and metrics by the names that reports have for them."""
     assert describe_measuring(fact) == words
 
