@@ -1,10 +1,16 @@
-"""The children of a process, as Linux lists them; those that ended and were not waited for are among them."""
+"""The children of a process, as Linux lists them, and signals that are answered otherwise while they run.
+
+Those that ended and were not waited for are among them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 
 _PROC = Path("/proc")
 _TASKS = "task"  # a directory for each thread; a child is listed with the thread that started it
@@ -32,3 +38,20 @@ def _search_children(pid: int) -> Iterator[int]:
             parent = path.read_text(errors="replace").rpartition(")")[2].split()[1]
             if int(parent) == pid:
                 yield int(path.parent.name)
+
+
+@contextmanager
+def answer_signals(
+    answer: Callable[[int, FrameType | None], object],
+    numbers: Collection[int] = (signal.SIGINT, signal.SIGTERM),
+) -> Iterator[None]:
+    """Let ``answer`` handle these signals within, and who did before after it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # handlers belong to the main thread: nothing can interrupt this one
+        return
+    previous = {number: signal.signal(number, answer) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 from codecs import getincrementaldecoder
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from types import FrameType
 from typing import IO
+
+from gate.children import answer_signals
 
 _CHUNK_BYTES = 64 * 1024  # a pipe's capacity on Linux
 _KEPT_CHUNKS = 8  # of standard error: errors are a few lines, and come last
@@ -43,7 +43,8 @@ def run_child(command: Sequence[str], environment: Mapping[str, str], *, keep_ou
         subprocess.Popen(
             command, env=environment, stdout=output, stderr=subprocess.PIPE, bufsize=0
         ) as process,
-        _forward_signals(process),
+        # To what asks this process to stop: the command ends its own and saves what it has.
+        answer_signals(lambda number, _: process.send_signal(number)),
     ):
         tail: deque[bytes] = deque(maxlen=_KEPT_CHUNKS)
         ended = threading.Event()
@@ -75,21 +76,3 @@ def _pass_on(source: IO[bytes], tail: deque[bytes], ended: threading.Event) -> N
             tail.append(chunk)
             sys.stderr.write(decoder.decode(chunk))
             sys.stderr.flush()
-
-
-@contextmanager
-def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Pass what asks this process to stop on to ``process``, which ends its own and saves what it has."""
-
-    def forward(number: int, _frame: FrameType | None) -> None:
-        process.send_signal(number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield  # handlers belong to the main thread: nothing can interrupt this one
-        return
-    previous = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from gate.children import answer_signals
 from gate.errors import InterruptedRunError
 from gate.lab.host.cores import stay_near
 from gate.lab.host.gpu import describe_company, look_up_gpu, name_lock
@@ -131,16 +131,7 @@ def _make_bench(arm: Arm, settings: LabSettings) -> Iterator[Bench]:
 @contextmanager
 def _terminate_as_interrupt() -> Iterator[None]:
     """Treat SIGTERM, and the loss of the terminal, like Ctrl-C: a cancelled job leaves nothing behind."""
-    numbers = [
-        number
-        for number in (signal.SIGTERM, signal.SIGHUP)
-        if threading.current_thread() is threading.main_thread()
-        and signal.getsignal(number) == signal.SIG_DFL
-    ]
-    for number in numbers:
-        signal.signal(number, signal.default_int_handler)
-    try:
+    ending = (signal.SIGTERM, signal.SIGHUP)
+    unhandled = [number for number in ending if signal.getsignal(number) == signal.SIG_DFL]
+    with answer_signals(signal.default_int_handler, unhandled):
         yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)

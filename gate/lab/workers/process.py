@@ -13,17 +13,16 @@ import secrets
 import select
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 import psutil
 
+from gate.children import answer_signals
 from gate.errors import MachineError
 from gate.lab.workers.log import LogFile
 
@@ -180,20 +179,11 @@ def start_marked(command: ProcessCommand, token: str, output: int | IO[bytes]) -
 @contextmanager
 def defer_interrupts() -> Iterator[None]:
     """Let SIGINT and SIGTERM wait until the block is done, so that cleaning up is never cut short."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # handlers belong to the main thread: nothing can interrupt this one
-        return
     pending: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        pending.append(number)
-
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        with answer_signals(lambda number, _: pending.append(number)):
+            yield
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
         for arrived in pending:
             signal.raise_signal(arrived)
 
