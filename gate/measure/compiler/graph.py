@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gate.measure.device.private import find_private
 from gate.records import CacheUse, Code, Fact, Frame, GraphBreak, Metric, name_words
 
 _MAX_COMPILES = 4096  # records kept; torch keeps 64 by default, fewer than a model with breaks may have
@@ -80,9 +81,9 @@ def start_observation() -> None:
         ("clear_compilation_metrics", ()),
         ("set_compilation_metrics_limit", (_MAX_COMPILES,)),
     ):
-        if function := _find("torch._dynamo.utils", name):
+        if function := find_private("torch._dynamo.utils", name):
             function(*arguments)
-    if (breaks := _find("torch._dynamo.utils", "graph_break_reasons")) is not None:
+    if (breaks := find_private("torch._dynamo.utils", "graph_break_reasons")) is not None:
         breaks.clear()
 
 
@@ -90,7 +91,7 @@ def observe_graphs(directory: str) -> GraphReport:
     """Read what was compiled; locations below ``directory`` are told relative to it."""
     records, counters = _list_compiles(), _find_counters()
     caches = _read_caches(counters, records)
-    breaks = _find("torch._dynamo.utils", "graph_break_reasons")
+    breaks = find_private("torch._dynamo.utils", "graph_break_reasons")
     counts, unknown = {}, []
     for metric, value in (
         (Metric.GRAPH_BREAKS, None if breaks is None else len(breaks)),
@@ -125,7 +126,7 @@ def find_cache() -> Path:
     """Find Inductor's cache directory: in a trial it is the trial's own."""
     if directory := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         return Path(directory)
-    find_default = _find("torch._inductor.runtime.cache_dir_utils", "cache_dir")
+    find_default = find_private("torch._inductor.runtime.cache_dir_utils", "cache_dir")
     return Path(find_default()) if find_default else Path(os.devnull)
 
 
@@ -155,19 +156,12 @@ def format_location(file: str, line: int | None, directory: str) -> str:
     return f"{path}:{line}" if line else str(path)
 
 
-def _find(module: str, name: str) -> Any:  # noqa: ANN401 - private objects of torch
-    try:
-        return getattr(importlib.import_module(module), name, None)
-    except ImportError:
-        return None
-
-
 def _find_counters() -> Any:  # noqa: ANN401 - a private object of torch
-    return _find("torch._dynamo.utils", "counters")
+    return find_private("torch._dynamo.utils", "counters")
 
 
 def _list_compiles() -> list[Any] | None:
-    get_metrics = _find("torch._dynamo.utils", "get_compilation_metrics")
+    get_metrics = find_private("torch._dynamo.utils", "get_compilation_metrics")
     return list(get_metrics()) if get_metrics else None
 
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 import importlib
 import os
 from pathlib import Path
-from typing import Any
 
+from gate.measure.device.private import find_private
+
+_ISAS = "torch._inductor.cpu_vec_isa"
 _MARK = "all.isas"  # in Inductor's cache directory
 
 
 def list_isas() -> tuple[str, ...]:
     """List the vector instruction sets that Inductor can use here, best first; empty where unknown."""
-    list_valid = _find("valid_vec_isa_list")
+    list_valid = find_private(_ISAS, "valid_vec_isa_list")
     return tuple(str(isa) for isa in list_valid()) if list_valid else ()
 
 
@@ -43,7 +45,7 @@ def load_isas() -> None:
 
 def _list_expected() -> tuple[str, ...]:
     """What the list is when every probe passes; empty where this torch does not tell."""
-    supported, check = _find("supported_vec_isa_list"), _find("x86_isa_checker")
+    supported, check = find_private(_ISAS, "supported_vec_isa_list"), find_private(_ISAS, "x86_isa_checker")
     flags = check() if check else ()
     isas = tuple(str(isa) for isa in supported or ())
     return tuple(isa for isa in isas if all(flag in flags for flag in isa.split()))
@@ -52,10 +54,3 @@ def _list_expected() -> tuple[str, ...]:
 def _find_mark() -> Path | None:
     directory = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     return Path(directory) / _MARK if directory else None
-
-
-def _find(name: str) -> Any:  # noqa: ANN401 - private objects of torch
-    try:
-        return getattr(importlib.import_module("torch._inductor.cpu_vec_isa"), name, None)
-    except ImportError:
-        return None

@@ -10,7 +10,6 @@ is still asked for, so that Inductor itself checks by its own hashes whether wha
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from gate.errors import MachineError
 from gate.files.disk import make_private_directory
 from gate.measure.device.device import Device
 from gate.measure.device.isa import list_isas, load_isas, mark_isas
+from gate.measure.device.private import find_private
 from gate.measure.toolchain.cache import (
     ToolchainCache,
     clear_products,
@@ -99,7 +99,7 @@ def probe_toolchain(device: Device) -> None:
     """Find out what this machine has; what was compiled for it before is only loaded."""
     if device.kind is CPU:
         list_isas()
-    elif device.kind.is_gpu and (driver := _find("triton.runtime", "driver")):
+    elif device.kind.is_gpu and (driver := find_private("triton.runtime", "driver")):
         # Building the utilities is a side effect of making the driver object, where it has them.
         getattr(getattr(driver, "active", None), "utils", None)
 
@@ -127,7 +127,7 @@ def _open_cache(directory: Path) -> ToolchainCache | None:
     except OSError as error:
         sys.stderr.write(f"the toolchain's files are not kept for later runs: {error}\n")
         return None
-    ingredients, headers = collect_ingredients(), _find("torch._inductor.codecache", "_HEADER_DIR")
+    ingredients, headers = collect_ingredients(), find_private("torch._inductor.codecache", "_HEADER_DIR")
     inductor = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     if not (ingredients and headers and inductor):
         return None
@@ -170,10 +170,3 @@ def _describe_cause(error: BaseException) -> str:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-
-
-def _find(module: str, name: str) -> Any:  # noqa: ANN401 - private objects of torch and triton
-    try:
-        return getattr(importlib.import_module(module), name, None)
-    except ImportError:
-        return None

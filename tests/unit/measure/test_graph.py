@@ -59,7 +59,7 @@ def test_nothing_compiled_is_all_zero() -> None:
 
 def test_what_torch_does_not_tell_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """A torch without the records gives no counts, and says which are missing."""
-    monkeypatch.setattr(graph, "_find", lambda *_: None)
+    monkeypatch.setattr(graph, "find_private", lambda *_: None)
     report = graph.observe_graphs("")
     assert {} == dict(report.counts)
     assert report.unknown[0] == Fact(code=Code.UNKNOWN_HERE, metrics=(Metric.GRAPH_BREAKS,))
