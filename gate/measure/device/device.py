@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import statistics
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -33,62 +34,78 @@ class Identity:
     traits: Mapping[str, str] = field(default_factory=dict)  # what else decides about code and speed
 
 
-class Device(Protocol):
-    """Where a case runs."""
+class Device(ABC):
+    """Where a case runs; what it does not say otherwise is so where calls return when they are done."""
 
     kind: DeviceKind
     name: torch.device
 
-    def synchronize(self) -> None:
+    def synchronize(self) -> None:  # noqa: B027 - nothing is to be done
         """Wait until the device has done what it was asked to do."""
 
-    def mark_step(self) -> None:
+    def mark_step(self) -> None:  # noqa: B027 - there are no CUDA graphs
         """Tell CUDA graphs that the outputs of the last call may be overwritten."""
 
+    @abstractmethod
     def start_peak(self) -> None:
         """Forget the memory peak so far."""
 
+    @abstractmethod
     def read_peak(self) -> int:
         """Return by how many bytes memory in use grew since ``start_peak``, at its largest."""
 
+    @abstractmethod
     def measure_growth(self, run: Call) -> int:
         """Return by how many bytes memory in use grew during ``run``, at its largest.
 
         Nothing may be timed afterwards.
         """
 
+    @abstractmethod
     def measure_tensor_growth(self, run: Call) -> int:
         """Return by how many bytes torch's own tensors grew during ``run``, at their largest."""
 
+    @abstractmethod
     def hold_memory(self) -> None:
         """Keep freed memory from now on: what is timed takes none from the system, whatever was freed."""
 
-    def free_memory(self) -> None:
+    def free_memory(self) -> None:  # noqa: B027 - the system has it
         """Give memory that is kept for later back to whoever needs it now."""
 
     def read_resident(self, tensor_bytes: int) -> int:
-        """Return the bytes that stay in use between calls; ``tensor_bytes`` of tensors are known to."""
+        """Return the bytes that stay in use between calls; ``tensor_bytes`` of tensors are known to.
+
+        Of a process all else is libraries and what the gate itself holds.
+        """
+        return tensor_bytes
 
     def profile(self, run: Call, call_s: float) -> DeviceProfile | None:
         """Say what the device does in a call, which takes ``call_s`` seconds when nobody looks.
 
         None where the wall clock says it all. Nothing may be timed meanwhile: who is watched is slower.
         """
+        del run, call_s
+        return None
 
     def read_energy_j(self) -> float | None:
         """Return the joules that the device has used since some moment; None where it does not count."""
+        return None
 
     def measure_device_s(self, run: Call, calls: int) -> float | None:
         """Return device seconds per call by the device's own clock; None where it has none."""
+        del run, calls
+        return None
 
+    @abstractmethod
     def identify(self) -> Identity:
         """Say which device this is."""
 
     def read_state(self) -> DeviceState:
-        """Read clocks, temperature, throttling and who else uses the device."""
+        """Read clocks, temperature, throttling and who else uses it; a host's load the lab records."""
+        return DeviceState()
 
 
-class CpuDevice:
+class CpuDevice(Device):
     """The CPU: always synchronous; memory is the process's high-water mark."""
 
     kind: DeviceKind = CPU
@@ -96,12 +113,6 @@ class CpuDevice:
     def __init__(self) -> None:
         self.name = torch.device(CPU.name)
         self._status = ""
-
-    def synchronize(self) -> None:
-        """Do nothing: calls return when they are done."""
-
-    def mark_step(self) -> None:
-        """Do nothing: there are no CUDA graphs."""
 
     def start_peak(self) -> None:
         """Reset the high-water mark."""
@@ -134,32 +145,12 @@ class CpuDevice:
         """Keep freed memory in the process."""
         process_memory.hold_freed_memory()
 
-    def free_memory(self) -> None:
-        """Do nothing: the system has it."""
-
-    def read_resident(self, tensor_bytes: int) -> int:
-        """Return ``tensor_bytes``: the rest of the process is libraries and what the gate itself holds."""
-        return tensor_bytes
-
-    def profile(self, run: Call, call_s: float) -> None:
-        """Return None: a CPU that runs the gate is always busy."""
-
-    def read_energy_j(self) -> None:
-        """Return None: its counters are the system's, and for administrators."""
-
-    def measure_device_s(self, run: Call, calls: int) -> None:
-        """Return None: the wall clock is the CPU's clock."""
-
     def identify(self) -> Identity:
         """Name the CPU's model."""
         return Identity(model=process_memory.read_cpu_model())
 
-    def read_state(self) -> DeviceState:
-        """Return an empty state: the lab records the load."""
-        return DeviceState()
 
-
-class CudaDevice:
+class CudaDevice(Device):
     """One CUDA device, the current one of the process."""
 
     kind: DeviceKind = CUDA

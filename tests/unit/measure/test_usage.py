@@ -42,13 +42,13 @@ class PlayedGpu(CpuDevice):
         super().__init__()
         self.told, self.joules, self.looks = profile, joules, 0
 
-    def profile(self, run: Call, call_s: float) -> DeviceProfile:  # type: ignore[override] # a CPU has none
+    def profile(self, run: Call, call_s: float) -> DeviceProfile:
         """Return what it was made with."""
         del call_s
         run()
         return self.told
 
-    def read_energy_j(self) -> float | None:  # type: ignore[override] # a CPU has none
+    def read_energy_j(self) -> float | None:
         """Return 3 J more at each look."""
         self.looks += 1
         return None if self.joules is None else self.joules * self.looks
