@@ -7,7 +7,6 @@ the registry, and repeats nothing else.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from gate.decide.evidence.baselines import make_baselines
@@ -17,7 +16,7 @@ from gate.files.soundness import check_baseline
 from gate.publish.archive import ArchiveError, read_member
 from gate.records import Baseline, Case, Provenance, Run
 from gate.records.protocol import Stage
-from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials
+from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, list_unfit
 from gate.units import join_some
 
 MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
@@ -98,19 +97,9 @@ def check_measured_run(run: Run, head_sha: str, cases: Sequence[Case]) -> None:
 def _check_complete(run: Run) -> None:
     if not run.finished:
         raise RunRefusedError("the run was stopped before its end", _AGAIN)
-    needed = max(get_min_trials(run.environment.device_kind), run.trials_planned)
-    failed = {failure.case_id: failure.stage for failure in run.failures}
-    counts = Counter(trial.case_id for trial in run.trials)
-    unfit = [
-        f"{case.id} (failed in {_name_stage(failed[case.id])})"
-        if case.id in failed
-        else f"{case.id} ({counts[case.id]} of {needed} trials)"
-        for case in run.cases
-        if case.id in failed or counts[case.id] < needed
-    ]
-    if unfit:
+    if unfit := list_unfit(run, _name_stage):
         raise RunRefusedError(
-            f"not fit to be recorded: {join_some(unfit, _NAMED)}",
+            f"not fit to be recorded: {join_some([*unfit.values()], _NAMED)}",
             "Fix them or measure more trials; to record the others, leave these out with select=!CASE.",
         )
 

@@ -10,7 +10,8 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -156,20 +157,24 @@ def check_refresh(run: Run) -> None:
     """
     if not run.finished:
         raise UsageError("the run was stopped before its end", "Finish it with --resume.")
-    failed = {failure.case_id: failure.stage for failure in run.failures}
-    counts = {case.id: sum(trial.case_id == case.id for trial in run.trials) for case in run.cases}
-    eager = {trial.case_id for trial in run.trials if 0.0 in trial.samples.get(Metric.UNIQUE_GRAPHS, ())}
-    needed = max(get_min_trials(run.environment.device_kind), run.trials_planned)
-    few = {case_id: count for case_id, count in counts.items() if count < needed}
-    unfit = {
-        **{case_id: f"{case_id} (nothing was compiled)" for case_id in eager},
-        **{case_id: f"{case_id} ({count} of {needed} trials)" for case_id, count in few.items()},
-        **{case_id: f"{case_id} (failed in {stage})" for case_id, stage in failed.items()},
-    }
-    if unfit:
+    if unfit := list_unfit(run):
         select = ",".join(f"!{case_id}" for case_id in unfit)
         fix = f"Fix them or measure more trials; to leave them out, add {select} to --select."
         raise UsageError(f"not fit to be recorded: {', '.join(unfit.values())}", fix)
+
+
+def list_unfit(run: Run, name_stage: Callable[[str], str] = str) -> dict[str, str]:
+    """List the cases that are not fit to be recorded, each with why; ``name_stage`` may hide a stage."""
+    failed = {failure.case_id: name_stage(failure.stage) for failure in run.failures}
+    counts = Counter(trial.case_id for trial in run.trials)
+    eager = {trial.case_id for trial in run.trials if 0.0 in trial.samples.get(Metric.UNIQUE_GRAPHS, ())}
+    needed = max(get_min_trials(run.environment.device_kind), run.trials_planned)
+    few = [case.id for case in run.cases if counts[case.id] < needed]
+    return {
+        **{case_id: f"{case_id} (nothing was compiled)" for case_id in eager},
+        **{case_id: f"{case_id} ({counts[case_id]} of {needed} trials)" for case_id in few},
+        **{case_id: f"{case_id} (failed in {stage})" for case_id, stage in failed.items()},
+    }
 
 
 def propose_baselines(
