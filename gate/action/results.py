@@ -11,7 +11,9 @@ from gate.decide.explain.compiled import find_new_breaks
 from gate.errors import ExitCode, UsageError
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
+from gate.publish.telling import describe_outputs
 from gate.records import Cause, Comparison, GraphBreak, Metric, Outcome, Run, Status, Verdict
+from gate.report.content import count_statuses
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.headline import write_headline
 
@@ -62,18 +64,8 @@ def clear_results(rules: RuleSource) -> Results:
 
 def describe_verdict(verdict: Verdict) -> dict[str, object]:
     """Describe a verdict as outputs; comparisons that do not decide are not counted."""
-
-    def count(status: Status) -> int:
-        return sum(item.status is status for item in verdict.comparisons if item.decides)
-
-    return {
-        "verdict": verdict.outcome.value,
-        "regressions": count(Status.REGRESSED),
-        "improvements": count(Status.IMPROVED),
-        "inconclusive": count(Status.INCONCLUSIVE),
-        "cases": len(verdict.cases),
-        "environment-id": compute_environment_id(verdict.environment),
-    }
+    counts = dict(count_statuses(verdict))
+    return describe_outputs(verdict.outcome, counts, len(verdict.cases), verdict.environment)
 
 
 def describe_run(run: Run) -> dict[str, object]:

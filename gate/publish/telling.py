@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from enum import StrEnum
 
 from gate.decide.conclude.coverage import measure_coverage
@@ -11,7 +13,7 @@ from gate.publish.body import render_trusted_report
 from gate.publish.ci_run import CiRun
 from gate.publish.trusted import NOTHING_KNOWN, Base, Known, make_trusted_verdict
 from gate.publish.trusted_result import TrustedResult
-from gate.records import Outcome, Status, Verdict
+from gate.records import Environment, Outcome, Status, Verdict
 from gate.report.content import count_statuses
 from gate.report.markdown import escape_text
 
@@ -33,17 +35,38 @@ def make_finding(
     fail_on: FailOn = FailOn.REGRESSION,
 ) -> TrustedResult:
     """Make what may be told of a verdict that anybody could have written."""
-    return TrustedResult(
-        run=run,
-        verdict=make_trusted_verdict(verdict, base, run, known),
-        fail_on=fail_on,
+    return replace(
+        make_result(verdict, make_trusted_verdict(verdict, base, run, known), run, fail_on),
         base_sha=known.base_sha,
         is_waived=known.approved.is_waived,
         can_accept=base.can_accept,
+    )
+
+
+def make_result(verdict: Verdict, shown: Verdict, run: CiRun, fail_on: FailOn) -> TrustedResult:
+    """Make the result of a run of which ``shown`` may be told; all of ``verdict`` is counted."""
+    return TrustedResult(
+        run=run,
+        verdict=shown,
+        fail_on=fail_on,
         counts=count_statuses(verdict),
         case_count=len(verdict.cases),
         coverage=measure_coverage(verdict.comparisons),
     )
+
+
+def describe_outputs(
+    outcome: Outcome, counts: Mapping[Status, int], cases: int, environment: Environment | None
+) -> dict[str, object]:
+    """Describe what was decided as outputs; ``counts`` are of what decides."""
+    return {
+        "verdict": outcome.value,
+        "regressions": counts.get(Status.REGRESSED, 0),
+        "improvements": counts.get(Status.IMPROVED, 0),
+        "inconclusive": counts.get(Status.INCONCLUSIVE, 0),
+        "cases": cases,
+        "environment-id": compute_environment_id(environment) if environment else "",
+    }
 
 
 def is_wanted(finding: TrustedResult, when: CommentWhen) -> bool:
@@ -58,17 +81,9 @@ def is_wanted(finding: TrustedResult, when: CommentWhen) -> bool:
 def describe_finding(finding: TrustedResult) -> dict[str, object]:
     """Describe what came of a run as outputs."""
     verdict = finding.verdict
-    counts = dict(finding.counts)
-    known = verdict is not None and verdict.environment.device_kind
-    return {
-        "verdict": finding.outcome.value,
-        "regressions": counts.get(Status.REGRESSED, 0),
-        "improvements": counts.get(Status.IMPROVED, 0),
-        "inconclusive": counts.get(Status.INCONCLUSIVE, 0),
-        "cases": finding.case_count,
-        "environment-id": compute_environment_id(verdict.environment) if verdict and known else "",
-        "head-sha": finding.run.head_sha,
-    }
+    known = verdict.environment if verdict and verdict.environment.device_kind else None
+    outputs = describe_outputs(finding.outcome, dict(finding.counts), finding.case_count, known)
+    return {**outputs, "head-sha": finding.run.head_sha}
 
 
 def render_summary(finding: TrustedResult, notes: list[str], troubles: list[str]) -> str:

@@ -6,14 +6,13 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gate.decide.conclude.coverage import measure_coverage
 from gate.decide.conclude.outcome import FailOn
 from gate.decide.explain.side_advice import list_pair_notes
 from gate.publish.ci_run import CiRun
+from gate.publish.telling import make_result
 from gate.publish.trusted import Base, make_trusted_verdict, note_unknown
 from gate.publish.trusted_result import TrustedResult
 from gate.records import RED, Run, Status, Verdict
-from gate.report.content import count_statuses
 from gate.report.markdown import escape_code
 from gate.report.upgrade import find_stacks, render_upgrade
 
@@ -29,18 +28,10 @@ def make_upgrade_finding(
     shown = Run(
         cases=trusted.cases, environment=trusted.environment, provenance=trusted.provenance, finished=True
     )
-    trusted = replace(
-        trusted,
-        notes=(*note_unknown(verdict, trusted.cases), *list_pair_notes(shown, trusted, base.policy)),
-    )
-    return TrustedResult(
-        run=run,
-        verdict=trusted,
-        fail_on=fail_on,
+    notes = (*note_unknown(verdict, trusted.cases), *list_pair_notes(shown, trusted, base.policy))
+    return replace(
+        make_result(verdict, replace(trusted, notes=notes), run, fail_on),
         steps=list_upgrade_steps(trusted),
-        counts=count_statuses(verdict),
-        case_count=len(verdict.cases),
-        coverage=measure_coverage(verdict.comparisons),
         preface=render_upgrade(trusted, escape_code, find_stacks(verdict)),
     )
 
