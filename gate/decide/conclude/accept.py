@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -111,7 +111,7 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
                 status=Status.ACCEPTED,
                 reason=Reason.ACCEPTED,
                 found=comparison.reason,
-                remarks=(*comparison.remarks, _name(acceptance)),
+                remarks=(*comparison.remarks, Fact(code=Code.ACCEPTED_BY, names=name_terms(acceptance))),
             )
     return comparison
 
@@ -122,10 +122,6 @@ def _covers(acceptance: Acceptance, comparison: Comparison) -> bool:
     return change is not None and change.centre <= acceptance.allowance and fits(acceptance, comparison)
 
 
-def _name(acceptance: Acceptance) -> Fact:
-    return Fact(
-        code=Code.ACCEPTED_BY,
-        names=name_words(
-            author=acceptance.author, expires=acceptance.expires, reason=acceptance.reason.rstrip(".")
-        ),
-    )
+def name_terms(taken: Acceptance | Waiver) -> Mapping[str, tuple[str, ...]]:
+    """Who takes responsibility, until when and why, as a fact has it."""
+    return name_words(author=taken.author, expires=taken.expires, reason=taken.reason.rstrip("."))

@@ -6,11 +6,11 @@ of a backend that generates no code, does not stand for a model.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import geometric_mean
 
+from gate.decide.evidence.values import compute_break_even, find_break_even
 from gate.kinds import find_family
 from gate.metrics import SPECS
 from gate.records import DEFAULT_BACKEND, Case, Comparison, Kind, Metric, Mode
@@ -39,12 +39,6 @@ def summarize_suite(cases: Iterable[Case], comparisons: Iterable[Comparison]) ->
     )
 
 
-def compute_break_even(compile_s: float, before_s: float, after_s: float) -> float | None:
-    """Calls after which ``compile_s`` seconds have paid; ``None`` where a call saves nothing to speak of."""
-    calls = max(compile_s, 0.0) / (before_s - after_s) if before_s > after_s else math.inf
-    return calls if math.isfinite(calls) else None
-
-
 def compute_geometric_mean(values: Sequence[float]) -> float | None:
     """Geometric mean of the positive values; ``None`` where there is none."""
     positive = [value for value in values if value > 0]
@@ -65,7 +59,7 @@ def _list_rows(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[Sui
 
 
 def _fill_row(blank: SuiteRow, members: Sequence[Values]) -> SuiteRow:
-    paid = [_find_break_even(one) for one in members if all(part in one for part in _PARTS)]
+    paid = [find_break_even(one) for one in members if all(part in one for part in _PARTS)]
     return replace(
         blank,
         cases=len(members),
@@ -80,10 +74,6 @@ def _fill_row(blank: SuiteRow, members: Sequence[Values]) -> SuiteRow:
 
 def _average(members: Sequence[Values], metric: Metric) -> float | None:
     return compute_geometric_mean([one[metric] for one in members if metric in one])
-
-
-def _find_break_even(values: Values) -> float | None:
-    return compute_break_even(*(values[part] for part in _PARTS))
 
 
 def _list_modes(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[ModeRow, ...]:
@@ -110,7 +100,7 @@ def _make_mode_row(case: Case, group: Sequence[Case], values: Mapping[str, Value
         default_id="",
         cold_compile_s=max(compile_s, 0.0),
         compiled_s=compiled_s,
-        break_even_calls=_find_break_even(own),
+        break_even_calls=find_break_even(own),
     )
     default = next((one for one in group if one.mode is Mode.DEFAULT), None)
     if default is None or default is case:

@@ -29,7 +29,7 @@ def compute_values(trial: Trial) -> Mapping[Metric, float]:
     speedup = compute_speedup(eager, compiled)
     if speedup is not None:
         values[Metric.WARM_SPEEDUP] = speedup
-    break_even = _compute_break_even(values)
+    break_even = find_break_even(values)
     if break_even is not None:
         values[Metric.BREAK_EVEN_CALLS] = break_even
     return values
@@ -72,10 +72,15 @@ def _reduce_samples(metric: Metric, samples: Sequence[float]) -> float:
     return median(samples)
 
 
-def _compute_break_even(values: Mapping[Metric, float]) -> float | None:
+def find_break_even(values: Mapping[Metric, float]) -> float | None:
     """Calls after which the cold compile has paid; ``None`` where it never does, or is unknown."""
     parts = SPECS[Metric.BREAK_EVEN_CALLS].parts
     if any(part not in values for part in parts):
         return None
-    compile_s, eager_s, compiled_s = (values[part] for part in parts)
-    return compile_s / (eager_s - compiled_s) if eager_s > compiled_s else None
+    return compute_break_even(*(values[part] for part in parts))
+
+
+def compute_break_even(compile_s: float, before_s: float, after_s: float) -> float | None:
+    """Calls after which ``compile_s`` seconds have paid; ``None`` where a call saves nothing to speak of."""
+    calls = max(compile_s, 0.0) / (before_s - after_s) if before_s > after_s else math.inf
+    return calls if math.isfinite(calls) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gate.decide.conclude.accept import is_waived, list_exceeded, list_expired
+from gate.decide.conclude.accept import is_waived, list_exceeded, list_expired, name_terms
 from gate.decide.conclude.quarantine import list_days, list_set_apart
 from gate.decide.conclude.tally import note_stop
 from gate.decide.constants import OLD_BASELINE_DAYS
@@ -170,9 +170,7 @@ def _note_waiver(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact
     if waiver is None or not _is_unjudged(comparisons):
         return []
     code = Code.WAIVED if is_waived(policy) else Code.WAIVER_EXPIRED
-    reason = waiver.reason.rstrip(".")
-    names = name_words(author=waiver.author, expires=waiver.expires, reason=reason)
-    return [Fact(code=code, names=names)]
+    return [Fact(code=code, names=name_terms(waiver))]
 
 
 def _note_unconfirmed(comparisons: Iterable[Comparison]) -> list[Fact]:
