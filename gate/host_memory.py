@@ -12,15 +12,16 @@ _KIB = 1024
 
 def read_free_bytes() -> int:
     """Read how much memory could be had: the machine's, or what the container's limit leaves; 0: unknown."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", _read_text(_INFO), re.MULTILINE)
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", read_text(_INFO), re.MULTILINE)
     available = int(found.group(1)) * _KIB if found else 0
-    limit, used = (_read_text(_CGROUPS / name).strip() for name in ("memory.max", "memory.current"))
+    limit, used = (read_text(_CGROUPS / name).strip() for name in ("memory.max", "memory.current"))
     if available and limit.isdecimal() and used.isdecimal():
         return max(0, min(available, int(limit) - int(used)))
     return available
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """Read what the kernel tells at a path; empty where it does not."""
     try:
         return path.read_text(encoding="ascii", errors="replace")
     except OSError:  # another system than Linux

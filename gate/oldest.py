@@ -6,6 +6,7 @@ It cannot be read instead: a copy of the package has to know them too.
 from __future__ import annotations
 
 import re
+from importlib import metadata
 
 OLDEST_PYTHON = "3.11"
 OLDEST_TORCH = "2.11"  # the oldest whose internals the measuring code has been checked against
@@ -25,6 +26,15 @@ OLDEST_PACKAGES = {
     "rich": "13.0",
     "urllib3": "2.2",
 }
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package is beside this interpreter."""
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def is_older(release: str, oldest: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gate.devices import DEVICE_FORMS, DEVICE_PATTERN
+from gate.errors import UsageError
 
 
 class ActionMode(StrEnum):
@@ -35,6 +36,14 @@ TRUSTED_MODES = frozenset(
         *(ActionMode.AUTHORIZE, ActionMode.ACCEPT, ActionMode.PROPOSE),
     )
 )
+
+
+def refuse_token(mode: str) -> UsageError:
+    """Make the error of a token that a mode was given which runs code under test."""
+    fix = "Give it to the job that publishes: the code under test must never share a job with a token."
+    return UsageError(f"input token: the mode {mode} takes no token", fix)
+
+
 # Text that goes into a command's argument: no control characters, so no second line, and no option's begin.
 _LINE = r"(?!-)[^\x00-\x1f\x7f]*"
 # What selections and branches of a repository are made of; neither starts an option.

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gate.action.input_table import INPUTS, TRUSTED_MODES, ActionMode, Input
+from gate.action.input_table import INPUTS, TRUSTED_MODES, ActionMode, Input, refuse_token
 from gate.errors import UsageError
 
 # Of any input: a shard's selection names its cases one by one, and this is more than 500 of them.
@@ -67,8 +67,7 @@ _NEEDED = (
 def _check_token(inputs: ActionInputs) -> None:
     """Check that there is a token just where one is needed."""
     if inputs.mode not in TRUSTED_MODES and inputs["token"]:
-        fix = "Give it to the job that publishes: the code under test must never share a job with a token."
-        raise UsageError(f"input token: the mode {inputs.mode} takes no token", fix)
+        raise refuse_token(inputs.mode)
     if inputs.mode in TRUSTED_MODES and not inputs["token"]:
         fix = "Add `token: ${{ github.token }}`; docs/github.md lists the permissions it needs."
         raise UsageError(f"input token: the mode {inputs.mode} needs a token", fix)

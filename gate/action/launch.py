@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from gate.action.input_table import TRUSTED_MODES, ActionMode
+from gate.action.input_table import TRUSTED_MODES, ActionMode, refuse_token
 from gate.action.isolation import drop_hidden, is_hidden, isolate, make_command
 from gate.action.packages import TRUSTED_PACKAGES, install, list_missing, read_locked
-from gate.errors import ExitCode, GateError, UsageError
+from gate.errors import ExitCode, GateError
 from gate.github.job import render_annotation, write_outputs
 from gate.installation import PACKAGES_VARIABLE, copy_package
 from gate.version import __version__
@@ -50,8 +50,7 @@ def check_token(environ: Mapping[str, str]) -> None:
     if environ.get("INPUT_TOKEN", "").strip() and not _is_trusted(environ):
         mode = environ.get("INPUT_MODE", "").strip()
         shown = mode if mode in set(ActionMode) else ActionMode.CHECK
-        fix = "Give it to the job that publishes: the code under test must never share a job with a token."
-        raise UsageError(f"input token: the mode {shown} takes no token", fix)
+        raise refuse_token(shown)
 
 
 def prepare_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from gate.action.rules import RuleSource
 from gate.action.step import ActionStep
 from gate.errors import ExitCode, UsageError
 from gate.github.job import append_summary, render_annotation
+from gate.units import join_some
 
 _SHOWN = 5  # files that a warning names
 
@@ -34,20 +35,20 @@ def tell_changed(step: ActionStep, rules: RuleSource) -> None:
     if rules.changed and rules.sha:
         warn(
             step,
-            f"This change touches what it is judged by ({_name(rules.changed)});"
+            f"This change touches what it is judged by ({join_some(rules.changed, _SHOWN)});"
             f" it was judged by commit {rules.sha[:12]}'s.",
         )
     elif rules.changed:
         warn(
             step,
             "The base commit has no configuration yet: this change is judged by its own"
-            f" ({_name(rules.changed)}).",
+            f" ({join_some(rules.changed, _SHOWN)}).",
         )
     if rules.workflows:
         warn(
             step,
-            f"This change touches {_name(rules.workflows)}: GitHub ran this check as the change has it."
-            " Review that before you trust the result.",
+            f"This change touches {join_some(rules.workflows, _SHOWN)}: GitHub ran this check as the change"
+            " has it. Review that before you trust the result.",
         )
 
 
@@ -83,8 +84,3 @@ def warn(step: ActionStep, text: str) -> None:
     print(render_annotation("warning", text), flush=True)
     safe = "".join(char if char.isalnum() or char in " ./_-,();:'" else "?" for char in text)
     append_summary(step.environ, f"> {safe}\n")
-
-
-def _name(files: tuple[str, ...]) -> str:
-    more = f" and {len(files) - _SHOWN} more" if files[_SHOWN:] else ""
-    return ", ".join(files[:_SHOWN]) + more

@@ -16,7 +16,7 @@ from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
 from gate.devices import find_kind
 from gate.errors import ExitCode, UsageError
-from gate.files.misfits import find_nearest
+from gate.files.misfits import find_nearest, suggest_nearest
 from gate.files.untrusted import is_present
 from gate.lab.host.provenance import load_provenance
 from gate.metrics import SPECS, Role
@@ -138,6 +138,5 @@ def _parse_metric(name: str) -> Metric:
         return Metric(name)
     except ValueError:
         deciding = [metric.value for metric in Metric if SPECS[metric].role is Role.DECIDES]
-        nearest = find_nearest(name, deciding)
-        fix = f"Did you mean {nearest!r}?" if nearest else f"Those that decide are {', '.join(deciding)}."
+        fix = suggest_nearest(name, deciding, f"Those that decide are {', '.join(deciding)}.")
         raise UsageError(f"METRIC: {name!r} is no metric", fix) from None

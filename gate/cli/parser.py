@@ -13,7 +13,7 @@ from gate.cli.command import Command
 from gate.cli.commands import COMMANDS
 from gate.cli.exit_codes import COMMON_CODES, EXIT_CODES
 from gate.errors import ExitCode
-from gate.files.misfits import find_nearest
+from gate.files.misfits import find_nearest, suggest_nearest
 from gate.files.untrusted import format_value
 from gate.report.clean import clean_message
 from gate.version import __version__
@@ -86,9 +86,8 @@ class UsageParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
-            nearest = find_nearest(str(value).lower(), known)
+            fix = suggest_nearest(str(value).lower(), known)
             name = "/".join(action.option_strings) or str(action.metavar)
-            fix = f"Did you mean {nearest!r}?" if nearest else ""
             self.error(f"{name}: expected one of {', '.join(known)}, got {format_value(value)}", fix)
 
 

@@ -6,12 +6,12 @@ import os
 import sys
 from argparse import Namespace
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 
 from gate.cli.setup import Project, describe_source, load_configured, load_project
 from gate.errors import ExitCode, GateError
 from gate.files.codec import load_run
+from gate.oldest import is_installed
 from gate.project.capability import Card, list_needs, list_unavailable
 from gate.project.choice import choose_cases
 from gate.project.config import Config, render_config
@@ -75,17 +75,8 @@ def _explain_unavailable(request: Project) -> str:
     gpu = look_up_gpu(request.config.device, os.environ)
     card = Card(capability=gpu.capability, memory_gib=gpu.memory_total_mib / 1024) if gpu else Card()
     needed = {name for case in request.cases for name in list_needs(case)}
-    absent = {name for name in needed if not _is_installed(name)}
+    absent = {name for name in needed if not is_installed(name)}
     return describe_unavailable(list_unavailable(request.cases, card, absent))
-
-
-def _is_installed(package: str) -> bool:
-    """Whether the package is beside this interpreter, which is the one that measures the working tree."""
-    try:
-        metadata.distribution(package)
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 def run_doctor(options: Namespace) -> ExitCode:

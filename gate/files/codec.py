@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -38,6 +39,7 @@ from gate.records.calibration import Calibration
 from gate.records.selftest import SelftestReport
 
 R = TypeVar("R", Run, Verdict, Baseline, Calibration, SelftestReport, Bisection)
+T = TypeVar("T")
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
 RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
 
@@ -126,16 +128,34 @@ def decode_file(kind: FileKind[R], data: bytes, source: str) -> R:
     Raises:
         FileError: Hostile, foreign or newer content, or one that does not fit the record or itself.
     """
-    with _paused_collector():
+    with pause_collector():
         record = _decode_content(kind, parse_json(data, source), source)
     if kind.check:
         kind.check(record, source)
     return record
 
 
+def load_plain(record: type[T], path: Path) -> T:
+    """Load what one process of the gate left for another: JSON without a version.
+
+    Raises:
+        FileError: It is none.
+    """
+    return decode(record, parse_json(path.read_bytes(), str(path)), str(path))
+
+
+def save_plain(record: object, path: Path) -> None:
+    """Write what :func:`load_plain` reads, atomically.
+
+    Raises:
+        ValueError: It holds NaN or infinity.
+    """
+    write_atomic(path, json.dumps(encode(record), allow_nan=False))
+
+
 @contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Parsing makes a million objects and no cycle: looking for cycles took a quarter of the time."""
+def pause_collector() -> Iterator[None]:
+    """Look for no cycles within: parsing makes a million objects and none, and it took a quarter longer."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -190,6 +210,6 @@ def _name_release(plain: Mapping[str, object]) -> str:
 
 
 load_run, save_run = RUN.load, RUN.save
-load_verdict, save_verdict = VERDICT.load, VERDICT.save
+load_verdict, save_verdict, encode_verdict = VERDICT.load, VERDICT.save, partial(encode_file, VERDICT)
 load_calibration, save_calibration = CALIBRATION.load, CALIBRATION.save
 load_selftest, save_selftest = SELFTEST.load, SELFTEST.save

@@ -63,9 +63,8 @@ def expect_member(value: object, known: Sequence[str]) -> MisfitError:
 def expect_key(name: object, known: Iterable[str]) -> MisfitError:
     """Make the error of a key that is none of the known ones."""
     names = sorted(known)
-    nearest = find_nearest(str(name), names)
     listed = ", ".join(names[:_MAX_KEYS_NAMED])
-    return refuse("unknown key", f"Did you mean {nearest!r}?" if nearest else f"Known keys: {listed}.")
+    return refuse("unknown key", suggest_nearest(str(name), names, f"Known keys: {listed}."))
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str:
@@ -75,6 +74,12 @@ def find_nearest(name: str, known: Iterable[str]) -> str:
     names = list(known)
     swapped = [other for other in names if sorted(other) == sorted(name)]
     return next(iter(swapped + difflib.get_close_matches(name, names, n=1, cutoff=0.6)), "")
+
+
+def suggest_nearest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Suggest the known name that is most like ``name``; ``otherwise`` when none is."""
+    nearest = find_nearest(name, known)
+    return f"Did you mean {nearest!r}?" if nearest else otherwise
 
 
 class Collector:

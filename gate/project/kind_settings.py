@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
-from gate.files.misfits import Misfit, find_nearest
+from gate.files.misfits import Misfit, suggest_nearest
 from gate.files.untrusted import format_value
 from gate.kinds import KIND_SPECS, KindSpec, Setting
 from gate.records import Kind
@@ -44,12 +44,10 @@ def _refuse_word(spec: KindSpec, word: str, known: Collection[str], place: list[
 
 
 def _refuse_name(spec: KindSpec, name: str, place: list[str]) -> Misfit:
-    nearest = find_nearest(name, spec.settings)
     listed = f"Settings of this kind: {', '.join(spec.settings)}." if spec.settings else "It has none."
-    fix = f"Did you mean {nearest!r}?" if nearest else listed
     return Misfit(
         problem=f"the kind {spec.kind} has no setting {format_value(name)}",
-        fix=fix,
+        fix=suggest_nearest(name, spec.settings, listed),
         path=[f".{name}", *place],
     )
 

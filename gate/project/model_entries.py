@@ -21,7 +21,7 @@ from gate.files.key_types import (
     Tag,
     Version,
 )
-from gate.files.misfits import Misfit, find_nearest
+from gate.files.misfits import Misfit, suggest_nearest
 from gate.project.contradictions import Values
 from gate.project.kind_settings import check_kind, list_values
 from gate.records import DEFAULT_BACKEND, DType, Kind, Mode, Task
@@ -124,8 +124,7 @@ def check_model(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
 def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]) -> Iterator[Misfit]:
     for size in sizes:
         if known and size not in known:
-            nearest = find_nearest(size, known)
-            fix = f"Did you mean {nearest!r}?" if nearest else f"Sizes of this model: {', '.join(known)}."
+            fix = suggest_nearest(size, known, f"Sizes of this model: {', '.join(known)}.")
             told = ", the default" if size == DEFAULT_SIZE else ""
             yield Misfit(problem=f"unknown size {size!r}{told}", fix=fix, path=[".size", *path])
 

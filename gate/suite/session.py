@@ -56,19 +56,10 @@ _IDS_NAMED = 5  # tests to choose from, on the one line that a failure has
 SESSION: pytest.StashKey[SuiteSession] = pytest.StashKey()
 
 
-def load_request(path: Path) -> WorkerRequest:
-    """Load a worker's request.
-
-    Raises:
-        FileError: It is not one.
-    """
-    return codec.decode(WorkerRequest, codec.parse_json(path.read_bytes(), str(path)), str(path))
-
-
 def make_trial_session(path: Path) -> SuiteSession:
     """Make the session of the trial that a request file asks for."""
     begun = time.perf_counter()
-    request = load_request(path)
+    request = codec.load_plain(WorkerRequest, path)
     case = request.case
     return SuiteSession(
         device=request.device,

@@ -23,7 +23,7 @@ from packaging.requirements import Requirement
 from gate.errors import UsageError
 from gate.installation import PACKAGES_VARIABLE, copy_package
 from gate.lab.workers.environment import keep_variables
-from gate.oldest import OLDEST_PACKAGES, OLDEST_PYTHON, is_older
+from gate.oldest import OLDEST_PACKAGES, OLDEST_PYTHON, is_installed, is_older
 from gate.programs import ask_program
 
 _NEEDED = ("pytest", "pytest-benchmark")  # what a worker imports besides torch
@@ -98,7 +98,7 @@ def list_needed() -> tuple[str, ...]:
     waiting = list(_NEEDED)
     while waiting:
         name = waiting.pop()
-        if name in needed or not _is_installed(name):
+        if name in needed or not is_installed(name):
             continue
         needed.add(name)
         required = [Requirement(line) for line in metadata.requires(name) or ()]
@@ -167,11 +167,3 @@ def _ask(command: tuple[str, ...], variables: dict[str, str], directory: Path) -
     """Run Python as a worker is run and return the JSON object of its last line; empty without one."""
     environment = keep_variables(os.environ) | variables
     return ask_program(command, limit_s=_LIMIT_S, directory=directory, variables=environment).read_record()
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return False
-    return True

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 
 from gate.errors import GateError
-from gate.host_memory import read_free_bytes
+from gate.host_memory import read_free_bytes, read_text
 from gate.lab.doctor.checks import MachineState
-from gate.lab.host.counters import list_cores, read_text
+from gate.lab.host.counters import list_cores
 from gate.lab.host.gpu import look_up_gpu, name_lock
 from gate.lab.host.lock import find_holder
 from gate.lab.host.mps import find_service

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from gate.children import list_descendants
-from gate.host_memory import read_free_bytes
+from gate.host_memory import read_free_bytes, read_text
 from gate.lab.host.fitness import HostSample
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -113,11 +113,3 @@ _PROCESSOR_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
 def _parse_counters(text: str) -> dict[str, int]:
     rows = (line.split() for line in text.splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}  # noqa: PLR2004
-
-
-def read_text(path: Path) -> str:
-    """Read what the kernel tells at a path; empty where it does not."""
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""

@@ -9,6 +9,7 @@ from dataclasses import replace
 from gate import fingerprint
 from gate.errors import UsageError
 from gate.records import BaseArm, Case, Run, Trial
+from gate.units import join_some
 
 _FIX = "Run without --resume, or restore what was there when the run began."
 _NAMED = 3  # differences named in an error of one line
@@ -23,11 +24,8 @@ def carry_over(fresh: Run, previous: Run) -> Run:
         UsageError: It is not the same run; the first differences are named.
     """
     if differences := _list_differences(fresh, previous):
-        more = f" and {len(differences) - _NAMED} more" if len(differences) > _NAMED else ""
-        raise UsageError(
-            f"the saved run cannot be continued: {'; '.join(differences[:_NAMED])}{more}",
-            _FIX,
-        )
+        told = join_some(differences, _NAMED, "; ")
+        raise UsageError(f"the saved run cannot be continued: {told}", _FIX)
     return replace(
         fresh,
         provenance=replace(fresh.provenance, created=previous.provenance.created),

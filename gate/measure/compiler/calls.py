@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from gate.files.codec import pause_collector
+
 # Where Inductor and AOT autograd keep compiled graphs, below the cache directory. Settings cannot turn
 # these caches off: the environment variables that the lab sets, so that they are on, win over settings.
 _GRAPH_CACHES = ("fxgraph", "aotautograd")
@@ -26,7 +28,9 @@ def count_compile_calls(step: Callable[[], Any], cache: Path) -> int:
     """
     forget_graphs(cache)
     profiler = cProfile.Profile(subcalls=False, builtins=False)
-    with _without_collector(), _with_eager_backward():
+    gc.collect()
+    # Finalizers are Python calls too, and come when they like.
+    with pause_collector(), _with_eager_backward():
         profiler.enable()
         try:
             step()
@@ -40,19 +44,6 @@ def forget_graphs(cache: Path) -> None:
     torch.compiler.reset()
     for name in _GRAPH_CACHES:
         shutil.rmtree(cache / name, ignore_errors=True)  # absent when nothing was compiled
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Keep garbage collection away: finalizers are Python calls too, and come when they like."""
-    gc.collect()
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @contextmanager

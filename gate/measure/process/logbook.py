@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterable, Mapping
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gate.errors import GateError
-from gate.files.codec import encode, write_atomic
+from gate.files.codec import save_plain
 from gate.measure.process.frames import format_error
 from gate.records import Code, Fact, FailureKind, Metric, list_distinct, name_words
 from gate.records.protocol import Prerequisite, Stage, WorkerFailure, WorkerResult, WorkerRole
@@ -89,7 +88,7 @@ class Logbook:
     def save(self) -> None:
         """Write the result, atomically."""
         if self._path:
-            write_atomic(self._path, json.dumps(encode(self.result), allow_nan=False))
+            save_plain(self.result, self._path)
 
 
 def make_worker_failure(error: BaseException) -> WorkerFailure:

@@ -7,7 +7,6 @@ status is 0 whenever the result file tells what happened, failures included.
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import sys
 import tempfile
@@ -66,7 +65,7 @@ def run_request(path: str, begun: float) -> None:
     Raises:
         FileError: The request is not one: nothing can be written then.
     """
-    request = codec.decode(WorkerRequest, codec.parse_json(Path(path).read_bytes(), path), path)
+    request = codec.load_plain(WorkerRequest, Path(path))
     if request.parent:
         die_with_parent(request.parent)
     set_search_path(request)
@@ -136,10 +135,10 @@ def _pretend_target(request: WorkerRequest) -> None:
 
 def _check_end(path: Path, ended: Fact) -> None:
     """See to it that the result tells how pytest ended when the suite's plugin never ran to its end."""
-    result = codec.decode(WorkerResult, codec.parse_json(path.read_bytes(), str(path)), str(path))
+    result = codec.load_plain(WorkerResult, path)
     if result.failure is None and result.stage != Stage.DONE:
         failed = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, told=ended))
-        codec.write_atomic(path, json.dumps(codec.encode(failed), allow_nan=False))
+        codec.save_plain(failed, path)
 
 
 def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:
@@ -175,7 +174,7 @@ def _prime_anew(request: WorkerRequest, path: str, why: str) -> NoReturn:
     sys.stderr.write(f"what an earlier run kept of the toolchain is of no use: {why}\n")
     sys.stderr.flush()
     fresh = replace(request, toolchain_cache="")
-    codec.write_atomic(Path(path), json.dumps(codec.encode(fresh)))
+    codec.save_plain(fresh, Path(path))
     command = (sys.executable, *WORKER_ARGUMENTS, path)
     os.execv(sys.executable, command)  # noqa: S606 - as a process of its own is started, though this be forked
 
