@@ -38,7 +38,7 @@ FORMATS: Mapping[str, ReportFormat] = {
         ReportFormat(
             name="html", module="gate.report.page.verdict", function="render_verdict_page", file="report.html"
         ),
-        ReportFormat(name="json", module="gate.report.json_format", function="render_json"),
+        ReportFormat(name="json", module="gate.files.codec", function="encode_verdict"),
         ReportFormat(name="junit", module="gate.report.junit", function="render_junit", file="junit.xml"),
     )
 }

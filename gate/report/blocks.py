@@ -22,7 +22,7 @@ from gate.report.rows import (
 from gate.report.view import Block, Member, Row
 from gate.report.words.causes import describe_cause
 from gate.report.words.commands import write_again
-from gate.report.words.failures import describe_failure
+from gate.report.words.failures import describe_whole
 from gate.units import count_noun, render_change, render_threshold
 
 # Statuses that a reader should see one by one; the others are counted or summed up.
@@ -166,7 +166,7 @@ def _part_similar(ordered: Sequence[_Found]) -> list[list[_Found]]:
 def _describe_findings(found: _Found) -> object:
     """All that a case's rows say but for the size of its changes."""
     rows = frozenset(_describe_part(part) for part in found.parts)
-    return rows, tuple((one.kind, one.stage, clean_line(describe_failure(one))) for one in found.failures)
+    return rows, tuple(map(describe_whole, found.failures))
 
 
 def _describe_part(part: Sequence[Comparison]) -> object:
@@ -203,7 +203,9 @@ def _make_block(group: Sequence[_Found], verdict: Verdict, reproduced: Collectio
         title=first.case_id if alone else count_noun(len(group), "case"),
         status=first.status,
         rows=tuple(_drop_repetition(row) for row in rows) if first.failures else rows,
-        failures=tuple(map(_describe_failure, first.failures)),
+        failures=tuple(
+            clean_line(describe_whole(one, f" of trial {one.trial}"), MAX_SENTENCE) for one in first.failures
+        ),
         log_tail=clean_lines(first.failures[0].log_tail, LOG_LINES) if first.failures else (),
         logs=tuple(clean_line(one.log, MAX_SENTENCE) for one in first.failures if one.log),
         causes=_list_causes(group),
@@ -236,8 +238,3 @@ def _list_causes(group: Sequence[_Found]) -> tuple[str, ...]:
 def _drop_repetition(row: Row) -> Row:
     """A failed row of a case whose failures are listed below it needs no sentence of its own."""
     return replace(row, sentence="") if row.status is Status.FAILED else row
-
-
-def _describe_failure(failure: CaseFailure) -> str:
-    message = clean_line(describe_failure(failure), MAX_SENTENCE)
-    return f"{failure.kind.value} in stage {clean_line(failure.stage)} of trial {failure.trial}: {message}"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from gate.metrics import SPECS, Family
 from gate.records.calibration import Calibration, Instability, MetricNoise, Rate, Replay, ThresholdCost
 from gate.report.clean import clean_line
-from gate.report.footer import describe_hardware, describe_software
+from gate.report.footer import label_lines
 from gate.report.tables import render_section
-from gate.report.view import ABSENT, Section
+from gate.report.view import ABSENT, Section, keep_filled
 from gate.report.words.notes import write_note
 from gate.report.words.studies import describe_instability
 from gate.units import (
@@ -43,8 +43,7 @@ def render_calibration(calibration: Calibration) -> str:
 
 def list_sections(calibration: Calibration) -> tuple[Section, ...]:
     """List the tables of a calibration."""
-    made = (_make_noise(calibration), _make_costs(calibration.costs), _make_replays(calibration))
-    return tuple(section for section in made if section)
+    return keep_filled(_make_noise(calibration), _make_costs(calibration.costs), _make_replays(calibration))
 
 
 def describe_calibration(calibration: Calibration) -> tuple[tuple[str, str], ...]:
@@ -57,19 +56,11 @@ def describe_calibration(calibration: Calibration) -> tuple[tuple[str, str], ...
     )
     pairs_s = effort.pair_budget_s if calibration.pairs else None
     beside = "" if pairs_s is None else f", and pairs for {render_duration(pairs_s)}"
-    lines = (
-        ("hardware", describe_hardware(calibration.environment)),
-        ("software", describe_software(calibration.environment)),
-        ("measured", measured),
-        ("a check", f"takes {spent} trials a case, against {effort.baseline_trials} that are stored{beside}"),
-    )
-    return tuple((label, clean_line(text)) for label, text in lines)
+    check = f"takes {spent} trials a case, against {effort.baseline_trials} that are stored{beside}"
+    return label_lines(calibration.environment, ("measured", measured), ("a check", check))
 
 
-def _make_noise(calibration: Calibration) -> Section | None:
-    rows = tuple(_make_noise_row(one) for one in calibration.noise if _is_noisy(one))
-    if not rows:
-        return None
+def _make_noise(calibration: Calibration) -> Section:
     quiet = sum(not _is_noisy(one) for one in calibration.noise)
     meaning = (
         "Standard deviations: within, of a trial's blocks; between, of trials; pair, of pairs with itself.\n"
@@ -79,7 +70,7 @@ def _make_noise(calibration: Calibration) -> Section | None:
     return Section(
         title="Noise",
         header=_NOISE_HEADER,
-        rows=rows,
+        rows=tuple(_make_noise_row(one) for one in calibration.noise if _is_noisy(one)),
         right=frozenset(_NOISE_HEADER) - _WORDS,
         meaning=f"{meaning}\nCounters, memory and drift: {more} in calibration.json.",
     )
@@ -126,9 +117,7 @@ def _render_instability(found: Instability) -> str:
     return f"  {clean_line(found.case_id)} {found.metric} ({flaw}): {told}"
 
 
-def _make_costs(costs: Sequence[ThresholdCost]) -> Section | None:
-    if not costs:
-        return None
+def _make_costs(costs: Sequence[ThresholdCost]) -> Section:
     metrics = dict.fromkeys(cost.metric for cost in costs)
     sizes = sorted({cost.relative for cost in costs})
     header = ("metric", *(f"{100 * size:.3g} %" for size in sizes))
@@ -156,9 +145,7 @@ def _render_cost(cost: ThresholdCost | None) -> str:
     return f"{_render_share(cost.suspected)}{missed}{' *' if cost.in_force else ''}"
 
 
-def _make_replays(calibration: Calibration) -> Section | None:
-    if not calibration.replays:
-        return None
+def _make_replays(calibration: Calibration) -> Section:
     header = ("planted", "requests", "REGRESSED", "INCONCLUSIVE", "trials", "pairs")
     return Section(
         title="The gate itself, replayed on these trials",

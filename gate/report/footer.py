@@ -18,15 +18,23 @@ _LIBRARIES = ("transformers", "diffusers", "torchvision", "timm", "numpy")
 
 def list_footer(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     """Return labelled lines; what is unknown is left out."""
-    lines = (
-        ("hardware", describe_hardware(verdict.environment)),
-        ("software", describe_software(verdict.environment)),
+    return label_lines(
+        verdict.environment,
         ("head", describe_commit(verdict.provenance)),
         ("base", _describe_base(verdict)),
         ("baselines", _describe_baselines(verdict)),
         ("run", _describe_run(verdict)),
         ("overhead", _describe_overhead(verdict)),
         ("toolchain", _describe_toolchain(verdict.toolchain_s)),
+    )
+
+
+def label_lines(environment: Environment, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    """Return labelled lines about where something was measured, and more; empty ones are left out."""
+    lines = (
+        ("hardware", describe_hardware(environment)),
+        ("software", describe_software(environment)),
+        *more,
     )
     return tuple((label, clean_line(text)) for label, text in lines if text)
 

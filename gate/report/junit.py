@@ -26,7 +26,7 @@ from gate.report.blocks import render_command
 from gate.report.clean import clean_line, clean_lines
 from gate.report.rows import WHOLE_CASE, complete_sentence, is_whole_case, render_change_interval
 from gate.report.words.causes import describe_cause
-from gate.report.words.failures import describe_failure
+from gate.report.words.failures import describe_failure, describe_whole
 from gate.report.words.headline import write_headline
 from gate.report.words.notes import write_notes
 from gate.report.words.steps import write_steps
@@ -161,8 +161,7 @@ def _list_details(
 ) -> list[str]:
     lines = _list_numbers(comparison)
     if failure:
-        place = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
-        lines.append(f"{place}: {clean_line(describe_failure(failure))}")
+        lines.append(clean_line(describe_whole(failure)))
         lines += [f"log: {clean_line(failure.log)}"] if failure.log else []
     lines += [f"why: {clean_line(describe_cause(cause.fact))}" for cause in causes]
     lines.append(f"run again: {again}")

@@ -11,10 +11,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gate.records import RED, Outcome, Status, Verdict
+from gate.records import RED, Status, Verdict
 from gate.report.content import make_report, render_counts
 from gate.report.figures import MARKS, list_marks
 from gate.report.view import Block, CaseLine, NextStep, Report, Row, Section
+from gate.report.words.pages import OUTCOME_KINDS
 from gate.report.words.terms import name_status
 from gate.units import count_noun
 
@@ -58,13 +59,7 @@ PLAIN = ReportFrame()
 GOOD = "\N{WHITE HEAVY CHECK MARK}"
 BAD = "\N{CROSS MARK}"
 UNSURE = "\N{WARNING SIGN}\ufe0f"
-OUTCOME_SIGNS: Mapping[Outcome, str] = {
-    Outcome.PASS: GOOD,
-    Outcome.REGRESSION: BAD,
-    Outcome.INCOMPLETE: BAD,
-    Outcome.INCONCLUSIVE: UNSURE,
-    Outcome.NOTHING_COMPARED: BAD,
-}
+_SIGNS = {"good": GOOD, "bad": BAD, "unsure": UNSURE}
 # Characters that begin or end some markup, as entities: an entity is never markup itself. "@" and
 # "#" also get a zero-width space behind them, because GitHub looks for mentions after decoding.
 _ENTITIES: Mapping[str, str] = {
@@ -123,7 +118,7 @@ def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame 
 def _render_heading(report: Report, frame: ReportFrame) -> list[str]:
     """The first line: sign, outcome and one plain sentence; below another heading, that sentence alone."""
     sentence = escape_text(report.headline)
-    sign = frame.sign or OUTCOME_SIGNS[report.outcome]
+    sign = frame.sign or _SIGNS[OUTCOME_KINDS[report.outcome]]
     if frame.heading:
         return [f"## {sign} {frame.heading}", sentence]
     return [f"## {sign} {report.outcome.value}: {sentence}"]
@@ -196,9 +191,7 @@ def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
 
 def _render_details(row: Row) -> str:
     """What the table has no column for: the sentence, the interval, and the limit if that is not in it."""
-    told = [row.sentence] if row.sentence else []
-    told += [f"Interval {row.interval}."] if row.interval else []
-    told += [f"Limit {row.limit}."] if row.limit and row.limit not in row.sentence else []
+    told = [*([row.sentence] if row.sentence else []), *row.describe_bounds()]
     return f"- {row.metric}: {escape_text(' '.join(told))}" if told else ""
 
 

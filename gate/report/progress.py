@@ -31,7 +31,7 @@ from gate.records.events import (
 )
 from gate.report.clean import clean_line
 from gate.report.terminal import make_console, write_text
-from gate.report.words.failures import describe_failure
+from gate.report.words.failures import describe_whole
 from gate.report.words.measuring import describe_measuring
 from gate.units import render_duration, render_value
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 REFRESH_HZ = 1.0
-_MAX_MESSAGE = 200  # characters of a failure's message; the log has the rest
+_MAX_MESSAGE = 200  # characters of what is told of a failure; the log has the rest
 _FIGURES = (Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME)
 
 
@@ -94,10 +94,9 @@ def _render_came(event: TrialFinished | CaseFailed) -> str:
         said = f"{name}: {summary}" if summary else name
     else:
         failure = event.failure
-        where = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
-        message = clean_line(describe_failure(failure), _MAX_MESSAGE)
+        told = clean_line(describe_whole(failure), _MAX_MESSAGE)
         log = f"; log: {clean_line(failure.log)}" if failure.log else ""
-        said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {where}: {message}{log}"
+        said = f"{clean_line(failure.case_id)} trial {failure.trial} FAILED: {told}{log}"
     if event.progress is None:
         return said
     return f"{_render_count(event.progress)} {said}{_render_left(event.progress)}"

@@ -8,9 +8,9 @@ from gate.records.calibration import Rate
 from gate.records.faults import Demand, FaultKind
 from gate.records.selftest import Attempt, FaultScore, Result, SelftestReport
 from gate.report.clean import clean_line
-from gate.report.footer import describe_hardware, describe_software
+from gate.report.footer import label_lines
 from gate.report.tables import render_section
-from gate.report.view import ABSENT, Section
+from gate.report.view import ABSENT, Section, keep_filled
 from gate.report.words.studies import describe_complaint, describe_opinion
 from gate.units import render_change, render_duration, render_percent
 
@@ -87,21 +87,16 @@ def describe_result(report: SelftestReport) -> tuple[str, str]:
 
 def describe_selftest(report: SelftestReport) -> tuple[tuple[str, str], ...]:
     """Describe where and how long was tested, in labelled lines."""
-    lines = (
-        ("hardware", describe_hardware(report.environment)),
-        ("software", describe_software(report.environment)),
-        ("cases", ", ".join(report.case_ids)),
-        ("time", render_duration(report.wall_s)),
-    )
-    return tuple((label, clean_line(text)) for label, text in lines)
+    cases, time = ", ".join(report.case_ids), render_duration(report.wall_s)
+    return label_lines(report.environment, ("cases", cases), ("time", time))
 
 
 def list_tables(report: SelftestReport) -> tuple[Section, ...]:
     """List the tables of a selftest."""
-    return tuple(section for section in (_make_caught(report), _make_harmless(report)) if section)
+    return keep_filled(_make_caught(report), _make_harmless(report))
 
 
-def _make_caught(report: SelftestReport) -> Section | None:
+def _make_caught(report: SelftestReport) -> Section:
     meaning = (
         "asked: the share that must be caught; - where the fault is too small for the thresholds in force.\n"
         "unsure: inconclusive, which is not green. interval: of the rate, 95 % (Clopper and Pearson)."
@@ -109,13 +104,11 @@ def _make_caught(report: SelftestReport) -> Section | None:
     return _make_table(_HEADER, [score for score in report.scores if not _is_harmless(score)], meaning)
 
 
-def _make_harmless(report: SelftestReport) -> Section | None:
+def _make_harmless(report: SelftestReport) -> Section:
     return _make_table(_QUIET_HEADER, [score for score in report.scores if _is_harmless(score)])
 
 
-def _make_table(header: tuple[str, ...], scores: Sequence[FaultScore], meaning: str = "") -> Section | None:
-    if not scores:
-        return None
+def _make_table(header: tuple[str, ...], scores: Sequence[FaultScore], meaning: str = "") -> Section:
     return Section(
         title="",
         header=header,

@@ -19,7 +19,7 @@ from gate.report.rows import RANK, make_row
 from gate.report.sides import list_parts, list_sides
 from gate.report.words.causes import describe_cause
 from gate.report.words.commands import write_selected, write_setting, write_tlparse
-from gate.report.words.failures import describe_failure
+from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_first_cause
 from gate.report.words.measuring import describe_measuring
 from gate.report.words.terms import name_metric
@@ -225,9 +225,7 @@ def _tell_traces(shown: CaseEvidence, folder: str) -> list[str]:
 
 
 def _tell_failures(own: Verdict) -> list[str]:
-    told = [
-        f"  {one.kind} in stage {_clean(one.stage)}: {_clean(describe_failure(one))}" for one in own.failures
-    ]
+    told = [f"  {_clean(describe_whole(one))}" for one in own.failures]
     return ["Failures", *told] if told else []
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from gate.records import Metric, Verdict
 from gate.report.clean import clean_line
 from gate.report.published import PUBLISHED
-from gate.report.view import ABSENT, Section
+from gate.report.view import ABSENT, Section, keep_filled
 from gate.report.words import suite as words
 from gate.units import render_ratio, render_seconds
 
@@ -26,8 +26,9 @@ def list_totals(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 
 def list_sections(verdict: Verdict) -> tuple[Section, ...]:
     """Return the tables that there is something to say in."""
-    found = (_make_suite(verdict), _make_modes(verdict), _make_scopes(verdict), _make_published(verdict))
-    return tuple(section for section in found if section.rows)
+    return keep_filled(
+        _make_suite(verdict), _make_modes(verdict), _make_scopes(verdict), _make_published(verdict)
+    )
 
 
 def _make_suite(verdict: Verdict) -> Section:

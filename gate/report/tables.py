@@ -21,7 +21,7 @@ from gate.report.blocks import LOG_LINES
 from gate.report.clean import clean_line, clean_lines
 from gate.report.footer import SHOWN_COMMIT_CHARS
 from gate.report.view import Section
-from gate.report.words.failures import describe_failure
+from gate.report.words.failures import describe_whole
 from gate.units import count_noun, render_age, render_duration, render_percent
 
 if TYPE_CHECKING:
@@ -190,9 +190,9 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Co
     return "\n".join(line.rstrip() for line in (lines[0], rule, *lines[1:]))
 
 
-def render_section(section: Section | None) -> str:
-    """Return a section with its title above and its meaning below; "" of none."""
-    if section is None:
+def render_section(section: Section) -> str:
+    """Return a section with its title above and its meaning below; "" of one without rows."""
+    if not section.rows:
         return ""
     table = render_table(section.header, section.rows, right=section.right)
     return "\n".join(part for part in (section.title, table, section.meaning) if part)
@@ -206,8 +206,7 @@ def render_attempt(case_id: str, failure: CaseFailure | None) -> str:
     """Return a line for a case that could be built and called; else what went wrong, where, and its log."""
     if failure is None:
         return f"ok      {clean_line(case_id)}\n"
-    where = f"{failure.kind.value} in stage {clean_line(failure.stage)}"
-    lines = [f"FAILED  {clean_line(case_id)}: {where}: {clean_line(describe_failure(failure))}"]
+    lines = [f"FAILED  {clean_line(case_id)}: {clean_line(describe_whole(failure))}"]
     lines += [f"    | {line}" for line in clean_lines(failure.log_tail, LOG_LINES)]
     lines += [f"    log: {clean_line(failure.log)}"] if failure.log else []
     return "\n".join(lines) + "\n"

@@ -173,11 +173,7 @@ def _list_details(row: Row, layout: Mapping[str, int]) -> str:
     details = [row.sentence] if row.sentence and row.status is not Status.UNCHANGED else []
     if row.before and "before" not in layout:
         details.insert(0, f"{row.before} -> {row.after}.")
-    if row.interval and "interval" not in layout:
-        details.append(f"Interval {row.interval}.")
-    if row.limit and "limit" not in layout and row.limit not in row.sentence:
-        details.append(f"Limit {row.limit}.")
-    return " ".join(details)
+    return " ".join([*details, *row.describe_bounds(layout)])
 
 
 def _make_grid(cells: Sequence[tuple[str, str]], layout: Mapping[str, int]) -> Padding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gate.records import Outcome, Status
@@ -28,6 +28,12 @@ class Row:
     limit: str = ""
     sentence: str = ""
     decides: bool = True
+
+    def describe_bounds(self, told: Collection[str] = ()) -> list[str]:
+        """The interval and the limit as sentences, where no column and no sentence tells them."""
+        interval = f"Interval {self.interval}." if self.interval and "interval" not in told else ""
+        has_limit = self.limit and "limit" not in told and self.limit not in self.sentence
+        return [one for one in (interval, f"Limit {self.limit}." if has_limit else "") if one]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,6 +100,11 @@ class Section:
     right: frozenset[str]  # columns of numbers
     meaning: str = ""
     rates: tuple[Rate | None, ...] = ()  # of each row
+
+
+def keep_filled(*made: Section) -> tuple[Section, ...]:
+    """The tables that have rows."""
+    return tuple(section for section in made if section.rows)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -63,6 +63,11 @@ def describe_failure(failure: CaseFailure) -> str:
     return describe_quoted(quote_failure(Code.FAILURE, failure))
 
 
+def describe_whole(failure: CaseFailure, of: str = "") -> str:
+    """Describe it with its kind and where: ``hang in stage rounds: no end after 300 s``."""
+    return f"{failure.kind} in stage {failure.stage}{of}: {describe_failure(failure)}"
+
+
 def describe_quoted(fact: Fact) -> str:
     """Describe the failure that another fact tells of."""
     if fact.name("why") in _LACKS:

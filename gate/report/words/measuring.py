@@ -53,8 +53,8 @@ _PHRASES: Mapping[Code, str] = {
     Code.NO_CUDA_GRAPH: "the case asks for CUDA graphs, and no call launches one",
     Code.UNWATCHED: "nobody watches the GPU for {seen}: {why}",
     Code.REFERENCE_TOO_LARGE: (
-        "drift is not measured, there is no room on the device, and the processor would need {needed:bytes} at"
-        " least, and {free:bytes} are free"
+        "drift is not measured, there is no room on the device, and the processor would need"
+        " {needed:bytes} at least, and {free:bytes} are free"
     ),
     Code.NO_FLOAT64: "drift is not measured, the case does not run in float64: {why}",
     Code.NO_TENSORS: (

@@ -53,7 +53,7 @@ OUTCOME_KINDS: Mapping[Outcome, str] = {
     Outcome.REGRESSION: "bad",
     Outcome.INCOMPLETE: "bad",
     Outcome.INCONCLUSIVE: "unsure",
-    Outcome.NOTHING_COMPARED: "unsure",
+    Outcome.NOTHING_COMPARED: "bad",  # it fails the check, whatever --fail-on says
 }
 KIND_NAMES: Mapping[str, str] = {
     "bad": "worse or failed",

@@ -172,8 +172,10 @@ def test_why_workers_are_not_forked(fact: Fact, words: str) -> None:
         ),
         (
             Fact(code=Code.REFERENCE_TOO_LARGE, numbers={"needed": 12 * 2**30, "free": 23 * 2**29}),
-            "drift is not measured, there is no room on the device, and the processor would need 12.0 GiB at"
-            " least, and 11.5 GiB are free",
+            (
+                "drift is not measured, there is no room on the device, and the processor would need 12.0 GiB"
+                " at least, and 11.5 GiB are free"
+            ),
         ),
     ],
 )
