@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gate.decide.constants import MAX_END_PAIRS
+from gate.metrics import SPECS, Family
 from gate.records import Comparison, Fact, Metric, Status, Verdict
 from gate.records.bisection import Bisection, Mark
 from gate.report.clean import clean_line
@@ -84,6 +85,8 @@ def _explain_premise(row: Comparison) -> str:
     none = "There is nothing to search for:"
     if row.status is Status.IMPROVED:
         return f"{none} the bad end is better than the good one. Swap them, or name others."
+    if row.status is Status.UNCHANGED and SPECS[row.metric].family is Family.EXACT:
+        return f"{none} the ends do not differ in it. Name another METRIC, or other ends."
     if row.status is Status.UNCHANGED:
         return (
             f"{none} the ends do not differ by as much as matters, on this machine. Name another METRIC, ends"

@@ -62,6 +62,11 @@ def make_verdict(pairs: int = 3) -> Verdict:
             Metric.COMPILED_LATENCY,
             "Once the machine is quiet, run it anew.",
         ),
+        (
+            replace(make_row(Status.UNCHANGED, Reason.EXACT_EQUAL, 0.0), metric=Metric.GRAPH_BREAKS),
+            Metric.GRAPH_BREAKS,
+            "the ends do not differ in it. Name another METRIC, or other ends.",
+        ),
         (None, Metric.FIRST_REQUEST, "the case has no first request in both. Name another METRIC."),
         (None, None, "nothing got worse that decides. Name the METRIC, or other ends."),
     ],
