@@ -45,6 +45,8 @@ def run_compare(options: Namespace) -> ExitCode:
         check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": "BASELINE"}))
     policy = load_policy(config, options.approvals, beside)
     candidate = read_run(options.candidate)
+    if options.baseline == options.candidate:
+        print(f"note: {options.candidate} is held against itself: nothing can differ", file=sys.stderr)
     if shard := candidate.shard:
         left = (
             f"{shard.cases - len(candidate.cases)} of {shard.cases} cases are in none of what is judged here"

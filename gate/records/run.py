@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
-from gate.records.bounds import Natural, NotNegative, Time
+from gate.records.bounds import Natural, NotNegative, Range, Time
 from gate.records.cases import Case
 from gate.records.codes import Code
 from gate.records.conditions import Conditions
@@ -31,6 +32,9 @@ class FailureKind(StrEnum):
     HANG = "hang"  # over the time limit
     NOT_FINITE = "not_finite"  # NaN or infinity in an output, gradient or measurement
 
+
+# More machines than anybody has, and few enough to count up to.
+MOST_SHARDS = 999
 
 # The names of arms. Trials of the candidate are judged; the base's are for the side-by-side comparison.
 BASE_ARM = "base"
@@ -217,8 +221,8 @@ class BaseArm:
 class Shard:
     """Which part of a divided plan a run is: ``number`` counts from 1. All parts hold ``cases`` together."""
 
-    number: Natural
-    of: Natural
+    number: Annotated[int, Range(noun="a whole number", minimum=1, maximum=MOST_SHARDS)]
+    of: Annotated[int, Range(noun="a whole number", minimum=1, maximum=MOST_SHARDS)]
     cases: Natural
 
     def __str__(self) -> str:

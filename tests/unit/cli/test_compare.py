@@ -132,6 +132,25 @@ def test_merge_refuses_to_go_on_without_a_shard(project: Path, capsys: pytest.Ca
     assert not (project / "joined").exists()
 
 
+@pytest.mark.parametrize(
+    "shard", [{"number": 1, "of": 10**12}, {"number": 1, "of": 0}, {"number": 0, "of": 2}]
+)
+def test_a_shard_that_cannot_be_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], shard: dict[str, int]
+) -> None:
+    """Counting up to the number of shards that somebody wrote would take all memory."""
+    save_run(replace(make_run(), shard=Shard(cases=1, **shard)), project / "shard.json")
+    assert main(["merge", "shard.json", "--out", "joined"]) == 2
+    assert "expected a whole number from 1 to 999" in capsys.readouterr().err
+
+
+def test_a_run_that_is_held_against_itself_is_told(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A slip of the hand in a script would pass for ever."""
+    assert main(["compare", "old.json", "old.json"]) == 0
+    assert "note: old.json is held against itself" in capsys.readouterr().err
+    assert project.exists()
+
+
 def test_comparing_one_shard_says_so(compare: Compare) -> None:
     """What it lacks is judged nowhere."""
     code, said = compare(replace(make_run(), shard=Shard(number=1, of=2, cases=7)))
