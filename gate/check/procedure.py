@@ -65,7 +65,9 @@ def check_alone(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked
         verdict = decide_verdict(run, terms.baselines, policy)
         wanted = _list_promising(run, verdict, terms, policy)
     had = Counter(trial.case_id for trial in run.trials)
-    left_out = {case.id for case in run.cases if had[case.id] < terms.max_trials} - wanted
+    # What disturbed trials leave open another moment may settle: nobody is told that it would not.
+    fit = {trial.case_id for trial in run.trials if not trial.conditions.disturbances}
+    left_out = {case_id for case_id in fit - wanted if had[case_id] < terms.max_trials}
     return Checked(run=run, verdict=note_unrepeated(verdict, left_out, terms.max_trials))
 
 

@@ -101,6 +101,15 @@ def test_machine_that_moved_is_told() -> None:
     assert list_codes(checked) == ([Code.UNREPEATED_MACHINE], [Code.SETTLE])
 
 
+def test_machine_that_was_only_disturbed_is_worth_another_try() -> None:
+    """Nobody says that more trials tell nothing where other programs were what moved the canaries."""
+    given = Given(subjects=[Subject()])
+    disturbed = Conditions(canaries_s={"matmul": 0.0005}, disturbances=(Disturbance.CROWDED,))
+    checked = check(given, (1.0,) * 5, disturbed, canary_s=0.001)
+    assert given.asked == []
+    assert list_codes(checked) == ([], [Code.SETTLE, Code.SETTLE_BY_TRIALS])
+
+
 @pytest.mark.parametrize("most", [1, 3])
 def test_case_that_had_all_its_trials_is_no_news(most: int) -> None:
     """Where one trial is all that is allowed, nothing was left out, and more trials are advised."""
