@@ -66,8 +66,12 @@ def measure_case(session: SuiteSession, case: Case, workload: Workload | None, t
         directory=session.directory,
         turns=open_turns(session),
     )
-    with tolerate_warnings():
-        _measure(context, workload, timer, session.request.role if session.request else None)
+    try:
+        with tolerate_warnings():
+            _measure(context, workload, timer, session.request.role if session.request else None)
+    except Exception as error:
+        context.logbook.fail(error)  # now: a test that catches it goes on as if all were well
+        raise
     context.logbook.leave()
 
 

@@ -243,3 +243,21 @@ def test_trying_a_test_that_measures_nothing_fails(project: pytest.Pytester) -> 
     """A test that never calls the fixture would measure nothing either."""
     tried = run_trial(project, "def test_mine():\n    pass\n", WorkerRole.TRY)
     assert "the test measured nothing" in tried["failure"]["told"]["names"]["message"][0]
+
+
+@pytest.mark.parametrize("role", [WorkerRole.TRY, WorkerRole.COLD])
+def test_a_failure_that_a_test_catches_is_a_failure(project: pytest.Pytester, role: WorkerRole) -> None:
+    """What could not be measured was not measured, whatever the test makes of it."""
+    source = (
+        "import torch\n"
+        "def forward(x):\n"
+        "    raise OSError('no data')\n"
+        "def test_mine(compile_benchmark):\n"
+        "    try:\n"
+        "        compile_benchmark(forward, torch.ones(3))\n"
+        "    except OSError:\n"
+        "        pass\n"
+    )
+    tried = run_trial(project, source, role)
+    assert "OSError: no data" in tried["failure"]["told"]["names"]["message"][0]
+    assert tried["stage"] == "eager"
