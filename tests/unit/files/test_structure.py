@@ -46,10 +46,10 @@ def make_limited(kind: type, limit: object) -> st.SearchStrategy[Any]:
     if isinstance(limit, Moment):
         return st.just("") | st.dates().map(lambda day: f"{day.isoformat()}T12:00:00Z")
     assert isinstance(limit, Range)
-    assert limit.minimum == 0
+    assert limit.minimum is not None
     if kind is int:
-        return st.integers(0, 2**63 - 1)
-    return st.floats(0, limit.maximum, allow_nan=False, allow_infinity=False)
+        return st.integers(int(limit.minimum), int(limit.maximum or 2**63 - 1))
+    return st.floats(limit.minimum, limit.maximum, allow_nan=False, allow_infinity=False)
 
 
 def make_strategy(annotation: Any) -> st.SearchStrategy[Any]:
