@@ -242,7 +242,8 @@ def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
     if missing and not is_planned:
         listed = join_some([str(number) for number in missing], _NAMED)
         fix = f"Name its run.json too, or let its cases be MISSING: --select {first_run.selection!r}."
-        raise UsageError(f"shard {listed} of {first.of} is missing", fix)
+        are = "shard {} of {} is missing" if len(missing) == 1 else "shards {} of {} are missing"
+        raise UsageError(are.format(listed, first.of), fix)
     held = len({case.id for _, run, _ in marked for case in run.cases})
     if not missing and held != first.cases:
         fix = "Measure them all with one gate.yml and one compile-gate."

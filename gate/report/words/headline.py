@@ -76,7 +76,8 @@ def _write_unjudged(fact: Fact, base: PairBase | None) -> str:
     left = f"{because} to the others" if 0 < apart < cases else because
     quarantined = f"{apart} {'is' if apart == 1 else 'are'} quarantined"
     parts = ([quarantined] if apart else []) + ([left] if apart < cases else [])
-    return f"{count_noun(cases, 'case')} measured, none judged: {', '.join(parts)}"
+    told = f"{count_noun(cases, 'case')} measured, none judged"
+    return f"{told}: {', '.join(parts)}" if parts else told
 
 
 def _write_pass(fact: Fact, _base: PairBase | None) -> str:

@@ -27,8 +27,10 @@ from gate.records import (
     Case,
     CaseFailure,
     Change,
+    Code,
     Comparison,
     Environment,
+    Fact,
     FailureKind,
     MachineShift,
     Metric,
@@ -237,6 +239,13 @@ def test_a_pass_over_part_of_the_plan_says_which_part(situation: Make, judge: Ju
     assert measure_coverage(verdict.comparisons) == Coverage(comparisons=4, judged=1, cases=3, judged_cases=1)
     told = "Nothing got worse in what was judged: 1 of 4 comparisons, in 1 of 3 cases."
     assert tell_headline(verdict) == told
+
+
+def test_a_run_without_cases_gives_no_reason(situation: Make, judge: Judge) -> None:
+    """There is nothing that a baseline could apply to."""
+    verdict = judge(situation(before=SAME, after=SAME))
+    none = Fact(code=Code.NO_BASELINE_APPLIES, numbers={"cases": 0, "quarantined": 0})
+    assert tell_headline(replace(verdict, headline=(none,))) == "0 cases measured, none judged."
 
 
 def test_what_does_not_decide_counts_neither_way(situation: Make, judge: Judge) -> None:
