@@ -22,6 +22,7 @@ from gate.report.words.commands import write_selected, write_setting, write_tlpa
 from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_first_cause
 from gate.report.words.measuring import describe_measuring
+from gate.report.words.pages import CODE_CUT
 from gate.report.words.terms import name_metric
 from gate.units import render_seconds, render_value
 
@@ -206,8 +207,9 @@ def _diff_kernel(kernel: KernelChange) -> list[str]:
     )
     lines = [f"  {_clean(line, keep=True)}" for line in diff]
     rest = len(lines) - MAX_DIFF
-    cut = [f"  ... {rest} more lines"] if rest > 0 else []
-    return lines[:MAX_DIFF] + cut
+    more = [f"  ... {rest} more lines"] if rest > 0 else []
+    cut = [f"  {CODE_CUT}"] if kernel.is_cut else []
+    return [*lines[:MAX_DIFF], *more, *cut]
 
 
 def _tell_traces(shown: CaseEvidence, folder: str) -> list[str]:

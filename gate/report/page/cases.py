@@ -32,6 +32,7 @@ class Difference:
 
     name: str
     lines: tuple[tuple[str, str], ...]  # "added", "removed" or "same", and the line
+    is_cut: bool = False  # more may differ
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -173,7 +174,8 @@ def _compare_code(kernel: KernelChange) -> Difference:
     lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
     kinds = {"+": "added", "-": "removed"}
     shown = tuple((kinds.get(line[:1], "same"), line) for line in lines[:_MAX_LINES])
-    return Difference(name=clean_line(kernel.name, MAX_SENTENCE), lines=shown)
+    is_cut = kernel.is_cut or len(lines) > len(shown)
+    return Difference(name=clean_line(kernel.name, MAX_SENTENCE), lines=shown, is_cut=is_cut)
 
 
 def _make_break(one: GraphBreak) -> Break:

@@ -27,6 +27,7 @@ OVERVIEW_NOTE = (
 CODE_NOTE = (
     "Generated code, with what differs from run to run (names, addresses) taken out: base above, head below."
 )
+CODE_CUT = "Too long to be kept whole: this compares the beginnings, and more may differ further on."
 TRACE_NOTE = (
     "Of a compile like each trial's, in a process of its own. From the directory of this page; tlparse comes"
     " with `pip install tlparse`."

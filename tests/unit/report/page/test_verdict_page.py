@@ -122,6 +122,16 @@ def test_code_that_differs() -> None:
         ("added", "+mul 3"),
         ("same", " store"),
     )
+    assert not shown.is_cut
+
+
+def test_code_that_was_cut_says_so() -> None:
+    """What differs may be beyond what was kept: an empty difference would look like none."""
+    verdict = judge_pairs()
+    cut = KernelChange(name="gelu", before="load x\n", after="load x\n", is_cut=True)
+    evidence = tuple(replace(one, kernels=(cut,)) for one in verdict.evidence)
+    page = render_verdict_page(replace(verdict, evidence=evidence))
+    assert "more may differ further on" in page
 
 
 def spoil(verdict: Verdict, text: str) -> Verdict:
