@@ -11,6 +11,7 @@ import pytest
 from gate.errors import ExitCode
 from gate.files.codec import load_verdict
 from gate.records import Outcome
+from gate.report import FORMATS
 from tests.unit.cli.conftest import RunGate
 
 COMPARE = ("compare", "old.json", "slow.json", "--out", "out")
@@ -23,7 +24,7 @@ def open_closed_pipe() -> int:
     return writer
 
 
-@pytest.mark.parametrize("report_format", ["text", "markdown", "json", "junit"])
+@pytest.mark.parametrize("report_format", FORMATS)
 def test_a_reader_that_went_away_changes_no_verdict(run_gate: RunGate, report_format: str) -> None:
     """`compare ... | head -0` of a regression is exit 10, in every format, and the verdict is written."""
     done = run_gate(*COMPARE, "--format", report_format, capture_output=False, stdout=open_closed_pipe())
@@ -38,7 +39,7 @@ def test_a_reader_that_goes_away_meanwhile_stops_no_measurement(run_gate: RunGat
     done = run_gate("check", capture_output=False, **{**others, stream: open_closed_pipe()})
     assert done.returncode == ExitCode.NOTHING_COMPARED
     written = {path.name for path in Path("out").iterdir()}
-    assert {"run.json", "verdict.json", "report.md", "report.html", "junit.xml"} <= written
+    assert {"run.json", "verdict.json", *(one.file for one in FORMATS.values() if one.file)} <= written
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
@@ -89,7 +90,7 @@ def test_help_may_be_cut_short(run_gate: RunGate) -> None:
     assert run_gate("--help", capture_output=False, stdout=open_closed_pipe()).returncode == ExitCode.PASS
 
 
-@pytest.mark.parametrize("report_format", ["text", "markdown", "json", "junit"])
+@pytest.mark.parametrize("report_format", FORMATS)
 def test_a_stream_that_lacks_a_character_gets_an_escape(run_gate: RunGate, report_format: str) -> None:
     """An emoji on an ASCII stream is no traceback and changes no verdict."""
     ascii_only = {"PYTHONIOENCODING": "ascii"}

@@ -5,13 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import gate
+from gate.cli.parser import list_commands
 from gate.errors import UsageError
 from gate.files.codec import VERDICT, decode_file
 from gate.records import Verdict
 from gate.report import FORMATS, render
+from tests.told import say
+
+ROOT = Path(__file__).resolve().parents[3]
+FILES = tuple(one.file for one in FORMATS.values() if one.file)
 
 
 def test_every_format_renders_every_situation(situation: tuple[str, Verdict]) -> None:
@@ -27,6 +35,62 @@ def test_rendering_is_pure(verdicts: Mapping[str, Verdict]) -> None:
     """The same verdict gives the same text."""
     for name in FORMATS:
         assert render(verdicts["regression"], name) == render(verdicts["regression"], name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_nothing_that_went_wrong_looks_green(situation: tuple[str, Verdict], name: str) -> None:
+    """Who reads one format alone sees the outcome and each case that failed."""
+    _, verdict = situation
+    report = render(verdict, name)
+
+    assert verdict.outcome.value in report
+    assert [one.case_id for one in verdict.failures if one.case_id not in report] == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_failure_that_no_comparison_tells_of_is_told(verdicts: Mapping[str, Verdict], name: str) -> None:
+    """One trial of a case that was judged by its others died all the same."""
+    died = verdicts["incomplete"].failures[:1]
+
+    assert "SIGSEGV" in render(replace(verdicts["regression"], failures=died), name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_format_passes_a_control_character_on(verdicts: Mapping[str, Verdict], name: str) -> None:
+    """Whatever a model says: no terminal escape, nothing that makes a line read backwards."""
+    first, *others = verdicts["regression"].comparisons
+    text = "\x1b[31mred\u202edlo"
+    hostile = replace(
+        verdicts["regression"],
+        headline=say(text),
+        notes=say(text),
+        next_steps=say(text),
+        comparisons=(replace(first, case_id=text, remarks=say(text)), *others),
+    )
+
+    report = render(hostile, name)
+
+    assert "red" in report
+    assert [mark for mark in "\x1b\u202e" if mark in report] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])
+def test_pages_name_every_file_that_is_left(page: str) -> None:
+    """Who looks for a report finds its name."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert [file for file in FILES if file not in text] == []
+
+
+def test_help_names_every_file_that_is_left() -> None:
+    """`compare --out` says what it writes."""
+    (compare,) = (one for one in list_commands() if one.name == "compare")
+    told = str(compare.arguments)
+    assert [file for file in FILES if file not in told] == []
+
+
+def test_the_library_names_every_format() -> None:
+    """`help(gate.render)` is where its caller looks."""
+    assert [name for name in FORMATS if f"``{name}``" not in str(gate.render.__doc__)] == []
 
 
 def test_json_is_the_verdict(situation: tuple[str, Verdict]) -> None:
