@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 from gate.cli.command import Argument, argument, either
 from gate.devices import DEVICE_FORMS
@@ -31,9 +32,12 @@ class JoinTerms(argparse.Action):
         setattr(namespace, self.dest, f"{before},{values}" if before else values)
 
 
+_FILES = frozenset({".json", *(Path(one.file).suffix for one in FORMATS.values() if one.file)})
+
+
 def parse_directory(text: str) -> str:
     """Parse the name of a directory to write to; a file's name is what an older option wanted."""
-    if text.endswith((".json", ".md", ".xml")):
+    if Path(text).suffix in _FILES:
         raise argparse.ArgumentTypeError(f"names a directory, and {text!r} looks like a file")
     return text
 

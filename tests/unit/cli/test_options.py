@@ -15,6 +15,7 @@ from gate.cli.parser import make_parser
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode
 from gate.files.codec import load_run, load_verdict
+from gate.report import FORMATS
 
 pytestmark = pytest.mark.usefixtures("project")
 Capture = pytest.CaptureFixture[str]
@@ -168,6 +169,14 @@ def test_compare_writes_nothing_unless_told(project: Path) -> None:
     assert set(list_files()) - set(before) == {
         *("told", "told/verdict.json", "told/report.md", "told/report.html", "told/junit.xml")
     }
+
+
+@pytest.mark.parametrize("file", ["verdict.json", *(one.file for one in FORMATS.values() if one.file)])
+def test_a_file_is_no_directory(file: str, capsys: Capture) -> None:
+    """`--out report.html` is refused, and makes no directory of that name."""
+    assert main(["compare", "old.json", "slow.json", "--out", file]) == ExitCode.USAGE
+    assert "looks like a file" in capsys.readouterr().err
+    assert not Path(file).exists()
 
 
 def test_merge_says_where_it_writes(capsys: Capture) -> None:
