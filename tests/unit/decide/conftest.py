@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from gate.decide import decide_verdict
+from gate.files.soundness import check_verdict
 from gate.metrics import SPECS
 from gate.records import (
     BaseArm,
@@ -138,7 +139,9 @@ def decide(*situations: Situation, environment: Environment = CPU_HOST, **policy
         finished=True,
     )
     baselines = tuple(make_baseline(one) for one in situations if one.before is not None)
-    return decide_verdict(run, baselines, make_policy(**policy))
+    verdict = decide_verdict(run, baselines, make_policy(**policy))
+    check_verdict(verdict, "decided")  # what could not be read again would be told once, and lost
+    return verdict
 
 
 LATENCIES = {Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY}

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+import re
 from importlib import import_module
+from types import ModuleType
 
 from gate.decide import explain
 from gate.decide.explain import causes
 from gate.decide.explain.inquiry import WEIGHTS
-from gate.records import Code
+from gate.metrics import explained_by
+from gate.records import CauseKind, Code
 from gate.records.codes import CAUSE_CODES
+
+MODULES = [import_module(one.name) for one in pkgutil.iter_modules(explain.__path__, f"{explain.__name__}.")]
 
 
 def test_every_finder_is_asked() -> None:
     """A function of an inquiry that is called find_* and stands in no list would find nothing, in silence."""
-    names = (one.name for one in pkgutil.iter_modules(explain.__path__, f"{explain.__name__}."))
     finders = {
         function
-        for module in map(import_module, names)
+        for module in MODULES
         for name, function in inspect.getmembers(module, inspect.isfunction)
         if name.startswith("find_") and list(inspect.signature(function).parameters) == ["inquiry"]
     }
@@ -28,3 +32,25 @@ def test_every_finder_is_asked() -> None:
 def test_every_cause_has_a_weight() -> None:
     """One without could not be ranked; words of older versions and counts of others are not."""
     assert set(WEIGHTS) == CAUSE_CODES - {Code.TEXT, Code.MORE}
+
+
+def test_weights_descend() -> None:
+    """The table reads from what accounts for most to a detail."""
+    assert list(WEIGHTS.values()) == sorted(WEIGHTS.values(), reverse=True)
+
+
+def test_every_cause_can_be_found() -> None:
+    """A code with a weight and words that no finder makes would never be told, in silence."""
+    made = {name for module in MODULES for name in re.findall(r"Code\.(\w+)", _read_finders(module))}
+    assert {code.name for code in WEIGHTS} - made == set()
+
+
+def test_every_kind_that_is_asked_for_is_named_by_a_metric() -> None:
+    """Otherwise no change asks for it, and its finder finds nothing, in silence."""
+    asks = re.compile(r"asks\(CauseKind\.(\w+)")
+    asked = {kind for module in MODULES for kind in asks.findall(_read_finders(module))}
+    assert [kind for kind in sorted(asked) if not explained_by(CauseKind[kind])] == []
+
+
+def _read_finders(module: ModuleType) -> str:
+    return "" if module.__name__.endswith(".inquiry") else inspect.getsource(module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ from gate.records.codes import (
     STEP_CODES,
     UNKNOWN_CODES,
 )
-from gate.records.facts import find_misshapen
+from gate.records.facts import MORE_NUMBERS, find_misshapen
 from gate.records.faults import FaultKind
 from gate.records.selftest import Attempt, Result
 from gate.report.words.causes import describe_cause
@@ -203,6 +204,24 @@ def test_every_cause_has_words(code: Code) -> None:
     for fact in (make_fact(code), replace(make_fact(code), names={})):
         assert describe_cause(fact)
         assert "{" not in describe_cause(fact)
+
+
+@pytest.mark.parametrize("code", sorted(CAUSE_CODES - _OTHERS))
+def test_no_cause_has_a_hole(code: Code) -> None:
+    """Without its names nothing is announced that does not come."""
+    numbers = dict.fromkeys((*code.numbers, *MORE_NUMBERS.get(code, ())), 2.0)
+    told = describe_cause(Fact(code=code, numbers=numbers))
+    assert not re.search(r"[:,(`] ?[.,;)`]|  | [.,;:]", told), told
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [(code, name) for code in sorted(CAUSE_CODES) for name in sorted(code.numbers)]
+)
+def test_every_number_of_a_cause_is_told(code: Code, name: str) -> None:
+    """Another number makes another sentence: a place that nobody fills is empty, in silence."""
+    fact = replace(make_fact(code), names={"differences": ("the first",)})
+    other = replace(fact, numbers={**fact.numbers, name: 7.0})
+    assert describe_cause(fact) != describe_cause(other)
 
 
 @pytest.mark.parametrize("code", sorted(STEP_CODES - _OTHERS))
