@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from gate.errors import GateError
 from gate.records.protocol import Prerequisite
 
 # In the words of the compiler, of Inductor and of the driver, none of which has an exception for it.
@@ -20,7 +21,9 @@ def find_missing(error: BaseException) -> Prerequisite | None:
     chain = list(_list_chain(error))
     if any(isinstance(one, ModuleNotFoundError) and one.name == "torch" for one in chain):
         return Prerequisite.TORCH
-    said = "\n".join(f"{type(one).__name__}: {one}" for one in chain)
+    # The gate's own words around them name a compiler, or CUDA, whatever it is that does not work.
+    foreign = [one for one in chain if not isinstance(one, GateError)]
+    said = "\n".join(f"{type(one).__name__}: {one}" for one in foreign)
     return next((part for part, pattern in _SAID.items() if pattern.search(said)), None)
 
 

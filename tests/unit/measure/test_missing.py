@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gate.devices import CPU, CUDA, DeviceKind
+from gate.errors import MachineError
 from gate.measure.process.missing import find_missing
 from gate.records.protocol import Prerequisite
 
@@ -38,3 +40,21 @@ def test_an_exception_is_looked_at_with_its_causes() -> None:
     wrapped = RuntimeError("backend failed")
     wrapped.__cause__ = InvalidCxxCompiler()
     assert find_missing(wrapped) is CXX
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (RuntimeError("fatal error: Python.h: No such file or directory"), HEADERS),
+        (OSError(28, "No space left on device"), None),
+        (InvalidCxxCompiler("none of g++ and clang++ works"), CXX),
+    ],
+)
+@pytest.mark.parametrize("kind", [CPU, CUDA])
+def test_our_own_words_decide_nothing(
+    kind: DeviceKind, said: Exception, expected: Prerequisite | None
+) -> None:
+    """`prime_toolchain` says "the C++ compiler does not work" of whatever it was, and what to install."""
+    wrapped = MachineError(f"the {kind.toolchain} does not work: {said}", kind.toolchain_fix)
+    wrapped.__cause__ = said
+    assert find_missing(wrapped) is expected
