@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gate.cli.checkout import find_workspace_checkout, to_repository_path
+from gate.cli.workflows import has_mode
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import ExitCode, UsageError
 from gate.github.client import GitHubClient, Patience
@@ -26,6 +27,7 @@ from gate.store.baselines import load_baselines
 from gate.store.policies import load_policy
 
 DEFAULT_API = "https://api.github.com"
+ACCEPT_MODE = "accept-regression"  # of the action, in a workflow that answers /accept-regression
 
 
 def run_publish(options: argparse.Namespace) -> int:
@@ -112,11 +114,5 @@ def load_base(path: Path | None, workspace: Path = Path()) -> Base:
         baselines=load_baselines(config.baselines),
         policy=load_policy(config),
         rules=(*(rule for rule in rules if rule), WORKFLOWS),
-        can_accept=_has_mode(top / WORKFLOWS / "workflows", "accept-regression"),
+        can_accept=has_mode(top / WORKFLOWS, ACCEPT_MODE),
     )
-
-
-def _has_mode(workflows: Path, mode: str) -> bool:
-    """Whether a workflow of the default branch uses the action in a mode."""
-    texts = (path.read_text(encoding="utf-8", errors="replace") for path in sorted(workflows.glob("*.y*ml")))
-    return any(f"mode: {mode}" in text for text in texts)

@@ -172,7 +172,8 @@ def test_the_comment_names_only_what_the_repository_has(tmp_path: Path, has_work
     workflows.mkdir(parents=True)
     (workflows / "gate.yml").write_text("on: pull_request\n")
     if has_workflow:
-        (workflows / "accept.yaml").write_text("      with:\n          mode: accept-regression\n")
+        example = Path(__file__).parents[2] / "examples" / "workflows" / "gate-accept.yml"
+        (workflows / "accept.yaml").write_text(example.read_text(encoding="utf-8"))
     (tmp_path / "gate.yml").write_text("version: 1\n")
     base = replace(make_base(), can_accept=load_base(tmp_path / "gate.yml", tmp_path).can_accept)
 

@@ -1,0 +1,80 @@
+"""Which modes of the action a clone's workflows use: what a step is given decides, not what is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gate.cli.workflows import has_mode
+
+ROOT = Path(__file__).parents[3]
+MODE = "accept-regression"
+STEP = "on: issue_comment\njobs:\n  accept:\n    steps:\n      - run: make\n      - uses: some/fork@abc\n"
+
+
+def find_mode(directory: Path, *texts: str) -> bool:
+    """Whether one of these workflows, written into a clone, has the mode."""
+    place = directory / "workflows"
+    place.mkdir()
+    for number, text in enumerate(texts):
+        (place / f"{number}.yml").write_text(text, encoding="utf-8")
+    return has_mode(directory, MODE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STEP + "        with:\n          mode: accept-regression\n",
+        STEP + '        with:\n          mode: "accept-regression"  # of a comment\n',
+        STEP + "        with: {token: x, 'mode':   'accept-regression'}\n",
+        "jobs:\n  accept:\n    uses: a/b/.github/workflows/c.yml@abc\n    with: {mode: accept-regression}\n",
+    ],
+    ids=["plain", "quoted", "flow", "a workflow that is called"],
+)
+def test_a_step_with_the_mode_counts_however_it_is_written(tmp_path: Path, text: str) -> None:
+    """YAML has many ways to write one value."""
+    assert find_mode(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STEP + "        # with:\n        #   mode: accept-regression\n",
+        STEP + "        with:\n          mode: accept-regression-later\n",
+        STEP + "      - run: |\n          echo 'mode: accept-regression'\n",
+        STEP + "        env:\n          mode: accept-regression\n",
+        "jobs:\n  a:\n    steps:\n      - run: make\n        with: {mode: accept-regression}\n",
+    ],
+    ids=["comment", "longer", "script", "environment", "uses nothing"],
+)
+def test_the_words_alone_do_not_count(tmp_path: Path, text: str) -> None:
+    """A comment, a script and a step of another mode answer nobody."""
+    assert not find_mode(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("mode: accept-regression: [", "", "- a\n", "jobs: 3\n"),
+        "jobs: {a: 3, b: {steps: x}, c: {steps: [1]}}\n",
+        "jobs: {a: {steps: [{uses: x, with: 1}, {uses: x}]}}\n",
+    ],
+)
+def test_what_is_no_workflow_stops_nothing(tmp_path: Path, text: str) -> None:
+    """GitHub refuses such a file; those beside it still count."""
+    assert not find_mode(tmp_path, text)
+    workflow = STEP + "        with: {mode: accept-regression}\n"
+    (tmp_path / "workflows" / "z.yaml").write_text(workflow, encoding="utf-8")
+    (tmp_path / "workflows" / "directory.yml").mkdir()
+    assert has_mode(tmp_path, MODE)
+
+
+def test_without_workflows_there_is_no_mode(tmp_path: Path) -> None:
+    """A repository may have none."""
+    assert not has_mode(tmp_path, MODE)
+
+
+def test_this_repository_accepts() -> None:
+    """Its own workflow uses the action by its path."""
+    assert has_mode(ROOT / ".github", MODE)
