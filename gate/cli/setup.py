@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from argparse import Namespace
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from gate.records import Case, Shard
 _KEYS = ("select", "device", "trials", "budget_s", "pair_budget_s", "lock_timeout_s")
 _PATHS = ("baselines", "out")
 RUN_FILE = "run.json"
+_DISTRIBUTION = "compile-gate"  # under `project` of pyproject.toml
+_PACKAGE = Path(__file__).parents[1]  # the one that runs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,10 +56,20 @@ def load_project(options: Namespace) -> Project:
 def _note_namesake(directory: Path) -> str:
     """Note a package of the user's with the name of this one, which hides it from what is measured."""
     for place in (directory / "gate", directory / "src" / "gate"):
-        initial = place / "__init__.py"
-        if initial.is_file() and "compile-gate" not in initial.read_text(encoding="utf-8", errors="replace"):
+        is_own = place.is_dir() and (place.samefile(_PACKAGE) or _is_own_checkout(directory))
+        if (place / "__init__.py").is_file() and not is_own:
             return f"{place} has the name of compile-gate's own package: nothing can import from it"
     return ""
+
+
+def _is_own_checkout(directory: Path) -> bool:
+    """Whether a directory is a checkout of compile-gate, another than the running one too."""
+    try:
+        told = tomllib.loads((directory / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # ValueError: no TOML, or no text
+        return False
+    project = told.get("project")
+    return isinstance(project, dict) and project.get("name") == _DISTRIBUTION
 
 
 def load_configured(options: Namespace) -> Config:

@@ -70,6 +70,36 @@ def test_a_package_of_the_same_name_is_noted(
     ]
 
 
+@pytest.mark.parametrize(
+    "project",
+    ["", '[project]\nname = "our-shop"\n', "project = 3\n", "# compile-gate\n[project"],
+    ids=["none", "another", "no table", "broken"],
+)
+def test_a_package_that_only_mentions_compile_gate_is_noted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], project: str
+) -> None:
+    """What it is, its project's name tells; what its text says of others does not."""
+    package = tmp_path / "gate"
+    package.mkdir()
+    (package / "__init__.py").write_text('"""Experts, measured by compile-gate."""\n', encoding="utf-8")
+    if project:
+        (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    _, lines = plan(tmp_path, OWN + "select: m\n", capsys)
+    assert lines == [
+        f"note: {package} has the name of compile-gate's own package: nothing can import from it"
+    ]
+
+
+def test_another_checkout_of_compile_gate_is_no_namesake(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its project has the name, whatever its package says of itself."""
+    (tmp_path / "gate").mkdir()
+    (tmp_path / "gate" / "__init__.py").write_text("", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "compile-gate"\n', encoding="utf-8")
+    assert plan(tmp_path, OWN + "select: m\n", capsys) == (0, [])
+
+
 def test_compile_gate_itself_is_no_namesake(capsys: pytest.CaptureFixture[str]) -> None:
     """This repository gates itself."""
     assert main(["plan", "--config", str(Path(__file__).parents[3] / "gate.yml")]) == 0
