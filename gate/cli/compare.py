@@ -19,7 +19,7 @@ from gate.decide.explain.side_advice import note_gone
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_run
 from gate.files.untrusted import is_present
-from gate.project.config import check_places
+from gate.project.config import Origin, check_places
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Outcome, Run
@@ -42,7 +42,8 @@ def run_compare(options: Namespace) -> ExitCode:
     # What was accepted lies beside the baselines that are judged by.
     beside = Path(options.baseline) if Path(options.baseline).is_dir() else None
     if beside and options.out:
-        check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": "BASELINE"}))
+        kept = Origin("BASELINE", is_option=True)
+        check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": kept}))
     policy = load_policy(config, options.approvals, beside)
     candidate = read_run(options.candidate)
     if options.baseline == options.candidate:

@@ -14,7 +14,7 @@ from gate.files.codec import load_run
 from gate.oldest import is_installed
 from gate.project.capability import Card, list_needs, list_unavailable
 from gate.project.choice import choose_cases
-from gate.project.config import Config, render_config
+from gate.project.config import Config, Origin, render_config
 from gate.project.plan import make_plan, render_github_matrix
 from gate.project.registry import load_cases, select_cases
 from gate.project.shortcut import drop_same_code
@@ -22,7 +22,7 @@ from gate.project.time_limits import LIMIT_KEYS, fit_limits
 from gate.records import Case
 from gate.report.words.failures import describe_unavailable
 
-_FITTED = "what expected_s of the selected cases asks for"
+_FITTED = Origin("what expected_s of the selected cases asks for")
 
 
 def run_models(options: Namespace) -> ExitCode:

@@ -38,10 +38,9 @@ def choose_cases(config: Config, cases: tuple[Case, ...]) -> Choice:
     try:
         return Choice(cases=select_cases(cases, config.select), selection=config.select)
     except UsageError as error:
-        origin = config.origins.get("select", "")
-        if not origin or origin.startswith("--"):
+        if "select" not in config.origins or config.is_option("select"):
             raise
-        raise FileError(origin, "select", error.what, error.fix) from None
+        raise FileError(config.locate("select"), "select", error.what, error.fix) from None
 
 
 def _choose_default(config: Config, cases: tuple[Case, ...]) -> Choice:

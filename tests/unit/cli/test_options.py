@@ -15,6 +15,7 @@ from gate.cli.parser import make_parser
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode
 from gate.files.codec import load_run, load_verdict
+from gate.project.config import Origin
 from gate.report import FORMATS
 
 pytestmark = pytest.mark.usefixtures("project")
@@ -120,7 +121,7 @@ def test_budgets_stand_for_keys() -> None:
     options = make_parser().parse_args(["check", "--budget", "20", "--pair-budget", "30.5"])
     config = load_configured(options)
     assert (config.budget_s, config.pair_budget_s) == (20.0, 30.5)
-    assert config.origins["pair_budget_s"] == "--pair-budget"
+    assert config.origins["pair_budget_s"] == Origin("--pair-budget", is_option=True)
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,17 @@ def test_a_wrong_selection_of_gate_yml_names_its_line(
     assert caught.value.fix.startswith(fix)
 
 
+def test_a_file_whose_name_looks_like_an_option_is_still_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--config=--odd/gate.yml` is where the mistake is: nobody gave `--select`."""
+    monkeypatch.chdir(tmp_path)
+    Path("--odd").mkdir()
+    with pytest.raises(FileError) as caught:
+        choose(Path("--odd"), "select: nowhere\n")
+    assert str(caught.value).startswith("--odd/gate.yml:2: select: ")
+
+
 def test_a_wrong_selection_of_the_command_line_names_no_file(tmp_path: Path) -> None:
     """The option replaces the key, and the user has just typed it."""
     with pytest.raises(UsageError) as caught:
