@@ -61,19 +61,32 @@ def describe_calibration(calibration: Calibration) -> tuple[tuple[str, str], ...
 
 
 def _make_noise(calibration: Calibration) -> Section:
-    quiet = sum(not _is_noisy(one) for one in calibration.noise)
+    shown = [one for one in calibration.noise if _is_noisy(one)]
     meaning = (
         "Standard deviations: within, of a trial's blocks; between, of trials; pair, of pairs with itself.\n"
         "Notices: the smallest change that the first trials would notice in 95 of 100 cases."
     )
-    more = count_noun(quiet, "more figure")
+    more = count_noun(len(calibration.noise) - len(shown), "more figure")
+    lines = (meaning, _describe_split(shown), f"Counters, memory and drift: {more} in calibration.json.")
     return Section(
         title="Noise",
         header=_NOISE_HEADER,
-        rows=tuple(_make_noise_row(one) for one in calibration.noise if _is_noisy(one)),
+        rows=tuple(map(_make_noise_row, shown)),
         right=frozenset(_NOISE_HEADER) - _WORDS,
-        meaning=f"{meaning}\nCounters, memory and drift: {more} in calibration.json.",
+        meaning="\n".join(filter(None, lines)),
     )
+
+
+def _describe_split(noise: Sequence[MetricNoise]) -> str:
+    """Describe whose trials are of two speeds within, by the row with the largest share of them."""
+    split = sorted((one for one in noise if one.split_trials), key=lambda one: -one.split_trials / one.trials)
+    if not split:
+        return ""
+    worst = split[0]
+    of = f"{worst.split_trials} of {count_noun(worst.trials, 'trial')}"
+    others = f", and in {count_noun(len(split) - 1, 'more row')}" if len(split) > 1 else ""
+    name = f"{clean_line(worst.case_id)} {worst.metric}"
+    return f"The blocks of one trial fall into two groups in {of} of {name}{others}."
 
 
 def _is_noisy(noise: MetricNoise) -> bool:
@@ -129,13 +142,19 @@ def _make_costs(costs: Sequence[ThresholdCost]) -> Section:
         "How often the first trials take an unchanged case for slower; in brackets, in how many cases"
         " a change of that size would go unnoticed. * in force."
     )
+    unjudged = ", ".join(map(_describe_unjudged, (cost for cost in costs if cost.in_force and cost.unjudged)))
+    told = f"Too noisy to be judged at all by what is in force: {unjudged}." if unjudged else ""
     return Section(
         title="Thresholds and their cost",
         header=header,
         rows=rows,
         right=frozenset(header[1:]),
-        meaning=meaning,
+        meaning="\n".join(filter(None, (meaning, told))),
     )
+
+
+def _describe_unjudged(cost: ThresholdCost) -> str:
+    return f"{cost.metric} at {100 * cost.relative:.3g} % in {_render_share(cost.unjudged)} of the cases"
 
 
 def _render_cost(cost: ThresholdCost | None) -> str:
