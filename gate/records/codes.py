@@ -249,25 +249,49 @@ class Code(StrEnum):
     TOO_LITTLE_MEMORY = "too_little_memory", "gib needed_gib"
     PACKAGES_LACKING = "packages_lacking"  # names: packages
 
-
-def _list_codes(first: Code, last: Code) -> frozenset[Code]:
-    """The codes from one to another, in their order, and the text of an older version."""
-    ordered = list(Code)
-    return frozenset((Code.TEXT, *ordered[ordered.index(first) : ordered.index(last) + 1]))
-
-
-# Which facts stand where.
-HEADLINE_CODES = _list_codes(Code.NO_CONFIGURATION, Code.AGAINST_BASE)
-REMARK_CODES = _list_codes(Code.MACHINE_MOVED, Code.NO_PAIR)
-CAUSE_CODES = _list_codes(Code.GRAPH_BREAK, Code.UNEXPLAINED)
-WARNING_CODES = _list_codes(Code.VARIABLES_DROPPED, Code.OUTPUT_DIFFERS) | {Code.WARNING}
-NOTE_CODES = _list_codes(Code.NO_BASELINE, Code.REPLAY_MIXES) | {
-    *(Code.STOPPED, Code.MACHINE_CHANGED),
-    *WARNING_CODES,
-}
-UNKNOWN_CODES = _list_codes(Code.NO_TRACE, Code.TRACE_CUT) | {Code.UNKNOWN_HERE}
-INSTABILITY_CODES = _list_codes(Code.TRIAL_FAILED, Code.PAIRS_VARY)
-ATTEMPT_CODES = _list_codes(Code.ARM_FAILED, Code.NOT_JUDGED)
-STEP_CODES = _list_codes(Code.CONTINUE, Code.READ_BASE_LOGS)
-FAILURE_CODES = _list_codes(Code.RAISED, Code.PACKAGES_LACKING)
-EVENT_CODES = _list_codes(Code.UNCOMMITTED_BEFORE, Code.BASE_MISCONFIGURED) | WARNING_CODES
+    # What the doctor finds of a machine. What it found in order and what not may have the same code.
+    INTERPRETER_DEAD = "interpreter_dead"  # names: interpreter
+    PYTHON_FOUND = "python_found"  # names: version, interpreter, needed
+    TORCH_LACKING = "torch_lacking"  # names: interpreter
+    TORCH_BROKEN = "torch_broken"  # names: problem, interpreter
+    TORCH_FOUND = "torch_found"  # names: version, needed
+    COMPILER_LACKING = "compiler_lacking"
+    COMPILER_BROKEN = "compiler_broken"  # names: problem
+    COMPILER_FOUND = "compiler_found"  # names: compiler
+    LOAD = "load", "load cores"
+    THREADS = "threads", "threads cores"
+    GOVERNOR = "governor"  # of the clocks; names: governor, turbo
+    STOLEN = "stolen", "share"
+    FREE_MEMORY = "free_memory", "gib"
+    FREE_DISK = "free_disk", "gib"
+    UNWRITABLE = "unwritable"  # names: places
+    WRITABLE = "writable"
+    GIT_LACKING = "git_lacking"
+    NO_COMMIT = "no_commit"
+    COMMIT_FOUND = "commit_found"  # names: git, commit, as for the next
+    COMMIT_EDITED = "commit_edited"
+    LOCK_UNUSABLE = "lock_unusable"  # names: what and fix, an error's own
+    DEVICE_HELD = "device_held"  # names: device, holder
+    DEVICE_FREE = "device_free"  # names: device
+    PRELOADED = "preloaded"  # names: library
+    VARIABLES_WITHHELD = "variables_withheld"  # from workers, if any; names: variables
+    TOOLCHAIN_UNKEPT = "toolchain_unkept"  # names: reason, variable
+    TOOLCHAIN_EMPTY = "toolchain_empty"  # names: place
+    TOOLCHAIN_KEPT = "toolchain_kept", "entries mib"  # names: place
+    CASES_UNAVAILABLE = "cases_unavailable"  # names: text
+    CASES_AVAILABLE = "cases_available"
+    TORCH_DEVICES = "torch_devices", "devices"
+    GPU_UNLISTED = "gpu_unlisted"  # names: device
+    GPU_FOUND = "gpu_found", "clock_mhz max_clock_mhz temperature_c"  # names: model, driver
+    CLOCKS_HELD_DOWN = "clocks_held_down"  # if at all; names: reasons
+    GPU_SHARED = "gpu_shared", "processes used_mib"
+    GPU_IN_USE = "gpu_in_use", "used_mib"  # by no process that is seen
+    GPU_EXCLUSIVE = "gpu_exclusive"
+    GPU_CUT_UP = "gpu_cut_up"
+    GPU_FORGETFUL = "gpu_forgetful"
+    GPU_WHOLE = "gpu_whole"
+    NVML_FAILS = "nvml_fails"  # names: problem, interpreter
+    NVML_BLIND = "nvml_blind"  # names: unseen
+    NVML_ANSWERS = "nvml_answers"
+    SERVICE_IN_USE = "service_in_use"  # CUDA's Multi-Process Service; names: place, variable
+    SERVICE_UNUSED = "service_unused"

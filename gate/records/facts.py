@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gate.records.codes import FAILURE_CODES, Code
+from gate.records.code_places import FAILURE_CODES
+from gate.records.codes import Code
 from gate.records.conditions import Disturbance
 from gate.records.metric import Metric
 

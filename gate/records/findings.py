@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gate.records.facts import Fact
+
 
 class CheckLevel(StrEnum):
     """How bad a finding is; one ``fail`` makes the machine unfit."""
@@ -16,31 +18,30 @@ class CheckLevel(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Check:
-    """One thing looked at, what was found, and what fixes it (empty when it is well)."""
+    """One thing looked at, how bad it is, and what was found."""
 
     name: str
     level: CheckLevel
-    finding: str
-    fix: str = ""
+    told: Fact
 
 
-def pass_check(name: str, finding: str) -> Check:
+def pass_check(name: str, told: Fact) -> Check:
     """Make the check of a subject that is well."""
-    return Check(name=name, level=CheckLevel.OK, finding=finding)
+    return Check(name=name, level=CheckLevel.OK, told=told)
 
 
-def warn_check(name: str, finding: str, fix: str) -> Check:
-    """Make the check of a subject that makes verdicts worse, and of what fixes it."""
-    return Check(name=name, level=CheckLevel.WARN, finding=finding, fix=fix)
+def warn_check(name: str, told: Fact) -> Check:
+    """Make the check of a subject that makes verdicts worse."""
+    return Check(name=name, level=CheckLevel.WARN, told=told)
 
 
-def fail_check(name: str, finding: str, fix: str) -> Check:
-    """Make the check of a subject that makes the machine unfit, and of what fixes it."""
-    return Check(name=name, level=CheckLevel.FAIL, finding=finding, fix=fix)
+def fail_check(name: str, told: Fact) -> Check:
+    """Make the check of a subject that makes the machine unfit."""
+    return Check(name=name, level=CheckLevel.FAIL, told=told)
 
 
-def grade_check(name: str, finding: str, fix: str, *, fails: bool = False, warns: bool = False) -> Check:
-    """Make the check of a subject by how bad it is; where it is well there is nothing to fix."""
+def grade_check(name: str, told: Fact, *, fails: bool = False, warns: bool = False) -> Check:
+    """Make the check of a subject by how bad it is."""
     if fails:
-        return fail_check(name, finding, fix)
-    return warn_check(name, finding, fix) if warns else pass_check(name, finding)
+        return fail_check(name, told)
+    return warn_check(name, told) if warns else pass_check(name, told)

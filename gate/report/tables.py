@@ -22,6 +22,7 @@ from gate.report.clean import clean_line, clean_lines
 from gate.report.footer import SHOWN_COMMIT_CHARS
 from gate.report.view import Section
 from gate.report.words.failures import describe_whole
+from gate.report.words.findings import advise_check, describe_finding
 from gate.units import count_noun, render_age, render_duration, render_percent
 
 if TYPE_CHECKING:
@@ -91,17 +92,21 @@ def render_baselines(
 def render_doctor(checks: Sequence[Check], table_format: str = "text") -> str:
     """Return what was found about the machine, worst first, each with its fix."""
     if table_format == JSON:
-        return _render_json([encode(check) for check in checks])
+        return _render_json(
+            [
+                {**encode(check), "finding": describe_finding(check.told), "fix": advise_check(check)}
+                for check in checks
+            ]
+        )
     order = ("fail", "warn", "ok")
     ranked = sorted(checks, key=lambda check: order.index(check.level.value))
     width = max((len(check.name) for check in checks), default=0)
     lines = []
     for check in ranked:
-        lines.append(
-            f"{check.level.value.upper():4}  {check.name:{width}}  {clean_line(check.finding)}".rstrip()
-        )
-        if check.fix:
-            lines.append(f"{' ' * (width + 8)}{clean_line(check.fix)}")
+        finding = clean_line(describe_finding(check.told))
+        lines.append(f"{check.level.value.upper():4}  {check.name:{width}}  {finding}".rstrip())
+        if fix := advise_check(check):
+            lines.append(f"{' ' * (width + 8)}{clean_line(fix)}")
     return "\n".join([*lines, "", _conclude_doctor(checks)])
 
 

@@ -57,7 +57,7 @@ from gate.records import (
     make_text,
     name_words,
 )
-from gate.records.codes import CAUSE_CODES
+from gate.records.code_places import CAUSE_CODES
 from gate.report.words.causes import describe_cause
 from tests.hosts import CUDA_HOST
 

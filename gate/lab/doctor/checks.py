@@ -6,12 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gate.devices import find_kind
+from gate.errors import GateError
 from gate.lab.doctor.gpu_checks import examine_gpu, look_at_cases, look_at_guards, look_at_service
 from gate.lab.host.fitness import STEAL_LIMIT
 from gate.lab.host.gpu import GpuState
 from gate.lab.host.toolchain_place import CACHE_VARIABLE, ToolchainState
 from gate.lab.trials.trials import MIN_FREE_BYTES
 from gate.oldest import OLDEST_PYTHON, OLDEST_TORCH, is_older
+from gate.records import Code, Fact, name_words
 from gate.records.findings import Check, CheckLevel, fail_check, grade_check, pass_check, warn_check
 
 _BUSY_LOAD = 0.25  # a core: other work this heavy shows in the tail of the latencies
@@ -19,7 +21,7 @@ _FULL_LOAD = 1.0  # a core: every measurement competes
 _LOW_MEMORY_BYTES = 4 * 2**30  # the large reference models need about this much to compile
 _NO_MEMORY_BYTES = 2**30  # importing torch and compiling the smallest model needs about this much
 _ROOMY = 4  # times the least free disk: a run of many cases and its logs
-_GIB = 2**30
+_GIB, _MIB = 2**30, 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +49,7 @@ class MachineState:
     commit: str = ""
     dirty: bool = False
     holder: str = ""  # who holds the device's lock, in words
-    lock_problem: str = ""  # why it cannot be taken by anybody here
+    lock_problem: GateError | None = None  # why it cannot be taken by anybody here
     variables: tuple[str, ...] = ()  # set here, not handed to workers
     preloaded: str = ""  # LD_PRELOAD
     toolchain: ToolchainState = field(default_factory=ToolchainState)
@@ -75,117 +77,104 @@ def is_fit(checks: tuple[Check, ...]) -> bool:
 
 def _look_at_python(state: MachineState) -> Check:
     if not state.python:
-        return fail_check("python", f"{state.interpreter} does not run", "Name an interpreter that exists.")
-    finding = f"{state.python} at {state.interpreter}"
-    fix = f"Use Python {OLDEST_PYTHON} or newer."
-    return grade_check("python", finding, fix, fails=is_older(state.python, OLDEST_PYTHON))
+        return fail_check("python", _tell(Code.INTERPRETER_DEAD, interpreter=state.interpreter))
+    told = _tell(Code.PYTHON_FOUND, version=state.python, interpreter=state.interpreter, needed=OLDEST_PYTHON)
+    return grade_check("python", told, fails=is_older(state.python, OLDEST_PYTHON))
 
 
 def _look_at_torch(state: MachineState) -> Check:
+    if not state.torch and state.torch_problem:
+        told = _tell(Code.TORCH_BROKEN, problem=state.torch_problem, interpreter=state.interpreter)
+        return fail_check("torch", told)
     if not state.torch:
-        finding = state.torch_problem or "not installed"
-        return fail_check("torch", finding, f"Install torch for {state.interpreter}.")
-    fix = f"Counters are known from torch {OLDEST_TORCH} on; some metrics may be missing."
-    return grade_check("torch", state.torch, fix, warns=is_older(state.torch, OLDEST_TORCH))
+        return fail_check("torch", _tell(Code.TORCH_LACKING, interpreter=state.interpreter))
+    told = _tell(Code.TORCH_FOUND, version=state.torch, needed=OLDEST_TORCH)
+    return grade_check("torch", told, warns=is_older(state.torch, OLDEST_TORCH))
 
 
 def _look_at_compiler(state: MachineState) -> Check:
-    if not state.compiler or state.compiler_problem:
-        return fail_check(
-            "compiler",
-            state.compiler_problem or "no C++ compiler",
-            "Install a C++ compiler (g++), or set CXX.",
-        )
-    return pass_check("compiler", state.compiler)
+    if state.compiler_problem:
+        return fail_check("compiler", _tell(Code.COMPILER_BROKEN, problem=state.compiler_problem))
+    if not state.compiler:
+        return fail_check("compiler", _tell(Code.COMPILER_LACKING))
+    return pass_check("compiler", _tell(Code.COMPILER_FOUND, compiler=state.compiler))
 
 
 def _look_at_load(state: MachineState) -> Check:
-    finding = f"{state.load:.2f} on {state.cores} cores"
-    fix = "Wait until other work has ended; times measured now are too noisy to judge."
+    told = Fact(code=Code.LOAD, numbers={"load": state.load, "cores": state.cores})
     per_core = state.load / max(1, state.cores)
-    return grade_check("load", finding, fix, fails=per_core >= _FULL_LOAD, warns=per_core >= _BUSY_LOAD)
+    return grade_check("load", told, fails=per_core >= _FULL_LOAD, warns=per_core >= _BUSY_LOAD)
 
 
 def _look_at_threads(state: MachineState) -> Check:
-    finding = f"{state.threads} of {state.cores} cores"
-    fix = "Set `threads` in gate.yml to the cores there are."
-    return grade_check("threads", finding, fix, fails=state.threads > state.cores)
+    told = Fact(code=Code.THREADS, numbers={"threads": state.threads, "cores": state.cores})
+    return grade_check("threads", told, fails=state.threads > state.cores)
 
 
 def _look_at_clocks(state: MachineState) -> Check:
-    governor = f"governor {state.governor}" if state.governor else "governor unknown"
-    turbo = f", turbo {state.turbo}" if state.turbo else ""
-    fix = "Set it to performance: `cpupower frequency-set -g performance`."
-    return grade_check("clocks", governor + turbo, fix, warns=state.governor not in ("", "performance"))
+    told = _tell(Code.GOVERNOR, governor=state.governor, turbo=state.turbo)
+    return grade_check("clocks", told, warns=state.governor not in ("", "performance"))
 
 
 def _look_at_steal(state: MachineState) -> Check:
-    finding = f"{100 * state.steal:.1f} % of processor time since boot"
-    fix = "Neighbours share these cores: use a machine of your own to judge times."
-    return grade_check("steal", finding, fix, warns=state.steal > STEAL_LIMIT)
+    told = Fact(code=Code.STOLEN, numbers={"share": state.steal})
+    return grade_check("steal", told, warns=state.steal > STEAL_LIMIT)
 
 
 def _look_at_memory(state: MachineState) -> Check:
-    finding = f"{state.memory_bytes / _GIB:.1f} GiB available"
+    told = Fact(code=Code.FREE_MEMORY, numbers={"gib": state.memory_bytes / _GIB})
     fails, warns = (state.memory_bytes < limit for limit in (_NO_MEMORY_BYTES, _LOW_MEMORY_BYTES))
-    return grade_check("memory", finding, "End other programs, or raise the limit.", fails=fails, warns=warns)
+    return grade_check("memory", told, fails=fails, warns=warns)
 
 
 def _look_at_disk(state: MachineState) -> Check:
-    finding = f"{state.disk_bytes / _GIB:.1f} GiB free"
+    told = Fact(code=Code.FREE_DISK, numbers={"gib": state.disk_bytes / _GIB})
     fails, warns = (state.disk_bytes < limit for limit in (MIN_FREE_BYTES, _ROOMY * MIN_FREE_BYTES))
-    return grade_check("disk", finding, "Free some space, or set TMPDIR and --out.", fails=fails, warns=warns)
+    return grade_check("disk", told, fails=fails, warns=warns)
 
 
 def _look_at_directories(state: MachineState) -> Check:
     if state.unwritable:
-        return fail_check(
-            "directories",
-            f"cannot write to {', '.join(state.unwritable)}",
-            "Make them writable, or set TMPDIR and --out.",
-        )
-    return pass_check("directories", "scratch and output are writable")
+        return fail_check("directories", Fact(code=Code.UNWRITABLE, names={"places": state.unwritable}))
+    return pass_check("directories", _tell(Code.WRITABLE))
 
 
 def _look_at_git(state: MachineState) -> Check:
     if not state.git or not state.commit:
-        return warn_check(
-            "git",
-            "no commit here" if state.git else "not installed",
-            "Runs and baselines will not say which commit they are of.",
-        )
-    changes = ", uncommitted changes" if state.dirty else ""
-    return pass_check("git", f"{state.git}, at {state.commit[:10]}{changes}")
+        return warn_check("git", _tell(Code.NO_COMMIT if state.git else Code.GIT_LACKING))
+    code = Code.COMMIT_EDITED if state.dirty else Code.COMMIT_FOUND
+    return pass_check("git", _tell(code, git=state.git, commit=state.commit))
 
 
 def _look_at_lock(state: MachineState) -> Check:
-    if state.lock_problem:
-        what, _, fix = state.lock_problem.partition("\n")
-        return fail_check("lock", what, fix)
+    if problem := state.lock_problem:
+        return fail_check("lock", _tell(Code.LOCK_UNUSABLE, what=problem.what, fix=problem.fix))
     if state.holder:
-        return warn_check("lock", f"{state.device} is in use by {state.holder}", "Wait for it to end.")
-    return pass_check("lock", f"{state.device} is free")
+        return warn_check("lock", _tell(Code.DEVICE_HELD, device=state.device, holder=state.holder))
+    return pass_check("lock", _tell(Code.DEVICE_FREE, device=state.device))
 
 
 def _look_at_variables(state: MachineState) -> Check:
     if state.preloaded:
-        return warn_check(
-            "variables",
-            f"LD_PRELOAD is {state.preloaded}",
-            "A preloaded allocator changes what is measured: unset it, or always set it.",
-        )
-    named = ", ".join(state.variables)
-    finding = f"not handed to workers: {named}" if named else "nothing set that workers must not see"
-    return pass_check("variables", finding)
+        return warn_check("variables", _tell(Code.PRELOADED, library=state.preloaded))
+    told = Fact(code=Code.VARIABLES_WITHHELD, names={"variables": state.variables})
+    return pass_check("variables", told)
 
 
 def _look_at_toolchain(state: MachineState) -> Check:
-    kept = state.toolchain
-    if kept.place.directory is None:
-        fix = f"Have it removed, or set {CACHE_VARIABLE} to a directory of yours."
-        return grade_check("toolchain", f"never kept: {kept.place.reason}", fix, warns=kept.place.trouble)
-    what = f"{kept.entries} kept, {kept.size_bytes / 2**20:.0f} MiB" if kept.entries else "nothing kept yet"
-    return pass_check("toolchain", f"{what}, in {kept.place.directory}")
+    kept, place = state.toolchain, state.toolchain.place
+    if place.directory is None:
+        told = _tell(Code.TOOLCHAIN_UNKEPT, reason=place.reason, variable=CACHE_VARIABLE)
+        return grade_check("toolchain", told, warns=place.trouble)
+    names = name_words(place=str(place.directory))
+    if not kept.entries:
+        return pass_check("toolchain", Fact(code=Code.TOOLCHAIN_EMPTY, names=names))
+    numbers = {"entries": kept.entries, "mib": kept.size_bytes / _MIB}
+    return pass_check("toolchain", Fact(code=Code.TOOLCHAIN_KEPT, numbers=numbers, names=names))
+
+
+def _tell(code: Code, **words: str) -> Fact:
+    return Fact(code=code, names=name_words(**words))
 
 
 _LOOKS: tuple[Callable[[MachineState], Check], ...] = (

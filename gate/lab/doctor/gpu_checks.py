@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gate.lab.host.fitness import FOREIGN_MEMORY_LIMIT
 from gate.lab.host.gpu import GpuState
-from gate.lab.host.mps import FIX, describe_service
+from gate.lab.host.mps import tell_service
+from gate.records import Code, Fact, name_words
 from gate.records.findings import Check, fail_check, grade_check, pass_check, warn_check
 
 
@@ -12,14 +13,17 @@ def examine_gpu(device: str, torch_devices: int, gpu: GpuState | None) -> list[C
     """Judge what nvidia-smi says of ``device``, and whether torch sees it; pure."""
     checks = [_look_at_torch_device(device, torch_devices)]
     if gpu is None:
-        fix = "Check the driver: `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."
-        finding = f"nvidia-smi is missing, or does not list {device}"
-        return [*checks, fail_check("gpu", finding, fix)]
-    clocks = f"{gpu.clock_mhz:.0f} of {gpu.max_clock_mhz:.0f} MHz, {gpu.temperature_c:.0f} degrees"
-    finding = f"{gpu.name}, driver {gpu.driver}, {clocks}"
+        told = Fact(code=Code.GPU_UNLISTED, names=name_words(device=device))
+        return [*checks, fail_check("gpu", told)]
+    clocks = {"clock_mhz": gpu.clock_mhz, "max_clock_mhz": gpu.max_clock_mhz}
+    told = Fact(
+        code=Code.GPU_FOUND,
+        numbers={**clocks, "temperature_c": gpu.temperature_c},
+        names=name_words(model=gpu.name, driver=gpu.driver),
+    )
     return [
         *checks,
-        pass_check("gpu", finding),
+        pass_check("gpu", told),
         _look_at_throttling(gpu),
         _look_at_processes(gpu),
         _look_at_sharing(gpu),
@@ -29,61 +33,52 @@ def examine_gpu(device: str, torch_devices: int, gpu: GpuState | None) -> list[C
 def look_at_guards(gpu: GpuState | None, problem: str, interpreter: str) -> Check:
     """Judge whether anybody would see throttling and strangers during a trial: workers ask NVML."""
     if problem:
-        fix = f"Install nvidia-ml-py for {interpreter}; a container needs the driver's `utility` part too."
-        return fail_check("guards", f"workers cannot ask NVML: {problem}", fix)
+        names = name_words(problem=problem, interpreter=interpreter)
+        return fail_check("guards", Fact(code=Code.NVML_FAILS, names=names))
     if gpu and gpu.blind:
-        finding = f"the driver does not tell of {', '.join(gpu.blind)}"
-        fix = "Disturbed trials may pass for quiet ones: take a card whose driver tells."
-        return warn_check("guards", finding, fix)
-    return pass_check("guards", "NVML answers")
+        return warn_check("guards", Fact(code=Code.NVML_BLIND, names={"unseen": gpu.blind}))
+    return pass_check("guards", Fact(code=Code.NVML_ANSWERS))
 
 
 def look_at_service(place: str) -> Check:
     """Judge whether workers would share the device through CUDA's Multi-Process Service."""
     if place:
-        return fail_check("mps", describe_service(place), FIX)
-    return pass_check("mps", "the Multi-Process Service is not in use")
+        return fail_check("mps", tell_service(place))
+    return pass_check("mps", Fact(code=Code.SERVICE_UNUSED))
 
 
 def look_at_cases(unavailable: str) -> Check:
     """Judge whether the selected cases can run here at all."""
     if unavailable:
-        fix = "Leave them out of `select` in gate.yml: a check in which they are planned is INCOMPLETE."
-        return fail_check("cases", unavailable, fix)
-    return pass_check("cases", "all that are selected can run here")
+        return fail_check("cases", Fact(code=Code.CASES_UNAVAILABLE, names=name_words(text=unavailable)))
+    return pass_check("cases", Fact(code=Code.CASES_AVAILABLE))
 
 
 def _look_at_torch_device(device: str, torch_devices: int) -> Check:
     ordinal = int(device.partition(":")[2] or 0)
-    finding = f"torch sees {torch_devices} CUDA devices"
-    fix = "Install a torch built for CUDA, or choose a device that exists (--device cpu)."
-    return grade_check("device", finding, fix, fails=ordinal >= torch_devices)
+    told = Fact(code=Code.TORCH_DEVICES, numbers={"devices": torch_devices})
+    return grade_check("device", told, fails=ordinal >= torch_devices)
 
 
 def _look_at_throttling(gpu: GpuState) -> Check:
-    fix = "Let the device cool down, or look at its power supply and cooling."
-    return grade_check("throttling", ", ".join(gpu.throttled) or "none", fix, fails=bool(gpu.throttled))
+    told = Fact(code=Code.CLOCKS_HELD_DOWN, names={"reasons": gpu.throttled})
+    return grade_check("throttling", told, fails=bool(gpu.throttled))
 
 
 def _look_at_processes(gpu: GpuState) -> Check:
     used = gpu.memory_used_mib / gpu.memory_total_mib if gpu.memory_total_mib else 0.0
-    finding = f"{gpu.processes} processes, {gpu.memory_used_mib:.0f} MiB in use"
     if gpu.processes:
-        return fail_check("sharing", finding, "End the other processes on the device.")
-    fix = "Somebody uses the device, perhaps from another container: have it to yourself."
-    return grade_check("sharing", finding, fix, warns=used > FOREIGN_MEMORY_LIMIT)
+        numbers = {"processes": gpu.processes, "used_mib": gpu.memory_used_mib}
+        return fail_check("sharing", Fact(code=Code.GPU_SHARED, numbers=numbers))
+    told = Fact(code=Code.GPU_IN_USE, numbers={"used_mib": gpu.memory_used_mib})
+    return grade_check("sharing", told, warns=used > FOREIGN_MEMORY_LIMIT)
 
 
 def _look_at_sharing(gpu: GpuState) -> Check:
     if gpu.exclusive:
-        fix = (
-            "Set it to default (`nvidia-smi -c 0`): two arms of a pair cannot use it at once, only in turns."
-        )
-        return warn_check("mode", "compute mode is exclusive process", fix)
+        return warn_check("mode", Fact(code=Code.GPU_EXCLUSIVE))
     if gpu.mig:
-        fix = "Other instances share memory bandwidth and power: judge times on a whole device."
-        return warn_check("mode", "MIG is enabled", fix)
+        return warn_check("mode", Fact(code=Code.GPU_CUT_UP))
     if not gpu.persistent:
-        fix = "Enable it (`nvidia-smi -pm 1`): the driver forgets its clocks between processes."
-        return warn_check("mode", "persistence mode is off", fix)
-    return pass_check("mode", "persistence mode on, MIG off")
+        return warn_check("mode", Fact(code=Code.GPU_FORGETFUL))
+    return pass_check("mode", Fact(code=Code.GPU_WHOLE))

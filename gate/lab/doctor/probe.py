@@ -103,12 +103,12 @@ def probe_compiler() -> tuple[str, str]:
     return " ".join((Path(name).name, *version[:1])), problem
 
 
-def _probe_lock(key: str) -> tuple[str, str]:
-    """Find who holds the device's lock, and what is wrong with it: the error and its fix, a line each."""
+def _probe_lock(key: str) -> tuple[str, GateError | None]:
+    """Find who holds the device's lock, and what is wrong with it."""
     try:
-        return find_holder(key), ""
+        return find_holder(key), None
     except GateError as error:
-        return "", str(error)
+        return "", error
 
 
 def count_cores() -> int:

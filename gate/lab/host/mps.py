@@ -13,14 +13,12 @@ from pathlib import Path
 
 from gate.devices import find_kind
 from gate.errors import MachineError
+from gate.records import Code, Fact, name_words
+from gate.report.words.findings import advise_finding, describe_finding
 
 VARIABLE = "CUDA_MPS_PIPE_DIRECTORY"
 _USUAL = "/tmp/nvidia-mps"  # noqa: S108 - the service's, only looked at
 _CONTROL = "control"  # what a client connects to; gone once the daemon has quit
-FIX = (
-    "Stop it (`echo quit | nvidia-cuda-mps-control`), or let the gate's processes not find it: set"
-    f" {VARIABLE} to an empty directory."
-)
 
 
 def find_service(environ: Mapping[str, str]) -> str:
@@ -39,9 +37,10 @@ def refuse_service(device: str, environ: Mapping[str, str]) -> None:
         MachineError: Workers would become its clients.
     """
     if find_kind(device).is_gpu and (place := find_service(environ)):
-        raise MachineError(describe_service(place), FIX)
+        told = tell_service(place)
+        raise MachineError(describe_finding(told), advise_finding(told))
 
 
-def describe_service(place: str) -> str:
-    """Say that the service is in use."""
-    return f"CUDA's Multi-Process Service ({place}) shares the GPU: its clients cannot be told apart"
+def tell_service(place: str) -> Fact:
+    """Tell that the service is in use."""
+    return Fact(code=Code.SERVICE_IN_USE, names=name_words(place=place, variable=VARIABLE))

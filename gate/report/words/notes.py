@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from gate.records import Code, Fact, PairBase, Verdict
-from gate.records.codes import WARNING_CODES
+from gate.records.code_places import WARNING_CODES
 from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.templates import MACHINE_CHANGED, fill, tell_shifts
 from gate.report.words.terms import name_base, name_metric

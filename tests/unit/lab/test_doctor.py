@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gate.errors import MachineError
 from gate.lab.doctor.checks import MachineState, examine_machine, is_fit
 from gate.lab.host.gpu import GpuState
 from gate.lab.host.toolchain_place import ToolchainPlace, ToolchainState
+from gate.records import Code, Fact
 from gate.records.findings import Check, CheckLevel
+from gate.report.words.findings import advise_check, describe_finding
 
 GIB = 2**30
 WELL = MachineState(
@@ -40,6 +43,7 @@ GPU = GpuState(
     persistent=True,
     memory_total_mib=100000.0,
 )
+LINKED = MachineError("the lock file is a link", "Have it removed.")
 REFUSED = ToolchainPlace(reason="/home/me/.cache is not a directory of yours", trouble=True)
 WELL_GPU = replace(WELL, device="cuda", torch="2.13.0+cu130", torch_devices=1, gpu=GPU)
 
@@ -53,8 +57,8 @@ def find_check(state: MachineState, name: str) -> Check:
 def test_fit_machine(state: MachineState) -> None:
     """On a machine that is well every check is ok, has a finding and needs no fix."""
     checks = examine_machine(state)
-    assert {(CheckLevel.OK, "")} == {(check.level, check.fix) for check in checks}
-    assert all(check.finding for check in checks)
+    assert {(CheckLevel.OK, "")} == {(check.level, advise_check(check)) for check in checks}
+    assert all(describe_finding(check.told) for check in checks)
     assert len(checks) == len({check.name for check in checks})
     assert is_fit(checks)
 
@@ -85,7 +89,7 @@ def test_fit_machine(state: MachineState) -> None:
         ("git", CheckLevel.WARN, {"git": "", "commit": ""}),
         ("git", CheckLevel.WARN, {"commit": ""}),
         ("lock", CheckLevel.WARN, {"holder": "process 4711 of ada"}),
-        ("lock", CheckLevel.FAIL, {"lock_problem": "the lock file is a link\nHave it removed."}),
+        ("lock", CheckLevel.FAIL, {"lock_problem": LINKED}),
         ("variables", CheckLevel.WARN, {"preloaded": "/usr/lib/libtcmalloc.so"}),
         ("toolchain", CheckLevel.WARN, {"toolchain": ToolchainState(place=REFUSED)}),
     ],
@@ -95,7 +99,7 @@ def test_findings(name: str, level: CheckLevel, change: dict[str, object]) -> No
     state = replace(WELL, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
     check = find_check(state, name)
     assert level == check.level
-    assert check.fix
+    assert advise_check(check)
     others = [other for other in examine_machine(state) if other.name != name]
     assert {CheckLevel.OK} == {other.level for other in others}
     assert (level != CheckLevel.FAIL) == is_fit(examine_machine(state))
@@ -118,7 +122,7 @@ def test_findings_of_a_gpu(name: str, level: CheckLevel, change: dict[str, objec
     gpu = replace(GPU, **change)  # type: ignore[arg-type] # the cases above hold the fields' types
     check = find_check(replace(WELL_GPU, gpu=gpu), name)
     assert level == check.level
-    assert check.fix
+    assert advise_check(check)
 
 
 def test_unknown_gpu() -> None:
@@ -132,14 +136,14 @@ def test_a_gpu_that_nobody_can_watch_is_not_fit() -> None:
     state = replace(WELL_GPU, nvml_problem="ModuleNotFoundError: No module named 'pynvml'")
     check = find_check(state, "guards")
     assert (check.level, is_fit(examine_machine(state))) == (CheckLevel.FAIL, False)
-    assert "nvidia-ml-py" in check.fix
+    assert "nvidia-ml-py" in advise_check(check)
     assert is_fit(examine_machine(WELL_GPU))
 
 
 def test_a_gpu_behind_the_multi_process_service_is_not_fit() -> None:
     """Its clients cannot be told apart: the doctor says where it listens and how to get rid of it."""
     check = find_check(replace(WELL_GPU, mps="/tmp/nvidia-mps"), "mps")  # noqa: S108 - the service's
-    assert (check.level, "/tmp/nvidia-mps" in check.finding) == (CheckLevel.FAIL, True)  # noqa: S108
+    assert (check.level, "/tmp/nvidia-mps" in describe_finding(check.told)) == (CheckLevel.FAIL, True)  # noqa: S108
     assert find_check(WELL_GPU, "mps").level == CheckLevel.OK
 
 
@@ -147,31 +151,33 @@ def test_cases_that_the_gpu_cannot_run_are_told() -> None:
     """A check in which they are planned would be INCOMPLETE: the doctor says so before."""
     state = replace(WELL_GPU, unavailable="UNAVAILABLE: bert/x: this GPU compiles no bfloat16")
     check = find_check(state, "cases")
-    assert (check.level, check.finding) == (CheckLevel.FAIL, state.unavailable)
+    assert (check.level, describe_finding(check.told)) == (CheckLevel.FAIL, state.unavailable)
     assert find_check(WELL_GPU, "cases").level == CheckLevel.OK
 
 
 def test_words() -> None:
     """Findings name what was found, fixes what to do."""
-    expected = Check(
-        name="load",
-        level=CheckLevel.WARN,
-        finding="1.50 on 4 cores",
-        fix="Wait until other work has ended; times measured now are too noisy to judge.",
+    load = find_check(replace(WELL, load=1.5), "load")
+    told = Fact(code=Code.LOAD, numbers={"load": 1.5, "cores": 4})
+    assert load == Check(name="load", level=CheckLevel.WARN, told=told)
+    assert (describe_finding(told), advise_check(load)) == (
+        "1.50 on 4 cores",
+        "Wait until other work has ended; times measured now are too noisy to judge.",
     )
-    assert expected == find_check(replace(WELL, load=1.5), "load")
+    lock = find_check(replace(WELL, lock_problem=LINKED), "lock")
+    assert (describe_finding(lock.told), advise_check(lock)) == (LINKED.what, LINKED.fix)
     dirty = find_check(replace(WELL, dirty=True), "git")
-    assert dirty.finding == "git version 2.39.5, at 0123456789, uncommitted changes"
+    assert describe_finding(dirty.told) == "git version 2.39.5, at 0123456789, uncommitted changes"
 
 
 def test_words_of_the_toolchain() -> None:
     """The kept toolchain is told with its size, or why there is none."""
     place = ToolchainPlace(directory=Path("/home/me/.cache/compile-gate/toolchain"))
     kept = ToolchainState(place=place, entries=2, size_bytes=300 * 2**20)
-    assert find_check(replace(WELL, toolchain=kept), "toolchain").finding == (
+    assert describe_finding(find_check(replace(WELL, toolchain=kept), "toolchain").told) == (
         "2 kept, 300 MiB, in /home/me/.cache/compile-gate/toolchain"
     )
     off = ToolchainState(place=ToolchainPlace(reason="COMPILE_GATE_CACHE is off"))
-    assert find_check(replace(WELL, toolchain=off), "toolchain").finding == (
+    assert describe_finding(find_check(replace(WELL, toolchain=off), "toolchain").told) == (
         "never kept: COMPILE_GATE_CACHE is off"
     )

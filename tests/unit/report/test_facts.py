@@ -10,11 +10,12 @@ import pytest
 
 from gate.records import Code, Fact, Metric, Verdict, name_words
 from gate.records.calibration import Flaw, Instability
-from gate.records.codes import (
+from gate.records.code_places import (
     ATTEMPT_CODES,
     CAUSE_CODES,
     EVENT_CODES,
     FAILURE_CODES,
+    FINDING_CODES,
     HEADLINE_CODES,
     INSTABILITY_CODES,
     NOTE_CODES,
@@ -24,9 +25,11 @@ from gate.records.codes import (
 )
 from gate.records.facts import MORE_NUMBERS, find_misshapen
 from gate.records.faults import FaultKind
+from gate.records.findings import Check, CheckLevel
 from gate.records.selftest import Attempt, Result
 from gate.report.words.causes import describe_cause
 from gate.report.words.comparisons import describe_comparison
+from gate.report.words.findings import advise_check, describe_finding
 from gate.report.words.headline import write_headline
 from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.notes import write_note
@@ -54,7 +57,8 @@ def test_every_code_stands_somewhere() -> None:
     """A code that stands nowhere could never be read again."""
     of_verdicts = {*HEADLINE_CODES, *REMARK_CODES, *CAUSE_CODES, *NOTE_CODES, *STEP_CODES}
     of_studies = {*INSTABILITY_CODES, *ATTEMPT_CODES}
-    assert {*of_verdicts, *of_studies, *EVENT_CODES, *UNKNOWN_CODES, *FAILURE_CODES} == set(Code)
+    of_others = {*EVENT_CODES, *UNKNOWN_CODES, *FAILURE_CODES, *FINDING_CODES}
+    assert {*of_verdicts, *of_studies, *of_others} == set(Code)
 
 
 @pytest.mark.parametrize("code", sorted(INSTABILITY_CODES - _OTHERS))
@@ -126,6 +130,15 @@ def test_every_note_is_a_sentence(code: Code) -> None:
         text = write_note(fact)
         assert text.endswith(".")
         assert "{" not in text
+
+
+@pytest.mark.parametrize("code", sorted(FINDING_CODES - _OTHERS))
+def test_every_finding_of_the_doctor_has_words(code: Code) -> None:
+    """With its names, and where a word is missing; what is well needs no fix."""
+    for fact in (make_fact(code), replace(make_fact(code), names={})):
+        check = Check(name="x", level=CheckLevel.OK, told=fact)
+        assert "{" not in describe_finding(fact)
+        assert advise_check(check) == ""
 
 
 @pytest.mark.parametrize("code", sorted(EVENT_CODES | UNKNOWN_CODES))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gate.records import CaseFailure, Code, Fact, FailureKind, name_words
-from gate.records.codes import FAILURE_CODES
+from gate.records.code_places import FAILURE_CODES
 from gate.report.words.failures import describe_failure, describe_unavailable
 
 WARM = name_words(role="warm")

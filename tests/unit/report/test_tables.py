@@ -11,7 +11,7 @@ import pytest
 
 from gate.fingerprint import compute_environment_id
 from gate.project.plan import make_plan
-from gate.records import Baseline, Case, Metric, Provenance, Verdict
+from gate.records import Baseline, Case, Code, Fact, Metric, Provenance, Verdict, name_words
 from gate.records.findings import Check, CheckLevel
 from gate.report.tables import (
     compute_log_noise,
@@ -90,12 +90,16 @@ def test_no_baselines_says_what_to_do() -> None:
 
 def test_doctor_shows_the_worst_first() -> None:
     """A failed check leads, with its fix below it, and the last line is the answer."""
+    held = Fact(code=Code.DEVICE_HELD, names=name_words(device="cpu", holder="ada"))
     checks = (
-        Check(name="git", level=CheckLevel.OK, finding="git 2.43"),
-        Check(name="load", level=CheckLevel.FAIL, finding="2.10 on 2 cores", fix="Wait."),
+        Check(name="mode", level=CheckLevel.OK, told=Fact(code=Code.GPU_WHOLE)),
+        Check(name="lock", level=CheckLevel.FAIL, told=held),
     )
 
-    expected = "FAIL  load  2.10 on 2 cores\n            Wait.\nOK    git   git 2.43\n\n"
+    expected = (
+        "FAIL  lock  cpu is in use by ada\n            Wait for it to end.\n"
+        "OK    mode  persistence mode on, MIG off\n\n"
+    )
     assert f"{expected}not fit to judge: 1 of 2 checks failed" == render_doctor(checks)
 
 
@@ -109,7 +113,7 @@ def test_doctor_shows_the_worst_first() -> None:
 )
 def test_doctor_concludes(levels: tuple[CheckLevel, ...], expected: str) -> None:
     """The last line says whether the machine is fit."""
-    checks = tuple(Check(name="x", level=level, finding="y") for level in levels)
+    checks = tuple(Check(name="x", level=level, told=Fact(code=Code.GPU_CUT_UP)) for level in levels)
 
     assert expected == render_doctor(checks).splitlines()[-1]
 
@@ -119,12 +123,22 @@ def test_every_table_is_json_too(baseline: Baseline) -> None:
     models = json.loads(render_models(CASES, "json"))
     plan = json.loads(render_plan(make_plan(CASES, 3), 2, "json"))
     stored = json.loads(render_baselines((baseline,), NOW, "json"))
-    checks = json.loads(render_doctor((Check(name="x", level=CheckLevel.OK, finding="y"),), "json"))
+    memory = Fact(code=Code.FREE_MEMORY, numbers={"gib": 2.5})
+    check = Check(name="memory", level=CheckLevel.WARN, told=memory)
+    found = json.loads(render_doctor((check,), "json"))[0]
 
     assert [case["id"] for case in models] == ["bert/a", "lstm/b"]
     assert [shard["expected_s"] for shard in plan["shards"]] == [90.0, 60.0]
     assert (stored[0]["trials"], stored[0]["noise"]["cold_compile_time"]) == (2, None)
-    assert checks[0]["level"] == "ok"
+    assert (found["level"], found["told"]["code"], found["told"]["numbers"]) == (
+        "warn",
+        "free_memory",
+        {"gib": 2.5},
+    )
+    assert (found["finding"], found["fix"]) == (
+        "2.5 GiB available",
+        "End other programs, or raise the limit.",
+    )
 
 
 def test_noise_is_the_deviation_of_logarithms() -> None:

@@ -1,0 +1,132 @@
+"""What the doctor found of a machine, and what fixes it, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gate.records import Code, Fact
+from gate.records.findings import Check, CheckLevel
+from gate.report.words.templates import fill
+
+_PHRASES: Mapping[Code, str] = {
+    Code.INTERPRETER_DEAD: "{interpreter} does not run",
+    Code.PYTHON_FOUND: "{version} at {interpreter}",
+    Code.TORCH_LACKING: "not installed",
+    Code.TORCH_BROKEN: "{problem}",
+    Code.TORCH_FOUND: "{version}",
+    Code.COMPILER_LACKING: "no C++ compiler",
+    Code.COMPILER_BROKEN: "{problem}",
+    Code.COMPILER_FOUND: "{compiler}",
+    Code.LOAD: "{load:.2f} on {cores} cores",
+    Code.THREADS: "{threads} of {cores} cores",
+    Code.GOVERNOR: "governor {known_governor}{and_turbo}",
+    Code.STOLEN: "{share:digit} of processor time since boot",
+    Code.FREE_MEMORY: "{gib:.1f} GiB available",
+    Code.FREE_DISK: "{gib:.1f} GiB free",
+    Code.UNWRITABLE: "cannot write to {places}",
+    Code.WRITABLE: "scratch and output are writable",
+    Code.GIT_LACKING: "not installed",
+    Code.NO_COMMIT: "no commit here",
+    Code.COMMIT_FOUND: "{git}, at {short}",
+    Code.COMMIT_EDITED: "{git}, at {short}, uncommitted changes",
+    Code.LOCK_UNUSABLE: "{what}",
+    Code.DEVICE_HELD: "{device} is in use by {holder}",
+    Code.DEVICE_FREE: "{device} is free",
+    Code.PRELOADED: "LD_PRELOAD is {library}",
+    Code.VARIABLES_WITHHELD: "{withheld}",
+    Code.TOOLCHAIN_UNKEPT: "never kept: {reason}",
+    Code.TOOLCHAIN_EMPTY: "nothing kept yet, in {place}",
+    Code.TOOLCHAIN_KEPT: "{entries} kept, {mib} MiB, in {place}",
+    Code.CASES_UNAVAILABLE: "{text}",
+    Code.CASES_AVAILABLE: "all that are selected can run here",
+    Code.TORCH_DEVICES: "torch sees {devices} CUDA devices",
+    Code.GPU_UNLISTED: "nvidia-smi is missing, or does not list {device}",
+    Code.GPU_FOUND: ("{model}, driver {driver}, {clock_mhz} of {max_clock_mhz} MHz, {temperature_c} degrees"),
+    Code.CLOCKS_HELD_DOWN: "{held_down}",
+    Code.GPU_SHARED: "{processes} processes, {used_mib} MiB in use",
+    Code.GPU_IN_USE: "0 processes, {used_mib} MiB in use",
+    Code.GPU_EXCLUSIVE: "compute mode is exclusive process",
+    Code.GPU_CUT_UP: "MIG is enabled",
+    Code.GPU_FORGETFUL: "persistence mode is off",
+    Code.GPU_WHOLE: "persistence mode on, MIG off",
+    Code.NVML_FAILS: "workers cannot ask NVML: {problem}",
+    Code.NVML_BLIND: "the driver does not tell of {unseen}",
+    Code.NVML_ANSWERS: "NVML answers",
+    Code.SERVICE_IN_USE: (
+        "CUDA's Multi-Process Service ({place}) shares the GPU: its clients cannot be told apart"
+    ),
+    Code.SERVICE_UNUSED: "the Multi-Process Service is not in use",
+}
+_TORCH_FIX = "Install torch for {interpreter}."
+_COMPILER_FIX = "Install a C++ compiler (g++), or set CXX."
+_GIT_FIX = "Runs and baselines will not say which commit they are of."
+# Of those that are ever anything but well.
+_FIXES: Mapping[Code, str] = {
+    Code.INTERPRETER_DEAD: "Name an interpreter that exists.",
+    Code.PYTHON_FOUND: "Use Python {needed} or newer.",
+    Code.TORCH_LACKING: _TORCH_FIX,
+    Code.TORCH_BROKEN: _TORCH_FIX,
+    Code.TORCH_FOUND: "Counters are known from torch {needed} on; some metrics may be missing.",
+    Code.COMPILER_LACKING: _COMPILER_FIX,
+    Code.COMPILER_BROKEN: _COMPILER_FIX,
+    Code.LOAD: "Wait until other work has ended; times measured now are too noisy to judge.",
+    Code.THREADS: "Set `threads` in gate.yml to the cores there are.",
+    Code.GOVERNOR: "Set it to performance: `cpupower frequency-set -g performance`.",
+    Code.STOLEN: "Neighbours share these cores: use a machine of your own to judge times.",
+    Code.FREE_MEMORY: "End other programs, or raise the limit.",
+    Code.FREE_DISK: "Free some space, or set TMPDIR and --out.",
+    Code.UNWRITABLE: "Make them writable, or set TMPDIR and --out.",
+    Code.GIT_LACKING: _GIT_FIX,
+    Code.NO_COMMIT: _GIT_FIX,
+    Code.LOCK_UNUSABLE: "{fix}",
+    Code.DEVICE_HELD: "Wait for it to end.",
+    Code.PRELOADED: "A preloaded allocator changes what is measured: unset it, or always set it.",
+    Code.TOOLCHAIN_UNKEPT: "Have it removed, or set {variable} to a directory of yours.",
+    Code.CASES_UNAVAILABLE: (
+        "Leave them out of `select` in gate.yml: a check in which they are planned is INCOMPLETE."
+    ),
+    Code.TORCH_DEVICES: ("Install a torch built for CUDA, or choose a device that exists (--device cpu)."),
+    Code.GPU_UNLISTED: ("Check the driver: `nvidia-smi` must list the device; see CUDA_VISIBLE_DEVICES too."),
+    Code.CLOCKS_HELD_DOWN: "Let the device cool down, or look at its power supply and cooling.",
+    Code.GPU_SHARED: "End the other processes on the device.",
+    Code.GPU_IN_USE: "Somebody uses the device, perhaps from another container: have it to yourself.",
+    Code.GPU_EXCLUSIVE: (
+        "Set it to default (`nvidia-smi -c 0`): two arms of a pair cannot use it at once, only in turns."
+    ),
+    Code.GPU_CUT_UP: "Other instances share memory bandwidth and power: judge times on a whole device.",
+    Code.GPU_FORGETFUL: ("Enable it (`nvidia-smi -pm 1`): the driver forgets its clocks between processes."),
+    Code.NVML_FAILS: (
+        "Install nvidia-ml-py for {interpreter}; a container needs the driver's `utility` part too."
+    ),
+    Code.NVML_BLIND: "Disturbed trials may pass for quiet ones: take a card whose driver tells.",
+    Code.SERVICE_IN_USE: (
+        "Stop it (`echo quit | nvidia-cuda-mps-control`), or let the gate's processes not find it: set"
+        " {variable} to an empty directory."
+    ),
+}
+_SHORT = 10  # digits of a commit
+
+
+def describe_finding(fact: Fact) -> str:
+    """Describe what was found."""
+    turbo, variables = fact.name("turbo"), ", ".join(fact.names.get("variables", ()))
+    told = {
+        "known_governor": fact.name("governor") or "unknown",
+        "and_turbo": f", turbo {turbo}" if turbo else "",
+        "short": fact.name("commit")[:_SHORT],
+        "withheld": f"not handed to workers: {variables}"
+        if variables
+        else "nothing set that workers must not see",
+        "held_down": ", ".join(fact.names.get("reasons", ())) or "none",
+    }
+    return fill(_PHRASES[fact.code], fact, **told)
+
+
+def advise_finding(fact: Fact) -> str:
+    """Advise what fixes a finding that is not well."""
+    return fill(_FIXES[fact.code], fact)
+
+
+def advise_check(check: Check) -> str:
+    """Advise what fixes a check's finding; empty where it is well."""
+    return "" if check.level is CheckLevel.OK else advise_finding(check.told)
