@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -99,11 +100,12 @@ def nvml_answers(place: Place) -> dict[str, AssumptionResult]:
 
     pynvml.nvmlInit()
     handle = pynvml.nvmlDeviceGetHandleByUUID(place.device.identify().uuid)
-    told = {name: _ask(partial(getattr(pynvml, name), handle)) for name in _ASKED}
+    replies = {name: _ask(partial(getattr(pynvml, name), handle)) for name in _ASKED}
     for name, constant in _ASKED_WITH:
-        told[f"{name} {constant}"] = _ask(partial(getattr(pynvml, name), handle, getattr(pynvml, constant)))
-    place.keep("nvml.json", told)
-    silent = [name for name, value in told.items() if value.startswith("none: ")]
+        question = partial(getattr(pynvml, name), handle, getattr(pynvml, constant))
+        replies[f"{name} {constant}"] = _ask(question)
+    place.keep("nvml.json", {name: reply.text for name, reply in replies.items()})
+    silent = [name for name, reply in replies.items() if not reply.is_answer]
     return {"without an answer": tell(silent or "none"), "own pid": tell(os.getpid())}
 
 
@@ -146,12 +148,18 @@ def energy_is_counted(place: Place) -> AssumptionResult:
     return expect_range((after - before) / loaded_s, 50, 1500, "W")
 
 
-def _ask(question: Callable[[], Any]) -> str:
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    text: str
+    is_answer: bool = True
+
+
+def _ask(question: Callable[[], Any]) -> _Reply:
     try:
         answer = question()
     except Exception as error:  # noqa: BLE001 - an answer too: not supported, not there, refused
-        return f"none: {type(error).__name__}: {error}"
-    return str(answer)
+        return _Reply(f"none: {type(error).__name__}: {error}", is_answer=False)
+    return _Reply(str(answer))
 
 
 def _load(place: Place) -> float:
