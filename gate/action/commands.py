@@ -6,6 +6,7 @@ from gate.action.inputs import ActionInputs
 from gate.action.rules import RuleSource
 
 _MEASURING = ("select", "device", "trials", "lock-timeout")
+_PAIRED = ("select", "device", "lock-timeout")  # `ab` measures pairs, as many as it needs
 
 
 def make_check_arguments(inputs: ActionInputs, rules: RuleSource, base: str = "") -> tuple[str, ...]:
@@ -27,13 +28,13 @@ def make_measure_arguments(inputs: ActionInputs, rules: RuleSource, trials: int 
 
 def make_upgrade_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of ``ab`` with one code on two interpreters."""
-    names = ("config", "base-python", "head-python", "minutes", *_MEASURING, "fail-on")
+    names = ("config", "base-python", "head-python", "minutes", *_PAIRED, "fail-on")
     return ("ab", *_given(inputs, *names))
 
 
 def make_anchor_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of ``ab`` with the working tree against the release anchor."""
-    return ("ab", "--anchor", *_given(inputs, "config", "minutes", *_MEASURING, "fail-on"))
+    return ("ab", "--anchor", *_given(inputs, "config", "minutes", *_PAIRED, "fail-on"))
 
 
 def make_plan_arguments(inputs: ActionInputs, rules: RuleSource) -> tuple[str, ...]:

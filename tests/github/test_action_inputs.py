@@ -167,6 +167,14 @@ def test_an_upgrade_needs_both_stacks() -> None:
         parse(mode="upgrade", head_python="/new/bin/python")
 
 
+@pytest.mark.parametrize("mode", ["upgrade", "anchor"])
+def test_pairs_take_no_trials(mode: str) -> None:
+    """`ab` has no such option: one workflow may set `trials` for several modes."""
+    arguments = make_arguments(parse(mode=mode, trials="3", base_python="a", head_python="b"))
+    assert [one for one in arguments if one.startswith("--trials")] == []
+    assert PARSER.parse_args(arguments).command == "ab"
+
+
 @given(st.sampled_from(INPUTS), st.text(max_size=50))
 def test_any_value_is_refused_or_harmless(item: object, value: str) -> None:
     """Whatever a workflow puts in: an error in one line, or arguments that the command line parses."""
