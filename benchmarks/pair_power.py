@@ -35,7 +35,16 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_alone, check_beside, check_pairs
+from gate.check import (
+    Checked,
+    CheckTerms,
+    PairSlot,
+    Rehearsal,
+    check_alone,
+    check_beside,
+    check_pairs,
+    want_whole,
+)
 from gate.check.pair_schedule import LIGHT_PAIR_SHARE
 from gate.check.procedure import EXACT_TRIALS
 from gate.check.schedule import Slot
@@ -286,7 +295,7 @@ def judge_check(request: Request, tally: Tally) -> tuple[Comparison, ...]:
     """``check --base``: screen against stored baselines, confirm the suspects."""
     terms = make_terms(request, EXACT_TRIALS)
     rehearsal = make_rehearsal(request, draw_sitting(request, EXACT_TRIALS, is_head=True))
-    run = rehearsal.add_trials(make_run(request, ()), request.tempers, terms.trials)
+    run = rehearsal.add_trials(make_run(request, ()), want_whole(request.tempers), terms.trials)
     return count_cost(check_beside(rehearsal, run, terms), tally).verdict.comparisons
 
 
@@ -301,7 +310,7 @@ def judge_alone(request: Request, tally: Tally) -> tuple[Comparison, ...]:
     """``check`` without a base: more trials of what is undecided, and only stored baselines beside them."""
     terms = make_terms(request, MAX_TRIALS)
     rehearsal = make_rehearsal(request, draw_sitting(request, MAX_TRIALS, is_head=True))
-    run = rehearsal.add_trials(make_run(request, ()), request.tempers, terms.trials)
+    run = rehearsal.add_trials(make_run(request, ()), want_whole(request.tempers), terms.trials)
     checked = check_alone(rehearsal, replace(run, base=None), terms)
     tally.trials.append(len(checked.run.trials) - len(request.cases))
     return checked.verdict.comparisons

@@ -29,7 +29,7 @@ from statistics import median
 
 from pair_power import COMPILES, HOST, LATENCIES, POLICY, PROCESSOR_S, SHOWS, make_trial, show_cause
 
-from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_beside
+from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_beside, want_whole
 from gate.check.procedure import EXACT_TRIALS
 from gate.check.schedule import Slot, compute_trial_s
 from gate.decide.evidence.baselines import make_baselines
@@ -321,7 +321,7 @@ def judge_drawn(drawer: Drawer) -> Checked:
         max_trials=EXACT_TRIALS,
         pair_budget_s=world.budget_s,
     )
-    run = rehearsal.add_trials(run, [case.id for case in drawer.cases], terms.trials)
+    run = rehearsal.add_trials(run, want_whole(case.id for case in drawer.cases), terms.trials)
     return check_beside(rehearsal, run, terms)
 
 

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gate.calibrate.series import list_alone
-from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_alone, check_beside
+from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_alone, check_beside, want_whole
+from gate.check.pair_schedule import name_device
 from gate.check.procedure import EXACT_TRIALS
 from gate.check.schedule import Slot
 from gate.decide.constants import LOOKS, MIN_BASELINE_TRIALS
@@ -119,8 +120,8 @@ def replay_requests(run: Run, policy: Policy, effort: Effort, planted: float = 0
 
 def judge_request(run: Run, request: SimulatedRequest, policy: Policy, effort: Effort) -> Checked:
     """Judge a request as ``check`` does: beside the base where there are pairs, else by more trials."""
-    rehearsal = Rehearsal(take_trial=request.take_trial, take_pair=request.take_pair)
-    run = rehearsal.add_trials(run, request.candidates.keys(), effort.trials)
+    rehearsal = Rehearsal(take_trial=request.take_trial, take_pair=request.take_pair, device=name_device(run))
+    run = rehearsal.add_trials(run, want_whole(request.candidates), effort.trials)
     if effort.budget_s is not None:
         rehearsal = replace(rehearsal, budget_s=effort.budget_s)
     terms = CheckTerms(

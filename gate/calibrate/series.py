@@ -13,7 +13,7 @@ from gate.decide.judge.rules import find_threshold
 from gate.decide.judge.screen import Bar, Reading, compute_detectable, read_change
 from gate.decide.stats.moments import LogArms, Variance, compute_logs, compute_prior, compute_variance
 from gate.metrics import SPECS, Family, Role
-from gate.records import CANDIDATE_ARM, Case, Metric, Pairing, Policy, Run, Threshold, Trial
+from gate.records import CANDIDATE_ARM, Case, Extent, Metric, Pairing, Policy, Run, Threshold, Trial
 from gate.records.calibration import Effort
 
 # With it a change is noticed wherever noise allows.
@@ -57,11 +57,14 @@ def gather_series(run: Run, policy: Policy) -> tuple[Series, ...]:
 
 
 def list_alone(run: Run, case: Case) -> tuple[Trial, ...]:
-    """The trials of a case that had no other arm beside them."""
+    """The whole trials of a case that had no other arm beside them."""
     return tuple(
         trial
         for trial in run.trials
-        if trial.case_id == case.id and trial.arm == CANDIDATE_ARM and trial.pairing is Pairing.ALONE
+        if trial.case_id == case.id
+        and trial.arm == CANDIDATE_ARM
+        and trial.pairing is Pairing.ALONE
+        and trial.extent is Extent.WHOLE
     )
 
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from gate.check.content import want_whole
 from gate.check.measurer import PairMeasurer
 from gate.check.pair_schedule import Need, PairSlot, count_pairs
 from gate.check.procedure import Checked, CheckTerms, check_alone, check_beside, check_pairs

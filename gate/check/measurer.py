@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from gate.check.pair_schedule import Need
-from gate.records import Run
+from gate.records import Metric, Run
 
 
 class TrialMeasurer(Protocol):
     """Measures cases on their own."""
 
-    def add_trials(self, run: Run, case_ids: Collection[str], trials: int) -> Run:
-        """Add trials to these cases up to ``trials`` each; fewer where one failed or time is up."""
+    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
+        """Add trials to these cases up to ``trials`` each; fewer where one failed or time is up.
+
+        Each measures the metrics that are wanted of its case, and may leave out others:
+        :func:`gate.check.content.plan_trial`.
+        """
         ...
 
 

@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean
 
+from gate.check.content import Content, drop_unmeasured, plan_trial
+from gate.check.pair_schedule import name_device
 from gate.decide import collect_values, list_open
 from gate.decide.constants import OUTLOOK_SCATTER, OUTLOOK_SIGMAS
 from gate.metrics import SPECS, Family
 from gate.records import (
     Comparison,
+    Extent,
     MachineShift,
     Metric,
     Pairing,
@@ -42,6 +45,15 @@ class _Reach:
     scatter: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Prospect:
+    """The trials of a case, a further one at their mean, and how far what that measures may move."""
+
+    own: Sequence[Trial]
+    further: Trial
+    reaches: Mapping[Metric, _Reach]
+
+
 # Less scatter is surer. Where the machine got slower more of it may clear: what is slower as it is seems no
 # longer certain, and without the machine's shift nothing is.
 _FUTURES = (
@@ -57,7 +69,8 @@ def list_hopeless(run: Run, verdict: Verdict, trials: int, judge: Judge) -> tupl
     """List the undecided cases that stand as they do, whatever up to ``trials`` trials are likely to show.
 
     Futures are imagined: further trials equal the mean of those that a case has, or scatter about it; and
-    that mean is where it is, or worse or better by as much as so many trials are likely to move it.
+    that mean is where it is, or worse or better by as much as so many trials are likely to move it. What
+    they would not measure stays as it is.
 
     Args:
         run: What was measured.
@@ -72,19 +85,17 @@ def list_hopeless(run: Run, verdict: Verdict, trials: int, judge: Judge) -> tupl
         if case_id in wanted and not any(map(_is_special, own))
     }
     others = tuple(trial for trial in run.trials if trial.case_id not in fit)
-    reaches = {
-        case_id: _measure_reaches(found[case_id], len(own) / max(trials, len(own)), verdict.machine)
-        for case_id, own in fit.items()
-    }
+    prospects = []
+    for case_id, own in fit.items():
+        content = plan_trial({row.metric for row in wanted[case_id]}, own, name_device(run))
+        rows = [row for row in found[case_id] if content.measures(row.metric)]
+        reaches = _measure_reaches(rows, max(trials - len(own), 0), verdict.machine)
+        prospects.append(_Prospect(own=own, further=_imagine_mean(own, content), reaches=reaches))
     left = [case_id for case_id in fit if all(map(_is_foreseen, wanted[case_id]))]
     for future in _FUTURES:
         if not left:
             break
-        imagined = [
-            trial
-            for case_id, own in fit.items()
-            for trial in _imagine_trials(own, trials, reaches[case_id], future)
-        ]
+        imagined = [trial for prospect in prospects for trial in _imagine_trials(prospect, trials, future)]
         seen = group_cases(judge(replace(run, trials=(*others, *imagined))))
         left = [one for one in left if _find_standing(seen[one]) is _find_standing(found[one])]
     return tuple(left)
@@ -106,10 +117,8 @@ def _find_standing(rows: Sequence[Comparison]) -> Status | None:
     return next((one for one in (Status.REGRESSED, Status.INCONCLUSIVE) if one in statuses), None)
 
 
-def _measure_reaches(
-    rows: Sequence[Comparison], share: float, machine: MachineShift
-) -> Mapping[Metric, _Reach]:
-    """How far the mean of each noisy metric may move, where those at hand are a ``share`` of all its trials.
+def _measure_reaches(rows: Sequence[Comparison], more: int, machine: MachineShift) -> Mapping[Metric, _Reach]:
+    """How far the mean of each noisy metric may move with so many ``more`` trials of it.
 
     Either way by OUTLOOK_SIGMAS standard deviations times sqrt(1/m - 1/n); to the better also by what it does
     where the trials at hand were strays, and the others are as stored on the machine as it is. Eager stays
@@ -119,6 +128,7 @@ def _measure_reaches(
     reaches = {}
     for row in rows:
         if SPECS[row.metric].family is Family.NOISY and row.change and row.candidate and row.candidate.noise:
+            share = row.candidate.n / (row.candidate.n + more)  # of all its trials, those at hand
             chance = OUTLOOK_SIGMAS * row.candidate.noise * math.sqrt((1 - share) / row.candidate.n)
             own = math.log1p(row.change.centre) - (shift if SPECS[row.metric].unit == "s" else 0.0)
             reaches[row.metric] = _Reach(
@@ -132,20 +142,27 @@ def _measure_reaches(
     return {**reaches, Metric.COMPILED_LATENCY: widest, Metric.EAGER_LATENCY: _Reach()}
 
 
-def _imagine_trials(
-    own: Sequence[Trial], trials: int, reaches: Mapping[Metric, _Reach], future: _Reach
-) -> list[Trial]:
-    """The trials of a case and as many more about their mean, all of them moved."""
+def _imagine_mean(own: Sequence[Trial], content: Content) -> Trial:
+    """The mean of a case's trials, as far as a further one of this content would tell of it."""
+    last = next((trial for trial in reversed(own) if trial.extent is Extent.WHOLE), own[-1])
     means = {
         metric: (geometric_mean(values),)
         for metric, values in collect_values(own).items()
-        if metric in own[-1].samples and SPECS[metric].family is Family.NOISY and min(values) > 0
+        if metric in last.samples and SPECS[metric].family is Family.NOISY and min(values) > 0
     }
-    mean = replace(own[-1], samples={**own[-1].samples, **means})
+    mean = replace(last, samples={**last.samples, **means})
+    return replace(drop_unmeasured(mean, content), extent=content.extent)
+
+
+def _imagine_trials(prospect: _Prospect, trials: int, future: _Reach) -> list[Trial]:
+    """The trials of a case and as many more about their mean, all of them moved."""
+    own, reaches = prospect.own, prospect.reaches
     moved = [_move_trial(trial, reaches, replace(future, scatter=0.0)) for trial in own]
     for index in range(len(own) + 1, trials + 1):
         side = future.scatter if index % 2 else -future.scatter
-        moved.append(_move_trial(replace(mean, index=index), reaches, replace(future, scatter=side)))
+        moved.append(
+            _move_trial(replace(prospect.further, index=index), reaches, replace(future, scatter=side))
+        )
     return moved
 
 

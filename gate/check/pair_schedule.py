@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gate.check.content import plan_content
 from gate.check.schedule import Slot, compute_trial_s, predict_trial_s
-from gate.devices import DEFAULT_DEVICE, KINDS, find_kind
-from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM
+from gate.devices import DEFAULT_DEVICE, KINDS
+from gate.metrics import INTERLEAVED
 from gate.records import BASE_ARM, Case, Metric, Pairing, Run, Trial
 from gate.records.protocol import Stage
-from gate.records.targets import is_target, name_target
+from gate.records.targets import name_target
 
 _LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
 # A pair that compiles nothing took 15 to 20 s where a whole one took 50 s.
@@ -24,7 +25,8 @@ GUESSED_SHARE = 0.25
 class Need:
     """So many more pairs of a case, for these metrics. ``later`` ones are only counted in what is left.
 
-    ``known_code`` says that head's own trial generated the stored baseline's code: see :func:`plan_content`.
+    ``known_code`` says that head's own trial generated the stored baseline's code: see
+    :func:`gate.check.content.plan_content`.
     """
 
     case_id: str
@@ -35,19 +37,10 @@ class Need:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Content:
-    """What a pair measures beyond latencies, in each arm."""
-
-    compiles: bool  # on empty caches; else nothing but latencies, on the caches of the pair before
-    warm: bool  # in a second process, on the caches of the first
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class PairSlot(Slot):
     """One pair to be measured."""
 
     base_case: Case
-    metrics: Collection[Metric]
     known_code: bool = False
 
 
@@ -93,39 +86,6 @@ def name_device(run: Run) -> str:
 def is_paired(case: Case, base: Mapping[str, Case]) -> bool:
     """Whether the base has the case, with the same definition."""
     return case.id in base and base[case.id].definition == case.definition
-
-
-def plan_content(
-    metrics: Collection[Metric], index: int, device: str, *, known_code: bool = False
-) -> Content:
-    """Plan what a pair measures for ``metrics``, and no more than that. Pure.
-
-    The first pair compiles on empty caches. Later ones need to only for what a compile decides: on a
-    CPU the code that is generated is the same each time, on a GPU its tuning is drawn anew.
-    Where head's own trial generated the stored baseline's code (``known_code``), no pair of latencies
-    compiles: both arms begin with the caches of that trial. An arm whose code differs finds nothing of use
-    there, and compiles untimed.
-    """
-    if is_target(device):
-        return Content(compiles=True, warm=False)
-    wanted = frozenset(metrics)
-    corroborates = index == 1 and not wanted.isdisjoint(COMPILE_TIMES)
-    fills = index == 1 and not known_code
-    return Content(
-        compiles=fills or find_kind(device).draws_tuning or not wanted <= set(INTERLEAVED),
-        warm=not wanted.isdisjoint(OF_WARM) or corroborates,
-    )
-
-
-def drop_unmeasured(trial: Trial, content: Content) -> Trial:
-    """Take from a whole trial of a pair what one of this content would not have measured. Pure."""
-    if not content.compiles:
-        kept = {metric: values for metric, values in trial.samples.items() if metric in INTERLEAVED}
-        return replace(trial, samples=kept, phases_s={}, limits_s={}, kernels_s={})
-    if not content.warm:
-        kept = {metric: values for metric, values in trial.samples.items() if metric not in OF_WARM}
-        return replace(trial, samples=kept)
-    return trial
 
 
 def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gate.check.content import want_whole
 from gate.check.measurer import Measurer, PairMeasurer, TrialMeasurer
 from gate.check.outlook import list_hopeless
 from gate.check.settle import settle_pairs
@@ -18,13 +19,15 @@ from gate.decide import (
     confirm_screening,
     decide_side_by_side,
     decide_verdict,
+    list_open,
     list_suspects,
     list_undecided,
     note_unrepeated,
     screen_run,
 )
 from gate.metrics import SPECS, Family
-from gate.records import MAYBE_WORSE, Baseline, Comparison, Outcome, Policy, Run, Verdict
+from gate.records import MAYBE_WORSE, Baseline, Comparison, Metric, Outcome, Policy, Run, Verdict
+from gate.records.groups import group_cases
 
 EXACT_TRIALS = 2  # a counter that moves twice did not move by accident
 
@@ -50,7 +53,10 @@ class Checked:
 
 
 def check_alone(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked:
-    """Judge by stored baselines, and give the cases that more trials could settle one more at a time."""
+    """Judge by stored baselines, and give the cases that more trials could settle one more at a time.
+
+    A further trial measures what is still open of its case, where that is noisy.
+    """
     # The error budget is for the whole verdict, however often these data are looked at.
     policy = replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
     verdict = decide_verdict(run, terms.baselines, policy)
@@ -67,7 +73,7 @@ def check_alone(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked
     had = Counter(trial.case_id for trial in run.trials)
     # What disturbed trials leave open another moment may settle: nobody is told that it would not.
     fit = {trial.case_id for trial in run.trials if not trial.conditions.disturbances}
-    left_out = {case_id for case_id in fit - wanted if had[case_id] < terms.max_trials}
+    left_out = {case_id for case_id in fit - wanted.keys() if had[case_id] < terms.max_trials}
     return Checked(run=run, verdict=note_unrepeated(verdict, left_out, terms.max_trials))
 
 
@@ -76,7 +82,7 @@ def check_beside(measurer: Measurer, run: Run, terms: CheckTerms) -> Checked:
     policy = terms.policy
     screening = screen_run(run, terms.baselines, policy)
     if moved := _list_moved(screening):
-        run = measurer.add_trials(run, moved, max(terms.trials, EXACT_TRIALS))
+        run = measurer.add_trials(run, want_whole(moved), max(terms.trials, EXACT_TRIALS))
         screening = screen_run(run, terms.baselines, policy)
     suspects = [replace(one, thorough=terms.thorough) for one in list_suspects(screening)]
     if suspects:
@@ -102,13 +108,20 @@ def check_pairs(
     return Checked(run=run, verdict=decide_side_by_side(run, policy))
 
 
-def _list_promising(run: Run, verdict: Verdict, terms: CheckTerms, policy: Policy) -> set[str]:
-    """List the undecided cases that further trials are likely enough to settle."""
+def _list_promising(
+    run: Run, verdict: Verdict, terms: CheckTerms, policy: Policy
+) -> Mapping[str, Collection[Metric]]:
+    """List the undecided cases that further trials are likely enough to settle, each with what is open."""
 
     def judge(imagined: Run) -> tuple[Comparison, ...]:
         return conclude_comparisons(imagined, screen_run(imagined, terms.baselines, policy), policy)
 
-    return set(list_undecided(verdict)).difference(list_hopeless(run, verdict, terms.max_trials, judge))
+    hopeless, rows = list_hopeless(run, verdict, terms.max_trials, judge), group_cases(list_open(verdict))
+    return {
+        case_id: {row.metric for row in rows[case_id]}
+        for case_id in list_undecided(verdict)
+        if case_id not in hopeless
+    }
 
 
 def _list_moved(screening: Screening) -> set[str]:

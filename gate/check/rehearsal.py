@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gate.check.content import WHOLE, Content, drop_unmeasured, plan_content
 from gate.check.pair_schedule import (
     LIGHT_PAIR_SHARE,
     Need,
     PairSlot,
     compute_pair_s,
-    drop_unmeasured,
     fit_slot,
     list_pair_slots,
-    plan_content,
 )
-from gate.check.schedule import Slot, compute_trial_s, drop_cases, make_trial_schedule, predict_trial_s
+from gate.check.schedule import (
+    EXTENT_SHARES,
+    Slot,
+    compute_trial_s,
+    drop_cases,
+    make_trial_schedule,
+    plan_slot,
+    predict_trial_s,
+)
 from gate.decide.evidence.pairs import Pair
 from gate.devices import DEFAULT_DEVICE
-from gate.records import Run, Trial
+from gate.records import Metric, Run, Trial
 from gate.records.protocol import Stage
 
 
@@ -27,7 +34,7 @@ from gate.records.protocol import Stage
 class Rehearsal:
     """Gives the trials and pairs that are asked for, as the lab does, in the time that they say they took.
 
-    A pair is taken whole and given without what one of its kind would not have measured.
+    A pair, and a trial, is taken whole and given without what one of its kind would not have measured.
     """
 
     take_trial: Callable[[Slot], Trial]
@@ -35,15 +42,16 @@ class Rehearsal:
     device: str = DEFAULT_DEVICE
     budget_s: float = math.inf  # for trials, in seconds of the run
 
-    def add_trials(self, run: Run, case_ids: Collection[str], trials: int) -> Run:
+    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
         """Add trials round-robin; none that would end after the budget by what its case took before."""
-        slots = make_trial_schedule([case for case in run.cases if case.id in case_ids], trials, run.trials)
+        cases = [case for case in run.cases if case.id in wanted]
+        slots = make_trial_schedule(cases, trials, run.trials, wanted)
         while slots:
-            case = slots[0].case
-            if run.wall_s + predict_trial_s(case, run.cases, run.trials) > self.budget_s:
+            case, content = slots[0].case, plan_slot(slots[0], run.trials, self.device)
+            if run.wall_s + predict_trial_s(case, run.cases, run.trials, content.extent) > self.budget_s:
                 slots = drop_cases(slots, {case.id})
                 continue
-            trial = self.take_trial(slots[0])
+            trial = cut_trial(self.take_trial(slots[0]), content)
             run, slots = _add(run, (trial,), compute_trial_s(trial)), slots[1:]
         return run
 
@@ -67,6 +75,14 @@ class Rehearsal:
             return base, head
         arm_s = LIGHT_PAIR_SHARE * compute_pair_s((pair.base, pair.head)) / 2
         return _set_time(base, arm_s), _set_time(head, arm_s)
+
+
+def cut_trial(trial: Trial, content: Content) -> Trial:
+    """What a whole trial would have been with this content, and how long it would have taken. Pure."""
+    if content == WHOLE:
+        return trial
+    seconds = EXTENT_SHARES[content.extent] * compute_trial_s(trial)
+    return replace(_set_time(drop_unmeasured(trial, content), seconds), extent=content.extent)
 
 
 def _set_time(trial: Trial, seconds: float) -> Trial:

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TypeVar
 
-from gate.records import Case, Pairing, Run, Trial
+from gate.check.content import EVERY_METRIC, Content, plan_trial
+from gate.devices import DEFAULT_DEVICE
+from gate.records import Case, Extent, Metric, Pairing, Run, Trial
 from gate.records.protocol import Stage
+
+# Of a whole trial's time, before a case had one of the kind. On two shared cores a small BERT's cold process
+# took 17 s and its latencies 12 to 14 where a whole trial had taken 41; an elementwise chain's 9 and 5 of 18.
+EXTENT_SHARES: Mapping[Extent, float] = {Extent.WHOLE: 1.0, Extent.COLD: 0.5, Extent.LATENCIES: 0.35}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slot:
-    """One trial to be run; ``index`` counts from 1. Those for later are only counted in what is left."""
+    """One trial to be run, for these metrics; ``index`` counts from 1.
+
+    Those for later are only counted in what is left.
+    """
 
     case: Case
     index: int
+    metrics: Collection[Metric] = EVERY_METRIC
     later: bool = False
 
 
 AnySlot = TypeVar("AnySlot", bound=Slot)
 
 
-def make_trial_schedule(cases: Sequence[Case], trials: int, taken: Iterable[Trial] = ()) -> tuple[Slot, ...]:
+def make_trial_schedule(
+    cases: Sequence[Case],
+    trials: int,
+    taken: Iterable[Trial] = (),
+    wanted: Mapping[str, Collection[Metric]] | None = None,
+) -> tuple[Slot, ...]:
     """Order ``trials`` trials of every case round-robin, leaving out those that are ``taken``.
+
+    They are for the ``wanted`` metrics of their case, or all there are.
 
     Those of pairs stand for none: both arms of one ran side by side.
 
@@ -33,7 +50,7 @@ def make_trial_schedule(cases: Sequence[Case], trials: int, taken: Iterable[Tria
     """
     finished = {(trial.case_id, trial.index) for trial in taken if trial.pairing is Pairing.ALONE}
     return tuple(
-        Slot(case=case, index=index)
+        Slot(case=case, index=index, metrics=(wanted or {}).get(case.id, EVERY_METRIC))
         for index in range(1, trials + 1)
         for case in cases
         if (case.id, index) not in finished
@@ -59,32 +76,48 @@ def compute_trial_s(trial: Trial) -> float:
     return trial.overhead_s + sum(value for stage, value in trial.stages_s.items() if stage != Stage.START)
 
 
-def predict_trial_s(case: Case, cases: Sequence[Case], trials: Sequence[Trial]) -> float:
+def plan_slot(slot: Slot, trials: Iterable[Trial], device: str) -> Content:
+    """Plan what the trial of a slot measures, after those that its case had. Pure."""
+    return plan_trial(slot.metrics, [one for one in trials if one.case_id == slot.case.id], device)
+
+
+def predict_trial_s(
+    case: Case, cases: Sequence[Case], trials: Sequence[Trial], extent: Extent = Extent.WHOLE
+) -> float:
     """Predict the wall time of another trial of ``case`` in seconds.
 
-    The mean of its own trials where there are any, else its expected time scaled by how the other
-    trials of this run compare with theirs.
+    The mean of its own trials of this extent where there are any, else a share of its whole ones; without
+    those its expected time scaled by how the other trials of this run compare with theirs.
     """
     # Further trials find the case's server there.
-    own = [
-        compute_trial_s(trial) - trial.stages_s.get(Stage.SERVER, 0.0)
-        for trial in trials
-        if trial.case_id == case.id
-    ]
-    return fmean(own) if own else case.expected_s * _compute_scale(cases, trials)
+    own = {
+        kind: [
+            compute_trial_s(trial) - trial.stages_s.get(Stage.SERVER, 0.0)
+            for trial in trials
+            if trial.case_id == case.id and trial.extent is kind
+        ]
+        for kind in (extent, Extent.WHOLE)
+    }
+    if own[extent]:
+        return fmean(own[extent])
+    whole_s = fmean(own[Extent.WHOLE]) if own[Extent.WHOLE] else case.expected_s * _scale(cases, trials)
+    return EXTENT_SHARES[extent] * whole_s
 
 
-def estimate_left_s(slots: Sequence[Slot], cases: Sequence[Case], trials: Sequence[Trial]) -> float:
+def estimate_left_s(
+    slots: Sequence[Slot], cases: Sequence[Case], trials: Sequence[Trial], device: str = DEFAULT_DEVICE
+) -> float:
     """Estimate the wall time of ``slots`` in seconds, given the trials seen so far."""
+    extents = {slot.case.id: plan_slot(slot, trials, device).extent for slot in slots}
     predicted = {
-        case.id: predict_trial_s(case, cases, trials)
+        case.id: predict_trial_s(case, cases, trials, extents[case.id])
         for case in {slot.case.id: slot.case for slot in slots}.values()
     }
     return sum(predicted[slot.case.id] for slot in slots)
 
 
-def _compute_scale(cases: Sequence[Case], trials: Sequence[Trial]) -> float:
+def _scale(cases: Sequence[Case], trials: Sequence[Trial]) -> float:
     expected = {case.id: case.expected_s for case in cases}
-    known = [trial for trial in trials if trial.case_id in expected]
+    known = [trial for trial in trials if trial.case_id in expected and trial.extent is Extent.WHOLE]
     expected_s = sum(expected[trial.case_id] for trial in known)
     return sum(map(compute_trial_s, known)) / expected_s if expected_s > 0 else 1.0

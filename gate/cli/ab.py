@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from gate.check import Checked, check_pairs
+from gate.check import Checked, check_pairs, want_whole
 from gate.check.pair_schedule import is_paired
 from gate.cli.anchor import find_anchor, note_anchor
 from gate.cli.history import record_creep
@@ -129,7 +129,7 @@ def compare_arms(
         # What has no counterpart is measured on its own: what is new must run too. The pairs are still to
         # come then, so that what a kill leaves on disk is no finished run.
         alone = LabTrials(lab=lab, save=lambda begun: save(replace(begun, finished=False)))
-        run = replace(alone.add_trials(run, _list_unpaired(run), 1), finished=False)
+        run = replace(alone.add_trials(run, want_whole(_list_unpaired(run)), 1), finished=False)
         checked = check_pairs(measurer, run, policy, 60 * options.minutes, factor.suspects)
         save(checked.run)
     return checked

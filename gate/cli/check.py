@@ -14,6 +14,7 @@ from gate.cli.output import code_verdict, print_verdict, save_reports, tell_trac
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
+from gate.devices import find_kind
 from gate.errors import ExitCode
 from gate.files.codec import save_run
 from gate.lab.arms.arms import ArmOptions, ArmSources, open_arms
@@ -51,7 +52,11 @@ def run_check(options: Namespace) -> ExitCode:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = open_base_sources(options, config, stack, observe)
         arm, settings = place_lab(config)
-        settings = replace(settings, keeps_caches=sources is not None, traces=options.trace)
+        settings = replace(
+            settings,
+            keeps_caches=sources is not None or not find_kind(config.device).draws_tuning,
+            traces=options.trace,
+        )
         lab = stack.enter_context(open_lab(arm, settings, observe, request.cases))
         note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, config.trials)

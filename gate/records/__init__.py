@@ -41,6 +41,7 @@ from gate.records.run import (
     CodeIdentity,
     Compiled,
     Environment,
+    Extent,
     FailureKind,
     Frame,
     GraphBreak,

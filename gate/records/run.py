@@ -23,6 +23,14 @@ class Pairing(StrEnum):
     TURNS = "turns"  # one whole process after the other
 
 
+class Extent(StrEnum):
+    """How much a trial that ran alone has measured of its case: a further one may do with less."""
+
+    WHOLE = "whole"  # all there is: by two processes, the first of them on empty caches
+    COLD = "cold"  # what the first of them knows
+    LATENCIES = "latencies"  # warm latencies alone, by a process on the caches that a trial before has left
+
+
 class FailureKind(StrEnum):
     """How a case failed."""
 
@@ -175,6 +183,7 @@ class Trial(Measured):
     index: Natural
     arm: str = "head"
     pairing: Pairing = Pairing.ALONE
+    extent: Extent = Extent.WHOLE  # of a trial that ran alone
     started: Time = ""
     trace: str = ""  # torch's own, which `tlparse` reads: a path below the run's directory
     overhead_s: float = 0.0  # wall time of the trial that no stage accounts for: the tool's own

@@ -25,7 +25,7 @@ from gate.files.codec import BASELINE, decode_file, encode, write_atomic
 from gate.files.untrusted import is_present, load_bytes
 from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Role, Source
-from gate.records import Baseline, Metric, Policy, Run
+from gate.records import Baseline, Extent, Metric, Policy, Run
 from gate.records.targets import TARGET_KIND
 from gate.units import join_some
 
@@ -166,7 +166,7 @@ def check_refresh(run: Run) -> None:
 def list_unfit(run: Run, name_stage: Callable[[str], str] = str) -> dict[str, str]:
     """List the cases that are not fit to be recorded, each with why; ``name_stage`` may hide a stage."""
     failed = {failure.case_id: name_stage(failure.stage) for failure in run.failures}
-    counts = Counter(trial.case_id for trial in run.trials)
+    counts = Counter(trial.case_id for trial in run.trials if trial.extent is Extent.WHOLE)
     eager = {trial.case_id for trial in run.trials if 0.0 in trial.samples.get(Metric.UNIQUE_GRAPHS, ())}
     needed = max(get_min_trials(run.environment.device_kind), run.trials_planned)
     few = [case.id for case in run.cases if counts[case.id] < needed]

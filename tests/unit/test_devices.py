@@ -34,7 +34,7 @@ _COMPARED = re.compile(r"""[=!]= ?["'](?:cpu|cuda)["']""")
 
 QUESTIONS = """
 from gate.action.input_table import INPUTS
-from gate.check.pair_schedule import plan_content
+from gate.check.content import plan_content
 from gate.lab.host.toolchain_place import find_toolchain_place
 from gate.project.config import apply_options, make_config
 from gate.project.entries import GateFile

@@ -48,7 +48,7 @@ GUIDE = (PACKAGE.parent / "docs" / "adding-a-metric.md").read_text(encoding="utf
 
 # What a copy of the package with the guide's metric must say of it, in the groupings that it belongs to.
 QUESTIONS = """
-from gate.check.pair_schedule import plan_content
+from gate.check.content import plan_content
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
 
 from gate.metrics import INTERLEAVED, LATENCIES, LEADING, NOISY_DECIDING, OF_WARM, SPECS, explained_by

@@ -9,7 +9,18 @@ from gate.decide.constants import MIN_BASELINE_TRIALS
 from gate.decide.evidence.disturbed import set_aside_disturbed
 from gate.decide.evidence.values import collect_medians, collect_values
 from gate.metrics import SPECS
-from gate.records import Baseline, Case, CodeIdentity, Environment, Metric, Pairing, Provenance, Run, Trial
+from gate.records import (
+    Baseline,
+    Case,
+    CodeIdentity,
+    Environment,
+    Extent,
+    Metric,
+    Pairing,
+    Provenance,
+    Run,
+    Trial,
+)
 from gate.records.groups import collect_columns, group_cases
 
 _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
@@ -18,13 +29,14 @@ _DIGITS = 6  # a rounding of 5e-7: three orders below the smallest threshold
 def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     """Make a baseline of every case of a run that has trials of its own, however few, and no failure.
 
-    Those of pairs are none: half of them are of the other arm, all were measured beside one.
+    Those of pairs are none: half of them are of the other arm, all were measured beside one. Nor are those
+    that measured a part of their case: the values of a baseline would be of different trials.
 
     A refresh asks for more: see :func:`gate.store.baselines.check_refresh`. Disturbed trials leave out what
     depends on the host, as where they are judged, unless fewer than MIN_BASELINE_TRIALS others are left. What
     can repeat exactly is kept as it is, all else rounded to 6 significant digits.
     """
-    run = set_aside_disturbed(run, MIN_BASELINE_TRIALS)
+    run = set_aside_disturbed(drop_parts(run), MIN_BASELINE_TRIALS)
     failed = {failure.case_id for failure in run.failures}
     trials = group_cases(trial for trial in run.trials if trial.pairing is Pairing.ALONE)
     return tuple(
@@ -34,6 +46,11 @@ def make_baselines(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
         for case in run.cases
         if case.id in trials and case.id not in failed
     )
+
+
+def drop_parts(run: Run) -> Run:
+    """Leave out the trials that measured a part of their case."""
+    return replace(run, trials=tuple(one for one in run.trials if one.extent is Extent.WHOLE))
 
 
 def make_baseline(

@@ -43,7 +43,7 @@ def show_case(
 ) -> CaseEvidence:
     """Show both sides of a case; the kernels that differ only where it ``moved``."""
     baseline = evidence.code_baseline
-    compiled = _find_compiled(evidence.trials)
+    compiled = evidence.fullest
     kernels = _list_kernels(baseline, compiled, sources) if moved else []
     return CaseEvidence(
         case_id=evidence.case.id,
@@ -84,11 +84,6 @@ def bound_sources(shown: Iterable[CaseEvidence], first: Collection[str] = ()) ->
 def _keep_kernels(one: CaseEvidence, kernels: tuple[KernelChange, ...]) -> CaseEvidence:
     dropped = len(one.kernels) - len(kernels)
     return replace(one, kernels=kernels, more_kernels=one.more_kernels + dropped) if dropped else one
-
-
-def _find_compiled(trials: Sequence[Trial]) -> Trial | None:
-    """The last trial that tells what was compiled: some measure latencies alone."""
-    return next((trial for trial in reversed(trials) if trial.phases_s), trials[-1] if trials else None)
 
 
 def _show_before(evidence: Evidence, baseline: Baseline | None) -> SideEvidence | None:

@@ -15,6 +15,7 @@ from gate.records import (
     Case,
     CaseFailure,
     Environment,
+    Extent,
     Metric,
     Pairing,
     Reason,
@@ -55,6 +56,13 @@ class Evidence:
     absence: Reason = Reason.NO_BASELINE  # why nothing is stored, where nothing is
     planned: int = 0  # trials at least, of those that run alone
     base_case: Case | None = None  # as the run's base defines it, where that is otherwise
+
+    @property
+    def fullest(self) -> Trial | None:
+        """The last trial that tells all of what was compiled: some measure less of their case."""
+        whole = [trial for trial in self.trials if trial.extent is Extent.WHOLE]
+        compiled = [trial for trial in whole if trial.phases_s]
+        return next((group[-1] for group in (compiled, whole, self.trials) if group), None)
 
     @property
     def host_baseline(self) -> Baseline | None:

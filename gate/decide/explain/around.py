@@ -37,11 +37,10 @@ _EXPECTED = 0.1
 
 def find_workload(inquiry: Inquiry) -> list[Cause]:
     """The measured model itself: its size, inputs, outputs and reference checksum."""
-    baseline, trials = inquiry.evidence.code_baseline, inquiry.evidence.trials
-    if baseline is None or not trials:
+    baseline, fullest = inquiry.evidence.code_baseline, inquiry.evidence.fullest
+    if baseline is None or fullest is None:
         return []
-    after = trials[-1].workload
-    changes = compare_items(baseline.workload, after)
+    changes = compare_items(baseline.workload, fullest.workload)
     if not changes:
         return []
     fact = _name_changes(Code.WORKLOAD_CHANGED, changes)
@@ -55,9 +54,8 @@ def find_definition(inquiry: Inquiry) -> list[Cause]:
         return []
     if evidence.base_case is not None:
         changes = compare_definitions(evidence.base_case, evidence.case)
-    elif any(one.reason is Reason.STALE_DEFINITION for one in inquiry.comparisons):
-        after = evidence.trials[-1].workload
-        changes = compare_items(evidence.stored[0].baseline.workload, after)
+    elif evidence.fullest and any(one.reason is Reason.STALE_DEFINITION for one in inquiry.comparisons):
+        changes = compare_items(evidence.stored[0].baseline.workload, evidence.fullest.workload)
     else:
         return []
     return [inquiry.weigh(CauseKind.WORKLOAD, _name_changes(Code.DEFINITION_CHANGED, changes))]

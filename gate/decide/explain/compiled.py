@@ -32,10 +32,10 @@ _NOTHING_LOST = 0.9
 def find_breaks(inquiry: Inquiry) -> list[Cause]:
     """Graph breaks that one side has and the other has not, by reason and place."""
     evidence = inquiry.evidence
-    baseline = evidence.code_baseline
-    if baseline is None or not evidence.trials:
+    baseline, fullest = evidence.code_baseline, evidence.fullest
+    if baseline is None or fullest is None:
         return []
-    after = [replace(one, stack=()) for one in evidence.trials[-1].graph_breaks]
+    after = [replace(one, stack=()) for one in fullest.graph_breaks]
     before = [replace(one, stack=()) for one in baseline.graph_breaks]
     # A place outside the measured code, in a library, says less than the line that led there.
     added = sorted(_list_new(after, before), key=lambda one: one.location.startswith("/"))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gate import fingerprint
 from gate.errors import UsageError
-from gate.records import BaseArm, Case, Run, Trial
+from gate.records import BaseArm, Case, Extent, Run, Trial
 from gate.units import join_some
 
 _FIX = "Run without --resume, or restore what was there when the run began."
@@ -18,7 +18,8 @@ _NAMED = 3  # differences named in an error of one line
 def carry_over(fresh: Run, previous: Run) -> Run:
     """Take the trials of ``previous`` into ``fresh``, the same run about to be started again.
 
-    Failures are not taken, nor what was measured before one: their trials are tried again.
+    Failures are not taken, nor what was measured before one: their trials are tried again. Nor are trials
+    that measured a part of their case where whole ones are asked for: by the plan, or beside a base.
 
     Raises:
         UsageError: It is not the same run; the first differences are named.
@@ -29,14 +30,18 @@ def carry_over(fresh: Run, previous: Run) -> Run:
     return replace(
         fresh,
         provenance=replace(fresh.provenance, created=previous.provenance.created),
-        trials=_list_whole(previous),
+        trials=tuple(
+            one
+            for one in _list_sound(previous)
+            if one.extent is Extent.WHOLE or (fresh.base is None and one.index > fresh.trials_planned)
+        ),
         sources=previous.sources,
         toolchain_s=previous.toolchain_s + fresh.toolchain_s,
         wall_s=previous.wall_s + fresh.wall_s,
     )
 
 
-def _list_whole(run: Run) -> tuple[Trial, ...]:
+def _list_sound(run: Run) -> tuple[Trial, ...]:
     failed = {(failure.arm, failure.case_id, failure.trial) for failure in run.failures}
     return tuple(trial for trial in run.trials if (trial.arm, trial.case_id, trial.index) not in failed)
 

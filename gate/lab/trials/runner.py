@@ -4,18 +4,19 @@ The functions that a command calls::
 
     with open_lab(arm, settings, observe) as lab:
         run = run_plan(lab, make_run(lab, cases, selection, trials), save, previous)
-        run = LabTrials(lab=lab, save=save).add_trials(run, suspects, 2)
+        run = LabTrials(lab=lab, save=save).add_trials(run, want_whole(suspects), 2)
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Generic
 
+from gate.check.content import EVERY_METRIC, has_other_code, want_whole
 from gate.check.schedule import (
     AnySlot,
     Slot,
@@ -24,6 +25,7 @@ from gate.check.schedule import (
     estimate_left_s,
     list_ended,
     make_trial_schedule,
+    plan_slot,
     predict_trial_s,
 )
 from gate.decide.evidence.disturbed import sum_up_disturbances
@@ -35,7 +37,7 @@ from gate.lab.trials.resume import carry_over
 from gate.lab.trials.trace import add_trace
 from gate.lab.trials.trials import TrialOutcome, run_trial
 from gate.lab.workers.process import defer_interrupts
-from gate.records import Case, CaseFailure, Code, Fact, Run, Trial
+from gate.records import Case, CaseFailure, Code, Extent, Fact, Metric, Pairing, Run, Trial
 from gate.records.events import (
     CaseFailed,
     Noted,
@@ -103,8 +105,8 @@ def measure_plan(lab: Lab, run: Run, save: Save, previous: Run | None = None) ->
         if not run.changes:
             lab.observe(Noted(fact=Fact(code=Code.UNCOMMITTED_BEFORE)))
     save(run)  # an output that cannot be written shows before minutes are spent
-    case_ids = {case.id for case in run.cases}
-    return LabTrials(lab=lab, save=save).add_trials(run, case_ids, run.trials_planned)
+    wanted = want_whole(case.id for case in run.cases)
+    return LabTrials(lab=lab, save=save).add_trials(run, wanted, run.trials_planned)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,15 +117,15 @@ class LabTrials:
     save: Save
     budget_s: float = math.inf  # of the whole run
 
-    def add_trials(self, run: Run, case_ids: Collection[str], trials: int) -> Run:
-        """Add trials to some cases, round-robin, up to so many each.
+    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
+        """Add trials to some cases, round-robin, up to so many each, for what is wanted of each.
 
         A trial that would end after the budget, by what its case took before, is not started; a cheaper
         one that still fits is. Raises as :func:`measure_plan`.
         """
         failed = {failure.case_id for failure in run.failures}
-        chosen = [case for case in run.cases if case.id in case_ids and case.id not in failed]
-        slots = make_trial_schedule(chosen, trials, run.trials)
+        chosen = [case for case in run.cases if case.id in wanted and case.id not in failed]
+        slots = make_trial_schedule(chosen, trials, run.trials, wanted)
         loop = Loop(take=self._take, tell=_tell_done)
         run = run_slots(replace(run, finished=False), slots, self.save, self.budget_s, loop)
         run = replace(run, finished=True)
@@ -131,11 +133,13 @@ class LabTrials:
         return run
 
     def _take(self, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
-        lab, slot, predicted_s = self.lab, slots[0], predict_trial_s(slots[0].case, run.cases, run.trials)
+        lab, slot = self.lab, slots[0]
+        extent = plan_slot(slot, run.trials, lab.bench.settings.device).extent
+        predicted_s = predict_trial_s(slot.case, run.cases, run.trials, extent)
         if clock.read_s() + predicted_s > clock.limit_s:
             lab.observe(TrialSkipped(case_id=slot.case.id, index=slot.index, expected_s=predicted_s))
             return run, drop_cases(slots, {slot.case.id})
-        progress = _compute_progress(run, slots)
+        progress = _compute_progress(lab, run, slots)
         lab.observe(TrialStarted(case_id=slot.case.id, index=slot.index, progress=progress))
         return _run_slot(lab, run, slots, clock)
 
@@ -178,12 +182,13 @@ def _tell_done(run: Run, slots: tuple[Slot, ...]) -> str:
 
 def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
     """Measure the first slot; give the run with what came of it, and the slots that are left."""
-    came = _measure_fit(lab, run, slots[0], clock)
-    if lab.bench.settings.traces and came.trial and not came.failure:
+    came = _measure_content(lab, run, slots[0], clock)
+    compiled = came.trial is not None and came.trial.extent is not Extent.LATENCIES
+    if lab.bench.settings.traces and came.trial and compiled and not came.failure:
         came = replace(came, trial=add_trace(lab.bench, slots[0].case, came.trial))
     run = add_measured(run, filter(None, (came.trial,)), filter(None, (came.failure,)), clock)
     left = drop_cases(slots, {came.failure.case_id}) if came.failure else slots[1:]
-    progress = _compute_progress(run, left)
+    progress = _compute_progress(lab, run, left)
     if came.failure:
         lab.observe(CaseFailed(failure=came.failure, progress=progress))
     elif came.trial:
@@ -191,9 +196,26 @@ def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> t
     return run, left
 
 
+def _measure_content(lab: Lab, run: Run, slot: Slot, clock: RunClock) -> TrialOutcome:
+    """Measure what is wanted of a slot; all there is where its code is not that of the trials before.
+
+    A light trial of other code leaves out what that code does: its counters, memory and drift. So it is
+    measured anew, even where that ends after the budget.
+    """
+    alone = [one for one in run.trials if one.pairing is Pairing.ALONE]
+    before = [one for one in alone if one.case_id == slot.case.id]
+    came = _measure_fit(lab, run, slot, clock)
+    if came.trial is None or came.failure or came.trial.extent is Extent.WHOLE:
+        return came
+    if not has_other_code((*before, came.trial)):
+        return came
+    return _measure_fit(lab, run, replace(slot, metrics=EVERY_METRIC), clock)
+
+
 def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: RunClock) -> TrialOutcome:
     """Measure a trial, and once more where the host was not fit, as far as repeats and time allow."""
-    came = run_trial(lab.bench, slot.case, slot.index)
+    content = plan_slot(slot, run.trials, lab.bench.settings.device)
+    came = run_trial(lab.bench, slot.case, slot.index, content)
     if came.trial is None or came.failure or not came.trial.conditions.disturbances or not may_repeat(run):
         return came
     if clock.read_s() + compute_trial_s(came.trial) > clock.limit_s:
@@ -201,13 +223,14 @@ def _measure_fit(lab: Lab, run: Run, slot: Slot, clock: RunClock) -> TrialOutcom
     told = sum_up_disturbances(Code.REPEATED, [came.trial.conditions], run.environment.cores)
     numbers = {**told.numbers, "trial": slot.index}
     lab.observe(Noted(fact=replace(told, cases=(slot.case.id,), numbers=numbers)))
-    again = run_trial(lab.bench, slot.case, slot.index)
+    again = run_trial(lab.bench, slot.case, slot.index, content)
     if again.trial is None:
         return again
     conditions = replace(again.trial.conditions, repeated=True)
     return replace(again, trial=replace(again.trial, conditions=conditions))
 
 
-def _compute_progress(run: Run, slots: tuple[Slot, ...]) -> Progress:
+def _compute_progress(lab: Lab, run: Run, slots: tuple[Slot, ...]) -> Progress:
     done = len(list_ended(run))
-    return Progress(done=done, total=done + len(slots), left_s=estimate_left_s(slots, run.cases, run.trials))
+    left_s = estimate_left_s(slots, run.cases, run.trials, lab.bench.settings.device)
+    return Progress(done=done, total=done + len(slots), left_s=left_s)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gate.check.content import WHOLE, Content
 from gate.devices import DEFAULT_DEVICE
 from gate.errors import MachineError
 from gate.lab.host.counters import read_host
@@ -43,6 +44,9 @@ MIN_FREE_BYTES = 512 * 1024 * 1024
 # These time rounds, so pytest-benchmark has something to write.
 _WITH_ROUNDS = frozenset({WorkerRole.COLD, WorkerRole.ROUNDS})
 
+# Stands for a second process where a trial has none.
+_NO_PROCESS = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
+
 # Caches of a trial take some tens of MB: kept ones must never be what fills a disk.
 MIN_FREE_TO_KEEP_BYTES = 8 * MIN_FREE_BYTES
 
@@ -61,7 +65,9 @@ class LabSettings:
     toolchain_cache: Path | None = None  # where the toolchain's files are kept between runs
     run_job: RunJob = run_worker  # to its end; both workers of a live pair run here, whatever this is
     ends_rounds_early: bool = True  # a live pair's, where another pair tells more a second
-    keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
+    keeps_caches: bool = (
+        False  # those of each case's last trial that compiled, for what follows to begin with
+    )
     traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
 
 
@@ -92,7 +98,7 @@ class Bench:
         return self.scratch / "cache"
 
     def find_kept(self, case: Case) -> Path:
-        """The directory that keeps the caches of the case's last trial, where they are kept."""
+        """The directory that keeps the caches of the case's last trial that compiled, where they are kept."""
         return self.scratch / "kept" / make_case_path(case.id)
 
     @property
@@ -109,8 +115,10 @@ class TrialOutcome:
     failure: CaseFailure | None = None
 
 
-def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
-    """Measure ``case`` once; ``index`` counts from 1. The caches are gone afterwards, or kept for pairs.
+def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) -> TrialOutcome:
+    """Measure ``case`` once; ``index`` counts from 1. The caches are gone afterwards, or kept.
+
+    What compiles nothing is measured on a copy of the kept caches; without those the trial is a whole one.
 
     Raises:
         MachineError: Too little disk, or the interpreter cannot be started.
@@ -118,11 +126,12 @@ def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
     check_disk(bench)
     begun, circumstances = time.monotonic(), note_start()
     before = look_at_host(bench)
+    content = content if content.compiles or bench.find_kept(case).is_dir() else WHOLE
     try:
-        seed_cache(bench)
-        cold, warm, failure = _run_both(bench, case, index)
-        if failure is None:
-            _keep_cache(bench, case)
+        seed_cache(bench, None if content.compiles else bench.find_kept(case))
+        cold, warm, failure = _run_processes(bench, case, index, content)
+        if failure is not None:
+            shutil.rmtree(bench.find_kept(case), ignore_errors=True)
     finally:
         remove_cache(bench)
     if failure is not None:
@@ -130,7 +139,7 @@ def run_trial(bench: Bench, case: Case, index: int) -> TrialOutcome:
         if not (cold.samples or warm.samples):
             return TrialOutcome(failure=failure)
     circumstances = replace(circumstances, wall_s=time.monotonic() - begun, load_after=os.getloadavg()[0])
-    blank = Trial(case_id=case.id, index=index, arm=bench.arm.name)
+    blank = Trial(case_id=case.id, index=index, arm=bench.arm.name, extent=content.extent)
     trial = merge_results(blank, cold, warm, circumstances)
     if not is_target(bench.settings.device):  # how fit the host was matters to what is timed
         trial = add_host(trial, before, bench)
@@ -227,12 +236,18 @@ def check_disk(bench: Bench) -> None:
             )
 
 
-def _run_both(bench: Bench, case: Case, index: int) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
-    """Run the cold process, then the warm one unless it failed; of one that failed, what it had written."""
-    nothing = WorkerResult(role=WorkerRole.WARM, stage=Stage.START)
-    cold = run_job(bench, make_job(bench, WorkerRole.COLD, case, index))
+def _run_processes(
+    bench: Bench, case: Case, index: int, content: Content
+) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
+    """Run the first process, then the warm one unless it failed; of one that failed, what it had written."""
+    role = WorkerRole.COLD if content.compiles else WorkerRole.ROUNDS
+    cold = run_job(bench, make_job(bench, role, case, index))
     if isinstance(cold, CaseFailure):
-        return _load_part(bench, WorkerRole.COLD), nothing, cold
+        return _load_part(bench, role), _NO_PROCESS, cold
+    if content.compiles:
+        _keep_cache(bench, case)
+    if not content.warm:
+        return cold, _NO_PROCESS, None
     if is_target(bench.settings.device):
         return cold, repeat_samples(cold), None  # nothing is run: a second process would find the same
     warm = run_job(bench, make_job(bench, WorkerRole.WARM, case, index))
@@ -270,10 +285,14 @@ def seed_cache(bench: Bench, source: Path | None = None) -> None:
 
 
 def _keep_cache(bench: Bench, case: Case) -> None:
-    """Keep a trial's caches in the place of those that the case's trial before left, if there is room."""
+    """Keep what the cold process left, in the place of what a trial before left, if there is room.
+
+    The warm process adds code of other programs, as of the same model in float32: whoever began with that
+    would be taken for another program by its code.
+    """
     if not bench.settings.keeps_caches or shutil.disk_usage(bench.scratch).free < MIN_FREE_TO_KEEP_BYTES:
         return
     kept = bench.find_kept(case)
     shutil.rmtree(kept, ignore_errors=True)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    bench.trial_cache.rename(kept)
+    shutil.copytree(bench.trial_cache, kept, symlinks=True)

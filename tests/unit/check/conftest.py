@@ -63,17 +63,19 @@ class Given:
     time_for: int = 100
     has_trials: bool = True
     asked: list[tuple[str, int]] = field(default_factory=list)  # cases with the trials that they are to have
+    open: list[dict[str, set[Metric]]] = field(default_factory=list)  # for what trials, each time
     measured: list[str] = field(default_factory=list)  # the case of each pair
     limits: list[float] = field(default_factory=list)  # each once
 
-    def add_trials(self, run: Run, case_ids: Collection[str], trials: int) -> Run:
+    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
         """Up to so many trials of each, or none at all."""
-        self.asked += [(case.id, trials) for case in run.cases if case.id in case_ids]
-        wanted = [one for one in self.subjects if one.case.id in case_ids and self.has_trials]
-        had = {one.case.id: sum(trial.case_id == one.case.id for trial in run.trials) for one in wanted}
+        self.asked += [(case.id, trials) for case in run.cases if case.id in wanted]
+        self.open.append({case_id: set(metrics) for case_id, metrics in wanted.items()})
+        asked = [one for one in self.subjects if one.case.id in wanted and self.has_trials]
+        had = {one.case.id: sum(trial.case_id == one.case.id for trial in run.trials) for one in asked}
         new = [
             make_trial(one, index)
-            for one in wanted
+            for one in asked
             for index in range(had[one.case.id] + 1, min(trials, len(one.alone)) + 1)
         ]
         return replace(run, trials=(*run.trials, *new))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gate.check.pair_schedule import Content, plan_content
+from gate.check.content import Content, plan_content
 from gate.records import Metric
 
 LATENCY, COLD, WARM = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME

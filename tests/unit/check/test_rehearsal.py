@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Need, PairSlot, Rehearsal
+from gate.check import Need, PairSlot, Rehearsal, want_whole
 from gate.check.schedule import Slot
 from gate.decide.evidence.pairs import Pair
 from gate.records import Metric, Run, Trial
@@ -43,12 +43,14 @@ def make_bare_run() -> Run:
 @pytest.mark.parametrize(("budget_s", "trials"), [(35.0, 3), (30.0, 3), (29.0, 2)])
 def test_trials_end_with_their_budget(budget_s: float, trials: int) -> None:
     """Three trials of 10 s take 30 s; the third is not begun where it would end too late."""
-    first = Rehearsal(take_trial=take_trial, take_pair=take_pair).add_trials(make_bare_run(), ["a/x"], 1)
+    first = Rehearsal(take_trial=take_trial, take_pair=take_pair).add_trials(
+        make_bare_run(), want_whole(["a/x"]), 1
+    )
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair, budget_s=budget_s)
-    run = rehearsal.add_trials(first, ["a/x"], 3)
+    run = rehearsal.add_trials(first, want_whole(["a/x"]), 3)
     assert [trial.index for trial in run.trials] == list(range(1, trials + 1))
     assert run.wall_s == 10.0 * trials
-    assert rehearsal.add_trials(run, [], 3) == run
+    assert rehearsal.add_trials(run, {}, 3) == run
 
 
 @pytest.mark.parametrize(

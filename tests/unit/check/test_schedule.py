@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gate.check.schedule import (
+    EXTENT_SHARES,
     Slot,
     compute_trial_s,
     drop_cases,
@@ -15,7 +16,18 @@ from gate.check.schedule import (
     make_trial_schedule,
     predict_trial_s,
 )
-from gate.records import Case, CaseFailure, FailureKind, Pairing, Provenance, Run, Trial, make_text
+from gate.records import (
+    Case,
+    CaseFailure,
+    Extent,
+    FailureKind,
+    Metric,
+    Pairing,
+    Provenance,
+    Run,
+    Trial,
+    make_text,
+)
 from tests.hosts import CPU_HOST
 
 A = Case(id="a/x", model="a", expected_s=10.0)
@@ -77,6 +89,31 @@ def test_prediction_prefers_the_case_itself() -> None:
     """A case that was seen is predicted by its own mean."""
     trials = (make_trial(A, 1, 30.0), make_trial(B, 1, 8.0), make_trial(B, 2, 10.0))
     assert pytest.approx(predict_trial_s(B, (A, B), trials)) == 9.0
+
+
+def test_light_trial_is_predicted_by_its_like() -> None:
+    """Before there is one it takes a share of a whole one; no light one makes a whole one shorter."""
+    whole, light = make_trial(A, 1, 30.0), replace(make_trial(A, 2, 5.0), extent=Extent.LATENCIES)
+    assert predict_trial_s(A, (A, B), (whole,), Extent.LATENCIES) == pytest.approx(
+        30.0 * EXTENT_SHARES[Extent.LATENCIES]
+    )
+    assert predict_trial_s(A, (A, B), (whole, light), Extent.LATENCIES) == pytest.approx(5.0)
+    assert predict_trial_s(A, (A, B), (whole, light)) == pytest.approx(30.0)
+    assert predict_trial_s(B, (A, B), (whole, light)) == pytest.approx(60.0)
+
+
+def test_time_left_counts_what_is_measured() -> None:
+    """A's latencies take 5 s as before; of B a compile is wanted, which takes half of a whole trial."""
+    trials = (
+        make_trial(A, 1, 30.0),
+        replace(make_trial(A, 2, 5.0), extent=Extent.LATENCIES),
+        make_trial(B, 1, 60.0),
+        make_trial(B, 2, 60.0),
+    )
+    wanted = {A.id: {Metric.COMPILED_LATENCY}, B.id: {Metric.COLD_COMPILE_TIME}}
+    slots = make_trial_schedule((A, B), 3, trials, wanted)
+    left_s = 5.0 + 60.0 * EXTENT_SHARES[Extent.COLD]
+    assert estimate_left_s(slots, (A, B), trials) == pytest.approx(left_s)
 
 
 def test_time_left() -> None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gate.decide.evidence.kernels import count_words, name_operators
 from gate.decide.evidence.phases import part_phases
 from gate.decide.evidence.shown import MAX_ALL_CHARS, add_traces, bound_sources, show_case
 from gate.decide.evidence.stored import Evidence, Stored
-from gate.records import FIRST_CALL, OTHER_PHASE, Baseline, Case, Metric, Provenance, Trial
+from gate.records import (
+    FIRST_CALL,
+    OTHER_PHASE,
+    Baseline,
+    Case,
+    Extent,
+    GraphBreak,
+    Metric,
+    Provenance,
+    Trial,
+)
 from gate.records.evidence import CaseEvidence, KernelChange, SideEvidence
 from tests.hosts import CPU_HOST
 
@@ -49,6 +61,21 @@ def test_sources_of_the_worst_case_are_kept_first() -> None:
     shown = {one.case_id: one for one in bound_sources((mild, worst), first=("worst",))}
     assert shown["worst"] == worst
     assert (shown["mild"].kernels, shown["mild"].more_kernels) == ((), 1)
+
+
+def test_light_trials_after_a_whole_one_hide_nothing_of_it() -> None:
+    """They tell of no graph break, phase or warm cache: the whole one does, whichever came last."""
+    broken = GraphBreak(reason="print", location="a.py:1")
+    blank = Trial(case_id="a/b", index=1)
+    whole = replace(blank, graph_breaks=(broken,), phases_s={FIRST_CALL: 2.0})
+    cold = replace(blank, index=2, extent=Extent.COLD, phases_s={FIRST_CALL: 4.0})
+    light = replace(blank, index=3, extent=Extent.LATENCIES)
+    case = Case(id="a/b", model="a", factory="a:b")
+    evidence = Evidence(case=case, trials=(whole, cold, light), failures=(), values={}, stored=())
+    shown = show_case(evidence, (), {}, moved=False)
+    assert evidence.fullest is whole
+    assert shown.after.graph_breaks == (broken,)
+    assert shown.after.phases_s == part_phases({FIRST_CALL: 3.0})
 
 
 def test_a_case_without_a_trial_shows_nothing() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_beside
+from gate.check import Checked, CheckTerms, PairSlot, Rehearsal, check_beside, want_whole
 from gate.check.schedule import Slot
 from gate.decide import list_pairs
 from gate.decide.evidence.baselines import make_baselines
@@ -38,7 +38,7 @@ def begin(measurer: LabPairs, *cases: Case) -> Run:
     """The first trial of each case, and a base with the same cases."""
     run = make_run(measurer.lab, cases, "all", 1)
     run = replace(run, base=describe_base(measurer.side_by_side, "main", Provenance(), cases))
-    return measurer.add_trials(run, [case.id for case in cases], 1)
+    return measurer.add_trials(run, want_whole(case.id for case in cases), 1)
 
 
 def store(run: Run, case: Case, factor: float) -> tuple[Baseline, ...]:

@@ -9,7 +9,7 @@ import pytest
 
 from gate.errors import UsageError
 from gate.lab.trials.resume import carry_over
-from gate.records import BaseArm, Case, CaseFailure, FailureKind, Provenance, Run, Trial, make_text
+from gate.records import BaseArm, Case, CaseFailure, Extent, FailureKind, Provenance, Run, Trial, make_text
 from tests.hosts import CPU_HOST
 
 CASE = Case(id="a/x", model="a", definition="1")
@@ -46,6 +46,24 @@ def test_takes_trials_and_time_but_no_failures() -> None:
         wall_s=60.0,
     )
     assert expected == carry_over(FRESH, PREVIOUS)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "kept"),
+    [
+        (FRESH, [1, 3]),  # two are planned: the second has to be a whole one
+        (replace(FRESH, trials_planned=1), [1, 2, 3]),
+        (replace(FRESH, trials_planned=1, base=BASE), [1]),
+    ],
+)
+def test_light_trials_stand_for_no_whole_ones(fresh: Run, kept: list[int]) -> None:
+    """What the plan asks for, and what a counter is seen again in, is measured whole."""
+    trials = tuple(
+        Trial(case_id="a/x", index=index, extent=Extent.WHOLE if index == 1 else Extent.LATENCIES)
+        for index in (1, 2, 3)
+    )
+    previous = replace(PREVIOUS, trials=trials, failures=(), trials_planned=1)
+    assert [trial.index for trial in carry_over(fresh, previous).trials] == kept
 
 
 @pytest.mark.parametrize(

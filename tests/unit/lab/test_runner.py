@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.check import want_whole
 from gate.check.schedule import compute_trial_s
 from gate.decide import decide_verdict
 from gate.errors import InterruptedRunError, MachineError, UsageError
@@ -28,7 +29,7 @@ from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runner import LabTrials, make_run, measure_plan
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.environment import list_dropped_variables
-from gate.records import Arm, Case, Disturbance, DType, FailureKind, Outcome, Policy, Run
+from gate.records import Arm, Case, Disturbance, DType, Extent, FailureKind, Metric, Outcome, Policy, Run
 from gate.records.events import (
     CaseFailed,
     Event,
@@ -243,9 +244,46 @@ def test_extra_trials_go_to_the_suspects(workshop: Workshop, make_case: MakeCase
         workshop.events.clear()
         suspects = {case.id for case in cases if case.model != "b"}
         measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=60.0)
-        run = measurer.add_trials(run, suspects, 3)
+        run = measurer.add_trials(run, want_whole(suspects), 3)
     assert workshop.list_started() == [("a", 2), ("d", 2), ("a", 3), ("d", 3)]
     assert (len(run.trials), run.finished, run.trials_planned) == (7, True, 1)
+
+
+LATENCY = {Metric.COMPILED_LATENCY}
+
+
+def measure_open(workshop: Workshop, case: Case, trials: int = 3) -> Run:
+    """Measure a first trial, and further ones for an open latency, as a check does."""
+    workshop.settings = replace(workshop.settings, keeps_caches=True)
+    with workshop.open() as lab:
+        run = measure_plan(lab, make_run(lab, (case,), "all", 1), workshop.saved.append)
+        return LabTrials(lab=lab, save=workshop.saved.append).add_trials(run, {case.id: LATENCY}, trials)
+
+
+def test_open_latencies_are_measured_alone(workshop: Workshop, make_case: MakeCase) -> None:
+    """Further trials are one process each, with conditions and a start of their own."""
+    codes = {"cold": "c0de", "warm": "c0de", "rounds": "c0de"}
+    run = measure_open(workshop, make_case("code", how=codes, roles=["cold", "warm", "rounds"]))
+    assert [trial.extent for trial in run.trials] == [Extent.WHOLE, Extent.LATENCIES, Extent.LATENCIES]
+    assert [trial.identity.digest for trial in run.trials] == ["c0de"] * 3
+    assert all(trial.started and trial.overhead_s > 0 for trial in run.trials)
+    assert (len(run.failures), run.finished) == (0, True)
+
+
+def test_other_code_is_measured_whole(workshop: Workshop, make_case: MakeCase) -> None:
+    """Where a light trial compiles to other code its counters, memory and drift are looked at too."""
+    codes = {"cold": "c0de", "warm": "c0de", "rounds": "other"}
+    run = measure_open(workshop, make_case("code", how=codes, roles=["cold", "warm", "rounds"]), 2)
+    assert [(trial.index, trial.extent) for trial in run.trials] == [(1, Extent.WHOLE), (2, Extent.WHOLE)]
+    assert all(Metric.PEAK_MEMORY in trial.samples for trial in run.trials)
+
+
+def test_failure_of_a_light_trial_fails_its_case(workshop: Workshop, make_case: MakeCase) -> None:
+    """As that of a whole one does."""
+    run = measure_open(workshop, make_case("error", roles=["rounds"]))
+    (failure,) = run.failures
+    assert (failure.trial, len(run.trials)) == (2, 1)
+    assert failure.log.endswith("2-rounds.log")
 
 
 def test_budget_stops_extra_trials(workshop: Workshop, make_case: MakeCase) -> None:
@@ -257,7 +295,7 @@ def test_budget_stops_extra_trials(workshop: Workshop, make_case: MakeCase) -> N
         run = replace(run, trials=(slow, *run.trials[1:]))
         workshop.events.clear()
         measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=50.0)
-        measurer.add_trials(run, {dear.id, cheap.id}, 2)
+        measurer.add_trials(run, want_whole([dear.id, cheap.id]), 2)
     assert workshop.list_started() == [("cheap", 2)]
     skipped = [event for event in workshop.events if isinstance(event, TrialSkipped)]
     assert [(dear.id, 2)] == [(event.case_id, event.index) for event in skipped]
@@ -391,7 +429,7 @@ def test_no_repeat_beyond_the_budget(
         # Enough for the trial itself, a second after now, and not for another after it.
         budget_s = run.wall_s + 61.0
         measurer = LabTrials(lab=lab, save=workshop.saved.append, budget_s=budget_s)
-        run = measurer.add_trials(run, {case.id}, 2)
+        run = measurer.add_trials(run, want_whole([case.id]), 2)
     assert [trial.conditions.repeated for trial in run.trials] == [False, False]
     assert run.trials[1].conditions.disturbances != ()
 

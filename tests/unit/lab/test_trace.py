@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.check import want_whole
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.pairs import make_sides, measure_pair, plan_pair
 from gate.lab.trials.runner import LabTrials, make_run
@@ -86,7 +87,9 @@ def test_each_trial_is_traced_on_request(
     settings = replace(settings, run_job=write_trace, traces=traces)
     with open_lab(arm, settings) as lab:
         case = make_case()
-        run = LabTrials(lab=lab, save=lambda _: None).add_trials(make_run(lab, [case], "", 1), {case.id}, 1)
+        run = LabTrials(lab=lab, save=lambda _: None).add_trials(
+            make_run(lab, [case], "", 1), want_whole([case.id]), 1
+        )
     (trial,) = run.trials
     assert bool(trial.trace) is traces
     assert trial.samples[Metric.COLD_COMPILE_TIME] == (2.0,)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gate.check.content import Content
 from gate.errors import MachineError
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials import trials as trials_module
@@ -31,6 +32,7 @@ from gate.records import (
     Code,
     CodeIdentity,
     Conditions,
+    Extent,
     Fact,
     GraphBreak,
     Metric,
@@ -46,6 +48,7 @@ MakeCase = Callable[..., Case]
 CIRCUMSTANCES = TrialCircumstances(
     started="2026-11-21T08:00:00Z", wall_s=10.0, load_before=0.5, load_after=1.5
 )
+LATENCIES = Content(compiles=False, warm=False)
 BLANK = Trial(case_id="a/x", index=2)
 
 
@@ -104,18 +107,66 @@ def test_cache_is_cold_then_warm_then_gone(bench: Bench, make_case: MakeCase) ->
     assert toolchain.read_text(encoding="utf-8") == "probe"
 
 
-def test_caches_of_the_last_trial_are_kept_for_pairs(bench: Bench, make_case: MakeCase) -> None:
-    """Where pairs may follow, what a trial compiled stays until they do; a failed one leaves nothing."""
+def test_caches_of_the_last_trial_are_kept(bench: Bench, make_case: MakeCase) -> None:
+    """What its cold process compiled stays for what follows; a failed trial leaves nothing."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     case = make_case()
     for index in (1, 2):
         assert run_trial(bench, case, index).failure is None
         kept = sorted(path.name for path in bench.find_kept(case).rglob("*.txt"))
-        assert kept == ["cold.txt", "warm.txt"]
+        assert kept == ["cold.txt"]
         assert not bench.trial_cache.exists()
-    failing = make_case("error", name="failing")
-    assert run_trial(bench, failing, 1).failure is not None
-    assert not bench.find_kept(failing).exists()
+    for role in ("cold", "warm"):
+        failing = make_case("error", name="failing", roles=[role])
+        assert run_trial(bench, failing, 1).failure is not None
+        assert not bench.find_kept(failing).exists()
+
+
+def read_logs(bench: Bench, index: int) -> dict[str, str]:
+    """What the workers of a trial said, by role."""
+    folder = bench.settings.out / "logs" / "actor" / "inference-float32-smoke-default"
+    return {
+        path.stem.partition("-")[2]: path.read_text(encoding="utf-8").strip()
+        for path in folder.glob(f"{index}-*.log")
+    }
+
+
+def test_latencies_are_measured_on_a_copy_of_the_kept_caches(bench: Bench, make_case: MakeCase) -> None:
+    """By one process, which leaves the kept ones as the trial that compiled has left them."""
+    bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
+    case = make_case()
+    assert run_trial(bench, case, 1).failure is None
+    for index in (2, 3):
+        trial = run_trial(bench, case, index, LATENCIES).trial
+        assert trial is not None
+        assert (trial.extent, trial.index) == (Extent.LATENCIES, index)
+        assert trial.samples == {
+            Metric.COMPILED_LATENCY: (0.012, 0.013),
+            Metric.EAGER_LATENCY: (0.020, 0.021),
+        }
+        assert trial.started.endswith("Z")
+        assert read_logs(bench, index) == {"rounds": "cache holds cold.txt"}
+        assert not bench.trial_cache.exists()
+
+
+def test_compile_is_timed_on_empty_caches_without_a_warm_process(bench: Bench, make_case: MakeCase) -> None:
+    """Whatever is kept; and what it compiled is kept instead."""
+    bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
+    assert run_trial(bench, make_case(), 1).failure is None
+    trial = run_trial(bench, make_case(), 2, Content(compiles=True, warm=False)).trial
+    assert trial is not None
+    assert trial.extent is Extent.COLD
+    assert set(trial.samples) == {Metric.COLD_COMPILE_TIME, Metric.COMPILED_LATENCY}
+    assert read_logs(bench, 2) == {"cold": "cache holds"}
+    assert [path.name for path in bench.find_kept(make_case()).rglob("*.txt")] == ["cold.txt"]
+
+
+def test_trial_is_a_whole_one_where_nothing_was_kept(bench: Bench, make_case: MakeCase) -> None:
+    """The disk was short, or another process of the gate had measured the first trial."""
+    trial = run_trial(bench, make_case(), 2, LATENCIES).trial
+    assert trial is not None
+    assert (trial.extent, set(read_logs(bench, 2))) == (Extent.WHOLE, {"cold", "warm"})
+    assert Metric.PEAK_MEMORY in trial.samples
 
 
 def test_no_cache_is_kept_where_the_disk_is_short(

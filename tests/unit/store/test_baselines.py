@@ -23,6 +23,7 @@ from gate.records import (
     CodeIdentity,
     Conditions,
     Disturbance,
+    Extent,
     FailureKind,
     GraphBreak,
     Metric,
@@ -112,6 +113,16 @@ def test_pairs_are_no_baseline() -> None:
     (stored,) = make_baselines(make_run(alone, *pair), Provenance())
     assert stored.trials[Metric.GRAPH_BREAKS] == (1.0,)
     assert make_baselines(make_run(*pair), Provenance()) == ()
+
+
+def test_parts_of_a_trial_are_no_baseline() -> None:
+    """A check that measured latencies again has one trial to record, and no refresh takes that for three."""
+    light = [replace(make_trial(index, compiled_latency=2.0), extent=Extent.LATENCIES) for index in (2, 3)]
+    run = make_run(make_trial(1, compiled_latency=1.0, cold_compile_time=9.0), *light)
+    (baseline,) = make_baselines(run, PROVENANCE)
+    assert baseline.trials == {Metric.COMPILED_LATENCY: (1.0,), Metric.COLD_COMPILE_TIME: (9.0,)}
+    with pytest.raises(UsageError, match=r"smoke-default \(1 of 3 trials\)"):
+        check_refresh(run)
 
 
 def test_phases_are_stored_as_medians() -> None:

@@ -1,0 +1,97 @@
+"""What a trial or a pair measures: all of its case, or only what is still open of it; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from gate.devices import find_kind
+from gate.metrics import COMPILE_TIMES, INTERLEAVED, OF_WARM, SPECS, Family
+from gate.records import Extent, Metric, Pairing, Trial
+from gate.records.targets import is_target
+
+# What is asked of a trial that is to measure its case as a whole.
+EVERY_METRIC = frozenset(Metric)
+_FURTHER = 2  # the index of whatever is not the first: no later one differs from it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Content:
+    """What a pair measures beyond latencies, in each arm, or a trial on its own."""
+
+    compiles: bool  # on empty caches; else nothing but latencies, on the caches of the one before
+    warm: bool  # in a second process, on the caches of the first
+
+    @property
+    def extent(self) -> Extent:
+        """What a trial of this content is called."""
+        if not self.compiles:
+            return Extent.LATENCIES
+        return Extent.WHOLE if self.warm else Extent.COLD
+
+    def measures(self, metric: Metric) -> bool:
+        """Whether a metric is among it."""
+        if not self.compiles:
+            return metric in INTERLEAVED
+        return self.warm or metric not in OF_WARM
+
+
+WHOLE = Content(compiles=True, warm=True)
+
+
+def plan_content(
+    metrics: Collection[Metric], index: int, device: str, *, known_code: bool = False
+) -> Content:
+    """Plan what a pair measures for ``metrics``, and no more than that. Pure.
+
+    The first pair compiles on empty caches. Later ones need to only for what a compile decides: on a
+    CPU the code that is generated is the same each time, on a GPU its tuning is drawn anew.
+    Where head's own trial generated the stored baseline's code (``known_code``), no pair of latencies
+    compiles: both arms begin with the caches of that trial. An arm whose code differs finds nothing of use
+    there, and compiles untimed.
+    """
+    if is_target(device):
+        return Content(compiles=True, warm=False)
+    wanted = frozenset(metrics)
+    corroborates = index == 1 and not wanted.isdisjoint(COMPILE_TIMES)
+    fills = index == 1 and not known_code
+    return Content(
+        compiles=fills or find_kind(device).draws_tuning or not wanted <= set(INTERLEAVED),
+        warm=not wanted.isdisjoint(OF_WARM) or corroborates,
+    )
+
+
+def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -> Content:
+    """Plan what one more trial of a case measures for ``metrics``, after its ``own``. Pure.
+
+    As a further pair where all of these are noisy: a counter, memory or drift is to be seen again beside all
+    else. A whole trial on a fit host has to be there, since one that was disturbed is to be replaced, and
+    trials that tell of different code are no reason to look at less of it.
+    """
+    alone = [trial for trial in own if trial.pairing is Pairing.ALONE]
+    whole = [trial for trial in alone if trial.extent is Extent.WHOLE]
+    is_fit = any(not trial.conditions.disturbances for trial in whole)
+    is_noisy = all(SPECS[metric].family is Family.NOISY for metric in metrics)
+    if is_target(device) or not is_fit or not is_noisy or has_other_code(alone):
+        return WHOLE
+    return plan_content(metrics, _FURTHER, device)
+
+
+def has_other_code(trials: Iterable[Trial]) -> bool:
+    """Whether trials of one case tell of different code, or only some of them tell. Tuning may differ."""
+    return len({trial.identity.digest for trial in trials}) > 1
+
+
+def want_whole(case_ids: Iterable[str]) -> Mapping[str, Collection[Metric]]:
+    """Ask for whole trials of these cases."""
+    return dict.fromkeys(case_ids, EVERY_METRIC)
+
+
+def drop_unmeasured(trial: Trial, content: Content) -> Trial:
+    """Take from a whole trial what one of this content would not have measured. Pure."""
+    if content == WHOLE:
+        return trial
+    kept = {metric: values for metric, values in trial.samples.items() if content.measures(metric)}
+    if not content.compiles:
+        return replace(trial, samples=kept, phases_s={}, limits_s={}, kernels_s={})
+    return replace(trial, samples=kept)

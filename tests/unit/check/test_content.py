@@ -1,0 +1,119 @@
+"""How much of its case a further trial measures."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pytest
+
+from gate.check import PairSlot, Rehearsal, check_alone
+from gate.check.content import EVERY_METRIC, WHOLE, Content, drop_unmeasured, has_other_code, plan_trial
+from gate.decide import collect_values
+from gate.decide.evidence.pairs import Pair
+from gate.records import CodeIdentity, Conditions, Disturbance, Extent, Metric, Outcome, Pairing, Trial
+
+from .conftest import TYPICAL, Subject, make_run, make_terms, make_trial
+
+LATENCY, COLD, WARM = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME
+FIRST = Trial(case_id="a/x", index=1, identity=CodeIdentity(digest="c0de"))
+LIGHT = replace(FIRST, index=2, extent=Extent.LATENCIES)
+DISTURBED = Conditions(disturbances=(Disturbance.CROWDED,))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "device", "expected"),
+    [
+        ({LATENCY}, "cpu", Extent.LATENCIES),
+        ({Metric.WARM_SPEEDUP, LATENCY, Metric.EAGER_LATENCY}, "cpu", Extent.LATENCIES),
+        ({LATENCY}, "cuda", Extent.COLD),  # tuning is drawn anew
+        ({COLD, LATENCY}, "cpu", Extent.COLD),
+        ({Metric.BREAK_EVEN_CALLS}, "cpu", Extent.COLD),
+        ({WARM}, "cpu", Extent.WHOLE),
+        ({Metric.GRAPH_BREAKS, LATENCY}, "cpu", Extent.WHOLE),
+        ({Metric.PEAK_MEMORY}, "cpu", Extent.WHOLE),
+        ({Metric.DRIFT}, "cpu", Extent.WHOLE),
+        ({LATENCY}, "cuda:sm_90", Extent.WHOLE),  # of a target all is exact
+        (EVERY_METRIC, "cpu", Extent.WHOLE),
+    ],
+)
+def test_a_further_trial_measures_what_is_open(
+    metrics: Collection[Metric], device: str, expected: Extent
+) -> None:
+    """A compile is repeated for what it decides, a warm process for what only it knows."""
+    assert plan_trial(metrics, [FIRST], device).extent is expected
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        [],
+        [replace(FIRST, pairing=Pairing.LIVE)],
+        [LIGHT],
+        [replace(FIRST, conditions=DISTURBED)],
+        [replace(FIRST, conditions=DISTURBED), LIGHT],
+        [FIRST, replace(LIGHT, identity=CodeIdentity(digest="other"))],
+        [FIRST, replace(LIGHT, identity=CodeIdentity(digest=""))],
+    ],
+    ids=["first", "only a pair", "no whole one", "disturbed", "disturbed at first", "other code", "unknown"],
+)
+def test_what_a_light_trial_cannot_stand_beside_is_measured_whole(own: list[Trial]) -> None:
+    """There has to be a whole trial on a fit host, and all trials have to tell of the same code."""
+    assert plan_trial({LATENCY}, own, "cpu") == WHOLE
+
+
+def test_code_that_was_only_tuned_otherwise_is_the_same() -> None:
+    """And so is code that nobody can tell, of all trials alike."""
+    assert not has_other_code([FIRST, replace(FIRST, identity=CodeIdentity(digest="c0de", tuned="t"))])
+    assert not has_other_code([replace(FIRST, identity=CodeIdentity(digest=""))] * 2)
+
+
+def test_content_leaves_out_what_it_does_not_measure() -> None:
+    """Without a compile there are its latencies, without a warm process all but what that knows."""
+    metrics = (LATENCY, Metric.EAGER_LATENCY, COLD, WARM, Metric.PEAK_MEMORY, Metric.GRAPH_BREAKS)
+    whole = replace(FIRST, samples=dict.fromkeys(metrics, (1.0,)), phases_s={"cpu_self": 1.0})
+    cold = drop_unmeasured(whole, Content(compiles=True, warm=False))
+    light = drop_unmeasured(whole, Content(compiles=False, warm=False))
+    assert set(cold.samples) == {LATENCY, Metric.EAGER_LATENCY, COLD, Metric.GRAPH_BREAKS}
+    assert (set(light.samples), light.phases_s) == ({LATENCY, Metric.EAGER_LATENCY}, {})
+    assert drop_unmeasured(whole, WHOLE) == whole
+
+
+def take_no_pair(slot: PairSlot) -> Pair:
+    """A check without a base asks for none."""
+    raise AssertionError(slot)
+
+
+def check_doubtful(metric: Metric, value: float) -> tuple[Outcome, list[Extent], dict[Metric, int]]:
+    """Check four cases whose first trials are slow: the outcome, the first one's trials and their values."""
+    subjects = {f"{name}/x": Subject(name=name, alone=[{metric: value}, {}, {}]) for name in "abcd"}
+    run = replace(make_run(list(subjects.values())), base=None)
+    measurer = Rehearsal(
+        take_trial=lambda slot: make_trial(subjects[slot.case.id], slot.index), take_pair=take_no_pair
+    )
+    checked = check_alone(measurer, run, make_terms(run))
+    own = [trial for trial in checked.run.trials if trial.case_id == "a/x"]
+    counts = {name: len(values) for name, values in collect_values(own).items()}
+    return checked.verdict.outcome, [one.extent for one in own], counts
+
+
+def test_open_latency_is_settled_without_another_compile() -> None:
+    """The verdict is reached, every metric is still there, and only the latencies have further values."""
+    outcome, extents, counts = check_doubtful(LATENCY, 0.01055)
+    assert (outcome, set(extents[1:])) == (Outcome.PASS, {Extent.LATENCIES})
+    assert counts[LATENCY] == counts[Metric.EAGER_LATENCY] == len(extents)
+    assert (counts[COLD], counts[Metric.GRAPH_BREAKS]) == (1, 1)
+    assert set(TYPICAL) <= set(counts)
+
+
+def test_open_compile_time_is_settled_without_a_warm_process() -> None:
+    """The cold process brings latencies and counters along."""
+    outcome, extents, counts = check_doubtful(COLD, 10.8)
+    assert (outcome, set(extents[1:])) == (Outcome.PASS, {Extent.COLD})
+    assert counts[COLD] == counts[LATENCY] == counts[Metric.GRAPH_BREAKS] == len(extents)
+
+
+def test_graph_break_is_seen_again_in_a_whole_trial() -> None:
+    """Whatever else is open beside it."""
+    _, extents, _ = check_doubtful(Metric.GRAPH_BREAKS, 1.0)
+    assert extents[1:] == [Extent.WHOLE]
