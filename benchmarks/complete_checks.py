@@ -1,10 +1,11 @@
 """Runs complete checks of known truth, as a user would: red, open, caught, seconds to the verdict.
 
-    python benchmarks/complete_checks.py DIRECTORY [--checks 20] [--kinds unchanged +5 +10] [--busy]
+    python benchmarks/complete_checks.py DIRECTORY [--checks 20] [--kinds elsewhere unchanged +5 +10] [--busy]
 
 DIRECTORY becomes a project with the six cases of ``checked_models.py`` and its stored baselines. Each
-check is of a commit in which nothing changed, or in which the compiled calls of one case, of each in turn,
-take 5 or 10 % longer than the baselines say; its base is the commit before. ``--busy`` keeps one core busy
+check is of a commit in which the compiled calls of one case, of each in turn, take 5 or 10 % longer than the
+baselines say, or nothing gets slower: what changes then is a file that all cases read, or one that none
+imports (``elsewhere``). Its base is the commit before. ``--busy`` keeps one core busy
 half of the time, as another program would. Each check is written to DIRECTORY/checks.jsonl as it ends:
 started again, only what is missing is run, and the table is of all. A check takes minutes; on a machine
 that does something else the figures are of that too.
@@ -31,7 +32,9 @@ from gate.files import codec
 from gate.records import Metric, Outcome, Status
 from gate.store.baselines import load_baselines
 
-KINDS: Mapping[str, float] = {"unchanged": 0.0, "+5": 0.05, "+10": 0.10}
+# By how much the compiled calls of one case take longer.
+KINDS: Mapping[str, float] = {"elsewhere": 0.0, "unchanged": 0.0, "+5": 0.05, "+10": 0.10}
+ELSEWHERE = "elsewhere"  # what changes is a file that no case imports
 BASELINE_TRIALS = 5
 BUSY_S = 0.05  # of each tenth of a second
 CASE = "{name}/inference-float32-only-default"
@@ -129,7 +132,10 @@ def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
     name = checked_models.NAMES[number % len(checked_models.NAMES)]
     slowed = CASE.format(name=name) if KINDS[kind] else ""
     doses = {name: KINDS[kind] * find_latency(project, slowed)} if slowed else {}
-    (project / "doses.json").write_text(json.dumps(doses) + "\n")
+    if kind == ELSEWHERE:
+        (project / "elsewhere.py").write_text(f"CHECK = {number}\n")
+    else:
+        (project / "doses.json").write_text(json.dumps({**doses, "check": number + 1}) + "\n")
     commit(project, f"{kind}, {name}")
     out = project / "out" / f"{kind}-{number}{'-busy' if busy else ''}"
     begun = time.monotonic()

@@ -14,12 +14,14 @@ from gate.check.settle import settle_pairs
 from gate.decide import (
     Screening,
     Suspect,
+    clear_same_programs,
     conclude_comparisons,
     conclude_verdict,
     confirm_screening,
     decide_side_by_side,
     decide_verdict,
     list_open,
+    list_same_programs,
     list_suspects,
     list_undecided,
     note_unrepeated,
@@ -85,12 +87,14 @@ def check_beside(measurer: Measurer, run: Run, terms: CheckTerms) -> Checked:
         run = measurer.add_trials(run, want_whole(moved), max(terms.trials, EXACT_TRIALS))
         screening = screen_run(run, terms.baselines, policy)
     suspects = [replace(one, thorough=terms.thorough) for one in list_suspects(screening)]
+    same = list_same_programs(screening, run, suspects)
+    suspects = [one for one in suspects if one not in same]
     if suspects:
         run = settle_pairs(measurer, run, policy, run.wall_s + terms.pair_budget_s, suspects)
         # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.
         screening = screen_run(run, terms.baselines, policy)
-    verdict = conclude_verdict(run, confirm_screening(screening, run, policy, suspects), policy)
-    return Checked(run=run, verdict=verdict)
+    confirmed = clear_same_programs(confirm_screening(screening, run, policy, suspects), same)
+    return Checked(run=run, verdict=conclude_verdict(run, confirmed, policy))
 
 
 def check_pairs(

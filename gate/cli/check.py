@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from gate.check import CheckTerms, check_alone, check_beside
 from gate.cli.history import append_run
@@ -17,7 +18,8 @@ from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.devices import find_kind
 from gate.errors import ExitCode
 from gate.files.codec import save_run
-from gate.lab.arms.arms import ArmOptions, ArmSources, open_arms
+from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms
+from gate.lab.arms.changes import read_changes
 from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runner import LabTrials, make_run, measure_plan
 from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
@@ -25,6 +27,7 @@ from gate.project.config import Config
 from gate.records import Code, Fact, Run, name_words
 from gate.records.events import Noted, Observer
 from gate.records.history import HistoryKind
+from gate.records.protocol import Checkouts
 from gate.records.targets import is_target
 from gate.report.progress import show_progress
 from gate.report.words.failures import describe_failure
@@ -52,10 +55,12 @@ def run_check(options: Namespace) -> ExitCode:
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = open_base_sources(options, config, stack, observe)
         arm, settings = place_lab(config)
+        compared = _compare_checkouts(sources, config)
         settings = replace(
             settings,
             keeps_caches=sources is not None or not find_kind(config.device).draws_tuning,
             traces=options.trace,
+            checkouts=compared.checkouts,
         )
         lab = stack.enter_context(open_lab(arm, settings, observe, request.cases))
         note_config(config, options, observe)
@@ -66,6 +71,7 @@ def run_check(options: Namespace) -> ExitCode:
         else:
             side_by_side = open_side_by_side(lab, sources.base.arm)
             run = add_base(side_by_side, run, sources, config)
+            run = replace(run, base=run.base and replace(run.base, other_changes=compared.other_changes))
             beside = LabPairs(lab=lab, save=save, budget_s=config.budget_s, side_by_side=side_by_side)
             checked = check_beside(beside, _measure(lab, run, config, previous), terms)
         save(checked.run)
@@ -97,6 +103,24 @@ def open_base_sources(
         observe(Noted(fact=Fact(code=Code.NOTHING_DIFFERS, names=name_words(base=options.base))))
         return None
     return sources
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Compared:
+    """What tells which cases run the same program as the base; nothing where nobody knows."""
+
+    checkouts: Checkouts | None = None
+    other_changes: tuple[str, ...] | None = None
+
+
+def _compare_checkouts(sources: ArmSources | None, config: Config) -> _Compared:
+    checkouts = find_checkouts(sources) if sources else None
+    if sources is None or checkouts is None:
+        return _Compared()
+    changes = read_changes(Path(checkouts.head), sources.base.commit, (config.out, config.baselines))
+    if changes is None:
+        return _Compared()
+    return _Compared(checkouts=replace(checkouts, changed=changes.python), other_changes=changes.other)
 
 
 def run_measure(options: Namespace) -> ExitCode:

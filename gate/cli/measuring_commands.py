@@ -72,7 +72,10 @@ CHECK = Command(
         argument(
             "--thorough",
             action="store_true",
-            help="with --base: settle every doubt about a case, though it has regressed for certain",
+            help=(
+                "with --base: settle every doubt about a case, though it has regressed for certain"
+                " or imports nothing that changed"
+            ),
         ),
         *(APPROVALS, HISTORY, FAIL, REPORT_FORMAT, VOLUME),
     ),

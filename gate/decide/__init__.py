@@ -12,6 +12,7 @@ from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.values import collect_values, compute_values
 from gate.decide.explain.unrepeated import note_unrepeated
+from gate.decide.same_program import clear_same_programs, list_same_programs
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
 from gate.decide.stats.estimate import estimate_metric
 from gate.decide.suspects import (

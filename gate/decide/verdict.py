@@ -31,7 +31,12 @@ from gate.decide.explain.advice import (
 from gate.decide.explain.causes import rank_causes
 from gate.decide.explain.headline import make_headline
 from gate.decide.explain.inquiry import MOVED
-from gate.decide.explain.side_advice import note_acquitted, note_vanished, suggest_anchor
+from gate.decide.explain.side_advice import (
+    note_acquitted,
+    note_same_programs,
+    note_vanished,
+    suggest_anchor,
+)
 from gate.decide.judge.compare import compare_case
 from gate.decide.judge.machine import Shifts, make_machine_shift
 from gate.decide.judge.rules import JudgingRules, list_questions, make_rules
@@ -63,6 +68,7 @@ class Screening:
     rules: JudgingRules | None = None  # by which the questions were judged
     sides: Mapping[str, Evidence] = field(default_factory=dict)  # cases that ran in pairs, with the base
     acquitted: tuple[Comparison, ...] = ()  # convicted by stored baselines, and not by pairs
+    same: tuple[str, ...] = ()  # cases whose times are clear, since they are the same program as the base's
 
 
 def decide_verdict(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Verdict:
@@ -118,6 +124,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *list_notes(run, comparisons, used, policy),
             *note_pairs(tally),
             *note_acquitted(screening.acquitted),
+            *note_same_programs(screening.same),
             *note_vanished(run),
             *note_difference(_find_other(screening.evidence), run.environment),
             *note_machine(machine, judged=judged),

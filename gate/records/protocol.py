@@ -93,6 +93,15 @@ def compute_super_blocks(super_block_s: float, sampling: Sampling) -> int:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Checkouts:
+    """The top directories of head's checkout and of the base's, which lie beside each other."""
+
+    head: str
+    base: str
+    changed: tuple[str, ...] = ()  # Python files that differ or are new in head, relative to its top
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerRequest:
     """One worker process. Caches and environment variables are set by whoever spawns it."""
 
@@ -103,6 +112,7 @@ class WorkerRequest:
     directory: str  # measured code is imported from here
     checkout: str = ""  # another checkout than ``origin``: see ``records.Arm``
     origin: str = ""
+    checkouts: Checkouts | None = None  # whose files are compared, as far as head's worker imports them
     parent: int = 0  # process without which the worker must not live on; 0: none
     is_forked: bool = False  # from a server; a first compile then takes a few percent more processor time
     result: str  # path of the WorkerResult to write

@@ -173,6 +173,8 @@ class Measured(Compiled):
     stages_s: Mapping[str, float] = field(default_factory=dict)  # where the wall time went
     conditions: Conditions = field(default_factory=Conditions)
     warnings: tuple[Fact, ...] = ()  # what it could not do as it was asked, or not as usual
+    # The project's files that it imported and that differ from the base's; None where nobody compared them.
+    changed_imports: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -224,6 +226,8 @@ class BaseArm:
     provenance: Provenance
     cases: tuple[Case, ...]  # as the base defines them; it may lack some of the run's
     head_commit: str = ""  # that was checked out to be held against it; empty for a directory as it lies
+    # Changed files that a case may read without importing them; None where nobody knows what changed.
+    other_changes: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -88,7 +88,8 @@ def _describe_base(verdict: Verdict) -> str:
     base = verdict.base
     if base is None:
         return ""
-    beside = f"side by side in {count_noun(verdict.tally.pairs, 'pair')}"
+    pairs = verdict.tally.pairs
+    beside = f"side by side in {count_noun(pairs, 'pair')}" if pairs else "no pair was measured"
     return _join([base.label or base.commit[:SHOWN_COMMIT_CHARS], beside])
 
 

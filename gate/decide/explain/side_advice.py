@@ -101,6 +101,13 @@ def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:
     )
 
 
+def note_same_programs(case_ids: Sequence[str]) -> tuple[Fact, ...]:
+    """Which suspects were not measured in pairs, since nothing of their program differs from the base's."""
+    if not case_ids:
+        return ()
+    return (Fact(code=Code.SAME_PROGRAMS, numbers={"cases": len(case_ids)}, cases=tuple(case_ids)),)
+
+
 def suggest_anchor(acquitted: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
     """How to tell what many small changes did to these from what the machine did, where that can be told."""
     return suggest(Code.HOLD_AGAINST_ANCHOR, (one.case_id for one in acquitted)) if policy.has_anchor else ()

@@ -19,6 +19,7 @@ from gate.lab.arms.worktree import open_worktree, remove_leftover_worktrees
 from gate.lab.host.provenance import load_provenance
 from gate.lab.host.scratch import open_scratch
 from gate.records import BASE_ARM, CANDIDATE_ARM, Arm, Code, Fact, Provenance, name_words
+from gate.records.protocol import Checkouts
 from gate.revisions import (
     SHORT_CHARS,
     Revision,
@@ -97,6 +98,14 @@ def make_working_tree_arm(directory: Path, python: str = sys.executable) -> Arm:
             f"{directory} is not a directory", "Give the directory that the models are imported from."
         )
     return Arm(name=CANDIDATE_ARM, python=python, directory=str(directory.resolve()))
+
+
+def find_checkouts(sources: ArmSources) -> Checkouts | None:
+    """Find the checkouts in which one interpreter runs head and a commit; ``None`` without both."""
+    base, head = sources.base, sources.head
+    if not (base.commit and base.arm.checkout) or base.arm.python != head.arm.python:
+        return None
+    return Checkouts(head=base.arm.origin, base=base.arm.checkout)
 
 
 @contextmanager

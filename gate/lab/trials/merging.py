@@ -59,6 +59,7 @@ def merge_results(
         overhead_s=max(0.0, circumstances.wall_s - explained_s),
         conditions=_merge_conditions(cold.conditions, warm.conditions, circumstances),
         warnings=_merge_warnings(cold, warm),
+        changed_imports=_merge_imports(cold, warm),
     )
 
 
@@ -66,6 +67,13 @@ def _merge_samples(
     cold: Mapping[Metric, tuple[float, ...]], warm: Mapping[Metric, tuple[float, ...]]
 ) -> dict[Metric, tuple[float, ...]]:
     return {**warm, **{metric: values for metric, values in cold.items() if metric not in OF_WARM}}
+
+
+def _merge_imports(cold: WorkerResult, warm: WorkerResult) -> tuple[str, ...] | None:
+    """What either process imported; where one did not compare, nobody knows."""
+    if cold.changed_imports is None or warm.changed_imports is None:
+        return None
+    return tuple(dict.fromkeys((*cold.changed_imports, *warm.changed_imports)))
 
 
 def _merge_conditions(cold: Conditions, warm: Conditions, circumstances: TrialCircumstances) -> Conditions:

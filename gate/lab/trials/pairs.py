@@ -83,6 +83,7 @@ def open_base_bench(head: Bench, arm: Arm) -> tuple[Bench, Environment | None]:
     Raises:
         MachineError: The base's interpreter cannot compile here.
     """
+    head = replace(head, settings=replace(head.settings, checkouts=None))  # the base differs from head
     scratch = head.scratch / BASE_ARM
     if arm.python == head.arm.python:
         scratch.mkdir(exist_ok=True)

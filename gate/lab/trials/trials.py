@@ -34,7 +34,15 @@ from gate.records import (
     Trial,
     name_words,
 )
-from gate.records.protocol import WORKER_ARGUMENTS, Sampling, Stage, WorkerRequest, WorkerResult, WorkerRole
+from gate.records.protocol import (
+    WORKER_ARGUMENTS,
+    Checkouts,
+    Sampling,
+    Stage,
+    WorkerRequest,
+    WorkerResult,
+    WorkerRole,
+)
 from gate.records.targets import is_target
 
 # Caches, logs and results of one trial stay far below this; less left means that a trial may fail for
@@ -65,9 +73,8 @@ class LabSettings:
     toolchain_cache: Path | None = None  # where the toolchain's files are kept between runs
     run_job: RunJob = run_worker  # to its end; both workers of a live pair run here, whatever this is
     ends_rounds_early: bool = True  # a live pair's, where another pair tells more a second
-    keeps_caches: bool = (
-        False  # those of each case's last trial that compiled, for what follows to begin with
-    )
+    keeps_caches: bool = False  # of each case's last trial that compiled, for what follows to begin with
+    checkouts: Checkouts | None = None  # of head and its base, where what a trial imports is to be compared
     traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
 
 
@@ -187,6 +194,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         directory=arm.directory,
         checkout=arm.checkout,
         origin=arm.origin,
+        checkouts=settings.checkouts,
         parent=os.getpid(),
         result=str(bench.scratch / f"{role}.json"),
         benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",

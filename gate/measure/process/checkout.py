@@ -41,7 +41,7 @@ def check_source(factory: str, request: WorkerRequest) -> None:
     if not places or any(place.is_relative_to(request.checkout) for place in places):
         return
     inside = [entry for entry in sys.path if Path(entry).is_relative_to(request.checkout)]
-    is_ours = any(_is_below(place, request.origin) for place in places)
+    is_ours = any(is_project_file(place, request.origin) for place in places)
     if is_ours or PathFinder.find_spec(name, inside) is not None:
         raise UsageError(
             f"{name} is imported from {places[0]} and not from the arm's checkout: "
@@ -52,14 +52,14 @@ def check_source(factory: str, request: WorkerRequest) -> None:
 
 def _move(entry: str, request: WorkerRequest) -> str:
     """Find the place of the arm's checkout that a place of the user's checkout stands for."""
-    if not _is_below(Path(entry), request.origin):
+    if not is_project_file(Path(entry), request.origin):
         return entry
     moved = Path(request.checkout) / Path(entry).resolve().relative_to(Path(request.origin).resolve())
     return str(moved) if moved.exists() else entry
 
 
-def _is_below(place: Path, origin: str) -> bool:
-    """Whether a place lies in the user's checkout; an environment that they keep there is not code."""
+def is_project_file(place: Path, origin: str) -> bool:
+    """Whether a place lies in the checkout ``origin``; an environment that is kept there is not code."""
     resolved = place.resolve()
     return resolved.is_relative_to(Path(origin).resolve()) and not any(
         place.is_relative_to(prefix) or resolved.is_relative_to(prefix)

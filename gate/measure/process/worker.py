@@ -20,6 +20,7 @@ from typing import NoReturn
 from gate.errors import GateError
 from gate.files import codec
 from gate.measure.process.checkout import check_source, set_search_path
+from gate.measure.process.imported import list_changed_imports
 from gate.measure.process.logbook import Logbook, make_worker_failure
 from gate.measure.process.missing import find_missing
 from gate.measure.process.parent import die_with_parent, end_process
@@ -119,7 +120,7 @@ def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
         traceback.print_exc()
         message = f"{type(error).__name__}: {error}"
         ended = Fact(code=Code.PYTEST_RAISED, names=name_words(message=message))
-    _check_end(Path(request.result), ended)
+    _check_end(Path(request.result), ended, list_changed_imports(request))
 
 
 def _pretend_target(request: WorkerRequest) -> None:
@@ -133,12 +134,14 @@ def _pretend_target(request: WorkerRequest) -> None:
         pretend(request.device)
 
 
-def _check_end(path: Path, ended: Fact) -> None:
-    """See to it that the result tells how pytest ended when the suite's plugin never ran to its end."""
-    result = codec.load_plain(WorkerResult, path)
+def _check_end(path: Path, ended: Fact, changed_imports: tuple[str, ...] | None) -> None:
+    """Add what was imported by the end, and how pytest ended when the suite's plugin never ran to its end."""
+    found = codec.load_plain(WorkerResult, path)
+    result = replace(found, changed_imports=changed_imports)
     if result.failure is None and result.stage != Stage.DONE:
-        failed = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, told=ended))
-        codec.save_plain(failed, path)
+        result = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, told=ended))
+    if result != found:
+        codec.save_plain(result, path)
 
 
 def _import_factories(request: WorkerRequest, logbook: Logbook) -> None:

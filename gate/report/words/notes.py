@@ -67,6 +67,9 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.PAIRS: "Measured side by side with {base} on this machine: {pairs:pair} of {cases:case}{how}.",
     Code.CLEARED: "Worse than the stored baseline, but not than the base: {cleared}.",
+    Code.SAME_PROGRAMS: (
+        "Not measured side by side, since nothing that they import differs from the base: {case_list}."
+    ),
     Code.CASES_GONE: "{base} has {cases:case} that head lacks: {case_list}.",
     Code.BASELINES_IDLE: (
         "Baselines are stored of {cases:case} that gate.yml does not have: {case_list}. What was renamed or"

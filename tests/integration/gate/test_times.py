@@ -93,6 +93,9 @@ def test_slower_head_is_confirmed_by_pairs(project: Path) -> None:
     assert (10, "REGRESSED", "confirmed") == (code, latency["status"], latency["reason"]), printed
     assert latency["pairs"] >= 2
     assert 0.25 < latency["change"]["centre"] < 0.75
+    measured = json.loads((project / "out" / "run.json").read_text())
+    assert measured["base"]["other_changes"] == []
+    assert ["project_model.py"] in [one.get("changed_imports") for one in measured["trials"]]
     assert CASE in (project / "out" / "report.md").read_text()
     assert run_command(project, "git", "worktree", "list").stdout.count("\n") == 1
 

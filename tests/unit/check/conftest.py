@@ -13,6 +13,7 @@ from gate.records import (
     Baseline,
     Case,
     CaseFailure,
+    CodeIdentity,
     Conditions,
     FailureKind,
     Metric,
@@ -48,6 +49,8 @@ class Subject:
     compiles: Sequence[float] = ()  # spread of the cold compile; as of the latency where none is given
     spread: Sequence[float] = SPREAD
     failing_pair: int = 0  # the index of the pair in which head fails
+    imports: tuple[str, ...] | None = None  # files of another content than the base's
+    code: str = "c0de"  # hash of what its compile generates; that of each stored baseline is "c0de"
 
     @property
     def case(self) -> Case:
@@ -98,7 +101,13 @@ class Given:
 def make_trial(subject: Subject, index: int) -> Trial:
     values = {**TYPICAL, **subject.alone[index - 1]}
     samples = {metric: (value,) for metric, value in values.items()}
-    return Trial(case_id=subject.case.id, index=index, samples=samples)
+    return Trial(
+        case_id=subject.case.id,
+        index=index,
+        samples=samples,
+        identity=CodeIdentity(digest=subject.code),
+        changed_imports=subject.imports,
+    )
 
 
 def make_pair(subject: Subject, index: int) -> tuple[Trial, Trial]:
@@ -126,10 +135,16 @@ def make_failure(subject: Subject, index: int) -> CaseFailure:
     )
 
 
-def make_run(subjects: Sequence[Subject]) -> Run:
+def make_run(subjects: Sequence[Subject], other_changes: tuple[str, ...] | None = None) -> Run:
     """The first trial of each subject, with a base that has the same cases."""
     cases = tuple(one.case for one in subjects)
-    base = BaseArm(label="main", environment=CPU_HOST, provenance=Provenance(), cases=cases)
+    base = BaseArm(
+        label="main",
+        environment=CPU_HOST,
+        provenance=Provenance(),
+        cases=cases,
+        other_changes=other_changes,
+    )
     return Run(
         cases=cases,
         environment=CPU_HOST,
@@ -153,6 +168,7 @@ def make_stored(
                 metric: (value * (factor if metric is Metric.COMPILED_LATENCY else 1.0),)
                 for metric, value in TYPICAL.items()
             },
+            identity=CodeIdentity(digest="c0de"),
             conditions=Conditions(canaries_s={"matmul": canary_s} if canary_s else {}),
         )
         for case in run.cases

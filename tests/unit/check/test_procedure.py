@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gate.check import Checked, CheckTerms, check_alone, check_beside, check_pairs
-from gate.records import Metric, Outcome, Reason, Status, Verdict
+from gate.records import Code, Metric, Outcome, Reason, Status, Verdict
 
 from .conftest import POLICY, Given, Subject, make_run, make_terms
 
@@ -51,6 +51,54 @@ def test_suspect_is_acquitted_by_pairs() -> None:
     assert given.measured == ["a/x"] * 3
     assert (LATENCY, "a/x") in [(one.metric, one.case_id) for one in checked.verdict.comparisons if one.pairs]
     assert checked.run.finished
+
+
+def test_suspect_that_is_the_same_program_as_the_base_gets_no_pair() -> None:
+    """What it imports is the base's and so is all else: a fifth slower than stored is not head's doing.
+
+    Its neighbour imports a file that changed, and is looked at in pairs.
+    """
+    same, other = Subject(name="a", alone=SLOW, imports=()), Subject(name="b", alone=SLOW, imports=("b.py",))
+    given = Given(subjects=[same, other])
+    run = make_run(given.subjects, other_changes=())
+    verdict = check_beside(given, run, make_terms(run)).verdict
+    assert (verdict.outcome, given.measured) == (Outcome.PASS, ["b/x"] * 3)
+    assert ("a/x", Reason.SAME_PROGRAM) in find(verdict, LATENCY, Status.UNCHANGED)
+    assert [note.cases for note in verdict.notes if note.code is Code.SAME_PROGRAMS] == [("a/x",)]
+    # As where pairs clear it: it is slower than what is stored, so something else made it so.
+    assert "a/x" in next(note.cases for note in verdict.notes if note.code is Code.CLEARED)
+
+
+@pytest.mark.parametrize(
+    ("imports", "other_changes", "code", "thorough"),
+    [
+        pytest.param(("a.py",), (), "c0de", False, id="a file that it imports changed"),
+        pytest.param(None, (), "c0de", False, id="nobody looked at what it imports"),
+        pytest.param((), ("weights.bin",), "c0de", False, id="a file changed that it may read"),
+        pytest.param((), None, "c0de", False, id="nobody knows what changed"),
+        pytest.param((), (), "0ther", False, id="its compile generates other code"),
+        pytest.param((), (), "c0de", True, id="all is asked for"),
+    ],
+)
+def test_suspect_that_may_be_another_program_gets_pairs(
+    imports: tuple[str, ...] | None, other_changes: tuple[str, ...] | None, code: str, thorough: bool
+) -> None:
+    """Three, which acquit it."""
+    given = Given(subjects=[Subject(alone=SLOW, imports=imports, code=code)])
+    run = make_run(given.subjects, other_changes)
+    verdict = check_beside(given, run, make_terms(run, thorough=thorough)).verdict
+    assert given.measured == ["a/x"] * 3
+    assert ("a/x", Reason.ACQUITTED) in find(verdict, LATENCY, Status.UNCHANGED)
+
+
+def test_counter_that_moved_in_the_same_program_gets_its_pair() -> None:
+    """Only times are cleared unseen."""
+    moved = Subject(alone=[{BREAKS: 1.0}, {BREAKS: 1.0}], imports=())
+    given = Given(subjects=[moved])
+    run = make_run(given.subjects, other_changes=())
+    verdict = check_beside(given, run, make_terms(run)).verdict
+    assert given.measured == ["a/x"]
+    assert verdict.outcome is Outcome.PASS
 
 
 def test_suspect_is_confirmed_by_pairs() -> None:

@@ -1,0 +1,93 @@
+"""Which changed files a case may read without importing them: a real repository."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gate.lab.arms.changes import Changes, read_changes
+
+STORED = (
+    "model.py",
+    "old.py",
+    "data/weights.bin",
+    "README.md",
+    ".github/workflows/ci.yml",
+    "baselines/a.json",
+)
+
+
+def run_git(top: Path, *arguments: str) -> str:
+    """Run git as somebody; what it printed."""
+    identity = ("-c", "user.name=someone", "-c", "user.email=someone@example.com")
+    done = subprocess.run(("git", *identity, *arguments), cwd=top, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    for name in STORED:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("1\n")
+    (tmp_path / ".gitignore").write_text("*.log\n")
+    run_git(tmp_path, "init", "-q")
+    run_git(tmp_path, "add", "-A")
+    run_git(tmp_path, "commit", "-q", "-m", "Begin")
+    return tmp_path
+
+
+def read(top: Path) -> Changes | None:
+    """Since the last commit."""
+    return read_changes(top, run_git(top, "rev-parse", "HEAD"), (top / "out", top / "baselines"))
+
+
+def test_what_imports_show_or_nobody_reads_is_no_other_change(top: Path) -> None:
+    """Python is told apart; nobody reads texts, GitHub's files, our own directories, what git ignores."""
+    for name in ("model.py", "new.py", "README.md", ".github/workflows/ci.yml", "baselines/a.json"):
+        (top / name).write_text("2\n")
+    (top / "out").mkdir()
+    (top / "out" / "run.json").write_text("{}")
+    (top / "some.log").write_text("ignored")
+    assert read(top) == Changes(python=("model.py", "new.py"))
+
+
+@pytest.mark.parametrize("name", ["data/weights.bin", "data/new.json", "pyproject.toml", "op.cpp"])
+def test_a_file_that_a_case_may_open_is_another_change(top: Path, name: str) -> None:
+    """Changed or new."""
+    (top / name).write_text("2\n")
+    assert read(top) == Changes(other=(name,))
+
+
+def test_python_that_is_gone_is_another_change(top: Path) -> None:
+    """Without it an import may find another module: removed, or moved, or become a link."""
+    (top / "old.py").unlink()
+    assert read(top) == Changes(other=("old.py",))
+    (top / "old.py").symlink_to("model.py")
+    assert read(top) == Changes(other=("old.py",))
+    (top / "old.py").rename(top / "newer.py")
+    assert read(top) == Changes(python=("newer.py",), other=("old.py",))
+
+
+def test_committed_changes_count_as_well(top: Path) -> None:
+    """The base is a commit before the last one."""
+    base = run_git(top, "rev-parse", "HEAD")
+    (top / "data" / "weights.bin").write_text("2\n")
+    run_git(top, "commit", "-q", "-a", "-m", "Train on")
+    assert read_changes(top, base, ()) == Changes(other=("data/weights.bin",))
+
+
+def test_nobody_knows_where_git_does_not_tell(tmp_path: Path) -> None:
+    """Outside of a repository, or where the commit is not in it."""
+    assert read_changes(tmp_path, "HEAD", ()) is None
+
+
+def test_a_change_of_thousands_of_files_is_not_looked_at(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each worker would be told of them."""
+    monkeypatch.setattr("gate.lab.arms.changes.MAX_CHANGED", 1)
+    (top / "model.py").write_text("2\n")
+    assert read(top) == Changes(python=("model.py",))
+    (top / "new.py").write_text("2\n")
+    assert read(top) is None

@@ -1,0 +1,103 @@
+"""Which imported files differ between two checkouts, in a real interpreter."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LOOK = """
+import json, sys
+from gate.measure.process.imported import list_changed_imports
+from gate.records import Case
+from gate.records.protocol import Checkouts, WorkerRequest, WorkerRole
+head, base, factory, *changed = sys.argv[1:]
+sys.path[:0] = [one.removeprefix("+") for one in changed if one.startswith("+")]
+sys.path.append(head)
+import models.small
+case = Case(id="a/x", model="a", factory=factory, definition="d")
+checkouts = Checkouts(head=head, base=base, changed=tuple(changed)) if base else None
+request = WorkerRequest(role=WorkerRole.COLD, case=case, device="cpu", threads=1, result="",
+                        directory=head, checkouts=checkouts)
+print(json.dumps(list_changed_imports(request)))
+"""
+FILES = {
+    "models/__init__.py": "",
+    "models/small.py": "import layers\n",
+    "layers.py": "W = 1\n",
+    "other.py": "",
+}
+
+
+def look(
+    head: Path, base: Path | str, *changed: str, factory: str = "models.small:build"
+) -> list[str] | None:
+    """What a process that imports ``models.small`` finds changed; a place to import from begins with +."""
+    done = subprocess.run(
+        (sys.executable, "-c", LOOK, str(head), str(base), factory, *changed),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: list[str] | None = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture
+def checkouts(tmp_path: Path) -> tuple[Path, Path]:
+    """Head and base, with the same files."""
+    for side in ("head", "base"):
+        for name, text in FILES.items():
+            path = tmp_path / side / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return tmp_path / "head", tmp_path / "base"
+
+
+def test_nothing_differs_between_equal_checkouts(checkouts: tuple[Path, Path]) -> None:
+    """Also where a file that nobody imports is another one."""
+    head, base = checkouts
+    assert look(head, base) == []
+    (head / "other.py").write_text("X = 2\n")
+    assert look(head, base) == []
+
+
+def test_imported_files_that_differ_are_named(checkouts: tuple[Path, Path]) -> None:
+    """One that another module imports, and one that the base lacks."""
+    head, base = checkouts
+    (head / "layers.py").write_text("import new\nW = 1\n")
+    (head / "new.py").write_text("")
+    assert look(head, base) == ["layers.py", "new.py"]
+
+
+def test_a_checkout_behind_a_link_is_the_same_checkout(checkouts: tuple[Path, Path]) -> None:
+    """Modules may be named by either path."""
+    head, base = checkouts
+    (head / "layers.py").write_text("W = 2\n")
+    link = head.parent / "link"
+    link.symlink_to(head)
+    assert look(link, base) == ["layers.py"]
+
+
+def test_nobody_can_tell_without_a_base_or_of_a_users_own_test(checkouts: tuple[Path, Path]) -> None:
+    """There is nothing to compare with, and pytest may have dropped a conftest file."""
+    head, base = checkouts
+    assert look(head, "") is None
+    assert look(head, base, factory="") is None
+
+
+def test_a_changed_file_of_which_an_installed_copy_runs_is_named(checkouts: tuple[Path, Path]) -> None:
+    """The project was installed as a copy: what is imported is neither head's nor the base's file."""
+    head, base = checkouts
+    site = head.parent / "lib" / "site-packages"
+    for name in ("models/__init__.py", "models/small.py"):
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text("")
+    changed = ("src/models/small.py", "parts/layers.py", "models/big.py")
+    assert look(head, base, *changed, f"+{site}") == ["src/models/small.py"]
+    (site / "models" / "small.py").write_text("import layers")
+    (site / "layers.py").write_text("")
+    assert look(head, base, *changed, f"+{site}") == ["parts/layers.py", "src/models/small.py"]
