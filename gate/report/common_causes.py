@@ -24,6 +24,7 @@ class CommonCauses:
     cases: Mapping[str, Collection[str]] = field(default_factory=dict)
     of: int = 0  # cases in all that have something to say
     is_machine_told: bool = False  # a note says it of the whole run
+    is_machine_cause: bool = False  # and it may account for what a case has to say
 
     def list_sentences(self) -> tuple[str, ...]:
         """Each cause and of how many cases it is told."""
@@ -44,14 +45,18 @@ class CommonCauses:
 
 def find_common_causes(verdict: Verdict, case_ids: Collection[str]) -> CommonCauses:
     """Find what causes so many of these cases share, the weightiest first."""
+    told = [one for one in verdict.causes if one.case_id in case_ids and explains(one)]
     is_machine_told = bool(case_ids) and any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for one in sorted(verdict.causes, key=lambda one: -one.weight):
-        is_told = is_machine_told and one.fact.code is Code.MACHINE_CHANGED
-        if one.case_id in case_ids and explains(one) and not is_told:
+    for one in sorted(told, key=lambda one: -one.weight):
+        if not (is_machine_told and one.fact.code is Code.MACHINE_CHANGED):
             found[_describe(one)].add(one.case_id)
-    shared = {told: cases for told, cases in found.items() if len(cases) >= MIN_ALIKE}
-    return CommonCauses(cases=shared, of=len(case_ids), is_machine_told=is_machine_told)
+    return CommonCauses(
+        cases={cause: cases for cause, cases in found.items() if len(cases) >= MIN_ALIKE},
+        of=len(case_ids),
+        is_machine_told=is_machine_told,
+        is_machine_cause=is_machine_told and any(one.fact.code is Code.MACHINE_CHANGED for one in told),
+    )
 
 
 def explains(one: Cause) -> bool:

@@ -67,10 +67,10 @@ def render_counts(counts: Sequence[tuple[Status, int]]) -> str:
 
 
 def _part_notes(verdict: Verdict, common: CommonCauses) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What the notes say of the machine, where it stands for a cause of every case; and the others."""
+    """What the notes say of the machine, where it may be a cause of something; and the others."""
     told: tuple[list[str], list[str]] = ([], [])
     for fact, note in zip(verdict.notes, write_notes(verdict), strict=True):
-        is_cause = common.is_machine_told and fact.code is Code.MACHINE_CHANGED
+        is_cause = common.is_machine_cause and fact.code is Code.MACHINE_CHANGED
         told[not is_cause].append(clean_line(note, MAX_SENTENCE))
     return tuple(told[0]), tuple(told[1])
 

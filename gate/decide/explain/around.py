@@ -14,7 +14,7 @@ from gate.decide.explain.inquiry import MAX_NAMED, WEIGHTS, Inquiry, shorten
 from gate.decide.explain.usage import compare_kernels, find_bound
 from gate.decide.judge.machine import list_shifts
 from gate.fingerprint import describe_acting, describe_difference
-from gate.metrics import SPECS, Scope
+from gate.metrics import SPECS
 from gate.records import (
     EXPECTED_THROTTLING,
     SHIFTS,
@@ -122,7 +122,12 @@ def find_usage(inquiry: Inquiry) -> list[Cause]:
 
 
 def find_machine(inquiry: Inquiry) -> list[Cause]:
-    """The machine as a whole, and what disturbed the case's own trials."""
+    """The machine as a whole, and what disturbed the case's own trials.
+
+    Neither explains what pairs say: both arms ran on one machine at one moment.
+    """
+    if inquiry.is_beside and not inquiry.list_moved_alone():
+        return []
     found, shifts = [], inquiry.shifts
     if list_shifts(shifts, inquiry.evidence.case.id):
         moves = (shifts.canary, shifts.suite, shifts.cases.get(inquiry.evidence.case.id))
@@ -131,14 +136,18 @@ def find_machine(inquiry: Inquiry) -> list[Cause]:
         }
         fact = Fact(code=Code.MACHINE_CHANGED, numbers=numbers)
         found.append(inquiry.weigh(CauseKind.MACHINE, fact, _measure_share(inquiry, list(numbers.values()))))
-    return [*found, *_find_disturbances(inquiry)]
+    # Trials of pairs are disturbed in both arms alike.
+    return found if inquiry.is_beside else [*found, *_find_disturbances(inquiry)]
 
 
 def _measure_share(inquiry: Inquiry, moves: list[float]) -> float:
-    """The share of the largest change of a time that the machine's own accounts for; of a count, none."""
-    if inquiry.worst and SPECS[inquiry.worst].scope is not Scope.HOST:
+    """The share of the largest change of a time that the machine's own accounts for.
+
+    Of a count none, and none where a base beside it shows the worst.
+    """
+    times = inquiry.list_moved_alone()
+    if inquiry.worst and inquiry.worst not in times:
         return 0.0
-    times = [metric for metric in inquiry.moved if SPECS[metric].scope is Scope.HOST]
     changes = [change for change in map(inquiry.find_change, times) if change is not None and change > -1]
     largest = max(changes, key=abs, default=0.0)
     shift = max(moves, key=abs, default=0.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gate.decide.evidence.stored import Evidence
 from gate.decide.judge.machine import Shifts
-from gate.metrics import explained_by
+from gate.metrics import SPECS, Scope, explained_by
 from gate.records import JUDGED, Cause, CauseKind, Code, Comparison, Environment, Fact, Metric, Status
 
 # How much a cause accounts for by itself, from 1, all of it, to 0, a detail of another. What brings others
@@ -82,6 +82,16 @@ class Inquiry:
     def is_worse(self) -> bool:
         """Whether anything that decides got worse for sure."""
         return any(one.decides and one.status is Status.REGRESSED for one in self.comparisons)
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether anything of the case was judged side by side with a base."""
+        return any(one.pairs for one in self.comparisons)
+
+    def list_moved_alone(self) -> list[Metric]:
+        """What moved of what depends on the host, against stored values: they are of another moment."""
+        alone = [one.metric for one in self.comparisons if one.decides and not one.pairs]
+        return [one for one in alone if one in self.moved and SPECS[one].scope is Scope.HOST]
 
     def weigh(self, kind: CauseKind, fact: Fact, share: float = 1.0) -> Cause:
         """Weigh a cause that accounts for such a share of the change."""

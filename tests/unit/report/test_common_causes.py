@@ -110,6 +110,15 @@ def test_the_machine_is_told_once(empty: Verdict) -> None:
     assert "machine" not in dict(report.scope)
 
 
+def test_a_note_on_the_machine_is_no_cause_of_what_it_does_not_explain(empty: Verdict) -> None:
+    """What got worse beside a base has causes of its own: the machine is not told above them."""
+    verdict = hold(empty, "r", SAME)
+    report = make_report(replace(verdict, notes=(Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE),)))
+
+    assert (report.causes, report.notes) == ((), (MACHINE_TOLD,))
+    assert [block.causes for block in report.blocks] == [(f"{SAME_TOLD}.",)]
+
+
 def test_a_note_on_the_machine_stays_one_where_nothing_moved(empty: Verdict) -> None:
     """It explains nothing then, and still limits what the verdict says."""
     report = make_report(replace(empty, notes=(Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE),)))

@@ -1,0 +1,93 @@
+"""What may have caused a change that was seen side by side with a base on the same machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gate.decide import conclude_verdict, confirm_screening, screen_run
+from gate.records import (
+    Baseline,
+    Code,
+    Conditions,
+    Environment,
+    Metric,
+    Policy,
+    Provenance,
+    Run,
+    Status,
+    Verdict,
+)
+
+LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
+CASE = "mlp/x"
+# Five stored values with a spread of about 1 %.
+FIVE = (0.990, 1.000, 1.010, 1.005, 0.995)
+# Everything on the machine takes 8 % longer than when the baseline was recorded.
+SLOWER = 1.08
+
+Make = Callable[..., Any]
+Confirm = Callable[..., Verdict]
+
+
+@pytest.fixture
+def confirm_on_slower_machine(
+    paired_case: Make, pair_run: Callable[..., Run], policy: Policy, host: Environment
+) -> Confirm:
+    """The verdict on one case that was screened on a slower machine, and has its pairs."""
+    typical = {EAGER: 0.020, LATENCY: 0.010, COLD: 10.0}
+    stored = Baseline(
+        case_id=CASE,
+        definition="d1",
+        environment=host,
+        provenance=Provenance(commit="old"),
+        trials={metric: tuple(value * one for one in FIVE) for metric, value in typical.items()},
+        canaries_s={"loop": FIVE},
+    )
+
+    def judge(factor: float, cold: float = 1.0, **changes: object) -> Verdict:
+        own = {EAGER: 1.0, LATENCY: factor, COLD: cold}
+        alone = {metric: (typical[metric] * own[metric] * SLOWER,) for metric in typical}
+        run = pair_run(paired_case(alone=alone, head={LATENCY: 0.010 * factor}, **changes))
+        seen = Conditions(canaries_s={"loop": SLOWER}, throttled=("thermal",))
+        run = replace(run, trials=tuple(replace(one, conditions=seen) for one in run.trials))
+        screening = confirm_screening(screen_run(run, (stored,), policy), run, policy)
+        return conclude_verdict(run, screening, policy)
+
+    return judge
+
+
+def list_codes(verdict: Verdict) -> list[Code]:
+    """The causes that may account for something, the likeliest first."""
+    return [one.fact.code for one in verdict.causes if one.weight > 0.1]
+
+
+def test_machine_since_the_baselines_explains_no_pair(confirm_on_slower_machine: Confirm) -> None:
+    """Head is 10 % slower than a base beside it: that both are 8 % slower than in March is another matter."""
+    verdict = confirm_on_slower_machine(1.10)
+
+    regressed = {one.metric for one in verdict.comparisons if one.status is Status.REGRESSED}
+    assert regressed == {LATENCY, Metric.WARM_SPEEDUP}
+    assert list_codes(verdict) == [Code.UNEXPLAINED]
+    assert Code.MACHINE_CHANGED in [note.code for note in verdict.notes]
+
+
+def test_machine_since_the_baselines_explains_what_no_pair_looked_at(
+    confirm_on_slower_machine: Confirm,
+) -> None:
+    """The pairs measured latencies alone; a compile that takes 30 % longer has the baseline against it."""
+    verdict = confirm_on_slower_machine(1.0, cold=1.30, full=0)
+
+    assert list_codes(verdict) == [Code.MACHINE_CHANGED]
+
+
+def test_what_pairs_convict_is_not_explained_by_what_explains_another_metric(
+    confirm_on_slower_machine: Confirm,
+) -> None:
+    """Latency is worst, by its pairs; that of the cold compile alone may be the machine is no first cause."""
+    verdict = confirm_on_slower_machine(1.20, cold=1.30, full=0)
+
+    assert list_codes(verdict) == [Code.UNEXPLAINED]
