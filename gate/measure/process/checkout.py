@@ -17,6 +17,10 @@ from gate.records.protocol import WorkerRequest
 
 _OWN_PACKAGE = "gate"
 
+# Where a checkout's projects are, that pip installs: at its top, or two directories below it.
+_PROJECTS = tuple(f"{depth}{file}" for depth in ("*/", "*/*/") for file in ("pyproject.toml", "setup.py"))
+_LAYOUTS = ("", "src", "lib", "python")  # where a project keeps its packages
+
 
 def set_search_path(request: WorkerRequest) -> None:
     """Make ``sys.path`` that of the request's arm."""
@@ -40,9 +44,8 @@ def check_source(factory: str, request: WorkerRequest) -> None:
     places = _list_places(importlib.util.find_spec(name))
     if not places or any(place.is_relative_to(request.checkout) for place in places):
         return
-    inside = [entry for entry in sys.path if Path(entry).is_relative_to(request.checkout)]
     is_ours = any(is_project_file(place, request.origin) for place in places)
-    if is_ours or PathFinder.find_spec(name, inside) is not None:
+    if is_ours or _has_module(Path(request.checkout), name):
         raise UsageError(
             f"{name} is imported from {places[0]} and not from the arm's checkout: "
             "install the project editable (pip install -e), or uninstall it and set PYTHONPATH",
@@ -65,6 +68,17 @@ def is_project_file(place: Path, origin: str) -> bool:
         place.is_relative_to(prefix) or resolved.is_relative_to(prefix)
         for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}
     )
+
+
+def _has_module(checkout: Path, name: str) -> bool:
+    """Whether a checkout has a module, where it is imported from or where it would be installed from."""
+    inside = [entry for entry in sys.path if Path(entry).is_relative_to(checkout)]
+    if PathFinder.find_spec(name, inside) is not None:
+        return True
+    projects = {place.parent for pattern in _PROJECTS for place in checkout.glob(pattern)}
+    layouts = [str(project / layout) for project in (checkout, *projects) for layout in _LAYOUTS]
+    found = PathFinder.find_spec(name, layouts)
+    return found is not None and found.origin is not None  # a directory of that name alone is no package
 
 
 def _list_places(spec: ModuleSpec | None) -> list[Path]:

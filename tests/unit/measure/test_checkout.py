@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import venv
@@ -54,6 +55,7 @@ def look(interpreter: Path, site: Path) -> Look:
     """Import ``shop`` as a worker of an arm would, and print which side's it is."""
     assert site.is_dir()
     head = interpreter.parents[2]
+    shutil.rmtree(head.parent / "base", ignore_errors=True)
     for side in ("head", "base"):
         for place in ("flat", "src"):
             path = head.parent / side / place / "shop.py"
@@ -110,6 +112,22 @@ def test_installed_copy_is_refused(look: Look, site: Path) -> None:
     assert f"shop is imported from {site / 'shop.py'} and not from the arm's checkout" in done.stderr
     assert "pip install -e" in done.stderr
     assert look("head", "flat").stdout.strip() == "installed"
+
+
+@pytest.mark.parametrize("project", ["src", "parts/shop/python"])
+def test_installed_copy_of_what_is_not_on_the_search_path_is_refused(
+    look: Look, site: Path, project: str
+) -> None:
+    """Its packages lie in a directory of their own, at the top or below: both arms would measure the copy."""
+    (site / "shop.py").write_text("SIDE = 'installed'\n", encoding="utf-8")
+    base = site.parents[4] / "base"
+    for place in ("flat", "src"):
+        (base / place / "shop.py").unlink()
+    (base / project).mkdir(parents=True, exist_ok=True)
+    (base / project / "shop.py").write_text("SIDE = 'base'\n", encoding="utf-8")
+    if project != "src":
+        (base / "parts" / "shop" / "pyproject.toml").write_text("", encoding="utf-8")
+    assert "and not from the arm's checkout" in look("base", "flat").stderr
 
 
 def test_code_of_the_user_is_refused(look: Look, site: Path, interpreter: Path) -> None:
