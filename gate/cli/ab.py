@@ -20,7 +20,7 @@ from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide import Suspect
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_run
-from gate.lab.arms.arms import ArmOptions, ArmSources, open_arms
+from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms
 from gate.lab.trials.opening import open_lab
 from gate.lab.trials.resume import carry_over
 from gate.lab.trials.runner import LabTrials, make_run
@@ -120,7 +120,8 @@ def compare_arms(
             cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
         request = replace(request, config=config, cases=cases)
         arm, settings = place_lab(config, sources.head.arm)
-        lab = stack.enter_context(open_lab(arm, replace(settings, traces=options.trace), observe, cases))
+        settings = replace(settings, traces=options.trace, checkouts=find_checkouts(sources))
+        lab = stack.enter_context(open_lab(arm, settings, observe, cases))
         note_config(config, options, observe)
         side_by_side = open_side_by_side(lab, sources.base.arm)
         run = _begin_run(side_by_side, sources, request, previous)

@@ -75,6 +75,7 @@ class Code(StrEnum):
     EAGER_ALONE = "eager_alone", "eager compiled"  # got faster, and compiled did not
     MORE = "more", "more"  # of what came before
     CODE_CHANGED = "code_changed"  # names: changed, added, removed
+    IMPORTS_CHANGED = "imports_changed", "files"  # that the case imports, since the base; names: files
     CODE_SAME = "code_same"
     CODE_TUNED = "code_tuned"  # the same, and tuned to other configurations
     WORKLOAD_CHANGED = "workload_changed"  # names: before and after, by what changed

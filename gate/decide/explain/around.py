@@ -47,6 +47,16 @@ def find_workload(inquiry: Inquiry) -> list[Cause]:
     return [inquiry.weigh(CauseKind.WORKLOAD, fact, _ONLY_THE_RESULT if set(changes) == {_RESULT} else 1.0)]
 
 
+def find_imports(inquiry: Inquiry) -> list[Cause]:
+    """Files of the project that the case imports, and that are not the base's."""
+    files = {name for trial in inquiry.evidence.trials for name in trial.changed_imports or ()}
+    if not files:
+        return []
+    named = tuple(sorted(files)[:MAX_NAMED])
+    fact = Fact(code=Code.IMPORTS_CHANGED, numbers={"files": len(files)}, names={"files": named})
+    return [inquiry.weigh(CauseKind.WORKLOAD, fact)]
+
+
 def find_definition(inquiry: Inquiry) -> list[Cause]:
     """What ``gate.yml`` says of the case: of a base all of it, of a stored baseline what came of it."""
     evidence = inquiry.evidence

@@ -12,6 +12,7 @@ from gate.decide.evidence.stored import Evidence
 from gate.decide.explain.around import (
     find_definition,
     find_eager,
+    find_imports,
     find_machine,
     find_stack,
     find_usage,
@@ -41,6 +42,7 @@ _FINDERS: Sequence[Callable[[Inquiry], list[Cause]]] = (
     find_code,
     find_definition,
     find_workload,
+    find_imports,
     find_stack,
     find_eager,
     find_usage,

@@ -34,6 +34,7 @@ WEIGHTS: Mapping[Code, float] = {
     Code.KERNELS_JOINED: 0.62,
     Code.CHANGED_PHASES: 0.61,  # times the share of the longer compile that the phase accounts for
     Code.CODE_CHANGED: 0.60,
+    Code.IMPORTS_CHANGED: 0.55,
     Code.CODE_SAME: 0.50,
     Code.OTHER_PROCESSES: 0.45,
     Code.UNEXPLAINED: 0.30,

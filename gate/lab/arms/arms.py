@@ -105,7 +105,7 @@ def find_checkouts(sources: ArmSources) -> Checkouts | None:
     base, head = sources.base, sources.head
     if not (base.commit and base.arm.checkout) or base.arm.python != head.arm.python:
         return None
-    return Checkouts(head=base.arm.origin, base=base.arm.checkout)
+    return Checkouts(head=head.arm.checkout or base.arm.origin, base=base.arm.checkout)
 
 
 @contextmanager

@@ -230,6 +230,6 @@ def _failed_for_room(sides: Sides, failures: Collection[CaseFailure]) -> bool:
 
 def _join_trial(blank: Trial, outcomes: Collection[WorkerOutcome], begun: TrialCircumstances) -> Trial:
     results = [one.outcome for one in outcomes if isinstance(one.outcome, WorkerResult)]
-    nothing = WorkerResult(role=WorkerRole.WARM, stage=Stage.DONE)
+    nothing = WorkerResult(role=WorkerRole.WARM, stage=Stage.DONE, changed_imports=results[0].changed_imports)
     circumstances = replace(begun, wall_s=sum(one.wall_s for one in outcomes), load_after=os.getloadavg()[0])
     return merge_results(blank, results[0], results[1] if len(results) > 1 else nothing, circumstances)

@@ -41,6 +41,7 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.STACK_CHANGED: "The software or the machine is another{told}.",
     Code.STACK_UNUSED: "Only software that this device does not use is another{told}.",
     Code.CODE_CHANGED: "The generated code changed{told}.",
+    Code.IMPORTS_CHANGED: "It imports {files:file} that {have} changed since the base{told}.",
     Code.WORKLOAD_CHANGED: "The model itself changed{told}.",
     Code.DEFINITION_CHANGED: "The case is defined differently, so it is another program{told}.",
     Code.LONGEST_PHASES: "Longest phases of the compile: {told}.",
@@ -149,6 +150,12 @@ def _tell_longest(fact: Fact) -> dict[str, str]:
     return {"told": ", ".join(f"{phase} {render_seconds(after)}" for phase, _, after in _list_phases(fact))}
 
 
+def _tell_imports(fact: Fact) -> dict[str, str]:
+    named, files = fact.names.get("files", ()), round(fact.numbers["files"])
+    told = f": {', '.join(named)}{count_rest(files - len(named))}" if named else ""
+    return {"have": "has" if files == 1 else "have", "told": told}
+
+
 def _tell_phases(fact: Fact) -> dict[str, str]:
     told = [
         f"{phase} by {sign_seconds(after - before)} to {render_seconds(after)}"
@@ -206,6 +213,7 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     **dict.fromkeys((Code.STACK_CHANGED, Code.STACK_UNUSED), _tell_stack),
     Code.CACHE_MISSED: _tell_cache,
     Code.CODE_CHANGED: _tell_kernels,
+    Code.IMPORTS_CHANGED: _tell_imports,
     **dict.fromkeys((Code.WORKLOAD_CHANGED, Code.DEFINITION_CHANGED), _tell_changes),
     Code.LONGEST_PHASES: _tell_longest,
     Code.CHANGED_PHASES: _tell_phases,

@@ -61,6 +61,7 @@ class Situation:
     kernels_before_s: Mapping[str, float] = field(default_factory=dict)
     limits_s: Mapping[str, float] = field(default_factory=dict)
     throttled: tuple[str, ...] = ()
+    changed_imports: tuple[str, ...] | None = None
     definition_before: str = "d1"
     definition_after: str = "d1"
     host: Environment = CPU_HOST  # of the baseline
@@ -96,6 +97,7 @@ def _make_trial(one: Situation, index: int) -> Trial:
         phases_s=one.phases_s,
         kernels_s=one.kernels_s,
         limits_s=one.limits_s,
+        changed_imports=one.changed_imports,
         conditions=Conditions(
             canaries_s={name: values[index] for name, values in one.canaries_after.items()},
             throttled=one.throttled,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gate.records import CauseKind, CodeIdentity, GraphBreak, Metric, Outcome, Verdict
+from gate.records import CauseKind, Code, CodeIdentity, GraphBreak, Metric, Outcome, Verdict
 from gate.report.words.causes import describe_cause
 
 Make = Callable[..., Any]
@@ -168,6 +168,26 @@ def test_changed_model_is_told(situation: Make, judge: Judge) -> None:
         workload_after={"parameters": "200", "outputs": "1x10"},
     )
     assert explain(judge(one), "workload") == ["The model itself changed: parameters 100 -> 200."]
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ((), []),
+        (("model.py",), ["It imports 1 file that has changed since the base: model.py."]),
+        (
+            ("a.py", "b.py", "c.py", "d.py", "e.py"),
+            ["It imports 5 files that have changed since the base: a.py, b.py, c.py and 2 more."],
+        ),
+    ],
+)
+def test_changed_files_that_the_case_imports_are_named(
+    situation: Make, judge: Judge, files: tuple[str, ...], told: list[str]
+) -> None:
+    """As its processes found them beside a base; where nothing says more, they are the first cause."""
+    verdict = judge(situation(before=SLOW_BEFORE, after=SLOW_AFTER, changed_imports=files))
+    assert [line for line in explain(verdict, "workload") if "imports" in line] == told
+    assert (verdict.causes[0].fact.code is Code.IMPORTS_CHANGED) == bool(files)
 
 
 def test_both_arms_are_told(situation: Make, judge: Judge) -> None:
