@@ -26,6 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from gate.kinds import KIND_SPECS
 from gate.measure.device.hooks import load_hooks
 from gate.project.config import load_config
 from gate.project.registry import load_cases
@@ -75,10 +76,13 @@ def parse_options() -> argparse.Namespace:
 
 
 def choose_cases() -> list[Case]:
-    """Choose each model's full size once for each task, in bfloat16 where it has that; inference first."""
+    """Choose each model's full size once for each task, in bfloat16 where it has that; inference first.
+
+    Of several such cases the last that a target can compile.
+    """
     chosen: dict[tuple[str, str], Case] = {}
     for case in load_cases(load_config(None)):
-        is_wanted = case.size == SIZE and case.mode is Mode.DEFAULT
+        is_wanted = case.size == SIZE and case.mode is Mode.DEFAULT and KIND_SPECS[case.kind].on_target
         if is_wanted and (case.dtype is DType.BFLOAT16 or (case.model, case.task) not in chosen):
             chosen[case.model, case.task] = case
     return sorted(chosen.values(), key=lambda case: (case.task, case.expected_s))
@@ -184,14 +188,15 @@ def compile_case(name: str, target: str) -> dict[str, Any]:
 def _compile(case: Case, device: Any) -> dict[str, Any]:  # noqa: ANN401 - its module imports torch
     """Compile; with the counts, the processor seconds of importing, of drawing weights and of compiling."""
     from gate.measure.context import WorkerContext  # noqa: PLC0415 - torch
+    from gate.measure.kinds.protocol import find_protocol  # noqa: PLC0415 - torch
     from gate.measure.process.logbook import Logbook  # noqa: PLC0415 - torch
     from gate.measure.target import compile_target  # noqa: PLC0415 - torch
-    from gate.measure.workload.build import build_workload, load_factory  # noqa: PLC0415 - torch
+    from gate.measure.workload.build import load_factory  # noqa: PLC0415 - torch
     from gate.records.protocol import Sampling, WorkerRole  # noqa: PLC0415
 
     load_factory(case.factory)
     read_s = [_read_processor_s()]
-    workload = build_workload(case)
+    workload = find_protocol(case).build()
     read_s.append(_read_processor_s())
     logbook = Logbook(None, WorkerRole.COLD)
     context = WorkerContext(case=case, device=device, sampling=Sampling(), logbook=logbook, directory="")
