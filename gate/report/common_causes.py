@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from gate.records import Cause, Code, Status, Verdict
+from gate.records import Cause, Code, Reason, Status, Verdict
 from gate.report.clean import clean_line
 from gate.report.words.causes import describe_common_cause
 from gate.units import count_noun
@@ -15,6 +15,8 @@ MIN_ALIKE = 4  # cases: fewer are read faster one by one
 # A cause that weighs less goes along with a change and explains none of it: that a call is bound by memory.
 LEAST_TOLD = 0.10
 _MAX_SENTENCE = 400  # characters
+# What could not be told, or was cleared, for what the machine did.
+_BY_MACHINE = frozenset({Reason.MACHINE_SHIFT, Reason.SHARED_SHIFT})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +57,11 @@ def find_common_causes(verdict: Verdict, case_ids: Collection[str]) -> CommonCau
         cases={cause: cases for cause, cases in found.items() if len(cases) >= MIN_ALIKE},
         of=len(case_ids),
         is_machine_told=is_machine_told,
-        is_machine_cause=is_machine_told and any(one.fact.code is Code.MACHINE_CHANGED for one in told),
+        is_machine_cause=is_machine_told
+        and (
+            any(one.fact.code is Code.MACHINE_CHANGED for one in told)
+            or any(one.case_id in case_ids and one.reason in _BY_MACHINE for one in verdict.comparisons)
+        ),
     )
 
 

@@ -25,7 +25,7 @@ from gate.report.words.steps import write_steps
 from gate.report.words.terms import name_metric, name_status
 from gate.units import count_noun, render_percent
 
-_MACHINE = "machine"  # a line that the causes make superfluous
+_MACHINE = "machine"  # a line that a cause or a note makes superfluous
 MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
 
 
@@ -41,7 +41,7 @@ def make_report(verdict: Verdict, *, everything: bool = False) -> Report:
         columns=tuple(COLUMNS.values()),
         case_lines=make_case_lines(verdict),
         scope=(
-            *(line for line in list_scope(verdict) if not machine or line[0] != _MACHINE),
+            *(line for line in list_scope(verdict) if not _is_machine_told(verdict) or line[0] != _MACHINE),
             *list_totals(verdict),
         ),
         notes=notes,
@@ -73,6 +73,10 @@ def _part_notes(verdict: Verdict, common: CommonCauses) -> tuple[tuple[str, ...]
         is_cause = common.is_machine_cause and fact.code is Code.MACHINE_CHANGED
         told[not is_cause].append(clean_line(note, MAX_SENTENCE))
     return tuple(told[0]), tuple(told[1])
+
+
+def _is_machine_told(verdict: Verdict) -> bool:
+    return any(fact.code is Code.MACHINE_CHANGED for fact in verdict.notes)
 
 
 def _clean_step(step: NextStep) -> NextStep:

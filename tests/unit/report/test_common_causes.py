@@ -116,6 +116,7 @@ def test_a_note_on_the_machine_is_no_cause_of_what_it_does_not_explain(empty: Ve
     report = make_report(replace(verdict, notes=(Fact(code=Code.MACHINE_CHANGED, numbers=MACHINE),)))
 
     assert (report.causes, report.notes) == ((), (MACHINE_TOLD,))
+    assert "machine" not in dict(report.scope)
     assert [block.causes for block in report.blocks] == [(f"{SAME_TOLD}.",)]
 
 
