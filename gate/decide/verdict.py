@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from gate.decide.conclude.absolute_limits import apply_limits
 from gate.decide.conclude.accept import apply_acceptances
+from gate.decide.conclude.anyway import remark_regressed_anyway
 from gate.decide.conclude.coverage import is_judged
 from gate.decide.conclude.outcome import decide_outcome
 from gate.decide.conclude.quarantine import apply_quarantine, note_quarantine
@@ -96,7 +97,7 @@ def conclude_comparisons(run: Run, screening: Screening, policy: Policy) -> tupl
     """Apply limits of one's own, doubts of the host, acceptances and the quarantine."""
     limited = apply_limits(screening.comparisons, screening.evidence, policy)
     believed = doubt_disturbed(limited, run)
-    return apply_quarantine(apply_acceptances(believed, policy), policy)
+    return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
 
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:

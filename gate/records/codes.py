@@ -48,6 +48,7 @@ class Code(StrEnum):
     EAGER_CHANGED = "eager_changed", "change"
     PROCESSOR_TIME = "processor_time", "change"  # judged by it
     NO_RATIO = "no_ratio"  # a value is zero or less
+    REGRESSED_ANYWAY = "regressed_anyway"  # its case has, so what would settle it changes nothing
     FAILURE = "failure", "trial"  # names: as :func:`gate.records.quote_failure` has them
     TRIALS_CAME = "trials_came", "came planned"
     NOTHING_MEASURED = "nothing_measured"  # by trials that came back

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gate.decide.conclude.accept import is_waived, list_exceeded, list_expired, name_terms
+from gate.decide.conclude.anyway import find_regressed
 from gate.decide.conclude.quarantine import list_days, list_set_apart
 from gate.decide.conclude.tally import note_stop
 from gate.decide.constants import OLD_BASELINE_DAYS
@@ -60,7 +61,7 @@ def list_next_steps(
         *suggest(Code.BE_SURE, alone),
         *suggest(Code.SETTLE, stored),
         *suggest(Code.SETTLE_BY_TRIALS, stored),
-        *suggest(Code.SETTLE_QUIETLY, (one.case_id for one in undecided if one.pairs)),
+        *suggest_settling((one for one in undecided if one.pairs), deciding),
         *_suggest_baselines(outcome, deciding, apart, list_days(comparisons, policy)),
     )
 
@@ -74,6 +75,12 @@ def suggest(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
     """What to do with these cases, if there are any."""
     cases = tuple(dict.fromkeys(case_ids))
     return (Fact(code=code, cases=cases),) if cases else ()
+
+
+def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Comparison]) -> tuple[Fact, ...]:
+    """What to do where pairs could not tell; a case that has regressed is to be fixed, and judged anew."""
+    regressed = find_regressed(deciding)
+    return suggest(Code.SETTLE_QUIETLY, (one.case_id for one in undecided if one.case_id not in regressed))
 
 
 def _suggest_baselines(

@@ -15,6 +15,7 @@ from gate.decide.explain.advice import (
     note_target,
     note_unjudged,
     suggest,
+    suggest_settling,
 )
 from gate.decide.explain.headline import make_unjudged
 from gate.records import (
@@ -52,7 +53,7 @@ def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
         *suggest(Code.FIX_FAILED_BESIDE, _list_cases(begun, BROKEN)),
         *suggest(Code.MORE_MINUTES, (one.case_id for one in deciding if has_not_begun(one))),
         *list_acceptances(deciding, policy),
-        *suggest(Code.SETTLE_QUIETLY, _list_cases(deciding, {Status.INCONCLUSIVE})),
+        *suggest_settling((one for one in deciding if one.status is Status.INCONCLUSIVE), deciding),
         *([Fact(code=Code.READ_BASE_LOGS)] if no_base else []),
     )
 

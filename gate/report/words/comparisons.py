@@ -71,6 +71,7 @@ _CLAUSES: Mapping[Code, str] = {
     Code.EAGER_CHANGED: "eager changed by {change:percent}",
     Code.PROCESSOR_TIME: "judged by processor time, {change:percent}",
     Code.NO_RATIO: "a value is zero or less, so there is no ratio",
+    Code.REGRESSED_ANYWAY: "the case has regressed anyway",
 }
 _SENTENCES: Mapping[Code, str] = {
     Code.BASE_LACKS_CASE: "Not measured again side by side: the base does not have this case.",

@@ -1,0 +1,60 @@
+"""What pairs left open of a case that has regressed is not asked for again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gate.decide.conclude.anyway import remark_regressed_anyway
+from gate.decide.explain.advice import suggest_settling
+from gate.records import Change, Code, Comparison, Fact, Metric, Reason, Status
+from gate.report.words.comparisons import describe_comparison
+
+CONVICTED = Comparison(
+    case_id="mlp/x",
+    metric=Metric.COMPILED_LATENCY,
+    status=Status.REGRESSED,
+    reason=Reason.CONFIRMED,
+    decides=True,
+    change=Change(centre=0.056, low=0.044, high=0.067, detectable=0.04),
+    pairs=3,
+)
+OPEN = replace(
+    CONVICTED,
+    metric=Metric.COLD_COMPILE_TIME,
+    status=Status.INCONCLUSIVE,
+    reason=Reason.UNSETTLED,
+    more_pairs=3,
+)
+OPEN_ALONE = replace(OPEN, case_id="cnn/x")
+
+
+def describe_open(*rows: Comparison) -> list[str]:
+    told = remark_regressed_anyway(rows)
+    return [describe_comparison(one, with_values=False) for one in told if one.reason is Reason.UNSETTLED]
+
+
+def test_what_is_open_of_a_case_that_regressed_says_so() -> None:
+    """Three pairs more would settle it, and nobody ran them: the case is red without them."""
+    beside = "Could not tell in 3 pairs side by side with the base (needs 3 more pairs"
+
+    assert describe_open(CONVICTED, OPEN, OPEN_ALONE) == [
+        f"{beside}; the case has regressed anyway).",
+        f"{beside}).",
+    ]
+
+
+def test_an_accepted_change_or_a_quarantined_one_makes_no_case_red() -> None:
+    """What is open then still decides."""
+    accepted = replace(CONVICTED, status=Status.ACCEPTED)
+    set_apart = replace(CONVICTED, decides=False)
+
+    for one in (accepted, set_apart):
+        assert remark_regressed_anyway((one, OPEN)) == (one, OPEN)
+
+
+def test_only_what_can_turn_a_case_is_to_be_settled() -> None:
+    """What regressed is to be fixed first, and all of it is judged again then."""
+    rows = (CONVICTED, OPEN, OPEN_ALONE)
+
+    assert suggest_settling((OPEN, OPEN_ALONE), rows) == (Fact(code=Code.SETTLE_QUIETLY, cases=("cnn/x",)),)
+    assert suggest_settling((OPEN,), rows) == ()
