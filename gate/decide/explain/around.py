@@ -110,6 +110,8 @@ def find_eager(inquiry: Inquiry) -> list[Cause]:
     if inquiry.is_worse and compiled < 0:  # both got faster: that made nothing worse
         both = False
     code = Code.EAGER_TOO if both else Code.BOTH_LATENCIES
+    if both:
+        numbers |= inquiry.say_beside()
     return [inquiry.weigh(CauseKind.EAGER, Fact(code=code, numbers=numbers))]
 
 
@@ -136,7 +138,7 @@ def find_machine(inquiry: Inquiry) -> list[Cause]:
 
     Neither explains what pairs say: both arms ran on one machine at one moment.
     """
-    if inquiry.is_beside and not inquiry.list_moved_alone():
+    if inquiry.is_of_pairs:
         return []
     found, shifts = [], inquiry.shifts
     if list_shifts(shifts, inquiry.evidence.case.id):

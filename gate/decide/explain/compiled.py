@@ -106,7 +106,8 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
         return []
     if is_tuned_otherwise(evidence):
         return [inquiry.weigh(CauseKind.TUNING, Fact(code=Code.CODE_TUNED))]
-    return [inquiry.weigh(CauseKind.SAME_CODE, Fact(code=Code.CODE_SAME))]
+    same = Fact(code=Code.CODE_SAME, numbers=inquiry.say_beside())
+    return [inquiry.weigh(CauseKind.SAME_CODE, same)]
 
 
 def _find_changes(inquiry: Inquiry) -> list[Cause]:

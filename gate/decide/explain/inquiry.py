@@ -89,6 +89,11 @@ class Inquiry:
         """Whether anything of the case was judged side by side with a base."""
         return any(one.pairs for one in self.comparisons)
 
+    @property
+    def is_of_pairs(self) -> bool:
+        """Whether the machine has no part in what moved: both arms ran on it at one moment."""
+        return self.is_beside and not self.list_moved_alone()
+
     def list_moved_alone(self) -> list[Metric]:
         """What moved of what depends on the host, against stored values: they are of another moment."""
         alone = [one.metric for one in self.comparisons if one.decides and not one.pairs]
@@ -100,6 +105,10 @@ class Inquiry:
         fitting = _BESIDE_THE_POINT if self.worst and explained and self.worst not in explained else 1.0
         weight = round(WEIGHTS[fact.code] * min(1.0, max(0.0, share)) * fitting, 4)
         return Cause(case_id=self.evidence.case.id, kind=kind, fact=fact, weight=weight)
+
+    def say_beside(self) -> dict[str, float]:
+        """The number by which a cause says that the machine is none."""
+        return {"beside": 1.0} if self.is_of_pairs else {}
 
     def asks(self, kind: CauseKind) -> bool:
         """Whether a metric moved that such a cause can explain."""

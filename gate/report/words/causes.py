@@ -20,12 +20,18 @@ def describe_cause(fact: Fact) -> str:
 def describe_common_cause(fact: Fact) -> str:
     """Describe it without the numbers that are one case's own."""
     if fact.code is Code.EAGER_TOO:
-        return f"Eager changed as well: {_SHARED}."
+        return f"Eager changed as well: {_tell_shared(fact)['shared']}."
     numbers = {name: value for name, value in fact.numbers.items() if name != "case"}
     return describe_cause(replace(fact, numbers=numbers) if fact.code is Code.MACHINE_CHANGED else fact)
 
 
 _SHARED = "the cause is in what both share: the model, its libraries or the host"
+# Beside a base the host is the same for both arms.
+_SHARED_BESIDE = "the cause is in what both share: the model or its libraries"
+_ELSEWHERE = ": look at the machine, or at Python code outside the graphs"
+_ELSEWHERE_BESIDE = (
+    ", and so is the machine: look at Python code outside the graphs, or at the libraries that it calls"
+)
 _TEMPLATES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
     Code.GRAPH_BREAK: "New graph break{at}: {reason}",
@@ -56,16 +62,14 @@ _TEMPLATES: Mapping[Code, str] = {
         "The second process finds less in the compile cache ({caches}): {after:graph} instead of {before}."
     ),
     Code.EAGER_TOO: (
-        f"Eager changed as well, by {{eager:slower}}, and compiled by {{compiled:slower}}: {_SHARED}."
+        "Eager changed as well, by {eager:slower}, and compiled by {compiled:slower}: {shared}."
     ),
     Code.EAGER_ALONE: (
         "Only eager changed: its latency by {eager:slower}, compiled latency by {compiled:slower}."
     ),
     Code.UNEXPLAINED: "Unexplained: nothing that was recorded accounts for it.",
     Code.MORE: "... and {more} more.",
-    Code.CODE_SAME: (
-        "The generated code is the same: look at the machine, or at Python code outside the graphs."
-    ),
+    Code.CODE_SAME: ("The generated code is the same{elsewhere}."),
     Code.CODE_TUNED: (
         "The generated code is the same, its kernels were tuned otherwise: their speed may differ by that"
         " alone."
@@ -199,6 +203,14 @@ def _tell_bound(fact: Fact) -> dict[str, str]:
     return {"limit": limit, "least": f"{limit} alone takes {percent} of a call at this machine's own rate"}
 
 
+def _tell_shared(fact: Fact) -> dict[str, str]:
+    return {"shared": _SHARED_BESIDE if fact.numbers.get("beside") else _SHARED}
+
+
+def _tell_elsewhere(fact: Fact) -> dict[str, str]:
+    return {"elsewhere": _ELSEWHERE_BESIDE if fact.numbers.get("beside") else _ELSEWHERE}
+
+
 def _tell_cache(fact: Fact) -> dict[str, str]:
     off = " It is turned off, or the graphs cannot be kept."
     return {"off": off if fact.numbers.get("bypasses") else ""}
@@ -212,6 +224,8 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     **dict.fromkeys((Code.KERNELS_SPLIT, Code.KERNELS_ADDED, Code.KERNELS_JOINED), _tell_fusion),
     **dict.fromkeys((Code.STACK_CHANGED, Code.STACK_UNUSED), _tell_stack),
     Code.CACHE_MISSED: _tell_cache,
+    Code.EAGER_TOO: _tell_shared,
+    Code.CODE_SAME: _tell_elsewhere,
     Code.CODE_CHANGED: _tell_kernels,
     Code.IMPORTS_CHANGED: _tell_imports,
     **dict.fromkeys((Code.WORKLOAD_CHANGED, Code.DEFINITION_CHANGED), _tell_changes),

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from gate.decide import conclude_verdict, confirm_screening, screen_run
+from gate.decide import conclude_verdict, confirm_screening, decide_side_by_side, screen_run
 from gate.records import (
     Baseline,
     Code,
+    CodeIdentity,
     Conditions,
     Environment,
     Metric,
@@ -21,6 +22,7 @@ from gate.records import (
     Status,
     Verdict,
 )
+from gate.report.words.causes import describe_cause
 
 LATENCY, EAGER, COLD = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COLD_COMPILE_TIME
 CASE = "mlp/x"
@@ -91,3 +93,23 @@ def test_what_pairs_convict_is_not_explained_by_what_explains_another_metric(
     verdict = confirm_on_slower_machine(1.20, cold=1.30, full=0)
 
     assert list_codes(verdict) == [Code.UNEXPLAINED]
+
+
+def test_same_code_beside_a_base_points_at_no_machine(
+    paired_case: Make, pair_run: Callable[..., Run], policy: Policy
+) -> None:
+    """Compiled 20 % slower in both arms' same code, eager 12 %: what they share is no host either."""
+    run = pair_run(paired_case(head={LATENCY: 0.0120, EAGER: 0.0224}, spread=(0.0,) * 6))
+    same = tuple(replace(one, identity=CodeIdentity(digest="1")) for one in run.trials)
+
+    verdict = decide_side_by_side(replace(run, trials=same), policy)
+
+    eager = (
+        "Eager changed as well, by +12.0 % (slower), and compiled by +20.0 % (slower): the cause is in what"
+        " both share: the model or its libraries."
+    )
+    code = (
+        "The generated code is the same, and so is the machine: look at Python code outside the graphs, or"
+        " at the libraries that it calls."
+    )
+    assert [describe_cause(one.fact) for one in verdict.causes] == [eager, code]
