@@ -26,6 +26,7 @@ from gate.report.words.terms import name_metric, name_status
 from gate.units import count_noun, render_percent
 
 _MACHINE = "machine"  # a line that a cause or a note makes superfluous
+_BESIDE = "the same for base and head, which were measured side by side"
 MAX_STEP = 1200  # characters: a command that names some twenty cases stays whole
 
 
@@ -95,7 +96,8 @@ def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         lines.append(("measured", f"{_describe_group(measured, named=False)}, not judged"))
     if verdict.environment.device_kind == TARGET_KIND:  # nothing was timed
         return tuple(lines)
-    return (*lines, (_MACHINE, describe_machine(verdict.machine)))
+    beside = not verdict.baseline_environments and any(one.pairs for one in judged)
+    return (*lines, (_MACHINE, _BESIDE if beside else describe_machine(verdict.machine)))
 
 
 def describe_machine(shift: MachineShift) -> str:

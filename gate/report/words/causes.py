@@ -134,7 +134,7 @@ def _tell_kernels(fact: Fact) -> dict[str, str]:
     """Which kernels are changed, added or removed, where both sides list them."""
     verbs = [verb for verb in ("changed", "added", "removed") if fact.numbers.get(verb)]
     told = [f"{fact.numbers[verb]:.0f} {verb}{_name_kernels(fact, verb)}" for verb in verbs]
-    return {"told": fill("; of {kernels} kernels: {told}", fact, told=", ".join(told)) if told else ""}
+    return {"told": fill("; of {kernels:kernel}: {told}", fact, told=", ".join(told)) if told else ""}
 
 
 def _name_kernels(fact: Fact, verb: str) -> str:

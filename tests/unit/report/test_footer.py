@@ -92,6 +92,15 @@ def test_the_machine_share() -> None:
     assert describe_machine(MachineShift()).startswith("cannot be separated out")
 
 
+def test_pairs_alone_leave_nothing_of_the_machine_to_be_separated(verdicts: Mapping[str, Verdict]) -> None:
+    """Without anything stored no machine of another day stands between head and base."""
+    pairs = replace(verdicts["side_by_side"], baseline_environments=(), machine=MachineShift())
+
+    assert (
+        dict(list_scope(pairs))["machine"] == "the same for base and head, which were measured side by side"
+    )
+
+
 def test_judged_and_only_measured(verdicts: Mapping[str, Verdict]) -> None:
     """On another machine the report tells which metrics were judged and which only measured."""
     scope = dict(list_scope(verdicts["other_machine"]))
