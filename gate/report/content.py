@@ -96,7 +96,8 @@ def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         lines.append(("measured", f"{_describe_group(measured, named=False)}, not judged"))
     if verdict.environment.device_kind == TARGET_KIND:  # nothing was timed
         return tuple(lines)
-    beside = not verdict.baseline_environments and any(one.pairs for one in judged)
+    stored = any(one.baseline and not one.pairs for one in verdict.comparisons)
+    beside = not stored and any(one.pairs for one in judged)
     return (*lines, (_MACHINE, _BESIDE if beside else describe_machine(verdict.machine)))
 
 
