@@ -25,8 +25,6 @@ class Content:
     @property
     def extent(self) -> Extent:
         """What a trial of this content is called."""
-        if not self.compiles:
-            return Extent.LATENCIES
         return Extent.WHOLE if self.warm else Extent.COLD
 
     def measures(self, metric: Metric) -> bool:
@@ -64,9 +62,12 @@ def plan_content(
 def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -> Content:
     """Plan what one more trial of a case measures for ``metrics``, after its ``own``. Pure.
 
-    As a further pair where all of these are noisy: a counter, memory or drift is to be seen again beside all
-    else. A whole trial on a fit host has to be there, since one that was disturbed is to be replaced, and
-    trials that tell of different code are no reason to look at less of it.
+    Its cold process alone where all of these are noisy and of that process: a counter, memory or drift is
+    to be seen again beside all else. A whole trial on a fit host has to be there, since one that was
+    disturbed is to be replaced, and trials that tell of different code are no reason to look at less of it.
+
+    It compiles always. A process that finds its code in the caches times it otherwise than the one that
+    compiled it, and what is stored was timed by such: docs/evidence.md, section 5.
     """
     alone = [trial for trial in own if trial.pairing is Pairing.ALONE]
     whole = [trial for trial in alone if trial.extent is Extent.WHOLE]
@@ -74,7 +75,7 @@ def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -
     is_noisy = all(SPECS[metric].family is Family.NOISY for metric in metrics)
     if is_target(device) or not is_fit or not is_noisy or has_other_code(alone):
         return WHOLE
-    return plan_content(metrics, _FURTHER, device)
+    return replace(plan_content(metrics, _FURTHER, device), compiles=True)
 
 
 def has_other_code(trials: Iterable[Trial]) -> bool:

@@ -13,8 +13,8 @@ from gate.records import Case, Extent, Metric, Pairing, Run, Trial
 from gate.records.protocol import Stage
 
 # Of a whole trial's time, before a case had one of the kind. On two shared cores a small BERT's cold process
-# took 17 s and its latencies 12 to 14 where a whole trial had taken 41; an elementwise chain's 9 and 5 of 18.
-EXTENT_SHARES: Mapping[Extent, float] = {Extent.WHOLE: 1.0, Extent.COLD: 0.5, Extent.LATENCIES: 0.35}
+# took 17 s where a whole trial had taken 41; an elementwise chain's 9 of 18.
+EXTENT_SHARES: Mapping[Extent, float] = {Extent.WHOLE: 1.0, Extent.COLD: 0.5}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

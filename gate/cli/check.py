@@ -15,7 +15,6 @@ from gate.cli.output import code_verdict, print_verdict, save_reports, tell_trac
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
-from gate.devices import find_kind
 from gate.errors import ExitCode
 from gate.files.codec import save_run
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms
@@ -58,7 +57,7 @@ def run_check(options: Namespace) -> ExitCode:
         compared = _compare_checkouts(sources, config)
         settings = replace(
             settings,
-            keeps_caches=sources is not None or not find_kind(config.device).draws_tuning,
+            keeps_caches=sources is not None,
             traces=options.trace,
             checkouts=compared.checkouts,
         )

@@ -28,7 +28,6 @@ class Extent(StrEnum):
 
     WHOLE = "whole"  # all there is: by two processes, the first of them on empty caches
     COLD = "cold"  # what the first of them knows
-    LATENCIES = "latencies"  # warm latencies alone, by a process on the caches that a trial before has left
 
 
 class FailureKind(StrEnum):

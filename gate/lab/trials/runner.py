@@ -183,8 +183,7 @@ def _tell_done(run: Run, slots: tuple[Slot, ...]) -> str:
 def _run_slot(lab: Lab, run: Run, slots: tuple[Slot, ...], clock: RunClock) -> tuple[Run, tuple[Slot, ...]]:
     """Measure the first slot; give the run with what came of it, and the slots that are left."""
     came = _measure_content(lab, run, slots[0], clock)
-    compiled = came.trial is not None and came.trial.extent is not Extent.LATENCIES
-    if lab.bench.settings.traces and came.trial and compiled and not came.failure:
+    if lab.bench.settings.traces and came.trial and not came.failure:
         came = replace(came, trial=add_trace(lab.bench, slots[0].case, came.trial))
     run = add_measured(run, filter(None, (came.trial,)), filter(None, (came.failure,)), clock)
     left = drop_cases(slots, {came.failure.case_id}) if came.failure else slots[1:]

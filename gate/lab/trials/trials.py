@@ -73,7 +73,7 @@ class LabSettings:
     toolchain_cache: Path | None = None  # where the toolchain's files are kept between runs
     run_job: RunJob = run_worker  # to its end; both workers of a live pair run here, whatever this is
     ends_rounds_early: bool = True  # a live pair's, where another pair tells more a second
-    keeps_caches: bool = False  # of each case's last trial that compiled, for what follows to begin with
+    keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
     checkouts: Checkouts | None = None  # of head and its base, where what a trial imports is to be compared
     traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
 
@@ -105,7 +105,7 @@ class Bench:
         return self.scratch / "cache"
 
     def find_kept(self, case: Case) -> Path:
-        """The directory that keeps the caches of the case's last trial that compiled, where they are kept."""
+        """The directory that keeps the caches of the case's last trial, where they are kept."""
         return self.scratch / "kept" / make_case_path(case.id)
 
     @property
@@ -123,9 +123,7 @@ class TrialOutcome:
 
 
 def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) -> TrialOutcome:
-    """Measure ``case`` once; ``index`` counts from 1. The caches are gone afterwards, or kept.
-
-    What compiles nothing is measured on a copy of the kept caches; without those the trial is a whole one.
+    """Measure ``case`` once; ``index`` counts from 1. The caches are gone afterwards, or kept for pairs.
 
     Raises:
         MachineError: Too little disk, or the interpreter cannot be started.
@@ -133,9 +131,8 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
     check_disk(bench)
     begun, circumstances = time.monotonic(), note_start()
     before = look_at_host(bench)
-    content = content if content.compiles or bench.find_kept(case).is_dir() else WHOLE
     try:
-        seed_cache(bench, None if content.compiles else bench.find_kept(case))
+        seed_cache(bench)
         cold, warm, failure = _run_processes(bench, case, index, content)
         if failure is not None:
             shutil.rmtree(bench.find_kept(case), ignore_errors=True)
@@ -247,13 +244,11 @@ def check_disk(bench: Bench) -> None:
 def _run_processes(
     bench: Bench, case: Case, index: int, content: Content
 ) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
-    """Run the first process, then the warm one unless it failed; of one that failed, what it had written."""
-    role = WorkerRole.COLD if content.compiles else WorkerRole.ROUNDS
-    cold = run_job(bench, make_job(bench, role, case, index))
+    """Run the cold process, then the warm one unless it failed; of one that failed, what it had written."""
+    cold = run_job(bench, make_job(bench, WorkerRole.COLD, case, index))
     if isinstance(cold, CaseFailure):
-        return _load_part(bench, role), _NO_PROCESS, cold
-    if content.compiles:
-        _keep_cache(bench, case)
+        return _load_part(bench, WorkerRole.COLD), _NO_PROCESS, cold
+    _keep_cache(bench, case)
     if not content.warm:
         return cold, _NO_PROCESS, None
     if is_target(bench.settings.device):

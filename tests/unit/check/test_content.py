@@ -17,16 +17,16 @@ from .conftest import TYPICAL, Subject, make_run, make_terms, make_trial
 
 LATENCY, COLD, WARM = Metric.COMPILED_LATENCY, Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME
 FIRST = Trial(case_id="a/x", index=1, identity=CodeIdentity(digest="c0de"))
-LIGHT = replace(FIRST, index=2, extent=Extent.LATENCIES)
+LIGHT = replace(FIRST, index=2, extent=Extent.COLD)
 DISTURBED = Conditions(disturbances=(Disturbance.CROWDED,))
 
 
 @pytest.mark.parametrize(
     ("metrics", "device", "expected"),
     [
-        ({LATENCY}, "cpu", Extent.LATENCIES),
-        ({Metric.WARM_SPEEDUP, LATENCY, Metric.EAGER_LATENCY}, "cpu", Extent.LATENCIES),
-        ({LATENCY}, "cuda", Extent.COLD),  # tuning is drawn anew
+        ({LATENCY}, "cpu", Extent.COLD),
+        ({Metric.WARM_SPEEDUP, LATENCY, Metric.EAGER_LATENCY}, "cpu", Extent.COLD),
+        ({LATENCY}, "cuda", Extent.COLD),
         ({COLD, LATENCY}, "cpu", Extent.COLD),
         ({Metric.BREAK_EVEN_CALLS}, "cpu", Extent.COLD),
         ({WARM}, "cpu", Extent.WHOLE),
@@ -40,7 +40,7 @@ DISTURBED = Conditions(disturbances=(Disturbance.CROWDED,))
 def test_a_further_trial_measures_what_is_open(
     metrics: Collection[Metric], device: str, expected: Extent
 ) -> None:
-    """A compile is repeated for what it decides, a warm process for what only it knows."""
+    """Always by a process that compiles; by a warm one too for what only that knows."""
     assert plan_trial(metrics, [FIRST], device).extent is expected
 
 
@@ -97,20 +97,13 @@ def check_doubtful(metric: Metric, value: float) -> tuple[Outcome, list[Extent],
     return checked.verdict.outcome, [one.extent for one in own], counts
 
 
-def test_open_latency_is_settled_without_another_compile() -> None:
-    """The verdict is reached, every metric is still there, and only the latencies have further values."""
-    outcome, extents, counts = check_doubtful(LATENCY, 0.01055)
-    assert (outcome, set(extents[1:])) == (Outcome.PASS, {Extent.LATENCIES})
-    assert counts[LATENCY] == counts[Metric.EAGER_LATENCY] == len(extents)
-    assert (counts[COLD], counts[Metric.GRAPH_BREAKS]) == (1, 1)
-    assert set(TYPICAL) <= set(counts)
-
-
-def test_open_compile_time_is_settled_without_a_warm_process() -> None:
-    """The cold process brings latencies and counters along."""
-    outcome, extents, counts = check_doubtful(COLD, 10.8)
+@pytest.mark.parametrize(("metric", "value"), [(LATENCY, 0.01055), (COLD, 10.8)])
+def test_open_time_of_a_cold_process_is_settled_without_a_warm_one(metric: Metric, value: float) -> None:
+    """The verdict is reached, and every metric is still there; the cold process brings the others along."""
+    outcome, extents, counts = check_doubtful(metric, value)
     assert (outcome, set(extents[1:])) == (Outcome.PASS, {Extent.COLD})
     assert counts[COLD] == counts[LATENCY] == counts[Metric.GRAPH_BREAKS] == len(extents)
+    assert set(TYPICAL) <= set(counts)
 
 
 def test_graph_break_is_seen_again_in_a_whole_trial() -> None:

@@ -93,20 +93,20 @@ def test_prediction_prefers_the_case_itself() -> None:
 
 def test_light_trial_is_predicted_by_its_like() -> None:
     """Before there is one it takes a share of a whole one; no light one makes a whole one shorter."""
-    whole, light = make_trial(A, 1, 30.0), replace(make_trial(A, 2, 5.0), extent=Extent.LATENCIES)
-    assert predict_trial_s(A, (A, B), (whole,), Extent.LATENCIES) == pytest.approx(
-        30.0 * EXTENT_SHARES[Extent.LATENCIES]
+    whole, light = make_trial(A, 1, 30.0), replace(make_trial(A, 2, 5.0), extent=Extent.COLD)
+    assert predict_trial_s(A, (A, B), (whole,), Extent.COLD) == pytest.approx(
+        30.0 * EXTENT_SHARES[Extent.COLD]
     )
-    assert predict_trial_s(A, (A, B), (whole, light), Extent.LATENCIES) == pytest.approx(5.0)
+    assert predict_trial_s(A, (A, B), (whole, light), Extent.COLD) == pytest.approx(5.0)
     assert predict_trial_s(A, (A, B), (whole, light)) == pytest.approx(30.0)
     assert predict_trial_s(B, (A, B), (whole, light)) == pytest.approx(60.0)
 
 
 def test_time_left_counts_what_is_measured() -> None:
-    """A's latencies take 5 s as before; of B a compile is wanted, which takes half of a whole trial."""
+    """A's cold process takes 5 s as before; that of B is taken for half of a whole trial."""
     trials = (
         make_trial(A, 1, 30.0),
-        replace(make_trial(A, 2, 5.0), extent=Extent.LATENCIES),
+        replace(make_trial(A, 2, 5.0), extent=Extent.COLD),
         make_trial(B, 1, 60.0),
         make_trial(B, 2, 60.0),
     )

@@ -69,7 +69,7 @@ def test_light_trials_after_a_whole_one_hide_nothing_of_it() -> None:
     blank = Trial(case_id="a/b", index=1)
     whole = replace(blank, graph_breaks=(broken,), phases_s={FIRST_CALL: 2.0})
     cold = replace(blank, index=2, extent=Extent.COLD, phases_s={FIRST_CALL: 4.0})
-    light = replace(blank, index=3, extent=Extent.LATENCIES)
+    light = replace(blank, index=3, extent=Extent.COLD)
     case = Case(id="a/b", model="a", factory="a:b")
     evidence = Evidence(case=case, trials=(whole, cold, light), failures=(), values={}, stored=())
     shown = show_case(evidence, (), {}, moved=False)

@@ -59,7 +59,7 @@ def test_takes_trials_and_time_but_no_failures() -> None:
 def test_light_trials_stand_for_no_whole_ones(fresh: Run, kept: list[int]) -> None:
     """What the plan asks for, and what a counter is seen again in, is measured whole."""
     trials = tuple(
-        Trial(case_id="a/x", index=index, extent=Extent.WHOLE if index == 1 else Extent.LATENCIES)
+        Trial(case_id="a/x", index=index, extent=Extent.WHOLE if index == 1 else Extent.COLD)
         for index in (1, 2, 3)
     )
     previous = replace(PREVIOUS, trials=trials, failures=(), trials_planned=1)

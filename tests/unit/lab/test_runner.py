@@ -29,7 +29,19 @@ from gate.lab.trials.opening import Lab, open_lab
 from gate.lab.trials.runner import LabTrials, make_run, measure_plan
 from gate.lab.trials.trials import LabSettings
 from gate.lab.workers.environment import list_dropped_variables
-from gate.records import Arm, Case, Disturbance, DType, Extent, FailureKind, Metric, Outcome, Policy, Run
+from gate.records import (
+    Arm,
+    Case,
+    CodeIdentity,
+    Disturbance,
+    DType,
+    Extent,
+    FailureKind,
+    Metric,
+    Outcome,
+    Policy,
+    Run,
+)
 from gate.records.events import (
     CaseFailed,
     Event,
@@ -252,38 +264,29 @@ def test_extra_trials_go_to_the_suspects(workshop: Workshop, make_case: MakeCase
 LATENCY = {Metric.COMPILED_LATENCY}
 
 
-def measure_open(workshop: Workshop, case: Case, trials: int = 3) -> Run:
-    """Measure a first trial, and further ones for an open latency, as a check does."""
-    workshop.settings = replace(workshop.settings, keeps_caches=True)
+def measure_open(workshop: Workshop, case: Case, code: str = "c0de") -> Run:
+    """Measure a first trial, as if it had generated that code, and a second one for an open latency."""
     with workshop.open() as lab:
         run = measure_plan(lab, make_run(lab, (case,), "all", 1), workshop.saved.append)
-        return LabTrials(lab=lab, save=workshop.saved.append).add_trials(run, {case.id: LATENCY}, trials)
+        trials = tuple(replace(one, identity=CodeIdentity(digest=code)) for one in run.trials)
+        measurer = LabTrials(lab=lab, save=workshop.saved.append)
+        return measurer.add_trials(replace(run, trials=trials), {case.id: LATENCY}, 2)
 
 
-def test_open_latencies_are_measured_alone(workshop: Workshop, make_case: MakeCase) -> None:
-    """Further trials are one process each, with conditions and a start of their own."""
-    codes = {"cold": "c0de", "warm": "c0de", "rounds": "c0de"}
-    run = measure_open(workshop, make_case("code", how=codes, roles=["cold", "warm", "rounds"]))
-    assert [trial.extent for trial in run.trials] == [Extent.WHOLE, Extent.LATENCIES, Extent.LATENCIES]
-    assert [trial.identity.digest for trial in run.trials] == ["c0de"] * 3
+def test_open_latency_is_measured_by_a_cold_process_alone(workshop: Workshop, make_case: MakeCase) -> None:
+    """The further trial has conditions and a start of its own."""
+    run = measure_open(workshop, make_case("code", how={"cold": "c0de"}, roles=["cold"]))
+    assert [trial.extent for trial in run.trials] == [Extent.WHOLE, Extent.COLD]
+    assert [trial.identity.digest for trial in run.trials] == ["c0de"] * 2
     assert all(trial.started and trial.overhead_s > 0 for trial in run.trials)
     assert (len(run.failures), run.finished) == (0, True)
 
 
 def test_other_code_is_measured_whole(workshop: Workshop, make_case: MakeCase) -> None:
-    """Where a light trial compiles to other code its counters, memory and drift are looked at too."""
-    codes = {"cold": "c0de", "warm": "c0de", "rounds": "other"}
-    run = measure_open(workshop, make_case("code", how=codes, roles=["cold", "warm", "rounds"]), 2)
+    """Where a light trial compiles to other code its memory and drift are looked at too."""
+    run = measure_open(workshop, make_case("code", how={"cold": "c0de"}, roles=["cold"]), code="0ther")
     assert [(trial.index, trial.extent) for trial in run.trials] == [(1, Extent.WHOLE), (2, Extent.WHOLE)]
     assert all(Metric.PEAK_MEMORY in trial.samples for trial in run.trials)
-
-
-def test_failure_of_a_light_trial_fails_its_case(workshop: Workshop, make_case: MakeCase) -> None:
-    """As that of a whole one does."""
-    run = measure_open(workshop, make_case("error", roles=["rounds"]))
-    (failure,) = run.failures
-    assert (failure.trial, len(run.trials)) == (2, 1)
-    assert failure.log.endswith("2-rounds.log")
 
 
 def test_budget_stops_extra_trials(workshop: Workshop, make_case: MakeCase) -> None:

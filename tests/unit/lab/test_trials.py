@@ -108,7 +108,7 @@ def test_cache_is_cold_then_warm_then_gone(bench: Bench, make_case: MakeCase) ->
 
 
 def test_caches_of_the_last_trial_are_kept(bench: Bench, make_case: MakeCase) -> None:
-    """What its cold process compiled stays for what follows; a failed trial leaves nothing."""
+    """What its cold process compiled stays for its pairs; a failed trial leaves nothing."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
     case = make_case()
     for index in (1, 2):
@@ -131,24 +131,6 @@ def read_logs(bench: Bench, index: int) -> dict[str, str]:
     }
 
 
-def test_latencies_are_measured_on_a_copy_of_the_kept_caches(bench: Bench, make_case: MakeCase) -> None:
-    """By one process, which leaves the kept ones as the trial that compiled has left them."""
-    bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
-    case = make_case()
-    assert run_trial(bench, case, 1).failure is None
-    for index in (2, 3):
-        trial = run_trial(bench, case, index, LATENCIES).trial
-        assert trial is not None
-        assert (trial.extent, trial.index) == (Extent.LATENCIES, index)
-        assert trial.samples == {
-            Metric.COMPILED_LATENCY: (0.012, 0.013),
-            Metric.EAGER_LATENCY: (0.020, 0.021),
-        }
-        assert trial.started.endswith("Z")
-        assert read_logs(bench, index) == {"rounds": "cache holds cold.txt"}
-        assert not bench.trial_cache.exists()
-
-
 def test_compile_is_timed_on_empty_caches_without_a_warm_process(bench: Bench, make_case: MakeCase) -> None:
     """Whatever is kept; and what it compiled is kept instead."""
     bench = replace(bench, settings=replace(bench.settings, keeps_caches=True))
@@ -159,14 +141,6 @@ def test_compile_is_timed_on_empty_caches_without_a_warm_process(bench: Bench, m
     assert set(trial.samples) == {Metric.COLD_COMPILE_TIME, Metric.COMPILED_LATENCY}
     assert read_logs(bench, 2) == {"cold": "cache holds"}
     assert [path.name for path in bench.find_kept(make_case()).rglob("*.txt")] == ["cold.txt"]
-
-
-def test_trial_is_a_whole_one_where_nothing_was_kept(bench: Bench, make_case: MakeCase) -> None:
-    """The disk was short, or another process of the gate had measured the first trial."""
-    trial = run_trial(bench, make_case(), 2, LATENCIES).trial
-    assert trial is not None
-    assert (trial.extent, set(read_logs(bench, 2))) == (Extent.WHOLE, {"cold", "warm"})
-    assert Metric.PEAK_MEMORY in trial.samples
 
 
 def test_no_cache_is_kept_where_the_disk_is_short(

@@ -117,7 +117,7 @@ def test_pairs_are_no_baseline() -> None:
 
 def test_parts_of_a_trial_are_no_baseline() -> None:
     """A check that measured latencies again has one trial to record, and no refresh takes that for three."""
-    light = [replace(make_trial(index, compiled_latency=2.0), extent=Extent.LATENCIES) for index in (2, 3)]
+    light = [replace(make_trial(index, compiled_latency=2.0), extent=Extent.COLD) for index in (2, 3)]
     run = make_run(make_trial(1, compiled_latency=1.0, cold_compile_time=9.0), *light)
     (baseline,) = make_baselines(run, PROVENANCE)
     assert baseline.trials == {Metric.COMPILED_LATENCY: (1.0,), Metric.COLD_COMPILE_TIME: (9.0,)}
