@@ -13,3 +13,10 @@ def test_torchs_sources_are_hashed_before_anything_is_compiled(monkeypatch: pyte
     import_torch()
     monkeypatch.setattr(codecache, "build_code_hash", None)  # nothing to hash with
     assert len(codecache.torch_key()) == 32
+
+
+def test_tritons_library_is_hashed_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of megabytes, which a compile for a processor would read too where triton is installed."""
+    import_torch()
+    monkeypatch.setattr("torch._inductor.runtime.triton_compat.triton_key", None)
+    assert len(codecache.triton_key() or "") > 0
