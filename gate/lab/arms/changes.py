@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from gate.git import ask_git
+from gate.git import GitAnswer, ask_git
 
 _LIMIT_S = 120.0  # a large tree on a cold disk
 _DIFF = ("diff", "--name-status", "--no-renames", "--no-ext-diff", "--no-textconv", "-z")
@@ -46,17 +45,19 @@ def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | No
     added = ask_git(top, *_NEW, limit_s=_LIMIT_S)
     if not (changed.is_good and added.is_good):
         return None
-    fields = [os.fsdecode(one) for one in changed.output.split(b"\0")[:-1]]
-    states = [
-        *zip(fields[1::2], fields[::2], strict=True),
-        *((os.fsdecode(name), "A") for name in added.output.split(b"\0")[:-1]),
-    ]
+    fields, new = _split(changed), _split(added)
+    states = [*zip(fields[1::2], fields[::2], strict=True), *((name, "A") for name in new)]
     if len(states) > MAX_CHANGED:
         return None
     own = [str(place.resolve()) for place in ours]
     python = tuple(name for name, state in states if name.endswith(_CODE) and state in _SHOWN_BY_IMPORTS)
     left = (name for name, _ in states if name not in python)
     return Changes(python=python, other=tuple(name for name in left if not _is_unread(top / name, top, own)))
+
+
+def _split(answer: GitAnswer) -> list[str]:
+    """The fields of an answer; workers and files are told of them in UTF-8, which a name need not be."""
+    return answer.output.decode(errors="replace").split("\0")[:-1]
 
 
 def _is_unread(place: Path, top: Path, own: Collection[str]) -> bool:

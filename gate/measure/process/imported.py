@@ -33,7 +33,8 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
         name for place in inside if not _is_same(top / (name := str(place.relative_to(top))), base / name)
     }
     copies = {name for name in checkouts.changed if not copied.isdisjoint(_list_ends(name))}
-    return tuple(sorted(differing | copies))
+    # Written as UTF-8, which a file's name need not be.
+    return tuple(sorted(name.encode(errors="replace").decode() for name in differing | copies))
 
 
 def _list_places() -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -91,3 +92,10 @@ def test_a_change_of_thousands_of_files_is_not_looked_at(top: Path, monkeypatch:
     assert read(top) == Changes(python=("model.py",))
     (top / "new.py").write_text("2\n")
     assert read(top) is None
+
+
+def test_a_name_that_is_no_utf8_is_told_in_utf8(top: Path) -> None:
+    """What workers and run.json are told of can be written."""
+    for name in (b"mod\xff.py", b"data\xff.bin"):
+        (top / os.fsdecode(name)).write_text("1")
+    assert read(top) == Changes(python=("mod\ufffd.py",), other=("data\ufffd.bin",))
