@@ -34,6 +34,7 @@ from gate.decide.explain.headline import make_headline
 from gate.decide.explain.inquiry import MOVED
 from gate.decide.explain.side_advice import (
     note_acquitted,
+    note_other_changes,
     note_same_programs,
     note_vanished,
     suggest_anchor,
@@ -126,6 +127,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *note_pairs(tally),
             *note_acquitted(screening.acquitted),
             *note_same_programs(screening.same),
+            *note_other_changes(run, tally.pairs),
             *note_vanished(run),
             *note_difference(_find_other(screening.evidence), run.environment),
             *note_machine(machine, judged=judged),

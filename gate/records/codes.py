@@ -120,6 +120,7 @@ class Code(StrEnum):
     PAIRS = "pairs", "pairs cases turns"
     CLEARED = "cleared", "comparisons"  # cases and metrics: which, as far as they are named
     SAME_PROGRAMS = "same_programs", "cases"  # suspect, and no different from the base
+    OTHER_CHANGES = "other_changes", "files"  # that any case may read; names: files
     CASES_GONE = "cases_gone", "cases"  # that the base has
     BASELINES_IDLE = "baselines_idle", "cases"  # of cases that no configuration has
     NEAREST_DIFFERS = "nearest_differs"  # names: differences

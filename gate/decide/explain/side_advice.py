@@ -109,6 +109,15 @@ def note_same_programs(case_ids: Sequence[str]) -> tuple[Fact, ...]:
     return (Fact(code=Code.SAME_PROGRAMS, numbers={"cases": len(case_ids)}, cases=tuple(case_ids)),)
 
 
+def note_other_changes(run: Run, pairs: int) -> tuple[Fact, ...]:
+    """Why no suspect was taken for the base's program: what changed that imports do not show."""
+    changed = run.base.other_changes if run.base else None
+    if not changed or not pairs:
+        return ()
+    names = {"files": changed[:_MAX_NAMED]}
+    return (Fact(code=Code.OTHER_CHANGES, numbers={"files": len(changed)}, names=names),)
+
+
 def suggest_anchor(acquitted: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
     """How to tell what many small changes did to these from what the machine did, where that can be told."""
     return suggest(Code.HOLD_AGAINST_ANCHOR, (one.case_id for one in acquitted)) if policy.has_anchor else ()

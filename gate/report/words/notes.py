@@ -70,6 +70,9 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.SAME_PROGRAMS: (
         "Not measured side by side, since nothing that they import differs from the base: {case_list}."
     ),
+    Code.OTHER_CHANGES: (
+        "Every suspect was measured side by side: {files:file} changed that a case may read{told}."
+    ),
     Code.CASES_GONE: "{base} has {cases:case} that head lacks: {case_list}.",
     Code.BASELINES_IDLE: (
         "Baselines are stored of {cases:case} that gate.yml does not have: {case_list}. What was renamed or"
@@ -172,6 +175,12 @@ def _tell_disturbances(fact: Fact) -> dict[str, str]:
     return {"by": f": {told}" if told else ""}
 
 
+def _tell_files(fact: Fact) -> dict[str, str]:
+    named = fact.names.get("files", ())
+    rest = count_rest(round(fact.numbers["files"]) - len(named))
+    return {"told": f" without importing it: {', '.join(named)}{rest}" if named else " without importing it"}
+
+
 def _tell_key(fact: Fact) -> dict[str, str]:
     """The metric by its key, as gate.yml spells it."""
     return {"key": ", ".join(fact.metrics)}
@@ -190,6 +199,7 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
         "how": fill(", {turns} of them one process after the other", fact) if fact.numbers["turns"] else ""
     },
     Code.CLEARED: _tell_cleared,
+    Code.OTHER_CHANGES: _tell_files,
     Code.NEAREST_DIFFERS: lambda fact: {
         "lines": join_some(fact.names.get("differences", ()), _MAX_LISTED, "; ")
     },
