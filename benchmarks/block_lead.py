@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils.benchmark import Timer
 
 from gate.measure.device.device import CpuDevice
-from gate.measure.timing.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
+from gate.measure.timing.rounds import Timing, run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records import Case
 from gate.records.protocol import Sampling
@@ -105,7 +105,7 @@ def compare(workload: Workload, super_blocks: int, threads: int) -> tuple[float,
                     ours.append(time.perf_counter() - begun)
                 return ours
 
-            rounds = run_rounds(steps, sizes, 1, device, time_blocks)
+            rounds = run_rounds(steps, sizes, 1, device, Timing(time_blocks=time_blocks))
             beside = [other for side, other in zip(rounds.order, theirs, strict=True) if side == "C"]
             ratios[name] += [own / other for own, other in zip(rounds.times.compiled_s, beside, strict=True)]
             told += beside

@@ -12,7 +12,7 @@ in reasonable time" (ISMM 2013): repeat at the level that varies, by its cost.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median, stdev
@@ -61,12 +61,14 @@ def describe(measured: Sequence[Spent], super_blocks: int, of: int) -> str:
 
 
 def _cut(trials: Sequence[Trial], super_blocks: int) -> Pair:
+    blocks = super_blocks * BLOCKS_PER_SIDE
+
+    def cut_times(times: Mapping[Metric, tuple[float, ...]]) -> dict[Metric, tuple[float, ...]]:
+        return {metric: values[:blocks] for metric, values in times.items()}
+
     cut = {
         trial.arm: replace(
-            trial,
-            samples={
-                metric: values[: super_blocks * BLOCKS_PER_SIDE] for metric, values in trial.samples.items()
-            },
+            trial, samples=cut_times(trial.samples), undisturbed_s=cut_times(trial.undisturbed_s)
         )
         for trial in trials
     }

@@ -233,13 +233,16 @@ def _take_latencies(trial: Trial, other: Trial) -> Trial:
     """The trial with the latencies of another, and none of its own."""
     kept = {metric: values for metric, values in trial.samples.items() if metric not in LATENCIES}
     taken = {metric: other.samples[metric] for metric in LATENCIES if metric in other.samples}
-    return replace(trial, samples={**kept, **taken}, pairing=other.pairing)
+    undisturbed_s = other.undisturbed_s
+    return replace(trial, samples={**kept, **taken}, undisturbed_s=undisturbed_s, pairing=other.pairing)
 
 
 def _slow_trial(trial: Trial, factor: float) -> Trial:
-    compiled = trial.samples.get(Metric.COMPILED_LATENCY, ())
-    slower = {Metric.COMPILED_LATENCY: tuple(factor * seconds for seconds in compiled)}
-    return replace(trial, samples={**trial.samples, **slower})
+    def slow(times: Mapping[Metric, tuple[float, ...]]) -> dict[Metric, tuple[float, ...]]:
+        compiled = times.get(Metric.COMPILED_LATENCY, ())
+        return {**times, Metric.COMPILED_LATENCY: tuple(factor * seconds for seconds in compiled)}
+
+    return replace(trial, samples=slow(trial.samples), undisturbed_s=slow(trial.undisturbed_s))
 
 
 def _find_result(verdict: Verdict, slowed: str) -> str:

@@ -11,6 +11,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from gate.decide.constants import LIVE_PAIR_SD
 from gate.records.turns import BLOCKS_PER_ARM
 
 # Two processes of one program differ by as much, whatever their rounds: live pairs of a program with itself
@@ -18,35 +19,53 @@ from gate.records.turns import BLOCKS_PER_ARM
 PROCESS_SD = 0.012
 # Fewer super-blocks do not tell how much one differs from the next.
 MIN_SUPER_BLOCKS = 5
-# The value of a pair is a median of its blocks, whose variance is as much larger than a mean's.
-_MEDIAN_VARIANCE = math.pi / 2
+# Where blocks are disturbed there are more of them, up to this multiple of what is wanted. On two cores, one
+# of them taken half of the time and a sixth of both by the hypervisor, all noise of 20 pairs was their
+# blocks' (3.0 % between pairs, 2.9 % expected from within): twice as many tell what two pairs do, and are
+# cheaper. Three times as many leave too little time for other cases.
+MOST_ROUNDS = 2
+# The value of a pair is Hodges and Lehmann's estimate of its blocks, whose variance is as much larger than
+# a mean's.
+_ESTIMATE_VARIANCE = math.pi / 3
 
 
 def has_enough_rounds(
-    base_s: Sequence[float], head_s: Sequence[float], *, opened_s: float, rounds_s: float
+    base_s: Sequence[float], head_s: Sequence[float], *, wanted: int, opened_s: float, rounds_s: float
 ) -> bool:
     """Whether a further pair tells more a second than further super-blocks of this one.
 
+    Super-blocks count in which both arms have a block of eager's, and one of compiled's, that was not
+    disturbed all the time.
+
     Args:
-        base_s: Seconds of one arm's blocks, in the order in which they ran: whole super-blocks.
+        base_s: Seconds of one arm's blocks, in the order in which they ran: whole super-blocks. 0.0 is a
+            block without an undisturbed call.
         head_s: The other arm's; both ran equal numbers of calls.
+        wanted: So many super-blocks are enough where they make the pair as precise as one is assumed to be.
         opened_s: Seconds from the start of the pair to its first block: what another pair costs.
         rounds_s: Seconds of all blocks so far.
     """
-    done = len(base_s) // BLOCKS_PER_ARM
-    if done < MIN_SUPER_BLOCKS:
+    changes = _list_changes(base_s, head_s)
+    done = min(map(len, changes))
+    if done < max(2, min(wanted, MIN_SUPER_BLOCKS)):
         return False
-    deviation = max(map(statistics.stdev, _list_changes(base_s, head_s)))
+    deviation = max(map(statistics.stdev, changes))
+    error = deviation * math.sqrt(_ESTIMATE_VARIANCE / done)
+    if done >= wanted and error <= LIVE_PAIR_SD:
+        return True
     cost = opened_s / (rounds_s / done)
-    return done >= math.sqrt(cost * _MEDIAN_VARIANCE) * deviation / PROCESS_SD
+    promising = math.sqrt(cost * _ESTIMATE_VARIANCE) * deviation / PROCESS_SD
+    return done >= MIN_SUPER_BLOCKS and done >= promising
 
 
 def _list_changes(base_s: Sequence[float], head_s: Sequence[float]) -> tuple[list[float], list[float]]:
-    """The change of eager and of compiled in each super-block: ``E C C E`` and ``C E E C`` by turns."""
+    """The changes of eager and of compiled in super-blocks: ``E C C E`` and ``C E E C`` by turns."""
     sides: tuple[list[float], list[float]] = ([], [])
     for index in range(len(base_s) // BLOCKS_PER_ARM):
         start = index * BLOCKS_PER_ARM
         for side, blocks in enumerate(((0, 3), (1, 2))):
-            base, head = (sum(times[start + block] for block in blocks) for times in (base_s, head_s))
-            sides[(side + index) % 2].append(math.log(head / base))
+            pairs = [(base_s[start + block], head_s[start + block]) for block in blocks]
+            known = [math.log(head / base) for base, head in pairs if base > 0 and head > 0]
+            if known:
+                sides[(side + index) % 2].append(statistics.fmean(known))
     return sides

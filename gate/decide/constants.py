@@ -65,6 +65,14 @@ OUTLOOK_SCATTER = 2.0
 LOOKS = (1, 3, 6, 10, 16)
 # A case that is begun is brought to the look that clears most latencies before another is begun.
 SETTLING_PAIRS = 3
+# Fewer pairs of blocks with undisturbed calls leave a pair at the mercy of one disturbance: then all calls
+# count.
+MIN_UNDISTURBED = 6
+# Other programs disturb both arms alike. So many standard errors apart, one arm disturbs itself.
+ALIKE_ERRORS = 3.0
+# What disturbed calls cost both arms may differ by as much (logarithm) and count as alike however sure it is:
+# a sixth of the threshold of 3 %.
+ALIKE_COST = 0.005
 # A live pair of one program with itself varied by 0.6 to 3.1 %, typically 1.2 %. More than typical is
 # assumed: with 1.3 % a machine on which all vary by 3 % had false alarms in 2 % of requests.
 LIVE_PAIR_SD = 0.016

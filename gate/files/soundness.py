@@ -49,6 +49,7 @@ def check_run(run: Run, source: str) -> None:
             raise FileError(source, f"trials[{index}]", "repeats a trial that came before", _FIX)
         seen.add(key)
         _check_values(trial.samples, source, f"trials[{index}].samples")
+        _check_values(trial.undisturbed_s, source, f"trials[{index}].undisturbed_s")
         for fact in trial.unknown:
             _check_fact(f"trials[{index}].unknown", UNKNOWN_CODES, fact, source)
     for index, failure in enumerate(run.failures):

@@ -24,11 +24,13 @@ from gate.measure.timing.first_call import (
 from gate.measure.timing.rounds import (
     Rounds,
     TimeBlocks,
+    Timing,
     run_rounds,
     settle_step,
     size_blocks,
     warm_up,
 )
+from gate.measure.timing.waiting import watch_waits
 from gate.measure.usage import record_usage
 from gate.metrics import SPECS
 from gate.records import FIRST_CALL, Code, Conditions, Metric
@@ -123,10 +125,13 @@ def measure_rounds(context: WorkerContext, prepared: Prepared, time_blocks: Time
     context.logbook.enter(Stage.ROUNDS)
     if context.turns is None:
         super_blocks = compute_super_blocks(super_block_s, sampling)
-        rounds = run_rounds(steps, sizes, super_blocks, device, time_blocks)
+        rounds = run_rounds(steps, sizes, super_blocks, device, Timing(time_blocks=time_blocks))
     else:
         plan = context.turns.agree(Offer(super_block_s=super_block_s, sizes=sizes))
-        rounds = run_rounds(steps, plan.sizes, plan.super_blocks, device, time_blocks)
+        with watch_waits() as waits:
+            # A GPU's calls wait for the device, and its host's threads for each other.
+            timing = Timing(time_blocks=time_blocks, waits=None if device.kind.is_gpu else waits)
+            rounds = run_rounds(steps, plan.sizes, plan.super_blocks, device, timing)
         context.turns.wait()
         context.logbook.charge(Stage.TURN, context.turns.take_waited_s())
     if rounds.recompiled:
@@ -225,6 +230,14 @@ def _record_latencies(context: WorkerContext, rounds: Rounds) -> None:
     context.logbook.add_samples(
         {Metric.EAGER_LATENCY: times.eager_s, Metric.COMPILED_LATENCY: times.compiled_s}
     )
+    if rounds.undisturbed is not None:
+        undisturbed = rounds.undisturbed
+        context.logbook.record(
+            undisturbed_s={
+                Metric.EAGER_LATENCY: undisturbed.eager_s,
+                Metric.COMPILED_LATENCY: undisturbed.compiled_s,
+            }
+        )
 
 
 def _record_conditions(context: WorkerContext, before: MachineMood, after: MachineMood) -> None:

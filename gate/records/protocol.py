@@ -15,10 +15,11 @@ In a pair two workers are alive at once and take turns, told through a socket ea
 word a line. A ``rounds`` worker says ``loaded`` once all is compiled or loaded, and waits for ``go``:
 until then both arms work at the same time, since nothing is timed. The worker says ``ready`` with the
 seconds of its super-block and the calls of its blocks, and hears ``rounds``: how many super-blocks both will
-run at most, and of how many calls each; then it says ``turn`` with the seconds of its last block and waits
-for ``go`` before each block, and once more before it goes on after the last. ``stop`` instead ends the
-rounds. Its own threads sleep before it says anything, but for a ``turn`` after ``go keep``: that worker
-has the next block as well. :mod:`gate.records.turns` writes and parses these lines.
+run at most, and of how many calls each; then it says ``turn`` with the seconds that its last block takes
+undisturbed (0.0 where no call of it was) and waits for ``go`` before each block, and once more before it
+goes on after the last. ``stop`` instead ends the rounds. Its own threads sleep before it says anything, but
+for a ``turn`` after ``go keep``: that worker has the next block as well. :mod:`gate.records.turns` writes
+and parses these lines.
 
 A worker rewrites its result file atomically after every stage, so a crash loses one stage only,
 and the file's last ``stage`` says where it happened.

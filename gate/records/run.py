@@ -167,6 +167,9 @@ class Measured(Compiled):
     """
 
     samples: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
+    # A live pair's latencies once more, of the calls during which no thread of the process waited for a
+    # processor: 0.0 for a block without any. Empty where nobody watched.
+    undisturbed_s: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
     unknown: tuple[Fact, ...] = ()  # of ``UNKNOWN_CODES``: evidence that is missing
     limits_s: Mapping[str, float] = field(default_factory=dict)  # least a call can take: arithmetic, memory
     stages_s: Mapping[str, float] = field(default_factory=dict)  # where the wall time went

@@ -89,7 +89,7 @@ def parse_rounds(numbers: str) -> RoundPlan:
 
 
 def format_turn(block_s: float) -> str:
-    """Write ``turn SECONDS``, of the block before; 0.0 before the first."""
+    """Write ``turn SECONDS``, of the block before, undisturbed; 0.0 before the first, or where none was."""
     return f"turn {block_s!r}"
 
 

@@ -24,33 +24,38 @@ class BlockTimer:
     ) -> None:
         """Take ``wait`` to be called before each block, outside the timed part: in a pair, for the turn.
 
-        It is told the seconds of the block before, and says whether there is another one to run.
+        It is told the seconds of the block before, undisturbed as far as its target knows them, and says
+        whether there is another one to run.
         """
         self._benchmark = benchmark
         self._rows = rows
         self._wait = wait
 
-    def __call__(self, target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
+    def __call__(
+        self, target: Callable[[], float | None], lead_in: Callable[[], None], rounds: int
+    ) -> list[float]:
         """Time ``rounds`` blocks at most, each led in by what is not timed; seconds of those that ran.
 
         Raises:
             RuntimeError: pytest-benchmark is switched off, so nothing was timed.
         """
         ran = 0
+        told: float | None = None
         is_over = False
 
         def prepare() -> None:
             nonlocal is_over
             if self._wait and not is_over:
-                is_over = not self._wait(self._list_durations()[-1] if ran else 0.0)
+                last_s = self._list_durations()[-1] if ran else 0.0
+                is_over = not self._wait(last_s if told is None else told)
             if not is_over:
                 lead_in()
 
         def run() -> None:
             # ``pedantic`` cannot be ended early: what it still times once the rounds are over is nothing.
-            nonlocal ran
+            nonlocal ran, told
             if not is_over:
-                target()
+                told = target()
                 ran += 1
 
         self._benchmark.pedantic(run, setup=prepare, rounds=rounds, iterations=1)

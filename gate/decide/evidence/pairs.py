@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gate.decide.evidence.blocks import compare_latency
 from gate.decide.evidence.proxies import sum_processor_s
-from gate.decide.evidence.values import compute_speedup, compute_values
+from gate.decide.evidence.values import compute_values
 from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
 from gate.records import BASE_ARM, CANDIDATE_ARM, Metric, Pairing, Run, Trial
 
@@ -112,11 +113,9 @@ def _compare_blocks(pair: Pair) -> dict[Metric, float]:
     """Block ``i`` of base against block ``i`` of head, as eager is held against compiled in a trial."""
     changes: dict[Metric, float] = {}
     for metric in LATENCIES:
-        base, head = pair.base.samples.get(metric, ()), pair.head.samples.get(metric, ())
-        # Blocks that a recompile spoilt are left out of one arm only: what is left is no pairs then.
-        ratio = compute_speedup(base, head) if len(base) == len(head) else None
-        if ratio is not None:
-            changes[metric] = -math.log(ratio)
+        change = compare_latency(pair.base, pair.head, metric)
+        if change is not None:
+            changes[metric] = change
     eager, compiled = SPECS[Metric.WARM_SPEEDUP].parts
     if eager in changes and compiled in changes:
         changes[Metric.WARM_SPEEDUP] = changes[compiled] - changes[eager]

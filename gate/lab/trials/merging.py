@@ -45,6 +45,7 @@ def merge_results(
         blank,
         started=circumstances.started,
         samples=_merge_samples(cold.samples, warm.samples),
+        undisturbed_s=cold.undisturbed_s,
         identity=cold.identity if cold.identity.digest else warm.identity,
         workload={**warm.workload, **cold.workload},
         graph_breaks=cold.graph_breaks or warm.graph_breaks,

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from gate.check.pair_rounds import has_enough_rounds
+from gate.check.pair_rounds import MOST_ROUNDS, has_enough_rounds
 from gate.lab.workers.worker import JobOutcome, RunJob, WorkerJob, run_worker
 from gate.records.protocol import Sampling, WorkerRole, compute_super_blocks
 from gate.records.turns import (
@@ -116,7 +116,8 @@ def run_together(
     """Run two workers, ``first`` started first, with their timed blocks alternating.
 
     Each warms up, and ends, while the other sleeps. Before that both work at once where nothing is timed.
-    Where ``ends_early``, they run no more rounds than tell more a second than another pair would.
+    Where ``ends_early``, they run no more rounds than tell more a second than another pair would. Where
+    blocks are disturbed, they run more than ``sampling`` asks for.
 
     Raises:
         MachineError: An interpreter cannot be started, or the disk is full.
@@ -128,7 +129,8 @@ def run_together(
         try:
             super_blocks = _bring_together(workers, (first, second), pool, sampling)
             if super_blocks:
-                _alternate(workers, super_blocks, time.monotonic() - begun if ends_early else math.inf)
+                opened_s = time.monotonic() - begun if ends_early else math.inf
+                _alternate(workers, super_blocks, min(super_blocks, sampling.super_blocks), opened_s)
             return _collect(workers)
         except BaseException:
             for worker in workers:
@@ -172,15 +174,20 @@ def _bring_together(
             return 0
         offers.append(offer)
     first, second = offers
-    super_blocks = compute_super_blocks(first.super_block_s + second.super_block_s, sampling)
+    most = replace(sampling, super_blocks=MOST_ROUNDS * sampling.super_blocks)
+    super_blocks = compute_super_blocks(first.super_block_s + second.super_block_s, most)
     plan = RoundPlan(super_blocks=super_blocks, sizes=agree_on_sizes(first, second))
     for worker in workers:
         worker.say(format_rounds(plan))
     return super_blocks if all(_hear_turn(worker) is not None for worker in workers) else 0
 
 
-def _alternate(workers: Sequence[LiveWorker], super_blocks: int, opened_s: float) -> None:
-    """Let both run their blocks by turns, until another pair, after ``opened_s``, promises more a second."""
+def _alternate(workers: Sequence[LiveWorker], super_blocks: int, wanted: int, opened_s: float) -> None:
+    """Let both run their blocks by turns, so many super-blocks at most.
+
+    They end where ``wanted`` of them tell something, or another pair, after ``opened_s``, promises more a
+    second.
+    """
     blocks_s: tuple[list[float], list[float]] = ([], [])
     begun = time.monotonic()
     order = make_turn_order(super_blocks)
@@ -192,7 +199,8 @@ def _alternate(workers: Sequence[LiveWorker], super_blocks: int, opened_s: float
         blocks_s[turn].append(block_s)
         if index % TURNS_OF_SUPER_BLOCK or index == TURNS_OF_SUPER_BLOCK * super_blocks:
             continue
-        if has_enough_rounds(*blocks_s, opened_s=opened_s, rounds_s=time.monotonic() - begun):
+        rounds_s = time.monotonic() - begun
+        if has_enough_rounds(*blocks_s, wanted=wanted, opened_s=opened_s, rounds_s=rounds_s):
             for worker in workers:
                 worker.say("stop")
                 _hear_turn(worker)
@@ -200,7 +208,7 @@ def _alternate(workers: Sequence[LiveWorker], super_blocks: int, opened_s: float
 
 
 def _hear_turn(worker: LiveWorker) -> float | None:
-    """Hear that a worker waits for its turn: the seconds of its last block; ``None`` once it is gone."""
+    """Hear that a worker waits for its turn: its last block undisturbed, s; ``None`` once it is gone."""
     block_s = parse_turn(worker.hear())
     worker.is_gone = block_s is None
     return block_s

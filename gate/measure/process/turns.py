@@ -43,7 +43,9 @@ class Turns:
         self._ask("loaded", "go")
 
     def wait(self, block_s: float = 0.0) -> bool:
-        """Tell the seconds of the block before, and wait for the turn; raises as :meth:`agree`.
+        """Tell the seconds that the block before takes undisturbed, 0.0 where no call of it was.
+
+        Then wait for the turn; raises as :meth:`agree`.
 
         Returns:
             Whether there is another block to run.

@@ -19,8 +19,10 @@ from gate.measure.timing.schedule import (
     compute_block_calls,
     make_schedule,
     size_block,
+    split_parts,
     split_times,
 )
+from gate.measure.timing.waiting import MAX_WAITED_SHARE, ThreadWaits
 from gate.records.protocol import Sampling
 from gate.records.turns import BlockSize, Side
 
@@ -31,10 +33,23 @@ _SIZING_ATTEMPTS = 4  # a first call after the other side may be slow: size agai
 
 
 class TimeBlocks(Protocol):
-    """Times ``rounds`` calls of ``target`` at most, each after an untimed ``lead_in``; seconds each."""
+    """Times ``rounds`` calls of ``target`` at most, each after an untimed ``lead_in``; seconds each.
 
-    def __call__(self, target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
+    ``target`` returns the seconds that its block takes undisturbed, as far as it knows.
+    """
+
+    def __call__(
+        self, target: Callable[[], float | None], lead_in: Callable[[], None], rounds: int
+    ) -> list[float]:
         """Return the seconds of each call, in order."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timing:
+    """What times the blocks, and what knows when they were disturbed."""
+
+    time_blocks: TimeBlocks
+    waits: ThreadWaits | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,36 +61,70 @@ class Rounds:
     order: str
     recompiled: int  # blocks during which something was compiled
     device_s: Mapping[Side, float] = field(default_factory=dict)  # per call, by the device's own clock
+    # Of the calls during which no thread waited for a processor, 0.0 where a block has none; None where
+    # nobody watched.
+    undisturbed: PairedTimes | None = None
 
 
 class BlockRunner:
     """Runs the next block of the schedule at each call. A recompile does not stop it.
 
     The first recompile ends the stance that forbids them; its block is remembered as spoilt.
+    With ``waits`` a block is timed in parts as well, and those count as undisturbed during which no thread
+    of this process waited for a processor.
     """
 
     def __init__(
-        self, steps: Mapping[Side, Step], sizes: Mapping[Side, BlockSize], schedule: tuple[Side, ...]
+        self,
+        steps: Mapping[Side, Step],
+        sizes: Mapping[Side, BlockSize],
+        schedule: tuple[Side, ...],
+        waits: ThreadWaits | None = None,
     ) -> None:
         self._steps = steps
         self._led = {side: range(size.led) for side, size in sizes.items()}
         self._timed = {side: range(size.timed) for side, size in sizes.items()}
+        self._parts = {side: split_parts(size.timed) for side, size in sizes.items()}
         self._schedule = schedule
+        self._waits = waits
         self._next = 0
         self.spoilt: set[int] = set()
+        self.undisturbed_s: list[float] = []  # of each block, were all of it as its undisturbed calls
 
     def lead_in(self) -> None:
         """Run the calls that are not timed before the next block."""
-        self._run(self._led)
+        if self._waits is not None:
+            self._waits.find_threads()
+        self._run(self._led[self._schedule[self._next]])
 
-    def __call__(self) -> None:
-        """Run one block."""
-        self._run(self._timed)
+    def __call__(self) -> float | None:
+        """Run one block; return the seconds that it takes undisturbed, 0.0 where no call of it was.
+
+        ``None`` where nobody watches.
+        """
+        side, told = self._schedule[self._next], None
+        if self._waits is None:
+            self._run(self._timed[side])
+        else:
+            told = self._run_parts(self._parts[side], self._waits)
+            self.undisturbed_s.append(told)
         self._next += 1
+        return told
 
-    def _run(self, calls_of: Mapping[Side, range]) -> None:
-        side = self._schedule[self._next]
-        step, calls = self._steps[side], calls_of[side]
+    def _run_parts(self, parts: Sequence[range], waits: ThreadWaits) -> float:
+        took_s, calls, before_s = 0.0, 0, waits.read_s()
+        for part in parts:
+            begun = time.perf_counter()
+            self._run(part)
+            part_s = time.perf_counter() - begun
+            waited_s = waits.read_s()
+            if waited_s - before_s <= MAX_WAITED_SHARE * part_s:
+                took_s, calls = took_s + part_s, calls + len(part)
+            before_s = waited_s
+        return took_s / calls * sum(map(len, parts)) if calls else 0.0
+
+    def _run(self, calls: range) -> None:
+        step = self._steps[self._schedule[self._next]]
         try:
             for _ in calls:
                 step()
@@ -149,27 +198,29 @@ def run_rounds(
     sizes: Mapping[Side, BlockSize],
     super_blocks: int,
     device: Device,
-    time_blocks: TimeBlocks,
+    timing: Timing,
 ) -> Rounds:
     """Run the schedule of so many super-blocks at most; recompiles are forbidden until one happens."""
     schedule = make_schedule(super_blocks)
-    runner = BlockRunner(steps, sizes, schedule)
+    runner = BlockRunner(steps, sizes, schedule, timing.waits)
     calls = {side: size.timed for side, size in sizes.items()}
     gc.collect()
     gc.freeze()  # the collector runs between blocks; what is alive now is not looked at again
     try:
         torch.compiler.set_stance("fail_on_recompile")
-        durations_s = time_blocks(runner, runner.lead_in, len(schedule))
+        durations_s = timing.time_blocks(runner, runner.lead_in, len(schedule))
     finally:
         torch.compiler.set_stance("default")
         gc.unfreeze()
     schedule = schedule[: len(durations_s)]
+    spoilt, watched = frozenset(runner.spoilt), timing.waits is not None
     return Rounds(
-        times=split_times(schedule, durations_s, calls, frozenset(runner.spoilt)),
+        times=split_times(schedule, durations_s, calls, spoilt),
         calls=calls,
         order=format_order(schedule),
         recompiled=len(runner.spoilt),
         device_s=_measure_device_s(steps, calls, device),
+        undisturbed=split_times(schedule, runner.undisturbed_s, calls, spoilt) if watched else None,
     )
 
 

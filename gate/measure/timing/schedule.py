@@ -19,6 +19,9 @@ BLOCKS_PER_SIDE = 2  # in each super-block
 LEAD_S = 0.005
 # A call as long as this needs none: it would have to last 1 % longer to matter, and would cost most.
 MAX_LED_CALL_S = 0.030
+# A block whose calls are watched is timed in so many parts, or in single calls: of 30 ms one part takes 3,
+# as long as a slice of the scheduler. Who waits for a slice then spoils a part or two, and not the block.
+PARTS_OF_BLOCK = 10
 # Decimals of a second that a sample keeps: a tenth of what the clock resolves. The digits after that are
 # not information, and would be half of every run.json.
 SAMPLE_DECIMALS = 10
@@ -55,6 +58,12 @@ def size_block(timed: int, elapsed_s: float) -> BlockSize:
     if call_s >= MAX_LED_CALL_S:
         return BlockSize(timed=timed)
     return BlockSize(timed=timed, led=timed if elapsed_s <= LEAD_S else math.ceil(LEAD_S / call_s))
+
+
+def split_parts(calls: int) -> tuple[range, ...]:
+    """Split the calls of a block into at most ``PARTS_OF_BLOCK`` parts, all but the last of equal length."""
+    size = math.ceil(calls / PARTS_OF_BLOCK)
+    return tuple(range(start, min(start + size, calls)) for start in range(0, calls, size))
 
 
 def split_times(

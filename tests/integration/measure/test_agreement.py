@@ -14,7 +14,7 @@ import torch
 from torch.utils.benchmark import Timer
 
 from gate.measure.device.device import CpuDevice
-from gate.measure.timing.rounds import run_rounds, settle_step, size_blocks, time_calls, warm_up
+from gate.measure.timing.rounds import Timing, run_rounds, settle_step, size_blocks, time_calls, warm_up
 from gate.measure.workload.build import compile_function, make_step, make_subject
 from gate.records import Case, Metric
 from gate.records.protocol import Sampling, WorkerResult
@@ -149,7 +149,7 @@ def test_warm_latency_agrees_with_torch_benchmark(
                     ours.append(time.process_time() - begun)
                 return ours
 
-            run = run_rounds(steps, sizes, sampling.super_blocks, device, time_blocks)
+            run = run_rounds(steps, sizes, sampling.super_blocks, device, Timing(time_blocks=time_blocks))
             # Each of our compiled blocks against the measurement of theirs right before it: the machine's
             # mood is the same for both.
             schedule = run.order.replace(" ", "")

@@ -20,9 +20,9 @@ def make_blocks(changes: list[float]) -> tuple[list[float], list[float]]:
 
 
 def decide(changes: list[float], opened_s: float = 8.0, rounds_s: float = 4.0) -> bool:
-    """Ask of blocks with these changes of a super-block."""
+    """Ask of blocks with these changes of a super-block, where a hundred are wanted."""
     base, head = make_blocks(changes)
-    return has_enough_rounds(base, head, opened_s=opened_s, rounds_s=rounds_s)
+    return has_enough_rounds(base, head, wanted=100, opened_s=opened_s, rounds_s=rounds_s)
 
 
 def test_few_super_blocks_never_suffice() -> None:
@@ -34,10 +34,10 @@ def test_few_super_blocks_never_suffice() -> None:
 @pytest.mark.parametrize(
     ("deviation", "enough"),
     [
-        # Ten super-blocks of 0.4 s, another pair costs 8 s: sqrt(20 * pi / 2) = 5.605 times the deviation
-        # over 0.012 super-blocks are wanted. Ten are: up to a deviation of 0.02141.
-        (0.0213, True),
-        (0.0215, False),
+        # Ten super-blocks of 0.4 s, another pair costs 8 s: sqrt(20 * pi / 3) = 4.5765 times the deviation
+        # over 0.012 super-blocks are wanted. Ten are: up to a deviation of 0.02622.
+        (0.0261, True),
+        (0.0263, False),
     ],
 )
 def test_number_follows_from_cost_and_variance(deviation: float, enough: bool) -> None:
@@ -57,7 +57,26 @@ def test_noise_of_eager_counts_as_well() -> None:
     """Eager speaks for the machine: a pair whose eager blocks vary goes on."""
     base, compiled = make_blocks([0.05, -0.05] * 5)
     eager = [time_s for start in range(0, 40, 4) for time_s in _swap(compiled[start : start + 4])]
-    assert not has_enough_rounds(base, eager, opened_s=8.0, rounds_s=4.0)
+    assert not has_enough_rounds(base, eager, wanted=100, opened_s=8.0, rounds_s=4.0)
+
+
+@pytest.mark.parametrize(("deviation", "enough"), [(0.0494, True), (0.0495, False)])
+def test_what_is_wanted_is_enough_where_it_is_as_precise_as_assumed(deviation: float, enough: bool) -> None:
+    """Ten super-blocks: sqrt(pi / 3 / 10) = 0.32361 of their deviation is 1.6 % at 4.944 %."""
+    change = deviation / math.sqrt(10 / 9)
+    base, head = make_blocks([change, -change] * 5)
+    assert has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0) is enough
+    assert not has_enough_rounds(base, head, wanted=11, opened_s=math.inf, rounds_s=4.0)
+
+
+def test_a_super_block_counts_where_both_sides_have_an_undisturbed_pair() -> None:
+    """One of two pairs of compiled blocks is left in two of them: they count. With none left one does not."""
+    base, head = make_blocks([0.0] * 10)
+    head[1] = base[8] = 0.0
+    assert has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0)
+    head[4] = base[7] = 0.0
+    assert not has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0)
+    assert has_enough_rounds(base, head, wanted=9, opened_s=math.inf, rounds_s=4.0)
 
 
 def _swap(blocks: list[float]) -> list[float]:

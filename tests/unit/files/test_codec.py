@@ -253,6 +253,11 @@ def make_samples(metric: str, *values: float) -> dict[str, object]:
             "peak_memory is a number of at least 0, not -1",
         ),
         (
+            {"trials": [{**TRIAL_CONTENT, "undisturbed_s": {"eager_latency": [0.0, -0.1]}}]},
+            "trials[0].undisturbed_s.eager_latency[1]",
+            "eager_latency is a number of at least 0, not -0.1",
+        ),
+        (
             make_samples("graph_breaks", -7),
             "trials[0].samples.graph_breaks[0]",
             "graph_breaks is a whole number of at least 0, not -7",

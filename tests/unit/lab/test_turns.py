@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import cast
 
 from gate.lab.workers import turns
 from gate.lab.workers.turns import LiveWorker
+from gate.records.turns import BLOCKS_PER_ARM
 
 
 @dataclass
@@ -16,19 +19,31 @@ class Actor:
 
     said: list[str] = field(default_factory=list)
     is_gone: bool = False
+    heard: Iterator[str] = field(default_factory=lambda: repeat("turn 0.03"))
 
     def say(self, line: str) -> None:
         """Hear what the lab says."""
         self.said.append(line)
 
     def hear(self) -> str:
-        """Tell of a block of 30 ms."""
-        return "turn 0.03"
+        """Tell of a block, of 30 ms unless told."""
+        return next(self.heard)
 
 
 def test_an_arm_hears_where_the_next_block_is_its_own() -> None:
     """0 1 1 0 0 1 1 0: who keeps the turn need not wait until its threads sleep."""
     arms = Actor(), Actor()
-    turns._alternate([cast("LiveWorker", arm) for arm in arms], super_blocks=1, opened_s=math.inf)
+    workers = [cast("LiveWorker", arm) for arm in arms]
+    turns._alternate(workers, super_blocks=1, wanted=1, opened_s=math.inf)
     assert arms[0].said == ["go", "go keep", "go", "go"]
     assert arms[1].said == ["go keep", "go", "go keep", "go"]
+
+
+def test_disturbed_blocks_are_made_up_for() -> None:
+    """Three super-blocks are wanted, and in the first head has no undisturbed block: a fourth one follows."""
+    arms = Actor(), Actor(heard=chain(repeat("turn 0.0", 4), repeat("turn 0.03")))
+    workers = [cast("LiveWorker", arm) for arm in arms]
+    turns._alternate(workers, super_blocks=6, wanted=3, opened_s=math.inf)
+    for arm in arms:
+        assert len([line for line in arm.said if line.startswith("go")]) == 4 * BLOCKS_PER_ARM
+        assert arm.said[-1] == "stop"

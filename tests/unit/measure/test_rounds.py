@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
 
 import pytest
 
@@ -11,15 +13,16 @@ from gate.devices import CUDA
 from gate.measure.compiler import graph
 from gate.measure.device.device import CpuDevice
 from gate.measure.timing import rounds
-from gate.measure.timing.rounds import BlockRunner, TimeBlocks, format_order, run_rounds, settle_step, warm_up
-from gate.measure.timing.schedule import make_schedule
+from gate.measure.timing.rounds import BlockRunner, Timing, format_order, run_rounds, settle_step, warm_up
+from gate.measure.timing.schedule import PairedTimes, make_schedule
+from gate.measure.timing.waiting import ThreadWaits
 from gate.records.protocol import Sampling
 from gate.records.turns import BlockSize, Side
 
 RECOMPILE = "Detected recompile when torch.compile stance is 'fail_on_recompile'."
 
 
-def time_with(durations_s: list[float]) -> TimeBlocks:
+def time_with(durations_s: list[float]) -> Timing:
     """Return a timer that calls the target, led in, and gives made-up times."""
 
     def time_blocks(target: Callable[[], object], lead_in: Callable[[], None], rounds: int) -> list[float]:
@@ -28,7 +31,7 @@ def time_with(durations_s: list[float]) -> TimeBlocks:
             target()
         return durations_s[:rounds]
 
-    return time_blocks
+    return Timing(time_blocks=time_blocks)
 
 
 def make_recompiling() -> Callable[[], None]:
@@ -72,6 +75,80 @@ def test_recompile_spoils_its_block_and_the_case_goes_on() -> None:
     assert outcome.recompiled == 1
     assert (4.0, 7.0, 9.0, 10.0) == outcome.times.compiled_s
     assert outcome.order == "ECCE CEEC ECCE"
+
+
+class Machine:
+    """A clock and a counter of waiting that calls move; the calls with these numbers wait for 4 s."""
+
+    def __init__(self, waiting: set[int]) -> None:
+        """Begin at 0."""
+        self.now_s = self.waited_s = 0.0
+        self.looked = self._calls = 0
+        self._waiting = waiting
+
+    def call(self) -> None:
+        """Take a second, and wait for four where it is time to."""
+        disturbed = self._calls in self._waiting
+        self._calls += 1
+        self.now_s += 5.0 if disturbed else 1.0
+        self.waited_s += 4.0 if disturbed else 0.0
+
+    def find_threads(self) -> None:
+        """Count how often threads are looked for."""
+        self.looked += 1
+
+    def read_s(self) -> float:
+        """Read what was waited for."""
+        return self.waited_s
+
+
+def make_watched(waiting: set[int], calls: int) -> tuple[BlockRunner, Machine]:
+    """Make a runner of blocks of so many calls on such a machine."""
+    machine = Machine(waiting)
+    steps, sizes = dict.fromkeys(Side, machine.call), dict.fromkeys(Side, BlockSize(timed=calls))
+    return BlockRunner(steps, sizes, make_schedule(1), cast("ThreadWaits", machine)), machine
+
+
+def test_calls_that_waited_are_no_part_of_what_a_block_takes_undisturbed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of twelve calls, timed in parts of two, calls 3 and 4 wait: they spoil four, and twelve take 12 s."""
+    runner, machine = make_watched({3, 4}, calls=12)
+    monkeypatch.setattr(time, "perf_counter", lambda: machine.now_s)
+    runner.lead_in()
+    assert runner() == 12.0
+    assert machine.looked == 1
+
+
+def test_a_block_in_which_every_call_waited_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that it was fast: 0.0 stands for no undisturbed call."""
+    runner, machine = make_watched(set(range(3)), calls=3)
+    monkeypatch.setattr(time, "perf_counter", lambda: machine.now_s)
+    assert [runner(), runner()] == [0.0, 3.0]
+    assert runner.undisturbed_s == [0.0, 3.0]
+
+
+def test_what_nobody_watches_is_not_told() -> None:
+    """Outside a pair, and on a GPU, a block is timed as a whole, by one clock."""
+    outcome = run_rounds(
+        dict.fromkeys(Side, lambda: None),
+        dict.fromkeys(Side, BlockSize(timed=1)),
+        1,
+        CpuDevice(),
+        time_with([1.0, 2.0, 3.0, 4.0]),
+    )
+    assert outcome.undisturbed is None
+
+
+def test_undisturbed_times_are_those_of_a_call_in_schedule_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """E C C E of two calls each: the first compiled block waits, so that it has none."""
+    machine = Machine({2, 3})
+    monkeypatch.setattr(time, "perf_counter", lambda: machine.now_s)
+    timing = replace(time_with([2.0, 10.0, 2.0, 2.0]), waits=cast("ThreadWaits", machine))
+    sizes = dict.fromkeys(Side, BlockSize(timed=2))
+    outcome = run_rounds(dict.fromkeys(Side, machine.call), sizes, 1, CpuDevice(), timing)
+    assert outcome.undisturbed == PairedTimes(eager_s=(1.0, 1.0), compiled_s=(0.0, 1.0))
+    assert outcome.times == PairedTimes(eager_s=(1.0, 1.0), compiled_s=(5.0, 1.0))
 
 
 def test_other_errors_pass_through() -> None:

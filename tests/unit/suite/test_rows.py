@@ -86,6 +86,20 @@ def test_arm_of_a_pair_tells_each_block_and_stops_when_told() -> None:
     assert [0.0, 0.0, 1.0] == told
 
 
+def test_arm_tells_what_its_target_knows_of_a_block() -> None:
+    """A block that another program disturbed takes less than the clock says, or tells nothing: 0.0."""
+    told: list[float] = []
+    known = iter([0.25, 0.0, 0.5])
+
+    def wait(block_s: float) -> bool:
+        told.append(block_s)
+        return True
+
+    timer = BlockTimer(Benchmark([]), [], wait)
+    timer(lambda: next(known), lambda: None, 3)
+    assert [0.0, 0.25, 0.0] == told
+
+
 def test_parameters_can_be_written() -> None:
     """The case stands in pytest-benchmark's JSON by its id; a test's own parameters stay as they are."""
     rows: list[Any] = []

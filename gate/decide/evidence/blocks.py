@@ -1,0 +1,56 @@
+"""A latency of a live pair, block by block, without what other programs took."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, stdev
+
+from gate.decide.constants import ALIKE_COST, ALIKE_ERRORS, MIN_UNDISTURBED
+from gate.decide.evidence.values import compute_speedup
+from gate.decide.stats.moments import compute_hodges_lehmann
+from gate.records import Metric, Trial
+
+Arms = tuple[Sequence[float], Sequence[float]]  # seconds of a call in each block, base's and head's
+
+
+def compare_latency(base: Trial, head: Trial, metric: Metric) -> float | None:
+    """Log change of a latency, block ``i`` of head against that of base; ``None`` if they do not match.
+
+    Of the calls during which no thread waited for a processor, where both arms watched and enough are left:
+    what other programs took is no property of either arm. The estimate is Hodges and Lehmann's. Where one
+    arm is disturbed more than the other, its own threads may be what disturbs it, and all calls count.
+    """
+    whole = base.samples.get(metric, ()), head.samples.get(metric, ())
+    # Blocks that a recompile spoilt are left out of one arm only: what is left is no pairs then.
+    if len(whole[0]) != len(whole[1]):
+        return None
+    undisturbed = base.undisturbed_s.get(metric, ()), head.undisturbed_s.get(metric, ())
+    changes = _list_changes(undisturbed)
+    is_watched = len(undisturbed[0]) == len(undisturbed[1]) == len(whole[0])
+    if is_watched and len(changes) >= MIN_UNDISTURBED and _is_alike(whole, undisturbed):
+        return compute_hodges_lehmann(changes)
+    ratio = compute_speedup(*whole)
+    return None if ratio is None else -math.log(ratio)
+
+
+def _list_changes(undisturbed: Arms) -> list[float]:
+    return [math.log(head / base) for base, head in zip(*undisturbed, strict=False) if base > 0 and head > 0]
+
+
+def _is_alike(whole: Arms, undisturbed: Arms) -> bool:
+    """Whether both arms were disturbed alike: in as many blocks all the time, and at the same cost."""
+    blocks = list(zip(*whole, *undisturbed, strict=True))
+    lost_base, lost_head = (
+        sum(one == 0 < other for one, other in pairs)
+        for pairs in (zip(*undisturbed, strict=True), zip(*reversed(undisturbed), strict=True))
+    )
+    if abs(lost_base - lost_head) > ALIKE_ERRORS * math.sqrt(lost_base + lost_head):
+        return False
+    costs = [
+        math.log(all_head / head) - math.log(all_base / base)
+        for all_base, all_head, base, head in blocks
+        if min(all_base, all_head, base, head) > 0
+    ]
+    error = stdev(costs) / math.sqrt(len(costs))
+    return abs(fmean(costs)) <= max(ALIKE_COST, ALIKE_ERRORS * error)

@@ -1,0 +1,111 @@
+"""Block against block in a live pair: other programs' share is left out, what an arm itself takes is not."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gate.decide.constants import MIN_UNDISTURBED
+from gate.decide.evidence.blocks import compare_latency
+from gate.records import Metric, Pairing, Trial
+
+LATENCY = Metric.COMPILED_LATENCY
+
+
+def make_arm(whole: Sequence[float], undisturbed: Sequence[float] = ()) -> Trial:
+    return Trial(
+        case_id="a/x",
+        index=1,
+        pairing=Pairing.LIVE,
+        samples={LATENCY: tuple(whole)},
+        undisturbed_s={LATENCY: tuple(undisturbed)} if undisturbed else {},
+    )
+
+
+def disturb(calm: Sequence[float], seed: int) -> list[float]:
+    """Every block takes up to three times as long, by chance."""
+    generator = random.Random(seed)  # noqa: S311 - not a secret
+    return [seconds * generator.uniform(1.0, 3.0) for seconds in calm]
+
+
+def test_what_other_programs_took_is_left_out() -> None:
+    """All blocks of head are 10 % slower where nothing disturbs them; as a whole they tell anything."""
+    base, head = [1.0] * 20, [1.1] * 20
+    change = compare_latency(make_arm(disturb(base, 1), base), make_arm(disturb(head, 2), head), LATENCY)
+    assert change == pytest.approx(math.log(1.1))
+
+
+def test_estimate_by_hand() -> None:
+    """Changes of 0, 0, 0, 0, 0.3 and 0.6: of their 21 means ten are 0, the eleventh 0.15."""
+    base = [1.0] * 6
+    head = [math.exp(change) for change in (0.0, 0.0, 0.0, 0.0, 0.3, 0.6)]
+    assert compare_latency(make_arm(base, base), make_arm(head, head), LATENCY) == pytest.approx(0.15)
+
+
+def test_blocks_without_an_undisturbed_call_are_no_pairs() -> None:
+    """Two of each arm have none; the six pairs that are left are 20 % slower."""
+    base, head = [1.0] * 10, [1.2] * 10
+    base[0] = base[1] = head[2] = head[3] = 0.0
+    assert compare_latency(make_arm([2.0] * 10, base), make_arm([2.4] * 10, head), LATENCY) == pytest.approx(
+        math.log(1.2)
+    )
+
+
+@pytest.mark.parametrize(("calm", "expected"), [(MIN_UNDISTURBED, 1.25), (MIN_UNDISTURBED - 1, 1.5)])
+def test_few_pairs_of_undisturbed_blocks_decide_nothing(calm: int, expected: float) -> None:
+    """Of twenty blocks so many are left, 25 % slower; with all their calls all are 50 % slower."""
+    lost = [0.0] * (20 - calm)
+    waited = [1.0, 4.0] * 10  # other blocks of head than of base, so that nothing says whose fault it is
+    base = make_arm([2.0 * cost for cost in waited], [1.0] * calm + lost)
+    head = make_arm([3.0 * cost for cost in reversed(waited)], [1.25] * calm + lost)
+    assert compare_latency(base, head, LATENCY) == pytest.approx(math.log(expected))
+
+
+def test_an_arm_that_disturbs_itself_is_not_excused() -> None:
+    """Head starts more threads than there are cores: its calls wait, and each block takes half longer."""
+    calm = [1.0] * 30
+    noisy = [1.0 + 0.002 * (index % 3) for index in range(30)]
+    of_head = [1.5 + 0.01 * (index % 5) for index in range(30)]
+    change = compare_latency(make_arm(noisy, calm), make_arm(of_head, calm), LATENCY)
+    assert change == pytest.approx(math.log(1.52), abs=0.01)
+
+
+def test_an_arm_that_never_runs_undisturbed_is_not_excused() -> None:
+    """Fifteen of its thirty blocks have no undisturbed call, and none of base's: its own threads do that."""
+    calm = [1.0] * 30
+    of_head, left = [2.0] * 30, [1.0, 0.0] * 15
+    change = compare_latency(make_arm(calm, calm), make_arm(of_head, left), LATENCY)
+    assert change == pytest.approx(math.log(2.0))
+
+
+def test_arms_of_which_one_was_not_watched_are_compared_whole() -> None:
+    """An older run knows nothing of disturbances."""
+    calm = [1.0] * 10
+    assert compare_latency(make_arm([2.0] * 10, calm), make_arm([3.0] * 10), LATENCY) == pytest.approx(
+        math.log(1.5)
+    )
+
+
+def test_a_file_with_other_numbers_of_blocks_is_compared_whole() -> None:
+    """What somebody has edited is not matched by chance."""
+    change = compare_latency(make_arm([2.0] * 10, [1.0] * 9), make_arm([3.0] * 10, [1.0] * 9), LATENCY)
+    assert change == pytest.approx(math.log(1.5))
+
+
+def test_blocks_that_one_arm_lost_are_not_compared() -> None:
+    """A recompile left out one of its super-blocks."""
+    assert compare_latency(make_arm([1.0] * 4), make_arm([1.0] * 2), LATENCY) is None
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=6, max_size=30))
+def test_exchanging_the_arms_turns_the_change_around(blocks: list[tuple[float, float]]) -> None:
+    """Nobody is favoured."""
+    base, head = (make_arm(times, times) for times in zip(*blocks, strict=True))
+    there, back = compare_latency(base, head, LATENCY), compare_latency(head, base, LATENCY)
+    assert there is not None
+    assert back == pytest.approx(-there, abs=1e-9)

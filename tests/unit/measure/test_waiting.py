@@ -1,0 +1,98 @@
+"""How long the threads of this process waited for a processor, by the kernel's own account."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gate.measure.timing import waiting
+from gate.measure.timing.waiting import ThreadWaits, watch_waits
+
+SPIN_S = 0.6
+_SPIN = "import time\nwhile True: pass"
+
+
+@contextmanager
+def share_a_core() -> Iterator[None]:
+    """Keep this process, and another one that never sleeps, on one core."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        with subprocess.Popen((sys.executable, "-c", _SPIN)) as other:
+            try:
+                yield
+            finally:
+                other.kill()
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def spin() -> None:
+    end = time.monotonic() + SPIN_S
+    while time.monotonic() < end:
+        pass
+
+
+@contextmanager
+def open_waits() -> Iterator[ThreadWaits]:
+    with watch_waits() as waits:
+        assert waits is not None
+        yield waits
+
+
+def test_a_core_that_another_program_shares_is_waited_for() -> None:
+    """Two that never sleep have half a core each; a tenth of the time is the least that says so."""
+    with share_a_core(), open_waits() as waits:
+        waits.find_threads()
+        before_s = waits.read_s()
+        spin()
+        assert SPIN_S / 10 < waits.read_s() - before_s < 2 * SPIN_S
+
+
+def test_sleeping_is_no_waiting() -> None:
+    """Who sleeps wants no processor."""
+    with open_waits() as waits:
+        waits.find_threads()
+        before_s = waits.read_s()
+        time.sleep(0.2)
+        assert waits.read_s() - before_s < 0.1
+
+
+def test_a_thread_that_began_later_counts_once_it_was_found() -> None:
+    """A pool that a model starts at its first call is waited for as well."""
+    with open_waits() as waits:
+        waits.find_threads()
+        known = len(waits._files)
+        stop = threading.Event()
+        other = threading.Thread(target=stop.wait)
+        other.start()
+        waits.find_threads()
+        assert len(waits._files) == known + 1
+        stop.set()
+        other.join()
+        waits.read_s()  # of a thread that has ended nothing is asked
+        waits.find_threads()
+        assert len(waits._files) == known
+
+
+def test_files_are_closed() -> None:
+    """A worker that watches twice holds no more files than before."""
+    held = len(list(Path("/proc/self/fd").iterdir()))
+    with open_waits() as waits:
+        waits.find_threads()
+    assert len(list(Path("/proc/self/fd").iterdir())) == held
+
+
+def test_a_system_that_does_not_count_is_not_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On any but Linux, and where the kernel was built without it, blocks are timed as a whole."""
+    monkeypatch.setattr(waiting, "_TASKS", tmp_path)
+    with watch_waits() as waits:
+        assert waits is None
