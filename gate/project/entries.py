@@ -177,7 +177,7 @@ class GateFile(Entry):
 
     Example: 900
     """
-    pair_budget_s: Seconds = 330.0
+    pair_budget_s: Seconds = 600.0
     """Seconds on top for what `check --base` measures side by side with the base. What is not settled by then
     is INCONCLUSIVE. On a GPU the default is 2400; four times the slowest case's `expected_s`, two pairs, if
     that is more.
