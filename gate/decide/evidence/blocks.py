@@ -15,7 +15,7 @@ Arms = tuple[Sequence[float], Sequence[float]]  # seconds of a call in each bloc
 
 
 def compare_latency(base: Trial, head: Trial, metric: Metric) -> float | None:
-    """Log change of a latency, block ``i`` of head against that of base; ``None`` if they do not match.
+    """Log change of a latency, block ``i`` of head against that of base; ``None`` where there is none.
 
     Of the calls during which no thread waited for a processor, where both arms watched and enough are left:
     what other programs took is no property of either arm. The estimate is Hodges and Lehmann's. Where one
@@ -31,11 +31,16 @@ def compare_latency(base: Trial, head: Trial, metric: Metric) -> float | None:
     if is_watched and len(changes) >= MIN_UNDISTURBED and _is_alike(whole, undisturbed):
         return compute_hodges_lehmann(changes)
     ratio = compute_speedup(*whole)
-    return None if ratio is None else -math.log(ratio)
+    return -math.log(ratio) if ratio is not None and 0 < ratio < math.inf else None
 
 
 def _list_changes(undisturbed: Arms) -> list[float]:
-    return [math.log(head / base) for base, head in zip(*undisturbed, strict=False) if base > 0 and head > 0]
+    # A difference of logarithms, since a ratio of what somebody has edited may be no number.
+    return [
+        math.log(head) - math.log(base)
+        for base, head in zip(*undisturbed, strict=False)
+        if base > 0 and head > 0
+    ]
 
 
 def _is_alike(whole: Arms, undisturbed: Arms) -> bool:
@@ -48,9 +53,11 @@ def _is_alike(whole: Arms, undisturbed: Arms) -> bool:
     if abs(lost_base - lost_head) > ALIKE_ERRORS * math.sqrt(lost_base + lost_head):
         return False
     costs = [
-        math.log(all_head / head) - math.log(all_base / base)
+        math.log(all_head) - math.log(head) - math.log(all_base) + math.log(base)
         for all_base, all_head, base, head in blocks
         if min(all_base, all_head, base, head) > 0
     ]
+    if len(costs) < MIN_UNDISTURBED:
+        return False
     error = stdev(costs) / math.sqrt(len(costs))
     return abs(fmean(costs)) <= max(ALIKE_COST, ALIKE_ERRORS * error)

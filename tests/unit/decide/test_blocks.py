@@ -97,6 +97,14 @@ def test_a_file_with_other_numbers_of_blocks_is_compared_whole() -> None:
     assert change == pytest.approx(math.log(1.5))
 
 
+@pytest.mark.parametrize("whole", [0.0, 1e-300, 1e300])
+def test_times_that_nobody_measured_are_no_crash(whole: float) -> None:
+    """A hostile file may hold any time that is not negative."""
+    base, head = make_arm([whole] * 10, [1e300] * 10), make_arm([1.0] * 10, [1e-300] * 10)
+    compare_latency(base, head, LATENCY)
+    compare_latency(head, base, LATENCY)
+
+
 def test_blocks_that_one_arm_lost_are_not_compared() -> None:
     """A recompile left out one of its super-blocks."""
     assert compare_latency(make_arm([1.0] * 4), make_arm([1.0] * 2), LATENCY) is None
