@@ -1,14 +1,15 @@
 """Runs complete checks of known truth, as a user would: red, open, caught, seconds to the verdict.
 
     python benchmarks/complete_checks.py DIRECTORY [--checks 20] [--kinds elsewhere unchanged +5 +10] [--busy]
+        [--kept benchmarks/complete_checks.jsonl]
 
 DIRECTORY becomes a project with the six cases of ``checked_models.py`` and its stored baselines. Each
 check is of a commit in which the compiled calls of one case, of each in turn, take 5 or 10 % longer than the
 baselines say, or nothing gets slower: what changes then is a file that all cases read, or one that none
 imports (``elsewhere``). Its base is the commit before. ``--busy`` keeps one core busy
-half of the time, as another program would. Each check is written to DIRECTORY/checks.jsonl as it ends:
-started again, only what is missing is run, and the table is of all. A check takes minutes; on a machine
-that does something else the figures are of that too.
+half of the time, as another program would. Each check is written to a file as it ends, with the machine and
+the commit of the gate that it ran on: started again, only what is missing there is run, and the table is of
+all. A check takes minutes; on a machine that does something else the figures are of that too.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from statistics import median
 
 import checked_models
 
+from gate.decide.evidence.pairs import list_pairs
 from gate.decide.stats.rate import compute_rate
 from gate.files import codec
 from gate.records import Metric, Outcome, Status
@@ -76,6 +78,9 @@ class Check:
     red: tuple[str, ...]  # what regressed although nothing was planted there
     open: tuple[str, ...]  # what else is INCONCLUSIVE
     seconds: float
+    pairs: int
+    machine: str  # its processor
+    gate: str  # the commit that ran
 
     @property
     def key(self) -> tuple[str, int, bool]:
@@ -89,7 +94,7 @@ def main() -> None:
     project: Path = options.directory.absolute()
     if not (project / "baselines").is_dir():
         make_project(project)
-    kept = project / "checks.jsonl"
+    kept = options.kept or project / "checks.jsonl"
     checks = load_checks(kept)
     done = {one.key for one in checks}
     with keep_busy(wanted=options.busy):
@@ -111,6 +116,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--checks", type=int, default=20, help="of each kind")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--busy", action="store_true", help="keep one core busy half of the time")
+    parser.add_argument("--kept", type=Path, help="the file of checks; default: checks.jsonl of DIRECTORY")
     return parser.parse_args()
 
 
@@ -151,6 +157,7 @@ def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
     rows = [row for row in verdict.comparisons if row.decides]
     others = [row for row in rows if row.case_id != slowed]
     latencies = {row.case_id: row.status.value for row in rows if row.metric is Metric.COMPILED_LATENCY}
+    run = codec.load_run(out / "run.json")
     return Check(
         kind=kind,
         number=number,
@@ -161,7 +168,17 @@ def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
         red=tuple(f"{row.case_id} {row.metric}" for row in others if row.status is Status.REGRESSED),
         open=tuple(f"{row.case_id} {row.metric}" for row in others if row.status is Status.INCONCLUSIVE),
         seconds=seconds,
+        pairs=sum(map(len, list_pairs(run).values())),
+        machine=run.environment.cpu,
+        gate=find_commit(),
     )
+
+
+def find_commit() -> str:
+    """Find the commit of the gate that runs; with a + where files have changed since."""
+    told = ("git", "describe", "--always", "--dirty=+", "--exclude=*")
+    done = subprocess.run(told, cwd=Path(__file__).parent, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 def find_latency(project: Path, case_id: str) -> float:
@@ -210,8 +227,8 @@ def load_checks(kept: Path) -> list[Check]:
 
 def describe_checks(checks: Sequence[Check]) -> Iterator[str]:
     """One row for each kind, quiet and busy."""
-    yield "| planted | other program | checks | red elsewhere, % | open, % | caught, % | seconds, median |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield "| planted | other program | checks | red elsewhere, % | open, % | caught, % | pairs | seconds |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for busy in (False, True):
         for kind in KINDS:
             found = [one for one in checks if one.kind == kind and one.busy is busy]
@@ -220,7 +237,7 @@ def describe_checks(checks: Sequence[Check]) -> Iterator[str]:
 
 
 def describe_kind(kind: str, found: Sequence[Check]) -> str:
-    """The row of one kind; a check counts as open by its outcome."""
+    """The row of one kind; a check counts as open by its outcome. Pairs and seconds are medians."""
     total = len(found)
     caught = sum(one.found == Status.REGRESSED.value for one in found)
     cells = (
@@ -230,6 +247,7 @@ def describe_kind(kind: str, found: Sequence[Check]) -> str:
         describe_share(sum(bool(one.red) for one in found), total),
         describe_share(sum(one.outcome == Outcome.INCONCLUSIVE.value for one in found), total),
         describe_share(caught, total) if KINDS[kind] else "-",
+        f"{median(one.pairs for one in found):.0f}",
         f"{median(one.seconds for one in found):.0f}",
     )
     return f"| {' | '.join(cells)} |"
