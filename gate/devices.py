@@ -38,6 +38,7 @@ class DeviceKind:
     toolchain_fix: str
     limits: Mapping[str, float]  # keys of gate.yml whose default is another than that of the file
     warmup_s: float  # before anything is timed, at least
+    live_block_s: float  # of a live pair's blocks, at least
     canaries: Canaries
     asked_slowdown: float  # the smallest that selftest asks the gate to see, as a fraction
 
@@ -55,6 +56,9 @@ CPU = DeviceKind(
     toolchain_fix="Install a C++ compiler (g++) or set CXX.",
     limits={},
     warmup_s=0.0,
+    # The speed of two virtual cores wanders within a tenth of a second: of blocks of 10 ms a third of the time
+    # tells as much as of blocks of 30 ms. Calls that lead a block in have warmed its caches.
+    live_block_s=0.010,
     canaries=Canaries(matmul_size=384, copy_bytes=16 * 2**20, calls=1, waking_s=0.0),
     asked_slowdown=0.05,
 )
@@ -76,6 +80,8 @@ CUDA = DeviceKind(
     # Until the clock of an idle GPU has settled: in a pair it may have idled for minutes while the other arm
     # compiled.
     warmup_s=1.0,
+    # Over this long it does not show that two programs in turn disturb each other's caches.
+    live_block_s=0.030,
     # A copy takes 0.2 ms at 3 TB/s, of which launching and waiting are up to a tenth, and a matrix product in
     # bfloat16 as long.
     canaries=Canaries(matmul_size=4096, copy_bytes=256 * 2**20, calls=20, waking_s=0.5),

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Sequence
 
 from gate.decide.constants import LIVE_PAIR_SD
+from gate.decide.stats.ranks import compute_rank_bound
 from gate.records.turns import BLOCKS_PER_ARM
 
 # Two processes of one program differ by as much, whatever their rounds: live pairs of a program with itself
@@ -22,11 +23,11 @@ MIN_SUPER_BLOCKS = 5
 # Where blocks are disturbed there are more of them, up to this multiple of what is wanted. On two cores, one
 # of them taken half of the time and a sixth of both by the hypervisor, all noise of 20 pairs was their
 # blocks' (3.0 % between pairs, 2.9 % expected from within): twice as many tell what two pairs do, and are
-# cheaper. Three times as many leave too little time for other cases.
-MOST_ROUNDS = 2
-# The value of a pair is Hodges and Lehmann's estimate of its blocks, whose variance is as much larger than
-# a mean's.
-_ESTIMATE_VARIANCE = math.pi / 3
+# cheaper. Beyond 10 s of blocks too little time is left for other cases.
+MOST_ROUNDS = 4
+# A normal estimate is off by more than its standard error, to one side, with this probability.
+_ERROR_P = 1 - statistics.NormalDist().cdf(1)
+_LEAST_OF_ERROR = 3  # the ranks of fewer are not that certain of anything
 
 
 def has_enough_rounds(
@@ -47,15 +48,22 @@ def has_enough_rounds(
     """
     changes = _list_changes(base_s, head_s)
     done = min(map(len, changes))
-    if done < max(2, min(wanted, MIN_SUPER_BLOCKS)):
+    if done < max(_LEAST_OF_ERROR, min(wanted, MIN_SUPER_BLOCKS)):
         return False
-    deviation = max(map(statistics.stdev, changes))
-    error = deviation * math.sqrt(_ESTIMATE_VARIANCE / done)
+    error = max(map(compute_error, changes))
     if done >= wanted and error <= LIVE_PAIR_SD:
         return True
     cost = opened_s / (rounds_s / done)
-    promising = math.sqrt(cost * _ESTIMATE_VARIANCE) * deviation / PROCESS_SD
-    return done >= MIN_SUPER_BLOCKS and done >= promising
+    return done >= math.sqrt(cost * done) * error / PROCESS_SD
+
+
+def compute_error(changes: Sequence[float]) -> float:
+    """Standard error of the Hodges-Lehmann estimate of at least three values; infinite for fewer.
+
+    Half of its interval by the ranks, which a stray value widens as little as it moves the estimate.
+    """
+    mirrored = [-change for change in changes]
+    return -(compute_rank_bound(changes, _ERROR_P) + compute_rank_bound(mirrored, _ERROR_P)) / 2
 
 
 def _list_changes(base_s: Sequence[float], head_s: Sequence[float]) -> tuple[list[float], list[float]]:

@@ -35,9 +35,6 @@ from gate.records import BASE_ARM, Arm, Case, CaseFailure, Environment, Metric, 
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from gate.records.targets import is_target
 
-# Blocks of two programs in turn disturb each other's caches; over this long it does not show.
-LIVE_BLOCK_S = 0.030
-
 # What CUDA, ROCm, torch and their libraries say where a device has no room for two, or lets only one in. A
 # library that cannot allocate its handle is "not initialized".
 _CROWDED = re.compile(
@@ -174,7 +171,7 @@ def list_changed_sources(outcomes: Mapping[str, WorkerOutcome]) -> dict[str, str
 def _make_side(bench: Bench, case: Case, arm: str) -> Bench:
     scratch = bench.scratch / make_case_path(case.id)
     scratch.mkdir(parents=True, exist_ok=True)
-    sampling = replace(bench.settings.sampling, block_s=LIVE_BLOCK_S)
+    sampling = replace(bench.settings.sampling, block_s=find_kind(bench.settings.device).live_block_s)
     return replace(
         bench,
         settings=replace(bench.settings, sampling=sampling),

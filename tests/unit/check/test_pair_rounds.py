@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gate.check.pair_rounds import MIN_SUPER_BLOCKS, has_enough_rounds
+from gate.check.pair_rounds import MIN_SUPER_BLOCKS, compute_error, has_enough_rounds
 
 
 def make_blocks(changes: list[float]) -> tuple[list[float], list[float]]:
@@ -31,40 +31,60 @@ def test_few_super_blocks_never_suffice() -> None:
     assert decide([0.0] * MIN_SUPER_BLOCKS)
 
 
+def make_steps(step: float) -> list[float]:
+    """Ten changes so far apart, about 0. Their standard error is ``step``.
+
+    Of the 1,024 sets of the ranks 1 to 10, 141 have a sum of up to 16 and 165 one of up to 17: the bound with
+    16 %, 162 sets, is the 17th of the 55 means of two values from below. 16 pairs of ranks add up to 8 or
+    less, and 4 to 9: that mean is 4.5 of 1 to 10, one step from the middle.
+    """
+    return [step * (rank - 4.5) for rank in (0, 9, 1, 8, 2, 7, 3, 6, 4, 5)]
+
+
+def test_error_of_ten_changes() -> None:
+    """By hand as above. A stray one takes 10 of 17 means on its side: the seventh of nine values is 7."""
+    steps = make_steps(0.01)
+    assert compute_error(steps) == pytest.approx(0.01)
+    assert compute_error([3.0 if step == max(steps) else step for step in steps]) == pytest.approx(0.0125)
+
+
+def test_error_of_two_changes_is_not_known() -> None:
+    """Both are above the centre in one of four cases, which is no 16 %."""
+    assert compute_error([0.0, 0.0]) == math.inf
+
+
 @pytest.mark.parametrize(
-    ("deviation", "enough"),
+    ("step", "enough"),
     [
-        # Ten super-blocks of 0.4 s, another pair costs 8 s: sqrt(20 * pi / 3) = 4.5765 times the deviation
-        # over 0.012 super-blocks are wanted. Ten are: up to a deviation of 0.02622.
-        (0.0261, True),
-        (0.0263, False),
+        # Ten super-blocks of 0.4 s, another pair costs 8 s: sqrt(20 * 10) = 14.142 times the error over 0.012
+        # super-blocks are wanted. Ten are: up to an error of 0.008485.
+        (0.0084, True),
+        (0.0085, False),
     ],
 )
-def test_number_follows_from_cost_and_variance(deviation: float, enough: bool) -> None:
-    """Worked out by hand; changes of plus and minus d, five each, deviate by d * sqrt(10 / 9)."""
-    change = deviation / math.sqrt(10 / 9)
-    assert decide([change, -change] * 5) is enough
+def test_number_follows_from_cost_and_variance(step: float, enough: bool) -> None:
+    """Worked out by hand."""
+    assert decide(make_steps(step)) is enough
 
 
 def test_dear_pairs_deserve_more_rounds() -> None:
     """What suffices where another pair takes 8 s does not where it takes 80 s."""
-    changes = [0.01, -0.01] * 5
+    changes = make_steps(0.004)
     assert decide(changes, opened_s=8.0)
     assert not decide(changes, opened_s=80.0)
 
 
 def test_noise_of_eager_counts_as_well() -> None:
     """Eager speaks for the machine: a pair whose eager blocks vary goes on."""
-    base, compiled = make_blocks([0.05, -0.05] * 5)
+    base, compiled = make_blocks(make_steps(0.02))
     eager = [time_s for start in range(0, 40, 4) for time_s in _swap(compiled[start : start + 4])]
     assert not has_enough_rounds(base, eager, wanted=100, opened_s=8.0, rounds_s=4.0)
 
 
-@pytest.mark.parametrize(("deviation", "enough"), [(0.0494, True), (0.0495, False)])
-def test_what_is_wanted_is_enough_where_it_is_as_precise_as_assumed(deviation: float, enough: bool) -> None:
-    """Ten super-blocks: sqrt(pi / 3 / 10) = 0.32361 of their deviation is 1.6 % at 4.944 %."""
-    change = deviation / math.sqrt(10 / 9)
-    base, head = make_blocks([change, -change] * 5)
+@pytest.mark.parametrize(("step", "enough"), [(0.0159, True), (0.0161, False)])
+def test_what_is_wanted_is_enough_where_it_is_as_precise_as_assumed(step: float, enough: bool) -> None:
+    """Ten super-blocks with an error of 1.6 %."""
+    base, head = make_blocks(make_steps(step))
     assert has_enough_rounds(base, head, wanted=10, opened_s=math.inf, rounds_s=4.0) is enough
     assert not has_enough_rounds(base, head, wanted=11, opened_s=math.inf, rounds_s=4.0)
 
