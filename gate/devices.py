@@ -56,8 +56,8 @@ CPU = DeviceKind(
     toolchain_fix="Install a C++ compiler (g++) or set CXX.",
     limits={},
     warmup_s=0.0,
-    # The speed of two virtual cores wanders within a tenth of a second: of blocks of 10 ms a third of the time
-    # tells as much as of blocks of 30 ms. Calls that lead a block in have warmed its caches.
+    # The speed of two virtual cores wanders within a tenth of a second: blocks of 10 ms tell in a third of
+    # the time as much as blocks of 30 ms do. Calls that lead a block in have warmed its caches.
     live_block_s=0.010,
     canaries=Canaries(matmul_size=384, copy_bytes=16 * 2**20, calls=1, waking_s=0.0),
     asked_slowdown=0.05,

@@ -21,6 +21,7 @@ class Content:
 
     compiles: bool  # on empty caches; else nothing but latencies, on the caches of the one before
     warm: bool  # in a second process, on the caches of the first
+    skips_calls: bool = False  # counting those of a compile, in that process: it takes as long as compiling
 
     @property
     def extent(self) -> Extent:
@@ -29,9 +30,9 @@ class Content:
 
     def measures(self, metric: Metric) -> bool:
         """Whether a metric is among it."""
-        if not self.compiles:
-            return metric in INTERLEAVED
-        return self.warm or metric not in OF_WARM
+        if metric in OF_WARM:
+            return self.warm and not (self.skips_calls and metric is Metric.COMPILE_CALLS)
+        return self.compiles or metric in INTERLEAVED
 
 
 WHOLE = Content(compiles=True, warm=True)
@@ -43,7 +44,9 @@ def plan_content(
     """Plan what a pair measures for ``metrics``, and no more than that. Pure.
 
     The first pair compiles on empty caches. Later ones need to only for what a compile decides: on a
-    CPU the code that is generated is the same each time, on a GPU its tuning is drawn anew.
+    CPU the code that is generated is the same each time, and a process that finds it in the caches of the
+    first pair tells the rest; on a GPU its tuning is drawn anew. Calls of a compile are nearly exact: they
+    are counted again where they are what is open.
     Where head's own trial generated the stored baseline's code (``known_code``), no pair of latencies
     compiles: both arms begin with the caches of that trial. An arm whose code differs finds nothing of use
     there, and compiles untimed.
@@ -51,11 +54,15 @@ def plan_content(
     if is_target(device):
         return Content(compiles=True, warm=False)
     wanted = frozenset(metrics)
-    corroborates = index == 1 and not wanted.isdisjoint(COMPILE_TIMES)
-    fills = index == 1 and not known_code
+    is_first = index == 1
+    cached = set(INTERLEAVED) if is_first else {*INTERLEAVED, *OF_WARM}
+    fills = is_first and not known_code
+    corroborates = is_first and not wanted.isdisjoint(COMPILE_TIMES)
+    warm = not wanted.isdisjoint(OF_WARM) or corroborates
     return Content(
-        compiles=fills or find_kind(device).draws_tuning or not wanted <= set(INTERLEAVED),
-        warm=not wanted.isdisjoint(OF_WARM) or corroborates,
+        compiles=fills or find_kind(device).draws_tuning or not wanted <= cached,
+        warm=warm,
+        skips_calls=warm and not is_first and Metric.COMPILE_CALLS not in wanted,
     )
 
 
@@ -75,7 +82,7 @@ def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -
     is_noisy = all(SPECS[metric].family is Family.NOISY for metric in metrics)
     if is_target(device) or not is_fit or not is_noisy or has_other_code(alone):
         return WHOLE
-    return replace(plan_content(metrics, _FURTHER, device), compiles=True)
+    return replace(plan_content(metrics, _FURTHER, device), compiles=True, skips_calls=False)
 
 
 def has_other_code(trials: Iterable[Trial]) -> bool:
@@ -90,8 +97,6 @@ def want_whole(case_ids: Iterable[str]) -> Mapping[str, Collection[Metric]]:
 
 def drop_unmeasured(trial: Trial, content: Content) -> Trial:
     """Take from a whole trial what one of this content would not have measured. Pure."""
-    if content == WHOLE:
-        return trial
     kept = {metric: values for metric, values in trial.samples.items() if content.measures(metric)}
     if not content.compiles:
         return replace(trial, samples=kept, phases_s={}, limits_s={}, kernels_s={})

@@ -40,6 +40,7 @@ class WorkerContext:
     logbook: Logbook
     directory: str  # of the measured code; places in it are told relative to it
     turns: Turns | None = None  # in a pair
+    skips_calls: bool = False  # a warm process does not count those of a compile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,8 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
         _compile_first(context, prepared)
         _measure_memory(context, prepared, eager_bytes)
-        _count_calls(context, prepared)
+        if not context.skips_calls and has_metric(context.case, Metric.COMPILE_CALLS):
+            _count_calls(context, prepared)
         if not has_metric(context.case, Metric.DRIFT):
             return
         context.logbook.enter(Stage.DRIFT)
@@ -77,8 +78,6 @@ def _compile_first(context: WorkerContext, prepared: Prepared) -> None:
 
 
 def _count_calls(context: WorkerContext, prepared: Prepared) -> None:
-    if not has_metric(context.case, Metric.COMPILE_CALLS):
-        return
     context.logbook.enter(Stage.CALLS)
     graph.start_observation()
     calls = count_compile_calls(prepared.compiled_step, graph.find_cache())

@@ -65,6 +65,7 @@ def measure_case(session: SuiteSession, case: Case, workload: Workload | None, t
         logbook=session.logbook,
         directory=session.directory,
         turns=open_turns(session),
+        skips_calls=session.request is not None and session.request.skips_calls,
     )
     try:
         with tolerate_warnings():

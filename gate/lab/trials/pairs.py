@@ -62,6 +62,7 @@ class PairPlan:
     first: WorkerRole  # COLD on empty caches, or ROUNDS on those of the pair before
     warm: bool  # whether a warm process of each arm follows
     pairing: Pairing
+    skips_calls: bool = False  # does not count those of a compile again
     kept: Path | None = None  # caches that hold the code of both arms, for the first pair to begin with
 
 
@@ -113,7 +114,14 @@ def plan_pair(
     if is_target(device):  # nothing is timed: there are no blocks to alternate
         pairing = Pairing.TURNS
     first = WorkerRole.COLD if content.compiles else WorkerRole.ROUNDS
-    return PairPlan(index=index, first=first, warm=content.warm, pairing=pairing, kept=kept)
+    return PairPlan(
+        index=index,
+        first=first,
+        warm=content.warm,
+        pairing=pairing,
+        skips_calls=content.skips_calls,
+        kept=kept,
+    )
 
 
 def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
@@ -209,8 +217,9 @@ def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> OpenedJobs:
     arms = [(sides.base, sides.base_case), (sides.head, sides.head_case)]
     if plan.index % 2 == 0:
         arms.reverse()
-    jobs = tuple(make_job(bench, role, case, plan.index) for bench, case in arms)
-    return open_jobs(sides.head.pool, jobs)
+    jobs = (make_job(bench, role, case, plan.index) for bench, case in arms)
+    asked = (replace(job, request=replace(job.request, skips_calls=plan.skips_calls)) for job in jobs)
+    return open_jobs(sides.head.pool, tuple(asked))
 
 
 def is_crowded(said: str) -> bool:

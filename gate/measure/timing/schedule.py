@@ -19,7 +19,7 @@ BLOCKS_PER_SIDE = 2  # in each super-block
 LEAD_S = 0.005
 # A call as long as this needs none: it would have to last 1 % longer to matter, and would cost most.
 MAX_LED_CALL_S = 0.030
-# A block whose calls are watched is timed in so many parts, or in single calls: of 10 ms one part takes 2. Who
+# A block whose calls are watched is timed in so many parts, or in single calls: of 10 ms a part takes 2. Who
 # waits for a slice of the scheduler, 3 to 5 ms, then spoils two or three parts, and not the block.
 PARTS_OF_BLOCK = 5
 # Decimals of a second that a sample keeps: a tenth of what the clock resolves. The digits after that are
