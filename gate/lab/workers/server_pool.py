@@ -1,4 +1,4 @@
-"""The servers of a run: one for each interpreter, checkout and set of variables, and in it one for each case.
+"""The servers of a run: one for each interpreter, checkout and set of variables, each with one a factory.
 
 Servers are opened as pairs need them and live until the lab closes. Where forking cannot be trusted to
 give what a process of its own gives, workers are started afresh, and the reason is kept to be told.
@@ -22,7 +22,7 @@ from gate.records.protocol import WORKER_ARGUMENTS, Stage, WorkerResult
 
 # The rest of a worker's variables decide how libraries are loaded; these are read when they are used.
 _READ_LATE = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUDA_CACHE_PATH")
-MAX_BRANCHES = 8  # a server: each holds what its case's model imports, up to 300 MB with transformers
+MAX_BRANCHES = 8  # a server: each holds what a factory's module imports, up to 300 MB with transformers
 
 
 _Key = tuple[object, ...]
@@ -39,7 +39,7 @@ class OpenedJobs:
 
 @dataclass
 class _Root:
-    """A server of an arm and its branches by case, the least recently opened first."""
+    """A server of an arm and its branches by what they have imported, the least recently opened first."""
 
     server: RootServer
     problem: Fact | None = None  # why nothing may be forked from it
@@ -51,7 +51,7 @@ class ServerPool:
 
     def __init__(self) -> None:
         self._roots: dict[_Key, _Root] = {}
-        self._why_not: dict[str, Fact | None] = {}  # by case
+        self._why_not: dict[str, Fact | None] = {}  # by what is imported
 
     def open(self, jobs: Sequence[WorkerJob]) -> OpenedJobs:
         """Give each of a pair's jobs a server that has imported what it needs, or give none of them one.
@@ -66,13 +66,13 @@ class ServerPool:
         if obstacle := _find_obstacle(jobs):
             return OpenedJobs(jobs=tuple(jobs), why_not=obstacle)
         begun = time.monotonic()
-        case_id = jobs[0].request.case.id if jobs[0].request.case else ""
-        why_not = self._why_not.get(case_id) or self._open(jobs)
-        self._why_not[case_id] = why_not
+        imported = _name_import(jobs[0])
+        why_not = self._why_not.get(imported) or self._open(jobs)
+        self._why_not[imported] = why_not
         opened_s = time.monotonic() - begun
         if why_not:
             return OpenedJobs(jobs=tuple(jobs), opened_s=opened_s, why_not=why_not)
-        opened = tuple(_attach(job, self._roots[_make_key(job)].branches[case_id]) for job in jobs)
+        opened = tuple(_attach(job, self._roots[_make_key(job)].branches[imported]) for job in jobs)
         return OpenedJobs(jobs=opened, opened_s=opened_s)
 
     def close(self) -> None:
@@ -117,12 +117,12 @@ class ServerPool:
         opened: list[tuple[WorkerJob, WorkerServer]] = []
         for job in jobs:
             root = self._roots[_make_key(job)]
-            case_id = job.request.case.id if job.request.case else ""
-            if case_id not in root.branches:
+            imported = _name_import(job)
+            if imported not in root.branches:
                 while len(root.branches) >= MAX_BRANCHES:
                     root.branches.pop(next(iter(root.branches))).hang_up()
-                root.branches[case_id] = root.server.branch()
-                opened.append((job, root.branches[case_id]))
+                root.branches[imported] = root.server.branch()
+                opened.append((job, root.branches[imported]))
         for job, server in opened:
             server.begin_import(job.request)
         problems = [server.end_import(job.limit_s) for job, server in opened]
@@ -164,6 +164,12 @@ def _make_key(job: WorkerJob) -> _Key:
     request = job.request
     # The arm: a server has one worker at a time, and both arms may be of one directory.
     return job.arm, job.python, request.directory, request.checkout, request.origin, variables
+
+
+def _name_import(job: WorkerJob) -> str:
+    """Name what a job's server imports: a factory's module, which is the same for all of its cases."""
+    case = job.request.case
+    return (case.factory or case.id) if case else ""
 
 
 def _make_command(job: WorkerJob) -> ProcessCommand:

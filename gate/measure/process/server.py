@@ -2,8 +2,8 @@
 
 Importing torch takes far longer than what most workers do, so it is done once. What a worker does after
 the fork is what it does in a process of its own: the server has opened no device, compiled nothing and
-started no thread. It can also fork another server, which imports one case's model: no case sees what
-another one's module does as it is imported.
+started no thread. It can also fork another server, which imports one factory: no case sees what
+another factory's module does as it is imported.
 
 Linux only: the server adopts what its workers leave behind, and ends it.
 """

@@ -62,8 +62,8 @@ def test_nothing_is_forked_from_a_server_with_a_thread(
     monkeypatch.setattr(server_pool, "RootServer", ThreadedServer)
     plain = replace(bench, settings=LabSettings(out=bench.settings.out))
     pool = ServerPool()
-    for name in ("one", "two"):
-        job = make_job(plain, WorkerRole.COLD, make_case(name=name))
+    for factory in ("one:build", "two:build"):
+        job = make_job(plain, WorkerRole.COLD, replace(make_case(), factory=factory))
         assert pool.open([job]).why_not == A_THREAD
 
 
@@ -72,16 +72,36 @@ class QuietServer:
 
     pid = 1
     closed: list[str] = []  # noqa: RUF012 - of all of them, by directory
+    branched: list[str] = []  # noqa: RUF012
 
     def __init__(self, command: ProcessCommand) -> None:
         self.directory = str(command.directory)
         self.begin_import = self.hang_up = self.start = lambda *_: None
         self.end_import = lambda *_: None
-        self.branch = lambda: self
+
+    def branch(self) -> QuietServer:
+        """Fork one that says as little."""
+        self.branched.append(self.directory)
+        return self
 
     def close(self) -> None:
         """End it."""
         self.closed.append(self.directory)
+
+
+def test_cases_of_one_factory_share_what_is_imported(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its module is imported once; another factory's is not seen by them, nor is a test's by another test."""
+    monkeypatch.setattr(server_pool, "RootServer", QuietServer)
+    QuietServer.branched.clear()
+    plain = replace(bench, settings=LabSettings(out=bench.settings.out))
+    pool = ServerPool()
+    counts = []
+    for name, factory in (("a", "one:build"), ("b", "one:build"), ("c", "two:build"), ("d", ""), ("e", "")):
+        pool.open([make_job(plain, WorkerRole.COLD, replace(make_case(name=name), factory=factory))])
+        counts.append(len(QuietServer.branched))
+    assert counts == [1, 1, 2, 3, 4]
 
 
 def test_the_servers_of_one_arm_can_be_ended(
