@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,8 +27,10 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
     if checkouts is None or case is None or not case.factory:
         return None
     top, base = Path(checkouts.head).resolve(), Path(checkouts.base)
-    imported = set(map(Path.resolve, _list_places()))
-    inside = {place for place in imported if is_project_file(place, checkouts.head)}
+    imported = set(_list_places())
+    parents = {place.parent for place in imported}
+    own = {parent for parent in parents if is_project_file(parent, checkouts.head)}
+    inside = {place for place in imported if place.parent in own}
     copied = {_name_end(place.parts) for place in imported - inside}
     differing = {
         name for place in inside if not _is_same(top / (name := str(place.relative_to(top))), base / name)
@@ -38,12 +41,18 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
 
 
 def _list_places() -> Iterator[Path]:
-    """The files of all imported modules."""
+    """The files of all imported modules, resolved: thousands of files, so their directories once."""
+    directories: dict[str, Path] = {}
     for module in list(sys.modules.values()):
         # Not getattr: a module that loads its parts lazily would load one.
         place = getattr(module, "__dict__", {}).get("__file__")
-        if isinstance(place, str):
-            yield Path(place)
+        if not isinstance(place, str):
+            continue
+        directory, name = os.path.split(place)
+        if directory not in directories:
+            directories[directory] = Path(directory).resolve()
+        found = directories[directory] / name
+        yield found.resolve() if found.is_symlink() else found
 
 
 def _name_end(parts: Sequence[str]) -> tuple[str, ...]:
