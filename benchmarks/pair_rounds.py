@@ -1,6 +1,6 @@
 """How many rounds a live pair needs: what more of them take from the variance between pairs.
 
-    python benchmarks/pair_rounds.py bert/inference-float32-smoke-default --pairs 12
+    python benchmarks/pair_rounds.py bert/inference-float32-smoke-default --pairs 12 [--block-ms 10]
 
 Both arms are of the same code, so every change that a pair shows is noise. What is printed for each number
 of super-blocks is the standard deviation of that change over the pairs, compiled's and eager's, when only
@@ -16,16 +16,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median, stdev
+from unittest.mock import patch
 
 from pair_seconds import Spent, measure_pairs
 
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
+from gate.devices import CPU, KINDS
 from gate.lab.trials.trials import LabSettings
 from gate.records import BASE_ARM, Metric, Trial
 from gate.records.protocol import Sampling
 
 BLOCKS_PER_SIDE = 2  # of a super-block
-LOOKED_AT = (1, 2, 3, 4, 6, 8, 10, 12, 15, 20, 25, 30)
+LOOKED_AT = (1, 2, 3, 4, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60)
 LATENCIES = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP)
 
 
@@ -35,7 +37,9 @@ def main() -> None:
     settings = LabSettings(
         out=options.out, sampling=Sampling(super_blocks=options.super_blocks), ends_rounds_early=False
     )
-    measured = list(measure_pairs(options.case, options.pairs, settings))[1:]
+    kind = replace(CPU, live_block_s=options.block_ms / 1000)
+    with patch.dict(KINDS, {CPU.name: kind}):
+        measured = list(measure_pairs(options.case, options.pairs, settings))[1:]
     print("| super-blocks | seconds of a pair | compiled varies by | eager | speedup |")
     print("| --- | --- | --- | --- | --- |")
     for super_blocks in (number for number in LOOKED_AT if number <= options.super_blocks):
@@ -47,7 +51,8 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("case")
     parser.add_argument("--pairs", type=int, default=12, help="after the one that compiles")
-    parser.add_argument("--super-blocks", type=int, default=30, help="twice what a check runs")
+    parser.add_argument("--super-blocks", type=int, default=30, help="of each pair")
+    parser.add_argument("--block-ms", type=float, default=1000 * CPU.live_block_s, help="of both arms")
     parser.add_argument("--out", type=Path, default=Path("pair-rounds"))
     return parser.parse_args()
 
