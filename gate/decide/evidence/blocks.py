@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 
 from gate.decide.constants import ALIKE_COST, ALIKE_ERRORS, MIN_UNDISTURBED
-from gate.decide.evidence.values import compute_speedup
+from gate.decide.evidence.values import PAIRS_IN_SUPER_BLOCK, compute_speedup
 from gate.decide.stats.moments import compute_hodges_lehmann
 from gate.records import Metric, Trial
 
@@ -44,20 +44,28 @@ def _list_changes(undisturbed: Arms) -> list[float]:
 
 
 def _is_alike(whole: Arms, undisturbed: Arms) -> bool:
-    """Whether both arms were disturbed alike: in as many blocks all the time, and at the same cost."""
-    blocks = list(zip(*whole, *undisturbed, strict=True))
-    lost_base, lost_head = (
-        sum(one == 0 < other for one, other in pairs)
-        for pairs in (zip(*undisturbed, strict=True), zip(*reversed(undisturbed), strict=True))
-    )
-    if abs(lost_base - lost_head) > ALIKE_ERRORS * math.sqrt(lost_base + lost_head):
+    """Whether both arms were disturbed alike: in as many blocks all the time, and at the same cost.
+
+    What disturbs lasts for several blocks, so these are no draws of their own. Super-blocks are, nearly: they
+    last longer than the slices for which other programs keep a core.
+    """
+    lost: list[float] = []
+    costs: list[float] = []
+    for start in range(0, len(whole[0]), PAIRS_IN_SUPER_BLOCK):
+        end = start + PAIRS_IN_SUPER_BLOCK
+        blocks = list(zip(*(times[start:end] for times in (*whole, *undisturbed)), strict=True))
+        lost.append(sum((base == 0) - (head == 0) for _, _, base, head in blocks))
+        known = [
+            math.log(all_head) - math.log(head) - math.log(all_base) + math.log(base)
+            for all_base, all_head, base, head in blocks
+            if min(all_base, all_head, base, head) > 0
+        ]
+        costs += [fmean(known)] if known else []
+    return _is_about_nothing(lost, 0.0) and _is_about_nothing(costs, ALIKE_COST)
+
+
+def _is_about_nothing(values: Sequence[float], negligible: float) -> bool:
+    """Whether a mean is as near to zero as its standard error says, or as is ``negligible``."""
+    if len(values) < 2:  # noqa: PLR2004 - one value has no spread
         return False
-    costs = [
-        math.log(all_head) - math.log(head) - math.log(all_base) + math.log(base)
-        for all_base, all_head, base, head in blocks
-        if min(all_base, all_head, base, head) > 0
-    ]
-    if len(costs) < MIN_UNDISTURBED:
-        return False
-    error = stdev(costs) / math.sqrt(len(costs))
-    return abs(fmean(costs)) <= max(ALIKE_COST, ALIKE_ERRORS * error)
+    return abs(fmean(values)) <= max(negligible, ALIKE_ERRORS * stdev(values) / math.sqrt(len(values)))

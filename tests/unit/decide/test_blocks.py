@@ -60,7 +60,12 @@ def test_blocks_without_an_undisturbed_call_are_no_pairs() -> None:
 def test_few_pairs_of_undisturbed_blocks_decide_nothing(calm: int, expected: float) -> None:
     """Of twenty blocks so many are left, 25 % slower; with all their calls all are 50 % slower."""
     lost = [0.0] * (20 - calm)
-    waited = [1.0, 4.0] * 10  # other blocks of head than of base, so that nothing says whose fault it is
+    waited = [
+        1.0,
+        1.0,
+        4.0,
+        4.0,
+    ] * 5  # other blocks of head than of base, so that nothing says whose fault it is
     base = make_arm([2.0 * cost for cost in waited], [1.0] * calm + lost)
     head = make_arm([3.0 * cost for cost in reversed(waited)], [1.25] * calm + lost)
     assert compare_latency(base, head, LATENCY) == pytest.approx(math.log(expected))
@@ -73,6 +78,15 @@ def test_an_arm_that_disturbs_itself_is_not_excused() -> None:
     of_head = [1.5 + 0.01 * (index % 5) for index in range(30)]
     change = compare_latency(make_arm(noisy, calm), make_arm(of_head, calm), LATENCY)
     assert change == pytest.approx(math.log(1.52), abs=0.01)
+
+
+def test_a_program_that_disturbs_one_arm_for_a_while_is_left_out() -> None:
+    """It took eight blocks in a row from head and two from base: these are four draws, and not ten."""
+    base, head = [1.0] * 40, [1.1] * 40
+    head[10:18] = [0.0] * 8
+    base[30:32] = [0.0] * 2
+    change = compare_latency(make_arm([2.0] * 40, base), make_arm([2.2] * 40, head), LATENCY)
+    assert change == pytest.approx(math.log(1.1))
 
 
 def test_an_arm_that_never_runs_undisturbed_is_not_excused() -> None:
