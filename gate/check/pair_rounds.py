@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Sequence
 
 from gate.decide.constants import LIVE_PAIR_SD
-from gate.decide.stats.ranks import compute_rank_bound
+from gate.decide.stats.ranks import compute_rank_interval
 from gate.records.turns import BLOCKS_PER_ARM
 
 # Two processes of one program differ by as much, whatever their rounds: live pairs of a program with itself
@@ -62,8 +62,8 @@ def compute_error(changes: Sequence[float]) -> float:
 
     Half of its interval by the ranks, which a stray value widens as little as it moves the estimate.
     """
-    mirrored = [-change for change in changes]
-    return -(compute_rank_bound(changes, _ERROR_P) + compute_rank_bound(mirrored, _ERROR_P)) / 2
+    low, high = compute_rank_interval(changes, _ERROR_P)
+    return (high - low) / 2
 
 
 def _list_changes(base_s: Sequence[float], head_s: Sequence[float]) -> tuple[list[float], list[float]]:

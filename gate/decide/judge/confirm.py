@@ -39,7 +39,7 @@ from gate.decide.stats.moments import (
     count_winsorized_df,
     moderate_variance,
 )
-from gate.decide.stats.ranks import compute_rank_bound
+from gate.decide.stats.ranks import compute_rank_bound, compute_rank_interval
 from gate.decide.stats.student import compute_t_quantile
 from gate.metrics import SPECS
 from gate.records import Change, Reason, Status
@@ -115,8 +115,8 @@ def make_pair_change(reading: Reading, bar: Bar, detectable: float) -> Change:
     if not _is_settled_by_ranks(reading, bar):
         return change
     tail = (1 - INTERVAL_CONFIDENCE) / 2
-    low, high = (compute_rank_bound(one.ranked, tail) for one in (reading, mirror_reading(reading)))
-    return replace(change, low=to_fraction(low), high=to_fraction(-high))
+    low, high = compute_rank_interval(reading.ranked, tail)
+    return replace(change, low=to_fraction(low), high=to_fraction(high))
 
 
 def compute_pair_detectable(reading: Reading, bar: Bar) -> float:

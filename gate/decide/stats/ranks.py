@@ -33,8 +33,16 @@ def compute_rank_bound(values: Sequence[float], p: float) -> float:
     The ranks of the values above a centre sum up to the number of Walsh means above it (Tukey 1949), so
     the bound is one of these. Ties only make it more careful.
     """
+    return compute_rank_interval(values, p)[0]
+
+
+def compute_rank_interval(values: Sequence[float], p: float) -> tuple[float, float]:
+    """Bounds of the centre on both sides, each as :func:`compute_rank_bound`'s."""
     excluded = _count_excluded(len(values), p)
-    return list_walsh_means(values)[excluded - 1] if excluded else -math.inf
+    if not excluded:
+        return -math.inf, math.inf
+    means = list_walsh_means(values)
+    return means[excluded - 1], means[-excluded]
 
 
 @lru_cache(maxsize=4096)

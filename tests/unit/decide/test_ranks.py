@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
-from gate.decide.stats.ranks import compute_rank_bound, count_rank_sums, list_walsh_means
+from gate.decide.stats.ranks import (
+    compute_rank_bound,
+    compute_rank_interval,
+    count_rank_sums,
+    list_walsh_means,
+)
 
 VALUES = st.lists(st.floats(-1.0, 1.0), min_size=1, max_size=12)
 
@@ -48,9 +53,15 @@ def test_bound_by_hand() -> None:
     assert compute_rank_bound(values, 0.10) == 2.0
 
 
+def test_interval_by_hand() -> None:
+    """The largest means of two of the same five are 16, 12, 10, 9 and 8: at 10 % the third ends it."""
+    assert compute_rank_interval([2.0, 0.0, 8.0, 4.0, 16.0], 0.10) == (2.0, 10.0)
+
+
 def test_no_value_has_no_bound() -> None:
     """Nothing is known of nothing."""
     assert compute_rank_bound([], 0.05) == -math.inf
+    assert compute_rank_interval([], 0.05) == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize("p", [0.05, 0.0025, 0.0002])
