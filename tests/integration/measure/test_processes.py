@@ -232,8 +232,9 @@ def test_broken_factory_is_a_failure(
     project: Path, measure_cold: MeasureOne, source: str, stage: Stage, told: str
 ) -> None:
     """The result says what happened at which stage, with the traceback; the process ends well."""
-    (project / "broken.py").write_text(source + "\n")
-    cold = measure_cold(make_case(factory="broken:build", arguments={}))
+    module = f"broken_{stage}"  # what has been imported once stays as it was for the whole run
+    (project / f"{module}.py").write_text(source + "\n")
+    cold = measure_cold(make_case(factory=f"{module}:build", arguments={}))
     assert cold.failure is not None
     assert (stage, FailureKind.ERROR, told) == (
         cold.stage,
