@@ -68,8 +68,9 @@ SETTLING_PAIRS = 3
 # Fewer pairs of blocks with undisturbed calls leave a pair at the mercy of one disturbance: then all calls
 # count.
 MIN_UNDISTURBED = 6
-# Other programs disturb both arms alike. So many standard errors apart, one arm disturbs itself. With 3, one
-# of 48 latencies that another program had disturbed was taken for one that did: -23 % instead of +5 %.
+# Other programs disturb both arms alike. So many standard errors apart, one arm disturbs itself. A check of
+# six cases asks a hundred times: with 3 a fourth of such checks took another program for the arm's own
+# threads.
 ALIKE_ERRORS = 4.0
 # What disturbed calls cost both arms may differ by as much (logarithm) and count as alike however sure it is:
 # a sixth of the threshold of 3 %.

@@ -82,6 +82,16 @@ def test_a_checkout_behind_a_link_is_the_same_checkout(checkouts: tuple[Path, Pa
     assert look(link, base) == ["layers.py"]
 
 
+def test_a_module_that_is_a_link_is_the_file_behind_it(checkouts: tuple[Path, Path]) -> None:
+    """The link says the same in head and base; what it leads to does not."""
+    head, base = checkouts
+    for side, text in ((head, "W = 2\n"), (base, "W = 1\n")):
+        (side / "real.py").write_text(text)
+        (side / "layers.py").unlink()
+        (side / "layers.py").symlink_to("real.py")
+    assert look(head, base) == ["real.py"]
+
+
 def test_nobody_can_tell_without_a_base_or_of_a_users_own_test(checkouts: tuple[Path, Path]) -> None:
     """There is nothing to compare with, and pytest may have dropped a conftest file."""
     head, base = checkouts
