@@ -69,7 +69,7 @@ SETTLING_PAIRS = 3
 # count.
 MIN_UNDISTURBED = 6
 # Other programs disturb both arms alike. So many standard errors apart, one arm disturbs itself. A check of
-# six cases asks a hundred times: with 3 a fourth of such checks took another program for the arm's own
+# six cases asks a hundred times: with 3 a fourth of such checks would take another program for the arm's own
 # threads.
 ALIKE_ERRORS = 4.0
 # What disturbed calls cost both arms may differ by as much (logarithm) and count as alike however sure it is:
