@@ -152,6 +152,9 @@ STEADY_SHARE = 0.2
 UNCORROBORATED_THRESHOLDS = 3.0
 # Python calls of a compile repeat to 0.1 %: a rise beyond this is real work.
 CORROBORATING_CALLS = 0.02
+# Generated code that got longer or shorter by more than this is other work for the C++ compiler; other
+# constants, offsets and names in it are not.
+CORROBORATING_CODE = 0.02
 # Processor time of a cold compile varies by 10 % from pair to pair, and along with the clock: a witness
 # must have seen more than that.
 CORROBORATING_PROCESSOR = 0.15

@@ -23,7 +23,7 @@ from gate.decide.judge.screen import (
 )
 from gate.decide.judge.sides import CasePairs, gather_case_pairs
 from gate.decide.verdict import Screening
-from gate.metrics import LEADING, NOISY_DECIDING, SPECS, Family
+from gate.metrics import COMPILE_TIMES, LATENCIES, LEADING, NOISY_DECIDING, SPECS, Family
 from gate.records import MAYBE_WORSE, UNJUDGED, Change, Comparison, Metric, Policy, Reason, Run, Status
 from gate.records.groups import group_cases
 
@@ -103,7 +103,7 @@ def list_unsettled(
             continue
         asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=NOISY_DECIDING, thorough=True))
         rows = compare_paired(side, rules) if side.paired else ()
-        metrics = _list_open(rows, asked) if rows else asked.metrics
+        metrics = _let_wait(_list_open(rows, asked), asked) if rows else asked.metrics
         convicted = _is_convicted(rows, asked, policy)
         if metrics and (asked.thorough or not convicted):
             found.append(replace(asked, metrics=metrics, convicted=convicted))
@@ -211,10 +211,17 @@ def _measure_gain(one: Suspect) -> float:
     return 1.0 + max(one.doubt, 0.0)
 
 
-def _list_open(rows: Sequence[Comparison], asked: Suspect) -> tuple[Metric, ...]:
+def _let_wait(open_rows: Sequence[Comparison], asked: Suspect) -> tuple[Metric, ...]:
+    """What the next pairs are to settle: no compile time while a latency is about to convict its case."""
+    looms = any(row.metric in LATENCIES and row.severity > 1.0 for row in open_rows)
+    waits = COMPILE_TIMES if looms and not asked.thorough else ()
+    return tuple(row.metric for row in open_rows if row.metric not in waits)
+
+
+def _list_open(rows: Sequence[Comparison], asked: Suspect) -> tuple[Comparison, ...]:
     """What the pairs so far have not settled: of what is asked, and what has to be seen again."""
     return tuple(
-        row.metric
+        row
         for row in rows
         if row.reason is Reason.UNSETTLED
         and row.pairs < LOOKS[-1]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from statistics import median
 
+from gate.decide.constants import CORROBORATING_CODE
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.stored import Evidence
 from gate.metrics import TRACES
@@ -40,11 +41,23 @@ def sum_processor_s(phases_s: Mapping[str, float]) -> float:
 
 
 def has_traces(evidence: Evidence, questions: Mapping[Metric, Question]) -> bool:
-    """Whether a counter of the compile, or the generated code itself, differs from the baseline's."""
+    """Whether a counter of the compile differs from the baseline's, or the generated code and how much it is.
+
+    Other constants in the same code are no reason for a longer compile.
+    """
     counters = (questions[metric] for metric in TRACES if metric in questions)
     if any(median(one.before) != median(one.after) for one in counters):
         return True
-    return is_code_changed(evidence) is True
+    return is_code_changed(evidence) is True and not is_as_much_code(evidence)
+
+
+def is_as_much_code(evidence: Evidence) -> bool:
+    """Whether every trial is known to have generated as much code as the baseline, whatever it says."""
+    before = evidence.code_baseline.identity.size if evidence.code_baseline else 0
+    sizes = [trial.identity.size for trial in evidence.trials if trial.identity.digest]
+    if not before or not sizes or not all(sizes):
+        return False
+    return max(abs(math.log(size / before)) for size in sizes) <= math.log1p(CORROBORATING_CODE)
 
 
 def is_code_changed(evidence: Evidence) -> bool | None:

@@ -35,7 +35,7 @@ class Controls:
     speedup_bar: Bar | None = None
     calls: float | None = None  # Python calls of a compile
     processor: float | None = None  # processor time of a cold compile, its compilers' included
-    traces: bool = False  # graph, caches or generated code differ from the baseline's
+    traces: bool = False  # graph, caches or how much code was generated differ from the baseline's
     calm: bool = True  # no throttling and no other process on the device
 
 

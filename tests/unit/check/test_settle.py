@@ -114,9 +114,18 @@ def test_latencies_may_use_up_the_looks_of_a_compile_time() -> None:
     It was seen in 14 pairs, its looks are over, and there the loop ends.
     """
     subject = Subject(spread=WILD)
-    suspects = [make_suspect("a", LATENCY, COMPILE)]
+    suspects = [replace(make_suspect("a", LATENCY, COMPILE), thorough=True)]
     limit_s = 14 * WHOLE_S + 9.0
     run = settle_pairs(rehearse(subject), make_bare_run(subject), POLICY, limit_s, suspects)
     compiled = [trial.index for trial in run.trials if trial.arm == "base" and COMPILE in trial.samples]
     assert (count_pairs(run, "a/x"), compiled) == (16, list(range(1, 15)))
     assert run.wall_s == pytest.approx(14 * WHOLE_S + 2 * LIGHT_S)
+
+
+def test_a_latency_that_looks_slower_goes_before_compile_times() -> None:
+    """The first pair says +30 %, the sixth that nobody knows: until then pairs time latencies alone."""
+    subject = Subject(spread=WILD)
+    suspects = [make_suspect("a", LATENCY, COMPILE)]
+    run = settle_pairs(rehearse(subject), make_bare_run(subject), POLICY, 1000.0, suspects)
+    compiled = [trial.index for trial in run.trials if trial.arm == "base" and COMPILE in trial.samples]
+    assert compiled == [1, *range(7, 17)]

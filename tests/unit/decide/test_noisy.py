@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gate.records import Comparison, Metric, Reason, Status, Verdict
+from gate.records import CodeIdentity, Comparison, Metric, Reason, Status, Verdict
 from tests.told import tell_notes, tell_row
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
@@ -369,6 +369,26 @@ def test_what_only_the_clock_doubts_of_a_compile_is_no_doubt(
     spread = THREE if before is FIVE else (0.9, 1.0, 1.1)
     row = duo(compile_times(10, 1e6, before), compile_times(*after, spread))
     assert state(row) == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "corroborated"),
+    [(1000, 1019, False), (1000, 981, False), (1000, 1021, True), (1000, 979, True), (0, 1000, True)],
+    ids=["2 % more", "2 % less", "more than that", "less than that", "not counted"],
+)
+def test_other_code_of_the_same_length_is_no_more_to_compile(  # noqa: PLR0913, PLR0917 - three figures, three fixtures
+    situation: Make, judge: Judge, find: Find, before: int, after: int, corroborated: bool
+) -> None:
+    """A constant changed: a compile that takes a third longer by the clock alone waited for something."""
+    verdict = judge(
+        situation(
+            before=compile_times(10, 1e6, FIVE),
+            after=compile_times(13.0, 1e6),
+            code_before=CodeIdentity(digest="a", size=before),
+            code_after=CodeIdentity(digest="b", size=after),
+        )
+    )
+    assert (find(verdict, COLD).status is Status.REGRESSED) is corroborated
 
 
 def test_error_budget_is_shared_by_all_comparisons(situation: Make, judge: Judge, find: Find) -> None:

@@ -234,6 +234,25 @@ def test_a_convicted_case_needs_no_more_pairs(paired_case: Make, pair_run: Pair,
     assert (asked.metrics, asked.convicted) == ((COLD,), True)
 
 
+@pytest.mark.parametrize(
+    ("latency_s", "thorough", "expected"),
+    [(0.0104, False, (LATENCY,)), (0.0102, False, (LATENCY, COLD)), (0.0104, True, (LATENCY, COLD))],
+    ids=["beyond the threshold of 3 %", "below it", "thorough"],
+)
+def test_compile_times_wait_for_a_latency_that_is_about_to_convict(
+    paired_case: Make,
+    pair_run: Pair,
+    policy: Policy,
+    latency_s: float,
+    thorough: bool,
+    expected: tuple[Metric, ...],
+) -> None:
+    """One pair shows a slower call and a longer compile: where the call alone may convict it goes first."""
+    run = pair_run(paired_case(pairs=1, head={LATENCY: latency_s, COLD: 20.0}))
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD), thorough=thorough)
+    assert [one.metrics for one in list_unsettled(run, policy, [suspect])] == [expected]
+
+
 def test_what_is_accepted_convicts_nobody(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
     """Somebody takes the slower calls, so the outcome hangs on the compile, and it is measured on."""
     run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
