@@ -7,9 +7,10 @@ DIRECTORY becomes a project with the six cases of ``checked_models.py`` and its 
 check is of a commit in which the compiled calls of one case, of each in turn, take 5 or 10 % longer than the
 baselines say, or nothing gets slower: what changes then is a file that all cases read, one that none
 imports (``elsewhere``), or a constant in every case's generated code (``rewritten``). Its base is the commit
-before. ``--busy`` keeps one core busy half of the time, as another program would. Each check is written to a file as it ends, with the machine and
-the commit of the gate that it ran on: started again, only what is missing there is run, and the table is of
-all. A check takes minutes; on a machine that does something else the figures are of that too.
+before. ``--busy`` keeps one core busy half of the time, as another program would. Each check is written to a
+file as it ends, with the machine and the commit of the gate that it ran on: started again, only what is
+missing there is run, and the table is of all. A check takes minutes; on a machine that does something else
+the figures are of that too.
 """
 
 from __future__ import annotations

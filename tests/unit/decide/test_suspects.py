@@ -234,23 +234,28 @@ def test_a_convicted_case_needs_no_more_pairs(paired_case: Make, pair_run: Pair,
     assert (asked.metrics, asked.convicted) == ((COLD,), True)
 
 
+@pytest.fixture
+def unsettled_after_a_pair(paired_case: Make, pair_run: Pair, policy: Policy) -> Make:
+    """What is left of a call that takes so long, 10 ms in the base, and a compile of 20 s instead of 10."""
+
+    def find(latency_s: float, *, thorough: bool) -> list[tuple[Metric, ...]]:
+        run = pair_run(paired_case(pairs=1, head={LATENCY: latency_s, COLD: 20.0}))
+        suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD), thorough=thorough)
+        return [one.metrics for one in list_unsettled(run, policy, [suspect])]
+
+    return find
+
+
 @pytest.mark.parametrize(
     ("latency_s", "thorough", "expected"),
     [(0.0104, False, (LATENCY,)), (0.0102, False, (LATENCY, COLD)), (0.0104, True, (LATENCY, COLD))],
     ids=["beyond the threshold of 3 %", "below it", "thorough"],
 )
 def test_compile_times_wait_for_a_latency_that_is_about_to_convict(
-    paired_case: Make,
-    pair_run: Pair,
-    policy: Policy,
-    latency_s: float,
-    thorough: bool,
-    expected: tuple[Metric, ...],
+    unsettled_after_a_pair: Make, latency_s: float, thorough: bool, expected: tuple[Metric, ...]
 ) -> None:
     """One pair shows a slower call and a longer compile: where the call alone may convict it goes first."""
-    run = pair_run(paired_case(pairs=1, head={LATENCY: latency_s, COLD: 20.0}))
-    suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD), thorough=thorough)
-    assert [one.metrics for one in list_unsettled(run, policy, [suspect])] == [expected]
+    assert unsettled_after_a_pair(latency_s, thorough=thorough) == [expected]
 
 
 def test_what_is_accepted_convicts_nobody(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
