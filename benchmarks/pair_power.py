@@ -203,7 +203,8 @@ def draw_sitting(request: Request, trials: int, *, is_head: bool) -> Iterator[Tr
 def make_trial(case_id: str, index: int, moves: Mapping[Metric, float], wall_s: float) -> Trial:
     """Make a trial whose times are typical ones moved by so much, on the logarithmic scale."""
     samples = {metric: (TYPICAL[metric] * math.exp(move),) for metric, move in moves.items()}
-    samples |= {Metric.GRAPH_BREAKS: (0.0,), Metric.COMPILE_CALLS: (CALLS,)}
+    samples |= dict.fromkeys((Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS), (0.0,))
+    samples |= {Metric.COMPILE_CALLS: (CALLS,)}
     return Trial(
         case_id=case_id, index=index, samples=samples, stages_s={"rounds": wall_s}, identity=OLD_CODE
     )

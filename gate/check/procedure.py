@@ -86,9 +86,9 @@ def check_beside(measurer: Measurer, run: Run, terms: CheckTerms) -> Checked:
     if moved := _list_moved(screening):
         run = measurer.add_trials(run, want_whole(moved), max(terms.trials, EXACT_TRIALS))
         screening = screen_run(run, terms.baselines, policy)
-    suspects = [replace(one, thorough=terms.thorough) for one in list_suspects(screening)]
+    suspects = list_suspects(screening, thorough=terms.thorough)
     same = list_same_programs(screening, run, suspects)
-    suspects = [one for one in suspects if one not in same]
+    suspects = tuple(one for one in suspects if one not in same)
     if suspects:
         run = settle_pairs(measurer, run, policy, run.wall_s + terms.pair_budget_s, suspects)
         # Screened again, since a case that failed in a pair has failed; it is no less suspect for that.

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.accept import apply_acceptances
 from gate.decide.conclude.quarantine import apply_quarantine
-from gate.decide.constants import BLIND_THRESHOLDS, LOOKS, SETTLING_PAIRS
+from gate.decide.constants import LOOKS, SETTLING_PAIRS
 from gate.decide.evidence.finding import Question
-from gate.decide.evidence.proxies import has_traces, is_code_changed
+from gate.decide.evidence.proxies import has_traces, is_code_changed, runs_stored_code
+from gate.decide.judge.controls import Controls, keeps_pace
 from gate.decide.judge.machine import list_shifts
 from gate.decide.judge.paired_case import PairRules, compare_paired, make_pair_rules
 from gate.decide.judge.rules import JudgingRules
@@ -18,7 +19,7 @@ from gate.decide.judge.screen import (
     Bar,
     Level,
     compute_detectable,
-    compute_edge,
+    is_blind,
     screen_change,
 )
 from gate.decide.judge.sides import CasePairs, gather_case_pairs
@@ -51,14 +52,15 @@ class Suspect:
     convicted: bool = field(default=False, compare=False)
 
 
-def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
+def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Suspect, ...]:
     """The cases whose noisy metrics look changed or could not be judged, in the plan's order.
 
     Counters, memory and drift are suspect where stored values convict them: an earlier commit may have
     done it.
     Compiled latency is suspect as well where the speedup looks changed, where it looks changed itself
     until the machine's shift is taken away, or only then, and where a change that matters could have
-    gone unseen: what clears it in a screening is no proof, and pairs are at hand.
+    gone unseen: what clears it in a screening is no proof, and pairs are at hand. But not where calls of the
+    baseline's own code kept pace with eager's, unless all is to be ``thorough``.
     A case that failed or did not run is none: it is INCOMPLETE whatever pairs say.
     """
     grouped = group_cases(screening.comparisons)
@@ -67,7 +69,9 @@ def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
         if not one.trials or one.failures:
             continue
         questions = screening.questions[position] if screening.questions else {}
-        doubtful = screening.rules is not None and _is_latency_doubtful(questions, screening.rules)
+        doubtful = screening.rules is not None and _is_latency_doubtful(
+            questions, screening.rules, stored_code=not thorough and runs_stored_code(one, questions)
+        )
         rows = {row.metric: row for row in grouped.get(one.case.id, ())}
         metrics = _list_suspicious(rows, doubtful=doubtful)
         if metrics:
@@ -78,6 +82,7 @@ def list_suspects(screening: Screening) -> tuple[Suspect, ...]:
                     doubt=_measure_doubt(rows, metrics),
                     known_code=is_code_changed(one) is False and not has_traces(one, questions),
                     seen=tuple(metric for metric in metrics if SPECS[metric].family is not Family.NOISY),
+                    thorough=thorough,
                 )
             )
     return tuple(found)
@@ -176,21 +181,25 @@ def _is_open(row: Comparison) -> bool:
     return row.decides and (row.status in _OPEN if is_noisy else row.status is Status.REGRESSED)
 
 
-def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: JudgingRules) -> bool:
+def _is_latency_doubtful(
+    questions: Mapping[Metric, Question], rules: JudgingRules, *, stored_code: bool
+) -> bool:
     """Whether compiled latency may have changed, whatever the screen's controls say of it."""
     ratio, latency = questions.get(Metric.WARM_SPEEDUP), questions.get(Metric.COMPILED_LATENCY)
     if ratio is not None and (reading := rules.read(ratio)):
         bar = Bar(alpha=rules.alpha, threshold=ratio.threshold)
         if screen_change(reading, bar) > Level.CLEAR:
             return True
+        if keeps_pace(
+            Metric.COMPILED_LATENCY, Controls(stored_code=stored_code, speedup=reading, speedup_bar=bar)
+        ):
+            return False
     reading = rules.read(latency) if latency else None
     if latency is None or reading is None:
         return False
     bar = Bar(alpha=rules.alpha, threshold=latency.threshold)
     views = (0.0, *list_shifts(rules.shifts, latency.case.id))
-    blind = compute_detectable(reading, bar) > BLIND_THRESHOLDS * compute_edge(
-        bar.threshold, reading.baseline
-    )
+    blind = is_blind(compute_detectable(reading, bar), bar.threshold, reading.baseline)
     return blind or any(screen_change(reading, bar, shift) > Level.CLEAR for shift in views)
 
 

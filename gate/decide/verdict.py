@@ -34,6 +34,7 @@ from gate.decide.explain.headline import make_headline
 from gate.decide.explain.inquiry import MOVED
 from gate.decide.explain.side_advice import (
     note_acquitted,
+    note_kept_pace,
     note_other_changes,
     note_same_programs,
     note_vanished,
@@ -126,6 +127,7 @@ def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
             *list_notes(run, comparisons, used, policy),
             *note_pairs(tally),
             *note_acquitted(screening.acquitted),
+            *note_kept_pace(comparisons),
             *note_same_programs(screening.same),
             *note_other_changes(run, tally.pairs),
             *note_vanished(run),

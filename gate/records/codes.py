@@ -119,6 +119,10 @@ class Code(StrEnum):
     BASELINES_AHEAD = "baselines_ahead", "baselines days"
     PAIRS = "pairs", "pairs cases turns"
     CLEARED = "cleared", "comparisons"  # cases and metrics: which, as far as they are named
+    KEPT_PACE = (
+        "kept_pace",
+        "cases hidden",
+    )  # whose latency the ratio cleared; by how much both could be slower
     SAME_PROGRAMS = "same_programs", "cases"  # suspect, and no different from the base
     OTHER_CHANGES = "other_changes", "files"  # that any case may read; names: files
     CASES_GONE = "cases_gone", "cases"  # that the base has

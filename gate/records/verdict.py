@@ -57,6 +57,7 @@ class Reason(StrEnum):
     SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: eager moved as much as compiled
     UNCORROBORATED = "uncorroborated"  # INCONCLUSIVE: compile time moved, its noise-free proxies did not
     SAME_WORK = "same_work"  # UNCHANGED: a compile time that only the clock doubts
+    KEPT_PACE = "kept_pace"  # UNCHANGED: calls of the baseline's code, which kept pace with eager's
     SAME_PROGRAM = "same_program"  # UNCHANGED: a time of a program in which nothing differs from the base
     EAGER_FASTER = "eager_faster"  # UNCHANGED: the speedup fell only because eager got faster
     DISTURBED = "disturbed"  # INCONCLUSIVE: looks worse, only in trials on a host that was not fit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from statistics import median
 
@@ -10,8 +11,12 @@ from gate.decide.constants import CORROBORATING_CODE
 from gate.decide.evidence.finding import Question
 from gate.decide.evidence.stored import Evidence
 from gate.metrics import TRACES
-from gate.records import EXPECTED_THROTTLING, Metric, Trial
+from gate.records import EXPECTED_THROTTLING, Kind, Metric, Task, Trial
 
+# Where these are not zero a call runs Python that was not compiled.
+_PYTHON_BESIDE = (Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS)
+# What generated code calls of torch's own: the other namespaces are of custom operators.
+_OF_TORCH = re.compile(r"extern_kernels\.|torch\.ops\.(aten|prims|mkldnn|onednn|mkl|quantized)\.")
 _OWN = "cpu_self"
 # Processor seconds of a cold compile among its phases: the process's own, and its compilers'.
 PROCESSOR_TIMES = (_OWN, "cpu_children")
@@ -67,6 +72,26 @@ def is_code_changed(evidence: Evidence) -> bool | None:
     if baseline is None or not baseline.identity.digest or not digests:
         return None
     return baseline.identity.digest not in digests
+
+
+def runs_stored_code(evidence: Evidence, questions: Mapping[Metric, Question]) -> bool:
+    """Whether a call is known to run nothing but the code that the baseline's compile made.
+
+    Not so where Python runs beside it: after a graph break, in a training step, in what a kind of case does
+    around its calls. Nor where the code calls an operator that is not torch's own, whose implementation may
+    be another one: eager calls it as well.
+    """
+    case, baseline = evidence.case, evidence.code_baseline
+    if case.kind is not Kind.CALL or case.task is not Task.INFERENCE or baseline is None:
+        return False
+    digests = {trial.identity.digest for trial in evidence.trials}
+    if digests != {baseline.identity.digest} or not baseline.identity.digest:
+        return False
+    if has_traces(evidence, questions) or is_tuned_otherwise(evidence):
+        return False
+    if not all(metric in questions and not any(questions[metric].after) for metric in _PYTHON_BESIDE):
+        return False
+    return all(map(_OF_TORCH.match, baseline.identity.calls))
 
 
 def is_tuned_otherwise(evidence: Evidence) -> bool:

@@ -102,6 +102,16 @@ def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:
     )
 
 
+def note_kept_pace(comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
+    """Whose latency the ratio cleared, and by how much eager and compiled could be slower together."""
+    rows = [one for one in comparisons if one.reason is Reason.KEPT_PACE]
+    if not rows:
+        return ()
+    hidden = max(one.change.detectable for one in rows if one.change)
+    numbers = {"cases": len(rows), "hidden": hidden}
+    return (Fact(code=Code.KEPT_PACE, numbers=numbers, cases=tuple(one.case_id for one in rows)),)
+
+
 def note_same_programs(case_ids: Sequence[str]) -> tuple[Fact, ...]:
     """Which suspects were not measured in pairs, since nothing of their program differs from the base's."""
     if not case_ids:

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from gate.decide.evidence.finding import Question
-from gate.decide.evidence.proxies import compute_calls_change, compute_processor_change, has_traces, is_calm
+from gate.decide.evidence.proxies import (
+    compute_calls_change,
+    compute_processor_change,
+    has_traces,
+    is_calm,
+    runs_stored_code,
+)
 from gate.decide.evidence.stored import Evidence, list_metrics, match_metric
 from gate.decide.judge.controls import Controls
 from gate.decide.judge.drift import judge_drift, judge_drift_alone
@@ -150,6 +156,7 @@ def _make_controls(
         calls=compute_calls_change(questions),
         processor=compute_processor_change(evidence),
         traces=has_traces(evidence, questions),
+        stored_code=runs_stored_code(evidence, questions),
         calm=is_calm(evidence.trials),
     )
 

@@ -18,7 +18,16 @@ from gate.decide.constants import (
     STEADY_SHARE,
     UNCORROBORATED_THRESHOLDS,
 )
-from gate.decide.judge.screen import Bar, Reading, is_beyond, mirror_reading
+from gate.decide.judge.screen import (
+    Bar,
+    Level,
+    Reading,
+    compute_detectable,
+    is_beyond,
+    is_blind,
+    mirror_reading,
+    screen_change,
+)
 from gate.metrics import COMPILE_TIMES
 from gate.records import Metric, Reason
 
@@ -36,6 +45,7 @@ class Controls:
     calls: float | None = None  # Python calls of a compile
     processor: float | None = None  # processor time of a cold compile, its compilers' included
     traces: bool = False  # graph, caches or how much code was generated differ from the baseline's
+    stored_code: bool = False  # a call runs nothing but the code that the baseline's compile made
     calm: bool = True  # no throttling and no other process on the device
 
 
@@ -110,6 +120,19 @@ def is_same_work(metric: Metric, controls: Controls) -> bool:
     if metric not in COMPILE_TIMES or controls.calls is None or has_witness(controls):
         return False
     return metric is not Metric.COLD_COMPILE_TIME or not is_corroborated(metric, controls)
+
+
+def keeps_pace(metric: Metric, controls: Controls) -> bool:
+    """Whether calls of the baseline's own code are known to have kept pace with eager's, block by block.
+
+    Then latency alone could tell a change, and latency varies with the machine, which slows eager as well.
+    """
+    speedup, bar = controls.speedup, controls.speedup_bar
+    if metric is not Metric.COMPILED_LATENCY or not controls.stored_code or speedup is None or bar is None:
+        return False
+    if is_blind(compute_detectable(speedup, bar), bar.threshold, speedup.baseline):
+        return False
+    return screen_change(speedup, bar) is Level.CLEAR
 
 
 def has_witness(controls: Controls) -> bool:

@@ -6,13 +6,21 @@ import math
 from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS, SHARED_SHARE
-from gate.decide.judge.controls import Controls, Doubt, find_doubt, is_same_work, mirror_controls
+from gate.decide.judge.controls import (
+    Controls,
+    Doubt,
+    find_doubt,
+    is_same_work,
+    keeps_pace,
+    mirror_controls,
+)
 from gate.decide.judge.screen import (
     Bar,
     Level,
     Reading,
     compute_detectable,
     is_beyond,
+    is_blind,
     is_estimated_beyond,
     is_significant,
     is_too_noisy,
@@ -71,6 +79,7 @@ def is_eager_faster(controls: Controls) -> bool:
 
 
 _SAME_WORK = (Status.UNCHANGED, Reason.SAME_WORK)
+_KEPT_PACE = (Status.UNCHANGED, Reason.KEPT_PACE)
 # INCONCLUSIVE for want of knowledge, not because something seems to have moved.
 _NOT_A_CHANGE = frozenset({Reason.FEW_TRIALS, Reason.NOISE_TOO_HIGH})
 
@@ -86,20 +95,29 @@ def _decide_status(
     if reading.baseline_trials < MIN_BASELINE_TRIALS:
         return Status.INCONCLUSIVE, Reason.FEW_TRIALS
     worse = _find_worse(reading, bar, controls)
-    same_work = is_same_work(reading.metric, controls)
+    alike = _find_alike(reading.metric, controls)
     if worse is not None:
-        return _SAME_WORK if same_work and not _is_convicted(reading, bar, controls) else worse
+        return alike if alike and not _is_convicted(reading, bar, controls) else worse
     if _is_improved(reading, bar, controls):
         return Status.IMPROVED, Reason.BEYOND_BAR
     if is_too_noisy(detectable, bar.threshold, reading.baseline):
-        return _SAME_WORK if same_work else (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
+        return alike or (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
+    if alike == _KEPT_PACE and is_blind(detectable, bar.threshold, reading.baseline):
+        return alike
     small = abs(reading.change) <= math.log1p(bar.threshold.relative)
     below = small and is_significant(reading)
     return Status.UNCHANGED, Reason.BELOW_THRESHOLD if below else Reason.WITHIN_NOISE
 
 
+def _find_alike(metric: Metric, controls: Controls) -> tuple[Status, Reason] | None:
+    """What clears a time that only the clock doubts: a compile of the same work, calls of the same code."""
+    if is_same_work(metric, controls):
+        return _SAME_WORK
+    return _KEPT_PACE if keeps_pace(metric, controls) else None
+
+
 def _is_convicted(reading: Reading, bar: Bar, controls: Controls) -> bool:
-    """Whether the clock convicts in every view of the machine: then a compile may have waited."""
+    """Whether the clock convicts in every view of the machine: then it is not the machine's doing."""
     return all(screen_change(reading, bar, shift) is Level.CONVICTED for shift in (0.0, *controls.shifts))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from gate.decide.constants import (
+    BLIND_THRESHOLDS,
     CLEAR_CONFIDENCE,
     DETECTABLE_FRACTION,
     DETECTABLE_THRESHOLDS,
@@ -151,6 +152,11 @@ def is_too_noisy(detectable: float, threshold: Threshold, baseline: float) -> bo
     """Whether even a change far beyond the threshold could have gone unseen."""
     edge = compute_edge(threshold, baseline)
     return detectable > max(DETECTABLE_THRESHOLDS * edge, DETECTABLE_FRACTION)
+
+
+def is_blind(detectable: float, threshold: Threshold, baseline: float) -> bool:
+    """Whether a change that is worth a side-by-side run could have gone unseen."""
+    return detectable > BLIND_THRESHOLDS * compute_edge(threshold, baseline)
 
 
 def compute_edge(threshold: Threshold, baseline: float) -> float:

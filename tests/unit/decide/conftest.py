@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
-from gate.decide import decide_verdict
+from gate.decide import Screening, decide_verdict, screen_run
 from gate.files.soundness import check_verdict
 from gate.metrics import SPECS
 from gate.records import (
@@ -22,11 +23,13 @@ from gate.records import (
     DType,
     Environment,
     GraphBreak,
+    Kind,
     Metric,
     Pairing,
     Policy,
     Provenance,
     Run,
+    Task,
     Trial,
     Verdict,
 )
@@ -44,6 +47,8 @@ class Situation:
 
     case_id: str = "mlp/inference-float32-smoke-default"
     dtype: DType = DType.FLOAT32
+    task: Task = Task.INFERENCE
+    kind: Kind = Kind.CALL
     before: Values | None = None  # None: no baseline
     after: Values = field(default_factory=dict)
     canaries_before: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -75,6 +80,8 @@ def make_case(one: Situation) -> Case:
         model=one.case_id.split("/")[0],
         factory="models:build",
         dtype=one.dtype,
+        task=one.task,
+        kind=one.kind,
         definition=one.definition_after,
     )
 
@@ -131,8 +138,8 @@ def make_policy(**changes: object) -> Policy:
     return replace(Policy(thresholds=thresholds, today=TODAY), **changes)  # type: ignore[arg-type] # the test's
 
 
-def decide(*situations: Situation, environment: Environment = CPU_HOST, **policy: object) -> Verdict:
-    run = Run(
+def make_run(*situations: Situation, environment: Environment = CPU_HOST) -> Run:
+    return Run(
         cases=tuple(make_case(one) for one in situations),
         environment=environment,
         provenance=Provenance(commit="def"),
@@ -140,8 +147,15 @@ def decide(*situations: Situation, environment: Environment = CPU_HOST, **policy
         failures=tuple(failure for one in situations for failure in one.failures),
         finished=True,
     )
-    baselines = tuple(make_baseline(one) for one in situations if one.before is not None)
-    verdict = decide_verdict(run, baselines, make_policy(**policy))
+
+
+def make_baselines(*situations: Situation) -> tuple[Baseline, ...]:
+    return tuple(make_baseline(one) for one in situations if one.before is not None)
+
+
+def decide(*situations: Situation, environment: Environment = CPU_HOST, **policy: object) -> Verdict:
+    run = make_run(*situations, environment=environment)
+    verdict = decide_verdict(run, make_baselines(*situations), make_policy(**policy))
     check_verdict(verdict, "decided")  # what could not be read again would be told once, and lost
     return verdict
 
@@ -257,6 +271,17 @@ def situation() -> Callable[..., Situation]:
 @pytest.fixture
 def judge() -> Callable[..., Verdict]:
     return decide
+
+
+@pytest.fixture
+def screened() -> Callable[..., Screening]:
+    """The screening of one situation."""
+
+    def screen_one(**changes: Any) -> Screening:
+        one = Situation(**changes)
+        return screen_run(make_run(one), make_baselines(one), make_policy())
+
+    return screen_one
 
 
 @pytest.fixture

@@ -1,0 +1,129 @@
+"""Calls of the baseline's own code that kept pace with eager's: what only the machine's speed moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gate.decide import Screening, list_suspects
+from gate.records import CodeIdentity, Comparison, Kind, Metric, Reason, Status, Task, Verdict
+from tests.told import tell_notes
+
+LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
+BREAKS, FALLBACKS = Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS
+# Stored trials of a machine whose speed wanders by 7 %, of eager and compiled alike, and of a steady one.
+WANDERING = (0.92, 1.0, 1.1, 1.04, 0.94)
+STEADY = (0.995, 1.0, 1.005, 1.0, 1.0)
+CODE = CodeIdentity(digest="a", calls={"extern_kernels.mm": 2, "torch.ops.aten._softmax": 1})
+CUSTOM = replace(CODE, calls={"torch.ops.mine.attention": 1})
+
+Make = Callable[..., Any]
+Judge = Callable[..., Verdict]
+Find = Callable[..., Comparison]
+
+
+def measure(*spread: float, ratio: float = 1.0, breaks: float = 0.0) -> dict[Metric, tuple[float, ...]]:
+    """Trials of 20 ms in eager and 10 ms compiled times ``ratio``, each moved by one of ``spread``."""
+    count = len(spread)
+    return {
+        EAGER: tuple(0.020 * one for one in spread),
+        LATENCY: tuple(0.010 * ratio * one for one in spread),
+        BREAKS: (breaks,) * count,
+        FALLBACKS: (0.0,) * count,
+    }
+
+
+@pytest.fixture
+def judge_latency(situation: Make, judge: Judge, find: Find) -> Callable[..., tuple[Status, Reason]]:
+    """Status and reason of compiled latency, by what is stored and what came of one trial."""
+
+    def judge_one(**changes: object) -> tuple[Status, Reason]:
+        known = {"before": measure(*WANDERING), "after": measure(1.15)}
+        row = find(judge(situation(**{**known, "code_before": CODE, "code_after": CODE, **changes})), LATENCY)
+        return row.status, row.reason
+
+    return judge_one
+
+
+@pytest.mark.parametrize("moved", [1.15, 1.0, 0.9], ids=["slower", "as before", "faster"])
+def test_the_same_code_that_kept_pace_with_eager_is_clear(judge_latency: Make, moved: float) -> None:
+    """One trial, both arms moved alike: by latency alone it is suspect, or a change of 30 % could hide."""
+    assert judge_latency(after=measure(moved)) == (Status.UNCHANGED, Reason.KEPT_PACE)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"code_after": replace(CODE, digest="b")},
+        {"code_before": replace(CODE, digest="")},
+        {"code_before": CUSTOM, "code_after": CUSTOM},
+        {"code_before": replace(CODE, tuned="x"), "code_after": replace(CODE, tuned="y")},
+        {"before": measure(*WANDERING, breaks=1.0), "after": measure(1.15, breaks=1.0)},
+        {"before": {name: values for name, values in measure(*WANDERING).items() if name is not FALLBACKS}},
+        {"task": Task.TRAINING},
+        {"kind": Kind.SERVING},
+        {"after": measure(1.15, ratio=1.03)},
+        {"before": measure(*WANDERING) | {EAGER: (0.0220, 0.0184, 0.0188, 0.0200, 0.0208)}},
+    ],
+    ids=[
+        "other code",
+        "unknown code",
+        "an operator of one's own",
+        "tuned otherwise",
+        "a graph break",
+        "fallbacks unknown",
+        "a training step",
+        "another kind of call",
+        "the ratio moved",
+        "a ratio too noisy to tell",
+    ],
+)
+def test_nothing_less_clears(judge_latency: Make, changes: dict[str, object]) -> None:
+    """Each of these could slow a call, or hide that it is slower: the latency stays open."""
+    status, _ = judge_latency(**changes)
+    assert status is Status.INCONCLUSIVE
+
+
+def test_what_is_surely_slower_is_not_cleared(judge_latency: Make) -> None:
+    """On a steady machine 30 % are no wandering, though eager shares them: nobody knows why."""
+    found = judge_latency(before=measure(*STEADY), after=measure(1.3))
+    assert found == (Status.INCONCLUSIVE, Reason.SHARED_SHIFT)
+
+
+def test_a_steady_latency_speaks_for_itself(judge_latency: Make) -> None:
+    """A change of 10 % would have shown, so nothing else is asked."""
+    found = judge_latency(before=measure(*STEADY), after=measure(1.0))
+    assert found == (Status.UNCHANGED, Reason.WITHIN_NOISE)
+
+
+def test_a_note_says_what_could_hide(situation: Make, judge: Judge, find: Find) -> None:
+    """It names the case, by how much both could be slower, and who would show it."""
+    verdict = judge(
+        situation(before=measure(*WANDERING), after=measure(1.0), code_before=CODE, code_after=CODE)
+    )
+    change = find(verdict, LATENCY).change
+    (note,) = (one for one in tell_notes(verdict) if "kept pace" in one)
+    assert change is not None
+    told = (
+        f"A slowdown of both by up to {100 * change.detectable:.0f} % could hide: `compile-gate ab` shows it."
+    )
+    assert told in note
+    assert "mlp" in note
+
+
+@pytest.mark.parametrize(("thorough", "expected"), [(False, []), (True, [(SPEEDUP, LATENCY)])])
+def test_it_gets_pairs_only_where_all_is_to_be_measured(
+    screened: Callable[..., Screening], *, thorough: bool, expected: list[tuple[Metric, ...]]
+) -> None:
+    """`check --base` asks for none, `check --base --thorough` does."""
+    screening = screened(before=measure(*WANDERING), after=measure(1.15), code_before=CODE, code_after=CODE)
+    assert [one.metrics for one in list_suspects(screening, thorough=thorough)] == expected
+
+
+def test_other_code_gets_pairs(screened: Callable[..., Screening]) -> None:
+    """The same latencies, and code of which nothing is known."""
+    (found,) = list_suspects(screened(before=measure(*WANDERING), after=measure(1.0)))
+    assert found.metrics == (SPEEDUP, LATENCY)
