@@ -60,7 +60,8 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
     Compiled latency is suspect as well where the speedup looks changed, where it looks changed itself
     until the machine's shift is taken away, or only then, and where a change that matters could have
     gone unseen: what clears it in a screening is no proof, and pairs are at hand. But not where calls of the
-    baseline's own code kept pace with eager's, unless all is to be ``thorough``.
+    baseline's own code kept pace with eager's, unless the case gets pairs anyway, or all is to be
+    ``thorough``.
     A case that failed or did not run is none: it is INCOMPLETE whatever pairs say.
     """
     grouped = group_cases(screening.comparisons)
@@ -69,10 +70,13 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
         if not one.trials or one.failures:
             continue
         questions = screening.questions[position] if screening.questions else {}
-        doubtful = screening.rules is not None and _is_latency_doubtful(
-            questions, screening.rules, stored_code=not thorough and runs_stored_code(one, questions)
-        )
         rows = {row.metric: row for row in grouped.get(one.case.id, ())}
+        # Pairs for something else time calls as well.
+        is_paired = thorough or bool(_list_suspicious(rows, doubtful=False))
+        stored_code = not is_paired and runs_stored_code(one, questions)
+        doubtful = screening.rules is not None and _is_latency_doubtful(
+            questions, screening.rules, stored_code=stored_code
+        )
         metrics = _list_suspicious(rows, doubtful=doubtful)
         if metrics:
             found.append(

@@ -13,10 +13,12 @@ from gate.records import CodeIdentity, Comparison, Kind, Metric, Reason, Status,
 from tests.told import tell_notes
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
+COLD = Metric.COLD_COMPILE_TIME
 BREAKS, FALLBACKS = Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS
 # Stored trials of a machine whose speed wanders by 7 %, of eager and compiled alike, and of a steady one.
 WANDERING = (0.92, 1.0, 1.1, 1.04, 0.94)
 STEADY = (0.995, 1.0, 1.005, 1.0, 1.0)
+SIDES = {"before": WANDERING, "after": (1.15,)}
 CODE = CodeIdentity(digest="a", calls={"extern_kernels.mm": 2, "torch.ops.aten._softmax": 1})
 CUSTOM = replace(CODE, calls={"torch.ops.mine.attention": 1})
 
@@ -121,6 +123,15 @@ def test_it_gets_pairs_only_where_all_is_to_be_measured(
     """`check --base` asks for none, `check --base --thorough` does."""
     screening = screened(before=measure(*WANDERING), after=measure(1.15), code_before=CODE, code_after=CODE)
     assert [one.metrics for one in list_suspects(screening, thorough=thorough)] == expected
+
+
+def test_pairs_for_something_else_judge_the_latency_too(screened: Callable[..., Screening]) -> None:
+    """A compile of 15 s instead of 10, with as many calls unknown: what times it times calls as well."""
+    compiles: dict[str, dict[Metric, tuple[float, ...]]]
+    compiles = {"before": {COLD: (10.0,) * 5}, "after": {COLD: (15.0,)}}
+    changes = {side: measure(*spread) | compiles[side] for side, spread in SIDES.items()}
+    (found,) = list_suspects(screened(**changes, code_before=CODE, code_after=CODE))
+    assert found.metrics == (SPEEDUP, LATENCY, COLD)
 
 
 def test_other_code_gets_pairs(screened: Callable[..., Screening]) -> None:
