@@ -1,9 +1,12 @@
 """Whether pairs of one check are more alike than pairs of different ones, since they share servers.
 
     python benchmarks/forked_pairs.py elementwise/inference-float32-smoke-default --checks 8 --pairs 4
+        [--ways kept compiled swapped]
 
 Each check opens servers and caches of its own for both arms, which are of the same code, compiles once,
-and measures pairs of latencies. For each latency it prints the standard deviation of ln(head / base)
+and measures pairs of latencies: ``kept`` as a check does; ``compiled`` with a compile of each arm before each
+pair; ``swapped`` with each arm's directories and caches given to the other after every pair. A check of each
+way follows one of another. For each way and latency it prints the standard deviation of ln(head / base)
 within a check, what differs between checks beyond that, and the F test of its being nothing.
 """
 
@@ -24,7 +27,7 @@ from scipy import stats
 from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.lab.arms.arms import make_working_tree_arm
 from gate.lab.trials.opening import open_bench
-from gate.lab.trials.pairs import make_sides, measure_pair, open_base_bench, plan_pair
+from gate.lab.trials.pairs import Sides, make_sides, measure_pair, open_base_bench, plan_pair
 from gate.lab.trials.prime import prime_bench
 from gate.lab.trials.trials import Bench, LabSettings
 from gate.lab.workers.server_pool import ServerPool
@@ -32,8 +35,10 @@ from gate.project.choice import choose_cases
 from gate.project.config import apply_options, load_config
 from gate.project.registry import load_cases
 from gate.records import BASE_ARM, Case, Metric, Pairing
+from gate.records.protocol import WorkerRole
 from gate.report.words.failures import describe_failure
 
+WAYS = ("kept", "compiled", "swapped")
 TIMED = (Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY)
 
 
@@ -43,11 +48,15 @@ def main() -> None:
     config = load_config(None)
     (case,) = choose_cases(apply_options(config, select=options.case), load_cases(config)).cases
     settings = LabSettings(out=options.out, threads=config.threads)
+    checks: dict[str, list[list[dict[Metric, float]]]] = {way: [] for way in options.ways}
     with open_bench(make_working_tree_arm(Path.cwd()), settings) as bench:
         prime_bench(bench)
-        checks = [measure_check(bench, case, options.pairs) for _ in range(options.checks)]
-    for metric in TIMED:
-        print(describe(metric, [[change[metric] for change in check] for check in checks]))
+        for _ in range(options.checks):
+            for way, done in checks.items():
+                done.append(measure_check(bench, case, options.pairs, way))
+    for way, done in checks.items():
+        for metric in TIMED:
+            print(f"{way}: {describe(metric, [[change[metric] for change in check] for check in done])}")
 
 
 def parse_options() -> argparse.Namespace:
@@ -56,11 +65,12 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("case")
     parser.add_argument("--checks", type=int, default=8)
     parser.add_argument("--pairs", type=int, default=4, help="of a check, after the one that compiles")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--out", type=Path, default=Path("forked-pairs"))
     return parser.parse_args()
 
 
-def measure_check(bench: Bench, case: Case, pairs: int) -> list[dict[Metric, float]]:
+def measure_check(bench: Bench, case: Case, pairs: int, way: str) -> list[dict[Metric, float]]:
     """Measure the pairs of one check; the change of each latency, ln(head / base), in each pair."""
     changes: list[dict[Metric, float]] = []
     with closing(ServerPool()) as pool:
@@ -70,14 +80,25 @@ def measure_check(bench: Bench, case: Case, pairs: int) -> list[dict[Metric, flo
         for arm in (sides.base, sides.head):
             shutil.rmtree(arm.trial_cache, ignore_errors=True)
         for index in range(1, pairs + 2):
-            measured = measure_pair(sides, plan_pair(TIMED, index, "cpu", Pairing.LIVE))
+            plan = plan_pair(TIMED, index, "cpu", Pairing.LIVE)
+            if way == "compiled":
+                plan = replace(plan, first=WorkerRole.COLD)
+            if way == "swapped":
+                sides = swap_directories(sides)
+            measured = measure_pair(sides, plan)
             if measured.failures:
                 sys.exit(describe_failure(measured.failures[0]))
             arms = {trial.arm: trial for trial in measured.trials}
             found = compute_pair_changes(Pair(base=arms[BASE_ARM], head=arms[head.arm.name]))
             changes.append({metric: found[metric] for metric in TIMED})
-            sys.stderr.write(f"pair {index} of {pairs + 1}: {changes[-1]}\n")
+            sys.stderr.write(f"{way}, pair {index} of {pairs + 1}: {changes[-1]}\n")
     return changes[1:]  # of the first the arms had compiled before they were timed
+
+
+def swap_directories(sides: Sides) -> Sides:
+    """Give each arm the directories of the other, with the caches in them."""
+    base, head = sides.base, sides.head
+    return replace(sides, base=replace(base, scratch=head.scratch), head=replace(head, scratch=base.scratch))
 
 
 def describe(metric: Metric, checks: Sequence[Sequence[float]]) -> str:
