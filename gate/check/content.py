@@ -38,29 +38,24 @@ class Content:
 WHOLE = Content(compiles=True, warm=True)
 
 
-def plan_content(
-    metrics: Collection[Metric], index: int, device: str, *, known_code: bool = False
-) -> Content:
+def plan_content(metrics: Collection[Metric], index: int, device: str) -> Content:
     """Plan what a pair measures for ``metrics``, and no more than that. Pure.
 
-    The first pair compiles on empty caches. Later ones need to only for what a compile decides: on a
-    CPU the code that is generated is the same each time, and a process that finds it in the caches of the
-    first pair tells the rest; on a GPU its tuning is drawn anew. Calls of a compile are nearly exact: they
-    are counted again where they are what is open.
-    Where head's own trial generated the stored baseline's code (``known_code``), no pair of latencies
-    compiles: both arms begin with the caches of that trial. An arm whose code differs finds nothing of use
-    there, and compiles untimed.
+    A pair of latencies times no compile: on a CPU the code that is generated is the same each time, so a
+    process that finds none in its caches compiles untimed, both arms at once, and later ones find it there.
+    On a GPU its tuning is drawn anew. The first pair for anything else is on empty caches; later ones only
+    for what a compile decides. Calls of a compile are nearly exact: they are counted again where they are
+    what is open.
     """
     if is_target(device):
         return Content(compiles=True, warm=False)
     wanted = frozenset(metrics)
     is_first = index == 1
     cached = set(INTERLEAVED) if is_first else {*INTERLEAVED, *OF_WARM}
-    fills = is_first and not known_code
     corroborates = is_first and not wanted.isdisjoint(COMPILE_TIMES)
     warm = not wanted.isdisjoint(OF_WARM) or corroborates
     return Content(
-        compiles=fills or find_kind(device).draws_tuning or not wanted <= cached,
+        compiles=find_kind(device).draws_tuning or not wanted <= cached,
         warm=warm,
         skips_calls=warm and not is_first and Metric.COMPILE_CALLS not in wanted,
     )

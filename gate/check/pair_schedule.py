@@ -25,8 +25,8 @@ GUESSED_SHARE = 0.25
 class Need:
     """So many more pairs of a case, for these metrics. ``later`` ones are only counted in what is left.
 
-    ``known_code`` says that head's own trial generated the stored baseline's code: see
-    :func:`gate.check.content.plan_content`.
+    ``known_code`` says that head's own trial generated the stored baseline's code: then both arms begin with
+    the caches of that trial. One whose code differs finds nothing of use there, and compiles untimed.
     """
 
     case_id: str
@@ -104,7 +104,7 @@ def predict_pair_s(run: Run, slot: PairSlot, device: str) -> float:
     """Predict the wall time of a pair in seconds: as the case's last of its kind, or two trials. Pure."""
     own = [trial for trial in run.trials if trial.case_id == slot.case.id]
     paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]
-    is_light = not plan_content(slot.metrics, slot.index, device, known_code=slot.known_code).compiles
+    is_light = not plan_content(slot.metrics, slot.index, device).compiles
     if not paired:
         return 2 * predict_trial_s(slot.case, run.cases, run.trials) * (LIGHT_PAIR_SHARE if is_light else 1)
     alike = [trial for trial in paired if _is_light(trial) == is_light]

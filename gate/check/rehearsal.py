@@ -68,7 +68,7 @@ class Rehearsal:
         return run
 
     def _measure_pair(self, slot: PairSlot) -> tuple[Trial, Trial]:
-        content = plan_content(slot.metrics, slot.index, self.device, known_code=slot.known_code)
+        content = plan_content(slot.metrics, slot.index, self.device)
         pair = self.take_pair(slot)
         base, head = drop_unmeasured(pair.base, content), drop_unmeasured(pair.head, content)
         if content.compiles:

@@ -110,7 +110,7 @@ def plan_pair(
     metrics: Collection[Metric], index: int, device: str, pairing: Pairing, kept: Path | None = None
 ) -> PairPlan:
     """Plan the processes of a pair by :func:`gate.check.content.plan_content`."""
-    content = plan_content(metrics, index, device, known_code=kept is not None)
+    content = plan_content(metrics, index, device)
     if is_target(device):  # nothing is timed: there are no blocks to alternate
         pairing = Pairing.TURNS
     first = WorkerRole.COLD if content.compiles else WorkerRole.ROUNDS

@@ -200,7 +200,7 @@ def test_pairs_let_a_request_be_confirmed(draw_pairs: Make, policy: Policy, effo
 
 
 def test_time_for_pairs_ends_in_a_replay_too(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
-    """In 50 s there is room for one whole pair of 30 s and one of latencies of 12 s, not for a third.
+    """In 30 s there is room for two pairs of latencies of 12 s, or for one with compiles of 30 s.
 
     Pairs that vary by 4 % do not settle a slowdown of 10 % in two, and do in sixteen.
     """
@@ -208,12 +208,12 @@ def test_time_for_pairs_ends_in_a_replay_too(draw_pairs: Make, policy: Policy, e
     timed = tuple(replace(one, stages_s={"rounds": 15.0}) for one in run.trials)
     free, short = (
         replay_requests(replace(run, trials=timed), policy, replace(effort, pair_budget_s=limit), planted=0.1)
-        for limit in (None, 50.0)
+        for limit in (None, 30.0)
     )
     assert free is not None
     assert short is not None
     assert free.regressed.hits == 40
-    assert short.pairs == 2.0
+    assert 1.5 < short.pairs <= 2.0
     assert short.inconclusive.hits > 20
 
 

@@ -31,13 +31,8 @@ RETUNED = Content(compiles=True, warm=True, skips_calls=True)
         pytest.param(LATENCY, 2, "cuda:sm_90", COMPILE, id="target"),
     ],
 )
-def test_known_code_is_compiled_for_what_a_compile_decides_alone(
+def test_a_compile_is_timed_for_what_it_decides_alone(
     metric: Metric, index: int, device: str, expected: Content
 ) -> None:
-    """On the caches of a trial no pair of latencies compiles; a target compiles and does nothing else."""
-    assert plan_content([metric], index, device, known_code=True) == expected
-
-
-def test_code_that_is_not_known_is_compiled_first() -> None:
-    """The first pair fills the caches of both arms, and the second finds them."""
-    assert [plan_content([LATENCY], index, "cpu") for index in (1, 2)] == [COMPILE, NOTHING]
+    """No pair of latencies times a compile, not even the first; a target compiles and does nothing else."""
+    assert plan_content([metric], index, device) == expected

@@ -37,6 +37,7 @@ from tests.hosts import CPU_HOST
 from .conftest import CountLeft, MakeCase
 
 LATENCY = frozenset({Metric.COMPILED_LATENCY})
+COMPILE = frozenset({Metric.COLD_COMPILE_TIME})  # of which a pair after the first is a cold process alone
 SUPER_BLOCKS = 5  # of the default's fifteen: blocks that do not differ need no more
 
 
@@ -59,7 +60,7 @@ def test_turns_cancel_a_linear_drift() -> None:
 
 def test_live_pair_alternates_blocks(bench: Bench, make_case: MakeCase, count_left: CountLeft) -> None:
     """Both workers are alive at once: their blocks come in the order 0 1 1 0 0 1 1 0, then 1 0 0 1 ..."""
-    case = make_case("turns", roles=["cold"])
+    case = make_case("turns", roles=["rounds"])
     pair = measure_pair(open_sides(bench, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
     assert ["base", "head"] == [trial.arm for trial in pair.trials]
     assert [Pairing.LIVE] * 2 == [trial.pairing for trial in pair.trials]
@@ -72,7 +73,7 @@ def test_live_pair_alternates_blocks(bench: Bench, make_case: MakeCase, count_le
 
 def test_pair_runs_all_rounds_where_none_may_be_left_out(bench: Bench, make_case: MakeCase) -> None:
     """Who wants to know what more rounds tell can have them all."""
-    case = make_case("turns", roles=["cold"])
+    case = make_case("turns", roles=["rounds"])
     sampling = replace(bench.settings.sampling, super_blocks=7)
     steady = replace(bench, settings=replace(bench.settings, sampling=sampling, ends_rounds_early=False))
     pair = measure_pair(open_sides(steady, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
@@ -81,7 +82,7 @@ def test_pair_runs_all_rounds_where_none_may_be_left_out(bench: Bench, make_case
 
 def test_head_starts_first_in_every_other_pair(bench: Bench, make_case: MakeCase) -> None:
     """Whoever starts second finds a warmer machine: it is each arm's turn to be first."""
-    case = make_case("turns", roles=["cold", "rounds"])
+    case = make_case("turns", roles=["rounds"])
     sides = open_sides(bench, case, case)
     pairs = [measure_pair(sides, plan_pair(LATENCY, index, "cpu", Pairing.LIVE)) for index in (1, 2)]
     assert [["base", "head"], ["head", "base"]] == [[trial.arm for trial in one.trials] for one in pairs]
@@ -111,7 +112,7 @@ def test_arm_that_crashes_is_the_one_that_failed(
     """The other arm, stopped because of it, is not blamed, and nothing is left running."""
     good, bad = make_case("turns", roles=["cold"]), make_case("turns", roles=["cold"], how={"stop": 5})
     cases = (bad, good) if guilty == "base" else (good, bad)
-    pair = measure_pair(open_sides(bench, *cases), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    pair = measure_pair(open_sides(bench, *cases), plan_pair(COMPILE, 3, "cpu", Pairing.LIVE))
     assert ((), [(guilty, FailureKind.CRASH)]) == (
         pair.trials,
         [(failure.arm, failure.kind) for failure in pair.failures],
@@ -127,7 +128,7 @@ def test_arm_that_hangs_is_the_one_whose_time_is_up(
     good = make_case("turns", roles=["cold"])
     bad = make_case("turns", roles=["cold"], how={"stop": 5, "sleep_s": 60})
     begun = time.monotonic()
-    pair = measure_pair(open_sides(bench, good, bad), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    pair = measure_pair(open_sides(bench, good, bad), plan_pair(COMPILE, 3, "cpu", Pairing.LIVE))
     assert [("head", FailureKind.HANG)] == [(failure.arm, failure.kind) for failure in pair.failures]
     assert time.monotonic() - begun < 20
     assert count_left() == 0
@@ -136,7 +137,7 @@ def test_arm_that_hangs_is_the_one_whose_time_is_up(
 def test_arm_that_never_gets_ready_has_failed(bench: Bench, make_case: MakeCase) -> None:
     """A worker that ends before its rounds ends the pair with its own failure."""
     good, bad = make_case("turns", roles=["cold"]), make_case("error", roles=["cold"])
-    pair = measure_pair(open_sides(bench, good, bad), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    pair = measure_pair(open_sides(bench, good, bad), plan_pair(COMPILE, 3, "cpu", Pairing.LIVE))
     assert [("head", "build")] == [(failure.arm, failure.stage) for failure in pair.failures]
 
 
@@ -199,7 +200,7 @@ def test_a_gpu_for_one_process_gets_turns_at_once(bench: Bench, make_case: MakeC
 @pytest.mark.parametrize(
     ("metrics", "index", "device", "expected"),
     [
-        ({Metric.COMPILED_LATENCY}, 1, "cpu", (WorkerRole.COLD, False)),
+        ({Metric.COMPILED_LATENCY}, 1, "cpu", (WorkerRole.ROUNDS, False)),
         ({Metric.COMPILED_LATENCY}, 2, "cpu", (WorkerRole.ROUNDS, False)),
         ({Metric.COMPILED_LATENCY}, 2, "cuda", (WorkerRole.COLD, False)),
         ({Metric.COLD_COMPILE_TIME}, 1, "cpu", (WorkerRole.COLD, True)),
