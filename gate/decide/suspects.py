@@ -99,24 +99,29 @@ def list_unsettled(
 
     A case that failed in either arm, or that the base lacks or defines otherwise, needs none; nor does one
     that is convicted, unless its suspect is ``thorough``: what convicts it tells its size as well, to about
-    half of it, and nothing else of it changes the outcome.
+    half of it, and nothing else of it changes the outcome. Once a case is convicted the outcome is certain:
+    another one that had SETTLING_PAIRS, and looks no slower than its thresholds, waits as well.
     """
     sides, rules = gather_judged(run, policy, suspects)
     failed = {failure.case_id for failure in run.failures}
     bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
     wanted = {one.case_id: one for one in suspects or ()}
-    found = []
+    found, idle, is_red = [], set(), False
     for side in sides:
         case = side.evidence.case
         if case.id in failed or bases.get(case.id) != case.definition:
             continue
         asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=NOISY_DECIDING, thorough=True))
         rows = compare_paired(side, rules) if side.paired else ()
-        metrics = _let_wait(_list_open(rows, asked), asked) if rows else asked.metrics
+        open_rows = _list_open(rows, asked)
+        metrics = _let_wait(open_rows, asked) if rows else asked.metrics
         convicted = _is_convicted(rows, asked, policy)
+        is_red = is_red or convicted
         if metrics and (asked.thorough or not convicted):
             found.append(replace(asked, metrics=metrics, convicted=convicted))
-    return tuple(found)
+        if not asked.thorough and _looks_settled(open_rows):
+            idle.add(case.id)
+    return tuple(one for one in found if not is_red or one.case_id not in idle)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -222,6 +227,11 @@ def _count_half_widths(change: Change) -> float:
 def _measure_gain(one: Suspect) -> float:
     """What settling a case is worth: it may be the one that is worse, the more so the worse it looks."""
     return 1.0 + max(one.doubt, 0.0)
+
+
+def _looks_settled(open_rows: Sequence[Comparison]) -> bool:
+    """Whether a case had the pairs that settle most, and what they left open looks no worse than it may."""
+    return bool(open_rows) and all(row.pairs >= SETTLING_PAIRS and row.severity <= 1.0 for row in open_rows)
 
 
 def _let_wait(open_rows: Sequence[Comparison], asked: Suspect) -> tuple[Metric, ...]:

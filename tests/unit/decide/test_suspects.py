@@ -283,6 +283,40 @@ def test_what_stored_values_convict_is_seen_twice_by_one_pair(
     assert [one.metrics for one in list_unsettled(run, policy, [suspect])] == expected
 
 
+@pytest.mark.parametrize(
+    ("otherwise", "thorough", "expected"),
+    [
+        ({}, False, []),
+        ({"slower": 1.0}, False, ["loud/x"]),
+        ({"head": 1.2}, False, ["loud/x"]),
+        ({"pairs": 1}, False, ["loud/x"]),
+        ({}, True, ["loud/x"]),
+    ],
+    ids=["waits", "nothing is red", "looks slower", "one pair", "thorough"],
+)
+def test_a_case_that_looks_no_slower_waits_once_another_is_convicted(
+    two_cases: Make, otherwise: dict[str, float], thorough: bool, expected: list[str]
+) -> None:
+    """Its pairs vary by 10 %, and six of the other's say that it is 30 % slower: the outcome is certain."""
+    run, policy = two_cases(**otherwise)
+    suspects = [Suspect(case_id=one, metrics=(LATENCY,), thorough=thorough) for one in ("calm/x", "loud/x")]
+    found = [one.case_id for one in list_unsettled(run, policy, suspects) if not one.convicted]
+    assert found == expected
+
+
+@pytest.fixture
+def two_cases(paired_case: Make, pair_run: Pair, policy: Policy) -> Make:
+    """A calm case with six pairs and a loud one, each so many times as slow in head; and the policy."""
+
+    def make(*, slower: float = 1.3, pairs: int = 3, head: float = 1.0) -> tuple[Run, Policy]:
+        calm = paired_case(case_id="calm/x", head={LATENCY: 0.010 * slower})
+        wild = (0.10, -0.10, 0.01)
+        loud = paired_case(case_id="loud/x", pairs=pairs, head={LATENCY: 0.010 * head}, spread=wild)
+        return pair_run(calm, loud), policy
+
+    return make
+
+
 def test_a_convicted_case_says_so_where_more_of_it_is_open(
     paired_case: Make, pair_run: Pair, policy: Policy
 ) -> None:
