@@ -206,7 +206,12 @@ def make_trial(case_id: str, index: int, moves: Mapping[Metric, float], wall_s: 
     samples |= dict.fromkeys((Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS), (0.0,))
     samples |= {Metric.COMPILE_CALLS: (CALLS,)}
     return Trial(
-        case_id=case_id, index=index, samples=samples, stages_s={"rounds": wall_s}, identity=OLD_CODE
+        case_id=case_id,
+        index=index,
+        samples=samples,
+        stages_s={"rounds": wall_s},
+        identity=OLD_CODE,
+        workload={"inputs": "float32[8]"},
     )
 
 

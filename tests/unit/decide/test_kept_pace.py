@@ -18,8 +18,15 @@ BREAKS, FALLBACKS = Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS
 # Stored trials of a machine whose speed wanders by 7 %, of eager and compiled alike, and of a steady one.
 WANDERING = (0.92, 1.0, 1.1, 1.04, 0.94)
 STEADY = (0.995, 1.0, 1.005, 1.0, 1.0)
+INPUTS = {"inputs": "float32[64, 8]"}
 SIDES = {"before": WANDERING, "after": (1.15,)}
 CODE = CodeIdentity(digest="a", calls={"extern_kernels.mm": 2, "torch.ops.aten._softmax": 1})
+KNOWN: dict[str, Any] = {
+    "code_before": CODE,
+    "code_after": CODE,
+    "workload_before": INPUTS,
+    "workload_after": INPUTS,
+}
 CUSTOM = replace(CODE, calls={"torch.ops.mine.attention": 1})
 
 Make = Callable[..., Any]
@@ -43,8 +50,8 @@ def judge_latency(situation: Make, judge: Judge, find: Find) -> Callable[..., tu
     """Status and reason of compiled latency, by what is stored and what came of one trial."""
 
     def judge_one(**changes: object) -> tuple[Status, Reason]:
-        known = {"before": measure(*WANDERING), "after": measure(1.15)}
-        row = find(judge(situation(**{**known, "code_before": CODE, "code_after": CODE, **changes})), LATENCY)
+        known = {**KNOWN, "before": measure(*WANDERING), "after": measure(1.15)}
+        row = find(judge(situation(**{**known, **changes})), LATENCY)
         return row.status, row.reason
 
     return judge_one
@@ -65,6 +72,8 @@ def test_the_same_code_that_kept_pace_with_eager_is_clear(judge_latency: Make, m
         {"code_before": replace(CODE, tuned="x"), "code_after": replace(CODE, tuned="y")},
         {"before": measure(*WANDERING, breaks=1.0), "after": measure(1.15, breaks=1.0)},
         {"before": {name: values for name, values in measure(*WANDERING).items() if name is not FALLBACKS}},
+        {"workload_after": {"inputs": "float32[70, 8]"}},
+        {"workload_before": {}},
         {"task": Task.TRAINING},
         {"kind": Kind.SERVING},
         {"after": measure(1.15, ratio=1.03)},
@@ -77,6 +86,8 @@ def test_the_same_code_that_kept_pace_with_eager_is_clear(judge_latency: Make, m
         "tuned otherwise",
         "a graph break",
         "fallbacks unknown",
+        "larger inputs, of sizes that the code leaves open",
+        "inputs unknown",
         "a training step",
         "another kind of call",
         "the ratio moved",
@@ -103,9 +114,7 @@ def test_a_steady_latency_speaks_for_itself(judge_latency: Make) -> None:
 
 def test_a_note_says_what_could_hide(situation: Make, judge: Judge, find: Find) -> None:
     """It names the case, by how much both could be slower, and who would show it."""
-    verdict = judge(
-        situation(before=measure(*WANDERING), after=measure(1.0), code_before=CODE, code_after=CODE)
-    )
+    verdict = judge(situation(before=measure(*WANDERING), after=measure(1.0), **KNOWN))
     change = find(verdict, LATENCY).change
     (note,) = (one for one in tell_notes(verdict) if "kept pace" in one)
     assert change is not None
@@ -121,7 +130,7 @@ def test_it_gets_pairs_only_where_all_is_to_be_measured(
     screened: Callable[..., Screening], *, thorough: bool, expected: list[tuple[Metric, ...]]
 ) -> None:
     """`check --base` asks for none, `check --base --thorough` does."""
-    screening = screened(before=measure(*WANDERING), after=measure(1.15), code_before=CODE, code_after=CODE)
+    screening = screened(before=measure(*WANDERING), after=measure(1.15), **KNOWN)
     assert [one.metrics for one in list_suspects(screening, thorough=thorough)] == expected
 
 
@@ -130,7 +139,7 @@ def test_pairs_for_something_else_judge_the_latency_too(screened: Callable[..., 
     compiles: dict[str, dict[Metric, tuple[float, ...]]]
     compiles = {"before": {COLD: (10.0,) * 5}, "after": {COLD: (15.0,)}}
     changes = {side: measure(*spread) | compiles[side] for side, spread in SIDES.items()}
-    (found,) = list_suspects(screened(**changes, code_before=CODE, code_after=CODE))
+    (found,) = list_suspects(screened(**changes, **KNOWN))
     assert found.metrics == (SPEEDUP, LATENCY, COLD)
 
 
