@@ -1,13 +1,16 @@
 """Six models that are not in the registry, each slower by what ``doses.json`` beside it says.
 
 ``complete_checks.py`` copies this file into a project of its own. A dose is in seconds a compiled call: an
-operator that waits so long, in the graph. A model without one is built as it is.
+operator that waits so long, in the graph. Each model multiplies what it returns by the ``scale`` of that
+file: another one is other code, and no slower.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -17,19 +20,48 @@ from gate.selftest.planted.factory import plant
 from gate.workload import Workload
 
 NAMES = ("distilbert", "gpt2", "perceptron", "convolutions", "attention", "normalized")
-SMALL_DOSE_S = 1e-9  # other code, and no slower: the operator itself takes a microsecond
+SCALE, OTHER_SCALE = 1.5, 1.25
 BATCH, WIDTH = 16, 256
+
+
+class Scaled(nn.Module):
+    """A model whose first output is multiplied by a constant."""
+
+    def __init__(self, model: nn.Module, scale: float) -> None:
+        """Keep both."""
+        super().__init__()
+        self.model, self.scale = model, scale
+
+    def forward(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - the model's
+        """Call the model."""
+        found = self.model(*arguments, **options)
+        return (found[0] * self.scale, *found[1:]) if isinstance(found, tuple) else found * self.scale
 
 
 def build(*, name: str) -> Workload:
     """Build a model, with its dose in its forward if it has one."""
-    dose = json.loads(Path(__file__).with_name("doses.json").read_text()).get(name)
+    dose = load_doses().get(name)
     if dose is None:
         return build_plain(name=name)
     return plant(factory=f"{__name__}:build_plain", arguments={"name": name}, fault="slowdown", dose=dose)
 
 
+def load_doses() -> dict[str, float]:
+    """Load what the file beside this one says."""
+    doses: dict[str, float] = json.loads(Path(__file__).with_name("doses.json").read_text())
+    return doses
+
+
 def build_plain(*, name: str) -> Workload:
+    """Build a model without a dose."""
+    workload = build_unscaled(name)
+    if not isinstance(workload.forward, nn.Module):
+        raise TypeError(name)
+    scaled = Scaled(workload.forward, load_doses().get("scale", SCALE))
+    return replace(workload, forward=scaled.eval())
+
+
+def build_unscaled(name: str) -> Workload:
     """Build a model as it is."""
     tokens, plainly = torch.randint(0, 1000, (4, 64)), {"return_dict": False}
     if name == "distilbert":

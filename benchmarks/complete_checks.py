@@ -6,7 +6,7 @@
 DIRECTORY becomes a project with the six cases of ``checked_models.py`` and its stored baselines. Each
 check is of a commit in which the compiled calls of one case, of each in turn, take 5 or 10 % longer than the
 baselines say, or nothing gets slower: what changes then is a file that all cases read, one that none
-imports (``elsewhere``), or every case's generated code (``rewritten``). Its base is the commit
+imports (``elsewhere``), or a constant in every case's generated code (``rewritten``). Its base is the commit
 before. ``--busy`` keeps one core busy half of the time, as another program would. Each check is written to a
 file as it ends, with the machine and the commit of the gate that it ran on: started again, only what is
 missing there is run, and the table is of all. A check takes minutes; on a machine that does something else
@@ -38,7 +38,7 @@ from gate.store.baselines import load_baselines
 # By how much the compiled calls of one case take longer.
 KINDS: Mapping[str, float] = {"elsewhere": 0.0, "unchanged": 0.0, "rewritten": 0.0, "+5": 0.05, "+10": 0.10}
 ELSEWHERE = "elsewhere"  # what changes is a file that no case imports
-REWRITTEN = "rewritten"  # the generated code of every case
+REWRITTEN = "rewritten"  # a constant in the generated code of every case
 BASELINE_TRIALS = 5
 BUSY_S = 0.05  # of each tenth of a second
 CASE = "{name}/inference-float32-only-default"
@@ -141,7 +141,7 @@ def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
     slowed = CASE.format(name=name) if KINDS[kind] else ""
     doses = {name: KINDS[kind] * find_latency(project, slowed)} if slowed else {}
     if kind == REWRITTEN:
-        doses = dict.fromkeys(checked_models.NAMES, checked_models.SMALL_DOSE_S)
+        doses = {"scale": checked_models.OTHER_SCALE}
     if kind == ELSEWHERE:
         (project / "elsewhere.py").write_text(f"CHECK = {number}\n")
     else:
