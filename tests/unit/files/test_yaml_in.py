@@ -60,6 +60,7 @@ FINITE = "expected a finite number of at most 64 bits, got "
         ("? [1]\n: 2", "gate.yml:1", "has a key that is not text"),
         ("a: " + "[" * 50 + "]" * 50, "gate.yml:1", "is nested deeper than 32 levels"),
         ("[" * 20_000, "gate.yml:1", "is nested deeper than 32 levels"),
+        ("- " * 20_000, "gate.yml:1", "is nested deeper than 32 levels"),
         ("a: .nan", "gate.yml:1", FINITE + "'.nan'"),
         ("a: -.INF", "gate.yml:1", FINITE + "'-.INF'"),
         ("a: 1e999", "gate.yml:1", FINITE + "'1e999'"),
