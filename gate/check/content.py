@@ -19,7 +19,7 @@ _FURTHER = 2  # the index of whatever is not the first: no later one differs fro
 class Content:
     """What a pair measures beyond latencies, in each arm, or a trial on its own."""
 
-    compiles: bool  # on empty caches; else its code is found in those of the one before
+    compiles: bool  # timed, on empty caches; else untimed, where no caches hold its code yet
     warm: bool  # in a second process, on the caches of the first
     skips_calls: bool = False  # counting those of a compile, in that process: it takes as long as compiling
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from gate.check.content import plan_content
 from gate.check.schedule import Slot, compute_trial_s, predict_trial_s
@@ -14,7 +15,7 @@ from gate.records.protocol import Stage
 from gate.records.targets import name_target
 
 _LOADING = (Stage.IMPORT, Stage.BUILD, Stage.EAGER, Stage.COMPILE)  # before an arm says that it has loaded
-# A pair that compiles nothing took 15 to 20 s where a whole one took 50 s.
+# A pair that finds its code took 15 to 20 s where a whole one took 50 s.
 LIGHT_PAIR_SHARE = 0.4
 # Before anything was measured, what a case is expected to take is a guess: a small model of which nobody said
 # anything took a quarter of it (15 s a pair, where 60 were expected).
@@ -106,11 +107,27 @@ def predict_pair_s(run: Run, slot: PairSlot, device: str) -> float:
     paired = [trial for trial in own if trial.pairing is not Pairing.ALONE]
     is_light = not plan_content(slot.metrics, slot.index, device).compiles
     if not paired:
-        return 2 * predict_trial_s(slot.case, run.cases, run.trials) * (LIGHT_PAIR_SHARE if is_light else 1)
+        whole_s = 2 * predict_trial_s(slot.case, run.cases, run.trials)
+        untimed_s = 0.0 if slot.known_code else compute_untimed_s(own)
+        return LIGHT_PAIR_SHARE * whole_s + untimed_s if is_light else whole_s
     alike = [trial for trial in paired if _is_light(trial) == is_light]
-    if alike:
-        return compute_pair_s(alike)
-    return compute_pair_s(paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
+    if not alike:
+        return compute_pair_s(paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
+    seconds = compute_pair_s(alike)
+    if is_light and not slot.known_code and {trial.index for trial in alike} == {1}:
+        seconds -= compute_untimed_s(own)
+    return max(seconds, 0.0)
+
+
+def compute_untimed_s(trials: Sequence[Trial]) -> float:
+    """How much longer a pair takes whose arms compile untimed, at once, than one that finds its code."""
+    cold_s, warm_s = (_average(trials, one) for one in (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME))
+    return max(cold_s - warm_s, 0.0)
+
+
+def _average(trials: Sequence[Trial], metric: Metric) -> float:
+    values = [value for trial in trials for value in trial.samples.get(metric, ())]
+    return fmean(values) if values else 0.0
 
 
 def _is_light(trial: Trial) -> bool:

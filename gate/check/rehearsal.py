@@ -12,6 +12,7 @@ from gate.check.pair_schedule import (
     Need,
     PairSlot,
     compute_pair_s,
+    compute_untimed_s,
     fit_slot,
     list_pair_slots,
 )
@@ -73,7 +74,9 @@ class Rehearsal:
         base, head = drop_unmeasured(pair.base, content), drop_unmeasured(pair.head, content)
         if content.compiles:
             return base, head
-        arm_s = LIGHT_PAIR_SHARE * compute_pair_s((pair.base, pair.head)) / 2
+        arms = (pair.base, pair.head)
+        untimed_s = compute_untimed_s(arms) if slot.index == 1 and not slot.known_code else 0.0
+        arm_s = (LIGHT_PAIR_SHARE * compute_pair_s(arms) + untimed_s) / 2
         return _set_time(base, arm_s), _set_time(head, arm_s)
 
 

@@ -47,6 +47,9 @@ class Mode(StrEnum):
     MAX_AUTOTUNE_NO_CUDAGRAPHS = "max-autotune-no-cudagraphs"
 
 
+# The modes and the option of torch.compile that ask for tuned kernels.
+_TUNED_MODES = frozenset((Mode.MAX_AUTOTUNE, Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS))
+_TUNED_OPTION = "max_autotune"
 DEFAULT_BACKEND = "inductor"  # torch.compile's
 
 
@@ -80,3 +83,8 @@ class Case:
         str, ...
     ] = ()  # packages, by the names that pip installs them by; torch is taken for granted
     definition: str = ""  # hash of all that defines the workload; a changed definition is stale
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether torch is asked to try kernels of its own for products and convolutions, by timing them."""
+        return self.mode in _TUNED_MODES or bool(self.options.get(_TUNED_OPTION))

@@ -59,7 +59,7 @@ class PairPlan:
     """What one pair measures. ``index`` counts from 1."""
 
     index: int
-    first: WorkerRole  # COLD on empty caches, or ROUNDS on those of the pair before
+    first: WorkerRole  # COLD on empty caches, or ROUNDS on those that are there
     warm: bool  # whether a warm process of each arm follows
     pairing: Pairing
     skips_calls: bool = False  # does not count those of a compile again

@@ -62,16 +62,31 @@ class LiveWorker:
 
     def hear(self) -> str:
         """Wait for the worker's next line; "" once it is gone, or when its time is up."""
-        begun = time.monotonic()
-        while b"\n" not in self._heard:
-            if time.monotonic() - begun > self._left_s:
-                self.ring()
-            if not self._receive():
-                self.is_gone = True
-                return ""
-        self._left_s -= time.monotonic() - begun
+        (line,) = hear_all([self])
+        return line
+
+    def fileno(self) -> int:
+        """The line to wait on."""
+        return self._line.fileno()
+
+    def take(self) -> str | None:
+        """Take the next line that has come; "" once the worker is gone, and nothing while it is silent."""
+        if self.is_gone:
+            return ""
+        if b"\n" not in self._heard:
+            return None
         line, _, self._heard = self._heard.partition(b"\n")
         return line.decode("ascii", errors="replace")
+
+    def listen(self, *, is_ready: bool) -> None:
+        """Keep what can be read, and notice a worker that is gone."""
+        self.is_gone = not (self._receive() if is_ready else not self._future.done())
+
+    def charge(self, seconds: float) -> None:
+        """Take from its time; once that is up it is asked where it is, and killed."""
+        self._left_s -= seconds
+        if self._left_s < 0:
+            self.ring()
 
     def say(self, line: str) -> None:
         """Send a line; a worker that is gone is noticed when it is heard next."""
@@ -99,15 +114,29 @@ class LiveWorker:
         os.close(self._alarm)
 
     def _receive(self) -> bool:
-        ready, _, _ = select.select([self._line], [], [], _TICK_S)
-        if not ready:
-            return not self._future.done()
         try:
             chunk = self._line.recv(_LINE_BYTES)
         except ConnectionError:
             return False
         self._heard += chunk
         return bool(chunk) and len(self._heard) <= _LINE_BYTES
+
+
+def hear_all(workers: Sequence[LiveWorker]) -> list[str]:
+    """Wait for the next line of each, as :meth:`LiveWorker.hear`.
+
+    All are at work until they are heard: each is charged its share of that time.
+    """
+    lines = [worker.take() for worker in workers]
+    while silent := [worker for worker, line in zip(workers, lines, strict=True) if line is None]:
+        begun = time.monotonic()
+        ready, _, _ = select.select(silent, [], [], _TICK_S)
+        share_s = (time.monotonic() - begun) / len(silent)
+        for worker in silent:
+            worker.charge(share_s)
+            worker.listen(is_ready=worker in ready)
+            lines[workers.index(worker)] = worker.take()
+    return [line or "" for line in lines]
 
 
 def run_together(
@@ -215,10 +244,19 @@ def _hear_turn(worker: LiveWorker) -> float | None:
 
 
 def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob], pool: Executor) -> bool:
-    """Let both load what they have compiled before; false where one could not."""
-    workers += [LiveWorker(job, pool) for job in jobs]
-    for worker in workers:
-        worker.is_gone = worker.hear() != "loaded"
+    """Let both load what they have compiled before, or compile it untimed; false where one could not.
+
+    Both at once, but for kernels that are chosen by timing them: then one after the other.
+    """
+    waiting = list(jobs)
+    while waiting:
+        case = waiting[0].request.case
+        at_once = 1 if case is not None and case.is_tuned else len(waiting)
+        begun = [LiveWorker(job, pool) for job in waiting[:at_once]]
+        workers += begun
+        for worker, line in zip(begun, hear_all(begun), strict=True):
+            worker.is_gone = line != "loaded"
+        waiting = [] if any(worker.is_gone for worker in workers) else waiting[at_once:]
     return not any(worker.is_gone for worker in workers)
 
 

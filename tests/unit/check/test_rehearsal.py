@@ -55,27 +55,33 @@ def test_trials_end_with_their_budget(budget_s: float, trials: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metrics", "first", "second"),
+    ("metrics", "first", "second", "seconds"),
     [
-        ({Metric.COMPILED_LATENCY}, LATENCIES, LATENCIES),
-        ({Metric.COLD_COMPILE_TIME}, {*WHOLE, Metric.WARM_COMPILE_TIME}, WHOLE),
-        ({Metric.WARM_COMPILE_TIME}, {*WHOLE, Metric.WARM_COMPILE_TIME}, CACHED),
+        ({Metric.COMPILED_LATENCY}, LATENCIES, LATENCIES, 15.0 + 8.0),
+        ({Metric.COLD_COMPILE_TIME}, {*WHOLE, Metric.WARM_COMPILE_TIME}, WHOLE, 20.0 + 20.0),
+        ({Metric.WARM_COMPILE_TIME}, {*WHOLE, Metric.WARM_COMPILE_TIME}, CACHED, 20.0 + 8.0),
     ],
 )
 def test_pairs_measure_what_the_lab_would(
-    metrics: Collection[Metric], first: set[Metric], second: set[Metric]
+    metrics: Collection[Metric], first: set[Metric], second: set[Metric], seconds: float
 ) -> None:
     """Pairs of a latency time latencies alone; a warm process runs for what only it knows.
 
-    A pair that times no compile takes two fifths of a whole one.
+    A pair that times no compile takes two fifths of a whole one, and the first as long as compiling takes
+    longer than loading, 10 and 3 s: both arms compile at once.
     """
     rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
     run = rehearsal.add_pairs(make_bare_run(), [Need(case_id="a/x", metrics=metrics, more=2)], 1e9)
     assert [set(trial.samples) for trial in run.trials] == [first, first, second, second]
-    assert run.wall_s == pytest.approx(
-        sum(8.0 if one in (LATENCIES, CACHED) else 20.0 for one in (first, second))
-    )
+    assert run.wall_s == pytest.approx(seconds)
     assert bool(run.trials[-1].phases_s) is (second == WHOLE)
+
+
+def test_a_first_pair_of_known_code_compiles_nothing() -> None:
+    """Both arms find it in the caches of head's trial."""
+    rehearsal = Rehearsal(take_trial=take_trial, take_pair=take_pair)
+    need = Need(case_id="a/x", metrics={Metric.COMPILED_LATENCY}, more=2, known_code=True)
+    assert rehearsal.add_pairs(make_bare_run(), [need], 1e9).wall_s == pytest.approx(8.0 + 8.0)
 
 
 def test_on_a_gpu_each_pair_compiles() -> None:

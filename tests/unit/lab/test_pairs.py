@@ -23,6 +23,7 @@ from gate.records import (
     CaseFailure,
     FailureKind,
     Metric,
+    Mode,
     Pairing,
     Policy,
     Provenance,
@@ -95,6 +96,23 @@ def test_arms_load_at_the_same_time(bench: Bench, make_case: MakeCase) -> None:
     assert ["head", "base"] == [trial.arm for trial in pair.trials]
     loading = (bench.temporary / "loading.txt").read_text(encoding="ascii").split()
     assert loading == ["begins", "begins", "ends", "ends"]
+
+
+def test_arms_that_tune_kernels_load_one_after_the_other(bench: Bench, make_case: MakeCase) -> None:
+    """What tries kernels by timing them must not time the other arm's compile."""
+    case = replace(make_case("turns", roles=["rounds"], how={"load_s": 0.2}), mode=Mode.MAX_AUTOTUNE)
+    pair = measure_pair(open_sides(bench, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    assert ["base", "head"] == [trial.arm for trial in pair.trials]
+    loading = (bench.temporary / "loading.txt").read_text(encoding="ascii").split()
+    assert loading == ["begins", "ends", "begins", "ends"]
+
+
+def test_an_arm_is_charged_half_of_what_both_load_in(bench: Bench, make_case: MakeCase) -> None:
+    """Two compiles at once take each other's time: 3 s of both, where a worker may take 2.5 s, is no hang."""
+    case = make_case("turns", roles=["rounds"], how={"load_s": 3.0})
+    hasty = replace(bench, settings=replace(bench.settings, trial_timeout_s=2.5))
+    pair = measure_pair(open_sides(hasty, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    assert ["base", "head"] == [trial.arm for trial in pair.trials]
 
 
 def test_arm_that_cannot_load_has_failed(bench: Bench, make_case: MakeCase, count_left: CountLeft) -> None:
@@ -318,6 +336,25 @@ def test_what_a_further_pair_is_spared_is_not_expected(make_case: MakeCase) -> N
     run = make_run((case,), (case,), light)
     slot = PairSlot(case=case, base_case=case, index=3, metrics=LATENCY)
     assert predict_pair_s(run, slot, "cpu") == (0.5 + 3.0 + 2.0) + (0.5 + 2.0)
+
+
+def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -> None:
+    """Trials of 30 s that compile for 20 s and load for 4: both arms at once, 16 s more than from caches.
+
+    A second pair is spared them, and the loading of one arm.
+    """
+    case = make_case()
+    samples = {Metric.COLD_COMPILE_TIME: (20.0,), Metric.WARM_COMPILE_TIME: (4.0,)}
+    alone = Trial(case_id=case.id, index=1, samples=samples, stages_s={"rounds": 30.0})
+    run = make_run((case,), (case,), (alone,))
+    first = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY)
+    assert predict_pair_s(run, first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 16.0)
+    assert predict_pair_s(run, replace(first, known_code=True), "cpu") == pytest.approx(0.4 * 2 * 30.0)
+
+    stages_s = {"compile": 21.0, "rounds": 2.0}
+    light = tuple(replace(one, stages_s=stages_s, overhead_s=0.0) for one in make_pair(case, 1, 0.0))
+    later = replace(run, trials=(alone, *light))
+    assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(21.0 - 16.0 + 2 * 2.0)
 
 
 @pytest.mark.parametrize(
