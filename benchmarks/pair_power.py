@@ -211,7 +211,7 @@ def make_trial(case_id: str, index: int, moves: Mapping[Metric, float], wall_s: 
         samples=samples,
         stages_s={"rounds": wall_s},
         identity=OLD_CODE,
-        workload={"inputs": "float32[8]"},
+        workload={"inputs": "float32[8]", "parameters": "8", "settings": "", "runtime": "2 threads"},
     )
 
 

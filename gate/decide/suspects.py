@@ -10,16 +10,14 @@ from gate.decide.conclude.accept import apply_acceptances
 from gate.decide.conclude.quarantine import apply_quarantine
 from gate.decide.constants import LOOKS, SETTLING_PAIRS
 from gate.decide.evidence.finding import Question
-from gate.decide.evidence.proxies import has_traces, is_code_changed, runs_stored_code
-from gate.decide.judge.controls import Controls, keeps_pace
+from gate.decide.evidence.proxies import has_traces, is_code_changed
 from gate.decide.judge.machine import list_shifts
 from gate.decide.judge.paired_case import PairRules, compare_paired, make_pair_rules
 from gate.decide.judge.rules import JudgingRules
 from gate.decide.judge.screen import (
     Bar,
     Level,
-    compute_detectable,
-    is_blind,
+    is_doubtful,
     screen_change,
 )
 from gate.decide.judge.sides import CasePairs, gather_case_pairs
@@ -71,13 +69,10 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
             continue
         questions = screening.questions[position] if screening.questions else {}
         rows = {row.metric: row for row in grouped.get(one.case.id, ())}
+        metrics = _list_suspicious(rows, doubtful=False)
         # Pairs for something else time calls as well.
-        is_paired = thorough or bool(_list_suspicious(rows, doubtful=False))
-        stored_code = not is_paired and runs_stored_code(one, questions)
-        doubtful = screening.rules is not None and _is_latency_doubtful(
-            questions, screening.rules, stored_code=stored_code
-        )
-        metrics = _list_suspicious(rows, doubtful=doubtful)
+        if (metrics or thorough or not _kept_pace(rows)) and _is_latency_doubtful(questions, screening.rules):
+            metrics = _list_suspicious(rows, doubtful=True)
         if metrics:
             found.append(
                 Suspect(
@@ -190,26 +185,24 @@ def _is_open(row: Comparison) -> bool:
     return row.decides and (row.status in _OPEN if is_noisy else row.status is Status.REGRESSED)
 
 
-def _is_latency_doubtful(
-    questions: Mapping[Metric, Question], rules: JudgingRules, *, stored_code: bool
-) -> bool:
+def _kept_pace(rows: Mapping[Metric, Comparison]) -> bool:
+    latency = rows.get(Metric.COMPILED_LATENCY)
+    return latency is not None and latency.reason is Reason.KEPT_PACE
+
+
+def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: JudgingRules | None) -> bool:
     """Whether compiled latency may have changed, whatever the screen's controls say of it."""
+    if rules is None:
+        return False
     ratio, latency = questions.get(Metric.WARM_SPEEDUP), questions.get(Metric.COMPILED_LATENCY)
     if ratio is not None and (reading := rules.read(ratio)):
         bar = Bar(alpha=rules.alpha, threshold=ratio.threshold)
         if screen_change(reading, bar) > Level.CLEAR:
             return True
-        if keeps_pace(
-            Metric.COMPILED_LATENCY, Controls(stored_code=stored_code, speedup=reading, speedup_bar=bar)
-        ):
-            return False
-    reading = rules.read(latency) if latency else None
-    if latency is None or reading is None:
-        return False
-    bar = Bar(alpha=rules.alpha, threshold=latency.threshold)
-    views = (0.0, *list_shifts(rules.shifts, latency.case.id))
-    blind = is_blind(compute_detectable(reading, bar), bar.threshold, reading.baseline)
-    return blind or any(screen_change(reading, bar, shift) > Level.CLEAR for shift in views)
+    if latency is not None and (reading := rules.read(latency)):
+        bar = Bar(alpha=rules.alpha, threshold=latency.threshold)
+        return is_doubtful(reading, bar, list_shifts(rules.shifts, latency.case.id))
+    return False
 
 
 def _measure_doubt(rows: Mapping[Metric, Comparison], metrics: Sequence[Metric]) -> float:

@@ -15,11 +15,12 @@ from gate.measure.compiler import graph
 from gate.measure.compiler.pool import tune_together
 from gate.measure.device import precision
 from gate.measure.device.device import Device
+from gate.measure.device.runtime import describe_runtime
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.numerics.drift import check_any_finite, check_finite, describe_tensor
 from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
-from gate.measure.workload.build import Function, Subject, is_tuned, load_factory
+from gate.measure.workload.build import Function, Subject, load_factory
 from gate.measure.workload.tensors import iterate_tensors
 from gate.records import Case, Code, Metric, Task
 from gate.records.protocol import Sampling, Stage
@@ -74,6 +75,7 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
             "parameters": str(count_parameters(subject)),
             "inputs": describe_inputs(subject),
             "settings": settings,
+            "runtime": describe_runtime(),
         }
     )
     logbook.enter(Stage.EAGER)
@@ -85,7 +87,7 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
     if "torch._dynamo" in sys.modules and graph.observe_graphs(context.directory).caches:
         logbook.note(Code.EAGER_COMPILED)
     logbook.enter(Stage.COMPILE)  # torch refuses wrong options and backends here, before the first call
-    if context.device.kind.draws_tuning and is_tuned(context.case):
+    if context.device.kind.draws_tuning and context.case.is_tuned:
         tune_together()
     protocol.enter(subject, is_cold=is_cold)
     compiled = protocol.compile(subject)
@@ -116,12 +118,14 @@ def call_eagerly(context: WorkerContext, workload: Workload | None) -> None:
 
 
 def describe_inputs(subject: Subject) -> str:
-    """Describe dtype and shape of what the workload is called with: ``float32[8, 1000]``."""
-    tensors = iterate_tensors((subject.inputs, subject.kwargs))
-    told = [describe_tensor(value) for _, value in tensors]
-    return ", ".join(
-        [*told[:_MAX_INPUTS], *([f"{len(told) - _MAX_INPUTS} more"] * (len(told) > _MAX_INPUTS))]
-    )
+    """Describe dtype and shape of what the workload is called with: ``float32[8, 1000]``.
+
+    Of the tensors beyond _MAX_INPUTS the number and the elements of all.
+    """
+    tensors = [tensor for _, tensor in iterate_tensors((subject.inputs, subject.kwargs))]
+    told, more = tensors[:_MAX_INPUTS], tensors[_MAX_INPUTS:]
+    rest = [f"{len(more)} more of {sum(one.numel() for one in more)} elements"] if more else []
+    return ", ".join([*map(describe_tensor, told), *rest])
 
 
 def count_parameters(subject: Subject) -> int:

@@ -83,11 +83,19 @@ def test_right_cause_comes_first(verdict: Verdict, model: str, code: Code, told:
     assert [one.weight for one in causes] == sorted((one.weight for one in causes), reverse=True)
 
 
+SET_FOR_ALL = {"settings": "float32 products highest", "runtime": "2 threads"}
+
+
 def keep_base(run: Run, change: Callable[[Trial], Trial]) -> Run:
-    """The base's trials of one case, as if they had run alone as head's, and changed."""
+    """The base's trials of one case, as if they had run alone as head's, and changed.
+
+    They were recorded before a trial told of what is set for all of torch.
+    """
     (case_id,) = [case.id for case in run.cases if case.id.startswith("broken/")]
     alone = tuple(
-        change(replace(one, arm="head", pairing=Pairing.ALONE)) for one in run.trials if one.arm == "base"
+        change(replace(one, arm="head", pairing=Pairing.ALONE, workload={**SET_FOR_ALL, **one.workload}))
+        for one in run.trials
+        if one.arm == "base"
     )
     return keep(replace(run, trials=alone, base=None), case_id)
 

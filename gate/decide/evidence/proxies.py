@@ -16,7 +16,8 @@ from gate.records import EXPECTED_THROTTLING, Baseline, Kind, Metric, Task, Tria
 
 # Where these are not zero a call runs Python that was not compiled.
 _PYTHON_BESIDE = (Metric.GRAPH_BREAKS, Metric.EAGER_FALLBACKS)
-_INPUTS = "inputs"  # of a workload: their types and shapes
+# Of a workload: how large it is, and what a process may have set for all of torch.
+_TOLD = ("inputs", "parameters", "settings", "runtime")
 # What generated code calls of torch's own: the other namespaces are of custom operators.
 _OF_TORCH = re.compile(r"extern_kernels\.|torch\.ops\.(aten|prims|mkldnn|onednn|mkl|quantized)\.")
 _OWN = "cpu_self"
@@ -79,28 +80,29 @@ def is_code_changed(evidence: Evidence) -> bool | None:
 def runs_stored_code(evidence: Evidence, questions: Mapping[Metric, Question]) -> bool:
     """Whether a call is known to run nothing but the code that the baseline's compile made, on as much data.
 
-    Not so where sizes that the code leaves open are others, or unknown. Not so where Python runs beside it:
+    Not so where sizes that the code leaves open, or settings that no code shows, as how many threads there
+    are, are others or unknown. Not so where Python runs beside it:
     after a graph break, in a training step, in what a kind of case does around its calls. Nor where the code
     calls an operator that is not torch's own, whose implementation may be another one: eager calls it too.
     """
     case, baseline = evidence.case, evidence.code_baseline
     if case.kind is not Kind.CALL or case.task is not Task.INFERENCE or baseline is None:
         return False
-    digests = {trial.identity.digest for trial in evidence.trials}
-    if digests != {baseline.identity.digest} or not baseline.identity.digest:
+    made = [trial.identity for trial in evidence.trials]
+    if {one.digest for one in made} != {baseline.identity.digest} or not baseline.identity.digest:
         return False
     if not all(_has_same_workload(baseline, trial) for trial in evidence.trials):
         return False
-    if has_traces(evidence, questions) or is_tuned_otherwise(evidence):
+    if has_traces(evidence, questions) or {one.tuned for one in made} != {baseline.identity.tuned}:
         return False
     if not all(metric in questions and not any(questions[metric].after) for metric in _PYTHON_BESIDE):
         return False
-    return all(map(_OF_TORCH.match, baseline.identity.calls))
+    return all(_OF_TORCH.match(name) for one in (baseline.identity, *made) for name in one.calls)
 
 
 def _has_same_workload(baseline: Baseline, trial: Trial) -> bool:
     before, after = baseline.workload, trial.workload
-    return _INPUTS in before and _INPUTS in after and not compare_items(before, after)
+    return all(name in before and name in after for name in _TOLD) and not compare_items(before, after)
 
 
 def is_tuned_otherwise(evidence: Evidence) -> bool:

@@ -107,7 +107,7 @@ def note_kept_pace(comparisons: Iterable[Comparison]) -> tuple[Fact, ...]:
     rows = [one for one in comparisons if one.reason is Reason.KEPT_PACE]
     if not rows:
         return ()
-    hidden = max(one.change.detectable for one in rows if one.change)
+    hidden = max(max(one.change.detectable, one.change.high) for one in rows if one.change)
     numbers = {"cases": len(rows), "hidden": hidden}
     return (Fact(code=Code.KEPT_PACE, numbers=numbers, cases=tuple(one.case_id for one in rows)),)
 

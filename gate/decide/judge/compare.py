@@ -17,7 +17,7 @@ from gate.decide.evidence.stored import Evidence, list_metrics, match_metric
 from gate.decide.judge.controls import Controls
 from gate.decide.judge.drift import judge_drift, judge_drift_alone
 from gate.decide.judge.exact import follow_peak_memory, judge_exact, judge_nearly_exact
-from gate.decide.judge.machine import list_shifts
+from gate.decide.judge.machine import list_canary_shifts, list_shifts
 from gate.decide.judge.noisy import follow_latency, judge_noisy
 from gate.decide.judge.rules import JudgingRules
 from gate.decide.judge.screen import Bar, Reading
@@ -149,6 +149,7 @@ def _make_controls(
     return Controls(
         shifts=list_shifts(rules.shifts, evidence.case.id),
         sure_shifts=list_shifts(rules.shifts.sure, evidence.case.id),
+        canary_shifts=list_canary_shifts(rules.shifts, evidence.case.id),
         canary=rules.shifts.canary,
         eager=readings.get(Metric.EAGER_LATENCY),
         speedup=readings.get(Metric.WARM_SPEEDUP),

@@ -23,13 +23,14 @@ from gate.decide.judge.screen import (
     Level,
     Reading,
     compute_detectable,
+    compute_edge,
     is_beyond,
     is_blind,
     mirror_reading,
     screen_change,
 )
 from gate.metrics import COMPILE_TIMES
-from gate.records import Metric, Reason
+from gate.records import Metric, Reason, Threshold
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +39,7 @@ class Controls:
 
     shifts: tuple[float, ...] = ()  # of the machine, those large enough to be judged without
     sure_shifts: tuple[float, ...] = ()  # of these, those beyond their own noise: they may clear
+    canary_shifts: tuple[float, ...] = ()  # of the shifts those that eager has no part in
     canary: float | None = None
     eager: Reading | None = None
     speedup: Reading | None = None
@@ -64,6 +66,7 @@ def mirror_controls(controls: Controls) -> Controls:
         controls,
         shifts=tuple(-shift for shift in controls.shifts),
         sure_shifts=tuple(-shift for shift in controls.sure_shifts),
+        canary_shifts=tuple(-shift for shift in controls.canary_shifts),
         canary=None if controls.canary is None else -controls.canary,
         eager=controls.eager and mirror_reading(controls.eager),
         speedup=controls.speedup and mirror_reading(controls.speedup),
@@ -122,17 +125,23 @@ def is_same_work(metric: Metric, controls: Controls) -> bool:
     return metric is not Metric.COLD_COMPILE_TIME or not is_corroborated(metric, controls)
 
 
-def keeps_pace(metric: Metric, controls: Controls) -> bool:
+def keeps_pace(reading: Reading, bar: Bar, controls: Controls) -> bool:
     """Whether calls of the baseline's own code are known to have kept pace with eager's, block by block.
 
     Then latency alone could tell a change, and latency varies with the machine, which slows eager as well.
+    The ratio is held to what would matter of the latency, where its own threshold is larger.
     """
-    speedup, bar = controls.speedup, controls.speedup_bar
-    if metric is not Metric.COMPILED_LATENCY or not controls.stored_code or speedup is None or bar is None:
+    speedup = controls.speedup
+    if reading.metric is not Metric.COMPILED_LATENCY or not controls.stored_code:
         return False
-    if is_blind(compute_detectable(speedup, bar), bar.threshold, speedup.baseline):
+    if speedup is None or controls.speedup_bar is None:
         return False
-    return screen_change(speedup, bar) is Level.CLEAR
+    own_edge = compute_edge(controls.speedup_bar.threshold, speedup.baseline)
+    edge = min(own_edge, compute_edge(bar.threshold, reading.baseline))
+    ratio_bar = replace(controls.speedup_bar, threshold=Threshold(relative=edge, absolute=0.0))
+    if is_blind(compute_detectable(speedup, ratio_bar), ratio_bar.threshold, speedup.baseline):
+        return False
+    return screen_change(speedup, ratio_bar) is Level.CLEAR
 
 
 def has_witness(controls: Controls) -> bool:

@@ -70,15 +70,14 @@ def compute_shifts(evidence: Sequence[Evidence], questions: Sequence[Mapping[Met
 
 
 def list_shifts(shifts: Shifts | None, case_id: str) -> tuple[float, ...]:
-    """The shifts large enough to be judged without: of the canaries, the suite, the case's canaries."""
-    if shifts is None:
-        return ()
-    candidates = (
-        (shifts.canary, CANARY_LIMIT),
-        (shifts.suite, SUITE_LIMIT),
-        (shifts.cases.get(case_id), CANARY_LIMIT),
-    )
-    return tuple(shift for shift, limit in candidates if shift is not None and abs(math.expm1(shift)) > limit)
+    """The shifts large enough to be judged without: of the canaries, the case's canaries, the suite."""
+    suite = shifts.suite if shifts else None
+    return (*list_canary_shifts(shifts, case_id), *_keep_large((suite,), SUITE_LIMIT))
+
+
+def list_canary_shifts(shifts: Shifts | None, case_id: str) -> tuple[float, ...]:
+    """Of :func:`list_shifts` those of the canaries, which the measured model has no part in."""
+    return _keep_large((shifts.canary, shifts.cases.get(case_id)), CANARY_LIMIT) if shifts else ()
 
 
 def make_machine_shift(shifts: Shifts) -> MachineShift:
@@ -93,6 +92,10 @@ def make_machine_shift(shifts: Shifts) -> MachineShift:
 def is_machine_steady(machine: MachineShift) -> bool:
     """Whether neither the canaries nor eager over the suite moved beyond their limits."""
     return abs(machine.canary) <= CANARY_LIMIT and abs(machine.suite) <= SUITE_LIMIT
+
+
+def _keep_large(shifts: Iterable[float | None], limit: float) -> tuple[float, ...]:
+    return tuple(shift for shift in shifts if shift is not None and abs(math.expm1(shift)) > limit)
 
 
 def _compare_canaries(trials: Iterable[Trial], baseline: Baseline | None) -> dict[str, _Move]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gate.decide.constants import MIN_BASELINE_TRIALS, SHARED_SHARE
@@ -20,7 +21,7 @@ from gate.decide.judge.screen import (
     Reading,
     compute_detectable,
     is_beyond,
-    is_blind,
+    is_doubtful,
     is_estimated_beyond,
     is_significant,
     is_too_noisy,
@@ -95,30 +96,32 @@ def _decide_status(
     if reading.baseline_trials < MIN_BASELINE_TRIALS:
         return Status.INCONCLUSIVE, Reason.FEW_TRIALS
     worse = _find_worse(reading, bar, controls)
-    alike = _find_alike(reading.metric, controls)
+    alike = _find_alike(reading, bar, controls)
     if worse is not None:
-        return alike if alike and not _is_convicted(reading, bar, controls) else worse
+        return alike or worse
     if _is_improved(reading, bar, controls):
         return Status.IMPROVED, Reason.BEYOND_BAR
     if is_too_noisy(detectable, bar.threshold, reading.baseline):
         return alike or (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
-    if alike == _KEPT_PACE and is_blind(detectable, bar.threshold, reading.baseline):
+    if alike == _KEPT_PACE and is_doubtful(reading, bar, controls.shifts):
         return alike
     small = abs(reading.change) <= math.log1p(bar.threshold.relative)
     below = small and is_significant(reading)
     return Status.UNCHANGED, Reason.BELOW_THRESHOLD if below else Reason.WITHIN_NOISE
 
 
-def _find_alike(metric: Metric, controls: Controls) -> tuple[Status, Reason] | None:
+def _find_alike(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status, Reason] | None:
     """What clears a time that only the clock doubts: a compile of the same work, calls of the same code."""
-    if is_same_work(metric, controls):
-        return _SAME_WORK
-    return _KEPT_PACE if keeps_pace(metric, controls) else None
+    if is_same_work(reading.metric, controls):
+        return None if _is_convicted(reading, bar, controls.shifts) else _SAME_WORK
+    if keeps_pace(reading, bar, controls):  # by eager: what eager says of the machine is no second witness
+        return None if _is_convicted(reading, bar, controls.canary_shifts) else _KEPT_PACE
+    return None
 
 
-def _is_convicted(reading: Reading, bar: Bar, controls: Controls) -> bool:
+def _is_convicted(reading: Reading, bar: Bar, shifts: Sequence[float]) -> bool:
     """Whether the clock convicts in every view of the machine: then it is not the machine's doing."""
-    return all(screen_change(reading, bar, shift) is Level.CONVICTED for shift in (0.0, *controls.shifts))
+    return all(screen_change(reading, bar, shift) is Level.CONVICTED for shift in (0.0, *shifts))
 
 
 def _is_improved(reading: Reading, bar: Bar, controls: Controls) -> bool:

@@ -8,6 +8,7 @@ the time of a side-by-side run, whose rule for its own readings is in :mod:`gate
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -157,6 +158,12 @@ def is_too_noisy(detectable: float, threshold: Threshold, baseline: float) -> bo
 def is_blind(detectable: float, threshold: Threshold, baseline: float) -> bool:
     """Whether a change that is worth a side-by-side run could have gone unseen."""
     return detectable > BLIND_THRESHOLDS * compute_edge(threshold, baseline)
+
+
+def is_doubtful(reading: Reading, bar: Bar, shifts: Iterable[float]) -> bool:
+    """Whether a change may be there: in some view of the machine, or because it could have gone unseen."""
+    blind = is_blind(compute_detectable(reading, bar), bar.threshold, reading.baseline)
+    return blind or any(screen_change(reading, bar, shift) > Level.CLEAR for shift in (0.0, *shifts))
 
 
 def compute_edge(threshold: Threshold, baseline: float) -> float:

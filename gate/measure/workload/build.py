@@ -31,8 +31,6 @@ TORCH_DTYPES = {
     DType.FLOAT16: torch.float16,
 }
 # The modes, the option and the backend that ask for CUDA graphs.
-_TUNED_MODES = frozenset((Mode.MAX_AUTOTUNE, Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS))
-_TUNED_OPTION = "max_autotune"
 _CUDAGRAPH_MODES = frozenset((Mode.REDUCE_OVERHEAD, Mode.MAX_AUTOTUNE))
 _CUDAGRAPH_OPTION = "triton.cudagraphs"
 _CUDAGRAPH_BACKEND = "cudagraphs"
@@ -271,11 +269,6 @@ def has_cudagraphs(case: Case) -> bool:
         or case.backend == _CUDAGRAPH_BACKEND
         or bool(case.options.get(_CUDAGRAPH_OPTION))
     )
-
-
-def is_tuned(case: Case) -> bool:
-    """Whether the case asks torch to try kernels of its own for products and convolutions."""
-    return case.mode in _TUNED_MODES or bool(case.options.get(_TUNED_OPTION))
 
 
 def make_compiled_step(subject: Subject, compiled: Function) -> Callable[[], Any]:

@@ -30,7 +30,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.SHARED_SHIFT: "eager slowed down in the same processes, so it may be the machine",
     Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
     Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
-    Reason.KEPT_PACE: "the same generated code, and it kept pace with eager; only the machine's speed varies",
+    Reason.KEPT_PACE: "the same generated code, which kept pace with eager in the same processes",
     Reason.SAME_PROGRAM: "nothing that the case imports differs from the base",
     Reason.EAGER_FASTER: "only because eager got faster",
     Reason.DISTURBED: "other work disturbed the machine while it was measured",

@@ -68,9 +68,10 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.PAIRS: "Measured side by side with {base} on this machine: {pairs:pair} of {cases:case}{how}.",
     Code.CLEARED: "Worse than the stored baseline, but not than the base: {cleared}.",
     Code.KEPT_PACE: (
-        "Latencies of {case_list:some} vary too much to compare with the baselines. They are clear because"
-        " the generated code is the same and compiled calls kept pace with eager's in the same processes."
-        " A slowdown of both by up to {hidden:share} could hide: `compile-gate ab` shows it."
+        "Latencies of {case_list:some} differ from the baselines, or vary too much to tell. They count as"
+        " unchanged because the generated code is the same and compiled calls kept pace with eager's in the"
+        " same processes. A slowdown of both by up to {hidden:share} could hide: `compile-gate ab` would"
+        " show it."
     ),
     Code.SAME_PROGRAMS: (
         "Not measured side by side, since nothing that they import differs from the base: {case_list}."
