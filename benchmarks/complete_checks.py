@@ -136,7 +136,9 @@ def make_project(project: Path) -> None:
 
 
 def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
-    """Commit what is planted, check it against the commit before, and take it back."""
+    """Commit what is planted upon the project's first commit, and check it against that one."""
+    first = run_git(project, "rev-list", "--max-parents=0", "HEAD")
+    run_git(project, "reset", "--quiet", "--hard", first)  # a check that was killed left its own commit
     name = checked_models.NAMES[number % len(checked_models.NAMES)]
     slowed = CASE.format(name=name) if KINDS[kind] else ""
     doses = {name: KINDS[kind] * find_latency(project, slowed)} if slowed else {}
@@ -149,11 +151,8 @@ def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
     commit(project, f"{kind}, {name}")
     out = project / "out" / f"{kind}-{number}{'-busy' if busy else ''}"
     begun = time.monotonic()
-    try:
-        ended = run_gate(project, "check", "--base", "HEAD~1", "--out", str(out))
-        seconds = time.monotonic() - begun
-    finally:
-        run_git(project, "reset", "--quiet", "--hard", "HEAD~1")
+    ended = run_gate(project, "check", "--base", first, "--out", str(out))
+    seconds = time.monotonic() - begun
     path = out / "verdict.json"
     if not path.is_file():
         sys.exit(f"{out}: the check gave no verdict (status {ended.returncode}):\n{ended.stderr[-2000:]}")
@@ -197,9 +196,10 @@ def run_gate(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
 
 
-def run_git(project: Path, *arguments: str) -> None:
-    """Run git in the project."""
-    subprocess.run(("git", *arguments), cwd=project, check=True)
+def run_git(project: Path, *arguments: str) -> str:
+    """Run git in the project, and return what it prints."""
+    told = subprocess.run(("git", *arguments), cwd=project, check=True, stdout=subprocess.PIPE, text=True)
+    return told.stdout.strip()
 
 
 def commit(project: Path, message: str) -> None:
