@@ -1,4 +1,4 @@
-"""What recording evidence costs, by processor time, which other programs on the machine do not change.
+"""What recording evidence costs, by CPU time, which other programs on the machine do not change.
 
 ``python benchmarks/evidence_cost.py bert/inference-float32-smoke-default --rounds 3``: in turn, fresh
 processes compile the case on empty caches with ``TORCH_TRACE`` and without, as ``--trace`` does and as a

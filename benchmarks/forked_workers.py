@@ -106,7 +106,7 @@ def measure_trial(bench: Bench, case: Case, pool: ServerPool | None) -> Trial:
 
 
 def summarize(result: WorkerResult) -> dict[str, float]:
-    """Take the median of each metric's samples, processor times, and the code that was generated."""
+    """Take the median of each metric's samples, CPU times, and the code that was generated."""
     medians = {str(metric): statistics.median(values) for metric, values in result.samples.items()}
     processor_s = {name: value for name, value in result.phases_s.items() if name.startswith("cpu_")}
     code = {"code": float(int(result.identity.digest[:12] or "0", 16))}

@@ -21,8 +21,8 @@ tenths of what is of the sitting. Compile times vary by 1.5 to 3 % between proce
 sitting in fifty is slower by 3 to 10 % as a whole. Canaries vary by 1 %. A live pair varies by 0.6 to
 3.1 %, drawn anew for each case, one pair in fifty strays by 4 to 15 %, and compile times of a pair vary
 by 2 to 4 %. ``--compile-sd`` gives pairs of compile times the noise that was measured on a shared
-two-core machine instead: of the clock, of the processor time of a cold compile, and how both move together.
-A trial's processor time is known then as well, and varies as its cold compile time does.
+two-core machine instead: of the clock, of the CPU time of a cold compile, and how both move together.
+A trial's CPU time is known then as well, and varies as its cold compile time does.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ SHARED_BY_EAGER = 0.9  # of a sitting
 AUTOCORRELATION = 0.95  # of the drift, from block to block
 CLOCK_SD, PROCESSOR_SD, TOGETHER = 0.20, 0.10, 0.74
 TRIAL_COMPILE_SD = 0.03
-TRIAL_PROCESSOR_SD = 0.05  # of a cold compile's processor time, besides what of the sitting it shares
+TRIAL_PROCESSOR_SD = 0.05  # of a cold compile's CPU time, besides what of the sitting it shares
 Shape = Callable[[random.Random], float]
 
 
@@ -93,7 +93,7 @@ class World:
     slows_eager: bool = False  # as much as compiled
     fault: float = 0.05
     shows: str = SHOWS[0]  # in what the cause of the slowdown can be seen besides: see pair_power
-    works: bool = True  # whether a longer compile takes more processor time, and does not only wait
+    works: bool = True  # whether a longer compile takes more CPU time, and does not only wait
 
     def share(self, sitting: float, rng: random.Random) -> tuple[float, float, float]:
         """What moves a trial's compiled calls and eager's together, and the noise that each has apart."""

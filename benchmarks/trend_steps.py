@@ -164,7 +164,7 @@ def measure_scale(options: argparse.Namespace) -> int:
     seconds, processor = time.perf_counter() - began, time.process_time() - used
     print(
         f"{options.runs} runs x {options.cases} cases ({size:.0f} MB): {seconds:.1f} s, {processor:.1f} s of"
-        f" processor time, {peak:.0f} MiB at most, {pages:.1f} MB of pages"
+        f" CPU time, {peak:.0f} MiB at most, {pages:.1f} MB of pages"
     )
     return code
 

@@ -219,7 +219,7 @@ def _hash_binaries(directory: Path) -> str:
 
 
 def _read_processor_s() -> float:
-    """Read the processor time of this process and of the compilers that it started, in seconds."""
+    """Read the CPU time of this process and of the compilers that it started, in seconds."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 

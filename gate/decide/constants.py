@@ -83,7 +83,7 @@ TURNS_PAIR_SD = 0.03
 # Compile times of 36 pairs on a shared two-core machine varied by 21 % by the clock: with 3 % assumed,
 # 5.7 of 100 simulated requests of unchanged code were red.
 COMPILE_PAIR_SD = 0.20
-# Processor time of a cold compile, its compilers' included, varied by 10 % in the same pairs.
+# CPU time of a cold compile, its compilers' included, varied by 10 % in the same pairs.
 PROCESSOR_PAIR_SD = 0.10
 # What is assumed of a pair's noise, or learned of it from other cases, weighs no more than five
 # pairs do: cases differ fivefold, and a noisy one must not borrow the quiet ones' certainty.
@@ -155,7 +155,7 @@ CORROBORATING_CALLS = 0.02
 # Generated code that got longer or shorter by more than this is other work for the C++ compiler; other
 # constants, offsets and names in it are not.
 CORROBORATING_CODE = 0.02
-# Processor time of a cold compile varies by 10 % from pair to pair, and along with the clock: a witness
+# CPU time of a cold compile varies by 10 % from pair to pair, and along with the clock: a witness
 # must have seen more than that.
 CORROBORATING_PROCESSOR = 0.15
 

@@ -62,7 +62,7 @@ ROWS = (
         title="energy of one warm compiled call, by the board's counter; GPU only",
         unit=Unit.JOULES,
         worse="more",
-        better="fewer",
+        better="less",
         role=Role.ADVISORY,
         is_gpu_only=True,
     ),

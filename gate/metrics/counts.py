@@ -123,7 +123,7 @@ ROWS = (
     replace(
         EVIDENCE,
         metric=Metric.FLOPS,
-        title="floating-point operations of one eager call, in products, convolutions and attention",
+        title="floating-point operations of one eager call, in matrix products, convolutions and attention",
     ),
     replace(
         COUNTER,

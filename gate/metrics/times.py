@@ -98,7 +98,7 @@ ROWS = (
     replace(
         limit(TIME, 0.10),
         metric=Metric.DATA_RATIO,
-        title="an epoch through the DataLoader / the same batches out of memory; kind data",
+        title="an epoch through the DataLoader / the same batches already in memory; kind data",
         unit=Unit.RATIO,
         role=Role.ADVISORY,
     ),

@@ -84,7 +84,7 @@ class Code(StrEnum):
     BOTH_LATENCIES = "both_latencies", "eager compiled"
     LONGEST_PHASES = "longest_phases"
     CHANGED_PHASES = "changed_phases"
-    COMPILERS_TIME = "compilers_time", "change_s"  # processor time of the compilers that it started
+    COMPILERS_TIME = "compilers_time", "change_s"  # CPU time of the compilers that it started
     NO_CHANGED_PHASE = "no_changed_phase", "share"
     CACHE_LOST = "cache_lost", "before after"  # it holds less than it did; names: caches
     CACHE_MISSED = "cache_missed", "misses"
@@ -220,7 +220,7 @@ class Code(StrEnum):
     PROCESS_FAILED = "process_failed"  # and what it measured before is kept; names: role
     PROCESSES_DISAGREE = "processes_disagree"  # names: subject
     LEFT_TO_EAGER = "left_to_eager"  # a frame; names: reason, location
-    UNKNOWN_HERE = "unknown_here"  # this torch does not tell these metrics
+    UNKNOWN_HERE = "unknown_here"  # this torch does not report these metrics
     EAGER_COMPILED = "eager_compiled"  # the model compiles parts of itself
     BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"
     CALLS_UNCOUNTED = "calls_uncounted"
@@ -237,11 +237,11 @@ class Code(StrEnum):
     OUTPUT_RESHAPED = "output_reshaped"  # names: output, eager, compiled
     OUTPUT_DIFFERS = "output_differs"  # names: output, dtype
 
-    # What is not known of a trial, beside metrics that this torch does not tell.
+    # What is not known of a trial, beside metrics that this torch does not report.
     NO_TRACE = "no_trace"  # this torch leaves none
     TRACE_CUT = "trace_cut"  # names: those of a failure
 
-    # How a case failed. A status below 0 is a signal's; shortage is what the log speaks of, if anything.
+    # How a case failed. A status below 0 is a signal's; shortage is what the log mentions, if anything.
     RAISED = "raised"  # names: message, an exception's own
     NO_END = "no_end", "limit_s"  # names: role
     SIGKILLED = "sigkilled", "oom_kills"  # by somebody else; names: role, shortage, as for the next five

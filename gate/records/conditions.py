@@ -13,7 +13,7 @@ class Disturbance(StrEnum):
     """What made the host unfit while something was measured; the measured code can cause none of them."""
 
     CROWDED = "crowded"  # other programs wanted the worker's cores
-    STOLEN = "stolen"  # the hypervisor kept processor time
+    STOLEN = "stolen"  # the hypervisor kept CPU time
     HELD_BACK = "held_back"  # by the container's quota
     HEATED = "heated"  # cores lowered their clocks
     SWAPPED = "swapped"

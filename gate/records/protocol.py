@@ -116,7 +116,7 @@ class WorkerRequest:
     checkouts: Checkouts | None = None  # whose files are compared, as far as head's worker imports them
     parent: int = 0  # process without which the worker must not live on; 0: none
     skips_calls: bool = False  # warm only: calls of a compile are not counted
-    is_forked: bool = False  # from a server; a first compile then takes a few percent more processor time
+    is_forked: bool = False  # from a server; a first compile then takes a few percent more CPU time
     result: str  # path of the WorkerResult to write
     benchmark_json: str = ""  # path for pytest-benchmark's native JSON; cold only
     toolchain_cache: str = ""  # where the toolchain's files are kept between runs; prime only

@@ -1,7 +1,7 @@
 """Progress of a run: a bar with the time left on a terminal, one plain line a trial elsewhere.
 
 It renders the lab's events and measures nothing. The bar is redrawn once a second: more often would
-take processor time from what is being measured.
+take CPU time from what is being measured.
 """
 
 from __future__ import annotations

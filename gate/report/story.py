@@ -213,7 +213,7 @@ def _diff_kernel(kernel: KernelChange) -> list[str]:
 
 
 def _tell_traces(shown: CaseEvidence, folder: str) -> list[str]:
-    """How to read what ``--trace`` recorded, and what this torch does not tell, a trace or anything else."""
+    """How to read what ``--trace`` recorded, and what this torch does not report."""
     lines = [f"  {_clean(write_tlparse(trace, folder))}" for side in shown.sides for trace in side.traces]
     unknown = [f"  {_clean(describe_measuring(one))}" for one in shown.after.unknown]
     return [

@@ -281,7 +281,7 @@ def test_how_a_case_failed_is_told_by_code_numbers_and_the_gates_own_words() -> 
     shown = make_trusted_verdict(make_passing(failures=failures), make_base(), RUN).failures
     assert [describe_failure(one) for one in shown] == [
         "ended with SIGSEGV, it left no result in the warm process",
-        "no end after 300 s",
+        "timed out after 300 s",
         "an exception; see the run's log",
     ]
     assert "INJECTED" not in str(shown)

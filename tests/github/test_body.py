@@ -413,7 +413,7 @@ def test_descriptions() -> None:
 
 def test_a_targets_comment_says_what_it_cannot_know() -> None:
     """Speed and memory are absent by rule: a reader of the comment is told, as one of the report is."""
-    told = "speed, compile time, memory, drift, cache use and CUDA graphs are not known of it by rule"
+    told = "speed, compile time, memory, drift, cache use and CUDA graphs are never measured for a target"
     passing = make_passing()
     target = replace(passing, environment=replace(passing.environment, device_kind="target"))
     assert told in render_body(make_marker("default", RUN), make_finding(target))

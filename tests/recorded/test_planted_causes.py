@@ -62,7 +62,7 @@ def list_causes(verdict: Verdict, model: str) -> list[Cause]:
     [
         ("broken", Code.GRAPH_BREAK, "New graph break at bench.py:25: "),
         ("shapes", Code.RECOMPILED, "Recompiled because self.turn == 2 (made by `self.turn = min("),
-        ("fused", Code.CALLS_ADDED, "No longer fused: torch.ops.bench.opaque_gelu is a call of its own; no"),
+        ("fused", Code.CALLS_ADDED, "No longer fused: torch.ops.bench.opaque_gelu is an extern call; no"),
         ("cached", Code.CACHE_LOST, "The second process finds less in the compile cache (aot_autograd"),
         ("eager", Code.EAGER_ALONE, "Only eager changed: its latency by -71.4 % (faster)"),
         ("downcast", Code.PRECISION_CHANGED, "The generated code now uses bfloat16."),
@@ -171,10 +171,10 @@ def test_story_and_page_name_traces_and_what_is_not_known(verdict: Verdict) -> N
     story = render_story(traced, find_case(traced, "broken"), 100, "out")
     assert "  tlparse out/traces/a-1.log -o out/traces/a-1\n" in story
     assert "  tlparse 'out/traces/pairs/base/a b-1.log' -o 'out/traces/pairs/base/a b-1'\n" in story
-    assert "Not known\n  this torch does not tell guards\n" in story
+    assert "Not known\n  this torch does not report guards\n" in story
     page = re.sub(r"</?span[^>]*>", "", render(traced, "html"))  # a command's words are kept whole by spans
     assert "<code>tlparse traces/a-1.log -o traces/a-1</code>" in page
-    assert "Not known: this torch does not tell guards." in page
+    assert "Not known: this torch does not report guards." in page
 
 
 def test_story_of_an_unknown_case_names_the_known(verdict: Verdict) -> None:

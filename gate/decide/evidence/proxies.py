@@ -34,7 +34,7 @@ def compute_calls_change(questions: Mapping[Metric, Question]) -> float | None:
 
 
 def compute_processor_change(evidence: Evidence) -> float | None:
-    """Log change of a cold compile's processor time, + is more; ``None`` where either side lacks it."""
+    """Log change of a cold compile's CPU time, + is more; ``None`` where either side lacks it."""
     known = (one.baseline.phases_s for one in evidence.stored if one.same_host and one.same_definition)
     before = next((sum_processor_s(phases_s) for phases_s in known if _OWN in phases_s), 0.0)
     after = [sum_processor_s(trial.phases_s) for trial in evidence.trials if _OWN in trial.phases_s]

@@ -156,7 +156,7 @@ def _list_low(identity: CodeIdentity) -> set[str]:
 
 
 def _find_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
-    """Operators that became calls of their own, which no kernel is fused with."""
+    """Operators that became extern calls, which no kernel is fused with."""
     more = {name: count for name, count in after.calls.items() if name not in before.calls}
     if not more or not (before.calls or before.dtypes):  # an older baseline lists no calls
         return None

@@ -11,7 +11,7 @@ from gate.decide.explain.inquiry import MAX_NAMED, Inquiry
 from gate.metrics import SPECS
 from gate.records import AFTER, BEFORE, CacheUse, Cause, CauseKind, Code, Fact, Metric
 
-# Processor time of the process and of the compilers that it started: no phases, though told beside them.
+# CPU time of the process and of the compilers that it started: no phases, though told beside them.
 _COMPILERS = "cpu_children"
 _NOTABLE_PHASE = 0.02  # of the whole compile: a smaller move explains no change beyond a threshold of 10 %
 
@@ -31,7 +31,7 @@ def find_phases(inquiry: Inquiry) -> list[Cause]:
 
 
 def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mapping[str, float]) -> list[Cause]:
-    """Phases whose own time moved notably, most first, and the processor time of compilers beside it."""
+    """Phases whose own time moved notably, most first, and the CPU time of compilers beside it."""
     old, new = part_phases(before), part_phases(after)
     notable_s = _NOTABLE_PHASE * sum(old.values())
     changes = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in {**old, **new}}

@@ -45,7 +45,7 @@ class Controls:
     speedup: Reading | None = None
     speedup_bar: Bar | None = None
     calls: float | None = None  # Python calls of a compile
-    processor: float | None = None  # processor time of a cold compile, its compilers' included
+    processor: float | None = None  # CPU time of a cold compile, its compilers' included
     traces: bool = False  # graph, caches or how much code was generated differ from the baseline's
     stored_code: bool = False  # a call runs nothing but the code that the baseline's compile made
     calm: bool = True  # no throttling and no other process on the device
@@ -106,7 +106,7 @@ def is_steady(reading: Reading, controls: Controls) -> bool:
 def is_corroborated(metric: Metric, controls: Controls) -> bool:
     """Whether a longer compile left a trace besides the clock; so it is taken where nothing is known.
 
-    A cold compile whose processor time is known on both sides must have taken more of it, or made more
+    A cold compile whose CPU time is known on both sides must have taken more of it, or made more
     Python calls: a guard more is a trace, and no reason for seconds.
     """
     if metric is Metric.COLD_COMPILE_TIME and controls.processor is not None:

@@ -47,7 +47,7 @@ class Levels:
 
 
 def find_series(side: CasePairs, metric: Metric) -> Paired | None:
-    """The changes that a noisy metric is told by: of a cold compile the processor time, where it is known."""
+    """The changes that a noisy metric is told by: of a cold compile the CPU time, where it is known."""
     if metric is Metric.COLD_COMPILE_TIME and side.processor is not None:
         return side.processor
     return side.paired.get(metric)

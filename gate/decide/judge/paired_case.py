@@ -54,7 +54,7 @@ class PairRules:
 
     alpha: float  # one-sided, of each leading metric at each look
     priors: Mapping[tuple[Metric, bool], Variance]  # of a metric in live pairs, and in others
-    processor: Variance  # of processor times of cold compiles
+    processor: Variance  # of CPU times of cold compiles
 
 
 def make_pair_rules(sides: Sequence[CasePairs], policy: Policy, tests: int) -> PairRules:
@@ -182,7 +182,7 @@ def _find_beside(
 
 
 def _judge_cold(clock: Reading, processor: Reading, bar: Bar, *, has_witness: bool) -> Finding:
-    """Judge a cold compile by its processor time; what the clock alone convicts waited, and nobody knows why.
+    """Judge a cold compile by its CPU time; what the clock alone convicts waited, and nobody knows why.
 
     Where nothing that can be counted has moved, an estimate below the threshold clears it. The clock's
     values are shown: they are what a user waits for, and vary twice as much.

@@ -39,7 +39,7 @@ class MachineState:
     compiler_problem: str = ""
     cores: int = 1
     load: float = 0.0  # 1-minute load average
-    steal: float = 0.0  # fraction of processor time since boot that the hypervisor took
+    steal: float = 0.0  # fraction of CPU time since boot that the hypervisor took
     governor: str = ""
     turbo: str = ""  # "on" or "off"
     memory_bytes: int = 0  # available, within the container's limit

@@ -1,4 +1,4 @@
-"""What the host counts by itself: processor time, memory, swapping, throttling.
+"""What the host counts by itself: CPU time, memory, swapping, throttling.
 
 All of it adds up in the kernel, so a look before a trial and one after it tell of all that happened
 between, and nothing wakes up while something is measured. Where the machine does not tell, it is 0.

@@ -15,7 +15,7 @@ from gate.records import Conditions, Disturbance, Run
 # Share of the worker's own cores that other programs wanted as well. A median over the blocks of a
 # trial leaves out as much as this; beyond it, every block is interrupted and compiling waits.
 CROWDING_LIMIT = 0.15
-# Share of processor time that the hypervisor took: beyond it, times follow the neighbours.
+# Share of CPU time that the hypervisor took: beyond it, times follow the neighbours.
 STEAL_LIMIT = 0.02
 # Share of a trial for which the container's processor quota stopped it.
 HELD_BACK_LIMIT = 0.01

@@ -123,7 +123,7 @@ def run_process(command: ProcessCommand) -> ProcessExit:
 
 
 def load_oom_kills() -> int:
-    """How many processes the kernel has killed for want of memory since boot; 0 where it does not say."""
+    """How many processes the kernel has killed because memory ran out since boot; 0 where it does not say."""
     try:
         lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -201,7 +201,7 @@ def _start(command: ProcessCommand, token: str) -> Child:
 def _wait(process: Child, log: LogFile, deadline: float, alarm: int = -1) -> bool:
     """Copy output to ``log`` until the process ends; false when the deadline or the alarm came first.
 
-    Sleeps in the kernel: the lab must take no processor time from what is being measured.
+    Sleeps in the kernel: the lab must take no CPU time from what is being measured.
     """
     poller = select.poll()
     end = _open_end(process)

@@ -70,7 +70,7 @@ class GraphReport:
     recompile_reasons: tuple[str, ...] = ()
     phases_s: Mapping[str, float] = field(default_factory=dict)
     skipped: tuple[Fact, ...] = ()  # frames that were left to eager, and why
-    unknown: tuple[Fact, ...] = ()  # metrics that this torch does not tell
+    unknown: tuple[Fact, ...] = ()  # metrics that this torch does not report
 
 
 def start_observation() -> None:

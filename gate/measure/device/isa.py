@@ -44,7 +44,7 @@ def load_isas() -> None:
 
 
 def _list_expected() -> tuple[str, ...]:
-    """What the list is when every probe passes; empty where this torch does not tell."""
+    """What the list is when every probe passes; empty where this torch does not report."""
     supported, check = find_private(_ISAS, "supported_vec_isa_list"), find_private(_ISAS, "x86_isa_checker")
     flags = check() if check else ()
     isas = tuple(str(isa) for isa in supported or ())

@@ -1,4 +1,4 @@
-"""An epoch through a DataLoader: how much longer it takes than the same batches out of memory."""
+"""An epoch through a DataLoader: how much longer it takes than the same batches already in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first compiled call: wall time, processor time, memory, and whether it compiled anything anew."""
+"""The first compiled call: wall time, CPU time, memory, and whether it compiled anything anew."""
 
 from __future__ import annotations
 

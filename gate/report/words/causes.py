@@ -44,8 +44,8 @@ _TEMPLATES: Mapping[Code, str] = {
         "There are more kernels, of more operators: {before:kernel} before, {after} now{told}."
     ),
     Code.KERNELS_JOINED: "Operators are in fewer kernels: {before:kernel} before, {after} now{told}.",
-    Code.STACK_CHANGED: "The software or the machine is another{told}.",
-    Code.STACK_UNUSED: "Only software that this device does not use is another{told}.",
+    Code.STACK_CHANGED: "The software or the machine differs{told}.",
+    Code.STACK_UNUSED: "Only software that this device does not use differs{told}.",
     Code.CODE_CHANGED: "The generated code changed{told}.",
     Code.IMPORTS_CHANGED: "It imports {files:file} that {have} changed since the base{told}.",
     Code.WORKLOAD_CHANGED: "The model itself changed{told}.",
@@ -53,11 +53,11 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.LONGEST_PHASES: "Longest phases of the compile: {told}.",
     Code.CHANGED_PHASES: "Phases of the compile that changed: {told}.",
     Code.MACHINE_CHANGED: MACHINE_CHANGED,
-    Code.CACHE_MISSED: "The second process missed the full compile cache {misses:time}.{off}",
+    Code.CACHE_MISSED: "The second process missed the warm compile cache {misses:time}.{off}",
     Code.KERNELS_MOVED: "Kernels of a call, {total} in all: {told}.",
-    Code.BOUND_BY: "A call is bound by {limit}: {least}.",
-    Code.BOUND_BY_NEITHER: "Neither memory nor arithmetic bounds a call: {least}.",
-    Code.OPERATIONS_CHANGED: "The program has {after:operation} for the compiler, {before} before.",
+    Code.BOUND_BY: "A call is {limit}-bound: {least}.",
+    Code.BOUND_BY_NEITHER: "A call is neither memory- nor arithmetic-bound: {least}.",
+    Code.OPERATIONS_CHANGED: "The compiler captured {after:operation}, {before} before.",
     Code.CACHE_LOST: (
         "The second process finds less in the compile cache ({caches}): {after:graph} instead of {before}."
     ),
@@ -71,17 +71,17 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.MORE: "... and {more} more.",
     Code.CODE_SAME: ("The generated code is the same{elsewhere}."),
     Code.CODE_TUNED: (
-        "The generated code is the same, its kernels were tuned otherwise: their speed may differ by that"
-        " alone."
+        "The generated code is the same, but autotuning chose other configurations: their speed may differ"
+        " by that alone."
     ),
     Code.BOTH_LATENCIES: "Eager latency changed by {eager:slower}, compiled latency by {compiled:slower}.",
-    Code.COMPILERS_TIME: "Processor time of the compilers it started: {change_s:signed_seconds}.",
+    Code.COMPILERS_TIME: "CPU time of the compilers it started: {change_s:signed_seconds}.",
     Code.NO_CHANGED_PHASE: "No phase of the compile changed by more than {share:share} of the whole.",
     Code.KERNELS_STEADY: (
-        "No kernel takes another time on the device: what changed is between them, or on the host."
+        "No kernel's time on the device changed: what changed is between them, or on the host."
     ),
     Code.DEVICE_IDLE: (
-        "The device is busy for {busy:part} of a call: launches, and the host between them, bound it."
+        "The device is busy for {busy:part} of a call: it is bound by launches, or by the host."
     ),
     Code.CLOCKS_LOWERED: "The device lowered its clocks: {reasons}.",
     Code.OTHER_PROCESSES: "Other processes on the device: {processes}.",
@@ -111,12 +111,12 @@ def _tell_calls(fact: Fact) -> dict[str, str]:
     """What became a call of its own, and what is not fused any more for it."""
     names = fact.names.get("calls")
     if not names:
-        return {"told": fill("No longer fused: {calls:operator} became calls of their own", fact)}
+        return {"told": fill("No longer fused: {calls:operator} became extern calls", fact)}
     calls = f"{', '.join(names)}{count_rest(fact.numbers['calls'] - len(names))}"
     if "operators" not in fact.names:
         return {"told": f"The generated code calls {calls} now, which no kernel is fused with"}
     lost = ", ".join(fact.names["operators"])
-    return {"told": f"No longer fused: {calls} is a call of its own; no kernel fuses {lost} any more"}
+    return {"told": f"No longer fused: {calls} is an extern call; no kernel fuses {lost} any more"}
 
 
 def _tell_fusion(fact: Fact) -> dict[str, str]:
@@ -127,7 +127,7 @@ def _tell_fusion(fact: Fact) -> dict[str, str]:
 def _tell_stack(fact: Fact) -> dict[str, str]:
     named = fact.names.get("differences", ())
     rest = count_rest(fact.numbers["differences"] - len(named))
-    return {"told": f": {', '.join(named)}{rest}" if named else " than before"}
+    return {"told": f": {', '.join(named)}{rest}" if named else " from before"}
 
 
 def _tell_kernels(fact: Fact) -> dict[str, str]:
@@ -184,7 +184,7 @@ def _tell_device(fact: Fact) -> dict[str, str]:
     total = f"{render_seconds(numbers['before_s'])} -> {render_seconds(numbers['after_s'])}"
     named = [_tell_kernel(name, place, numbers) for name, place in zip(names, PLACES, strict=False)]
     if not named:
-        return {"total": total, "told": fill("{moved} of them take another time", fact)}
+        return {"total": total, "told": fill("the time of {moved} of them changed", fact)}
     return {"total": total, "told": f"{', '.join(named)}{count_rest(numbers['moved'] - len(named))}"}
 
 
@@ -200,7 +200,7 @@ def _tell_kernel(name: str, place: str, numbers: Mapping[str, float]) -> str:
 def _tell_bound(fact: Fact) -> dict[str, str]:
     limit, share = next(iter(fact.numbers.items()), ("memory", 0.0))
     percent = render_percent(share, signed=False)
-    return {"limit": limit, "least": f"{limit} alone takes {percent} of a call at this machine's own rate"}
+    return {"limit": limit, "least": f"{limit} alone takes {percent} of it at this machine's measured rate"}
 
 
 def _tell_shared(fact: Fact) -> dict[str, str]:
@@ -212,7 +212,7 @@ def _tell_elsewhere(fact: Fact) -> dict[str, str]:
 
 
 def _tell_cache(fact: Fact) -> dict[str, str]:
-    off = " It is turned off, or the graphs cannot be kept."
+    off = " The cache is turned off, or its graphs cannot be cached."
     return {"off": off if fact.numbers.get("bypasses") else ""}
 
 

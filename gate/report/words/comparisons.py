@@ -17,13 +17,13 @@ REASONS: Mapping[Reason, str] = {
     Reason.EXACT_EQUAL: "the same in every trial",
     Reason.EXACT_CHANGED: "the counts of both sides do not overlap",
     Reason.COUNTER_UNSTABLE: "the count differs between trials of the same code",
-    Reason.WITHIN_NOISE: "no change that noise does not explain",
+    Reason.WITHIN_NOISE: "within noise",
     Reason.BELOW_THRESHOLD: "too small a change to matter",
     Reason.BEYOND_BAR: "beyond{limit}, and too large to be noise",
     Reason.LIMIT_EXCEEDED: "the compiled result is further from float64 than is allowed",
-    Reason.OWN_LIMIT_EXCEEDED: "beyond the limit that gate.yml sets",
-    Reason.NEAR_OWN_LIMIT: "too close to the limit that gate.yml sets",
-    Reason.WITHIN_OWN_LIMIT: "within the limit that gate.yml sets",
+    Reason.OWN_LIMIT_EXCEEDED: "beyond the absolute limit under `limits` in gate.yml",
+    Reason.NEAR_OWN_LIMIT: "too close to the absolute limit under `limits` in gate.yml",
+    Reason.WITHIN_OWN_LIMIT: "within the absolute limit under `limits` in gate.yml",
     Reason.SUSPECT: "it looks changed, but noise could explain it",
     Reason.NOISE_TOO_HIGH: "the trials differ so much that even a large change could hide",
     Reason.MACHINE_SHIFT: "the machine changed since the baseline was recorded",
@@ -33,7 +33,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.KEPT_PACE: "the same generated code, which kept pace with eager in the same processes",
     Reason.SAME_PROGRAM: "nothing that the case imports differs from the base",
     Reason.EAGER_FASTER: "only because eager got faster",
-    Reason.DISTURBED: "other work disturbed the machine while it was measured",
+    Reason.DISTURBED: "the machine was disturbed during the measurement",
     Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
     Reason.NO_BASELINE: "no baseline is stored for this case",
     Reason.OTHER_ENVIRONMENT: "the baselines were recorded on other machines",
@@ -70,7 +70,7 @@ _CLAUSES: Mapping[Code, str] = {
     Code.DRIFT_LIMIT: "at most {limit:.2f}",
     Code.EAGER_SLOWED_TOO: "eager slowed down too, by {change:percent}: the cause is in what both share",
     Code.EAGER_CHANGED: "eager changed by {change:percent}",
-    Code.PROCESSOR_TIME: "judged by processor time, {change:percent}",
+    Code.PROCESSOR_TIME: "judged by CPU time, {change:percent}",
     Code.NO_RATIO: "a value is zero or less, so there is no ratio",
     Code.REGRESSED_ANYWAY: "the case has regressed anyway",
 }
@@ -156,7 +156,7 @@ def _describe_reason(one: Comparison) -> str:
     reason, before, after = one.found or one.reason, one.baseline, one.candidate
     if reason is Reason.EXACT_CHANGED and before and after:
         arm = "base" if one.pairs else "baseline"
-        return f"{_describe_counts(before, f'{arm} trial')}, {_describe_counts(after, 'new one')}"
+        return f"{_describe_counts(before, f'{arm} trial')}, {_describe_counts(after, 'head trial')}"
     codegen = ", another instruction set or another number of threads"
     return REASONS[reason].format(
         limit=_describe_limit(one),

@@ -13,7 +13,7 @@ _UNFINISHED = "before the result was complete; see the log"
 _PHRASES: Mapping[str, str] = {
     Code.TEXT: "{text}",
     Code.RAISED: "{message}",
-    Code.NO_END: "no end after {limit_s:.6g} s{where}",
+    Code.NO_END: "timed out after {limit_s:.6g} s{where}",
     Code.SIGKILLED: "killed by SIGKILL, which the gate did not send ({killer}){where}",
     Code.NO_RESULT: "ended with {status:status}, it left no result{where}",
     Code.RESULT_UNFINISHED: "ended with {status:status}, its result is unfinished{where}",
@@ -39,7 +39,7 @@ _KILLERS = (
 _WORDLESS: Mapping[str, str] = {
     FailureKind.ERROR: "an exception; see the run's log",
     FailureKind.CRASH: "the process died; see the run's log",
-    FailureKind.KILLED: "the process was killed, most often for want of memory",
+    FailureKind.KILLED: "the process was killed, most often because memory ran out",
     FailureKind.HANG: "over the time limit",
     FailureKind.NOT_FINITE: "NaN or infinity",
 }
@@ -64,7 +64,7 @@ def describe_failure(failure: CaseFailure) -> str:
 
 
 def describe_whole(failure: CaseFailure, of: str = "") -> str:
-    """Describe it with its kind and where: ``hang in stage rounds: no end after 300 s``."""
+    """Describe it with its kind and where: ``hang in stage rounds: timed out after 300 s``."""
     return f"{failure.kind} in stage {failure.stage}{of}: {describe_failure(failure)}"
 
 
@@ -78,7 +78,7 @@ def describe_quoted(fact: Fact) -> str:
     if any(place in phrase for place in _QUOTING) and not (told["message"] or told["text"]):
         return _WORDLESS.get(told["kind"], "")
     where = f" in the {told['role']} process" if told["role"] else ""
-    hint = f"; the log speaks of {told['shortage']}" if told["shortage"] else ""
+    hint = f"; the log mentions {told['shortage']}" if told["shortage"] else ""
     killer = _KILLERS[bool(fact.numbers.get("oom_kills"))]
     return fill(phrase, fact, where=f"{where}{hint}", killer=killer)
 

@@ -20,7 +20,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.LOAD: "{load:.2f} on {cores} cores",
     Code.THREADS: "{threads} of {cores} cores",
     Code.GOVERNOR: "governor {known_governor}{and_turbo}",
-    Code.STOLEN: "{share:digit} of processor time since boot",
+    Code.STOLEN: "{share:digit} of CPU time since boot",
     Code.FREE_MEMORY: "{gib:.1f} GiB available",
     Code.FREE_DISK: "{gib:.1f} GiB free",
     Code.UNWRITABLE: "cannot write to {places}",

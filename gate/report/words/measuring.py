@@ -37,13 +37,14 @@ _PHRASES: Mapping[Code, str] = {
     Code.ENDED_BADLY: "the {role} process ended with {status:status} after its result was complete",
     Code.PROCESS_FAILED: "the {role} process failed: this trial is what was measured before",
     Code.PROCESSES_DISAGREE: "the cold and the warm process disagree on the workload's {subject}",
-    Code.LEFT_TO_EAGER: "left to eager{where}: {reason}",
-    Code.UNKNOWN_HERE: "this torch does not tell {metric_list}",
+    Code.LEFT_TO_EAGER: "fell back to eager{where}: {reason}",
+    Code.UNKNOWN_HERE: "this torch does not report {metric_list}",
     Code.NO_TRACE: "this torch leaves no structured trace",
     Code.TRACE_CUT: "its trace is not whole: {failure}",
     Code.EAGER_COMPILED: (
         "the eager calls are compiled in part, since the model uses torch.compile itself: what that costs is"
-        " in no compile time, and drift and speedup cannot see it; measure the model without"
+        " in no compile time, and drift and speedup cannot see it; measure the model without its own"
+        " torch.compile"
     ),
     Code.BLOCKS_RECOMPILED: "recompiled during {blocks} of the timed blocks; they are left out",
     Code.CALLS_UNCOUNTED: "Python calls were not counted: graphs came from a cache",
@@ -51,7 +52,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.WORK_UNCOUNTED: "floating-point operations are not counted: {why}",
     Code.LAUNCHES_UNCOUNTED: "launches are not counted: calls differ, or the profiler tells none",
     Code.NO_CUDA_GRAPH: "the case asks for CUDA graphs, and no call launches one",
-    Code.UNWATCHED: "nobody watches the GPU for {seen}: {why}",
+    Code.UNWATCHED: "the GPU cannot be monitored for {seen}: {why}",
     Code.REFERENCE_TOO_LARGE: (
         "drift is not measured, there is no room on the device, and the processor would need"
         " {needed:bytes} at least, and {free:bytes} are free"

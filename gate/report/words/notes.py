@@ -54,7 +54,7 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.ACCEPTANCE_EXCEEDED: (
         "{case_list} {metric_list}: {somebody} accepted up to {allowed} until {expires}, and this is more."
     ),
-    Code.ACCEPTANCE_IDLE: "The acceptance of {pattern} {key} fits no case: remove it.",
+    Code.ACCEPTANCE_IDLE: "The acceptance of {pattern} {key} matches no case: remove it.",
     Code.DRIFT_ABOVE: (
         "{case_list}: {metric_list} {drift:.2f} is above its limit of {limit:.2f}, and so is the baseline's:"
         " only the change counts."
@@ -121,7 +121,7 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.NO_BASELINES_HERE: "The default branch has no baselines from this machine.",
     Code.NO_DEVICE: (
         "A target is compiled for and not run: speed, compile time, memory, drift, cache use and CUDA graphs"
-        " are not known of it by rule, and none of them was judged."
+        " are never measured for a target, and none of them was judged."
     ),
     Code.CODE_IS_THE_BASES: (
         "The generated code is that of the base in {cases:case}, all that were compiled: a GPU would run the"
@@ -143,7 +143,7 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.MODES_NOT_SOUGHT: "Two modes are looked for in cases with at least {trials} trials only.",
     Code.REPLAY_MIXES: (
-        "The replay mixes trials of one sitting: it knows the noise between trials, not between days,"
+        "The replay mixes trials of one session: it knows the noise between trials, not between days,"
         " and its intervals are those of the drawing, not of the few trials drawn from."
     ),
     Code.REPLAYED_ALONE: (
@@ -184,7 +184,8 @@ def _tell_disturbances(fact: Fact) -> dict[str, str]:
 def _tell_files(fact: Fact) -> dict[str, str]:
     named = fact.names.get("files", ())
     rest = count_rest(round(fact.numbers["files"]) - len(named))
-    return {"told": f" without importing it: {', '.join(named)}{rest}" if named else " without importing it"}
+    without = f" without importing {'it' if fact.numbers['files'] == 1 else 'them'}"
+    return {"told": f"{without}: {', '.join(named)}{rest}" if named else without}
 
 
 def _tell_key(fact: Fact) -> dict[str, str]:

@@ -67,12 +67,12 @@ def _choose_verb(fact: Fact) -> str:
 
 
 _TEXTS: Mapping[Code, str] = {
-    Code.CONTINUE: "Finish the run: give the command that measured it once more, with --resume.",
+    Code.CONTINUE: "Finish the run: run the same command again, with --resume.",
     Code.FIX_FAILED: "Read the log of each failed case, fix it and run:",
     Code.FIX_FAILED_BESIDE: "Read the log of each failed case, fix it and run:",
     Code.MEASURE_AGAIN: "Measure again what came back with fewer trials than planned, or with none:",
     Code.MORE_MINUTES: (
-        "There was no time for {case_list:some}: give the command that measured once more, with --resume and"
+        "There was no time for {case_list:some}: run the same command again, with --resume and"
         " a larger --minutes."
     ),
     Code.FIX: "Fix {case_list}.",
@@ -80,7 +80,7 @@ _TEXTS: Mapping[Code, str] = {
     Code.ACCEPT_TOO: "",
     Code.MORE_LIKE_THESE: "And {commands:more command} like these.",
     Code.BE_SURE: "To be sure of the times, compare side by side with your main branch:",
-    Code.SETTLE: "Settle what could not be told, side by side with where the branch began:",
+    Code.SETTLE: "Settle what could not be told, side by side with the merge base:",
     Code.SETTLE_BY_TRIALS: "Or measure again, with more trials, what could not be told:",
     Code.SETTLE_QUIETLY: "Settle what could not be told, on a quiet machine:",
     Code.LIFT_QUARANTINE: (

@@ -109,7 +109,7 @@ def test_warm_latency_agrees_with_torch_benchmark(
     """Whether a call takes a tenth of a millisecond or thirty, torch's own timer sees the same within 3 %.
 
     Eager runs before each of our blocks, as it does in a trial, and never right before one of theirs: what
-    it leaves in the caches must not show. By processor time of the one thread: another program takes from
+    it leaves in the caches must not show. By CPU time of the one thread: another program takes from
     the clock what it likes.
     """
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
@@ -168,7 +168,7 @@ def test_worker_agrees_with_a_plain_script(
 
     The calls are short and of two threads: whether OpenMP's threads sleep between them makes twice the time.
     """
-    processor: list[float] = []  # logarithms of our time in theirs, by processor time
+    processor: list[float] = []  # logarithms of our time in theirs, by CPU time
     clock: list[float] = []
     warm: dict[Metric, list[float]] = {Metric.EAGER_LATENCY: [], Metric.COMPILED_LATENCY: []}
     for pairs in range(1, MAX_COLD_PAIRS + 1):

@@ -89,7 +89,7 @@ def test_a_request_is_judged_as_a_check_is(draw: Make, policy: Policy, effort: E
 def test_a_replayed_screen_knows_processor_time(
     draw: Make, policy: Policy, effort: Effort, factor: float, reason: Reason
 ) -> None:
-    """A cold compile that takes 30 % longer by the clock is red where its processor time rose as much."""
+    """A cold compile that takes 30 % longer by the clock is red where its CPU time rose as much."""
     run = draw(cases=4, trials=8, noise=0.001)
     run = replace(run, trials=tuple(replace(one, phases_s={"cpu_self": 8.0}) for one in run.trials))
     recorded = gather_recorded(run, effort)
@@ -200,7 +200,9 @@ def test_pairs_let_a_request_be_confirmed(draw_pairs: Make, policy: Policy, effo
 
 
 def test_time_for_pairs_ends_in_a_replay_too(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
-    """In 30 s there is room for two pairs of latencies of 12 s, or for one with compiles of 30 s.
+    """In 36 s there is room for two pairs of latencies, or for one with compiles of 30 s.
+
+    The first takes 12 s and 7 s to compile, the second 12 s.
 
     Pairs that vary by 4 % do not settle a slowdown of 10 % in two, and do in sixteen.
     """
@@ -208,7 +210,7 @@ def test_time_for_pairs_ends_in_a_replay_too(draw_pairs: Make, policy: Policy, e
     timed = tuple(replace(one, stages_s={"rounds": 15.0}) for one in run.trials)
     free, short = (
         replay_requests(replace(run, trials=timed), policy, replace(effort, pair_budget_s=limit), planted=0.1)
-        for limit in (None, 30.0)
+        for limit in (None, 36.0)
     )
     assert free is not None
     assert short is not None

@@ -150,7 +150,9 @@ def test_an_acceptance_that_fits_nothing_is_told() -> None:
     policy = Policy(thresholds={}, acceptances=(entry, replace(entry, case="acter/*")))
     verdict = decide_verdict(run, (), policy)
     notes = tell_notes(note_idle(verdict, policy, run.cases))
-    assert notes[len(tell_notes(verdict)) :] == ("The acceptance of acter/* drift fits no case: remove it.",)
+    assert notes[len(tell_notes(verdict)) :] == (
+        "The acceptance of acter/* drift matches no case: remove it.",
+    )
 
 
 def test_a_removed_cases_baselines_are_named() -> None:

@@ -121,7 +121,7 @@ def test_speedup_has_a_least() -> None:
     assert row.status is Status.REGRESSED
     assert row.change is not None
     assert row.change.centre == pytest.approx(1.2 / (10 / 12) - 1)
-    assert "the limit that gate.yml sets (at least 1.20x)" in describe_comparison(row)
+    assert "the absolute limit under `limits` in gate.yml (at least 1.20x)" in describe_comparison(row)
     assert find(fast, Metric.WARM_SPEEDUP).status is Status.UNCHANGED
 
 

@@ -12,7 +12,8 @@ Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
 SAME_CODE = "The generated code is the same: look at the machine, or at Python code outside the graphs."
 TUNED = (
-    "The generated code is the same, its kernels were tuned otherwise: their speed may differ by that alone."
+    "The generated code is the same, but autotuning chose other configurations: their speed may differ by"
+    " that alone."
 )
 LATENCY, EAGER, BREAKS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.GRAPH_BREAKS
 SLOW_BEFORE = {EAGER: (0.02,) * 5, LATENCY: (0.01,) * 5}
@@ -213,7 +214,7 @@ def test_kernels_that_take_longer_are_named(situation: Make, judge: Judge) -> No
         " triton_poi_0 2.00 ms -> 4.00 ms, triton_red_1 is new with 500 µs."
     )
     (bound,) = explain(judge(one), CauseKind.BOUND)
-    assert bound.startswith("A call is bound by memory: memory alone takes ")
+    assert bound.startswith("A call is memory-bound: memory alone takes ")
 
 
 def test_what_a_device_made_of_a_call_explains_warm_times_alone(situation: Make, judge: Judge) -> None:
@@ -230,7 +231,7 @@ def test_what_a_device_made_of_a_call_explains_warm_times_alone(situation: Make,
 
 
 def test_longest_phases_of_a_slow_compile_are_told(situation: Make, judge: Judge) -> None:
-    """Against a baseline without phases: the longest, each less the phase within it, processor time aside."""
+    """Against a baseline without phases: the longest, each less the phase within it, CPU time aside."""
     metric = Metric.COLD_COMPILE_TIME
     one = situation(
         before={metric: (10.0,) * 5},
@@ -272,7 +273,7 @@ def test_phases_that_moved_are_told(situation: Make, judge: Judge) -> None:
     # Own times: dynamo 2 -> 2.1, aot_autograd 2 -> 3.4, inductor 6 -> 14.5; 2 % of 10 s is 0.2 s.
     assert explain(judge(one), "compile_phase") == [
         f"Phases of the compile that changed: {changed}.",
-        "Processor time of the compilers it started: -500 ms.",
+        "CPU time of the compilers it started: -500 ms.",
     ]
 
 
@@ -295,7 +296,7 @@ def test_cache_misses_are_told(situation: Make, judge: Judge) -> None:
     """The second process found less than all."""
     metric = Metric.CACHE_MISSES
     verdict = judge(situation(before={metric: (0.0,)}, after={metric: (3.0,)}))
-    assert explain(verdict, "cache") == ["The second process missed the full compile cache 3 times."]
+    assert explain(verdict, "cache") == ["The second process missed the warm compile cache 3 times."]
 
 
 def test_machine_is_told_where_it_moved(situation: Make, judge: Judge) -> None:

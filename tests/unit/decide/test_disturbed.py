@@ -65,7 +65,7 @@ def test_a_regression_on_an_unfit_host_is_inconclusive(host: Environment, find: 
     verdict = judge(host, [make_trial(1, 20.0, disturbed=True)])
     found = find(verdict, Metric.COLD_COMPILE_TIME)
     assert (found.status, found.reason) == (Status.INCONCLUSIVE, Reason.DISTURBED)
-    assert tell_row(found).endswith(f"But other work disturbed the machine while it was measured: {BUSY}.")
+    assert tell_row(found).endswith(f"But the machine was disturbed during the measurement: {BUSY}.")
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert tell_notes(verdict)[-1] == f"The machine was disturbed during 1 of 1 trials: {BUSY}."
     assert list_undecided(verdict) == (CASE.id,)

@@ -49,15 +49,15 @@ def test_counter_change_is_told_in_counts(situation: Make, judge: Judge, find: F
     found = find(judge(situation(before={BREAKS: (1.0,)}, after={BREAKS: (3.0,)})), BREAKS)
     assert found.change is not None
     assert found.change.centre == 2.0
-    assert tell_row(found) == "1 -> 3, +2 (more): 1 in the baseline trial, 3 in the new one."
+    assert tell_row(found) == "1 -> 3, +2 (more): 1 in the baseline trial, 3 in the head trial."
 
 
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        (((0.0,) * 5, (1.0,) * 3), "0 in all 5 baseline trials, 1 in all 3 new ones."),
-        (((0.0, 1.0, 0.0), (2.0, 2.0)), "0 to 1 in 3 baseline trials, 2 in both new ones."),
-        (((4.0,) * 2, (3.0,)), "4 in both baseline trials, 3 in the new one."),
+        (((0.0,) * 5, (1.0,) * 3), "0 in all 5 baseline trials, 1 in all 3 head trials."),
+        (((0.0, 1.0, 0.0), (2.0, 2.0)), "0 to 1 in 3 baseline trials, 2 in both head trials."),
+        (((4.0,) * 2, (3.0,)), "4 in both baseline trials, 3 in the head trial."),
     ],
 )
 def test_counts_of_both_sides_are_told(

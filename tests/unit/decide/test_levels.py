@@ -104,7 +104,7 @@ def test_a_level_is_told_wrongly_less_than_once_in_a_hundred() -> None:
 
 
 def make_side(pair_run: Callable[..., Run], one: object, policy: Policy, cpu_s: float = 0.0) -> CasePairs:
-    """The side of one case; where asked for, head's cold compiles take twice the processor time."""
+    """The side of one case; where asked for, head's cold compiles take twice the CPU time."""
     run = pair_run(one)
     if cpu_s:
         trials = (

@@ -297,7 +297,7 @@ def test_longer_compile_without_more_work_is_not(situation: Make, judge: Judge, 
 def test_known_processor_time_decides_whether_a_compile_worked(
     situation: Make, judge: Judge, find: Find, after: tuple[float, float], expected: tuple[Status, Reason]
 ) -> None:
-    """Twice as long: with the same 12 s of processor time it waited, with 20 % more of them it worked."""
+    """Twice as long: with the same 12 s of CPU time it waited, with 20 % more of them it worked."""
     processor_s, guards = after
     verdict = judge(
         situation(

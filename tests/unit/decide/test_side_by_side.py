@@ -267,13 +267,13 @@ def test_compile_far_longer_needs_no_trace(ab: Judge, find: Find) -> None:
 def test_processor_time_judges_a_cold_compile(
     ab_busy: Judge, find: Find, factors: tuple[float, float, float], expected: tuple[Status, Reason]
 ) -> None:
-    """By clock, processor time and Python calls: 30 % more work is convicted, whatever the clock says of it.
+    """By clock, CPU time and Python calls: 30 % more work is convicted, whatever the clock says of it.
 
     5 % more is cleared, unless Python calls rose too; what took longer and worked no more is open.
     """
     row = find(ab_busy(*factors), COLD)
     assert state(row) == expected
-    told = f"judged by processor time, {100 * (factors[1] - 1):+.1f} %"
+    told = f"judged by CPU time, {100 * (factors[1] - 1):+.1f} %"
     assert told in tell_row(row) or factors[1] == 1.0
 
 
@@ -358,7 +358,7 @@ def test_case_without_a_trial_is_missing(ab: Judge, find: Find) -> None:
     verdict = ab(pairs=0)
     assert state(find(verdict, LATENCY)) == (Status.MISSING, Reason.NOT_RUN)
     (step,) = tell_steps(verdict)
-    assert step.startswith("There was no time for mlp/x: give the command that measured once more")
+    assert step.startswith("There was no time for mlp/x: run the same command again, with --resume")
 
 
 def test_threshold_of_the_policy_holds_for_pairs(ab: Judge, policy: Policy, find: Find) -> None:

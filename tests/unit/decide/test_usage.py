@@ -7,30 +7,30 @@ import pytest
 from gate.decide.explain.usage import compare_kernels, find_bound
 from gate.report.words.causes import describe_cause
 
-ARITHMETIC = "arithmetic alone takes 20.0 % of a call at this machine's own rate"
-MEMORY = "memory alone takes 80.0 % of a call at this machine's own rate"
+ARITHMETIC = "arithmetic alone takes 20.0 % of it at this machine's measured rate"
+MEMORY = "memory alone takes 80.0 % of it at this machine's measured rate"
 
 
 @pytest.mark.parametrize(
     ("busy", "limits_s", "told"),
     [
-        (0.9, {"memory": 8e-3, "arithmetic": 2e-3}, f"A call is bound by memory: {MEMORY}."),
-        (None, {"memory": 8e-3}, f"A call is bound by memory: {MEMORY}."),
+        (0.9, {"memory": 8e-3, "arithmetic": 2e-3}, f"A call is memory-bound: {MEMORY}."),
+        (None, {"memory": 8e-3}, f"A call is memory-bound: {MEMORY}."),
         (
             0.34,
             {"memory": 8e-3},
-            "The device is busy for 34.0 % of a call: launches, and the host between them, bound it.",
+            "The device is busy for 34.0 % of a call: it is bound by launches, or by the host.",
         ),
         (
             0.9,
             {"memory": 1e-3, "arithmetic": 2e-3},
-            f"Neither memory nor arithmetic bounds a call: {ARITHMETIC}.",
+            f"A call is neither memory- nor arithmetic-bound: {ARITHMETIC}.",
         ),
         # What fits into a cache is faster than what is copied: never more than the whole.
         (
             None,
             {"memory": 30e-3},
-            "A call is bound by memory: memory alone takes 100 % of a call at this machine's own rate.",
+            "A call is memory-bound: memory alone takes 100 % of it at this machine's measured rate.",
         ),
         (None, {}, ""),
         (0.9, {}, ""),
@@ -46,7 +46,7 @@ def test_kernels_that_stood_still_point_elsewhere() -> None:
     """100 us of 10 ms are 1 %: no kernel explains a call that is slower by more."""
     fact = compare_kernels({"gemm": 10e-3}, {"gemm": 10.1e-3})
     told = describe_cause(fact) if fact else ""
-    assert told == "No kernel takes another time on the device: what changed is between them, or on the host."
+    assert told == "No kernel's time on the device changed: what changed is between them, or on the host."
 
 
 def test_the_rest_is_counted() -> None:

@@ -158,7 +158,7 @@ def test_how_a_case_failed_was_a_sentence_in_version_2() -> None:
     """It stays its words; a run of which no failure is a list is refused as it is."""
     case = Case(id="a/x", model="a", definition="d")
     run = Run(cases=(case,), environment=CPU_HOST, provenance=Provenance())
-    said = "no end after 300 s in the cold process"
+    said = "timed out after 300 s in the cold process"
     failed = {"case_id": "a/x", "trial": 1, "kind": "hang", "stage": "compile", "message": said}
     plain = {**encode(run), "schema": "compile-gate/run/2", "failures": [failed]}
     (failure,) = decode_file(RUN, json.dumps(plain).encode(), "run.json").failures
@@ -177,7 +177,12 @@ def test_what_a_trial_warned_of_had_words_in_version_2() -> None:
         {"code": "left_to_eager", "names": {"text": ["left to eager at a.py:9: no"]}},
         {"code": "no_tensors"},
     ]
-    trial = {"case_id": "a/x", "index": 1, "warnings": warned, "unknown": ["this torch does not tell guards"]}
+    trial = {
+        "case_id": "a/x",
+        "index": 1,
+        "warnings": warned,
+        "unknown": ["this torch does not report guards"],
+    }
     plain = {**encode(run), "schema": "compile-gate/run/2", "trials": [trial]}
     read = decode_file(RUN, json.dumps(plain).encode(), "run.json").trials[0]
     assert [describe_measuring(fact) for fact in read.warnings[:2]] == [
@@ -185,7 +190,7 @@ def test_what_a_trial_warned_of_had_words_in_version_2() -> None:
         "left to eager at a.py:9: no",
     ]
     assert read.warnings[2] == Fact(code=Code.NO_TENSORS)
-    assert read.unknown == (make_text("this torch does not tell guards"),)
+    assert read.unknown == (make_text("this torch does not report guards"),)
     for wrong in (1, {"code": "not_forked"}, {"code": ["not_forked"], "names": {}}, {"names": {"why": "?"}}):
         bad = {**plain, "trials": [{**trial, "warnings": [wrong]}]}
         with pytest.raises(FileError):
@@ -194,7 +199,7 @@ def test_what_a_trial_warned_of_had_words_in_version_2() -> None:
 
 def test_what_is_shown_of_a_side_had_words_in_version_2() -> None:
     """Of either side, and a note that was such a warning."""
-    said = "this torch does not tell guards"
+    said = "this torch does not report guards"
     old = {
         "notes": [{"code": "unknown_here", "names": {"text": [said]}}],
         "evidence": [{"case_id": "a/x", "before": None, "after": {"unknown": [said]}}, 1],

@@ -86,7 +86,7 @@ def test_heat_events_of_all_cores_add_up(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_look_is_cheap() -> None:
-    """A look takes less than 0.05 % of a trial of ten seconds or more in processor time.
+    """A look takes less than 0.05 % of a trial of ten seconds or more in CPU time.
 
     The least of twenty: in one of them Python may collect what all tests before have left.
     """

@@ -45,7 +45,7 @@ def test_unknown_failure_leads_to_the_log(bench: Bench, monkeypatch: pytest.Monk
 def test_primer_that_hangs_is_ended(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """A primer has the time limit of a worker, and the key that holds it is named."""
     monkeypatch.setenv("ACTING_PRIME", "hang")
-    with pytest.raises(MachineError, match=r"no end after 0\.5 s in the prime process") as caught:
+    with pytest.raises(MachineError, match=r"timed out after 0\.5 s in the prime process") as caught:
         prime_bench(replace(bench, settings=replace(bench.settings, trial_timeout_s=0.5)))
     assert "trial_timeout_s" in caught.value.fix
 

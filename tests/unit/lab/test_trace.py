@@ -41,7 +41,7 @@ def write_nothing(job: WorkerJob) -> JobOutcome:
 def write_half(job: WorkerJob) -> JobOutcome:
     write_trace(job)
     return CaseFailure(
-        case_id="", trial=2, kind=FailureKind.HANG, stage="compile", told=make_text("no end after 30 s")
+        case_id="", trial=2, kind=FailureKind.HANG, stage="compile", told=make_text("timed out after 30 s")
     )
 
 
@@ -63,7 +63,7 @@ def test_trace_lies_below_the_out_directory(bench: Bench, make_case: MakeCase) -
     ("run_job", "kept", "told"),
     [
         (write_nothing, False, "this torch leaves no structured trace"),
-        (write_half, True, "its trace is not whole: no end after 30 s"),
+        (write_half, True, "its trace is not whole: timed out after 30 s"),
     ],
     ids=["none", "half"],
 )

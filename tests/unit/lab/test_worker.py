@@ -28,7 +28,7 @@ ENDINGS = {
     "exit_3": (
         FailureKind.CRASH,
         "start",
-        "exit status 3, it left no result in the cold process; the log speaks of memory",
+        "exit status 3, it left no result in the cold process; the log mentions memory",
     ),
     "silent": (
         FailureKind.CRASH,
@@ -36,7 +36,7 @@ ENDINGS = {
         "ended with exit status 0, it left no result in the cold process",
     ),
     "nan": (FailureKind.NOT_FINITE, "start", "its result cannot be read"),
-    "full_disk": (FailureKind.CRASH, "start", "the log speaks of disk"),
+    "full_disk": (FailureKind.CRASH, "start", "the log mentions disk"),
     "killed": (FailureKind.KILLED, "eager", "killed by SIGKILL, which the gate did not send"),
 }
 
@@ -63,7 +63,7 @@ def test_hang(bench: Bench, make_case: MakeCase, count_left: Callable[[], int]) 
     failure = run_worker(replace(job, limit_s=1.0))
     assert isinstance(failure, CaseFailure)
     assert (failure.kind, failure.stage) == (FailureKind.HANG, "rounds")
-    assert describe_failure(failure) == "no end after 1 s in the cold process"
+    assert describe_failure(failure) == "timed out after 1 s in the cold process"
     assert "in play_hang" in failure.log_tail
     assert count_left() == 0
 

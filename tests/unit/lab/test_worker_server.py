@@ -137,7 +137,7 @@ def test_the_channel_has_the_number_that_the_worker_knows(command: MakeCommand) 
 
 
 def test_what_workers_use_is_our_own(command: MakeCommand, server: RootServer) -> None:
-    """Processor time of forked workers, also of a branch's, is not taken for that of other programs."""
+    """CPU time of forked workers, also of a branch's, is not taken for that of other programs."""
     spin = "import time\nwhile time.process_time() < 0.5: pass"
     branch = server.branch()
     for parent in (server, branch):

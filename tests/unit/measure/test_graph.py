@@ -89,7 +89,7 @@ def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch)
     assert (2, 9) == (report.counts[Metric.RECOMPILES], report.counts[Metric.GUARDS])
     (left,) = report.skipped
     assert left == Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason="not supported", location="a.py:9"))
-    assert describe_measuring(left) == "left to eager at a.py:9: not supported"
+    assert describe_measuring(left) == "fell back to eager at a.py:9: not supported"
 
 
 def test_kernels_that_are_compiled_though_their_graph_was_found_are_told(

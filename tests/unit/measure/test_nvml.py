@@ -128,7 +128,10 @@ def test_a_driver_that_is_gone_is_told(look: Look) -> None:
     found = look("GONE")
     assert (found["driver"], found["clocks"], found["traits"]) == ("", "", {})
     assert tuple(map(describe_measuring, note_unwatched(found["states"][0]))) == (
-        "nobody watches the GPU for throttling and other processes: NVML cannot be used: Driver Not Loaded",
+        (
+            "the GPU cannot be monitored for throttling and other processes: NVML cannot be used: Driver Not"
+            " Loaded"
+        ),
     )
 
 

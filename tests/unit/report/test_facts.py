@@ -175,14 +175,14 @@ def test_why_workers_are_not_forked(fact: Fact, words: str) -> None:
 @pytest.mark.parametrize(
     ("fact", "words"),
     [
-        (Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason="it", location="")), "left to eager: it"),
+        (Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason="it", location="")), "fell back to eager: it"),
         (
             Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason="it", location="a.py:9")),
-            "left to eager at a.py:9: it",
+            "fell back to eager at a.py:9: it",
         ),
         (
             Fact(code=Code.UNKNOWN_HERE, metrics=(Metric.GRAPH_BREAKS,)),
-            "this torch does not tell graph breaks",
+            "this torch does not report graph breaks",
         ),
         (
             Fact(code=Code.REFERENCE_TOO_LARGE, numbers={"needed": 12 * 2**30, "free": 23 * 2**29}),

@@ -32,13 +32,13 @@ def test_every_code_has_words(code: Code) -> None:
     [
         (
             Fact(code=Code.NO_END, numbers={"limit_s": 0.5}, names=WARM),
-            "no end after 0.5 s in the warm process",
+            "timed out after 0.5 s in the warm process",
         ),
         (
             Fact(
                 code=Code.NO_RESULT, numbers={"status": 3}, names=name_words(role="cold", shortage="memory")
             ),
-            "ended with exit status 3, it left no result in the cold process; the log speaks of memory",
+            "ended with exit status 3, it left no result in the cold process; the log mentions memory",
         ),
         (
             Fact(code=Code.RESULT_UNFINISHED, numbers={"status": -11}, names=WARM),

@@ -45,7 +45,7 @@ def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
 
     expected = (
         "INCONCLUSIVE  Could not tell for 1 of 30 comparisons; none is surely worse.\n"
-        "next   Settle what could not be told, side by side with where the branch began:\n"
+        "next   Settle what could not be told, side by side with the merge base:\n"
         "         compile-gate ab --select bert/inference-float32-smoke-default\n"
         "\n"
         "1 inconclusive, 29 unchanged\n"
