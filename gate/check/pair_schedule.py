@@ -108,7 +108,7 @@ def predict_pair_s(run: Run, slot: PairSlot, device: str) -> float:
     is_light = not plan_content(slot.metrics, slot.index, device).compiles
     if not paired:
         whole_s = 2 * predict_trial_s(slot.case, run.cases, run.trials)
-        untimed_s = 0.0 if slot.known_code else compute_untimed_s(own)
+        untimed_s = 0.0 if slot.known_code else (1 + slot.case.is_tuned) * compute_untimed_s(own)
         return LIGHT_PAIR_SHARE * whole_s + untimed_s if is_light else whole_s
     alike = [trial for trial in paired if _is_light(trial) == is_light]
     if not alike:

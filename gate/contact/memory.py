@@ -78,7 +78,7 @@ def a_graph_keeps_its_intermediates_in_a_private_pool(place: Place) -> dict[str,
 
 @assume(CUDA, limit_s=180)
 def a_full_card_is_recognized(place: Place) -> dict[str, AssumptionResult]:
-    """Torch's own error, and what libraries say with no memory left, are taken because memory ran out."""
+    """Torch's own error, and what libraries say with no memory left, are recognized as such."""
     held: list[torch.Tensor] = []
     said = {"torch": _ask_for_all(place, held)}
     for name, run in _LIBRARIES.items():

@@ -13,7 +13,7 @@ MIN_BASELINE_TRIALS = 3
 MIN_TARGET_TRIALS = 2
 # Three processes of one run agree to 0.2 to 0.8 % at best: a smaller spread was luck.
 NOISE_FLOOR = 0.005
-# Two sittings on one machine differ even where the trials within each agree, and more trials do
+# Two sessions on one machine differ even where the trials within each agree, and more trials do
 # not average that away, so it is added to every standard error.
 SESSION_SD = 0.01
 # One trial of one program on a noisy two-core machine varied by 2.3 to 3.6 %: what is assumed

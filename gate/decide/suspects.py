@@ -71,7 +71,8 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
         rows = {row.metric: row for row in grouped.get(one.case.id, ())}
         metrics = _list_suspicious(rows, doubtful=False)
         # Pairs for something else time calls as well.
-        if (metrics or thorough or not _kept_pace(rows)) and _is_latency_doubtful(questions, screening.rules):
+        rules = screening.rules if metrics or thorough or not _kept_pace(rows) else None
+        if rules is not None and _is_latency_doubtful(questions, rules):
             metrics = _list_suspicious(rows, doubtful=True)
         if metrics:
             found.append(
@@ -190,10 +191,8 @@ def _kept_pace(rows: Mapping[Metric, Comparison]) -> bool:
     return latency is not None and latency.reason is Reason.KEPT_PACE
 
 
-def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: JudgingRules | None) -> bool:
+def _is_latency_doubtful(questions: Mapping[Metric, Question], rules: JudgingRules) -> bool:
     """Whether compiled latency may have changed, whatever the screen's controls say of it."""
-    if rules is None:
-        return False
     ratio, latency = questions.get(Metric.WARM_SPEEDUP), questions.get(Metric.COMPILED_LATENCY)
     if ratio is not None and (reading := rules.read(ratio)):
         bar = Bar(alpha=rules.alpha, threshold=ratio.threshold)

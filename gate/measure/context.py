@@ -69,19 +69,14 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
         load_factory(context.case.factory)
     logbook.enter(Stage.BUILD)
     subject = protocol.make_subject(workload or protocol.build(), context.device)
-    settings = precision.describe_settings(context.device.kind)  # the workload's own, once it is built
-    logbook.record(
-        workload={
-            "parameters": str(count_parameters(subject)),
-            "inputs": describe_inputs(subject),
-            "settings": settings,
-            "runtime": describe_runtime(),
-        }
-    )
+    size = {"parameters": str(count_parameters(subject)), "inputs": describe_inputs(subject)}
+    logbook.record(workload=size)
     logbook.enter(Stage.EAGER)
     eager_step = protocol.make_eager_step(subject)
     for _ in range(EAGER_CALLS):
         returned = eager_step()
+    settings = precision.describe_settings(context.device.kind)  # the workload's own: its calls may set some
+    logbook.record(workload={**size, "settings": settings, "runtime": describe_runtime()})
     check = check_any_finite if has_metric(context.case, Metric.DRIFT) else check_finite
     check({f"output{path}": value for path, value in iterate_tensors(returned)}, Side.EAGER)
     if "torch._dynamo" in sys.modules and graph.observe_graphs(context.directory).caches:

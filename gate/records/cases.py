@@ -47,9 +47,9 @@ class Mode(StrEnum):
     MAX_AUTOTUNE_NO_CUDAGRAPHS = "max-autotune-no-cudagraphs"
 
 
-# The modes and the option of torch.compile that ask for tuned kernels.
+# The modes and the options of torch.compile that ask for tuned kernels; torch takes dashes as well.
 _TUNED_MODES = frozenset((Mode.MAX_AUTOTUNE, Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS))
-_TUNED_OPTION = "max_autotune"
+_TUNED_OPTIONS = frozenset(("max_autotune", "max_autotune_gemm", "max_autotune_pointwise"))
 DEFAULT_BACKEND = "inductor"  # torch.compile's
 
 
@@ -87,4 +87,5 @@ class Case:
     @property
     def is_tuned(self) -> bool:
         """Whether torch is asked to try kernels of its own for products and convolutions, by timing them."""
-        return self.mode in _TUNED_MODES or bool(self.options.get(_TUNED_OPTION))
+        chosen = {name.replace("-", "_") for name, value in self.options.items() if value}
+        return self.mode in _TUNED_MODES or not chosen.isdisjoint(_TUNED_OPTIONS)

@@ -121,7 +121,7 @@ def _measure_excess(limit: Limit, values: Sequence[float], alpha: float) -> _Exc
 
 
 def _measure_noisy(limit: Limit, values: Sequence[float], alpha: float) -> _Excess:
-    """The mean of the logarithms against the limit's, with the noise between trials and sittings."""
+    """The mean of the logarithms against the limit's, with the noise between trials and sessions."""
     sd = COMPILE_PAIR_SD if limit.metric in COMPILE_TIMES else PRIOR_SD
     noise = moderate_variance(compute_variance(compute_logs(values)), Variance(value=sd**2, df=PRIOR_DF))
     error = math.sqrt(noise.value / len(values) + SESSION_SD**2)

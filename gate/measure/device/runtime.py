@@ -11,6 +11,8 @@ def describe_runtime() -> str:
     """Describe, in a line, the threads, and whatever is not as torch and Python begin with."""
     unusual = {
         "oneDNN off": not torch.backends.mkldnn.enabled,
+        "cuDNN off": not torch.backends.cudnn.enabled,
+        "cuDNN deterministic": bool(torch.backends.cudnn.deterministic),
         "denormals flushed": sys.float_info.min / 2 == 0.0,
         "anomaly detection": torch.is_anomaly_enabled(),
         "a function mode": torch._C._len_torch_function_stack() > 0,  # noqa: SLF001 - nothing public tells

@@ -111,12 +111,13 @@ def _tell_calls(fact: Fact) -> dict[str, str]:
     """What became a call of its own, and what is not fused any more for it."""
     names = fact.names.get("calls")
     if not names:
-        return {"told": fill("No longer fused: {calls:operator} became extern calls", fact)}
+        return {"told": fill("No longer fused: {calls:operator}", fact)}
     calls = f"{', '.join(names)}{count_rest(fact.numbers['calls'] - len(names))}"
     if "operators" not in fact.names:
         return {"told": f"The generated code calls {calls} now, which no kernel is fused with"}
     lost = ", ".join(fact.names["operators"])
-    return {"told": f"No longer fused: {calls} is an extern call; no kernel fuses {lost} any more"}
+    are = "is an extern call" if fact.numbers["calls"] == 1 else "are extern calls"
+    return {"told": f"No longer fused: {calls} {are}; no kernel fuses {lost} any more"}
 
 
 def _tell_fusion(fact: Fact) -> dict[str, str]:

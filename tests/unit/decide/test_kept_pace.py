@@ -25,6 +25,9 @@ INPUTS = {
     "settings": "float32 products highest",
     "runtime": "2 threads",
 }
+# Compiled latency alone, of 10 ms and of 11.5.
+ALONE = {"before": tuple(0.01 * one for one in WANDERING), "after": (0.0115,)}
+COUNTED = {BREAKS: (0.0,), FALLBACKS: (0.0,)}
 SIDES = {"before": WANDERING, "after": (1.15,)}
 CODE = CodeIdentity(digest="a", calls={"extern_kernels.mm": 2, "torch.ops.aten._softmax": 1})
 KNOWN: dict[str, Any] = {
@@ -88,6 +91,7 @@ def test_the_same_code_that_kept_pace_with_eager_is_clear(judge_latency: Make, m
         {"workload_after": INPUTS | {"runtime": "1 thread"}},
         *({"workload_before": drop(name)} for name in INPUTS),
         *({"workload_after": drop(name)} for name in INPUTS),
+        {side: {LATENCY: values, **COUNTED} for side, values in ALONE.items()},
         {"task": Task.TRAINING},
         {"kind": Kind.SERVING},
         {"after": measure(1.15, ratio=1.03)},
@@ -106,6 +110,7 @@ def test_the_same_code_that_kept_pace_with_eager_is_clear(judge_latency: Make, m
         "fewer threads",
         *(f"{name} unknown before" for name in INPUTS),
         *(f"{name} unknown" for name in INPUTS),
+        "eager unknown",
         "a training step",
         "another kind of call",
         "the ratio moved",

@@ -29,6 +29,13 @@ def flushed_denormals() -> Iterator[None]:
 
 
 @contextmanager
+def switch_cudnn(name: str, *, value: bool) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.backends.cudnn, name, value)
+        yield
+
+
+@contextmanager
 def profiled_python() -> Iterator[None]:
     before = sys.getprofile()
     sys.setprofile(lambda *_: None)
@@ -41,6 +48,8 @@ def profiled_python() -> Iterator[None]:
     [
         (flushed_denormals, "denormals flushed"),
         (partial(torch.backends.mkldnn.flags, enabled=False), "oneDNN off"),
+        (partial(switch_cudnn, "enabled", value=False), "cuDNN off"),
+        (partial(switch_cudnn, "deterministic", value=True), "cuDNN deterministic"),
         (partial(torch.autograd.set_detect_anomaly, mode=True), "anomaly detection"),
         (TorchFunctionMode, "a function mode"),
         (TorchDispatchMode, "a dispatch mode"),

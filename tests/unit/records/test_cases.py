@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+
+from gate.records import Case, Mode
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "tuned"),
+    [
+        (Mode.DEFAULT, {}, False),
+        (Mode.REDUCE_OVERHEAD, {"epilogue_fusion": True}, False),
+        (Mode.MAX_AUTOTUNE, {}, True),
+        (Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS, {}, True),
+        (Mode.DEFAULT, {"max_autotune": True}, True),
+        (Mode.DEFAULT, {"max_autotune_gemm": True}, True),
+        (Mode.DEFAULT, {"max-autotune-pointwise": True}, True),
+        (Mode.DEFAULT, {"max_autotune": False}, False),
+    ],
+)
+def test_a_case_is_tuned_by_its_mode_or_an_option(
+    mode: Mode, options: dict[str, object], *, tuned: bool
+) -> None:
+    """Such kernels are chosen by timing them, so nothing else may run meanwhile."""
+    assert Case(id="a/b", model="a", mode=mode, options=options).is_tuned is tuned
