@@ -52,8 +52,12 @@ class ForkedWorker:
         os.kill(self.pid, number)
 
     def poll(self) -> int | None:
-        """Never asked: where workers are forked, the system announces the end of a process."""
-        return None
+        """Tell whether it is gone: only asked where the system could not announce its end.
+
+        Its server keeps a worker that has ended until it is asked to reap it. A worker that is gone
+        before that was killed along with its server.
+        """
+        return None if psutil.pid_exists(self.pid) else -signal.SIGKILL
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end of the worker, and of what it left behind."""

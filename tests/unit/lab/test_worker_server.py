@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import pytest
 
 from gate.errors import MachineError
 from gate.lab.host.counters import read_host
-from gate.lab.workers.process import ProcessCommand, run_process
+from gate.lab.workers.process import ForkedWorker, ProcessCommand, run_process
 from gate.lab.workers.server import RootServer, ServerError
 from gate.records import Code
 
@@ -169,13 +170,32 @@ def test_a_branch_has_workers_of_its_own(command: MakeCommand, server: RootServe
     last.hang_up()
 
 
-def test_a_server_that_is_killed_takes_its_worker_along(command: MakeCommand, count_left: CountLeft) -> None:
+def test_a_server_that_is_killed_takes_its_worker_along(
+    server: RootServer, command: MakeCommand, count_left: CountLeft
+) -> None:
     """The worker ends as if it were killed itself; nothing more can be started there, and that is said."""
-    ended = run_process(command(f"import os; os.kill(os.getppid(), 9); {SLEEP}"))
-    assert ended.status == -signal.SIGKILL
+
+    def start_and_kill(given: ProcessCommand, token: str) -> ForkedWorker:
+        worker = server.start(given, token)
+        os.kill(server.pid, signal.SIGKILL)
+        return worker
+
+    ended = run_process(replace(command(SLEEP), fork=start_and_kill))
+    assert (ended.status, ended.timed_out) == (-signal.SIGKILL, False)
     with pytest.raises(MachineError, match="the process that starts workers is gone"):
         run_process(command("print('never')"))
     assert count_left() == 0
+
+
+def test_a_worker_that_is_gone_before_anyone_looks_is_not_waited_for(command: MakeCommand) -> None:
+    """A worker whose server was killed is gone from the process table: it is dead, not silent."""
+    gone = subprocess.Popen((sys.executable, "-S", "-c", ""))
+    gone.wait()
+    reading, writing = os.pipe()
+    os.close(writing)
+    worker = ForkedWorker(gone.pid, os.fdopen(reading, "rb", buffering=0), lambda _: -signal.SIGKILL)
+    ended = run_process(replace(command(SLEEP, limit_s=5.0), fork=lambda *_: worker))
+    assert (ended.status, ended.timed_out) == (-signal.SIGKILL, False)
 
 
 def test_closing_ends_workers_and_branches(place: ProcessCommand, command: MakeCommand) -> None:
