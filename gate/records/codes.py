@@ -187,6 +187,7 @@ class Code(StrEnum):
     BE_SURE = "be_sure"
     SETTLE = "settle"
     SETTLE_BY_TRIALS = "settle_by_trials"
+    SETTLE_WITH_PAIRS = "settle_with_pairs"
     SETTLE_QUIETLY = "settle_quietly"
     LIFT_QUARANTINE = "lift_quarantine", "cases"  # names: expires
     RECORD_MORE = "record_more"

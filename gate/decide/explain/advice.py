@@ -8,7 +8,7 @@ from gate.decide.conclude.accept import is_waived, list_exceeded, list_expired, 
 from gate.decide.conclude.anyway import find_regressed
 from gate.decide.conclude.quarantine import list_days, list_set_apart
 from gate.decide.conclude.tally import note_stop
-from gate.decide.constants import OLD_BASELINE_DAYS
+from gate.decide.constants import LOOKS, OLD_BASELINE_DAYS
 from gate.decide.explain.accepting import list_acceptances, parse_day
 from gate.decide.judge.drift import get_limit
 from gate.decide.judge.machine import is_machine_steady
@@ -78,9 +78,17 @@ def suggest(code: Code, case_ids: Iterable[str]) -> tuple[Fact, ...]:
 
 
 def suggest_settling(undecided: Iterable[Comparison], deciding: Iterable[Comparison]) -> tuple[Fact, ...]:
-    """What to do where pairs could not tell; a case that has regressed is to be fixed, and judged anew."""
+    """What to do where pairs could not tell: get the rest of them, or the same ones on a quiet machine.
+
+    A case that has regressed is to be fixed, and judged anew.
+    """
     regressed = find_regressed(deciding)
-    return suggest(Code.SETTLE_QUIETLY, (one.case_id for one in undecided if one.case_id not in regressed))
+    left = [one for one in undecided if one.case_id not in regressed]
+    noisy = {one.case_id for one in left if one.pairs >= LOOKS[-1]}
+    return (
+        *suggest(Code.SETTLE_WITH_PAIRS, (one.case_id for one in left if one.case_id not in noisy)),
+        *suggest(Code.SETTLE_QUIETLY, (one.case_id for one in left if one.case_id in noisy)),
+    )
 
 
 def _suggest_baselines(

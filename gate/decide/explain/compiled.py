@@ -102,7 +102,7 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
         SPECS[one.metric].family is Family.EXACT and one.change and one.change.centre
         for one in inquiry.comparisons
     )
-    if changed is None or traced or not inquiry.asks(CauseKind.SAME_CODE):
+    if changed is None or traced or not inquiry.shows(CauseKind.SAME_CODE):
         return []
     if is_tuned_otherwise(evidence):
         return [inquiry.weigh(CauseKind.TUNING, Fact(code=Code.CODE_TUNED))]

@@ -114,6 +114,11 @@ class Inquiry:
         """Whether a metric moved that such a cause can explain."""
         return bool(self.moved & explained_by(kind))
 
+    def shows(self, kind: CauseKind) -> bool:
+        """Whether such a metric moved by its limit or more, surely or not: less needs no cause."""
+        fitting = self.moved & explained_by(kind)
+        return any(one.metric in fitting and abs(one.severity) >= 1 for one in self.comparisons)
+
     def find_change(self, metric: Metric) -> float | None:
         """How much a metric changed, + is worse."""
         changes = (one.change for one in self.comparisons if one.metric is metric)

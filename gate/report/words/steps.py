@@ -79,9 +79,10 @@ _TEXTS: Mapping[Code, str] = {
     Code.ACCEPT: "Or accept {changes} of {case_list} until a date:",
     Code.ACCEPT_TOO: "",
     Code.MORE_LIKE_THESE: "And {commands:more command} like these.",
-    Code.BE_SURE: "To be sure of the times, compare side by side with your main branch:",
+    Code.BE_SURE: "To be sure of the times, compare side by side with the merge base:",
     Code.SETTLE: "Settle what could not be told, side by side with the merge base:",
     Code.SETTLE_BY_TRIALS: "Or measure again, with more trials, what could not be told:",
+    Code.SETTLE_WITH_PAIRS: "Settle what could not be told, with more pairs:",
     Code.SETTLE_QUIETLY: "Settle what could not be told, on a quiet machine:",
     Code.LIFT_QUARANTINE: (
         "{cases:case} {are} quarantined{until}: fix what is unstable and remove it from `quarantine` in"
@@ -97,6 +98,10 @@ _TEXTS: Mapping[Code, str] = {
 
 def _check(options: str = "") -> Callable[[Fact, Verdict], str]:
     return lambda fact, verdict: write_selected("check", fact.cases, write_setting(verdict)) + options
+
+
+def _ab(fact: Fact, verdict: Verdict) -> str:
+    return write_ab(fact.cases, None, write_setting(verdict))
 
 
 def _ab_base(fact: Fact, verdict: Verdict) -> str:
@@ -128,9 +133,10 @@ _COMMANDS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
     Code.MEASURE_AGAIN: _check(),
     Code.ACCEPT: _accept,
     Code.ACCEPT_TOO: _accept,
-    Code.BE_SURE: _check(" --base main"),
-    Code.SETTLE: lambda fact, verdict: write_ab(fact.cases, None, write_setting(verdict)),
+    Code.BE_SURE: _ab,
+    Code.SETTLE: _ab,
     Code.SETTLE_BY_TRIALS: _check(" --trials 3"),
+    Code.SETTLE_WITH_PAIRS: _ab_base,
     Code.SETTLE_QUIETLY: _ab_base,
     Code.RECORD_MORE: _refresh(" --trials 5"),
     Code.RECORD: _refresh(),

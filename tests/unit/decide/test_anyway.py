@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from gate.decide.conclude.anyway import remark_regressed_anyway
 from gate.decide.explain.advice import suggest_settling
 from gate.records import Change, Code, Comparison, Fact, Metric, Reason, Status
@@ -56,5 +58,16 @@ def test_only_what_can_turn_a_case_is_to_be_settled() -> None:
     """What regressed is to be fixed first, and all of it is judged again then."""
     rows = (CONVICTED, OPEN, OPEN_ALONE)
 
-    assert suggest_settling((OPEN, OPEN_ALONE), rows) == (Fact(code=Code.SETTLE_QUIETLY, cases=("cnn/x",)),)
+    (asked,) = suggest_settling((OPEN, OPEN_ALONE), rows)
+    assert asked.cases == ("cnn/x",)
     assert suggest_settling((OPEN,), rows) == ()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "code"), [(1, Code.SETTLE_WITH_PAIRS), (10, Code.SETTLE_WITH_PAIRS), (16, Code.SETTLE_QUIETLY)]
+)
+def test_a_quiet_machine_is_asked_for_once_all_pairs_were_had(pairs: int, code: Code) -> None:
+    """What one pair left open for want of time needs more of them; what 16 left open, less noise."""
+    left = replace(OPEN_ALONE, pairs=pairs)
+
+    assert suggest_settling((left,), (left,)) == (Fact(code=code, cases=("cnn/x",)),)

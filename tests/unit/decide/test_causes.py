@@ -102,6 +102,15 @@ def test_same_code_points_away_from_the_compiler(situation: Make, judge: Judge) 
     assert explain(judge(one), CauseKind.SAME_CODE) == [SAME_CODE]
 
 
+def test_noise_that_hides_no_change_is_not_explained_by_the_code(situation: Make, judge: Judge) -> None:
+    """Trials that scatter around the baseline leave it open, and nothing moved for Python code to explain."""
+    code = CodeIdentity(digest="1")
+    after = {**SLOW_AFTER, Metric.COMPILED_LATENCY: (0.0120, 0.0084, 0.0100)}
+    verdict = judge(situation(before=SLOW_BEFORE, after=after, code_before=code, code_after=code))
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert explain(verdict, CauseKind.SAME_CODE) == []
+
+
 @pytest.mark.parametrize("tuned", ["", "b"])
 def test_code_that_is_tuned_otherwise_does_not_blame_the_machine(
     situation: Make, judge: Judge, tuned: str

@@ -561,4 +561,4 @@ def test_check_without_a_base_says_that_it_is_not_confirmed(
     verdict = decide_verdict(run, (stored,), policy)
     notes = [note for note in tell_notes(verdict) if "side by side" in note]
     assert notes == ["Not measured side by side with the base: the times of 1 case."]
-    assert any(step.endswith("compile-gate check --select mlp/x --base main") for step in tell_steps(verdict))
+    assert any(step.endswith("compile-gate ab --select mlp/x") for step in tell_steps(verdict))
