@@ -143,6 +143,8 @@ def test_a_run_that_somebody_started_meanwhile_is_fine(
 
     rerun_failed_jobs(client, context, run)
 
+    assert github.state.runs[100]["run_attempt"] == 2
+
 
 def test_a_refusal_is_an_error(client: GitHubClient, github: FakeGitHub, context: JobContext) -> None:
     """A token without the right, or a run of 31 days ago."""

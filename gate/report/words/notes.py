@@ -56,7 +56,7 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.ACCEPTANCE_IDLE: "The acceptance of {pattern} {key} matches no case: remove it.",
     Code.DRIFT_ABOVE: (
-        "{case_list}: {metric_list} {drift:.2f} is above its limit of {limit:.2f}, and so is the baseline's:"
+        "{case_list}: {metric_list} {drift:log2} is above its limit of {limit:log2}, and so is the baseline's:"
         " only the change counts."
     ),
     Code.BASELINES_OLD: (

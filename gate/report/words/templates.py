@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from gate.records import Fact, Metric
 from gate.report.words.terms import describe_change, name_metric
-from gate.units import count_noun, join_some, render_bytes, render_percent, render_seconds
+from gate.units import count_noun, join_some, render_bytes, render_log2, render_percent, render_seconds
 
 
 def fill(template: str, fact: Fact, **more: str) -> str:
@@ -100,6 +100,7 @@ _UNITS: Mapping[str, Callable[[float], str]] = {
     "signed_digit": lambda share: f"{100 * share:+.1f} %",
     "slower": describe_slower,
     "bytes": render_bytes,
+    "log2": render_log2,
     "signed_seconds": sign_seconds,
     "status": name_status,
 }

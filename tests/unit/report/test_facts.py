@@ -277,3 +277,13 @@ def test_every_remark_shows(code: Code, verdicts: Mapping[str, Verdict]) -> None
 def test_a_fact_has_the_numbers_of_its_code(fact: Fact, wrong: str) -> None:
     """One that is missing and one of nobody are named."""
     assert find_misshapen(fact) == wrong
+
+
+def test_drift_above_its_limit_is_told_with_what_it_means() -> None:
+    """3.5 log2 units are eleven times eager's error: a bare 3.50 has no unit."""
+    numbers = {"drift": 3.5, "limit": 3.0}
+    fact = Fact(code=Code.DRIFT_ABOVE, numbers=numbers, cases=("bert/x",), metrics=(Metric.DRIFT,))
+    assert write_note(fact) == (
+        "bert/x: drift +3.50 (11x) is above its limit of +3.00 (8.0x), and so is the baseline's:"
+        " only the change counts."
+    )
