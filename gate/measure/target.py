@@ -27,19 +27,13 @@ from gate.measure.workload.build import (
     make_step,
 )
 from gate.measure.workload.tensors import map_tensors
-from gate.records import Case, Metric, Mode
+from gate.records import Case, Metric
 from gate.records.protocol import Stage
 from gate.workload import Workload
 
 CALLS = 3  # the later ones find whether what the first compiled serves them
-# Options of Inductor, and the mode, that choose by timing kernels on the device.
-_TUNING = (
-    "max_autotune",
-    "max_autotune_gemm",
-    "max_autotune_pointwise",
-    "coordinate_descent_tuning",
-    "shape_padding",
-)
+# Further options of Inductor that choose by timing kernels on the device.
+_TIMED_OPTIONS = frozenset(("coordinate_descent_tuning", "shape_padding"))
 
 
 def measure_target(context: WorkerContext, workload: Workload | None) -> None:
@@ -88,7 +82,7 @@ def check_knowable(case: Case) -> None:
     Raises:
         UsageError: It is chosen by timing kernels, or by capturing calls, on the device.
     """
-    tuned = case.mode is Mode.MAX_AUTOTUNE or any(case.options.get(name) for name in _TUNING)
+    tuned = case.is_tuned or case.sets_any(_TIMED_OPTIONS)
     reasons = {
         f"cases of the kind {case.kind} are run, and a target runs nothing": not KINDS[case.kind].on_target,
         "kernels are chosen by timing them, which needs the GPU itself; a target has none": tuned,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -47,7 +47,7 @@ class Mode(StrEnum):
     MAX_AUTOTUNE_NO_CUDAGRAPHS = "max-autotune-no-cudagraphs"
 
 
-# The modes and the options of torch.compile that ask for tuned kernels; torch takes dashes as well.
+# The modes and the options of torch.compile that ask for tuned kernels.
 _TUNED_MODES = frozenset((Mode.MAX_AUTOTUNE, Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS))
 _TUNED_OPTIONS = frozenset(("max_autotune", "max_autotune_gemm", "max_autotune_pointwise"))
 DEFAULT_BACKEND = "inductor"  # torch.compile's
@@ -87,5 +87,9 @@ class Case:
     @property
     def is_tuned(self) -> bool:
         """Whether torch is asked to try kernels of its own for products and convolutions, by timing them."""
+        return self.mode in _TUNED_MODES or self.sets_any(_TUNED_OPTIONS)
+
+    def sets_any(self, names: Collection[str]) -> bool:
+        """Whether one of these options of torch.compile is set; torch takes dashes as well."""
         chosen = {name.replace("-", "_") for name, value in self.options.items() if value}
-        return self.mode in _TUNED_MODES or not chosen.isdisjoint(_TUNED_OPTIONS)
+        return not chosen.isdisjoint(names)

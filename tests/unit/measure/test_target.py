@@ -82,7 +82,9 @@ def test_launches_are_those_of_the_call(tmp_path: Path) -> None:
     ("case", "why"),
     [
         (Case(id="a", model="a", mode=Mode.MAX_AUTOTUNE), "chosen by timing"),
+        (Case(id="a", model="a", mode=Mode.MAX_AUTOTUNE_NO_CUDAGRAPHS), "chosen by timing"),
         (Case(id="a", model="a", options={"max_autotune_gemm": True}), "chosen by timing"),
+        (Case(id="a", model="a", options={"coordinate-descent-tuning": True}), "chosen by timing"),
         (Case(id="a", model="a", mode=Mode.REDUCE_OVERHEAD), "CUDA graphs are captured"),
     ],
 )
