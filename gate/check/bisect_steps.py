@@ -163,8 +163,9 @@ def _is_open(run: Run, asked: _Asked) -> bool:
 def _predict_s(ends: Run, oracle: Oracle, pairs: int) -> float:
     """Seconds of a first pair like the ends', and of further ones, which compile only what is asked about."""
     trials = [one for one in ends.trials if one.pairing is not Pairing.ALONE]
-    first = compute_pair_s([one for one in trials if one.index == min(other.index for other in trials)])
-    further = compute_pair_s(trials) if {oracle.metric} <= set(INTERLEAVED) else first
+    case, least = ends.cases[0], min(one.index for one in trials)
+    first = compute_pair_s(case, [one for one in trials if one.index == least])
+    further = compute_pair_s(case, trials) if {oracle.metric} <= set(INTERLEAVED) else first
     return first + (pairs - 1) * min(first, further)
 
 

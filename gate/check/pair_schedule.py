@@ -108,21 +108,24 @@ def predict_pair_s(run: Run, slot: PairSlot, device: str) -> float:
     is_light = not plan_content(slot.metrics, slot.index, device).compiles
     if not paired:
         whole_s = 2 * predict_trial_s(slot.case, run.cases, run.trials)
-        untimed_s = 0.0 if slot.known_code else (1 + slot.case.is_tuned) * compute_untimed_s(own)
+        untimed_s = 0.0 if slot.known_code else compute_untimed_s(slot.case, own)
         return LIGHT_PAIR_SHARE * whole_s + untimed_s if is_light else whole_s
     alike = [trial for trial in paired if _is_light(trial) == is_light]
     if not alike:
-        return compute_pair_s(paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
-    seconds = compute_pair_s(alike)
+        return compute_pair_s(slot.case, paired) * (LIGHT_PAIR_SHARE if is_light else 1 / LIGHT_PAIR_SHARE)
+    seconds = compute_pair_s(slot.case, alike)
     if is_light and not slot.known_code and {trial.index for trial in alike} == {1}:
-        seconds -= compute_untimed_s(own)
+        seconds -= compute_untimed_s(slot.case, own)
     return max(seconds, 0.0)
 
 
-def compute_untimed_s(trials: Sequence[Trial]) -> float:
-    """How much longer a pair takes whose arms compile untimed, at once, than one that finds its code."""
+def compute_untimed_s(case: Case, trials: Sequence[Trial]) -> float:
+    """How much longer a pair takes whose arms compile untimed than one that finds its code.
+
+    Both at once; one after the other where kernels are tuned by timing them.
+    """
     cold_s, warm_s = (_average(trials, one) for one in (Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME))
-    return max(cold_s - warm_s, 0.0)
+    return (1 + case.is_tuned) * max(cold_s - warm_s, 0.0)
 
 
 def _average(trials: Sequence[Trial], metric: Metric) -> float:
@@ -134,15 +137,15 @@ def _is_light(trial: Trial) -> bool:
     return Metric.COLD_COMPILE_TIME not in trial.samples
 
 
-def compute_pair_s(trials: Sequence[Trial]) -> float:
+def compute_pair_s(case: Case, trials: Sequence[Trial]) -> float:
     """Wall time in seconds of the last pair among ``trials``, without what a further one is spared.
 
     Waiting for each other counts once, a case's servers are there already, nothing is traced again, and arms
-    load at the same time.
+    load at the same time where they tune no kernels.
     """
     last = [trial for trial in trials if trial.index == max(trial.index for trial in trials)]
     spared_s = sum(_sum_stages(trial, (Stage.TURN, Stage.SERVER, Stage.TRACE)) for trial in last)
-    if all(map(_is_light, last)):
+    if all(map(_is_light, last)) and not case.is_tuned:
         spared_s += min(_sum_stages(trial, _LOADING) for trial in last)
     return sum(map(compute_trial_s, last)) - spared_s
 

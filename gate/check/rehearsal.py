@@ -65,7 +65,7 @@ class Rehearsal:
                 slots = drop_cases(slots, {slots[0].case.id})
                 continue
             pair = self._measure_pair(slot)
-            run, slots = _add(run, pair, compute_pair_s(pair)), slots[1:]
+            run, slots = _add(run, pair, compute_pair_s(slot.case, pair)), slots[1:]
         return run
 
     def _measure_pair(self, slot: PairSlot) -> tuple[Trial, Trial]:
@@ -75,8 +75,9 @@ class Rehearsal:
         if content.compiles:
             return base, head
         arms = (pair.base, pair.head)
-        untimed_s = compute_untimed_s(arms) if slot.index == 1 and not slot.known_code else 0.0
-        arm_s = (LIGHT_PAIR_SHARE * compute_pair_s(arms) + untimed_s) / 2
+        compiles_untimed = slot.index == 1 and not slot.known_code
+        untimed_s = compute_untimed_s(slot.case, arms) if compiles_untimed else 0.0
+        arm_s = (LIGHT_PAIR_SHARE * compute_pair_s(slot.case, arms) + untimed_s) / 2
         return _set_time(base, arm_s), _set_time(head, arm_s)
 
 

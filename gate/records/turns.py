@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 BLOCKS_PER_ARM = 4  # of a super-block: two of eager's, two of compiled's
+LOADED = "loaded"  # all is compiled, or loaded
 KEEP = "keep"  # of ``go``: the next block is this arm's as well
 
 

@@ -24,6 +24,7 @@ from gate.records.protocol import Sampling, WorkerRole, compute_super_blocks
 from gate.records.turns import (
     BLOCKS_PER_ARM,
     KEEP,
+    LOADED,
     Offer,
     RoundPlan,
     agree_on_sizes,
@@ -33,6 +34,9 @@ from gate.records.turns import (
 )
 
 _TICK_S = 1.0  # how often a silent worker is looked after: its thread may have failed to start it
+# One that waits for its turn ends in milliseconds; one that still compiles would hear in minutes that it need
+# not.
+_STOP_S = 2.0
 TURNS_OF_SUPER_BLOCK = 2 * BLOCKS_PER_ARM
 _LINE_BYTES = 256  # a word and a number; more is not one of our workers
 
@@ -63,7 +67,7 @@ class LiveWorker:
     def hear(self) -> str:
         """Wait for the worker's next line; "" once it is gone, or when its time is up."""
         (line,) = hear_all([self])
-        return line
+        return line or ""
 
     def fileno(self) -> int:
         """The line to wait on."""
@@ -98,11 +102,15 @@ class LiveWorker:
         self._left_s = math.inf
         os.write(self._ring, b"!")
 
-    def end(self) -> WorkerOutcome:
-        """Hang up and wait for the worker's end; raises as :func:`gate.lab.workers.worker.run_worker`."""
+    def end(self, most_s: float = math.inf) -> WorkerOutcome:
+        """Hang up and wait for the worker's end, for ``most_s`` seconds at most; then it is killed.
+
+        Raises as :func:`gate.lab.workers.worker.run_worker`.
+        """
         self._line.close()
+        left_s = min(self._left_s, most_s)
         try:
-            return self._future.result(None if math.isinf(self._left_s) else max(self._left_s, 0.0))
+            return self._future.result(None if math.isinf(left_s) else max(left_s, 0.0))
         except TimeoutError:
             self.ring()
             return self._future.result()
@@ -122,13 +130,16 @@ class LiveWorker:
         return bool(chunk) and len(self._heard) <= _LINE_BYTES
 
 
-def hear_all(workers: Sequence[LiveWorker]) -> list[str]:
-    """Wait for the next line of each, as :meth:`LiveWorker.hear`.
+def hear_all(workers: Sequence[LiveWorker]) -> list[str | None]:
+    """Wait for the next line of each, as :meth:`LiveWorker.hear`; ``None`` of who was silent as one was gone.
 
     All are at work until they are heard: each is charged its share of that time.
     """
     lines = [worker.take() for worker in workers]
-    while silent := [worker for worker, line in zip(workers, lines, strict=True) if line is None]:
+    while not any(worker.is_gone for worker in workers):
+        silent = [worker for worker, line in zip(workers, lines, strict=True) if line is None]
+        if not silent:
+            break
         begun = time.monotonic()
         ready, _, _ = select.select(silent, [], [], _TICK_S)
         share_s = (time.monotonic() - begun) / len(silent)
@@ -136,7 +147,7 @@ def hear_all(workers: Sequence[LiveWorker]) -> list[str]:
             worker.charge(share_s)
             worker.listen(is_ready=worker in ready)
             lines[workers.index(worker)] = worker.take()
-    return [line or "" for line in lines]
+    return lines
 
 
 def run_together(
@@ -254,10 +265,13 @@ def _load_together(workers: list[LiveWorker], jobs: tuple[WorkerJob, WorkerJob],
         at_once = 1 if case is not None and case.is_tuned else len(waiting)
         begun = [LiveWorker(job, pool) for job in waiting[:at_once]]
         workers += begun
-        for worker, line in zip(begun, hear_all(begun), strict=True):
-            worker.is_gone = line != "loaded"
-        waiting = [] if any(worker.is_gone for worker in workers) else waiting[at_once:]
-    return not any(worker.is_gone for worker in workers)
+        lines = hear_all(begun)
+        for worker, line in zip(begun, lines, strict=True):
+            worker.is_gone = line not in (LOADED, None)
+        if any(line != LOADED for line in lines):
+            return False
+        waiting = waiting[at_once:]
+    return True
 
 
 def _collect(workers: list[LiveWorker]) -> tuple[WorkerOutcome, WorkerOutcome]:
@@ -267,8 +281,8 @@ def _collect(workers: list[LiveWorker]) -> tuple[WorkerOutcome, WorkerOutcome]:
     for worker in workers:
         if not gone:
             worker.say("go")
-        ended = worker.end()
         stopped = gone and not worker.is_gone
+        ended = worker.end(_STOP_S if stopped else math.inf)
         outcomes.append(replace(ended, outcome=None) if stopped else ended)
     nobody = WorkerOutcome(outcome=None, wall_s=0.0)
     first, second = (*outcomes, nobody)[:2]

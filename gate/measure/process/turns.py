@@ -6,7 +6,7 @@ import socket
 import time
 
 from gate.measure.process.idle_threads import await_idle_threads
-from gate.records.turns import KEEP, Offer, RoundPlan, format_ready, format_turn, parse_rounds
+from gate.records.turns import KEEP, LOADED, Offer, RoundPlan, format_ready, format_turn, parse_rounds
 
 
 class TurnsError(Exception):
@@ -40,7 +40,7 @@ class Turns:
 
     def arrive(self) -> None:
         """Tell that everything before the timing is done, and wait; raises as :meth:`agree`."""
-        self._ask("loaded", "go")
+        self._ask(LOADED, "go")
 
     def wait(self, block_s: float = 0.0) -> bool:
         """Tell the seconds that the block before takes undisturbed, 0.0 where no call of it was.

@@ -123,6 +123,18 @@ def test_arm_that_cannot_load_has_failed(bench: Bench, make_case: MakeCase, coun
     assert count_left() == 0
 
 
+def test_an_arm_that_fails_early_does_not_wait_for_the_others_compile(
+    bench: Bench, make_case: MakeCase, count_left: CountLeft
+) -> None:
+    """The other one would compile for twenty seconds more; it is ended after two, and not blamed."""
+    slow, bad = make_case("turns", roles=["rounds"], how={"load_s": 20.0}), make_case("error", roles=["rounds"])
+    begun = time.monotonic()
+    pair = measure_pair(open_sides(bench, slow, bad), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    assert time.monotonic() - begun < 10.0
+    assert [failure.arm for failure in pair.failures] == ["head"]
+    assert count_left() == 0
+
+
 @pytest.mark.parametrize("guilty", ["base", "head"])
 def test_arm_that_crashes_is_the_one_that_failed(
     bench: Bench, make_case: MakeCase, count_left: CountLeft, guilty: str
@@ -355,6 +367,21 @@ def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -
     light = tuple(replace(one, stages_s=stages_s, overhead_s=0.0) for one in make_pair(case, 1, 0.0))
     later = replace(run, trials=(alone, *light))
     assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(21.0 - 16.0 + 2 * 2.0)
+
+
+def test_arms_that_tune_kernels_are_expected_to_compile_one_after_the_other(make_case: MakeCase) -> None:
+    """As above, but twice 16 s of the first pair are compiles, and a later one loads twice as well."""
+    case = replace(make_case(), mode=Mode.MAX_AUTOTUNE)
+    samples = {Metric.COLD_COMPILE_TIME: (20.0,), Metric.WARM_COMPILE_TIME: (4.0,)}
+    alone = Trial(case_id=case.id, index=1, samples=samples, stages_s={"rounds": 30.0})
+    run = make_run((case,), (case,), (alone,))
+    first = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY)
+    assert predict_pair_s(run, first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 2 * 16.0)
+
+    stages_s = {"compile": 21.0, "rounds": 2.0}
+    light = tuple(replace(one, stages_s=stages_s, overhead_s=0.0) for one in make_pair(case, 1, 0.0))
+    later = replace(run, trials=(alone, *light))
+    assert predict_pair_s(later, replace(first, index=2), "cpu") == pytest.approx(2 * (21.0 - 16.0 + 2.0))
 
 
 @pytest.mark.parametrize(
