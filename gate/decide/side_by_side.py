@@ -105,13 +105,19 @@ def _confirm_row(
         return row
     asked = row.metric in wanted
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
-    if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row)):
+    if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row) or _is_told(paired)):
         seen_again = row.status is Status.REGRESSED and is_shown_again(paired)
         return row if seen_again else paired
     if asked and row.status in _TOLD_WITHOUT_PAIRS:
         why = Fact(code=_explain_absence(run, row.case_id))
         return _withhold(replace(row, remarks=(*row.remarks, why)))
     return row
+
+
+def _is_told(paired: Comparison) -> bool:
+    """Whether pairs show something exact worse though nobody asked: what is stored is older than the base."""
+    is_exact = SPECS[paired.metric].family is not Family.NOISY
+    return is_exact and (paired.status is Status.REGRESSED or is_shown_again(paired))
 
 
 def _withhold(row: Comparison) -> Comparison:

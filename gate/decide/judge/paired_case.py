@@ -37,7 +37,7 @@ from gate.decide.judge.screen import Bar, Reading, is_beyond, is_significant
 from gate.decide.judge.sides import CasePairs
 from gate.decide.stats.moments import Variance, compute_prior, compute_variance
 from gate.metrics import COMPILE_TIMES, SPECS, Family
-from gate.records import MOVED, Code, Comparison, Fact, Finding, Metric, Policy, Reason, Status
+from gate.records import MOVED, NOT_WORSE, Code, Comparison, Fact, Finding, Metric, Policy, Reason, Status
 
 # What the same blocks time: where few cases are suspect, each tells how noisy the machine is for the other.
 _TIMED_BOTH = SPECS[Metric.WARM_SPEEDUP].parts
@@ -191,7 +191,7 @@ def _judge_cold(clock: Reading, processor: Reading, bar: Bar, *, has_witness: bo
     is_small = processor.change <= math.log1p(bar.threshold.relative) and processor.trials >= SETTLING_PAIRS
     if status is Status.INCONCLUSIVE and is_small and not has_witness:
         status, reason = Status.UNCHANGED, Reason.ACQUITTED
-    if status is Status.UNCHANGED and is_confirmed(clock, bar):
+    if status in NOT_WORSE and is_confirmed(clock, bar):
         status, reason = Status.INCONCLUSIVE, Reason.UNCORROBORATED
     by = Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(processor.change)})
     return _find_beside(clock, processor, bar, (status, reason), (by,))

@@ -260,6 +260,7 @@ def test_compile_far_longer_needs_no_trace(ab: Judge, find: Find) -> None:
         pytest.param((1.0, 1.3, 1.0), (Status.REGRESSED, Reason.CONFIRMED), id="works more"),
         pytest.param((2.0, 1.0, 1.0), (Status.INCONCLUSIVE, Reason.UNCORROBORATED), id="waits"),
         pytest.param((1.0, 0.7, 1.0), (Status.IMPROVED, Reason.CONFIRMED), id="works less"),
+        pytest.param((2.0, 0.7, 1.0), (Status.INCONCLUSIVE, Reason.UNCORROBORATED), id="works less, waits"),
         pytest.param((1.0, 1.05, 1.0), (Status.UNCHANGED, Reason.ACQUITTED), id="nothing else moved"),
         pytest.param((1.0, 1.05, 1.025), (Status.INCONCLUSIVE, Reason.UNSETTLED), id="more calls"),
     ],

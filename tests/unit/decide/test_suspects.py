@@ -480,6 +480,24 @@ def test_a_graph_break_of_the_change_is_convicted(
     assert verdict.outcome is Outcome.REGRESSION
 
 
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        (1, (Status.INCONCLUSIVE, Reason.UNSETTLED)),
+        (2, (Status.REGRESSED, Reason.EXACT_CHANGED)),
+    ],
+)
+def test_a_graph_break_that_others_fixed_and_the_change_brings_back_is_told(
+    confirm: Confirm, find: Find, stored: Baseline, pairs: int, expected: tuple[Status, Reason]
+) -> None:
+    """Two as stored, of which the base has none: nobody asked, but pairs for the latency saw them."""
+    broken = replace(stored, trials={**stored.trials, BREAKS: (2.0,) * len(FIVE)})
+    alone = {**measure(compiled_latency=1.3), BREAKS: (2.0,)}
+    changes = {"base": {BREAKS: 0.0}, "head": {BREAKS: 2.0}, "pairs": pairs}
+    verdict = confirm(alone, baselines=(broken,), **changes)
+    assert state(find(verdict, BREAKS)) == expected
+
+
 def test_one_pair_that_shows_fewer_breaks_convicts_nobody(
     confirm: Confirm, find: Find, unbroken: Baseline
 ) -> None:
