@@ -97,7 +97,22 @@ def runs_stored_code(evidence: Evidence, questions: Mapping[Metric, Question]) -
         return False
     if not all(metric in questions and not any(questions[metric].after) for metric in _PYTHON_BESIDE):
         return False
-    return all(_OF_TORCH.match(name) for one in (baseline.identity, *made) for name in one.calls)
+    return has_torch_calls_alone(evidence)
+
+
+def is_other_workload(evidence: Evidence) -> bool:
+    """Whether a trial is known to have had other sizes or settings than the baseline."""
+    baseline = evidence.code_baseline
+    if baseline is None:
+        return False
+    return any(compare_items(baseline.workload, trial.workload) for trial in evidence.trials)
+
+
+def has_torch_calls_alone(evidence: Evidence) -> bool:
+    """Whether the generated code calls torch's own operators alone: another may be built anew, unseen."""
+    stored = [evidence.code_baseline] if evidence.code_baseline else []
+    made = [one.identity for one in (*stored, *evidence.trials)]
+    return all(_OF_TORCH.match(name) for one in made for name in one.calls)
 
 
 def _has_same_workload(baseline: Baseline, trial: Trial) -> bool:

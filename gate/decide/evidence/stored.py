@@ -127,6 +127,12 @@ def match_metric(spec: MetricSpec, stored: Sequence[Stored]) -> Match:
     return Match(reason=Reason.NOT_RECORDED)
 
 
+def is_one_baseline(metrics: Iterable[Metric], stored: Sequence[Stored]) -> bool:
+    """Whether those of the metrics that are compared are compared with one and the same baseline."""
+    found = (match_metric(SPECS[metric], stored).baseline for metric in metrics)
+    return len({id(one) for one in found if one is not None}) <= 1
+
+
 def list_metrics(evidence: Evidence) -> tuple[Metric, ...]:
     """The metrics that the case or a baseline of it has, in the table's order."""
     stored = {metric for one in evidence.stored for metric in one.baseline.trials}

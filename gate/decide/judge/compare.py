@@ -13,7 +13,7 @@ from gate.decide.evidence.proxies import (
     is_calm,
     runs_stored_code,
 )
-from gate.decide.evidence.stored import Evidence, list_metrics, match_metric
+from gate.decide.evidence.stored import Evidence, is_one_baseline, list_metrics, match_metric
 from gate.decide.judge.controls import Controls
 from gate.decide.judge.drift import judge_drift, judge_drift_alone
 from gate.decide.judge.exact import follow_peak_memory, judge_exact, judge_nearly_exact
@@ -22,7 +22,7 @@ from gate.decide.judge.noisy import follow_latency, judge_noisy
 from gate.decide.judge.rules import JudgingRules
 from gate.decide.judge.screen import Bar, Reading
 from gate.decide.stats.estimate import estimate_metric
-from gate.metrics import SPECS, Family, Role
+from gate.metrics import COMPILE_TIMES, SPECS, Family, Role
 from gate.records import (
     Code,
     Comparison,
@@ -146,6 +146,8 @@ def _make_controls(
     rules: JudgingRules,
 ) -> Controls:
     speedup = questions.get(Metric.WARM_SPEEDUP)
+    # Another baseline's calls, of a newer release or another host, say nothing of what this one's time is of.
+    has_calls = is_one_baseline((Metric.COMPILE_CALLS, *COMPILE_TIMES), evidence.stored)
     return Controls(
         shifts=list_shifts(rules.shifts, evidence.case.id),
         sure_shifts=list_shifts(rules.shifts.sure, evidence.case.id),
@@ -154,7 +156,7 @@ def _make_controls(
         eager=readings.get(Metric.EAGER_LATENCY),
         speedup=readings.get(Metric.WARM_SPEEDUP),
         speedup_bar=Bar(alpha=rules.alpha, threshold=speedup.threshold) if speedup else None,
-        calls=compute_calls_change(questions),
+        calls=compute_calls_change(questions) if has_calls else None,
         processor=compute_processor_change(evidence),
         traces=has_traces(evidence, questions),
         stored_code=runs_stored_code(evidence, questions),

@@ -16,6 +16,7 @@ _NEW = ("ls-files", "--others", "--exclude-standard", "-z")
 MAX_CHANGED = 2000
 
 _CODE = ".py"
+_BUILD = "setup.py"  # is run as an extension is built, which no import shows
 # Python that was changed or added shows where it is imported. Without a file that is gone, an import may find
 # another one.
 _SHOWN_BY_IMPORTS = frozenset({"A", "M"})
@@ -50,7 +51,7 @@ def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | No
     if len(states) > MAX_CHANGED:
         return None
     own = [str(place.resolve()) for place in ours]
-    python = tuple(name for name, state in states if name.endswith(_CODE) and state in _SHOWN_BY_IMPORTS)
+    python = tuple(name for name, state in states if _is_shown(name) and state in _SHOWN_BY_IMPORTS)
     left = (name for name, _ in states if name not in python)
     return Changes(python=python, other=tuple(name for name in left if not _is_unread(top / name, top, own)))
 
@@ -58,6 +59,11 @@ def read_changes(top: Path, commit: str, ours: Collection[Path]) -> Changes | No
 def _split(answer: GitAnswer) -> list[str]:
     """The fields of an answer; workers and files are told of them in UTF-8, which a name need not be."""
     return answer.output.decode(errors="replace").split("\0")[:-1]
+
+
+def _is_shown(name: str) -> bool:
+    """Whether imports show who uses a file."""
+    return name.endswith(_CODE) and Path(name).name != _BUILD
 
 
 def _is_unread(place: Path, top: Path, own: Collection[str]) -> bool:

@@ -50,6 +50,8 @@ class Subject:
     spread: Sequence[float] = SPREAD
     failing_pair: int = 0  # the index of the pair in which head fails
     imports: tuple[str, ...] | None = None  # files of another content than the base's
+    rows: str = "8"  # of its inputs; those of each stored baseline are 8
+    calls: Mapping[str, int] = field(default_factory=dict)  # of its generated code
     code: str = "c0de"  # hash of what its compile generates; that of each stored baseline is "c0de"
 
     @property
@@ -105,7 +107,8 @@ def make_trial(subject: Subject, index: int) -> Trial:
         case_id=subject.case.id,
         index=index,
         samples=samples,
-        identity=CodeIdentity(digest=subject.code),
+        identity=CodeIdentity(digest=subject.code, calls=subject.calls),
+        workload={"inputs": subject.rows},
         changed_imports=subject.imports,
     )
 
@@ -169,6 +172,7 @@ def make_stored(
                 for metric, value in TYPICAL.items()
             },
             identity=CodeIdentity(digest="c0de"),
+            workload={"inputs": "8"},
             conditions=Conditions(canaries_s={"matmul": canary_s} if canary_s else {}),
         )
         for case in run.cases

@@ -69,22 +69,27 @@ def test_suspect_that_is_the_same_program_as_the_base_gets_no_pair() -> None:
     assert "a/x" in next(note.cases for note in verdict.notes if note.code is Code.CLEARED)
 
 
+SAME = Subject(alone=SLOW, imports=())
+
+
 @pytest.mark.parametrize(
-    ("imports", "other_changes", "code", "thorough"),
+    ("subject", "other_changes", "thorough"),
     [
-        pytest.param(("a.py",), (), "c0de", False, id="a file that it imports changed"),
-        pytest.param(None, (), "c0de", False, id="nobody looked at what it imports"),
-        pytest.param((), ("weights.bin",), "c0de", False, id="a file changed that it may read"),
-        pytest.param((), None, "c0de", False, id="nobody knows what changed"),
-        pytest.param((), (), "0ther", False, id="its compile generates other code"),
-        pytest.param((), (), "c0de", True, id="all is asked for"),
+        pytest.param(replace(SAME, imports=("a.py",)), (), False, id="a file that it imports changed"),
+        pytest.param(replace(SAME, imports=None), (), False, id="nobody looked at what it imports"),
+        pytest.param(SAME, ("weights.bin",), False, id="a file changed that it may read"),
+        pytest.param(SAME, None, False, id="nobody knows what changed"),
+        pytest.param(replace(SAME, code="0ther"), (), False, id="its compile generates other code"),
+        pytest.param(replace(SAME, rows="16"), (), False, id="its inputs are larger"),
+        pytest.param(replace(SAME, calls={"torch.ops.mine.op": 1}), (), False, id="an operator of its own"),
+        pytest.param(SAME, (), True, id="all is asked for"),
     ],
 )
 def test_suspect_that_may_be_another_program_gets_pairs(
-    imports: tuple[str, ...] | None, other_changes: tuple[str, ...] | None, code: str, thorough: bool
+    subject: Subject, other_changes: tuple[str, ...] | None, thorough: bool
 ) -> None:
     """Three, which acquit it."""
-    given = Given(subjects=[Subject(alone=SLOW, imports=imports, code=code)])
+    given = Given(subjects=[subject])
     run = make_run(given.subjects, other_changes)
     verdict = check_beside(given, run, make_terms(run, thorough=thorough)).verdict
     assert given.measured == ["a/x"] * 3

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gate.decide import decide_verdict
 from gate.records import CodeIdentity, Comparison, Metric, Reason, Status, Verdict
+from tests.hosts import CPU_HOST
 from tests.told import tell_notes, tell_row
+
+from .conftest import make_baselines, make_policy, make_run
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD, CALLS = Metric.COLD_COMPILE_TIME, Metric.COMPILE_CALLS
@@ -330,6 +335,19 @@ def test_longer_compile_is_judged_by_the_clock_where_calls_are_unknown(
     """Without the proxy on both sides there is nothing to ask for."""
     verdict = judge(situation(before={COLD: scale(FIVE, 10.0)}, after={COLD: scale(THREE, 13.0)}))
     assert state(find(verdict, COLD)) == (Status.REGRESSED, Reason.BEYOND_BAR)
+
+
+def test_calls_of_another_baseline_are_no_witness(situation: Make, judge: Judge, find: Find) -> None:
+    """This host's baseline is too old to tell calls; another host's has as many, and another compile's."""
+    here = situation(before={COLD: scale(FIVE, 10.0)}, after=compile_times(11.4, 1e6))
+    there = replace(here, before=compile_times(10, 1e6, FIVE), after={}, host=replace(CPU_HOST, cpu="other"))
+    verdict = decide_verdict(make_run(here), make_baselines(here, there), make_policy())
+    assert find(verdict, Metric.COMPILE_CALLS).status is Status.UNCHANGED
+    assert state(find(verdict, COLD)) == (Status.INCONCLUSIVE, Reason.SUSPECT)
+    assert state(find(judge(replace(there, host=CPU_HOST, after=here.after)), COLD)) == (
+        Status.UNCHANGED,
+        Reason.SAME_WORK,
+    )
 
 
 def test_idle_suspicion_of_a_compile_is_dropped(situation: Make, judge: Judge, find: Find) -> None:

@@ -55,9 +55,10 @@ def test_what_imports_show_or_nobody_reads_is_no_other_change(top: Path) -> None
     assert read(top) == Changes(python=("model.py", "new.py"))
 
 
-@pytest.mark.parametrize("name", ["data/weights.bin", "data/new.json", "pyproject.toml", "op.cpp"])
+@pytest.mark.parametrize("name", ["data/weights.bin", "data/new.json", "pyproject.toml", "op.cpp", "ops/setup.py"])
 def test_a_file_that_a_case_may_open_is_another_change(top: Path, name: str) -> None:
-    """Changed or new."""
+    """Changed or new: opened by a case, or by what builds an extension."""
+    (top / name).parent.mkdir(exist_ok=True)
     (top / name).write_text("2\n")
     assert read(top) == Changes(other=(name,))
 
