@@ -182,7 +182,10 @@ def draw_request(recorded: Recorded, effort: Effort, generator: random.Random) -
 
 
 def slow_case(request: SimulatedRequest, case_id: str, factor: float) -> SimulatedRequest:
-    """Make a case's compiled calls take ``factor`` times as long in every trial of head."""
+    """Make a case's compiled calls take ``factor`` times as long in every trial of head, by other code.
+
+    The stored baseline's own code that takes longer would be the machine's doing.
+    """
     if not case_id:
         return request
     slower = [_slow_trial(trial, factor) for trial in request.candidates[case_id]]
@@ -242,7 +245,10 @@ def _slow_trial(trial: Trial, factor: float) -> Trial:
         compiled = times.get(Metric.COMPILED_LATENCY, ())
         return {**times, Metric.COMPILED_LATENCY: tuple(factor * seconds for seconds in compiled)}
 
-    return replace(trial, samples=slow(trial.samples), undisturbed_s=slow(trial.undisturbed_s))
+    digest = trial.identity.digest and f"{trial.identity.digest} slower"
+    identity = replace(trial.identity, digest=digest)
+    samples, undisturbed_s = slow(trial.samples), slow(trial.undisturbed_s)
+    return replace(trial, samples=samples, undisturbed_s=undisturbed_s, identity=identity)
 
 
 def _find_result(verdict: Verdict, slowed: str) -> str:

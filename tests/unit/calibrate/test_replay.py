@@ -9,7 +9,13 @@ from dataclasses import replace
 import pytest
 
 from gate.calibrate.calibrate import calibrate_gate
-from gate.calibrate.replay import draw_request, gather_recorded, judge_request, replay_requests
+from gate.calibrate.replay import (
+    draw_request,
+    gather_recorded,
+    judge_request,
+    replay_requests,
+    slow_case,
+)
 from gate.records import (
     Code,
     Conditions,
@@ -186,6 +192,19 @@ def test_what_has_no_latency_is_not_slowed(make: Make, policy: Policy, effort: E
     run = make({Metric.COLD_COMPILE_TIME: [10.0 + 0.01 * index for index in range(8)]})
     assert replay_requests(run, policy, effort) is not None
     assert replay_requests(run, policy, effort, planted=0.1) is None
+
+
+def test_what_is_slowed_runs_other_code(draw_pairs: Make, effort: Effort) -> None:
+    """Head's own trials and its arm of each pair; the base's arm and the other case stay what they were."""
+    run = draw_pairs(cases=2, trials=8, pairs=8, noise=0.01)
+    known = tuple(replace(one, identity=replace(one.identity, digest="c0de")) for one in run.trials)
+    recorded = gather_recorded(replace(run, trials=known), effort)
+    drawn = draw_request(recorded, effort, random.Random(0))  # noqa: S311 - repeatable
+    slower = slow_case(drawn, "m0/x", 1.1)
+    heads = [*slower.candidates["m0/x"], *(pair.head for pair in slower.pairs["m0/x"])]
+    assert {trial.identity.digest for trial in heads} == {"c0de slower"}
+    assert [pair.base for pair in slower.pairs["m0/x"]] == [pair.base for pair in drawn.pairs["m0/x"]]
+    assert slower.candidates["m1/x"] == drawn.candidates["m1/x"]
 
 
 def test_pairs_let_a_request_be_confirmed(draw_pairs: Make, policy: Policy, effort: Effort) -> None:
