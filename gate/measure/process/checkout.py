@@ -7,8 +7,11 @@ measure the same code and every regression would pass.
 
 from __future__ import annotations
 
+import filecmp
 import importlib.util
+import os
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from gate.errors import UsageError
 from gate.records.protocol import WorkerRequest
 
 _OWN_PACKAGE = "gate"
+_OWN_PLACE = Path(__file__).resolve().parents[2]
 
 # Where a checkout's projects are, that pip installs: at its top, or two directories below it.
 _PROJECTS = tuple(f"{depth}{file}" for depth in ("*/", "*/*/") for file in ("pyproject.toml", "setup.py"))
@@ -53,6 +57,73 @@ def check_source(factory: str, request: WorkerRequest) -> None:
         )
 
 
+def check_imports(request: WorkerRequest) -> None:
+    """Check that no Python of the project ran that the arm's checkout has otherwise.
+
+    It may have come past the search path: through an import hook, or as an installed copy of the user's
+    checkout. Extension modules are built, so no checkout has them, and nothing is known of those.
+
+    Raises:
+        UsageError: A module did; it names the first.
+    """
+    if not request.checkout:
+        return
+    origin, checkout = Path(request.origin).resolve(), Path(request.checkout).resolve()
+    tops = _list_tops(origin)
+    for name, place in list_imported():
+        within = _find_in_project(name, place, origin, tops)
+        if within is None or place.is_relative_to(checkout) or is_same_file(place, checkout / within):
+            continue
+        raise UsageError(
+            f"{name} is imported from {place}, and the arm's checkout has another {within}",
+            "Install the project editable, or uninstall it and set PYTHONPATH.",
+        )
+
+
+def list_imported() -> Iterator[tuple[str, Path]]:
+    """The names and resolved files of all imported modules: thousands, so each directory once."""
+    directories: dict[str, Path] = {}
+    for name, module in list(sys.modules.items()):
+        # Not getattr: a module that loads its parts lazily would load one.
+        place = getattr(module, "__dict__", {}).get("__file__")
+        if not isinstance(place, str):
+            continue
+        directory, file = os.path.split(place)
+        if directory not in directories:
+            directories[directory] = Path(directory).resolve()
+        found = directories[directory] / file
+        yield name, found.resolve() if found.is_symlink() else found
+
+
+def is_same_file(place: Path, twin: Path) -> bool:
+    """Whether both are there and say the same."""
+    try:
+        return filecmp.cmp(place, twin, shallow=False)
+    except OSError:
+        return False
+
+
+def _find_in_project(name: str, place: Path, origin: Path, tops: Mapping[str, Sequence[Path]]) -> Path | None:
+    """Which file of the user's checkout a module is, or is a copy of, relative to its top."""
+    top = name.partition(".")[0]
+    if place.suffix != ".py" or place.is_relative_to(_OWN_PLACE) or top in sys.stdlib_module_names:
+        return None
+    if is_project_file(place, str(origin)):
+        return place.relative_to(origin)
+    package = name if place.name == "__init__.py" else name.rpartition(".")[0]
+    places = [layout.joinpath(*filter(None, package.split(".")), place.name) for layout in tops.get(top, ())]
+    return next((one for one in places if is_same_file(place, origin / one)), None)
+
+
+def _list_tops(origin: Path) -> Mapping[str, Sequence[Path]]:
+    """Where a checkout has modules and packages, by their names; relative to its top."""
+    tops: dict[str, list[Path]] = {}
+    for layout in _list_layouts(origin):
+        for entry in layout.iterdir() if layout.is_dir() else ():
+            tops.setdefault(entry.name.removesuffix(".py"), []).append(layout.relative_to(origin))
+    return tops
+
+
 def _move(entry: str, request: WorkerRequest) -> str:
     """Find the place of the arm's checkout that a place of the user's checkout stands for."""
     if not is_project_file(Path(entry), request.origin):
@@ -75,10 +146,14 @@ def _has_module(checkout: Path, name: str) -> bool:
     inside = [entry for entry in sys.path if Path(entry).is_relative_to(checkout)]
     if PathFinder.find_spec(name, inside) is not None:
         return True
-    projects = {place.parent for pattern in _PROJECTS for place in checkout.glob(pattern)}
-    layouts = [str(project / layout) for project in (checkout, *projects) for layout in _LAYOUTS]
-    found = PathFinder.find_spec(name, layouts)
+    found = PathFinder.find_spec(name, [str(layout) for layout in _list_layouts(checkout)])
     return found is not None and found.origin is not None  # a directory of that name alone is no package
+
+
+def _list_layouts(checkout: Path) -> list[Path]:
+    """Where a checkout may keep packages that pip installs, whether or not they are there."""
+    projects = {place.parent for pattern in _PROJECTS for place in checkout.glob(pattern)}
+    return [project / layout for project in (checkout, *projects) for layout in _LAYOUTS]
 
 
 def _list_places(spec: ModuleSpec | None) -> list[Path]:

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from gate.errors import GateError
 from gate.files import codec
-from gate.measure.process.checkout import check_source, set_search_path
+from gate.measure.process.checkout import check_imports, check_source, set_search_path
 from gate.measure.process.imported import list_changed_imports
 from gate.measure.process.logbook import Logbook, make_worker_failure
 from gate.measure.process.missing import find_missing
@@ -120,7 +120,7 @@ def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
         traceback.print_exc()
         message = f"{type(error).__name__}: {error}"
         ended = Fact(code=Code.PYTEST_RAISED, names=name_words(message=message))
-    _check_end(Path(request.result), ended, list_changed_imports(request))
+    _check_end(request, ended)
 
 
 def _pretend_target(request: WorkerRequest) -> None:
@@ -134,12 +134,21 @@ def _pretend_target(request: WorkerRequest) -> None:
         pretend(request.device)
 
 
-def _check_end(path: Path, ended: Fact, changed_imports: tuple[str, ...] | None) -> None:
-    """Add what was imported by the end, and how pytest ended when the suite's plugin never ran to its end."""
+def _check_end(request: WorkerRequest, ended: Fact) -> None:
+    """Add what was imported by the end, and how pytest ended when the suite's plugin never ran to its end.
+
+    What was measured of another checkout's code is a failure.
+    """
+    path = Path(request.result)
     found = codec.load_plain(WorkerResult, path)
-    result = replace(found, changed_imports=changed_imports)
+    result = replace(found, changed_imports=list_changed_imports(request))
     if result.failure is None and result.stage != Stage.DONE:
         result = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, told=ended))
+    if result.failure is None:
+        try:
+            check_imports(request)
+        except GateError as error:
+            result = replace(result, failure=make_worker_failure(error))
     if result != found:
         codec.save_plain(result, path)
 

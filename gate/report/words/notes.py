@@ -56,8 +56,8 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.ACCEPTANCE_IDLE: "The acceptance of {pattern} {key} matches no case: remove it.",
     Code.DRIFT_ABOVE: (
-        "{case_list}: {metric_list} {drift:log2} is above its limit of {limit:log2}, and so is the baseline's:"
-        " only the change counts."
+        "{case_list}: {metric_list} {drift:log2} is above its limit of {limit:log2}, and so is the"
+        " baseline's: only the change counts."
     ),
     Code.BASELINES_OLD: (
         "{baselines:baseline} older than {days} days, the oldest {oldest}: record new ones."

@@ -127,7 +127,8 @@ def test_an_arm_that_fails_early_does_not_wait_for_the_others_compile(
     bench: Bench, make_case: MakeCase, count_left: CountLeft
 ) -> None:
     """The other one would compile for twenty seconds more; it is ended after two, and not blamed."""
-    slow, bad = make_case("turns", roles=["rounds"], how={"load_s": 20.0}), make_case("error", roles=["rounds"])
+    slow = make_case("turns", roles=["rounds"], how={"load_s": 20.0})
+    bad = make_case("error", roles=["rounds"])
     begun = time.monotonic()
     pair = measure_pair(open_sides(bench, slow, bad), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
     assert time.monotonic() - begun < 10.0

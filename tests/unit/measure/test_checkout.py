@@ -15,7 +15,7 @@ import gate
 
 LOOK = """
 import sys
-from gate.measure.process.checkout import check_source, set_search_path
+from gate.measure.process.checkout import check_imports, check_source, set_search_path
 from gate.errors import UsageError
 from gate.records.protocol import WorkerRequest, WorkerRole
 directory, checkout, origin, factory = sys.argv[1:]
@@ -27,6 +27,10 @@ try:
 except UsageError as error:
     sys.exit(error.what)
 module = __import__(factory.partition(":")[0])
+try:
+    check_imports(request)
+except UsageError as error:
+    sys.exit(error.what)
 print(module.SIDE)
 """
 
@@ -146,6 +150,55 @@ def test_factory_of_a_library(look: Look, site: Path, interpreter: Path) -> None
         (interpreter.parents[3] / side / "flat" / "shop.py").unlink()
         (interpreter.parents[3] / side / "src" / "shop.py").unlink()
     assert look("base", "flat").stdout.strip() == "library"
+
+
+@pytest.fixture
+def tills(interpreter: Path) -> tuple[Path, Path]:
+    """Head's and base's ``till``, which ``shop`` imports: the base's is another one."""
+    sides = [interpreter.parents[3] / side for side in ("head", "base")]
+    for side in sides:
+        (side / "flat" / "shop.py").write_text(f"import till\nSIDE = '{side.name}'\n", encoding="utf-8")
+        (side / "src" / "till.py").write_text(f"COINS = '{side.name}'\n", encoding="utf-8")
+    return sides[0] / "src" / "till.py", sides[1] / "src" / "till.py"
+
+
+def test_installed_copy_of_what_a_factory_imports_is_refused(
+    look: Look, site: Path, tills: tuple[Path, Path]
+) -> None:
+    """The factory is the base's, the package that it imports is head's: both arms would measure that."""
+    shutil.copy(tills[0], site / "till.py")
+    told = f"till is imported from {site / 'till.py'}, and the arm's checkout has another src/till.py"
+    assert told in look("base", "flat").stderr
+    assert look("head", "flat").stdout.strip() == "head"
+
+
+def test_code_of_the_user_that_an_import_hook_finds_is_refused(
+    look: Look, site: Path, tills: tuple[Path, Path]
+) -> None:
+    """An editable installation need not be a place on the search path."""
+    hook = f"""
+import importlib.util, sys
+class Hook:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return importlib.util.spec_from_file_location(name, {str(tills[0])!r}) if name == "till" else None
+sys.meta_path.insert(0, Hook)
+"""
+    (site / "hook.py").write_text(hook, encoding="utf-8")
+    (site / "hook.pth").write_text("import hook\n", encoding="utf-8")
+    assert f"till is imported from {tills[0]}" in look("base", "flat").stderr
+
+
+def test_what_both_checkouts_have_alike_may_be_imported_from_anywhere(
+    look: Look, site: Path, tills: tuple[Path, Path]
+) -> None:
+    """An installed copy of a file that the change leaves alone, and a library of the same name."""
+    shutil.copy(tills[0], site / "till.py")
+    shutil.copy(tills[0], tills[1])
+    assert look("base", "flat").stdout.strip() == "base"
+    (site / "till.py").write_text("COINS = 'a library'\n", encoding="utf-8")
+    tills[1].write_text("COINS = 'base'\n", encoding="utf-8")
+    assert look("base", "flat").stdout.strip() == "base"
 
 
 def test_reference_models_are_the_installed_gates() -> None:
