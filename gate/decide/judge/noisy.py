@@ -113,10 +113,21 @@ def _decide_status(
 def _find_alike(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status, Reason] | None:
     """What clears a time that only the clock doubts: a compile of the same work, calls of the same code."""
     if is_same_work(reading.metric, controls):
-        return None if _is_convicted(reading, bar, controls.shifts) else _SAME_WORK
+        shows = _is_convicted(reading, bar, controls.shifts) or _is_unwitnessed(reading, bar, controls)
+        return None if shows else _SAME_WORK
     if keeps_pace(reading, bar, controls):  # by eager: what eager says of the machine is no second witness
         return None if _is_convicted(reading, bar, controls.canary_shifts) else _KEPT_PACE
     return None
+
+
+def _is_unwitnessed(reading: Reading, bar: Bar, controls: Controls) -> bool:
+    """Whether a warm compile looks longer than it may: its Python calls are counted without the caches.
+
+    What it does with them, reading and loading, no counter shows.
+    """
+    if reading.metric is not Metric.WARM_COMPILE_TIME:
+        return False
+    return all(is_estimated_beyond(reading, bar, shift) for shift in (0.0, *controls.shifts))
 
 
 def _is_convicted(reading: Reading, bar: Bar, shifts: Sequence[float]) -> bool:

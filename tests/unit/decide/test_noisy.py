@@ -16,7 +16,7 @@ from tests.told import tell_notes, tell_row
 from .conftest import make_baselines, make_policy, make_run
 
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
-COLD, CALLS = Metric.COLD_COMPILE_TIME, Metric.COMPILE_CALLS
+COLD, WARM, CALLS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.COMPILE_CALLS
 # Five and three trials with a spread of 1 % or so.
 FIVE = (0.990, 1.000, 1.010, 1.005, 0.995)
 THREE = (0.995, 1.000, 1.005)
@@ -387,6 +387,23 @@ def test_what_only_the_clock_doubts_of_a_compile_is_no_doubt(
     spread = THREE if before is FIVE else (0.9, 1.0, 1.1)
     row = duo(compile_times(10, 1e6, before), compile_times(*after, spread))
     assert state(row) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reason"),
+    [
+        pytest.param(3.0, Reason.SAME_WORK, id="as long"),
+        pytest.param(3.4, Reason.SAME_WORK, id="13 % longer"),
+        pytest.param(4.2, Reason.UNCORROBORATED, id="40 % longer"),
+    ],
+)
+def test_a_warm_compile_that_looks_longer_is_not_cleared_by_its_calls(
+    situation: Make, judge: Judge, find: Find, seconds: float, reason: Reason
+) -> None:
+    """Calls are counted without caches: what reading them takes no counter shows. Its limit is 15 %."""
+    before = {WARM: scale(WILD, 3.0), CALLS: (1e6,) * 5}
+    after = {WARM: scale((0.8, 1.0, 1.25), seconds), CALLS: (1e6,) * 3}
+    assert find(judge(situation(before=before, after=after)), WARM).reason is reason
 
 
 @pytest.mark.parametrize(
