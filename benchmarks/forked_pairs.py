@@ -89,7 +89,7 @@ def measure_check(bench: Bench, case: Case, pairs: int, way: str) -> list[dict[M
             if measured.failures:
                 sys.exit(describe_failure(measured.failures[0]))
             arms = {trial.arm: trial for trial in measured.trials}
-            found = compute_pair_changes(Pair(base=arms[BASE_ARM], head=arms[head.arm.name]))
+            (found,) = compute_pair_changes([Pair(base=arms[BASE_ARM], head=arms[head.arm.name])])
             changes.append({metric: found[metric] for metric in TIMED})
             sys.stderr.write(f"{way}, pair {index} of {pairs + 1}: {changes[-1]}\n")
     return changes[1:]  # of the first the arms had compiled before they were timed

@@ -59,7 +59,7 @@ def parse_options() -> argparse.Namespace:
 
 def describe(measured: Sequence[Spent], super_blocks: int, of: int) -> str:
     """One row: what the pairs would have shown with the first so many super-blocks alone."""
-    changes = [compute_pair_changes(_cut(one.trials, super_blocks)) for one in measured]
+    changes = compute_pair_changes([_cut(one.trials, super_blocks) for one in measured])
     seconds = median(one.wall_s - one.timed_s * (1 - super_blocks / of) for one in measured)
     varies = (f"{stdev(change[metric] for change in changes):.2%}" for metric in LATENCIES)
     return f"| {super_blocks} | {seconds:.1f} | {' | '.join(varies)} |"

@@ -42,7 +42,8 @@ def collect(runs: Iterable[Run], metric: Metric) -> list[list[list[float]]]:
     cases: dict[str, list[list[float]]] = {}
     for run in runs:
         for case_id, pairs in list_pairs(run).items():
-            changes = [compute_pair_changes(pair)[metric] for pair in pairs if pair.is_live]
+            live = [pair for pair in pairs if pair.is_live]
+            changes = [one[metric] for one in compute_pair_changes(live)]
             if len(changes) > 1:
                 cases.setdefault(case_id, []).append(changes)
     return [checks for checks in cases.values() if len(checks) > 1]

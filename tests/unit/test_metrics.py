@@ -63,7 +63,7 @@ metric = Metric("p95_latency")
 samples = {metric: (0.010,), Metric.COMPILED_LATENCY: (0.001,), Metric.EAGER_LATENCY: (0.002,)}
 base = Trial(case_id="a/x", index=1, arm="base", pairing=Pairing.LIVE, samples=samples)
 head = Trial(case_id="a/x", index=1, pairing=Pairing.LIVE, samples={**samples, metric: (0.020,)})
-changes = compute_pair_changes(Pair(base=base, head=head))
+(changes,) = compute_pair_changes([Pair(base=base, head=head)])
 print({
     "interleaved": metric in INTERLEAVED and metric in LATENCIES,
     "of_warm": metric in OF_WARM,

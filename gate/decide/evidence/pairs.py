@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gate.decide.evidence.blocks import compare_latency
+from gate.decide.evidence.blocks import are_disturbed_alike, compare_latency
 from gate.decide.evidence.proxies import sum_processor_s
 from gate.decide.evidence.values import compute_values
 from gate.metrics import INTERLEAVED, LATENCIES, SPECS, Family
@@ -60,9 +60,10 @@ def list_pairs(run: Run) -> Mapping[str, tuple[Pair, ...]]:
 def collect_paired(pairs: Iterable[Pair]) -> Mapping[Metric, Paired]:
     """Every noisy metric that both arms of a pair measured, with one change a pair."""
     collected: dict[Metric, _Collected] = {}
-    for pair in pairs:
+    found = tuple(pairs)
+    for pair, changes in zip(found, compute_pair_changes(found), strict=True):
         base = compute_values(pair.base)
-        for metric, change in compute_pair_changes(pair).items():
+        for metric, change in changes.items():
             one = collected.setdefault(metric, _Collected())
             one.changes.append(change)
             one.base.append(base[metric])
@@ -92,28 +93,32 @@ def collect_processor(pairs: Iterable[Pair]) -> Paired | None:
     )
 
 
-def compute_pair_changes(pair: Pair) -> Mapping[Metric, float]:
-    """Log change of each noisy metric in one pair, + is worse.
+def compute_pair_changes(pairs: Sequence[Pair]) -> list[Mapping[Metric, float]]:
+    """Log change of each noisy metric in each pair of one case, + is worse.
 
     Latencies of a live pair are compared block by block, and the speedup by their difference; all
-    else by the values of the two trials.
+    else by the values of the two trials. What other programs took is left out of them where it disturbed
+    both arms alike, in all pairs as well as in each.
     """
+    live = [(pair.base, pair.head) for pair in pairs if pair.is_live]
+    alike = [metric for metric in LATENCIES if are_disturbed_alike(live, metric)]
+    return [_compare_values(pair) | (_compare_blocks(pair, alike) if pair.is_live else {}) for pair in pairs]
+
+
+def _compare_values(pair: Pair) -> dict[Metric, float]:
     base, head = compute_values(pair.base), compute_values(pair.head)
-    changes = {
+    return {
         metric: math.log(head[metric] / base[metric]) * (-1.0 if spec.higher_is_better else 1.0)
         for metric, spec in SPECS.items()
         if spec.family is Family.NOISY and base.get(metric, 0.0) > 0 and head.get(metric, 0.0) > 0
     }
-    if pair.is_live:
-        changes |= _compare_blocks(pair)
-    return changes
 
 
-def _compare_blocks(pair: Pair) -> dict[Metric, float]:
+def _compare_blocks(pair: Pair, alike: Collection[Metric]) -> dict[Metric, float]:
     """Block ``i`` of base against block ``i`` of head, as eager is held against compiled in a trial."""
     changes: dict[Metric, float] = {}
     for metric in LATENCIES:
-        change = compare_latency(pair.base, pair.head, metric)
+        change = compare_latency(pair.base, pair.head, metric, leaves_out=metric in alike)
         if change is not None:
             changes[metric] = change
     eager, compiled = SPECS[Metric.WARM_SPEEDUP].parts

@@ -117,7 +117,7 @@ _SHOWN = tuple(metric for metric, spec in SPECS.items() if spec.family is not Fa
 
 def _list_changes(pairs: Sequence[Pair]) -> dict[Metric, tuple[float, ...]]:
     """The change of each pair, in the order in which they ran."""
-    changes = collect_columns(map(compute_pair_changes, pairs))
+    changes = collect_columns(compute_pair_changes(pairs))
     return {metric: _round(map(math.expm1, found)) for metric, found in changes.items()}
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gate.decide.constants import MIN_UNDISTURBED
 from gate.decide.evidence.blocks import compare_latency
+from gate.decide.evidence.pairs import Pair, compute_pair_changes
 from gate.records import Metric, Pairing, Trial
 
 LATENCY = Metric.COMPILED_LATENCY
@@ -78,6 +79,19 @@ def test_an_arm_that_disturbs_itself_is_not_excused() -> None:
     of_head = [1.5 + 0.01 * (index % 5) for index in range(30)]
     change = compare_latency(make_arm(noisy, calm), make_arm(of_head, calm), LATENCY)
     assert change == pytest.approx(math.log(1.52), abs=0.01)
+
+
+@pytest.mark.parametrize(("pairs", "expected"), [(1, 0.0), (3, math.log(1.5) / 2)])
+def test_an_arm_that_disturbs_itself_now_and_then_shows_over_all_pairs(pairs: int, expected: float) -> None:
+    """In every other super-block head takes half longer and has no undisturbed call.
+
+    That is two blocks or none in ten super-blocks: one pair may be chance, (2 + 0) / 2 = 1 where the standard
+    error is a third; three pairs are not.
+    """
+    base = make_arm([1.0] * 20, [1.0] * 20)
+    head = make_arm([1.5, 1.5, 1.0, 1.0] * 5, [0.0, 0.0, 1.0, 1.0] * 5)
+    changes = compute_pair_changes([Pair(base=base, head=head)] * pairs)
+    assert [one[LATENCY] for one in changes] == [pytest.approx(expected)] * pairs
 
 
 def test_a_program_that_disturbs_one_arm_for_a_while_is_left_out() -> None:

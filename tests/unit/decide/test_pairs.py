@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -67,6 +67,12 @@ def judge(changes: Sequence[float], metric: Metric = LATENCY) -> tuple[Status, R
     return decide_pairs(read_pairs(make_paired(changes, metric), PRIOR), BAR)
 
 
+def compare(pair: Pair) -> Mapping[Metric, float]:
+    """What one pair alone tells."""
+    (changes,) = compute_pair_changes([pair])
+    return changes
+
+
 # --- which trials are a pair ---
 
 
@@ -89,7 +95,7 @@ def test_live_latency_is_compared_block_by_block() -> None:
     """The machine doubles its speed midway: every block is 10 % slower, the medians only 6.5 %."""
     base = make_trial("base", compiled_latency=(2.0, 2.0, 2.0, 1.0, 1.0, 1.0))
     head = make_trial("head", compiled_latency=(2.2, 2.2, 2.2, 1.1, 1.1, 1.1))
-    changes = compute_pair_changes(pair_up(base, head))
+    changes = compare(pair_up(base, head))
     assert changes[LATENCY] == pytest.approx(math.log(1.1))
 
 
@@ -97,7 +103,7 @@ def test_blocks_that_one_arm_lost_are_no_pairs() -> None:
     """A recompile spoilt head's first super-block: what is left is compared by medians, 2.2 against 2."""
     base = make_trial("base", compiled_latency=(3.0, 3.0, 2.0, 2.0, 1.0, 1.0))
     head = make_trial("head", compiled_latency=(3.3, 2.2, 2.2, 1.1))
-    changes = compute_pair_changes(pair_up(base, head))
+    changes = compare(pair_up(base, head))
     assert changes[LATENCY] == pytest.approx(math.log(1.1))
 
 
@@ -105,21 +111,21 @@ def test_processes_in_turn_are_compared_by_their_medians() -> None:
     """Block i of one process has nothing to do with block i of the other: 3 against 2."""
     base = make_trial("base", 1, Pairing.TURNS, compiled_latency=(1.0, 2.0, 9.0))
     head = make_trial("head", 1, Pairing.TURNS, compiled_latency=(9.0, 3.0, 1.0))
-    assert compute_pair_changes(pair_up(base, head)) == {LATENCY: pytest.approx(math.log(1.5))}
+    assert compare(pair_up(base, head)) == {LATENCY: pytest.approx(math.log(1.5))}
 
 
 def test_speedup_of_a_live_pair_is_the_difference_of_both_latencies() -> None:
     """Compiled 20 % slower, eager 10 % slower: the speedup is ln(1.2 / 1.1) worse."""
     base = make_trial("base", compiled_latency=(1.0, 1.0), eager_latency=(2.0, 2.0))
     head = make_trial("head", compiled_latency=(1.2, 1.2), eager_latency=(2.2, 2.2))
-    assert compute_pair_changes(pair_up(base, head))[SPEEDUP] == pytest.approx(math.log(1.2 / 1.1))
+    assert compare(pair_up(base, head))[SPEEDUP] == pytest.approx(math.log(1.2 / 1.1))
 
 
 def test_zero_has_no_ratio() -> None:
     """A compile time of zero gives no change, and the pair's other metrics still do."""
     base = make_trial("base", cold_compile_time=(0.0,), warm_compile_time=(1.0,))
     head = make_trial("head", cold_compile_time=(1.0,), warm_compile_time=(1.0,))
-    assert compute_pair_changes(pair_up(base, head)) == {Metric.WARM_COMPILE_TIME: 0.0}
+    assert compare(pair_up(base, head)) == {Metric.WARM_COMPILE_TIME: 0.0}
 
 
 def test_metrics_may_have_different_numbers_of_pairs() -> None:
@@ -143,13 +149,13 @@ def test_exchanging_the_arms_turns_the_change_around(
 ) -> None:
     """Head against base is minus base against head, and a unit of time does not matter."""
     one, other = zip(*blocks, strict=True)
-    there = compute_pair_changes(
+    there = compare(
         pair_up(make_trial("base", compiled_latency=one), make_trial("head", compiled_latency=other))
     )
-    back = compute_pair_changes(
+    back = compare(
         pair_up(make_trial("base", compiled_latency=other), make_trial("head", compiled_latency=one))
     )
-    scaled = compute_pair_changes(
+    scaled = compare(
         pair_up(
             make_trial("base", compiled_latency=[factor * value for value in one]),
             make_trial("head", compiled_latency=[factor * value for value in other]),
