@@ -26,6 +26,7 @@ from gate.files.codec import write_atomic
 from gate.git import read_git
 from gate.project.config import Config, load_config, render_config
 from gate.project.config_file import DEFAULT_FILE
+from gate.project.time_limits import LIMIT_KEYS
 from gate.publish.ci_run import WORKFLOWS
 
 
@@ -127,16 +128,18 @@ def _extract(tree: Tree, path: Path, baselines: str, place: Path, origin: str) -
     stored = stored or _translate(tree, loaded.baselines, path, files / name)
     write_files(tree, (*registry, stored), files)
     (files / stored).mkdir(parents=True, exist_ok=True)
-    out = path.parent / _relative(loaded.out, (files / name).parent)
     kept = replace(
         loaded,
         registry=tuple(files / one for one in registry),
         baselines=files / stored,
-        out=out,
+        out=_put_back(loaded.out, path, files / name),
+        history=_put_back(loaded.history, path, files / name) if loaded.history else None,
         directory=Path(),
         origins={},
     )
-    write_atomic(place / DEFAULT_FILE, render_config(kept))
+    # What nobody set is left to the device and the cases of the change, as it is outside of the action.
+    unset = [key for key in LIMIT_KEYS if key not in loaded.origins]
+    write_atomic(place / DEFAULT_FILE, render_config(kept, without=unset))
     ruling = (name, *registry, stored)
     return RuleSource(
         config=str(place / DEFAULT_FILE),
@@ -151,11 +154,13 @@ def _extract(tree: Tree, path: Path, baselines: str, place: Path, origin: str) -
 
 def _translate(tree: Tree, path: Path, config: Path, extracted: Path) -> str:
     """Write a path of the extracted configuration as git would, had it been read where it belongs."""
-    return tree.to_git(config.parent / _relative(path, extracted.parent))
+    return tree.to_git(_put_back(path, config, extracted))
 
 
-def _relative(path: Path, directory: Path) -> Path:
-    return path.relative_to(directory) if path.is_relative_to(directory) else path
+def _put_back(path: Path, config: Path, extracted: Path) -> Path:
+    """Find what a path of the extracted configuration would be, had it been read where it belongs."""
+    directory = extracted.parent
+    return config.parent / (path.relative_to(directory) if path.is_relative_to(directory) else path)
 
 
 def _list_changed(tree: Tree, names: tuple[str, ...]) -> tuple[str, ...]:

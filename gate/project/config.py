@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -211,13 +211,18 @@ def make_policy(config: Config, acceptances: tuple[Acceptance, ...], today: str)
     )
 
 
-def render_config(config: Config) -> str:
-    """Render the configuration as a ``gate.yml`` with the origin of each value beside it."""
-    return "\n".join([_render_line(f"version: {VERSION}", ""), *_render_keys(config)]) + "\n"
+def render_config(config: Config, without: Collection[str] = ()) -> str:
+    """Render the configuration as a ``gate.yml`` with the origin of each value beside it.
+
+    The keys ``without`` are left out: who reads it has their defaults.
+    """
+    return "\n".join([_render_line(f"version: {VERSION}", ""), *_render_keys(config, without)]) + "\n"
 
 
-def _render_keys(config: Config) -> Iterator[str]:
+def _render_keys(config: Config, without: Collection[str]) -> Iterator[str]:
     for key, value in _collect_values(config).items():
+        if key in without:
+            continue
         if isinstance(value, Mapping):
             yield f"{key}:"
             for name, item in value.items():

@@ -84,6 +84,23 @@ def test_a_change_cannot_move_its_own_bar(checkout: Path, tmp_path: Path) -> Non
     )
 
 
+def test_limits_that_nobody_set_stay_those_of_the_device_and_the_cases(
+    checkout: Path, tmp_path: Path
+) -> None:
+    """A limit that the base sets holds; the others are the defaults of whatever the change measures on."""
+    (checkout / "gate.yml").write_text(f"{CONFIG}budget_s: 77\n")
+    config = load_config(Path(prepare(commit(checkout.parent, "base"), tmp_path / "rules").config))
+    assert config.budget_s == 77
+    assert {"budget_s", "trial_timeout_s", "pair_budget_s"} & set(config.origins) == {"budget_s"}
+
+
+def test_a_history_is_written_where_the_checkout_has_it(checkout: Path, tmp_path: Path) -> None:
+    """Not among the rules, which nothing may write to while it is measured."""
+    (checkout / "gate.yml").write_text(f"{CONFIG}history: kept/history\n")
+    rules = prepare(commit(checkout.parent, "base"), tmp_path / "rules")
+    assert load_config(Path(rules.config)).history == checkout / "kept" / "history"
+
+
 def test_what_the_base_did_meanwhile_is_not_held_against_the_change(checkout: Path, tmp_path: Path) -> None:
     """Changed is what the change touched since it branched off, not where the two differ."""
     commit(checkout.parent, "base")
