@@ -57,11 +57,14 @@ def find_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
 def find_pair_threshold(policy: Policy, case_id: str, metric: Metric) -> Threshold:
     """The threshold of pairs: the policy's or the metric's own, under the last override that fits.
 
-    A policy names every metric, so one that names a metric's default has said nothing about pairs.
+    A policy names every metric, so a part that is the metric's default has said nothing about pairs.
     """
     spec = SPECS[metric]
-    stated = policy.thresholds.get(metric, spec.threshold)
-    own = spec.side_by_side if stated == spec.threshold else stated
+    stated, usual = policy.thresholds.get(metric, spec.threshold), spec.threshold
+    own = Threshold(
+        relative=spec.side_by_side.relative if stated.relative == usual.relative else stated.relative,
+        absolute=spec.side_by_side.absolute if stated.absolute == usual.absolute else stated.absolute,
+    )
     return _override(own, policy, case_id, metric)
 
 

@@ -311,6 +311,21 @@ def test_an_override_leaves_the_other_part_of_what_holds_for_pairs() -> None:
     assert find_threshold(policy, "mlp/a", LATENCY) == Threshold(relative=0.05, absolute=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        (Threshold(relative=0.05, absolute=1e-5), Threshold(relative=0.03, absolute=1e-5)),
+        (Threshold(relative=0.08, absolute=20e-6), Threshold(relative=0.08, absolute=20e-6)),
+    ],
+)
+def test_a_part_of_a_threshold_that_nobody_set_is_that_of_pairs(
+    stated: Threshold, expected: Threshold
+) -> None:
+    """An absolute part alone leaves the 3 % of pairs, and a relative one the 20 us."""
+    policy = Policy(thresholds={LATENCY: stated})
+    assert find_pair_threshold(policy, "mlp/a", LATENCY) == expected
+
+
 def accept(allowance: float, expires: str, metric: Metric = BREAKS) -> Acceptance:
     return Acceptance(
         case="mlp/*", metric=metric, allowance=allowance, reason="a fix", author="ann", expires=expires
