@@ -72,7 +72,8 @@ def describe_outputs(
 def is_wanted(finding: TrustedResult, when: CommentWhen) -> bool:
     """Whether this is to be told where nothing has been told yet."""
     if when is CommentWhen.ON_CHANGE:
-        return finding.outcome is not Outcome.PASS or finding.has_other_trouble
+        is_plain = finding.outcome is Outcome.PASS and not finding.is_failing
+        return not is_plain or finding.has_other_trouble
     if when is CommentWhen.ON_FAILURE:
         return finding.is_failing or finding.has_other_trouble
     return when is CommentWhen.ALWAYS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from gate.decide.conclude.outcome import FailOn
@@ -12,7 +12,7 @@ from gate.publish.ci_run import CiRun
 from gate.publish.telling import make_result
 from gate.publish.trusted import Base, make_trusted_verdict, note_unknown
 from gate.publish.trusted_result import TrustedResult
-from gate.records import RED, Run, Status, Verdict
+from gate.records import Outcome, Run, Status, Verdict
 from gate.report.markdown import escape_code
 from gate.report.upgrade import find_stacks, render_upgrade
 
@@ -38,15 +38,29 @@ def make_upgrade_finding(
 
 def list_upgrade_steps(verdict: Verdict) -> tuple[str, ...]:
     """What to do next about an upgrade, in Markdown: fixed words and cases that the base commit knows."""
-    deciding = [one for one in verdict.comparisons if one.decides]
-    worse = dict.fromkeys(one.case_id for one in deciding if one.status in RED)
-    open_cases = dict.fromkeys(one.case_id for one in deciding if one.status is Status.INCONCLUSIVE)
+    worse = _list_cases(verdict, _WORSE)
+    missing, undecided = (_list_cases(verdict, {one}) for one in (Status.MISSING, Status.INCONCLUSIVE))
     if worse:
         return ("Stay on the old stack until this is fixed.", _suggest_pairs("To see it again", worse))
-    if open_cases:
-        more = "Start the workflow `upgrade` again, by hand or with more `minutes`: more pairs may tell."
-        return (more, _suggest_pairs("Or compare these cases alone", open_cases))
+    if missing:
+        read = (
+            "Read the log of the run: did these cases fail on the old stack, or was there no time for them?"
+        )
+        return (f"{read} {_AGAIN}.", _suggest_pairs("Or compare them alone", missing))
+    if undecided:
+        return (f"{_AGAIN}: more pairs may tell.", _suggest_pairs("Or compare these cases alone", undecided))
+    if verdict.outcome is not Outcome.PASS:
+        return ()  # nothing was judged: what every check says of that holds
     return ("Take the new stack: pin it on a branch, and start the workflow `gate-refresh` on that branch.",)
+
+
+_WORSE = frozenset({Status.REGRESSED, Status.FAILED})
+_AGAIN = "Start the workflow `upgrade` again, by hand or with more `minutes`"
+
+
+def _list_cases(verdict: Verdict, statuses: Collection[Status]) -> list[str]:
+    rows = (one for one in verdict.comparisons if one.decides and one.status in statuses)
+    return list(dict.fromkeys(one.case_id for one in rows))
 
 
 def _suggest_pairs(why: str, case_ids: Iterable[str]) -> str:

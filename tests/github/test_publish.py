@@ -21,6 +21,7 @@ from records import (
     make_comparison,
     make_failing,
     make_passing,
+    make_unchanged,
     make_verdict,
 )
 
@@ -32,7 +33,7 @@ from gate.github.context import JobContext
 from gate.github.publish import Publication, PublishContext, Settings, publish
 from gate.publish.ci_run import WORKFLOWS
 from gate.publish.telling import CommentWhen
-from gate.records import Metric, PairBase, Reason, Status, Tally, Verdict
+from gate.records import Metric, Outcome, PairBase, Reason, Status, Tally, Verdict
 
 REPOSITORY = "octo-org/models"
 
@@ -102,6 +103,20 @@ def test_a_pass_can_be_quiet(github: FakeGitHub, context: PublishContext) -> Non
     github.state.add_comment(7, make_old_body(), DEFAULT_AUTHOR)
     publish_verdict(github, context, make_passing(), comment=CommentWhen.ON_CHANGE)
     assert "PASS" in github.state.list_comments(7)[0]["body"]
+
+
+@pytest.mark.parametrize("when", [CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
+def test_a_pass_that_fails_the_check_is_told(
+    github: FakeGitHub, context: PublishContext, when: CommentWhen
+) -> None:
+    """With fail-on new a PASS in which something has no baseline is red: no reader is left without a word."""
+    set_conclusion(github, "failure")
+    row = make_comparison(CASES[0], Metric.PEAK_MEMORY, Status.NEW, Reason.NO_BASELINE)
+    new = replace(row, baseline=None, change=None)
+    verdict = make_verdict(*(one for case in CASES for one in make_unchanged(case)), new)
+    assert verdict.outcome is Outcome.PASS
+    publish_verdict(github, context, verdict, comment=when, fail_on=FailOn.NEW)
+    assert len(github.state.list_comments(7)) == 1
 
 
 @pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])

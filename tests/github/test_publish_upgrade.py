@@ -45,6 +45,7 @@ from gate.records import (
     Comparison,
     MachineShift,
     Metric,
+    Outcome,
     PairBase,
     Reason,
     Status,
@@ -164,6 +165,30 @@ def test_steps_name_a_few_cases() -> None:
     steps = list_upgrade_steps(make_verdict(*rows, cases=cases))
 
     assert steps[-1].endswith("--select m0/t,m1/t,m2/t,m3/t,m4/t,m5/t`")
+
+
+@pytest.mark.parametrize(
+    ("status", "first"),
+    [
+        (Status.FAILED, "Stay on the old stack"),
+        (Status.MISSING, "Read the log of the run"),
+        (Status.INCONCLUSIVE, "Start the workflow `upgrade` again"),
+        (Status.UNCHANGED, "Take the new stack"),
+    ],
+)
+def test_only_what_is_broken_on_the_new_stack_says_to_stay(status: Status, first: str) -> None:
+    """A case without a pair may have failed on the old stack, or there was no time for it."""
+    verdict = make_upgrade(pair(CASES[0], Metric.COMPILED_LATENCY, status))
+
+    assert list_upgrade_steps(verdict)[0].startswith(first)
+
+
+def test_an_upgrade_of_which_nothing_was_judged_is_not_to_be_taken() -> None:
+    """All of it is quarantined: whatever else there is to do, it is not that."""
+    rows = tuple(replace(row, decides=False) for row in make_upgrade().comparisons)
+    verdict = replace(make_upgrade(), comparisons=rows, outcome=Outcome.NOTHING_COMPARED)
+
+    assert list_upgrade_steps(verdict) == ()
 
 
 @pytest.fixture
