@@ -128,16 +128,19 @@ def _is_own(top: Path, environ: Mapping[str, str]) -> bool:
 
 
 def _read_one(top: Path, commit: str, place: Path, *, is_grouped: bool) -> Approvals:
-    """Read the approval of one commit; in a group what lacks one takes nothing, and that is passed on."""
+    """Read the approval of one commit; in a group that without a usable one takes nothing, and says so."""
     name = name_approval(commit)
+
+    def take_nothing() -> tuple[str, ...]:
+        return (_write(Approval(commit=commit), place),) if is_grouped else ()
+
     if not ask_git(top, "cat-file", "-e", f"{REF}:{name}").is_good:
-        files = (_write(Approval(commit=commit), place),) if is_grouped else ()
-        return Approvals(files=files, notes=(f"Nothing is approved for commit {commit[:12]}.",))
+        return Approvals(files=take_nothing(), notes=(f"Nothing is approved for commit {commit[:12]}.",))
     try:
         approval = decode_approval(_read_blob(top, name), name, commit)
     except UsageError as error:
         text = f"The approval of commit {commit[:12]} does not count: {error.what}. {error.fix}"
-        return Approvals(warnings=(text,))
+        return Approvals(files=take_nothing(), warnings=(text,))
     return Approvals(files=(_write(approval, place),), notes=(_describe(approval),))
 
 

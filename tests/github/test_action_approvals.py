@@ -354,6 +354,16 @@ def test_a_lack_of_baselines_is_taken_for_a_group_only_if_it_was_for_each(place:
     assert approve_policy(policy, both).waiver is None
 
 
+def test_a_group_with_an_approval_that_cannot_be_used_takes_no_lack_of_baselines(place: Place) -> None:
+    """As one without any: the first pull request's alone is not the group's."""
+    one, two = place.push("x = 2"), place.push("y = 2", branch="other")
+    place.approve(Approval(commit=one, first_baselines=WAIVER))
+    place.approve(accept(two), "version: 1\n")
+    found = collect_group(place, place.merge(place.merge(place.base, one), two))
+    assert "does not count" in found.warnings[0]
+    assert approve_policy(Policy(thresholds={}), load_all(found)).waiver is None
+
+
 # --- what the check does with them ---
 
 
