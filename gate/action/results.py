@@ -16,6 +16,7 @@ from gate.records import Cause, Comparison, GraphBreak, Metric, Outcome, Run, St
 from gate.report.content import count_statuses
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.headline import write_headline
+from gate.units import count_noun
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,9 +94,8 @@ def list_annotations(verdict: Verdict, run: Run | None, places: Places, code: in
         place = _find_place(_list_breaks(item, run, told), places)
         yield render_annotation(level, describe_comparison(item), title, place)
     if len(regressed) > len(shown):
-        yield render_annotation(
-            level, f"{len(regressed) - len(shown)} more regressions are in the job summary."
-        )
+        more = count_noun(len(regressed) - len(shown), "more regression")
+        yield render_annotation(level, f"The job summary has {more}.")
 
 
 def _list_breaks(item: Comparison, run: Run | None, told: Sequence[Cause]) -> list[GraphBreak]:

@@ -38,6 +38,7 @@ from gate.store.baselines import (
     save_baselines,
 )
 from gate.store.policies import ACCEPTED_FILE, load_policy
+from gate.units import count_noun
 
 
 def run_refresh(options: Namespace) -> ExitCode:
@@ -64,7 +65,8 @@ def run_refresh(options: Namespace) -> ExitCode:
         print(_describe(proposal))
     for note in (*note_disturbed(run), *note_kept_disturbed(run, fewest)):
         print(f"note  {write_note(note)}")
-    print(f"Recorded {len(proposals)} baselines of {trials} trials each in {config.baselines}; commit them.")
+    recorded, each = count_noun(len(proposals), "baseline"), count_noun(trials, "trial")
+    print(f"Recorded {recorded} of {each} each in {config.baselines}; commit what is new there.")
     return ExitCode.PASS
 
 

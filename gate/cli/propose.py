@@ -24,6 +24,7 @@ from gate.publish.measured_run import MAX_RUN_BYTES, parse_run
 from gate.records import Run
 from gate.report.markdown import escape_text
 from gate.store.policies import load_policy
+from gate.units import count_noun
 
 _LINK = re.compile(r"https?://[A-Za-z0-9./:_~%@?=&+-]+")
 _BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}")
@@ -83,5 +84,5 @@ def _tell(outcome: ProposalOutcome) -> None:
     if outcome.url and not outcome.has_pull_request:
         warnings.append(f"Open the pull request yourself: {outcome.url}")
     if outcome.setbacks:
-        warnings.append(f"{outcome.setbacks} metrics moved the wrong way: the pull request asks why.")
+        warnings.append(f"Worse in {count_noun(outcome.setbacks, 'metric')}: the pull request asks why.")
     write_annotations(render_annotation("warning", make_line(text)) for text in warnings)

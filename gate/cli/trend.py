@@ -15,6 +15,7 @@ from gate.report.trend.pages import Link, render_pages
 from gate.report.trend.series import Track, make_tracks
 from gate.revisions import find_repository
 from gate.store.history import HistoryReading, compact_history, read_history
+from gate.units import count_noun
 
 _DIRECTORY = "trend"  # below ``out``
 _FIRST_PAGE = "index"
@@ -37,7 +38,8 @@ def run_trend(options: Namespace) -> ExitCode:
         return ExitCode.NOTHING_COMPARED
     out = Path(options.out) if options.out else config.out / _DIRECTORY
     pages = _write_pages(tracks, out, options.repository or find_repository(config.directory))
-    print(f"Wrote {pages} pages of {reading.lines} runs to {out}; open {out / f'{_FIRST_PAGE}.html'}.")
+    wrote, runs = count_noun(pages, "page"), count_noun(reading.lines, "run")
+    print(f"Wrote {wrote} of {runs} to {out}; open {out / f'{_FIRST_PAGE}.html'}.")
     return ExitCode.PASS
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 
+MOST_ALLOWED = 10.0  # eleven times the baseline: to accept that is not to judge the metric at all
 MOST_DAYS = 366  # a year: by then whoever took responsibility should have looked again
 _NUMBER = r"[0-9]{1,20}(\.[0-9]{1,20})?"
 _MOMENT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"  # how it begins

@@ -78,10 +78,14 @@ def compute_acceptance_limit(metric: Metric, change: Change) -> float:
 
     Measured again, the same change stays within it; a worse one does not.
     """
+    return round_allowance(metric, max(change.centre, min(change.high, _MAX_INTERVAL * change.centre)))
+
+
+def round_allowance(metric: Metric, amount: float) -> float:
+    """Round an allowance up to one that can be written: whole percent, counts or hundredths of log2 units."""
     step = _STEPS.get(SPECS[metric].family, _PERCENT)
-    upper = max(change.centre, min(change.high, _MAX_INTERVAL * change.centre))
-    rounded = round(upper * step)  # 0.07 is 7 %, though 0.07 * 100 is a little more
-    return rounded / step if rounded / step >= upper else math.ceil(upper * step) / step
+    rounded = round(amount * step)  # 0.07 is 7 %, though 0.07 * 100 is a little more
+    return rounded / step if rounded / step >= amount else math.ceil(amount * step) / step
 
 
 def is_waived(policy: Policy) -> bool:

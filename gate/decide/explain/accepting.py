@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
+from gate.decide.conclude.accept import round_allowance
 from gate.decide.constants import ACCEPTANCE_DAYS
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -17,6 +17,7 @@ from gate.records import (
     Policy,
     Status,
 )
+from gate.records.bounds import MOST_ALLOWED
 from gate.records.groups import group_cases
 
 # So many commands to accept something are suggested.
@@ -38,32 +39,33 @@ def list_acceptances(deciding: Iterable[Comparison], policy: Policy) -> list[Fac
 
 def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy) -> list[Fact]:
     """The advice once a case, a command a metric."""
-    changes = [(one.metric, one.change) for one in rows if one.change is not None]
-    if not changes:
+    known = ((one.metric, one.change) for one in rows if one.change is not None)
+    suggested = [(metric, _choose_allowance(metric, change)) for metric, change in known]
+    allowed = [
+        (metric, one) for metric, one in suggested if one <= MOST_ALLOWED or not SPECS[metric].is_ratio
+    ]
+    if not allowed:
         return [Fact(code=Code.FIX, cases=(case_id,))]
     names = {"expires": _choose_expiry(policy)}
     return [
         Fact(
             code=Code.ACCEPT_TOO if position else Code.ACCEPT,
             numbers={
-                **({} if position else {"commands": len(changes)}),
-                "allowance": _choose_allowance(metric, change),
+                **({} if position else {"commands": len(allowed)}),
+                "allowance": allowance,
             },
             cases=(case_id,),
             metrics=(metric,),
             names=names,
         )
-        for position, (metric, change) in enumerate(changes)
+        for position, (metric, allowance) in enumerate(allowed)
     ]
 
 
 def _choose_allowance(metric: Metric, change: Change) -> float:
-    """A fraction of at least a percent, log2 units, or a count."""
-    family = SPECS[metric].family
-    if family is Family.EXACT:
-        return max(1, math.ceil(change.centre))
-    wide = _ALLOWANCE_MARGIN * change.centre
-    return wide if family is Family.LOG2 else max(0.01, wide)
+    """A fraction, log2 units, or a count: enough that noise does not undo it."""
+    margin = 1.0 if SPECS[metric].family is Family.EXACT else _ALLOWANCE_MARGIN
+    return round_allowance(metric, margin * change.centre)
 
 
 def _choose_expiry(policy: Policy) -> tuple[str, ...]:

@@ -65,5 +65,5 @@ def _name_base(base: PairBase) -> str:
     """What stands for the base on the command line; capitals are for the reader to fill in."""
     if base.other_stack:
         return "--base-python OLD --head-python NEW "
-    named = (base.commit, base.head_commit) if base.commit else ()
-    return "".join(f"{commit[:COMMIT_CHARS]} " for commit in named if commit)
+    named = (base.commit[:COMMIT_CHARS] or "BASE", base.head_commit[:COMMIT_CHARS])
+    return "".join(f"{commit} " for commit in named if commit)

@@ -100,6 +100,13 @@ def _check(options: str = "") -> Callable[[Fact, Verdict], str]:
     return lambda fact, verdict: write_selected("check", fact.cases, write_setting(verdict)) + options
 
 
+def _check_longer(fact: Fact, verdict: Verdict) -> str:
+    """Twice the trials that a case had at most: the same number again told nothing."""
+    rows = (one for one in verdict.comparisons if one.case_id in fact.cases and one.candidate)
+    had = max((one.candidate.n for one in rows if one.candidate), default=1)
+    return _check(f" --trials {2 * had}")(fact, verdict)
+
+
 def _ab(fact: Fact, verdict: Verdict) -> str:
     return write_ab(fact.cases, None, write_setting(verdict))
 
@@ -135,7 +142,7 @@ _COMMANDS: Mapping[Code, Callable[[Fact, Verdict], str]] = {
     Code.ACCEPT_TOO: _accept,
     Code.BE_SURE: _ab,
     Code.SETTLE: _ab,
-    Code.SETTLE_BY_TRIALS: _check(" --trials 3"),
+    Code.SETTLE_BY_TRIALS: _check_longer,
     Code.SETTLE_WITH_PAIRS: _ab_base,
     Code.SETTLE_QUIETLY: _ab_base,
     Code.RECORD_MORE: _refresh(" --trials 5"),

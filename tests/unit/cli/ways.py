@@ -413,7 +413,7 @@ WAYS = {
     "trend": Way(
         good=call("trend", "h.jsonl", h_jsonl=HISTORY),
         bad=call("trend", "h.jsonl", h_jsonl="{"),
-        says="Wrote 2 pages of 1 runs",
+        says="Wrote 2 pages of 1 run ",
     ),
     "explain": Way(good=tell_story("actor"), bad=tell_story("bert"), says="compiled latency before |"),
     "merge": Way(good=merge("new.json"), bad=merge("old.json", "new.json")),

@@ -303,10 +303,10 @@ def test_cases_that_failed_alike_are_one(empty: Verdict) -> None:
     ("base", "expected"),
     [
         (None, "check"),
-        (PairBase(), "ab"),
+        (PairBase(), "ab BASE"),
         (PairBase(commit="1a2b3c4"), "ab 1a2b3c4"),
         (PairBase(commit="1a2b3c4", head_commit="5d6e7f8"), "ab 1a2b3c4 5d6e7f8"),
-        (PairBase(head_commit="5d6e7f8"), "ab"),
+        (PairBase(head_commit="5d6e7f8"), "ab BASE 5d6e7f8"),
         (PairBase(commit="1a2b3c4", other_stack=True), "ab --base-python OLD --head-python NEW"),
     ],
 )
@@ -335,4 +335,4 @@ def test_a_step_has_its_command_apart(empty: Verdict) -> None:
     fact = Fact(code=Code.SETTLE_BY_TRIALS, cases=("a",))
     (step,) = make_report(replace(empty, next_steps=(fact,))).next_steps
     assert step.text == "Or measure again, with more trials, what could not be told:"
-    assert step.command == "compile-gate check --select a --trials 3"
+    assert step.command == "compile-gate check --select a --trials 2"

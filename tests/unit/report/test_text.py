@@ -51,7 +51,7 @@ def test_the_verdict_alone(verdicts: Mapping[str, Verdict]) -> None:
         "1 inconclusive, 29 unchanged\n"
         "\n"
         "next   Or measure again, with more trials, what could not be told:\n"
-        "         compile-gate check --select bert/inference-float32-smoke-default --trials 3\n"
+        "         compile-gate check --select bert/inference-float32-smoke-default --trials 6\n"
     )
     assert expected == render_text(verdicts["inconclusive"], width=80, detail=Detail.VERDICT)
     assert "measured" not in report
