@@ -115,9 +115,9 @@ class ServerPool:
 
     def _open_branches(self, jobs: Sequence[WorkerJob]) -> Fact | None:
         opened: list[tuple[WorkerJob, WorkerServer]] = []
+        imported = _name_import(jobs[0])
         for job in jobs:
             root = self._roots[_make_key(job)]
-            imported = _name_import(job)
             if imported not in root.branches:
                 while len(root.branches) >= MAX_BRANCHES:
                     root.branches.pop(next(iter(root.branches))).hang_up()
@@ -126,6 +126,10 @@ class ServerPool:
         for job, server in opened:
             server.begin_import(job.request)
         problems = [server.end_import(job.limit_s) for job, server in opened]
+        for (job, server), problem in zip(opened, problems, strict=True):
+            if problem:  # it is asked anew once another checkout has taken the place of one of these
+                del self._roots[_make_key(job)].branches[imported]
+                server.hang_up()
         return next(filter(None, problems), None)
 
 

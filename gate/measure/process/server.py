@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -46,6 +47,8 @@ from gate.records.protocol import WorkerRequest
 
 _SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of <sys/prctl.h>
 _FIRST_DESCRIPTOR = 300  # of our own: clear of the numbers that workers know their channels by
+_THREADS_END_S = 0.5  # a thread that was joined is gone from /proc a moment later
+_THREADS_LOOK_S = 0.002
 _SHIFT_PAGES = 1024  # 4 MiB: two huge pages, so that every place within one is as likely
 
 RequestHandler = Callable[[str, float], object]  # of a request's path, from a time.perf_counter() on
@@ -144,23 +147,36 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
 
 
 def _find_hindrance() -> Fact | None:
-    """Find what forbids a fork: a thread is not copied, and a lock that it holds is held for ever."""
+    """Find what forbids a fork: a thread is not copied, and a lock that it holds is held for ever.
+
+    A process that was started is no child of the worker, which may wait for it, and is ended with the first.
+    """
     others = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
     if others:
         return Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread=others[0]))
-    unknown = len(list(Path("/proc/self/task").iterdir())) - 1 - _count_blas_threads()
-    return Fact(code=Code.IMPORT_STARTS_THREADS) if unknown > 0 else None
+    if list_children(os.getpid()):
+        return Fact(code=Code.IMPORT_STARTS_PROCESSES)
+    return Fact(code=Code.IMPORT_STARTS_THREADS) if _has_lasting_threads() else None
 
 
-def _count_blas_threads() -> int:
-    """Count the threads that copies of OpenBLAS may have; it ends them itself before a fork.
+def _has_lasting_threads() -> bool:
+    """Whether there are threads that no library ends before a fork: those of a parallel loop of OpenMP.
 
-    NumPy and SciPy bring a copy each. OpenBLAS asks for that by ``pthread_atfork``, in its
-    ``driver/others/blas_server.c``.
+    OpenBLAS, of which NumPy and SciPy bring a copy each, ends its own (``pthread_atfork``, in its
+    ``driver/others/blas_server.c``), so after a fork they are gone.
     """
-    lines = Path("/proc/self/maps").read_text(errors="replace").splitlines()
-    copies = {line.split()[-1] for line in lines if "openblas" in line.lower()}
-    return len(copies) * (len(os.sched_getaffinity(0)) - 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads is what is asked
+        child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+    until = time.monotonic() + _THREADS_END_S
+    while lasts := len(list(Path("/proc/self/task").iterdir())) > 1:
+        if time.monotonic() > until:
+            break
+        time.sleep(_THREADS_LOOK_S)
+    return lasts
 
 
 def _become_worker(order: ServerOrder, descriptors: tuple[int, ...]) -> None:

@@ -19,11 +19,12 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only"),
 ]
 
-WATCHED = """
+THREAD = """
 import threading, time
-from made_up import build
 threading.Thread(target=time.sleep, args=(600,), name="watcher", daemon=True).start()
 """
+LOOP = "import torch\ntorch.set_num_threads(2)\ntorch.ones(1_000_000).sin()"  # the threads of OpenMP stay
+HELPER = "import subprocess, sys\nsubprocess.Popen((sys.executable, '-c', 'import time; time.sleep(600)'))"
 
 
 def make_job(workshop: Any, role: WorkerRole, case: Case) -> WorkerJob:
@@ -56,14 +57,24 @@ def test_a_forked_process_finds_what_a_fresh_one_does(workshop: Any, pool: Serve
         assert forked.stages_s[Stage.IMPORT] < 0.5 * fresh.stages_s[Stage.IMPORT]
 
 
-def test_a_module_that_starts_a_thread_is_not_forked(workshop: Any, pool: ServerPool) -> None:
+@pytest.mark.parametrize(
+    ("name", "starts", "why_not"),
+    [
+        ("watched", THREAD, Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watcher"))),
+        ("looped", LOOP, Fact(code=Code.IMPORT_STARTS_THREADS)),
+        ("helped", HELPER, Fact(code=Code.IMPORT_STARTS_PROCESSES)),
+    ],
+)
+def test_a_module_that_starts_something_is_not_forked(
+    workshop: Any, pool: ServerPool, name: str, starts: str, why_not: Fact
+) -> None:
     """Its workers import everything themselves, and the reason is told; other cases are still forked."""
-    (workshop.directory / "watched.py").write_text(WATCHED)
-    watched = Case(id="watched/a", model="watched", factory="watched:build")
-    job = make_job(workshop, WorkerRole.COLD, watched)
+    (workshop.directory / f"{name}.py").write_text(f"from made_up import build\n{starts}\n")
+    case = Case(id=f"{name}/a", model=name, factory=f"{name}:build")
+    job = make_job(workshop, WorkerRole.COLD, case)
     for _ in range(2):  # the second answer is remembered
         seated = pool.open([job])
-        assert seated.why_not == Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watcher"))
+        assert seated.why_not == why_not
         assert seated.jobs == (job,)
     plain = Case(id="layers/plain", model="layers", factory="made_up:build")
     assert pool.open([make_job(workshop, WorkerRole.COLD, plain)]).why_not is None
