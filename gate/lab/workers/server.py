@@ -51,7 +51,6 @@ class WorkerServer:
     def __init__(self, pid: int, line: socket.socket) -> None:
         self.pid = pid
         self._line = line
-        self._is_gone = False
 
     def begin_import(self, request: WorkerRequest) -> None:
         """Tell it to import what a worker of ``request`` does; :meth:`end_import` hears the answer."""
@@ -92,7 +91,7 @@ class WorkerServer:
         output = os.fdopen(reading, "rb", buffering=0)
         try:
             self._tell(order, (writing, *command.given))
-            pid = self._hear(_FORK_S).pid
+            pid = self._hear_pid()
             return ForkedWorker(pid, output, partial(self.reap, pid))
         except ServerError as error:
             output.close()
@@ -102,17 +101,28 @@ class WorkerServer:
             os.close(writing)
 
     def reap(self, pid: int, limit_s: float) -> int:
-        """Wait for a worker's end and return its status; a server that is gone took it along."""
+        """Wait for a worker's end and return its status; a server that is gone took it along.
+
+        One that is silent for too long is hung up on: its late answer would be taken for that of the next
+        order.
+        """
         try:
             self._tell(ServerOrder(does=ServerDoes.REAP, pid=pid))
             return self._hear(limit_s).status
         except ServerError:
+            self.hang_up()
             return -signal.SIGKILL
 
     def hang_up(self) -> None:
         """Let it end, by itself."""
-        self._is_gone = True
         self._line.close()
+
+    def _hear_pid(self) -> int:
+        """Hear which process was forked; to signal 0 would be to signal ourselves."""
+        pid = self._hear(_FORK_S).pid
+        if pid <= 0:
+            raise ServerError("its answer is to something else", _GONE)
+        return pid
 
     def _tell(self, order: ServerOrder, descriptors: Sequence[int] = ()) -> None:
         try:

@@ -16,9 +16,10 @@ import psutil
 import pytest
 
 from gate.errors import MachineError
+from gate.files.server_protocol import ServerAnswer, send
 from gate.lab.host.counters import read_host
 from gate.lab.workers.process import ForkedWorker, ProcessCommand, run_process
-from gate.lab.workers.server import RootServer, ServerError
+from gate.lab.workers.server import RootServer, ServerError, WorkerServer
 from gate.records import Code
 
 from .conftest import CountLeft
@@ -185,6 +186,21 @@ def test_a_server_that_is_killed_takes_its_worker_along(
     with pytest.raises(MachineError, match="the process that starts workers is gone"):
         run_process(command("print('never')"))
     assert count_left() == 0
+
+
+@pytest.mark.parametrize("late", [ServerAnswer(status=-9), ServerAnswer(pid=0)], ids=["reaped", "no_pid"])
+def test_a_late_answer_is_not_taken_for_another(place: ProcessCommand, late: ServerAnswer) -> None:
+    """A server that is too long about a worker's end answers later: no process has the number 0."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        slow = WorkerServer(os.getpid(), ours)
+        if late.status:
+            assert slow.reap(12345, 0.1) == -signal.SIGKILL
+        else:
+            send(theirs, late)
+        with pytest.raises(MachineError, match="the process that starts workers is gone"):
+            slow.start(place, "token")
+        slow.hang_up()
 
 
 def test_a_worker_that_is_gone_before_anyone_looks_is_not_waited_for(command: MakeCommand) -> None:
