@@ -216,6 +216,7 @@ class Code(StrEnum):
     SERVER_SILENT = "server_silent", "limit_s"
     SERVER_GONE = "server_gone"
     IMPORT_FAILED = "import_failed"  # of the model; names: exception
+    IMPORT_STARTS_PROCESSES = "import_starts_processes"
     IMPORT_STARTS_THREADS = "import_starts_threads"  # names: thread, unless a library's
     ENDED_BADLY = "ended_badly"  # after its result was complete; names: role
     PROCESS_FAILED = "process_failed"  # and what it measured before is kept; names: role
@@ -234,6 +235,7 @@ class Code(StrEnum):
     NO_TENSORS = "no_tensors"  # in what the model returns, as far as is looked
     STEPS_UNMEASURED = "steps_unmeasured"  # names: why
     REFERENCE_TOO_LARGE = "reference_too_large", "needed free"  # for the device too; bytes of the host
+    REFERENCE_NOT_FINITE = "reference_not_finite", "unknown elements"  # names: output
     OUTPUT_LOST = "output_lost"  # by eager or compiled, as for the next two; names: output
     OUTPUT_RESHAPED = "output_reshaped"  # names: output, eager, compiled
     OUTPUT_DIFFERS = "output_differs"  # names: output, dtype

@@ -64,6 +64,7 @@ def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pool
     """Compute the drift of the worst output, or of all together when ``pooled`` (gradients are).
 
     Infinities that all three share, as those of a mask, are right and no error; no gradient is meant so.
+    Where the reference alone is not finite nobody knows what is right: that is left out, with a warning.
 
     Raises:
         NotFiniteError: An eager or compiled output holds NaN, or an infinity that the others do not share.
@@ -76,13 +77,36 @@ def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pool
     if mismatches:
         return Drift(log2_ratio=MISMATCH, warnings=mismatches)
     sides = {"reference": reference, "eager": eager, "compiled": compiled}
-    triples = [
-        Triple(**{side: _split(of[name]) for side, of in sides.items()})
+    triples = {
+        name: Triple(**{side: _split(of[name]) for side, of in sides.items()})
         for name, value in eager.items()
         if _is_rounded(value) and name in reference
-    ]
-    ratios = [judge_group(group) for group in group_triples(triples, pooled=pooled)]
-    return Drift(log2_ratio=max((ratio for ratio in ratios if ratio is not None), default=0.0))
+    }
+    warnings = tuple(_tell_unknown(name, one) for name, one in triples.items() if not _is_known(one).all())
+    known = [one for one in map(_take_known, triples.values()) if one.reference.numel()]
+    ratios = [judge_group(group) for group in group_triples(known, pooled=pooled)]
+    worst = max((ratio for ratio in ratios if ratio is not None), default=0.0)
+    return Drift(log2_ratio=worst, warnings=warnings)
+
+
+def _is_known(triple: Triple) -> torch.Tensor:
+    return torch.isfinite(triple.reference)
+
+
+def _take_known(triple: Triple) -> Triple:
+    """The elements of which the reference says what is right."""
+    known = _is_known(triple)
+    if known.all():
+        return triple
+    return Triple(
+        reference=triple.reference[known], eager=triple.eager[known], compiled=triple.compiled[known]
+    )
+
+
+def _tell_unknown(name: str, triple: Triple) -> Fact:
+    known = _is_known(triple)
+    numbers = {"unknown": known.numel() - int(known.sum()), "elements": known.numel()}
+    return Fact(code=Code.REFERENCE_NOT_FINITE, numbers=numbers, names=name_words(output=name))
 
 
 def drop_shared_infinities(

@@ -33,6 +33,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.SERVER_SILENT: f"{_SERVER_FAILED}, no answer within {{limit_s:.6g}} s",
     Code.SERVER_GONE: f"{_SERVER_FAILED}, it ended",
     Code.IMPORT_FAILED: f"{_UNFORKED}: importing the model fails with {{exception}}",
+    Code.IMPORT_STARTS_PROCESSES: f"{_UNFORKED}: importing the model starts a process",
     Code.IMPORT_STARTS_THREADS: f"{_UNFORKED}: importing the model starts {{threads}}",
     Code.ENDED_BADLY: "the {role} process ended with {status:status} after its result was complete",
     Code.PROCESS_FAILED: "the {role} process failed: this trial is what was measured before",
@@ -63,6 +64,10 @@ _PHRASES: Mapping[Code, str] = {
         " (looked into: tuples, lists, mappings, dataclasses)"
     ),
     Code.STEPS_UNMEASURED: "drift after some steps of training is not measured: {why}",
+    Code.REFERENCE_NOT_FINITE: (
+        "drift leaves out {unknown} of {elements:element} of {output}, which are finite in the case and not"
+        " in float64"
+    ),
     Code.OUTPUT_LOST: "{output} is returned by one of eager and compiled only",
     Code.OUTPUT_RESHAPED: "{output} is {eager} in eager, {compiled} compiled",
     Code.OUTPUT_DIFFERS: "{output} ({dtype}) differs between eager and compiled",

@@ -161,6 +161,26 @@ def test_infinities_that_all_share_are_no_error(value: float) -> None:
     assert compute_checksum(reference) == "1"
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("pooled", [False, True])
+def test_what_float64_does_not_know_hides_no_error(value: float, pooled: bool) -> None:
+    """Half of the reference is no number: the other half, off by 2^-4 and 2^-2, is judged, and it is told."""
+    eager, compiled = make_masked(1.0), make_masked(1.0)
+    eager["output"][SIZE:] += 2**-4
+    compiled["output"][SIZE:] += 2**-2
+    drift = compute_drift(make_masked(value, torch.float64), eager, compiled, pooled=pooled)
+    assert drift.log2_ratio == pytest.approx(2.0)
+    (told,) = map(describe_measuring, drift.warnings)
+    assert told.startswith(f"drift leaves out {SIZE} of 2,000 elements of output")
+
+
+def test_an_output_that_float64_does_not_know_at_all_leaves_the_others() -> None:
+    """It has no error, and no say in the others' size."""
+    reference = {**REFERENCE, "lost": torch.full((SIZE,), math.nan, dtype=torch.float64)}
+    eager, compiled = ({**make_outputs(off), "lost": torch.ones(SIZE)} for off in (0.0625, 0.25))
+    assert compute_drift(reference, eager, compiled).log2_ratio == pytest.approx(2.0)
+
+
 @pytest.mark.parametrize(
     ("reference", "eager", "compiled", "side"),
     [
