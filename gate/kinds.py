@@ -64,6 +64,7 @@ class KindSpec:
     tasks: frozenset[Task]
     dtypes: frozenset[DType]
     needs: tuple[str, ...]  # packages, by the names that pip installs them by
+    is_file: bool  # a second process finds its code by a file's name, whatever model it is given
     on_target: bool  # can be compiled for a GPU that is not there
 
 
@@ -88,6 +89,7 @@ _CALL = KindSpec(
     tasks=frozenset(Task),
     dtypes=frozenset(DType),
     needs=(),
+    is_file=False,
     on_target=True,
 )
 _ON_DEVICE = replace(_CALL, on_target=False)
@@ -107,6 +109,7 @@ _ROWS = (
     replace(
         _ON_DEVICE,
         kind=Kind.EXPORT,
+        is_file=True,
         title="one call of the package that torch.export and AOTInductor built;"
         " a cold compile builds it, a warm one loads it",
         adds=frozenset({Metric.PACKAGE_BYTES}),
@@ -174,6 +177,7 @@ _ROWS = (
     replace(
         _ON_DEVICE,
         kind=Kind.ONNX,
+        is_file=True,
         title="one call of the model in onnxruntime; a cold compile exports it to ONNX, a warm one loads it",
         adds=frozenset({Metric.PACKAGE_BYTES}),
         lacks=_OF_DYNAMO | {Metric.COMPILE_CALLS},

@@ -22,6 +22,8 @@ from gate.check.pair_schedule import (
     predict_pair_s,
 )
 from gate.check.schedule import drop_cases
+from gate.kinds import KIND_SPECS
+from gate.lab.host.provenance import hash_changes
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import make_sides, measure_pair, open_base_bench, plan_pair
 from gate.lab.trials.runner import LabTrials, Loop, RunClock, add_measured, run_slots
@@ -57,7 +59,11 @@ def describe_base(
 ) -> BaseArm:
     """Describe the base for the run's record."""
     return BaseArm(
-        label=label, environment=side_by_side.environment, provenance=provenance, cases=tuple(cases)
+        label=label,
+        environment=side_by_side.environment,
+        provenance=provenance,
+        cases=tuple(cases),
+        changes=hash_changes(Path(side_by_side.base.arm.directory)),
     )
 
 
@@ -111,7 +117,7 @@ def _measure_slot(
     crowded = any(one.case_id == slot.case.id and one.pairing is Pairing.TURNS for one in run.trials)
     pairing = Pairing.TURNS if alone or crowded else Pairing.LIVE
     pair = measure_pair(
-        sides, plan_pair(slot.metrics, slot.index, device, pairing, _find_kept(side_by_side, slot))
+        sides, plan_pair(slot.metrics, slot.index, device, pairing, find_shared_caches(side_by_side, slot))
     )
     left = drop_cases(slots, {slot.case.id}) if pair.failures else slots[1:]
     run = add_sources(add_measured(run, pair.trials, pair.failures, clock), pair.sources)
@@ -133,12 +139,16 @@ def add_sources(run: Run, sources: Mapping[str, str]) -> Run:
     return replace(run, sources={**run.sources, **new}) if new and left >= 0 else run
 
 
-def _find_kept(side_by_side: SideBySide, slot: PairSlot) -> Path | None:
-    """The caches of head's trial, where base's code is known to be in them: both run on one interpreter."""
+def find_shared_caches(side_by_side: SideBySide, slot: PairSlot) -> Path | None:
+    """Find the caches of head's trial, where base's code is known to be in them: both run on one interpreter.
+
+    Not where code is found by a file's name: base would be given head's.
+    """
     head = side_by_side.lab.bench
     kept = head.find_kept(slot.case)
     is_known = slot.known_code and side_by_side.base.arm.python == head.arm.python
-    return kept if is_known and kept.is_dir() else None
+    is_file = KIND_SPECS[slot.case.kind].is_file
+    return kept if is_known and not is_file and kept.is_dir() else None
 
 
 def _compute_progress(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import torch
@@ -34,7 +35,10 @@ class Cache(Protocol):
         if not saved.is_file():
             fix = "torch saves none of this backend; remove `kind: cache` from the case."
             raise UsageError("the first process saved no cache artifacts", fix)
-        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(saved.parent / _MOVED)
+        moved = saved.parent / _MOVED
+        shutil.rmtree(moved, ignore_errors=True)  # an earlier process of this pair's arm filled it
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(moved)
+        os.environ["TRITON_CACHE_DIR"] = str(moved / "triton")  # else the first process's, which is full
         torch.compiler.load_cache_artifacts(saved.read_bytes())
 
     def count_misses(self, report: GraphReport) -> int:

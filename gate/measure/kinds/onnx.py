@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from gate.measure.kinds.export import Export, Package, make_module
 from gate.measure.workload.build import Function, Subject
 from gate.records import CodeIdentity, Kind
 
+_MOST_SIZES = 16  # whole numbers of a constant: as many axes, pads or sizes as an operator has
 _PROVIDERS = ("CPUExecutionProvider",)  # others copy inputs and outputs, which would be part of a call
 
 
@@ -38,22 +40,56 @@ class Onnx(Export):
         return _OnnxFile(subject)
 
     def identify(self, cache: Path) -> CodeIdentity:
-        """Read the identity of the graph: its operators and what flows between them, without the weights."""
+        """Read the identity of the graph: operators, attributes and sizes, without the weights."""
         del cache
-        return identity.hash_sources(self._describe_graphs())
+        return identity.hash_sources(_describe_graph(graph) for graph in self._load_graphs())
 
     def count_kernels(self, cache: Path) -> int:
         """Count the operators of the graphs: onnxruntime fuses some of them as it loads."""
         del cache
-        return sum(text.count("\n") + 1 for text in self._describe_graphs())
+        return sum(len(graph.node) for graph in self._load_graphs())
 
-    def _describe_graphs(self) -> Iterator[str]:
+    def _load_graphs(self) -> Iterator[Any]:
         onnx = importlib.import_module("onnx")
         for path in self.list_packages():
-            nodes = onnx.load(str(path), load_external_data=False).graph.node
-            yield "\n".join(
-                f"{one.op_type}({', '.join(one.input)}): {', '.join(one.output)}" for one in nodes
-            )
+            yield onnx.load(str(path), load_external_data=False).graph
+
+
+def _describe_graph(graph: Any) -> str:  # noqa: ANN401 - onnx's own
+    """Describe what a graph computes, a line each: what it is given, and its operators in order."""
+    given = (f"{one.name}: {_describe_type(one.type.tensor_type)}" for one in graph.input)
+    stored = (f"{one.name}: {_describe_tensor(one)}" for one in graph.initializer)
+    nodes = (
+        f"{one.op_type}({', '.join(one.input)}; {', '.join(map(_describe_attribute, one.attribute))}):"
+        f" {', '.join(one.output)}"
+        for one in graph.node
+    )
+    return "\n".join((*given, *stored, *nodes))
+
+
+def _describe_attribute(attribute: Any) -> str:  # noqa: ANN401 - onnx's own
+    """Describe an attribute, a tensor by its size, a graph by what it computes."""
+    onnx = importlib.import_module("onnx")
+    value = onnx.helper.get_attribute_value(attribute)
+    if isinstance(value, onnx.TensorProto):
+        value = _describe_tensor(value)
+    elif isinstance(value, onnx.GraphProto):
+        value = _describe_graph(value)
+    return f"{attribute.name}={value}"
+
+
+def _describe_type(tensor: Any) -> str:  # noqa: ANN401 - onnx's own
+    return f"{tensor.elem_type}{[one.dim_param or one.dim_value for one in tensor.shape.dim]}"
+
+
+def _describe_tensor(tensor: Any) -> str:  # noqa: ANN401 - onnx's own
+    """Describe a constant by its size; a few whole numbers are axes and sizes, and are told."""
+    onnx = importlib.import_module("onnx")
+    told = f"{tensor.data_type}{list(tensor.dims)}"
+    is_size = tensor.data_type in {onnx.TensorProto.INT64, onnx.TensorProto.INT32}
+    if is_size and math.prod(tensor.dims) <= _MOST_SIZES:
+        told += f" {onnx.numpy_helper.to_array(tensor).tolist()}"
+    return told
 
 
 PROTOCOL = Onnx

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from gate.decide import Suspect
 from gate.lab.host.gpu import GpuState
 from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import Sides, make_sides, measure_pair, open_base_bench, plan_pair
-from gate.lab.trials.side_by_side import LabPairs, open_side_by_side
+from gate.lab.trials.side_by_side import LabPairs, find_shared_caches, open_side_by_side
 from gate.lab.trials.trials import Bench
 from gate.lab.workers.turns import make_turn_order
 from gate.metrics import SPECS
@@ -22,6 +24,7 @@ from gate.records import (
     Case,
     CaseFailure,
     FailureKind,
+    Kind,
     Metric,
     Mode,
     Pairing,
@@ -264,6 +267,27 @@ def test_pair_of_known_code_begins_with_the_caches_of_heads_trial(bench: Bench, 
     for side in (sides.base, sides.head):
         (side.trial_cache / "code.so").write_text("loaded", encoding="utf-8")
     assert (kept / "code.so").read_text(encoding="utf-8") == "compiled"
+
+
+@pytest.mark.parametrize(
+    ("kind", "known_code", "is_kept"),
+    [
+        (Kind.CALL, True, True),
+        (Kind.CALL, False, False),
+        (Kind.EXPORT, True, False),
+        (Kind.ONNX, True, False),
+    ],
+)
+def test_caches_are_kept_for_code_that_is_found_by_what_it_is(
+    bench: Bench, make_case: MakeCase, kind: Kind, known_code: bool, is_kept: bool
+) -> None:
+    """A package is found by its file's name: the base would load and time head's."""
+    case = replace(make_case(), kind=kind)
+    kept = bench.find_kept(case)
+    kept.mkdir(parents=True)
+    sides: Any = SimpleNamespace(lab=SimpleNamespace(bench=bench), base=bench)
+    slot = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY, known_code=known_code)
+    assert find_shared_caches(sides, slot) == (kept if is_kept else None)
 
 
 def test_compile_time_is_measured_on_empty_caches_whatever_is_kept(bench: Bench, make_case: MakeCase) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import sys
 import time
 import warnings
@@ -21,6 +23,7 @@ from gate.kinds import KIND_SPECS, SPECIAL, has_metric
 from gate.measure.compiler.graph import GraphReport, observe_graphs, start_observation
 from gate.measure.device.device import CpuDevice
 from gate.measure.kinds.data import make_loader
+from gate.measure.kinds.onnx import _describe_graph
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.kinds.scope import find_hottest
 from gate.measure.kinds.shapes import Shapes
@@ -313,6 +316,38 @@ def test_what_saves_no_artifacts_is_refused(tmp_path: Path, monkeypatch: pytest.
     protocol, subject = prepare(make_case(Kind.CACHE))
     with pytest.raises(UsageError, match="saved no cache artifacts"):
         protocol.enter(subject, is_cold=False)
+
+
+def test_each_second_process_takes_an_empty_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an earlier one of the same arm compiled must not be found, nor what Triton did in the first."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    monkeypatch.setattr(torch.compiler, "load_cache_artifacts", lambda content: content)
+    (tmp_path / "artifacts.bin").write_bytes(b"saved")
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved" / "kernel.so").write_text("of an earlier process")
+    protocol, subject = prepare(make_case(Kind.CACHE))
+    protocol.enter(subject, is_cold=False)
+    places = [Path(os.environ[name]) for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")]
+    assert places == [tmp_path / "moved", tmp_path / "moved" / "triton"]
+    assert not list((tmp_path / "moved").rglob("*"))
+
+
+@pytest.mark.parametrize("other", [{"kernel_shape": [5, 5]}, {"dilations": [2, 2]}])
+def test_an_attribute_of_an_operator_is_part_of_what_onnx_computes(other: dict[str, list[int]]) -> None:
+    """A larger window between the same inputs and outputs is another graph."""
+    onnx = importlib.import_module("onnx")
+
+    def describe(**attributes: list[int]) -> str:
+        node = onnx.helper.make_node("MaxPool", ["x"], ["y"], **{"kernel_shape": [3, 3], **attributes})
+        sizes = onnx.helper.make_tensor("axes", onnx.TensorProto.INT64, [2], [2, 3])
+        value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, "rows", 8])
+        return _describe_graph(onnx.helper.make_graph([node], "pool", [value], [], [sizes]))
+
+    assert describe() == "x: 1[1, 3, 'rows', 8]\naxes: 7[2] [2, 3]\nMaxPool(x; kernel_shape=[3, 3]): y"
+    assert describe(**other) != describe()
 
 
 def test_every_kind_has_a_row_and_a_file() -> None:
