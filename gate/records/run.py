@@ -229,6 +229,7 @@ class BaseArm:
     environment: Environment
     provenance: Provenance
     cases: tuple[Case, ...]  # as the base defines them; it may lack some of the run's
+    changes: str = ""  # hash of what is in no commit of a directory; empty where nobody knows, as in ``Run``
     head_commit: str = ""  # that was checked out to be held against it; empty for a directory as it lies
     # Changed files that a case may read without importing them; None where nobody knows what changed.
     other_changes: tuple[str, ...] | None = None

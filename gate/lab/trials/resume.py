@@ -82,7 +82,16 @@ def _list_base_differences(fresh: BaseArm | None, previous: BaseArm | None) -> l
     return [
         *(f"base: {difference}" for difference in changed),
         *([f"base commit {commits[0][:10]} -> {commits[1][:10]}"] if commits[0] != commits[1] else []),
+        *_list_base_edits(fresh, previous),
     ]
+
+
+def _list_base_edits(fresh: BaseArm, previous: BaseArm) -> list[str]:
+    """Another directory, or another state of it, where no commit tells all of the base."""
+    if fresh.changes != previous.changes and fresh.changes and previous.changes:
+        return ["what the base has in no commit has changed"]
+    is_told = bool(fresh.provenance.commit) and not fresh.provenance.dirty
+    return [] if is_told or fresh.label == previous.label else [f"base {previous.label} -> {fresh.label}"]
 
 
 def _list_case_differences(fresh: tuple[Case, ...], previous: tuple[Case, ...]) -> list[str]:

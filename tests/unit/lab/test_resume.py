@@ -121,6 +121,27 @@ def test_refuses_another_base(base: BaseArm, words: str) -> None:
     assert f"the saved run cannot be continued: {words}" == caught.value.what
 
 
+@pytest.mark.parametrize("provenance", [Provenance(), replace(BASE.provenance, dirty=True)])
+def test_refuses_another_directory_as_the_base(provenance: Provenance) -> None:
+    """No commit tells two directories apart, or two states of one: their names and what was edited do."""
+    one = replace(BASE, label="../one", provenance=provenance, changes="1")
+    other, edited, unknown = (
+        replace(one, label="../other"),
+        replace(one, changes="2"),
+        replace(one, changes=""),
+    )
+    for base, words in ((other, "base ../other -> ../one"), (edited, "what the base has in no commit")):
+        with pytest.raises(UsageError, match=words):
+            carry_over(replace(FRESH, base=one), replace(PREVIOUS, base=base))
+    assert carry_over(replace(FRESH, base=one), replace(PREVIOUS, base=unknown)).base == one
+
+
+def test_a_commit_by_another_name_is_the_same_base() -> None:
+    """A branch that was named otherwise, or moved since."""
+    named = replace(BASE, label="HEAD~3 (bbbbbbb)")
+    assert carry_over(replace(FRESH, base=BASE), replace(PREVIOUS, base=named)).base == BASE
+
+
 def test_base_that_one_of_the_two_lacks() -> None:
     """A run that had not come to its pairs, or has come to them, is the same run."""
     assert carry_over(replace(FRESH, base=BASE), PREVIOUS).base == BASE
