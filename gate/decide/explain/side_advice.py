@@ -47,11 +47,13 @@ def make_pair_headline(verdict: Verdict) -> tuple[Fact, ...]:
 def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
     """What to do next, the most pressing first."""
     deciding = [one for one in verdict.comparisons if one.decides]
-    no_base = any(one.reason is Reason.BASE_FAILED for one in deciding)
+    lost = {one.case_id for one in verdict.failures if one.arm == BASE_ARM}  # no pair, for all the time there was
+    no_base = bool(lost) or any(one.reason is Reason.BASE_FAILED for one in deciding)
+    short = (one.case_id for one in deciding if has_not_begun(one) and one.case_id not in lost)
     begun = [one for one in deciding if not has_not_begun(one)]
     return (
         *suggest(Code.FIX_FAILED_BESIDE, _list_cases(begun, BROKEN)),
-        *suggest(Code.MORE_MINUTES, (one.case_id for one in deciding if has_not_begun(one))),
+        *suggest(Code.MORE_MINUTES, short),
         *list_acceptances(deciding, policy),
         *suggest_settling((one for one in deciding if one.status is Status.INCONCLUSIVE), deciding),
         *([Fact(code=Code.READ_BASE_LOGS)] if no_base else []),

@@ -354,6 +354,14 @@ def test_head_that_failed_makes_it_incomplete(ab: Judge, find: Find) -> None:
     assert tell_row(find(verdict, LATENCY)) == "Trial 1 failed at build (error): ImportError: x"
 
 
+def test_a_case_that_failed_in_the_base_alone_needs_no_more_time(ab: Judge) -> None:
+    """No pair came back and head has no trial of its own: the base's log says why, and minutes do not help."""
+    verdict = ab(pairs=0, failures=(fail("base"),))
+    assert verdict.outcome is Outcome.INCOMPLETE
+    (step,) = tell_steps(verdict)
+    assert step.startswith("Read the log of the base's cases")
+
+
 def test_case_without_a_trial_is_missing(ab: Judge, find: Find) -> None:
     """Planned and not run: MISSING. There is no log to read: what it needs is more time."""
     verdict = ab(pairs=0)
