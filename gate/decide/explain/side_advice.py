@@ -47,7 +47,7 @@ def make_pair_headline(verdict: Verdict) -> tuple[Fact, ...]:
 def list_pair_steps(verdict: Verdict, policy: Policy) -> tuple[Fact, ...]:
     """What to do next, the most pressing first."""
     deciding = [one for one in verdict.comparisons if one.decides]
-    lost = {one.case_id for one in verdict.failures if one.arm == BASE_ARM}  # no pair, for all the time there was
+    lost = {one.case_id for one in verdict.failures if one.arm == BASE_ARM}  # more time gives it no pair
     no_base = bool(lost) or any(one.reason is Reason.BASE_FAILED for one in deciding)
     short = (one.case_id for one in deciding if has_not_begun(one) and one.case_id not in lost)
     begun = [one for one in deciding if not has_not_begun(one)]

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import filecmp
 import importlib.util
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib import metadata
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from gate.errors import UsageError
 from gate.records.protocol import WorkerRequest
@@ -23,6 +26,11 @@ _OWN_PLACE = Path(__file__).resolve().parents[2]
 
 # Where a checkout's projects are, that pip installs: at its top, or two directories below it.
 _PROJECTS = tuple(f"{depth}{file}" for depth in ("*/", "*/*/") for file in ("pyproject.toml", "setup.py"))
+# What extensions are built from.
+_NATIVE = frozenset(
+    (".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hip", ".pyx", ".pxd", ".rs", ".f90")
+)
+_BUILDS = frozenset(("setup.py", "CMakeLists.txt"))
 _LAYOUTS = ("", "src", "lib", "python")  # where a project keeps its packages
 
 
@@ -58,10 +66,11 @@ def check_source(factory: str, request: WorkerRequest) -> None:
 
 
 def check_imports(request: WorkerRequest) -> None:
-    """Check that no Python of the project ran that the arm's checkout has otherwise.
+    """Check that nothing of the project ran that the arm's checkout has otherwise.
 
     It may have come past the search path: through an import hook, or as an installed copy of the user's
-    checkout. Extension modules are built, so no checkout has them, and nothing is known of those.
+    checkout. An extension module is built, and the interpreter has one for both arms: where what it may be
+    built from differs, it is one arm's.
 
     Raises:
         UsageError: A module did; it names the first.
@@ -70,13 +79,21 @@ def check_imports(request: WorkerRequest) -> None:
         return
     origin, checkout = Path(request.origin).resolve(), Path(request.checkout).resolve()
     tops = _list_tops(origin)
-    for name, place in list_imported():
+    imported = [(name, place) for name, place in list_imported() if not place.is_relative_to(checkout)]
+    for name, place in imported:
         within = _find_in_project(name, place, origin, tops)
-        if within is None or place.is_relative_to(checkout) or is_same_file(place, checkout / within):
-            continue
+        if within is not None and _is_another(place, checkout / within):
+            raise UsageError(
+                f"{name} is imported from {place}, and the arm's checkout has another {within}",
+                "Install the project editable, or uninstall it and set PYTHONPATH.",
+            )
+    source = _find_native_change(origin, checkout)
+    built = _list_built(imported, origin, tops) if source else []
+    if built:
         raise UsageError(
-            f"{name} is imported from {place}, and the arm's checkout has another {within}",
-            "Install the project editable, or uninstall it and set PYTHONPATH.",
+            f"{built[0]} is an extension of the project, and the arm's checkout has another {source}",
+            "Build each side in an interpreter of its own, and run: compile-gate ab --base-python A"
+            " --head-python B",
         )
 
 
@@ -101,6 +118,48 @@ def is_same_file(place: Path, twin: Path) -> bool:
         return filecmp.cmp(place, twin, shallow=False)
     except OSError:
         return False
+
+
+def _is_another(place: Path, twin: Path) -> bool:
+    """Whether a file is there and says something else; one that is not may be in no commit at all."""
+    return twin.is_file() and not is_same_file(place, twin)
+
+
+def _find_native_change(origin: Path, checkout: Path) -> Path | None:
+    """Find a file that extensions may be built from and that differs, relative to the checkout's top."""
+    for place in checkout.rglob("*"):
+        within = place.relative_to(checkout)
+        if (place.suffix in _NATIVE or place.name in _BUILDS) and _is_another(origin / within, place):
+            return within
+    return None
+
+
+def _list_built(
+    imported: Sequence[tuple[str, Path]], origin: Path, tops: Mapping[str, Sequence[Path]]
+) -> list[str]:
+    """List the extension modules that were built from the project: below it, or installed with it."""
+    found = [(name, place) for name, place in imported if place.name.endswith(tuple(EXTENSION_SUFFIXES))]
+    installed = _list_installed(origin) if found else frozenset()
+    return [
+        name
+        for name, place in found
+        if is_project_file(place, str(origin))
+        or name.partition(".")[0] in installed
+        or (name.partition(".")[0] in tops and name.partition(".")[0] not in sys.stdlib_module_names)
+    ]
+
+
+def _list_installed(origin: Path) -> frozenset[str]:
+    """The modules and packages of what pip installed from the checkout."""
+    known = metadata.packages_distributions()
+    return frozenset(top for top, names in known.items() if any(_is_from(name, origin) for name in names))
+
+
+def _is_from(distribution: str, origin: Path) -> bool:
+    """Whether a distribution was installed from below ``origin``: PEP 610 has where it says so."""
+    told = json.loads(metadata.distribution(distribution).read_text("direct_url.json") or "{}")
+    place = urlsplit(told.get("url", ""))
+    return place.scheme == "file" and Path(unquote(place.path)).is_relative_to(origin)
 
 
 def _find_in_project(name: str, place: Path, origin: Path, tops: Mapping[str, Sequence[Path]]) -> Path | None:

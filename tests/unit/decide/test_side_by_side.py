@@ -355,7 +355,7 @@ def test_head_that_failed_makes_it_incomplete(ab: Judge, find: Find) -> None:
 
 
 def test_a_case_that_failed_in_the_base_alone_needs_no_more_time(ab: Judge) -> None:
-    """No pair came back and head has no trial of its own: the base's log says why, and minutes do not help."""
+    """No pair came back and head has no trial of its own: the base's log says why."""
     verdict = ab(pairs=0, failures=(fail("base"),))
     assert verdict.outcome is Outcome.INCOMPLETE
     (step,) = tell_steps(verdict)

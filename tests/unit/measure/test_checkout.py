@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def site(interpreter: Path) -> Path:
     """The interpreter's empty site-packages."""
     (found,) = interpreter.parent.parent.glob("lib/python*/site-packages")
     for path in found.iterdir():
-        path.unlink()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     return found
 
 
@@ -199,6 +200,51 @@ def test_what_both_checkouts_have_alike_may_be_imported_from_anywhere(
     (site / "till.py").write_text("COINS = 'a library'\n", encoding="utf-8")
     tills[1].write_text("COINS = 'base'\n", encoding="utf-8")
     assert look("base", "flat").stdout.strip() == "base"
+
+
+@pytest.fixture
+def extension(site: Path, tills: tuple[Path, Path]) -> tuple[Path, Path]:
+    """The C++ of head's and base's ``till``, of which one build is installed, beside the same Python."""
+    spec = importlib.util.find_spec("_json")
+    assert spec is not None
+    assert spec.origin is not None
+    for side in (place.parents[1] for place in tills):
+        (side / "src" / "till.py").unlink()
+        for name, text in (("src/till/__init__.py", ""), ("csrc/till.cpp", side.name), ("csrc/lid.h", "")):
+            (side / name).parent.mkdir(exist_ok=True)
+            (side / name).write_text(text, encoding="utf-8")
+        (side / "flat" / "shop.py").write_text(f"import till._json\nSIDE = '{side.name}'\n", encoding="utf-8")
+    (site / "till").mkdir()
+    (site / "till" / "__init__.py").touch()
+    shutil.copy(spec.origin, site / "till")
+    return tills[0].parents[1] / "csrc" / "till.cpp", tills[1].parents[1] / "csrc" / "till.cpp"
+
+
+def test_an_extension_that_is_built_from_other_sources_is_refused(
+    look: Look, extension: tuple[Path, Path]
+) -> None:
+    """The interpreter has one build for both arms; where the sources are the same it is both arms' own."""
+    told = "till._json is an extension of the project, and the arm's checkout has another csrc/till.cpp"
+    assert told in look("base", "flat").stderr
+    assert look("head", "flat").stdout.strip() == "head"
+    shutil.copy(*extension)
+    assert look("base", "flat").stdout.strip() == "base"
+
+
+def test_an_extension_with_a_name_of_its_own_is_the_projects_by_where_pip_found_it(
+    look: Look, site: Path, extension: tuple[Path, Path]
+) -> None:
+    """As many build one for operators of theirs: no package of the project is called so."""
+    (site / "till").rename(site / "till_ops")
+    for shop in (one.parents[1] / "flat" / "shop.py" for one in extension):
+        shop.write_text(f"import till_ops._json\nSIDE = '{shop.parents[1].name}'\n", encoding="utf-8")
+    assert look("base", "flat").stdout.strip() == "base"
+    told = site / "till-1.0.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
+    (told / "top_level.txt").write_text("till_ops\n", encoding="utf-8")
+    (told / "direct_url.json").write_text(f'{{"url": "file://{extension[0].parents[1]}"}}', encoding="utf-8")
+    assert "till_ops._json is an extension of the project" in look("base", "flat").stderr
 
 
 def test_reference_models_are_the_installed_gates() -> None:
