@@ -103,9 +103,9 @@ def runs_stored_code(evidence: Evidence, questions: Mapping[Metric, Question]) -
 def is_other_workload(evidence: Evidence) -> bool:
     """Whether a trial is known to have had other sizes or settings than the baseline."""
     baseline = evidence.code_baseline
-    if baseline is None:
-        return False
-    return any(compare_items(baseline.workload, trial.workload) for trial in evidence.trials)
+    return baseline is not None and any(
+        compare_items(baseline.workload, trial.workload) for trial in evidence.trials
+    )
 
 
 def has_torch_calls_alone(evidence: Evidence) -> bool:
