@@ -81,12 +81,12 @@ def check_imports(request: WorkerRequest) -> None:
     tops = _list_tops(origin)
     imported = [(name, place) for name, place in list_imported() if not place.is_relative_to(checkout)]
     for name, place in imported:
-        within = _find_in_project(name, place, origin, tops)
-        if within is not None and _is_another(place, checkout / within):
-            raise UsageError(
-                f"{name} is imported from {place}, and the arm's checkout has another {within}",
-                "Install the project editable, or uninstall it and set PYTHONPATH.",
-            )
+        for within in _find_twins(name, place, origin, tops):
+            if _is_another(place, checkout / within):
+                raise UsageError(
+                    f"{name} is imported from {place}, and the arm's checkout has another {within}",
+                    "Install the project editable, or uninstall it and set PYTHONPATH.",
+                )
     source = _find_native_change(origin, checkout)
     built = _list_built(imported, origin, tops) if source else []
     if built:
@@ -162,16 +162,18 @@ def _is_from(distribution: str, origin: Path) -> bool:
     return place.scheme == "file" and Path(unquote(place.path)).is_relative_to(origin)
 
 
-def _find_in_project(name: str, place: Path, origin: Path, tops: Mapping[str, Sequence[Path]]) -> Path | None:
-    """Which file of the user's checkout a module is, or is a copy of, relative to its top."""
+def _find_twins(name: str, place: Path, origin: Path, tops: Mapping[str, Sequence[Path]]) -> Iterator[Path]:
+    """Find which files of the user's checkout a module is, or is a copy of, relative to its top."""
     top = name.partition(".")[0]
     if place.suffix != ".py" or place.is_relative_to(_OWN_PLACE) or top in sys.stdlib_module_names:
-        return None
+        return
     if is_project_file(place, str(origin)):
-        return place.relative_to(origin)
+        yield place.relative_to(origin)
     package = name if place.name == "__init__.py" else name.rpartition(".")[0]
-    places = [layout.joinpath(*filter(None, package.split(".")), place.name) for layout in tops.get(top, ())]
-    return next((one for one in places if is_same_file(place, origin / one)), None)
+    for layout in tops.get(top, ()):
+        copied = layout.joinpath(*filter(None, package.split(".")), place.name)
+        if is_same_file(place, origin / copied):
+            yield copied
 
 
 def _list_tops(origin: Path) -> Mapping[str, Sequence[Path]]:

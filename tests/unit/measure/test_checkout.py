@@ -163,12 +163,16 @@ def tills(interpreter: Path) -> tuple[Path, Path]:
     return sides[0] / "src" / "till.py", sides[1] / "src" / "till.py"
 
 
-def test_installed_copy_of_what_a_factory_imports_is_refused(
-    look: Look, site: Path, tills: tuple[Path, Path]
+@pytest.mark.parametrize("is_built", [False, True], ids=["installed", "below_the_checkout"])
+def test_copy_of_what_a_factory_imports_is_refused(
+    look: Look, site: Path, tills: tuple[Path, Path], is_built: bool
 ) -> None:
     """The factory is the base's, the package that it imports is head's: both arms would measure that."""
-    shutil.copy(tills[0], site / "till.py")
-    told = f"till is imported from {site / 'till.py'}, and the arm's checkout has another src/till.py"
+    place = tills[0].parents[1] / "build" / "lib" if is_built else site
+    place.mkdir(parents=True, exist_ok=True)
+    (site / "built.pth").write_text(f"{place}\n", encoding="utf-8")
+    shutil.copy(tills[0], place / "till.py")
+    told = f"till is imported from {place / 'till.py'}, and the arm's checkout has another src/till.py"
     assert told in look("base", "flat").stderr
     assert look("head", "flat").stdout.strip() == "head"
 
