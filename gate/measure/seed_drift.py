@@ -18,7 +18,7 @@ from gate.measure.numerics import reference
 from gate.measure.numerics.drift import compute_checksum, compute_drift, describe_tensor
 from gate.measure.numerics.reference import Evaluation
 from gate.measure.process.logbook import describe_error
-from gate.measure.workload.build import SEED, Function, Subject
+from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
 from gate.records import Code, DType, Metric
 
 
@@ -76,10 +76,16 @@ def _compare_in_float32(
     with (
         # A processor's kernels are few, and its compilers would need the cores that the case's threads have.
         compile_together() if context.device.kind.is_gpu else nullcontext(),
-        _compile_anew() if precision.bakes_tf32() else nullcontext(),
+        _compile_anew() if _keeps_tf32(twin, is_own=twin is pair) else nullcontext(),
         precision.without_tf32(),
     ):
         return _compare(context, twin, exact)
+
+
+def _keeps_tf32(twin: CompiledSubject, *, is_own: bool) -> bool:
+    """Whether what was compiled keeps TF32, whatever is set now: in its code, or in a CUDA graph."""
+    is_recorded = is_own and has_cudagraphs(twin.subject.case) and precision.convolves_in_tf32()
+    return precision.bakes_tf32() or is_recorded
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def without_tf32() -> Iterator[None]:
     """
     newer = [(one, one.fp32_precision) for one in _list_settings()]
     matmul = _read(torch.get_float32_matmul_precision, "")
-    convolution = _read(_get_cudnn_tf32, True)
+    convolution = convolves_in_tf32()
     if matmul != _EXACT_PRODUCTS:
         torch.set_float32_matmul_precision(_EXACT_PRODUCTS)
     if convolution:
@@ -54,6 +54,11 @@ def bakes_tf32() -> bool:
     Their code then keeps it, whatever is set when they are called; torch's guards and caches do not mind it.
     """
     return torch.backends.cudnn.fp32_precision == "tf32"
+
+
+def convolves_in_tf32() -> bool:
+    """Whether cuDNN's convolutions and recurrent layers use TF32; a CUDA graph is recorded with that."""
+    return _read(_get_cudnn_tf32, True)
 
 
 def describe_settings(kind: DeviceKind) -> str:

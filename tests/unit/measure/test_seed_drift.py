@@ -14,7 +14,7 @@ from gate.measure.numerics.drift import MISMATCH
 from gate.measure.process.logbook import Logbook, NotFiniteError
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import Subject, make_subject
-from gate.records import Case, Code, Metric
+from gate.records import Case, Code, Metric, Mode
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.workload import Workload
 
@@ -36,9 +36,9 @@ def _tf32() -> Iterator[None]:
     torch.compiler.reset()
 
 
-def make_layer(device: CpuDevice) -> Subject:
+def make_layer(device: CpuDevice, mode: Mode = Mode.DEFAULT) -> Subject:
     """Return a float32 layer."""
-    case = Case(id="m/c", model="m")
+    case = Case(id="m/c", model="m", mode=mode)
     workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
     return make_subject(workload, case, device)
 
@@ -75,8 +75,9 @@ def test_code_with_tf32_in_it_is_compiled_anew() -> None:
     assert samples[Metric.DRIFT_FLOAT32] == (0.0,)
 
 
-def test_code_without_tf32_is_compiled_once() -> None:
-    """Compiling costs minutes: by default nothing is compiled for the comparison again."""
+@pytest.mark.parametrize(("mode", "compiles"), [(Mode.DEFAULT, 1), (Mode.REDUCE_OVERHEAD, 2)])
+def test_only_what_keeps_tf32_is_compiled_anew(mode: Mode, compiles: int) -> None:
+    """Compiling costs minutes. But a CUDA graph replays the convolutions that it was recorded with."""
     seen: list[object] = []
 
     def note_compile(graph: torch.fx.GraphModule, _: object) -> Callable[..., object]:
@@ -84,12 +85,12 @@ def test_code_without_tf32_is_compiled_once() -> None:
         return graph.forward
 
     device = PlayedGpu()
-    subject = make_layer(device)
+    subject = make_layer(device, mode)
     compiled = torch.compile(subject.function, backend=note_compile)
     with torch.no_grad():
         compiled(*subject.inputs)
         measure(compiled, subject, device)
-    assert len(seen) == 1
+    assert len(seen) == compiles
 
 
 class Boxed:
