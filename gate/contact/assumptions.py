@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from gate import devices
 from gate.contact.findings import Answer, AssumptionResult, AssumptionStatus
 from gate.files.disk import write_atomic
 from gate.measure.device.device import Device
+from gate.measure.device.opening import open_device
 
 CPU, CUDA = devices.CPU.name, devices.CUDA.name
 _LIMIT_S = 120
@@ -20,14 +22,28 @@ _LIMIT_S = 120
 class Place:
     """Where an assumption is asked about, and where what was seen is kept."""
 
-    device: Device
     name: str  # of the device, as the worker was given it
     out: Path
+
+    @cached_property
+    def device(self) -> Device:
+        """The device, opened as it is first asked for: from then on this process is one of those on it."""
+        return open_device(self.name)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process has opened the device."""
+        return "device" in vars(self)
+
+    @property
+    def kind(self) -> devices.DeviceKind:
+        """The kind of device."""
+        return devices.find_kind(self.name)
 
     @property
     def is_gpu(self) -> bool:
         """Whether the device is a GPU: sizes follow from it."""
-        return self.device.kind.is_gpu
+        return self.kind.is_gpu
 
     def keep(self, file: str, content: object) -> None:
         """Keep what was seen for the bundle: text as it is, else as JSON."""
@@ -43,6 +59,7 @@ class Assumption:
     on: tuple[str, ...]  # kinds of device that can be asked
     judged: tuple[str, ...]  # kinds for which the range is meant; on others the answer is told
     limit_s: int
+    alone: bool  # it asks other processes, which count who is on the device: this one must not be
 
     @property
     def name(self) -> str:
@@ -56,12 +73,12 @@ class Assumption:
 
 
 def assume(
-    *on: str, judged: tuple[str, ...] = (CUDA,), limit_s: int = _LIMIT_S
+    *on: str, judged: tuple[str, ...] = (CUDA,), limit_s: int = _LIMIT_S, alone: bool = False
 ) -> Callable[[Callable[[Place], Answer]], Assumption]:
     """Make an assumption of the function below: about these kinds of device, all of them by default."""
 
     def make(ask: Callable[[Place], Answer]) -> Assumption:
-        return Assumption(ask=ask, on=on or (CPU, CUDA), judged=judged, limit_s=limit_s)
+        return Assumption(ask=ask, on=on or (CPU, CUDA), judged=judged, limit_s=limit_s, alone=alone)
 
     return make
 
@@ -76,7 +93,7 @@ def answer(assumption: Assumption, place: Place) -> tuple[AssumptionResult, ...]
 def _name_part(assumption: Assumption, place: Place, part: str, found: AssumptionResult) -> AssumptionResult:
     name = f"{assumption.name}, {part}" if part else assumption.name
     found = replace(found, name=name, assumed=assumption.assumed)
-    if place.device.kind.name in assumption.judged:
+    if place.kind.name in assumption.judged:
         return found
     expected = f"{found.expected} on a GPU" if found.expected else ""
     return replace(found, outcome=AssumptionStatus.TOLD, expected=expected)

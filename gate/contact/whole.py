@@ -71,14 +71,14 @@ def _median(trial: Trial, metric: Metric) -> float:
     return statistics.median(values) if values else float("nan")
 
 
-@assume(limit_s=200)
+@assume(limit_s=200, alone=True)
 def a_small_trial_is_whole(place: Place) -> dict[str, AssumptionResult]:
     """A trial of the smallest case is measured without a failure, a fallback, a cache miss or a stranger."""
     status = _run_gate(place, "small", 180, "measure", "--select", _SMALL, "--trials", "1")
     return {"status": expect_range(status, 0, 0), **_judge_trials(_read_run(place, "small"))}
 
 
-@assume(CUDA, limit_s=400 + _STARTING_S)
+@assume(CUDA, limit_s=400 + _STARTING_S, alone=True)
 def pairs_of_one_program_are_live_and_alike(place: Place) -> dict[str, AssumptionResult]:
     """Both arms fit on the device at once, see no stranger, generate one code, compile in as many calls."""
     _run_gate(place, "alike", 400, "calibrate", "--select", _SMALL, "--trials", "1", "--pairs", "2")
@@ -100,12 +100,12 @@ def pairs_of_one_program_are_live_and_alike(place: Place) -> dict[str, Assumptio
     }
 
 
-@assume(CUDA, limit_s=580 + _STARTING_S)
+@assume(CUDA, limit_s=580 + _STARTING_S, alone=True)
 def full_trials_take_what_physics_says(place: Place) -> dict[str, AssumptionResult]:
     """Five cases at full size take what bytes and operations make one expect of an H100 or H200."""
     status = _run_gate(place, "full", 580, "measure", "--select", ",".join(_EXPECTED_MS), "--trials", "1")
     run = _read_run(place, "full")
-    times = dict(_judge_times(run.trials, place.device.identify().model))
+    times = dict(_judge_times(run.trials, run.environment.device_model))
     return {"status": expect_range(status, 0, 0), **_judge_trials(run), **times}
 
 
@@ -153,7 +153,7 @@ def _judge_times(trials: Iterable[Trial], model: str) -> Iterable[tuple[str, Ass
         yield f"{trial.case_id} {Metric.COLD_COMPILE_TIME}", judged
 
 
-@assume(CUDA, limit_s=400 + _STARTING_S)
+@assume(CUDA, limit_s=400 + _STARTING_S, alone=True)
 def planted_faults_are_caught(place: Place) -> dict[str, AssumptionResult]:
     """A selftest catches every exact fault and a slowdown of 30 %."""
     status = _run_gate(place, "selftest", 400, "selftest", "--select", _SMALL, "--quick", "--minutes", "5")

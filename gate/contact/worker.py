@@ -1,7 +1,8 @@
 """``python -m gate.contact.worker DEVICE OUT [NAME...]``: ask what is assumed, a line of JSON each.
 
 Each assumption is announced before it is asked, so that whoever started this process knows which one ended
-it. After one that raised, the process ends as well: an error of CUDA's spoils all that comes after it.
+it. After one that raised, the process ends as well: an error of CUDA's spoils all that comes after it. So
+it does before one that asks other processes, once it has opened the device: they count who is on it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gate.contact.assumptions import Assumption, Place, answer
 from gate.contact.findings import AssumptionResult, AssumptionStatus
 from gate.contact.lines import ANSWERED, ASKED, ENDED, FINDINGS_FILE, PLANNED
 from gate.errors import GateError
-from gate.measure.device.opening import open_device
+from gate.measure.device.opening import check_device
 
 # What takes longest comes last, and what spoils a process in the end of its module.
 _MODULES = (sensors, clocks, launches, memory, code, neighbours, whole)
@@ -31,14 +32,17 @@ ALL = tuple(one for module in _MODULES for one in vars(module).values() if isins
 def main(arguments: Sequence[str]) -> int:
     """Ask what is not in the file of findings yet; of these, those that are named where any are."""
     name, out, *chosen = arguments
-    place = Place(device=open_device(name), name=name, out=Path(out))
+    check_device(name)
+    place = Place(name=name, out=Path(out))
     path = place.out / FINDINGS_FILE
     lines = list(map(json.loads, path.read_text().splitlines()))
     asked = {line["name"] for line in lines if line["line"] == ASKED}
-    about = [one for one in ALL if place.device.kind.name in one.on and (not chosen or one.name in chosen)]
+    about = [one for one in ALL if place.kind.name in one.on and (not chosen or one.name in chosen)]
     _write(path, {"line": PLANNED, "assumed": {one.name: one.assumed for one in about}})
-    for assumption in about:
-        if assumption.name not in asked and not _ask(assumption, place, path):
+    for assumption in (one for one in about if one.name not in asked):
+        if assumption.alone and place.is_open:
+            return 0  # whoever started this process starts another one, which has opened nothing
+        if not _ask(assumption, place, path):
             return 1
     _write(path, {"line": ENDED})
     return 0

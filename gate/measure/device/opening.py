@@ -22,11 +22,21 @@ def open_device(name: str) -> Device:
         from gate.measure.device.pretended import TargetDevice  # noqa: PLC0415 - it changes what torch answers
 
         return TargetDevice(name)
+    check_device(name)
+    return CudaDevice(torch.device(name))
+
+
+def check_device(name: str) -> None:
+    """Check that a CUDA device is there, without taking any of its memory.
+
+    Raises:
+        MachineError: It is not.
+    """
+    if find_kind(name) is CPU:
+        return
     found = torch.cuda.device_count()
-    index = torch.device(name).index or 0
-    if index >= found:
+    if (torch.device(name).index or 0) >= found:
         fix = "Choose one that `nvidia-smi` lists, install a torch built for CUDA, or use cpu."
         raise MachineError(
             f"no such device: {name} (torch {torch.__version__} sees {found} CUDA devices)", fix
         )
-    return CudaDevice(torch.device(name))

@@ -49,12 +49,22 @@ def hangs(place):
 def of_a_gpu(place):
     "There is a card."
 
+@assume(judged=("cpu",))
+def opens(place):
+    "The device can be opened."
+    return claim(place.device.kind.name == "cpu" and place.is_open, f"process {os.getpid()}")
+
+@assume(judged=("cpu",), alone=True)
+def is_alone(place):
+    "Nobody else is on the device."
+    return claim(not place.is_open, f"process {os.getpid()}")
+
 @assume()
 def is_told(place):
     "What has its range on a GPU is told on a CPU."
     return expect_range(2.5, 0, 1, "ms")
 
-worker.ALL = (holds, raises, ends, hangs, of_a_gpu, is_told)
+worker.ALL = (holds, raises, ends, hangs, of_a_gpu, is_told, opens, is_alone)
 sys.exit(worker.main(sys.argv[1:]))
 """
 
@@ -67,7 +77,8 @@ def make(out: Path, *names: str) -> Contact:
 def test_one_that_fails_ends_no_other(tmp_path: Path) -> None:
     """What raises, ends its process or hangs is refuted with the reason; what follows is asked."""
     told: list[AssumptionResult] = []
-    found = make_contact(make(tmp_path), told.append)
+    names = ("holds", "raises", "ends", "hangs", "is_told")
+    found = make_contact(make(tmp_path, *names), told.append)
     assert [(one.name, one.outcome, one.found) for one in found] == [
         ("holds, first", AssumptionStatus.PROVED, "1"),
         ("holds, second", AssumptionStatus.PROVED, "so"),
@@ -80,6 +91,13 @@ def test_one_that_fails_ends_no_other(tmp_path: Path) -> None:
     assert found[-1].assumed == "What has its range on a GPU is told on a CPU."
     assert tuple(told) == found
     assert count_outcomes(found) == "2 PROVED, 3 REFUTED, 1 TOLD, 0 UNASKED"
+
+
+def test_what_counts_who_is_on_the_device_is_asked_by_a_process_that_is_not(tmp_path: Path) -> None:
+    """The one before has opened it, and would be found there by every trial."""
+    opened, alone = make_contact(make(tmp_path, "opens", "is_alone"), lambda _: None)
+    assert (opened.outcome, alone.outcome) == (AssumptionStatus.PROVED, AssumptionStatus.PROVED)
+    assert opened.found != alone.found
 
 
 # Says what the real one says, of three, and is at the second when its time is up.

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import pytest
 
+from gate.contact import assumptions
 from gate.contact.assumptions import Place
 from gate.contact.findings import AssumptionResult
 from gate.contact.sensors import nvml_answers
-from gate.measure.device.device import Device
 
 
 class PlayedNvml:
@@ -39,7 +39,8 @@ def test_only_what_was_refused_is_without_an_answer(tmp_path: Path, monkeypatch:
     """An answer that begins as a refusal is written is an answer."""
     monkeypatch.setitem(sys.modules, "pynvml", cast("Any", PlayedNvml()))
     device = SimpleNamespace(identify=lambda: SimpleNamespace(uuid="GPU-1"))
-    found = nvml_answers.ask(Place(device=cast("Device", device), name="cuda", out=tmp_path))
+    monkeypatch.setattr(assumptions, "open_device", lambda _: device)
+    found = nvml_answers.ask(Place(name="cuda", out=tmp_path))
     assert not isinstance(found, AssumptionResult)
     assert found["without an answer"].found == "['nvmlDeviceGetMigMode']"
     kept = json.loads((tmp_path / "nvml.json").read_text())
