@@ -85,7 +85,7 @@ def check_imports(request: WorkerRequest) -> None:
             if _is_another(place, checkout / within):
                 raise UsageError(
                     f"{name} is imported from {place}, and the arm's checkout has another {within}",
-                    "Install the project editable, or uninstall it and set PYTHONPATH.",
+                    "Uninstall the project, and set PYTHONPATH to the directory of its packages.",
                 )
     source = _find_native_change(origin, checkout)
     built = _list_built(imported, origin, tops) if source else []
@@ -137,15 +137,19 @@ def _find_native_change(origin: Path, checkout: Path) -> Path | None:
 def _list_built(
     imported: Sequence[tuple[str, Path]], origin: Path, tops: Mapping[str, Sequence[Path]]
 ) -> list[str]:
-    """List the extension modules that were built from the project: below it, or installed with it."""
+    """List the extension modules that were built from the project.
+
+    Those lie below it, were installed from it, or lie in a copy of one of its packages: a directory that is
+    called as a library is, as ``triton`` may be, makes none of that library's.
+    """
     found = [(name, place) for name, place in imported if place.name.endswith(tuple(EXTENSION_SUFFIXES))]
     installed = _list_installed(origin) if found else frozenset()
+    packages = {name: place for name, place in imported if place.name == "__init__.py"}
+    copied = {name for name, place in packages.items() if next(_find_twins(name, place, origin, tops), None)}
     return [
         name
         for name, place in found
-        if is_project_file(place, str(origin))
-        or name.partition(".")[0] in installed
-        or (name.partition(".")[0] in tops and name.partition(".")[0] not in sys.stdlib_module_names)
+        if is_project_file(place, str(origin)) or name.partition(".")[0] in installed | copied
     ]
 
 

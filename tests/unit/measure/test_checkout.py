@@ -235,6 +235,15 @@ def test_an_extension_that_is_built_from_other_sources_is_refused(
     assert look("base", "flat").stdout.strip() == "base"
 
 
+def test_a_library_that_is_called_as_a_directory_of_the_project_is_none_of_it(
+    look: Look, site: Path, extension: tuple[Path, Path]
+) -> None:
+    """A project keeps its Triton kernels in ``triton``, say, and changes a header."""
+    (site / "till" / "__init__.py").write_text("COINS = 'a library'\n", encoding="utf-8")
+    assert extension[0].read_text() != extension[1].read_text()
+    assert look("base", "flat").stdout.strip() == "base"
+
+
 def test_an_extension_with_a_name_of_its_own_is_the_projects_by_where_pip_found_it(
     look: Look, site: Path, extension: tuple[Path, Path]
 ) -> None:
