@@ -29,7 +29,7 @@ from statistics import median
 
 import checked_models
 
-from gate.decide.evidence.pairs import list_pairs
+from gate.decide.evidence.pairs import Pair, list_pairs
 from gate.decide.stats.rate import compute_rate
 from gate.files import codec
 from gate.records import Metric, Outcome, Status
@@ -81,6 +81,7 @@ class Check:
     open: tuple[str, ...]  # what else is INCONCLUSIVE
     seconds: float
     pairs: int
+    suspects_s: tuple[float, ...]  # what the pairs of each case that had some took together
     machine: str  # its processor
     gate: str  # the commit that ran
 
@@ -88,6 +89,12 @@ class Check:
     def key(self) -> tuple[str, int, bool]:
         """What identifies it among all."""
         return self.kind, self.number, self.busy
+
+    @property
+    def is_caught(self) -> bool:
+        """Whether it is red for the slowed case, by its latency or by another metric."""
+        latency_is = self.found == Status.REGRESSED.value
+        return latency_is or (self.outcome == Outcome.REGRESSION.value and not self.red)
 
 
 def main() -> None:
@@ -172,9 +179,15 @@ def run_check(project: Path, kind: str, number: int, *, busy: bool) -> Check:
         open=tuple(f"{row.case_id} {row.metric}" for row in others if row.status is Status.INCONCLUSIVE),
         seconds=seconds,
         pairs=sum(map(len, list_pairs(run).values())),
+        suspects_s=tuple(round(sum(map(compute_wall_s, pairs)), 1) for pairs in list_pairs(run).values()),
         machine=run.environment.cpu,
         gate=find_commit(),
     )
+
+
+def compute_wall_s(pair: Pair) -> float:
+    """Wall time of a pair in seconds: both arms' stages lie beside each other, and so does their waiting."""
+    return max(sum(trial.stages_s.values()) + trial.overhead_s for trial in (pair.base, pair.head))
 
 
 def find_commit() -> str:
@@ -226,13 +239,17 @@ def load_checks(kept: Path) -> list[Check]:
     """Load the checks that have ended."""
     lines = kept.read_text().splitlines() if kept.is_file() else []
     found = [json.loads(line) for line in lines]
-    return [Check(**{**one, "red": tuple(one["red"]), "open": tuple(one["open"])}) for one in found]
+    many = ("red", "open", "suspects_s")
+    return [Check(**{**one, **{key: tuple(one[key]) for key in many}}) for one in found]
 
 
 def describe_checks(checks: Sequence[Check]) -> Iterator[str]:
     """One row for each kind, quiet and busy."""
-    yield "| planted | other program | checks | red elsewhere, % | open, % | caught, % | pairs | seconds |"
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield (
+        "| planted | other program | checks | red elsewhere, % | open, % | caught, % "
+        "| pairs | seconds | a suspect's |"
+    )
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for busy in (False, True):
         for kind in KINDS:
             found = [one for one in checks if one.kind == kind and one.busy is busy]
@@ -241,9 +258,10 @@ def describe_checks(checks: Sequence[Check]) -> Iterator[str]:
 
 
 def describe_kind(kind: str, found: Sequence[Check]) -> str:
-    """The row of one kind; a check counts as open by its outcome. Pairs and seconds are medians."""
+    """The row of one kind; a check counts as open by its outcome. Medians of pairs and seconds."""
     total = len(found)
-    caught = sum(one.found == Status.REGRESSED.value for one in found)
+    suspects_s = [seconds for one in found for seconds in one.suspects_s]
+    caught = sum(one.is_caught for one in found)
     cells = (
         kind,
         "half a core" if found[0].busy else "none",
@@ -253,6 +271,7 @@ def describe_kind(kind: str, found: Sequence[Check]) -> str:
         describe_share(caught, total) if KINDS[kind] else "-",
         f"{median(one.pairs for one in found):.0f}",
         f"{median(one.seconds for one in found):.0f}",
+        f"{median(suspects_s):.0f}" if suspects_s else "-",
     )
     return f"| {' | '.join(cells)} |"
 
