@@ -93,10 +93,12 @@ def fit_slot(run: Run, slot: PairSlot, device: str, left_s: float) -> PairSlot |
     """The pair, or as much of it as ends within ``left_s`` seconds: all, its latencies, or ``None``. Pure.
 
     A run of which nothing was measured tries one pair where GUESSED_SHARE of what is expected would fit: a
-    guess is no reason to end with nothing. That pair may end after the limit.
+    guess is no reason to end with nothing. That pair may end after the limit. Latencies alone are no first
+    measurement of a case: nothing would say that its counters, memory and drift are missing.
     """
     latencies = frozenset(slot.metrics).intersection(INTERLEAVED)
-    lighter = (replace(slot, metrics=latencies),) if latencies else ()
+    is_known = any(trial.case_id == slot.case.id for trial in run.trials)
+    lighter = (replace(slot, metrics=latencies),) if latencies and is_known else ()
     share = 1.0 if run.trials else GUESSED_SHARE
     return next((one for one in (slot, *lighter) if share * predict_pair_s(run, one, device) <= left_s), None)
 
@@ -108,7 +110,7 @@ def predict_pair_s(run: Run, slot: PairSlot, device: str) -> float:
     is_light = not plan_content(slot.metrics, slot.index, device).compiles
     if not paired:
         whole_s = 2 * predict_trial_s(slot.case, run.cases, run.trials)
-        untimed_s = 0.0 if slot.known_code else compute_untimed_s(slot.case, own)
+        untimed_s = 0.0 if slot.known_code or slot.index > 1 else compute_untimed_s(slot.case, own)
         return LIGHT_PAIR_SHARE * whole_s + untimed_s if is_light else whole_s
     alike = [trial for trial in paired if _is_light(trial) == is_light]
     if not alike:

@@ -15,6 +15,7 @@ from gate.records import (
     BASE_ARM,
     MAYBE_WORSE,
     NOT_WORSE,
+    OF_WHOLE_CASE,
     UNJUDGED,
     Code,
     Comparison,
@@ -27,6 +28,8 @@ from gate.records import (
     Verdict,
 )
 
+# Why something exact is neither worse nor as it was.
+_NOT_IN_ALL = frozenset({Reason.SUSPECT, Reason.COUNTER_UNSTABLE})
 # What is told of a suspect for which no pair came back.
 _TOLD_WITHOUT_PAIRS = MAYBE_WORSE | {Status.UNCHANGED}
 
@@ -101,7 +104,7 @@ def _confirm_row(
     row: Comparison, paired: Comparison | None, wanted: Sequence[Metric], run: Run
 ) -> Comparison:
     """The pairs' comparison where there is one that should count, else the screen's."""
-    if row.status is Status.FAILED:  # it measured this and that before it failed
+    if row.reason in OF_WHOLE_CASE:  # it measured this and that before it failed, or ended too early
         return row
     asked = row.metric in wanted
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
@@ -109,22 +112,37 @@ def _confirm_row(
         seen_again = row.status is Status.REGRESSED and is_shown_again(paired)
         return row if seen_again else paired
     if asked and row.status in _TOLD_WITHOUT_PAIRS:
-        why = Fact(code=_explain_absence(run, row.case_id))
-        return _withhold(replace(row, remarks=(*row.remarks, why)))
+        why = _explain_absence(run, row.case_id)
+        return _withhold(replace(row, remarks=(*row.remarks, Fact(code=why))), why)
     return row
 
 
 def _is_told(paired: Comparison) -> bool:
     """Whether pairs show something exact worse though nobody asked: what is stored is older than the base."""
-    is_exact = SPECS[paired.metric].family is not Family.NOISY
-    return is_exact and (paired.status is Status.REGRESSED or is_shown_again(paired))
+    if SPECS[paired.metric].family is Family.NOISY:
+        return False
+    return paired.status is Status.REGRESSED or is_shown_again(paired) or _is_often_worse(paired)
 
 
-def _withhold(row: Comparison) -> Comparison:
-    """Let no stored value convict where a base was asked for: what others merged since moved it as well."""
-    if row.status is not Status.REGRESSED or row.reason is Reason.LIMIT_EXCEEDED:  # a limit needs no base
+def _is_often_worse(paired: Comparison) -> bool:
+    """Whether most pairs show something exact worse, and not all: a counter that flickers, say."""
+    if paired.reason not in _NOT_IN_ALL or paired.change is None:
+        return False
+    least = 0.0 if SPECS[paired.metric].family is Family.LOG2 else paired.change.detectable
+    return paired.change.centre > 0 and paired.change.centre >= least
+
+
+def _withhold(row: Comparison, why: Code) -> Comparison:
+    """Let no stored value decide where a base was asked for: what others merged since moved it as well.
+
+    Nor does it clear what pairs had no time for: the case is suspect because a change could hide in what is
+    stored. A limit needs no base.
+    """
+    if row.reason is Reason.LIMIT_EXCEEDED:
         return row
-    return replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNPAIRED, found=row.reason)
+    if row.status is Status.REGRESSED or (row.status is Status.UNCHANGED and why is Code.NO_PAIR):
+        return replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNPAIRED, found=row.reason)
+    return row
 
 
 def _explain_absence(run: Run, case_id: str) -> Code:

@@ -100,12 +100,12 @@ def list_unsettled(
     """
     sides, rules = gather_judged(run, policy, suspects)
     failed = {failure.case_id for failure in run.failures}
-    bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
+    alike = _list_alike(run)
     wanted = {one.case_id: one for one in suspects or ()}
     found, idle, is_red = [], set(), False
     for side in sides:
         case = side.evidence.case
-        if case.id in failed or bases.get(case.id) != case.definition:
+        if case.id in failed or case.id not in alike:
             continue
         asked = wanted.get(case.id, Suspect(case_id=case.id, metrics=NOISY_DECIDING, thorough=True))
         rows = compare_paired(side, rules) if side.paired else ()
@@ -168,8 +168,15 @@ def gather_judged(
         tests = sum(metric in side.questions for side in sides for metric in LEADING)
     else:
         sides = gather_case_pairs(run, policy, [one.case_id for one in suspects])
-        tests = sum(metric in one.metrics for one in suspects for metric in LEADING)
+        alike = _list_alike(run)  # what the base lacks, or defines otherwise, gets no pair and no test
+        tests = sum(metric in one.metrics for one in suspects if one.case_id in alike for metric in LEADING)
     return sides, make_pair_rules(sides, policy, tests)
+
+
+def _list_alike(run: Run) -> frozenset[str]:
+    """The cases that base and head define alike."""
+    bases = {case.id: case.definition for case in run.base.cases} if run.base else {}
+    return frozenset(case.id for case in run.cases if bases.get(case.id) == case.definition)
 
 
 def _list_suspicious(rows: Mapping[Metric, Comparison], *, doubtful: bool) -> tuple[Metric, ...]:
@@ -242,11 +249,16 @@ def _list_open(rows: Sequence[Comparison], asked: Suspect) -> tuple[Comparison, 
         and row.pairs < LOOKS[-1]
         and row.decides
         and not (row.metric in asked.seen and is_shown_again(row))
-        and (
-            (row.metric in LEADING and row.metric in asked.metrics)
-            or SPECS[row.metric].family is not Family.NOISY
-        )
+        and _has_to_settle(row, asked)
     )
+
+
+def _has_to_settle(row: Comparison, asked: Suspect) -> bool:
+    """Whether more pairs are worth it: what got better in one is seen again where all is asked about."""
+    if SPECS[row.metric].family is Family.NOISY:
+        return row.metric in LEADING and row.metric in asked.metrics
+    is_better = row.change is not None and row.change.centre < 0
+    return asked.thorough or row.metric in asked.metrics or not is_better
 
 
 def _is_convicted(rows: Sequence[Comparison], asked: Suspect, policy: Policy) -> bool:

@@ -127,7 +127,7 @@ def _is_unwitnessed(reading: Reading, bar: Bar, controls: Controls) -> bool:
     """
     if reading.metric is not Metric.WARM_COMPILE_TIME:
         return False
-    return all(is_estimated_beyond(reading, bar, shift) for shift in (0.0, *controls.shifts))
+    return all(is_estimated_beyond(reading, bar, shift) for shift in (0.0, *controls.sure_shifts))
 
 
 def _is_convicted(reading: Reading, bar: Bar, shifts: Sequence[float]) -> bool:

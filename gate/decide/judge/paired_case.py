@@ -33,7 +33,7 @@ from gate.decide.judge.confirm import (
 )
 from gate.decide.judge.controls import Controls, Doubt, find_doubt, has_witness
 from gate.decide.judge.noisy import make_finding
-from gate.decide.judge.screen import Bar, Reading, is_beyond, is_significant
+from gate.decide.judge.screen import Bar, Reading, is_beyond, is_significant, mirror_reading
 from gate.decide.judge.sides import CasePairs
 from gate.decide.stats.moments import Variance, compute_prior, compute_variance
 from gate.metrics import COMPILE_TIMES, SPECS, Family
@@ -185,13 +185,15 @@ def _judge_cold(clock: Reading, processor: Reading, bar: Bar, *, has_witness: bo
     """Judge a cold compile by its CPU time; what the clock alone convicts waited, and nobody knows why.
 
     Where nothing that can be counted has moved, an estimate below the threshold clears it. The clock's
-    values are shown: they are what a user waits for, and vary twice as much.
+    values are shown: they are what a user waits for, and vary twice as much. What takes more CPU time and
+    is surely sooner done, as by compiling on more cores, is neither worse nor better.
     """
     status, reason = decide_pairs(processor, bar)
     is_small = processor.change <= math.log1p(bar.threshold.relative) and processor.trials >= SETTLING_PAIRS
     if status is Status.INCONCLUSIVE and is_small and not has_witness:
         status, reason = Status.UNCHANGED, Reason.ACQUITTED
-    if status in NOT_WORSE and is_confirmed(clock, bar):
+    is_other = status is Status.REGRESSED and is_confirmed(mirror_reading(clock), bar)
+    if is_other or (status in NOT_WORSE and is_confirmed(clock, bar)):
         status, reason = Status.INCONCLUSIVE, Reason.UNCORROBORATED
     by = Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(processor.change)})
     return _find_beside(clock, processor, bar, (status, reason), (by,))
@@ -205,7 +207,8 @@ def _doubt_compile(
     lifted = doubt.liftable and is_beyond(reading, bar, 0.0, doubt.thresholds)
     if status is Status.REGRESSED and not lifted:
         return Status.INCONCLUSIVE, doubt.reason
-    if status is Status.INCONCLUSIVE and reading.change <= math.log1p(bar.threshold.relative):
+    is_small = reading.change <= math.log1p(bar.threshold.relative) and reading.trials >= SETTLING_PAIRS
+    if status is Status.INCONCLUSIVE and is_small:
         return Status.UNCHANGED, Reason.ACQUITTED
     return found
 

@@ -406,6 +406,21 @@ def test_a_warm_compile_that_looks_longer_is_not_cleared_by_its_calls(
     assert find(judge(situation(before=before, after=after)), WARM).reason is reason
 
 
+def test_canaries_that_are_slow_by_chance_clear_no_warm_compile(
+    situation: Make, judge: Judge, find: Find
+) -> None:
+    """30 % longer; canaries that vary by 17 % are 15 % slower this time: no shift that anybody is sure of."""
+    canary = {"copy": scale(WILD, 1e-3)}
+    before = {WARM: scale(FIVE, 3.0), CALLS: (1e6,) * 5}
+    one = situation(
+        before=before,
+        after={WARM: (3.9,), CALLS: (1e6,)},
+        canaries_before=canary,
+        canaries_after={"copy": (1.17e-3,)},
+    )
+    assert state(find(judge(one), WARM))[0] is Status.INCONCLUSIVE
+
+
 @pytest.mark.parametrize(
     ("before", "after", "corroborated"),
     [(1000, 1019, False), (1000, 981, False), (1000, 1021, True), (1000, 979, True), (0, 1000, True)],

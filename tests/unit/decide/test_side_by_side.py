@@ -278,6 +278,12 @@ def test_processor_time_judges_a_cold_compile(
     assert told in tell_row(row) or factors[1] == 1.0
 
 
+def test_a_compile_that_takes_more_work_and_less_time_is_left_open(ab_busy: Judge, find: Find) -> None:
+    """As by compiling on more cores: half again as much CPU time, and sooner done by a third, in any pair."""
+    row = find(ab_busy(0.65, 1.5, 1.0), COLD)
+    assert state(row) == (Status.INCONCLUSIVE, Reason.UNCORROBORATED)
+
+
 def test_new_graph_break_must_be_seen_again(ab: Judge, find: Find) -> None:
     """A break more in the only full pair is open, in two it has regressed."""
     once, twice = (ab(head={BREAKS: 1.0}, full=full) for full in (1, 2))

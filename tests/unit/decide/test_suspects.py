@@ -35,6 +35,7 @@ from gate.records import (
     FailureKind,
     Metric,
     Outcome,
+    Pairing,
     Policy,
     Provenance,
     Reason,
@@ -143,11 +144,14 @@ def test_plan_without_pairs_asks_for_everything(paired_case: Make, pair_run: Pai
     assert asked == Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD, WARM))
 
 
-def test_one_pair_settles_all_but_the_latency(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
-    """After the first look only compiled latency needs more pairs."""
+def test_one_pair_settles_no_time_and_three_that_agree_settle_all(
+    paired_case: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """What one compile took says too little: pairs of them vary by 20 %."""
     assert list_unsettled(pair_run(paired_case(pairs=1)), policy) == (
-        Suspect(case_id=CASE, metrics=(LATENCY,)),
+        Suspect(case_id=CASE, metrics=(LATENCY, COLD, WARM)),
     )
+    assert list_unsettled(pair_run(paired_case(pairs=3)), policy) == ()
 
 
 def test_changed_counter_asks_for_another_pair(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
@@ -166,7 +170,7 @@ def test_only_the_suspects_are_asked_about(paired_case: Make, pair_run: Pair, po
 
 def test_last_look_ends_it(paired_case: Make, pair_run: Pair, policy: Policy, find: Find) -> None:
     """Near the threshold after the last look: open, and no more pairs."""
-    run = pair_run(paired_case(pairs=LOOKS[-1], full=1, head={LATENCY: 0.0103}, spread=(0.05, -0.05) * 8))
+    run = pair_run(paired_case(pairs=LOOKS[-1], full=3, head={LATENCY: 0.0103}, spread=(0.05, -0.05) * 8))
     assert find(decide_side_by_side(run, policy), LATENCY).reason is Reason.UNSETTLED
     assert list_unsettled(run, policy) == ()
 
@@ -498,6 +502,76 @@ def test_a_graph_break_that_others_fixed_and_the_change_brings_back_is_told(
     assert state(find(verdict, BREAKS)) == expected
 
 
+@pytest.fixture
+def flicker(paired_case: Make, pair_run: Pair, policy: Policy, unbroken: Baseline) -> Make:
+    """What becomes of graph breaks that the screen saw none of, and three pairs for the latency so many."""
+
+    def find(values: Sequence[float]) -> Comparison:
+        alone = {**measure(compiled_latency=1.3), BREAKS: (0.0,)}
+        run = pair_run(paired_case(alone=alone, pairs=3))
+        trials = tuple(
+            replace(trial, samples={**trial.samples, BREAKS: (values[trial.index - 1],)})
+            if (trial.pairing, trial.arm) == (Pairing.LIVE, "head")
+            else trial
+            for trial in run.trials
+        )
+        run = replace(run, trials=trials)
+        found = confirm_screening(screen_run(run, (unbroken,), policy), run, policy)
+        (row,) = (row for row in found.comparisons if row.metric is BREAKS)
+        return row
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((3.0, 3.0, 0.0), (Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE)),
+        ((3.0, 0.0, 0.0), (Status.UNCHANGED, Reason.EXACT_EQUAL)),
+        ((3.0, 3.0, 3.0), (Status.REGRESSED, Reason.EXACT_CHANGED)),
+    ],
+    ids=["most", "one", "all"],
+)
+def test_a_counter_that_most_pairs_show_worse_is_told(
+    flicker: Make, values: Sequence[float], expected: tuple[Status, Reason]
+) -> None:
+    """Nobody asked about it; that one pair in three shows breaks may be what a trial does now and then."""
+    assert state(flicker(values)) == expected
+
+
+def test_pairs_do_not_hide_that_too_few_trials_came_back(
+    paired_case: Make, pair_run: Pair, policy: Policy, stored: Baseline
+) -> None:
+    """One of two planned trials: INCOMPLETE, though pairs acquit the latency that stands for the case."""
+    run = replace(pair_run(paired_case(alone=measure(compiled_latency=1.3))), trials_planned=2)
+    found = confirm_screening(screen_run(run, (stored,), policy), run, policy)
+    states = [state(row) for row in found.comparisons if row.metric is LATENCY]
+    assert states == [(Status.MISSING, Reason.TRIALS_MISSING), (Status.UNCHANGED, Reason.ACQUITTED)]
+    assert conclude_verdict(run, found, policy).outcome is Outcome.INCOMPLETE
+
+
+def test_cases_that_get_no_pair_take_no_part_of_the_error_budget(
+    paired_case: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """Twenty new cases have nothing to be compared with: what convicts the old one stays as sure."""
+    new = [paired_case(pairs=0, case_id=f"new/{number}", base_definition="") for number in range(20)]
+    run = pair_run(paired_case(pairs=3, head={LATENCY: 0.0106}), *new)
+    suspects = [Suspect(case_id=case.id, metrics=(LATENCY, COLD)) for case in run.cases]
+    (old,) = (row for row in judge_pairs(run, policy, suspects) if row.metric is LATENCY and row.pairs)
+    assert old.status is Status.REGRESSED
+
+
+def test_what_got_better_in_a_pair_asks_for_no_further_one(
+    paired_case: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """A check asks about the latency, which is settled; where all is asked an improvement is seen again."""
+    run = pair_run(paired_case(pairs=6, full=1, base={BREAKS: 1.0}, head={BREAKS: 0.0}))
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY,))
+    assert list_unsettled(run, policy, [suspect]) == ()
+    (asked,) = list_unsettled(run, policy, [replace(suspect, thorough=True)])
+    assert asked.metrics == (BREAKS,)
+
+
 def test_one_pair_that_shows_fewer_breaks_convicts_nobody(
     confirm: Confirm, find: Find, unbroken: Baseline
 ) -> None:
@@ -563,11 +637,11 @@ def test_a_limit_needs_no_pair(confirm: Confirm, find: Find) -> None:
 def test_what_could_hide_a_change_says_that_no_pair_looked(
     confirm: Confirm, find: Find, stored: Baseline
 ) -> None:
-    """Without its pairs it stays UNCHANGED as in a plain check, and the sentence says what is missing."""
+    """Without its pairs nobody knows, and the sentence says what is missing."""
     wide = {LATENCY: tuple(0.01 * (1 + 6 * (one - 1)) for one in FIVE)}
     baselines = (replace(stored, trials={**stored.trials, **wide}),)
     row = find(confirm(measure(), baselines=baselines, pairs=0), LATENCY)
-    assert row.status is Status.UNCHANGED
+    assert state(row) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
     assert tell_row(row).endswith("Not measured again side by side: no pair came back.")
 
 

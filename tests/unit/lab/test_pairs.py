@@ -387,6 +387,7 @@ def test_a_first_pair_is_expected_to_compile_untimed_once(make_case: MakeCase) -
     first = PairSlot(case=case, base_case=case, index=1, metrics=LATENCY)
     assert predict_pair_s(run, first, "cpu") == pytest.approx(0.4 * 2 * 30.0 + 16.0)
     assert predict_pair_s(run, replace(first, known_code=True), "cpu") == pytest.approx(0.4 * 2 * 30.0)
+    assert predict_pair_s(run, replace(first, index=2), "cpu") == pytest.approx(0.4 * 2 * 30.0)
 
     stages_s = {"compile": 21.0, "rounds": 2.0}
     light = tuple(replace(one, stages_s=stages_s, overhead_s=0.0) for one in make_pair(case, 1, 0.0))
@@ -426,6 +427,20 @@ def test_time_that_is_left_goes_to_latencies(
     run = make_run((case,), (case,), make_pair(case, 1, 7.5))
     slot = fit_slot(run, PairSlot(case=case, base_case=case, index=2, metrics=EVERYTHING), device, left_s)
     assert expected == (slot and slot.metrics)
+
+
+def test_latencies_alone_are_no_first_measurement(make_case: MakeCase) -> None:
+    """Nothing would say that a case's counters and memory were never looked at: it gets no pair."""
+    case, other = make_case(), make_case(name="other")
+    run = make_run((case, other), (case, other), make_pair(other, 1, 7.5))
+    slot = PairSlot(case=case, base_case=case, index=1, metrics=EVERYTHING)
+    whole_s = predict_pair_s(run, slot, "cpu")
+    assert fit_slot(run, slot, "cpu", whole_s) == slot
+    assert fit_slot(run, slot, "cpu", whole_s - 1) is None
+    alone = Trial(case_id=case.id, index=1, stages_s={"rounds": whole_s / 2})
+    known = fit_slot(replace(run, trials=(*run.trials, alone)), slot, "cpu", whole_s - 1)
+    assert known is not None
+    assert known.metrics == LATENCY
 
 
 def test_want_of_time_is_told_once(bench: Bench, make_case: MakeCase) -> None:
