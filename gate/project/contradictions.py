@@ -13,7 +13,7 @@ from typing import Any
 from gate.files.misfits import Misfit
 from gate.metrics import SPECS, Family, Role
 from gate.records import Metric
-from gate.records.bounds import read_amount
+from gate.records.bounds import MOST_ALLOWED, read_amount
 
 Values = Mapping[str, Any]
 
@@ -127,6 +127,10 @@ def check_allowance(metric: Metric, written: float | str) -> Iterator[Misfit]:
         example = {Family.EXACT: "1", Family.LOG2: "0.5"}.get(spec.family, "8%")
         problem = f"{written if isinstance(written, str) else 0} accepts no change at all"
         yield _refuse_allowance(problem, f"Write how much worse it may be, for example {example}.")
+    if spec.is_ratio and isinstance(written, str) and read_amount(written) > MOST_ALLOWED:
+        problem = f"{written} is more than {MOST_ALLOWED:.0%}"
+        fix = "Record new baselines, or put the case into quarantine in gate.yml."
+        yield _refuse_allowance(problem, fix)
     if spec.is_ratio and not isinstance(written, str) and written >= 1:
         problem = f"{written:g} would allow {written:.0%}"
         yield _refuse_allowance(problem, f"Write {written:g}% or {written / 100:g}.")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from statistics import fmean, median
 
+from gate.decide.conclude.accept import apply_acceptances
 from gate.decide.constants import (
     CLEAR_CONFIDENCE,
     COMPILE_PAIR_SD,
@@ -23,7 +24,20 @@ from gate.decide.stats.moments import Variance, compute_logs, compute_variance, 
 from gate.decide.stats.student import compute_t_quantile
 from gate.kinds import has_metric
 from gate.metrics import COMPILE_TIMES, SPECS, Family
-from gate.records import UNJUDGED, Change, Code, Comparison, Fact, Limit, Metric, Policy, Reason, Status
+from gate.records import (
+    MAYBE_WORSE,
+    OF_WHOLE_CASE,
+    UNJUDGED,
+    Change,
+    Code,
+    Comparison,
+    Fact,
+    Limit,
+    Metric,
+    Policy,
+    Reason,
+    Status,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +56,8 @@ def apply_limits(
 
     What surely exceeds its limit is REGRESSED and what may is INCONCLUSIVE, unless something worse is
     known of it. What is within is UNCHANGED where nothing else judged it. A limited metric that a case
-    should have and has not is MISSING.
+    should have and has not is MISSING. An acceptance must allow both, what is beyond the limit and what is
+    worse than the baseline: of two regressions the larger one is told.
     """
     if not policy.limits:
         return tuple(comparisons)
@@ -54,8 +69,14 @@ def apply_limits(
     }
     noisy = sum(SPECS[metric].family is Family.NOISY for _, metric in wanted)
     alpha = policy.error_budget / (max(1, noisy) * policy.looks)
-    judged = [_lay_over(row, wanted.pop((row.case_id, row.metric), None), alpha) for row in comparisons]
-    return (*judged, *(_judge_alone(one, limit, alpha) for one, limit in wanted.values()))
+    limited = {key: _judge_alone(one, limit, alpha) for key, (one, limit) in wanted.items()}
+    judged = [
+        row  # of the case: its metric only stands for it
+        if row.reason in OF_WHOLE_CASE
+        else _lay_over(row, limited.pop((row.case_id, row.metric), None), policy)
+        for row in comparisons
+    ]
+    return (*judged, *limited.values())
 
 
 def _find_limits(one: Evidence, policy: Policy) -> Mapping[Metric, Limit]:
@@ -69,15 +90,25 @@ def _is_expected(one: Evidence, metric: Metric) -> bool:
     return known or (has_metric(one.case, metric) and not SPECS[metric].is_gpu_only)
 
 
-def _lay_over(row: Comparison, found: tuple[Evidence, Limit] | None, alpha: float) -> Comparison:
-    if found is None or row.status is Status.FAILED:
+def _lay_over(row: Comparison, limited: Comparison | None, policy: Policy) -> Comparison:
+    if limited is None:
         return row
-    limited = _judge_alone(*found, alpha)
+    if limited.status is Status.REGRESSED and row.status in MAYBE_WORSE:
+        return _choose_worse(row, limited, policy)
     if limited.status is Status.REGRESSED or row.status in UNJUDGED:
         return limited
     if limited.status is Status.INCONCLUSIVE and row.status is not Status.REGRESSED:
         return limited
     return replace(row, decides=True) if row.status is not Status.MISSING else limited
+
+
+def _choose_worse(row: Comparison, limited: Comparison, policy: Policy) -> Comparison:
+    """Of a row that is or may be worse and what is beyond its limit: what an acceptance leaves over."""
+    (accepted,) = apply_acceptances((limited,), policy)
+    is_larger = row.change and limited.change and row.change.centre > limited.change.centre
+    if accepted.status is Status.ACCEPTED or (row.status is Status.REGRESSED and is_larger):
+        return replace(row, decides=True, remarks=(*row.remarks, *limited.remarks))
+    return limited
 
 
 def _judge_alone(one: Evidence, limit: Limit, alpha: float) -> Comparison:

@@ -15,6 +15,7 @@ from gate.kinds import KIND_SPECS as KINDS
 from gate.metrics import SPECS
 from gate.project.config import load_config, make_policy
 from gate.records import (
+    Acceptance,
     Baseline,
     Case,
     Comparison,
@@ -40,6 +41,7 @@ def judge(
     limits: list[Limit],
     samples: list[dict[Metric, float]],
     stored: Mapping[Metric, tuple[float, ...]] | None = None,
+    accepted: tuple[Acceptance, ...] = (),
 ) -> Verdict:
     """Judge trials of one case, each with one sample a metric, under limits."""
     trials = tuple(
@@ -57,7 +59,11 @@ def judge(
         else []
     )
     thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
-    return decide_verdict(run, baselines, Policy(thresholds=thresholds, limits=tuple(limits)))
+    return decide_verdict(
+        run,
+        baselines,
+        Policy(thresholds=thresholds, limits=tuple(limits), acceptances=accepted, today="2026-03-01"),
+    )
 
 
 def most(metric: Metric, value: float, case: str = "*") -> Limit:
@@ -225,3 +231,47 @@ def test_a_wrong_limit_names_the_fix(tmp_path: Path, entry: str, problem: str, f
     assert caught.value.key.startswith("limits[0]")
     assert problem in caught.value.problem
     assert fix in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("allowed", "status", "change"),
+    [
+        (0.04, Status.REGRESSED, 1.10),
+        (0.08, Status.REGRESSED, 1.10),
+        (1.20, Status.ACCEPTED, 1.10),
+    ],
+)
+def test_an_acceptance_must_allow_what_is_worse_than_the_baseline_too(
+    allowed: float, status: Status, change: float
+) -> None:
+    """1.05 GiB are 5 % beyond a limit of 1 GiB, and 110 % more than the 0.5 GiB that are stored."""
+    memory = Metric.PEAK_MEMORY
+    accepted = Acceptance(
+        case="*", metric=memory, allowance=allowed, reason="r", author="a", expires="2026-04-01"
+    )
+    stored = {memory: (0.5 * GIB,) * 3}
+    verdict = judge([most(memory, GIB)], [{memory: 1.05 * GIB}], stored, (accepted,))
+    row = find(verdict, memory)
+    assert row.change is not None
+    assert (row.status, row.change.centre) == (status, pytest.approx(change))
+    alone = find(judge([most(memory, GIB)], [{memory: 1.05 * GIB}], None, (accepted,)), memory)
+    assert alone.status is (Status.ACCEPTED if allowed > 0.05 else Status.REGRESSED)
+
+
+def test_a_limit_that_is_kept_does_not_hide_that_trials_are_missing() -> None:
+    """One of two planned trials came back: the case's row has the latency's name, and is none of it."""
+    trial = Trial(case_id=CASE.id, index=1, samples={Metric.COMPILED_LATENCY: (0.01,)})
+    run = Run(
+        cases=(CASE,),
+        environment=CPU_HOST,
+        provenance=Provenance(),
+        trials=(trial,),
+        finished=True,
+        trials_planned=2,
+    )
+    thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
+    policy = Policy(thresholds=thresholds, limits=(most(Metric.COMPILED_LATENCY, 1.0),))
+    verdict = decide_verdict(run, [], policy)
+    assert verdict.outcome is Outcome.INCOMPLETE
+    reasons = {row.reason for row in verdict.comparisons if row.metric is Metric.COMPILED_LATENCY}
+    assert reasons == {Reason.TRIALS_MISSING, Reason.WITHIN_OWN_LIMIT}

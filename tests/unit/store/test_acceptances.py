@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gate.errors import FileError, UsageError
 from gate.metrics import SPECS, Family, Role
 from gate.records import Acceptance, Metric
+from gate.records.bounds import MOST_ALLOWED
 from gate.store.acceptances import load_acceptances, parse_allowance, save_acceptance
 
 TODAY = "2026-03-04"
@@ -199,6 +200,7 @@ def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
         "{case: a, metric: graph_breaks, allowance: 8%, reason: r, expires: 2026-12-01}",
         "{case: a, metric: guards, allowance: 2, reason: r, expires: 2026-12-01}",
         "{case: a, metric: drift, allowance: -1, reason: ' ', expires: soon}",
+        "{case: a, metric: compiled_latency, allowance: 100000%, reason: r, expires: 2026-12-01}",
     ]
     path.write_text(
         "version: 1\naccepted:\n" + "".join(f"  - {entry}\n" for entry in entries), encoding="utf-8"
@@ -227,11 +229,15 @@ def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
             f"{path}:6: accepted[3].expires: {DAY} 'soon'",
             "Write, for example, `expires: 2027-03-31`.",
         ),
+        (
+            f"{path}:7: accepted[4].allowance: 100000% is more than 1000%",
+            "Record new baselines, or put the case into quarantine in gate.yml.",
+        ),
     ]
 
 
 @given(
-    allowance=st.floats(0, 1e6, exclude_min=True),
+    allowance=st.floats(0, MOST_ALLOWED, exclude_min=True),
     metric=st.sampled_from([metric for metric in Metric if SPECS[metric].role is Role.DECIDES]),
 )
 def test_every_allowance_is_read_back_as_it_was(
