@@ -127,6 +127,12 @@ def match_metric(spec: MetricSpec, stored: Sequence[Stored]) -> Match:
     return Match(reason=Reason.NOT_RECORDED)
 
 
+def is_unknown_here(metric: Metric, stored: Sequence[Stored]) -> bool:
+    """Whether this host has baselines of the case, and none of the metric: another host's may have it."""
+    own = [one.baseline for one in stored if one.same_host and one.same_definition]
+    return bool(own) and not any(baseline.trials.get(metric) for baseline in own)
+
+
 def is_one_baseline(metrics: Iterable[Metric], stored: Sequence[Stored]) -> bool:
     """Whether those of the metrics that are compared are compared with one and the same baseline."""
     found = (match_metric(SPECS[metric], stored).baseline for metric in metrics)

@@ -13,7 +13,13 @@ from gate.decide.evidence.proxies import (
     is_calm,
     runs_stored_code,
 )
-from gate.decide.evidence.stored import Evidence, is_one_baseline, list_metrics, match_metric
+from gate.decide.evidence.stored import (
+    Evidence,
+    is_one_baseline,
+    is_unknown_here,
+    list_metrics,
+    match_metric,
+)
 from gate.decide.judge.controls import Controls
 from gate.decide.judge.drift import judge_drift, judge_drift_alone
 from gate.decide.judge.exact import follow_peak_memory, judge_exact, judge_nearly_exact
@@ -175,7 +181,7 @@ def _find_unmatched(evidence: Evidence, metric: Metric) -> Finding | None:
     match = match_metric(SPECS[metric], evidence.stored)
     after = evidence.values.get(metric, ())
     if not after:
-        if match.baseline is None or evidence.failures:
+        if match.baseline is None or evidence.failures or is_unknown_here(metric, evidence.stored):
             return None
         before = estimate_metric(metric, match.baseline.trials[metric])
         return Finding(status=Status.MISSING, reason=Reason.NOT_MEASURED, baseline=before)

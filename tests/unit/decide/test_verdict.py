@@ -49,6 +49,8 @@ from gate.records import (
 from tests.hosts import CUDA_HOST
 from tests.told import tell_headline, tell_note, tell_notes, tell_row, tell_steps
 
+from . import conftest
+
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
 Find = Callable[..., Comparison]
@@ -103,6 +105,18 @@ def test_metric_that_is_no_longer_measured_is_missing(situation: Make, judge: Ju
     verdict = judge(situation(before={**SAME, Metric.RECOMPILES: (0.0,)}, after=SAME))
     assert verdict.outcome is Outcome.INCOMPLETE
     assert state(find(verdict, Metric.RECOMPILES)) == (Status.MISSING, Reason.NOT_MEASURED)
+
+
+def test_a_metric_that_only_another_host_measures_is_not_missing_here(
+    situation: Make, host: Environment
+) -> None:
+    """A profiler that only the other host's containers may use: no baseline of this host has its counts."""
+    own = situation(before=SAME, after=SAME)
+    elsewhere = replace(own, before={**SAME, Metric.RECOMPILES: (0.0,)}, host=replace(host, cpu="another"))
+    run, policy = conftest.make_run(own), conftest.make_policy()
+    alone, both = conftest.make_baselines(elsewhere), conftest.make_baselines(own, elsewhere)
+    assert decide_verdict(run, alone, policy).outcome is Outcome.INCOMPLETE
+    assert decide_verdict(run, both, policy).outcome is Outcome.PASS
 
 
 def test_missing_explanation_is_not_incomplete(situation: Make, judge: Judge, find: Find) -> None:
