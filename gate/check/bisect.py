@@ -84,9 +84,14 @@ def count_steps(between: int) -> int:
 
 
 def read_mark(row: Comparison | None) -> Mark:
-    """What a point is, by the comparison with the good end: SKIP where that does not tell."""
-    if row is None or row.status is Status.REGRESSED:
-        return Mark.SKIP if row is None else Mark.BAD
+    """What a point is, by the comparison with the good end: SKIP where that does not tell.
+
+    Drift can be beyond its limit where the good end has none: that tells nothing of the commits in between.
+    """
+    if row is None or row.baseline is None:
+        return Mark.SKIP
+    if row.status is Status.REGRESSED:
+        return Mark.BAD
     return Mark.GOOD if row.status in _GOOD else Mark.SKIP
 
 

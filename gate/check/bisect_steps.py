@@ -14,7 +14,7 @@ from gate.decide.judge.levels import Levels, expect_pairs, find_series, measure_
 from gate.decide.judge.sides import gather_case_pairs
 from gate.decide.suspects import is_shown_again
 from gate.metrics import INTERLEAVED, SPECS, Family
-from gate.records import Comparison, Metric, Pairing, Policy, Reason, Run, Status
+from gate.records import BROKEN, UNJUDGED, Comparison, Metric, Pairing, Policy, Reason, Run, Status
 from gate.records.bisection import Mark
 
 # By the rule of every other comparison what was found takes twice the pairs of a step, and no fewer than for
@@ -113,7 +113,7 @@ def read_step(run: Run, oracle: Oracle) -> Mark | None:
         paired = find_series(side, oracle.metric)
         return Mark.SKIP if paired is None else tell_level(paired, oracle.levels)
     row = find_row(run, oracle.policy, oracle.case_id, oracle.metric)
-    if row is None:
+    if row is None or row.status in BROKEN | UNJUDGED:
         return Mark.SKIP
     return Mark.BAD if row.status is Status.REGRESSED or is_shown_again(row) else Mark.GOOD
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from gate.check.bisect import (
     split_difference,
 )
 from gate.metrics import NOISY_DECIDING
-from gate.records import Change, Comparison, Metric, Reason, Status, Threshold
+from gate.records import Change, Comparison, Estimate, Metric, Reason, Status, Threshold
 from gate.records.bisection import Mark
 
 from .conftest import POLICY
@@ -34,6 +36,7 @@ def make_row(
         decides=True,
         change=None if centre is None else Change(centre=centre, low=0.08, high=0.12, detectable=0.03),
         threshold=Threshold(relative=0.03, absolute=2e-5),
+        baseline=Estimate(centre=0.01, low=None, high=None, noise=None, n=1),
     )
 
 
@@ -110,8 +113,9 @@ def test_a_mark_is_the_comparisons_status(status: Status, mark: Mark) -> None:
 
 
 def test_a_point_that_was_not_measured_is_skipped() -> None:
-    """Without a comparison nothing is known."""
+    """Without a comparison nothing is known, nor by a limit alone: the good end may have had it too."""
     assert read_mark(None) is Mark.SKIP
+    assert read_mark(replace(make_row(Metric.DRIFT), baseline=None)) is Mark.SKIP
 
 
 def test_a_counter_is_looked_for_before_a_time() -> None:

@@ -20,7 +20,7 @@ from gate.check.bisect_steps import (
     settle_finding,
     settle_step,
 )
-from gate.records import Metric, Run, Status
+from gate.records import BASE_ARM, Metric, Run, Status
 from gate.records.bisection import Mark
 
 from .conftest import POLICY, Given, Subject, make_run
@@ -168,6 +168,17 @@ def test_a_step_without_a_metric_is_skipped() -> None:
     for oracle in (make_ends_oracle(), make_ends_oracle(Subject(breaks=2.0), BREAKS)):
         run, _ = ask(Subject(), oracle)
         assert read_step(run, replace(oracle, metric=Metric.FIRST_REQUEST)) is Mark.SKIP
+
+
+def test_a_step_whose_head_could_not_measure_the_metric_is_skipped() -> None:
+    """The good end has it: that the step has none says neither good nor bad."""
+    oracle = make_ends_oracle(Subject(breaks=2.0), BREAKS)
+    run, _ = ask(Subject(), oracle)
+    trials = tuple(
+        trial if trial.arm == BASE_ARM else replace(trial, samples={**trial.samples, BREAKS: ()})
+        for trial in run.trials
+    )
+    assert read_step(replace(run, trials=trials), oracle) is Mark.SKIP
 
 
 def test_a_step_without_time_is_not_told_and_goes_on() -> None:
