@@ -43,6 +43,13 @@ from gate.records.calibration import Effort, Replay
 # Of fewer recorded pairs the same few values are drawn again and again: copies agree with each other,
 # and look like certainty.
 MIN_RECORDED_PAIRS = 6
+# What a request without a fault came to. One that is INCOMPLETE fails its check as well; any other outcome
+# than these could not tell.
+_FOUND = {
+    Outcome.PASS: Status.UNCHANGED,
+    Outcome.REGRESSION: Status.REGRESSED,
+    Outcome.INCOMPLETE: Status.REGRESSED,
+}
 _EVEN = 0.5  # as likely one way as the other
 
 
@@ -254,8 +261,7 @@ def _slow_trial(trial: Trial, factor: float) -> Trial:
 def _find_result(verdict: Verdict, slowed: str) -> str:
     """What counts: the verdict's outcome, or the slowed case's compiled latency."""
     if not slowed:
-        outcomes = {Outcome.REGRESSION: Status.REGRESSED, Outcome.INCONCLUSIVE: Status.INCONCLUSIVE}
-        return outcomes.get(verdict.outcome, Status.UNCHANGED)
+        return _FOUND.get(verdict.outcome, Status.INCONCLUSIVE)
     return next(
         one.status
         for one in verdict.comparisons

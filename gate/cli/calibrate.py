@@ -44,7 +44,9 @@ def run_calibrate(options: Namespace) -> ExitCode:
     apply_options(config, trials=options.trials)  # refuses what is no number of trials
     recorded = [read_run(name) for name in options.run_files or ()]
     run = pool_runs(recorded, options.run_files) if recorded else _measure(options, request)
-    calibration = calibrate_gate(run, load_policy(config), _make_effort(config, options.requests))
+    # What is accepted or in quarantine fails no check, and would hide how often it would.
+    policy = replace(load_policy(config), acceptances=(), quarantine=())
+    calibration = calibrate_gate(run, policy, _make_effort(config, options.requests))
     path = config.out / CALIBRATION_FILE
     save_calibration(calibration, path)
     write_atomic(path.with_suffix(".html"), render_calibration_page(calibration))

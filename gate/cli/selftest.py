@@ -125,9 +125,13 @@ def schedule_faults(agenda: Agenda) -> Iterator[tuple[Fault, Case, int]]:
 def _make_agenda(options: Namespace, request: Project) -> Agenda:
     kind = request.config.device.partition(":")[0]
     faults = list_faults(kind, quick=options.quick)
+    cases = choose_attempted(request.cases, named=bool(options.select))
+    if options.faults:
+        fitting = [fault for fault in faults if any(is_fitting(fault, case) for case in cases)]
+        faults = choose_faults(fitting, options.faults)
     return Agenda(
-        faults=choose_faults(faults, options.faults) if options.faults else faults,
-        cases=choose_attempted(request.cases, named=bool(options.select)),
+        faults=faults,
+        cases=cases,
         repeats=1 if options.quick and options.repeats is None else options.repeats,
         limit_s=60 * options.minutes,
     )

@@ -116,6 +116,7 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Seque
     _check_overlap(named)
     _check_shards(named, is_planned=bool(planned))
     cases = _join_cases([("gate.yml", planned), *((name, run.cases) for name, run in named)])
+    _check_number(runs, len(cases))
     return _join_runs(runs, cases, _concatenate(runs, lambda run: run.trials))
 
 
@@ -134,13 +135,14 @@ def pool_runs(runs: Sequence[Run], names: Sequence[str] = ()) -> Run:
     the cases of all. Commits may differ: that nothing changed is what the caller says.
 
     Raises:
-        UsageError: No runs; other environments, sampling or definitions.
+        UsageError: No runs; other environments, sampling or definitions; a trial that two of them hold.
     """
     if not runs:
         raise UsageError("there is no run to pool", "Name one run.json or more.")
     first, *others = named = _name_runs(runs, names)
     for other in others:
         _check_alike(first, other, "Pool only runs of one machine, with one compile-gate.")
+    _check_copies(named)
     cases = _join_cases([(name, run.cases) for name, run in named])
     pooled = _join_runs(runs, cases, tuple(_number_anew(runs)))
     bases = [(name, run.base) for name, run in named if run.base]
@@ -225,6 +227,21 @@ def _check_overlap(named: Sequence[_Named]) -> None:
         seen |= dict.fromkeys(measured, name)
 
 
+def _check_copies(named: Sequence[_Named]) -> None:
+    """Refuse a trial that was measured once and is there twice: copies agree, and look like little noise."""
+    seen: dict[tuple[object, ...], str] = {}
+    for name, run in named:
+        own = [_identify(trial) for trial in run.trials if trial.started]
+        if copied := next((one for one in own if one in seen), None):
+            what = f"{name} holds a trial of {copied[0]} that {seen[copied]} holds as well"
+            raise UsageError(what, "Name each run once, and no earlier save of it.")
+        seen |= dict.fromkeys(own, name)
+
+
+def _identify(trial: Trial) -> tuple[object, ...]:
+    return trial.case_id, trial.arm, trial.started, *trial.samples.items()
+
+
 def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
     """Refuse shards of different plans, and what lacks one: nothing else says which cases it had."""
     marked = [(name, run, run.shard) for name, run in named if run.shard]
@@ -248,6 +265,14 @@ def _check_shards(named: Sequence[_Named], *, is_planned: bool) -> None:
     if not missing and held != first.cases:
         fix = "Measure them all with one gate.yml and one compile-gate."
         raise UsageError(f"all shards together hold {held} cases, and {first.cases} were divided", fix)
+
+
+def _check_number(runs: Sequence[Run], held: int) -> None:
+    """Refuse a selection that lacks cases of a missing shard: they would be gone, and not MISSING."""
+    divided = next((run.shard.cases for run in runs if run.shard), 0)
+    if held < divided:
+        what = f"--select names {held} of the {divided} cases that were divided, and a shard is missing"
+        raise UsageError(what, f"Name them all: --select {runs[0].selection!r}.")
 
 
 def _join_cases(plans: Sequence[tuple[str, tuple[Case, ...]]]) -> tuple[Case, ...]:

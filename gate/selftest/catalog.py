@@ -49,7 +49,9 @@ def choose_faults(faults: Sequence[Fault], patterns: str) -> tuple[Fault, ...]:
     for pattern in wanted:
         if not any(fnmatchcase(fault.name, pattern) for fault in faults):
             names = ", ".join(fault.name for fault in faults)
-            raise UsageError(f"--faults: no fault is called {pattern!r}", f"Choose among {names}.")
+            raise UsageError(
+                f"--faults: no fault that fits the cases is called {pattern!r}", f"Choose among {names}."
+            )
     return tuple(
         fault
         for fault in faults

@@ -8,7 +8,6 @@ from statistics import fmean
 
 from gate.decide.stats.rate import compute_rate
 from gate.records import RED, CaseFailure, Code, Comparison, Fact, Status, name_words, quote_failure
-from gate.records.calibration import Rate
 from gate.records.faults import Fault
 from gate.records.selftest import Attempt, Complaint, FaultScore, Result
 
@@ -85,7 +84,7 @@ def _score_fault(fault: Fault, attempts: Sequence[Attempt]) -> FaultScore:
         size=fault.size,
         planted=fmean([one.planted for one in attempts]),
         demand=fault.demand,
-        is_asked=all(one.is_asked for one in attempts),
+        is_asked=any(one.is_asked for one in attempts),
         tried=tried,
         caught=counts[Result.CAUGHT],
         inconclusive=counts[Result.INCONCLUSIVE],
@@ -94,19 +93,27 @@ def _score_fault(fault: Fault, attempts: Sequence[Attempt]) -> FaultScore:
         rate=compute_rate(hits, tried) if tried else None,
         wall_s=sum(one.wall_s for one in attempts),
     )
-    return replace(score, complaint=_find_complaint(score, is_harmless=fault.is_harmless))
+    if fault.is_harmless:
+        return replace(score, complaint=_find_alarms(score))
+    asked = [one.result for one in attempts if one.is_asked and one.result is not Result.BROKEN]
+    return replace(score, complaint=_find_misses(score, asked))
 
 
-def _find_complaint(score: FaultScore, *, is_harmless: bool) -> Complaint | None:
+def _find_alarms(score: FaultScore) -> Complaint | None:
     """Find what is not good enough: only what the counts cannot be explained away by chance."""
     if score.rate is None:
         return Complaint.UNTRIED
-    if is_harmless:
-        alarming = score.rate.low > score.demand.false_alarm
-        return Complaint.ALARMS if alarming else None
-    if not score.is_asked:
+    return Complaint.ALARMS if score.rate.low > score.demand.false_alarm else None
+
+
+def _find_misses(score: FaultScore, asked: Sequence[Result]) -> Complaint | None:
+    """The same of a fault that is to be seen: of those attempts in which enough of it was planted."""
+    if score.rate is None:
+        return Complaint.UNTRIED
+    if not asked:
         return None
-    missed: Rate = compute_rate(score.missed, score.tried)
+    missed = compute_rate(asked.count(Result.MISSED), len(asked))
     if missed.low > score.demand.miss:
         return Complaint.MISSES
-    return Complaint.FEW_CAUGHT if score.rate.high < score.demand.catch else None
+    caught = compute_rate(asked.count(Result.CAUGHT), len(asked))
+    return Complaint.FEW_CAUGHT if caught.high < score.demand.catch else None

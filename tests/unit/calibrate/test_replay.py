@@ -66,6 +66,18 @@ def test_trials_that_agree_never_alarm(make: Make, policy: Policy, effort: Effor
     assert replay.trials == 4.0
 
 
+def test_a_request_that_lacks_a_metric_fails_its_check(make: Make, policy: Policy, effort: Effort) -> None:
+    """As where a profiler counts nothing now and then: such a check is INCOMPLETE, and no quiet one."""
+    run = make({Metric.COLD_COMPILE_TIME: [10.0] * 8, Metric.GRAPH_BREAKS: [0.0] * 8})
+    half = [
+        trial if trial.index % 2 else replace(trial, samples={**trial.samples, Metric.GRAPH_BREAKS: ()})
+        for trial in run.trials
+    ]
+    replay = replay_requests(replace(run, trials=tuple(half)), policy, effort)
+    assert replay is not None
+    assert replay.regressed.hits > 0
+
+
 def test_a_large_slowdown_is_always_caught(draw: Make, policy: Policy, effort: Effort) -> None:
     """Compiled latency up by half at 1 % noise is REGRESSED in each of 40 pull requests."""
     replay = replay_requests(draw(cases=4, trials=8, noise=0.01), policy, effort, planted=0.5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,13 +23,17 @@ CASE = Case(id="m/x", model="m", factory="m:f", definition="d")
 
 
 def calibrate(
-    directory: Path, failures: tuple[CaseFailure, ...] = (), count: int = 9
+    directory: Path,
+    failures: tuple[CaseFailure, ...] = (),
+    count: int = 9,
+    noise: float = 0.01,
+    config: str = CONFIG,
 ) -> tuple[int, Calibration]:
-    """Calibrate on so many trials of one case that vary by 1 %."""
+    """Calibrate on so many trials of one case that vary by so much."""
     rng = random.Random(1)  # noqa: S311 - repeatable, not secret
     trials = tuple(
         Trial(
-            case_id=CASE.id, index=index, samples={Metric.COMPILED_LATENCY: (math.exp(rng.gauss(-4, 0.01)),)}
+            case_id=CASE.id, index=index, samples={Metric.COMPILED_LATENCY: (math.exp(rng.gauss(-4, noise)),)}
         )
         for index in range(count)
     )
@@ -41,7 +46,7 @@ def calibrate(
         finished=True,
     )
     save_run(run, directory / "recorded.json")
-    (directory / "gate.yml").write_text(CONFIG, encoding="utf-8")
+    (directory / "gate.yml").write_text(config, encoding="utf-8")
     out = directory / "out"
     options = [
         "--run",
@@ -109,3 +114,14 @@ def test_recorded_runs_are_not_measured(tmp_path: Path, option: list[str]) -> No
     options = make_parser().parse_args(["calibrate", *config, "--run", "recorded.json", *option])
     with pytest.raises(UsageError, match=option[0]):
         run_calibrate(options)
+
+
+def test_what_is_in_quarantine_is_calibrated_as_if_it_were_not(tmp_path: Path) -> None:
+    """It is asked whether the case may be let out: a 30 % noise that fails nothing now must show."""
+    expires = datetime.now(UTC).date() + timedelta(days=9)
+    entry = f"{{case: '*', metric: compiled_latency, reason: noise, owner: a, expires: {expires}}}"
+    quarantine = f"quarantine: [{entry}]\n"
+    _, free = calibrate(tmp_path, noise=0.3)
+    _, kept = calibrate(tmp_path, noise=0.3, config=CONFIG + quarantine)
+    assert free.replays[0].inconclusive.hits > 0
+    assert kept.replays == free.replays

@@ -57,10 +57,10 @@ def run_selftest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunSelftest
     monkeypatch.setattr(attempts_module, "MIN_HANG_S", 1.0)
 
     def run(
-        *options: str, blind: tuple[str, ...] = (), factory: str = "actor:build"
+        *options: str, blind: tuple[str, ...] = (), factory: str = "actor:build", config: str = CONFIG
     ) -> tuple[int, SelftestReport | None]:
-        config = CONFIG.format(blind=json.dumps(blind), factory=factory)
-        (tmp_path / "gate.yml").write_text(config, encoding="utf-8")
+        text = config.format(blind=json.dumps(blind), factory=factory)
+        (tmp_path / "gate.yml").write_text(text, encoding="utf-8")
         code = main(["selftest", "-q", *options])
         path = tmp_path / "out" / "selftest.json"
         return code, load_selftest(path) if path.exists() else None
@@ -183,3 +183,13 @@ def test_help_tells_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["selftest", "--help"]) == 0
     told = capsys.readouterr().out
     assert all(option in told for option in ("--minutes", "--repeats", "--quick", "--select"))
+
+
+def test_a_named_fault_that_fits_no_case_is_refused(
+    run_selftest: RunSelftest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """More memory cannot be planted into training: to try nothing would be a PASS."""
+    training = CONFIG.replace("tags: [smoke]", "task: training, tags: [smoke]")
+    code, report = run_selftest("--faults", "memory-10%", config=training)
+    assert (code, report) == (ExitCode.USAGE, None)
+    assert "no fault that fits the cases is called 'memory-10%'" in capsys.readouterr().err

@@ -368,3 +368,22 @@ def test_what_is_no_noise_is_not_pooled(runs: list[Run], what: str) -> None:
     """Another stack, other sampling or another definition would pass for noise."""
     with pytest.raises(UsageError, match=f"^{re.escape(what)}\n"):
         pool_runs(runs, NAMES[: len(runs)])
+
+
+def test_a_selection_that_lacks_cases_of_a_missing_shard_is_refused() -> None:
+    """Of three divided cases it names one that is there: the third would be gone, and not MISSING."""
+    runs = [make_shard("a", 1), make_shard("c", 3)]
+    with pytest.raises(UsageError, match="names 2 of the 3 cases that were divided") as caught:
+        merge_runs(runs, (make_case("a"),))
+    assert "--select 'tag:pr'" in caught.value.fix
+
+
+def test_a_trial_is_pooled_once() -> None:
+    """An earlier save of a run has the same trials: copies agree, and look like little noise."""
+    run = record("a", 2, 0)
+    run = replace(run, trials=tuple(replace(one, started="2026-03-01T00:00:00Z") for one in run.trials))
+    earlier = replace(run, trials=run.trials[:1])
+    with pytest.raises(UsageError, match=r"^two\.json holds a trial of a/x that one.json holds as well"):
+        pool_runs([run, earlier], NAMES[:2])
+    later = replace(run, trials=tuple(replace(one, started="2026-03-01T01:00:00Z") for one in run.trials))
+    assert len(pool_runs([run, later]).trials) == 4

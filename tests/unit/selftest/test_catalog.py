@@ -70,6 +70,6 @@ def test_faults_are_chosen_by_name() -> None:
 
 def test_unknown_fault_is_refused_with_the_names() -> None:
     """A misspelt name does not turn into a test of nothing."""
-    with pytest.raises(UsageError, match="no fault is called 'slowdown-7%'") as caught:
+    with pytest.raises(UsageError, match="no fault that fits the cases is called 'slowdown-7%'") as caught:
         choose_faults(list_faults("cpu"), "slowdown-5%,slowdown-7%")
     assert "slowdown-5%" in caught.value.fix

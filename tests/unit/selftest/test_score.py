@@ -214,3 +214,14 @@ def test_a_better_result_never_raises_a_complaint(fault: Fault, results: list[Re
     for index in range(len(results)):
         better = [*results[:index], Result.CAUGHT, *results[index + 1 :]]
         assert find_complaint(fault, better) == ""
+
+
+def test_attempts_of_too_small_a_dose_excuse_no_other() -> None:
+    """Of 19 misses in 20 attempts the one in which less was planted than is asked for takes nothing away."""
+    fault = find_fault(FaultKind.SLOWDOWN, 0.05)
+    asked = make_attempts(fault, [Result.MISSED] * 19)
+    small = make_attempts(fault, [Result.MISSED], is_asked=False)
+    (score,) = score_faults([fault], [*asked, *small])
+    assert (score.is_asked, describe_complaint(score)) == (True, "20 of 20 were missed")
+    (score,) = score_faults([fault], [*make_attempts(fault, [Result.CAUGHT]), *small * 9])
+    assert describe_complaint(score) == ""
