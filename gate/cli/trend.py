@@ -29,10 +29,12 @@ def run_trend(options: Namespace) -> ExitCode:
     if options.compact:
         for path in paths:
             reading, target = compact_history(path)
+            _warn(reading)
             print(f"Compacted {path} into {target}: {reading.lines} runs.")
     reading = HistoryReading()
     tracks = make_tracks(line for path in paths for line in read_history(path, reading))
-    _warn(reading)
+    if not options.compact:
+        _warn(reading)
     if not tracks:
         print("There is no run in the history that can be read.")
         return ExitCode.NOTHING_COMPARED

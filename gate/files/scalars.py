@@ -39,12 +39,12 @@ def decode_str(value: object) -> str:
     """Decode text that can be written down again."""
     if type(value) is not str:
         raise expect("text", value)
-    if not value.isascii() and not _is_encodable(value):
+    if not value.isascii() and not is_encodable(value):
         raise expect("text that UTF-8 can hold", value, "Replace what is no character in it.")
     return value
 
 
-def _is_encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     """Whether it is without lone surrogates, which JSON can spell and no report could hold."""
     try:
         text.encode()

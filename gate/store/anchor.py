@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gate.files.codec import encode, write_atomic
+from gate.errors import FileError, UsageError
+from gate.files.codec import decode, encode, write_atomic
 from gate.files.entry import Entry
 from gate.files.key_types import Line, Sha, Text, Version
 from gate.files.untrusted import is_present
@@ -19,6 +20,7 @@ from gate.records import Time
 from gate.units import render_age
 
 ANCHOR_FILE = "anchor.yml"
+_EXAMPLE = '`--reason "the release of March"`'
 _SHORT_CHARS = 7  # of a commit, as git shows it
 _DAY_CHARS = 10  # of a moment in ISO 8601
 _HEADER = """\
@@ -77,10 +79,14 @@ def save_anchor(directory: Path, anchor: AnchorFile) -> Path:
 
     Raises:
         MachineError: The disk is full or read-only.
-        UsageError: The path cannot be written.
+        UsageError: It could not be read back, or the path cannot be written.
     """
     path = directory / ANCHOR_FILE
-    known = {key: value for key, value in encode(anchor).items() if value}
+    known = {key: value for key, value in encode(anchor).items() if value or key == "reason"}
+    try:
+        decode(AnchorFile, known, str(path))
+    except FileError as error:
+        raise UsageError(f"--{error.key}: {error.problem}", f"Write, for example, {_EXAMPLE}.") from None
     write_atomic(path, _HEADER + "".join(f"{key}: {write_scalar(value)}\n" for key, value in known.items()))
     return path
 

@@ -19,10 +19,13 @@ from typing import Any
 
 from gate.errors import FileError, GateError
 from gate.files.codec import decode, describe_write_error, encode, write_atomic
+from gate.files.scalars import is_encodable
+from gate.files.untrusted import MAX_INTEGER
 from gate.records import Metric
 from gate.records.history import Figures, HistoryHead, HistoryLine
 
-SCHEMA = "compile-gate/history/1"
+_FORMAT = "compile-gate/history/"
+SCHEMA = f"{_FORMAT}1"
 SUFFIX = ".jsonl"
 _ID_CHARS = 16
 _DIGITS = 7  # of a figure: more than any measurement has
@@ -36,6 +39,7 @@ class HistoryReading:
 
     lines: int = 0
     damaged: list[str] = field(default_factory=list)  # "history.jsonl:12: what is wrong"
+    foreign: list[str] = field(default_factory=list)  # lines of other versions of the format, as they are
     repeated: int = 0
 
 
@@ -93,24 +97,44 @@ def read_history(path: Path, reading: HistoryReading) -> Iterator[HistoryLine]:
     """Read the lines that can be used, each once, in the order of their files; ``reading`` counts the rest.
 
     Raises:
-        FileError: There is no such file or directory.
+        FileError: There is no such file or directory, or it cannot be read.
     """
+    return (line for line, _ in _read_usable(path, reading))
+
+
+def _read_usable(path: Path, reading: HistoryReading) -> Iterator[tuple[HistoryLine, str]]:
+    """Each line with its text, which a newer version may have written more into."""
     seen: set[str] = set()
+    for place, data in _read_lines(path):
+        try:
+            plain = _parse(data, place)
+            if plain.get("schema") != SCHEMA:
+                _note_foreign(plain, data, reading)
+            line = _decode(plain, place)
+        except GateError as error:
+            reading.damaged.append(error.what)
+            continue
+        if line.head.id in seen:
+            reading.repeated += 1
+            continue
+        seen.add(line.head.id)
+        reading.lines += 1
+        yield line, data.decode()
+
+
+def _read_lines(path: Path) -> Iterator[tuple[str, bytes]]:
     for file in list_files(path):
-        with file.open("rb") as opened:
-            for number, data in enumerate(opened, start=1):
-                place = f"{file}:{number}"
-                try:
-                    line = _decode(data, place)
-                except GateError as error:
-                    reading.damaged.append(error.what)
-                    continue
-                if line.head.id in seen:
-                    reading.repeated += 1
-                    continue
-                seen.add(line.head.id)
-                reading.lines += 1
-                yield line
+        try:
+            with file.open("rb") as opened:
+                yield from ((f"{file}:{number}", data) for number, data in enumerate(opened, start=1))
+        except OSError as error:
+            problem = f"cannot be read: {error.strerror}"
+            raise FileError(str(file), "", problem, "Make it readable, or move it away.") from error
+
+
+def _note_foreign(plain: dict[str, Any], data: bytes, reading: HistoryReading) -> None:
+    if str(plain.get("schema")).startswith(_FORMAT):
+        reading.foreign.append(data.decode())
 
 
 def list_files(path: Path) -> tuple[Path, ...]:
@@ -119,7 +143,8 @@ def list_files(path: Path) -> tuple[Path, ...]:
     Raises:
         FileError: There is none.
     """
-    files = tuple(sorted(path.glob(f"*{SUFFIX}"))) if path.is_dir() else (path,) if path.is_file() else ()
+    found = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+    files = tuple(file for file in found if file.is_file())
     if not files:
         fix = "Name a history: what `--history` of check, ab --anchor and baseline refresh wrote to."
         raise FileError(str(path), "", "holds no history", fix)
@@ -129,10 +154,11 @@ def list_files(path: Path) -> tuple[Path, ...]:
 def compact_history(path: Path) -> tuple[HistoryReading, Path]:
     """Write all lines that can be used into one file, in the order of time, and remove the others.
 
-    Writers of that file wait meanwhile.
+    Lines stay as they are, and those of other versions of the format at the end: a newer compile-gate may
+    have written them. Writers of that file wait meanwhile.
 
     Raises:
-        FileError: There is no history.
+        FileError: There is no history, or it cannot be read.
         MachineError: The disk is full or read-only; nothing was removed.
     """
     list_files(path)
@@ -141,8 +167,9 @@ def compact_history(path: Path) -> tuple[HistoryReading, Path]:
     with target.open("rb") as locked:
         fcntl.flock(locked, fcntl.LOCK_EX)
         files, reading = list_files(path), HistoryReading()
-        lines = sorted(read_history(path, reading), key=lambda line: line.head.created)
-        write_atomic(target, "".join(map(_encode, lines)))
+        lines = sorted(_read_usable(path, reading), key=lambda read: read[0].head.created)
+        texts = (*(text for _, text in lines), *reading.foreign)
+        write_atomic(target, "".join(f"{text.rstrip()}\n" for text in texts))
         for file in files:
             if file != target:
                 file.unlink()
@@ -155,16 +182,22 @@ def _encode(line: HistoryLine) -> str:
     return json.dumps(plain, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-def _decode(data: bytes, place: str) -> HistoryLine:
+def _parse(data: bytes, place: str) -> dict[str, Any]:
     fix = "Nothing need be done: the line is left out. `trend --compact` removes it."
     if len(data) > _MAX_LINE:
         raise FileError(place, "", "is larger than a line may be", fix)
     try:
-        plain = json.loads(data)
+        plain = json.loads(data.decode())
     except (ValueError, RecursionError):
         problem = "is no JSON" if data.endswith(b"\n") else "was not written to its end"
         raise FileError(place, "", problem, fix) from None
-    if not isinstance(plain, dict) or plain.pop("schema", None) != SCHEMA:
+    if not isinstance(plain, dict):
+        raise FileError(place, "", "is no object", fix)
+    return plain
+
+
+def _decode(plain: dict[str, Any], place: str) -> HistoryLine:
+    if plain.pop("schema", None) != SCHEMA:
         raise FileError(place, "schema", f"is not {SCHEMA}", "Upgrade compile-gate, if it is of a newer one.")
     cases = _read_cases(plain.pop("cases", None), place)
     return HistoryLine(head=decode(HistoryHead, plain, place), cases=cases)
@@ -174,6 +207,8 @@ def _read_cases(plain: Any, place: str) -> dict[str, dict[Metric, Figures]]:  # 
     """Read the figures, strictly, and by hand: a year of them is millions. Unknown metrics are left out."""
     cases: dict[str, dict[Metric, Figures]] = {}
     for case_id, values in plain.items() if isinstance(plain, dict) else ():
+        if not is_encodable(case_id):
+            raise FileError(place, "cases", "has a name that UTF-8 cannot hold", "The line is left out.")
         cases[case_id] = figures = {}
         for name, numbers in values.items() if isinstance(values, dict) else ():
             if not _are_figures(numbers):
@@ -185,11 +220,13 @@ def _read_cases(plain: Any, place: str) -> dict[str, dict[Metric, Figures]]:  # 
 
 
 def _are_figures(numbers: object) -> bool:
-    return (
-        isinstance(numbers, list)
-        and len(numbers) in (1, 3)
-        and all(type(number) in (int, float) and math.isfinite(number) for number in numbers)
-    )
+    return isinstance(numbers, list) and len(numbers) in (1, 3) and all(map(_is_figure, numbers))
+
+
+def _is_figure(number: object) -> bool:
+    if type(number) is float:
+        return math.isfinite(number)
+    return type(number) is int and abs(number) <= MAX_INTEGER
 
 
 def _shorten(value: float) -> float:

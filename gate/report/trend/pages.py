@@ -121,31 +121,32 @@ def _list_suite(track: Track) -> Iterator[Curve]:
 def _trace_case(
     track: Track, case_id: str
 ) -> tuple[list[Curve], list[tuple[str, str]], list[tuple[Metric, TrendStep]]]:
-    """Trace what moved; what never did is a value, and all steps."""
+    """Trace what moved, or is not as at the anchor; what never moved is a value; and all steps."""
     curves, still, found = [], [], []
-    for metric, spec in SPECS.items():
-        series = track.values.get((case_id, metric))
-        if series is None:
-            continue
-        if series.is_constant:
+    for metric in SPECS:
+        series, creep = (table.get((case_id, metric)) for table in (track.values, track.creep))
+        if series and series.is_constant:
             still.append((name_metric(metric), render_value(metric, series.centres[0])))
-            continue
-        steps = find_steps(metric, series.centres)
-        found += [(metric, step) for step in steps]
-        better = "higher is better" if spec.higher_is_better else "lower is better"
-        curve = Curve(
-            title=name_metric(metric),
-            note=better,
-            series=series,
-            write=partial(render_value, metric),
-            steps=steps,
-            unit=find_axis_unit(metric, series.centres),
-            is_whole=spec.unit is Unit.COUNT,
-        )
-        curves.append(curve)
-        if creep := track.creep.get((case_id, metric)):
+        elif series:
+            steps = find_steps(metric, series.centres)
+            found += [(metric, step) for step in steps]
+            curves.append(_trace_values(metric, series, steps))
+        if creep and any(creep.centres):
             curves.append(_trace_creep(metric, creep))
     return curves, still, found
+
+
+def _trace_values(metric: Metric, series: TrendSeries, steps: Sequence[TrendStep]) -> Curve:
+    spec = SPECS[metric]
+    return Curve(
+        title=name_metric(metric),
+        note="higher is better" if spec.higher_is_better else "lower is better",
+        series=series,
+        write=partial(render_value, metric),
+        steps=steps,
+        unit=find_axis_unit(metric, series.centres),
+        is_whole=spec.unit is Unit.COUNT,
+    )
 
 
 def _trace_creep(metric: Metric, series: TrendSeries) -> Curve:

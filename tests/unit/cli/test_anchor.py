@@ -140,3 +140,13 @@ def test_an_anchor_that_this_clone_lacks_is_told_with_file_key_and_fix(
     told = capsys.readouterr().err
     assert f"baselines/anchor.yml: commit: {commit} is not in this repository" in told
     assert "This clone is shallow: `git fetch --unshallow`" in told
+
+
+@pytest.mark.parametrize("reason", ["", "  ", "\ud800"])
+def test_an_anchor_that_could_not_be_read_back_is_not_written(
+    released: Place, capsys: pytest.CaptureFixture[str], reason: str
+) -> None:
+    """As of a variable of the job that is not set: every check after it would end with exit code 2."""
+    assert released.run("baseline", "anchor", "v1.2", "--reason", reason) == 2
+    assert "--reason: " in capsys.readouterr().err
+    assert load_anchor(released.top / "baselines") is None

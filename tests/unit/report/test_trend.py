@@ -126,6 +126,22 @@ def test_creep_against_the_anchor_is_a_series_of_its_own() -> None:
     assert "compiled latency against the release anchor" in pages["index.html"]
 
 
+def test_creep_is_drawn_where_the_values_stand_still_or_are_unknown() -> None:
+    """Three graph breaks each night are two more than at the anchor; a case may be known by pairs alone."""
+    breaks: dict[Metric, Figures] = {Metric.GRAPH_BREAKS: (3.0,)}
+    lines = [make_line(night, {"a/x": breaks}) for night in range(3)]
+    creep: dict[str, dict[Metric, Figures]] = {
+        "a/x": {Metric.GRAPH_BREAKS: (2.0,), Metric.RECOMPILES: (0.0,)},
+        "b/x": {LATENCY: (0.04,)},
+    }
+    (track,) = make_tracks([*lines, make_line(5, creep, kind=HistoryKind.ANCHOR)])
+    pages = dict(render_pages(track, "index", "", ()))
+    (first, second) = (text for name, text in sorted(pages.items()) if name != "index.html")
+    assert "graph breaks against the release anchor" in first
+    assert "recompiles against the release anchor" not in first
+    assert "compiled latency against the release anchor" in second
+
+
 def test_upgrades_of_torch_and_driver_are_marked() -> None:
     """At the first run with the new version."""
     heads = [make_line(night, {}, torch=torch).head for night, torch in enumerate(("2.12", "2.12", "2.13"))]

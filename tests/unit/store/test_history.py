@@ -80,6 +80,8 @@ def list_damage(path: Path) -> list[str]:
         ({"cases": {"a": {"drift": [1, 2]}}}, "cases.a.drift"),
         ({"cases": {"a": {"drift": ["1"]}}}, "cases.a.drift"),
         ({"cases": {"a": {"drift": [True]}}}, "cases.a.drift"),
+        ({"cases": {"a": {"drift": [10**400]}}}, "cases.a.drift"),
+        ({"cases": {"\ud800": {"drift": [1]}}}, "UTF-8"),
     ],
 )
 def test_a_line_that_is_wrong_is_told_with_its_key(
@@ -160,3 +162,28 @@ def test_a_history_that_is_not_there_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(GateError, match="cannot be written"):
         write(tmp_path / "file" / "history.jsonl", 1.0)
+
+
+def test_what_a_newer_release_wrote_outlives_a_compaction(tmp_path: Path) -> None:
+    """A line of a later format, and a metric of a later release: an older one may run the job."""
+    path = tmp_path / "history.jsonl"
+    write(path, 1.0)
+    known = path.read_text(encoding="utf-8").replace(
+        '"compiled_latency":', '"novelty":[1],"compiled_latency":'
+    )
+    newer = '{"schema":"compile-gate/history/2","what":"nobody knows"}\n'
+    path.write_text(newer + known + "{torn\n", encoding="utf-8")
+    reading, _ = compact_history(path)
+    assert path.read_text(encoding="utf-8") == known + newer
+    assert [damage.partition(" ")[0] for damage in reading.damaged] == [f"{path}:1:", f"{path}:3:"]
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """A directory that is called as a file is none of the history."""
+    path = tmp_path / "runs"
+    write(path, 1.0)
+    (path / "odd.jsonl").mkdir()
+    assert len(list(read_history(path, HistoryReading()))) == 1
+    (path / "link.jsonl").symlink_to("/proc/self/mem")
+    with pytest.raises(FileError, match=r"link\.jsonl.*cannot be read"):
+        list(read_history(path, HistoryReading()))
