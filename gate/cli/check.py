@@ -116,7 +116,10 @@ def _compare_checkouts(sources: ArmSources | None, config: Config) -> _Compared:
     checkouts = find_checkouts(sources) if sources else None
     if sources is None or checkouts is None:
         return _Compared()
-    changes = read_changes(Path(checkouts.head), sources.base.commit, (config.out, config.baselines))
+    own = (config.out, config.baselines)
+    # Where results lie around the project itself, not all that lies there is the gate's.
+    apart = [place for place in own if not config.directory.resolve().is_relative_to(place.resolve())]
+    changes = read_changes(Path(checkouts.head), sources.base.commit, apart)
     if changes is None:
         return _Compared()
     return _Compared(checkouts=replace(checkouts, changed=changes.python), other_changes=changes.other)

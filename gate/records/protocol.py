@@ -37,6 +37,9 @@ from gate.records import Case, Environment, Fact, FailureKind, Measured
 # not shadow installed modules.
 WORKER_ARGUMENTS = ("-P", "-m", "gate.measure.process.worker")
 
+# Python that is run as an extension is built, by setuptools, Hatch, PDM and Poetry: no import shows that.
+BUILD_SCRIPTS = frozenset({"setup.py", "hatch_build.py", "pdm_build.py", "build.py"})
+
 MIN_SUPER_BLOCKS = 3  # fewer leave a median at the mercy of one disturbance
 
 
@@ -71,6 +74,7 @@ class Stage(StrEnum):
     CALLS = "calls"  # compile under a call counter
     DRIFT = "drift"
     TRACE = "trace"  # of torch, on request: a process of its own, when all is measured
+    ENDED = "ended"  # measured; what was imported on the way is still to be looked at
     DONE = "done"
 
 

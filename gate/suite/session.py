@@ -161,7 +161,7 @@ class TrialPlugin:
         if not (result.samples if self._measures else result.workload):
             self._fail(RuntimeError(f"the test measured nothing ({_describe_end(exitstatus)})"))
         if self._logbook.result.failure is None:
-            self._logbook.enter(Stage.DONE)
+            self._logbook.enter(Stage.ENDED)
         gc.freeze()  # pytest collects garbage five times as it ends: half a second with torch loaded
 
     @pytest.hookimpl(tryfirst=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gate.git import GitAnswer, ask_git
+from gate.records.protocol import BUILD_SCRIPTS
 
 _LIMIT_S = 120.0  # a large tree on a cold disk
 _DIFF = ("diff", "--name-status", "--no-renames", "--no-ext-diff", "--no-textconv", "-z")
@@ -16,7 +17,6 @@ _NEW = ("ls-files", "--others", "--exclude-standard", "-z")
 MAX_CHANGED = 2000
 
 _CODE = ".py"
-_BUILD = "setup.py"  # is run as an extension is built, which no import shows
 # Python that was changed or added shows where it is imported. Without a file that is gone, an import may find
 # another one.
 _SHOWN_BY_IMPORTS = frozenset({"A", "M"})
@@ -63,7 +63,7 @@ def _split(answer: GitAnswer) -> list[str]:
 
 def _is_shown(name: str) -> bool:
     """Whether imports show who uses a file."""
-    return name.endswith(_CODE) and Path(name).name != _BUILD
+    return name.endswith(_CODE) and Path(name).name not in BUILD_SCRIPTS
 
 
 def _is_unread(place: Path, top: Path, own: Collection[str]) -> bool:

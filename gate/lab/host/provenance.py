@@ -13,9 +13,10 @@ from gate.records import Provenance
 from gate.version import __version__
 
 _STATUS_LIMIT_S = 120.0  # a large tree on a cold disk
-_CHANGED = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "HEAD")
+_CHANGED = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "--submodule=diff", "HEAD")
 _NEW_FILES = ("ls-files", "--others", "--exclude-standard", "-z")
-_CODE = b".py"
+# Results are new files as well, and change as a run goes on.
+_CODE = (b".py", b".c", b".cc", b".cpp", b".cu", b".cuh", b".h", b".hpp", b".hip", b".pyx", b".rs")
 
 
 def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) -> Provenance:
@@ -41,18 +42,19 @@ def load_provenance(directory: Path, environ: Mapping[str, str] = os.environ) ->
 
 
 def hash_changes(directory: Path) -> str:
-    """Hash what differs from the commit of ``directory``'s checkout, new Python files included.
+    """Hash what differs from the commit of ``directory``'s checkout, new files of code included.
 
     Empty outside of git, and where git does not tell: nobody knows then.
     """
-    changed = ask_git(directory, *_CHANGED, limit_s=_STATUS_LIMIT_S)
-    others = ask_git(directory, *_NEW_FILES, limit_s=_STATUS_LIMIT_S)
+    top = directory / run_git(directory, "rev-parse", "--show-cdup")  # new files are told from there on
+    changed = ask_git(top, *_CHANGED, limit_s=_STATUS_LIMIT_S)
+    others = ask_git(top, *_NEW_FILES, limit_s=_STATUS_LIMIT_S)
     if not (changed.is_good and others.is_good):
         return ""
     told = hashlib.sha256(changed.output)
     for name in others.output.split(b"\0"):
         if name.endswith(_CODE):
-            told.update(name + b"\0" + _read_new(directory, os.fsdecode(name)))
+            told.update(name + b"\0" + _read_new(top, os.fsdecode(name)))
     return told.hexdigest()[:16]
 
 

@@ -156,7 +156,8 @@ def measure_pair(sides: Sides, plan: PairPlan) -> PairOutcome:
         for arm in outcomes
     ]
     if not is_target(sides.head.settings.device):
-        joined = [add_host(trial, before, sides.head) for trial in joined]
+        samples, threads = (before, look_at_host(sides.head)), sides.head.settings.threads
+        joined = [add_host(trial, samples, threads) for trial in joined]
     if sides.head.settings.traces and plan.index == 1:  # later pairs compile the same, if at all
         joined = [_trace_side(sides, trial) for trial in joined]
     return PairOutcome(trials=tuple(joined), sources=list_changed_sources(outcomes))

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,7 @@ from gate.lab.workers.environment import (
 from gate.lab.workers.server_pool import ServerPool, add_opening, open_jobs
 from gate.lab.workers.worker import JobOutcome, RunJob, WorkerJob, load_result, run_worker
 from gate.records import (
+    BASE_ARM,
     Arm,
     Case,
     CaseFailure,
@@ -146,7 +148,7 @@ def run_trial(bench: Bench, case: Case, index: int, content: Content = WHOLE) ->
     blank = Trial(case_id=case.id, index=index, arm=bench.arm.name, extent=content.extent)
     trial = merge_results(blank, cold, warm, circumstances)
     if not is_target(bench.settings.device):  # how fit the host was matters to what is timed
-        trial = add_host(trial, before, bench)
+        trial = add_host(trial, (before, look_at_host(bench)), bench.settings.threads)
     return TrialOutcome(trial=trial, failure=failure)
 
 
@@ -163,15 +165,14 @@ def look_at_host(bench: Bench) -> HostSample:
     return replace(read_host(), foreign_memory=read_memory_share(bench.gpu))
 
 
-def add_host(trial: Trial, before: HostSample, bench: Bench) -> Trial:
-    """Add what happened on the host since ``before``, and which settings of its stack the trial did not get.
+def add_host(trial: Trial, samples: tuple[HostSample, HostSample], threads: int) -> Trial:
+    """Add what happened on the host between both looks, and the settings that the trial did not get.
 
-    All that the trial started has ended.
+    The first look was before anything of the trial was started, the second once all of it has ended.
     """
-    samples = (before, look_at_host(bench))
     return replace(
         trial,
-        conditions=describe_host(trial.conditions, samples, bench.settings.threads),
+        conditions=describe_host(trial.conditions, samples, threads),
         warnings=(*trial.warnings, *note_dropped_variables(os.environ, of_stack=True)),
     )
 
@@ -203,6 +204,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         python=arm.python,
         environment={
             **make_worker_environment(os.environ, places, settings.threads),
+            **_set_extensions(bench),
             **arm.variables,
             **shown,
         },
@@ -212,6 +214,16 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         trial=index,
         arm=arm.name,
     )
+
+
+def _set_extensions(bench: Bench) -> Mapping[str, str]:
+    """Where ``torch.utils.cpp_extension.load`` builds: a place of its own for each arm of a comparison.
+
+    It goes by the extension's name alone, and whoever finds a build under way loads what that one built.
+    """
+    if not bench.arm.checkout and bench.arm.name != BASE_ARM:
+        return {}
+    return {"TORCH_EXTENSIONS_DIR": str(bench.temporary / f"extensions-{bench.arm.name}")}
 
 
 def run_job(bench: Bench, job: WorkerJob) -> JobOutcome:

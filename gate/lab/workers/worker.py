@@ -122,7 +122,9 @@ def judge_exit(job: WorkerJob, ended: ProcessExit, left: LeftResult) -> JobOutco
     if ended.timed_out:
         told = Fact(code=Code.NO_END, numbers={"limit_s": job.limit_s}, names=role)
         return replace(failure, kind=FailureKind.HANG, told=told)
-    if left.result and stage == Stage.DONE:
+    # Of the user's own checkout nothing is measured by mistake: a project may end its process by itself.
+    is_whole = stage == Stage.DONE or (stage == Stage.ENDED and not job.request.checkout)
+    if left.result and is_whole:
         return _accept(left.result, ended.status)
     kind, told = _judge_end(ended, left.problem)
     if shortage := find_shortage(log_tail):

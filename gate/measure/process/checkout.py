@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from gate.errors import UsageError
-from gate.records.protocol import WorkerRequest
+from gate.records.protocol import BUILD_SCRIPTS, WorkerRequest
 
 _OWN_PACKAGE = "gate"
 _OWN_PLACE = Path(__file__).resolve().parents[2]
@@ -27,10 +27,11 @@ _OWN_PLACE = Path(__file__).resolve().parents[2]
 # Where a checkout's projects are, that pip installs: at its top, or two directories below it.
 _PROJECTS = tuple(f"{depth}{file}" for depth in ("*/", "*/*/") for file in ("pyproject.toml", "setup.py"))
 # What extensions are built from.
-_NATIVE = frozenset(
-    (".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hip", ".pyx", ".pxd", ".rs", ".f90")
+_NATIVE = (
+    *(".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".hip"),
+    *(".pyx", ".pxd", ".rs", ".f90"),
 )
-_BUILDS = frozenset(("setup.py", "CMakeLists.txt"))
+_BUILDS = BUILD_SCRIPTS | {"CMakeLists.txt", "meson.build"}
 _LAYOUTS = ("", "src", "lib", "python")  # where a project keeps its packages
 
 
@@ -70,23 +71,28 @@ def check_imports(request: WorkerRequest) -> None:
 
     It may have come past the search path: through an import hook, or as an installed copy of the user's
     checkout. An extension module is built, and the interpreter has one for both arms: where what it may be
-    built from differs, it is one arm's.
+    built from differs, it is one arm's. Of the user's own checkout a copy may be installed that is older
+    than what lies there.
 
     Raises:
         UsageError: A module did; it names the first.
     """
     if not request.checkout:
+        _check_installed(Path(request.directory).resolve())
         return
     origin, checkout = Path(request.origin).resolve(), Path(request.checkout).resolve()
     tops = _list_tops(origin)
     imported = [(name, place) for name, place in list_imported() if not place.is_relative_to(checkout)]
     for name, place in imported:
-        for within in _find_twins(name, place, origin, tops):
-            if _is_another(place, checkout / within):
-                raise UsageError(
-                    f"{name} is imported from {place}, and the arm's checkout has another {within}",
-                    "Uninstall the project, and set PYTHONPATH to the directory of its packages.",
-                )
+        twins = tuple(_find_twins(name, place, origin, tops))
+        other = next((f"another {one}" for one in twins if _is_another(place, checkout / one)), "")
+        if not other and _is_elsewhere(name, place, request):
+            other = f"{name} elsewhere"
+        if other:
+            raise UsageError(
+                f"{name} is imported from {place}, and the arm's checkout has {other}",
+                "Uninstall the project, and set PYTHONPATH to the directory of its packages.",
+            )
     source = _find_native_change(origin, checkout)
     built = _list_built(imported, origin, tops) if source else []
     if built:
@@ -95,6 +101,37 @@ def check_imports(request: WorkerRequest) -> None:
             "Build each side in an interpreter of its own, and run: compile-gate ab --base-python A"
             " --head-python B",
         )
+
+
+def _check_installed(directory: Path) -> None:
+    """Check that no copy was measured that pip installed from this checkout and that is not what lies there.
+
+    Raises:
+        UsageError: A module was; it names the first.
+    """
+    top = next((place for place in (directory, *directory.parents) if (place / ".git").exists()), directory)
+    tops = _list_tops(top)
+    copies = [
+        (name, place, top / layout / Path(*name.split(".")[:-1]) / _name_file(name, place))
+        for name, place in list_imported()
+        if place.suffix == ".py"
+        and not (is_project_file(place, str(top)) or place.is_relative_to(_OWN_PLACE))
+        for layout in tops.get(name.partition(".")[0], ())
+    ]
+    others = [(name, place, twin) for name, place, twin in copies if _is_another(place, twin)]
+    installed = _list_installed(top) if others else frozenset()
+    for name, place, twin in others:
+        if name.partition(".")[0] in installed:
+            raise UsageError(
+                f"{name} is imported from {place}, a copy that was installed before {twin} was changed",
+                "Install the project editable: pip install -e .",
+            )
+
+
+def _name_file(name: str, place: Path) -> Path:
+    """Where a module lies below its package's directory."""
+    last = name.rpartition(".")[2]
+    return Path(last, place.name) if place.name == "__init__.py" else Path(place.name)
 
 
 def list_imported() -> Iterator[tuple[str, Path]]:
@@ -125,32 +162,60 @@ def _is_another(place: Path, twin: Path) -> bool:
     return twin.is_file() and not is_same_file(place, twin)
 
 
+def _is_elsewhere(name: str, place: Path, request: WorkerRequest) -> bool:
+    """Whether a package lies elsewhere in the arm's checkout than the user's, which was imported.
+
+    What it holds besides may be in no commit at all, as a file that a build has written.
+    """
+    if "." in name or place.suffix != ".py" or not is_project_file(place, request.origin):
+        return False
+    checkout = Path(request.checkout)
+    twin = checkout / place.relative_to(Path(request.origin).resolve())
+    return not twin.exists() and _has_module(checkout, name)
+
+
 def _find_native_change(origin: Path, checkout: Path) -> Path | None:
     """Find a file that extensions may be built from and that differs, relative to the checkout's top."""
-    for place in checkout.rglob("*"):
-        within = place.relative_to(checkout)
-        if (place.suffix in _NATIVE or place.name in _BUILDS) and _is_another(origin / within, place):
-            return within
+    for directory, below, files in os.walk(checkout):
+        if "pyvenv.cfg" in files:  # an environment that is kept there is not code
+            below.clear()
+            continue
+        below[:] = [name for name in below if name != ".git"]
+        for name in files:
+            if name.endswith(_NATIVE) or name in _BUILDS:
+                within = Path(directory, name).relative_to(checkout)
+                if _is_another(origin / within, checkout / within):
+                    return within
     return None
 
 
 def _list_built(
     imported: Sequence[tuple[str, Path]], origin: Path, tops: Mapping[str, Sequence[Path]]
 ) -> list[str]:
-    """List the extension modules that were built from the project.
+    """List the extension modules, and the libraries of operators, that were built from the project.
 
     Those lie below it, were installed from it, or lie in a copy of one of its packages: a directory that is
     called as a library is, as ``triton`` may be, makes none of that library's.
     """
-    found = [(name, place) for name, place in imported if place.name.endswith(tuple(EXTENSION_SUFFIXES))]
+    modules = [(name, place) for name, place in imported if place.name.endswith(tuple(EXTENSION_SUFFIXES))]
+    found = [*modules, *((place.name, place) for place in _list_loaded())]
     installed = _list_installed(origin) if found else frozenset()
     packages = {name: place for name, place in imported if place.name == "__init__.py"}
     copied = {name for name, place in packages.items() if next(_find_twins(name, place, origin, tops), None)}
+    homes = [place.parent for name, place in packages.items() if name in installed | copied]
     return [
         name
         for name, place in found
-        if is_project_file(place, str(origin)) or name.partition(".")[0] in installed | copied
+        if is_project_file(place, str(origin))
+        or name.partition(".")[0] in installed
+        or any(map(place.is_relative_to, homes))
     ]
+
+
+def _list_loaded() -> list[Path]:
+    """The libraries that ``torch.ops.load_library`` has loaded: no module tells of them."""
+    ops = getattr(sys.modules.get("torch"), "ops", None)
+    return [Path(place).resolve() for place in getattr(ops, "loaded_libraries", ())]
 
 
 def _list_installed(origin: Path) -> frozenset[str]:

@@ -142,12 +142,13 @@ def _check_end(request: WorkerRequest, ended: Fact) -> None:
     path = Path(request.result)
     found = codec.load_plain(WorkerResult, path)
     result = replace(found, changed_imports=list_changed_imports(request))
-    if result.failure is None and result.stage != Stage.DONE:
+    if result.failure is None and result.stage != Stage.ENDED:
         result = replace(result, failure=WorkerFailure(kind=FailureKind.ERROR, told=ended))
     if result.failure is None:
         try:
             check_imports(request)
-        except GateError as error:
+            result = replace(result, stage=Stage.DONE)
+        except Exception as error:  # noqa: BLE001 - what was not looked at might be another checkout's
             result = replace(result, failure=make_worker_failure(error))
     if result != found:
         codec.save_plain(result, path)

@@ -56,7 +56,8 @@ def test_what_imports_show_or_nobody_reads_is_no_other_change(top: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["data/weights.bin", "data/new.json", "pyproject.toml", "op.cpp", "ops/setup.py"]
+    "name",
+    ["data/weights.bin", "data/new.json", "pyproject.toml", "op.cpp", "ops/setup.py", "hatch_build.py"],
 )
 def test_a_file_that_a_case_may_open_is_another_change(top: Path, name: str) -> None:
     """Changed or new: opened by a case, or by what builds an extension."""

@@ -125,19 +125,24 @@ def test_a_status_that_does_not_come_is_not_a_clean_checkout(
 
 
 def test_every_edit_changes_the_hash(repository: Path) -> None:
-    """Of a tracked file, staged or not, and of a new Python file; a new file of another kind is no code."""
-    model, fresh, notes = (repository / name for name in ("model.py", "new.py", "notes.txt"))
-    seen = [hash_changes(repository)]
+    """Of a tracked file, staged or not, and of a new file of code; one of another kind is none.
+
+    The project may lie in a directory of the checkout: what its models import need not.
+    """
+    model, fresh, notes = (repository / name for name in ("model.py", "new.cu", "notes.txt"))
+    project = repository / "bench"
+    project.mkdir()
+    seen = [hash_changes(project)]
     model.write_text("2\n", encoding="utf-8")
-    seen.append(hash_changes(repository))
+    seen.append(hash_changes(project))
     fresh.write_text("1\n", encoding="utf-8")
-    seen.append(hash_changes(repository))
+    seen.append(hash_changes(project))
     fresh.write_text("2\n", encoding="utf-8")
-    seen.append(hash_changes(repository))
+    seen.append(hash_changes(project))
     assert len(set(seen)) == 4
     notes.write_text("1\n", encoding="utf-8")
     git(repository, "add", "model.py")
-    assert hash_changes(repository) == seen[-1]
+    assert hash_changes(project) == seen[-1]
 
 
 def test_outside_of_git_nobody_knows_what_changed(tmp_path: Path) -> None:

@@ -360,3 +360,19 @@ def test_the_one_process_of_a_target_tells_all() -> None:
     cold = WorkerResult(role=WorkerRole.COLD, stage=Stage.DONE, samples={Metric.COMPILE_CALLS: (7.0,)})
     joined = merge_results(BLANK, cold, repeat_samples(cold), CIRCUMSTANCES)
     assert joined.samples == {Metric.COMPILE_CALLS: (7.0,)}
+
+
+def test_each_arm_of_a_comparison_builds_its_own_extensions(bench: Bench, make_case: MakeCase) -> None:
+    """They are found by their names alone: a base would load what head has just built."""
+    places = {
+        (arm.name, arm.checkout): make_job(
+            replace(bench, arm=arm), WorkerRole.COLD, make_case()
+        ).environment.get("TORCH_EXTENSIONS_DIR", "the user's")
+        for arm in (
+            bench.arm,
+            replace(bench.arm, name="base"),
+            replace(bench.arm, checkout="/worktree"),
+        )
+    }
+    assert places[bench.arm.name, ""] == "the user's"
+    assert len(set(places.values())) == 3

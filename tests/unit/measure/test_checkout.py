@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 import gate
 
@@ -177,6 +178,36 @@ def test_copy_of_what_a_factory_imports_is_refused(
     assert look("head", "flat").stdout.strip() == "head"
 
 
+def test_a_package_that_head_has_moved_is_refused(look: Look, tills: tuple[Path, Path]) -> None:
+    """The base has no ``src``, so head's stays on the search path; it has a ``till`` of its own elsewhere."""
+    head, base = (place.parents[1] for place in tills)
+    shutil.rmtree(base / "src")
+    (head / "src" / "shop.py").unlink()
+    (base / "till.py").write_text("COINS = 'base'\n", encoding="utf-8")
+    done = look("base", "flat", PYTHONPATH=str(head / "src"))
+    assert f"till is imported from {tills[0]}, and the arm's checkout has till elsewhere" in done.stderr
+
+
+@pytest.mark.parametrize("is_stale", [True, False])
+def test_a_copy_that_was_installed_before_the_last_change_is_refused(
+    look: Look, site: Path, tills: tuple[Path, Path], is_stale: bool
+) -> None:
+    """``pip install .`` in a virtual environment that CI keeps: whatever is edited, old code is measured."""
+    (site / "till.py").write_text("COINS = 'old'\n" if is_stale else tills[0].read_text(), encoding="utf-8")
+    told = site / "till-1.0.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: till\nVersion: 1.0\n", encoding="utf-8")
+    (told / "top_level.txt").write_text("till\n", encoding="utf-8")
+    assert look("head", "flat").stdout.strip() == "head"  # a library that is called so
+    (told / "direct_url.json").write_text(f'{{"url": "file://{tills[0].parents[1]}"}}', encoding="utf-8")
+    (tills[0].parents[1] / ".git").mkdir(exist_ok=True)
+    done = look("head", "flat")
+    if is_stale:
+        assert f"till is imported from {site / 'till.py'}, a copy that was installed before" in done.stderr
+    else:
+        assert done.stdout.strip() == "head"
+
+
 def test_code_of_the_user_that_an_import_hook_finds_is_refused(
     look: Look, site: Path, tills: tuple[Path, Path]
 ) -> None:
@@ -268,3 +299,21 @@ def test_reference_models_are_the_installed_gates() -> None:
         [sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True
     )
     assert done.stdout.strip() == "gate"
+
+
+def test_a_library_of_operators_that_was_built_in_the_users_checkout_is_refused(
+    look: Look, site: Path, extension: tuple[Path, Path]
+) -> None:
+    """No module tells of what ``torch.ops.load_library`` loads, here by a path that both arms have."""
+    built = extension[0].parents[1] / "build" / "till.so"
+    built.parent.mkdir(exist_ok=True)
+    (library,) = (site / "till").glob("_json*")
+    library.rename(built)
+    for shop in (one.parents[1] / "flat" / "shop.py" for one in extension):
+        text = f"import torch\ntorch.ops.load_library({str(built)!r})\nSIDE = '{shop.parents[1].name}'\n"
+        shop.write_text(text, encoding="utf-8")
+    torch_site = str(Path(torch.__file__).parents[1])
+    told = "till.so is an extension of the project, and the arm's checkout has another csrc/till.cpp"
+    assert told in look("base", "flat", PYTHONPATH=torch_site).stderr
+    shutil.copy(*extension)
+    assert look("base", "flat", PYTHONPATH=torch_site).stdout.strip() == "base"

@@ -236,7 +236,7 @@ def test_trying_a_test_calls_it_and_compiles_nothing(project: pytest.Pytester) -
         "    compile_benchmark(forward, torch.ones(3))\n"
     )
     tried = run_trial(project, source, WorkerRole.TRY)
-    assert (tried["stage"], tried["failure"], tried["samples"]) == ("done", None, {})
+    assert (tried["stage"], tried["failure"], tried["samples"]) == ("ended", None, {})
 
 
 def test_trying_a_test_that_measures_nothing_fails(project: pytest.Pytester) -> None:
