@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gate.lab.trials.trials import Bench, make_job, remove_cache, run_job
-from gate.lab.workers.worker import add_told, name_log
+from gate.lab.workers.worker import WorkerJob, add_told, name_log
 from gate.project.capability import Card, list_unavailable
 from gate.records import Case, CaseFailure, Code, Environment, Fact, FailureKind, quote_failure
 from gate.records.events import Noted, Observer
-from gate.records.protocol import Stage, WorkerRole
+from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 from gate.records.targets import is_target
 
 # A project that takes longer to import is left to its trials, whose limit is the configured one.
@@ -22,7 +22,8 @@ _OWN_PACKAGE = "gate."
 def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) -> tuple[CaseFailure, ...]:
     """Import the factories of ``cases`` in one process; a failure for each case whose factory cannot be.
 
-    A process that dies or hangs over it blames nobody: a trial finds out whose fault it is.
+    One that fails there is tried once more alone: another one's import may have stood in its way, as it does
+    in no trial. A process that dies or hangs over it blames nobody: a trial finds out whose fault it is.
 
     Raises:
         MachineError: The interpreter cannot be started, or a disk is full.
@@ -47,12 +48,24 @@ def find_unimportable(bench: Bench, cases: Sequence[Case], observe: Observer) ->
         told=Fact(code=Code.RAISED),
         log=name_log(job.log),
     )
-    found = result.unimportable
+    found = {
+        factory: failure
+        for factory in result.unimportable
+        if (failure := _import_alone(bench, job, factory, result))
+    }
     return tuple(
         add_told(replace(blank, case_id=case.id), found[case.factory])
         for case in cases
         if case.factory in found
     )
+
+
+def _import_alone(bench: Bench, job: WorkerJob, factory: str, together: WorkerResult) -> WorkerFailure | None:
+    """Import one factory that failed among others; ``None`` where it does not by itself."""
+    if len(job.request.factories) == 1:
+        return together.unimportable[factory]
+    alone = run_job(bench, replace(job, request=replace(job.request, factories=(factory,))))
+    return None if isinstance(alone, CaseFailure) else alone.unimportable.get(factory)
 
 
 def find_unavailable(

@@ -50,6 +50,7 @@ class WorkerServer:
 
     def __init__(self, pid: int, line: socket.socket) -> None:
         self.pid = pid
+        self.is_gone = False
         self._line = line
 
     def begin_import(self, request: WorkerRequest) -> None:
@@ -115,6 +116,7 @@ class WorkerServer:
 
     def hang_up(self) -> None:
         """Let it end, by itself."""
+        self.is_gone = True
         self._line.close()
 
     def _hear_pid(self) -> int:
@@ -129,6 +131,7 @@ class WorkerServer:
             self._line.settimeout(_FORK_S)
             send(self._line, order, descriptors)
         except OSError as error:
+            self.is_gone = True
             raise ServerError(f"it cannot be told anything ({error.strerror or error})", _GONE) from error
 
     def _hear(self, limit_s: float) -> ServerAnswer:
@@ -141,7 +144,9 @@ class WorkerServer:
             told = Fact(code=Code.SERVER_SILENT, numbers={"limit_s": limit_s})
             raise ServerError(f"no answer within {limit_s:g} s", told) from error
         except (OSError, FileError) as error:
+            self.is_gone = True
             raise ServerError("it ended", _GONE) from error
+        self.is_gone = True
         raise ServerError("it ended", _GONE)
 
 

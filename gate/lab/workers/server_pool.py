@@ -103,7 +103,10 @@ class ServerPool:
     def _open_roots(self, jobs: Sequence[WorkerJob]) -> Fact | None:
         opened: list[tuple[WorkerJob, RootServer]] = []
         for job in jobs:
-            if (key := _make_key(job)) not in self._roots:
+            key = _make_key(job)
+            if key in self._roots and self._roots[key].server.is_gone:
+                self._end([key])
+            if key not in self._roots:
                 server = RootServer(_make_command(job))
                 self._roots[key] = _Root(server)
                 opened.append((job, server))
@@ -118,6 +121,8 @@ class ServerPool:
         imported = _name_import(jobs[0])
         for job in jobs:
             root = self._roots[_make_key(job)]
+            if imported in root.branches and root.branches[imported].is_gone:
+                del root.branches[imported]  # whoever killed it may have meant its worker alone
             if imported not in root.branches:
                 while len(root.branches) >= MAX_BRANCHES:
                     root.branches.pop(next(iter(root.branches))).hang_up()

@@ -50,6 +50,7 @@ class ThreadedServer:
     """A root that has imported something that starts a thread; it must never be asked for a branch."""
 
     pid = 1
+    is_gone = False
 
     def __init__(self, _place: object) -> None:
         self.begin_import = self.end_import = self.close = lambda *_: A_THREAD
@@ -76,6 +77,7 @@ class QuietServer:
 
     def __init__(self, command: ProcessCommand) -> None:
         self.directory = str(command.directory)
+        self.is_gone = False
         self.begin_import = self.hang_up = self.start = lambda *_: None
         self.end_import = lambda *_: None
 
@@ -120,3 +122,20 @@ def test_the_servers_of_one_arm_can_be_ended(
     assert pool.open(jobs).why_not is None
     pool.close()
     assert QuietServer.closed == [plain.arm.directory, str(tmp_path), plain.arm.directory]
+
+
+def test_a_server_that_is_gone_is_opened_anew(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose worker took too long to be ended was hung up on: the cases after it are measured."""
+    monkeypatch.setattr(server_pool, "RootServer", QuietServer)
+    QuietServer.branched.clear()
+    QuietServer.closed.clear()
+    plain = replace(bench, settings=LabSettings(out=bench.settings.out))
+    job, pool = make_job(plain, WorkerRole.COLD, make_case()), ServerPool()
+    (opened,) = pool.open([job]).jobs
+    assert opened.fork is not None
+    for server in pool._roots.values():
+        server.server.is_gone = True
+    assert pool.open([job]).why_not is None
+    assert (len(QuietServer.branched), len(QuietServer.closed)) == (2, 1)

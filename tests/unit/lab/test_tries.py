@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gate.lab.trials.trials import Bench
-from gate.lab.trials.tries import try_in_worker
-from gate.records import Case, FailureKind
+from gate.lab.trials.tries import find_unimportable, try_in_worker
+from gate.lab.workers.worker import WorkerJob
+from gate.records import Case, FailureKind, make_text
+from gate.records.protocol import Stage, WorkerFailure, WorkerResult, WorkerRole
 
 MakeCase = Callable[..., Case]
 
@@ -26,3 +29,24 @@ def test_case_that_raises_or_crashes_is_a_failure(bench: Bench, make_case: MakeC
         assert failure is not None
         kinds.append(failure.kind)
     assert kinds == [FailureKind.ERROR, FailureKind.CRASH]
+
+
+def test_a_factory_that_fails_beside_another_is_tried_alone(bench: Bench, make_case: MakeCase) -> None:
+    """Both modules look for ``helpers`` where each has put it on the search path: a trial has one of them."""
+    asked: list[tuple[str, ...]] = []
+
+    def run(job: WorkerJob) -> WorkerResult:
+        asked.append(job.request.factories)
+        told = WorkerFailure(kind=FailureKind.ERROR, told=make_text("No module named 'helpers'"))
+        failed = [
+            one for one in job.request.factories if one == "gone:build" or len(job.request.factories) > 1
+        ]
+        return WorkerResult(
+            role=WorkerRole.IMPORT, stage=Stage.DONE, unimportable=dict.fromkeys(failed[-2:], told)
+        )
+
+    cases = [replace(make_case(name=name), factory=f"{name}:build") for name in ("first", "second", "gone")]
+    acted = replace(bench, settings=replace(bench.settings, run_job=run))
+    failures = find_unimportable(acted, cases, lambda _: None)
+    assert asked == [("first:build", "second:build", "gone:build"), ("second:build",), ("gone:build",)]
+    assert [failure.case_id for failure in failures] == [cases[2].id]
