@@ -39,7 +39,7 @@ class OpenedJobs:
 
 @dataclass
 class _Root:
-    """A server of an arm and its branches by what they have imported, the least recently opened first."""
+    """A server of an arm and its branches by what they have imported, in the order in which they were opened."""
 
     server: RootServer
     problem: Fact | None = None  # why nothing may be forked from it
@@ -125,7 +125,8 @@ class ServerPool:
                 del root.branches[imported]  # whoever killed it may have meant its worker alone
             if imported not in root.branches:
                 while len(root.branches) >= MAX_BRANCHES:
-                    root.branches.pop(next(iter(root.branches))).hang_up()
+                    # Trials go round: the one that was opened first is needed soonest, the last one latest.
+                    root.branches.popitem()[1].hang_up()
                 root.branches[imported] = root.server.branch()
                 opened.append((job, root.branches[imported]))
         for job, server in opened:

@@ -258,6 +258,14 @@ def test_an_acceptance_must_allow_what_is_worse_than_the_baseline_too(
     assert alone.status is (Status.ACCEPTED if allowed > 0.05 else Status.REGRESSED)
 
 
+def test_of_two_regressions_the_larger_is_told() -> None:
+    """0.65 GiB are 30 % more than the 0.5 GiB that are stored, and 160 % beyond a limit of 0.25 GiB."""
+    memory = Metric.PEAK_MEMORY
+    row = find(judge([most(memory, 0.25 * GIB)], [{memory: 0.65 * GIB}], {memory: (0.5 * GIB,) * 3}), memory)
+    assert row.change is not None
+    assert (row.reason, row.change.centre) == (Reason.OWN_LIMIT_EXCEEDED, pytest.approx(1.6))
+
+
 def test_a_limit_that_is_kept_does_not_hide_that_trials_are_missing() -> None:
     """One of two planned trials came back: the case's row has the latency's name, and is none of it."""
     trial = Trial(case_id=CASE.id, index=1, samples={Metric.COMPILED_LATENCY: (0.01,)})

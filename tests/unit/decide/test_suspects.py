@@ -47,6 +47,8 @@ from gate.records import (
 )
 from tests.told import tell_notes, tell_row, tell_steps
 
+from .conftest import find_comparison
+
 LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
 COLD, WARM, BREAKS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.GRAPH_BREAKS
 CASE = "mlp/x"
@@ -634,15 +636,23 @@ def test_a_limit_needs_no_pair(confirm: Confirm, find: Find) -> None:
     assert verdict.outcome is Outcome.REGRESSION
 
 
+@pytest.mark.parametrize(
+    ("base", "expected", "told"),
+    [
+        ("d1", (Status.INCONCLUSIVE, Reason.UNPAIRED), "no pair came back."),
+        ("d0", (Status.UNCHANGED, Reason.WITHIN_NOISE), "the base defines this case differently."),
+    ],
+    ids=["no time", "nothing to compare with"],
+)
 def test_what_could_hide_a_change_says_that_no_pair_looked(
-    confirm: Confirm, find: Find, stored: Baseline
+    stored: Baseline, confirm: Confirm, base: str, expected: tuple[Status, Reason], told: str
 ) -> None:
-    """Without its pairs nobody knows, and the sentence says what is missing."""
+    """Where there was no time for its pairs nobody knows, and the sentence says what is missing."""
     wide = {LATENCY: tuple(0.01 * (1 + 6 * (one - 1)) for one in FIVE)}
     baselines = (replace(stored, trials={**stored.trials, **wide}),)
-    row = find(confirm(measure(), baselines=baselines, pairs=0), LATENCY)
-    assert state(row) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
-    assert tell_row(row).endswith("Not measured again side by side: no pair came back.")
+    row = find_comparison(confirm(measure(), baselines=baselines, pairs=0, base_definition=base), LATENCY)
+    assert state(row) == expected
+    assert tell_row(row).endswith(f"Not measured again side by side: {told}")
 
 
 def test_check_without_a_base_says_that_it_is_not_confirmed(

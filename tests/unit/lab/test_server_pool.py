@@ -139,3 +139,19 @@ def test_a_server_that_is_gone_is_opened_anew(
         server.server.is_gone = True
     assert pool.open([job]).why_not is None
     assert (len(QuietServer.branched), len(QuietServer.closed)) == (2, 1)
+
+
+def test_trials_that_go_round_find_most_of_what_was_imported(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten factories and room for eight: the second round imports three of them anew, and not all ten."""
+    monkeypatch.setattr(server_pool, "RootServer", QuietServer)
+    QuietServer.branched.clear()
+    plain = replace(bench, settings=LabSettings(out=bench.settings.out))
+    pool, counts = ServerPool(), []
+    for _ in range(2):
+        for number in range(10):
+            case = replace(make_case(name=f"m{number}"), factory=f"m{number}:build")
+            pool.open([make_job(plain, WorkerRole.COLD, case)])
+        counts.append(len(QuietServer.branched))
+    assert counts == [10, 13]
