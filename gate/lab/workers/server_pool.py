@@ -39,7 +39,7 @@ class OpenedJobs:
 
 @dataclass
 class _Root:
-    """A server of an arm and its branches by what they have imported, in the order in which they were opened."""
+    """A server of an arm and its branches by what they have imported, in the order of their opening."""
 
     server: RootServer
     problem: Fact | None = None  # why nothing may be forked from it
