@@ -82,11 +82,11 @@ def check_imports(request: WorkerRequest) -> None:
         return
     origin, checkout = Path(request.origin).resolve(), Path(request.checkout).resolve()
     tops = _list_tops(origin)
-    imported = [(name, place) for name, place in list_imported() if not place.is_relative_to(checkout)]
+    imported = [(name, place) for name, place in list_imported() if not _lies_below(place, checkout)]
     for name, place in imported:
         twins = tuple(_find_twins(name, place, origin, tops))
         other = next((f"another {one}" for one in twins if _is_another(place, checkout / one)), "")
-        if not other and _is_elsewhere(name, place, request):
+        if not other and _lies_below(place, origin) and _is_elsewhere(name, place, request):
             other = f"{name} elsewhere"
         if other:
             raise UsageError(
@@ -111,12 +111,13 @@ def _check_installed(directory: Path) -> None:
     """
     top = next((place for place in (directory, *directory.parents) if (place / ".git").exists()), directory)
     tops = _list_tops(top)
+    found = [(name, place) for name, place in list_imported() if name.partition(".")[0] in tops]
     copies = [
         (name, place, top / layout / Path(*name.split(".")[:-1]) / _name_file(name, place))
-        for name, place in list_imported()
-        if place.suffix == ".py"
-        and not (is_project_file(place, str(top)) or place.is_relative_to(_OWN_PLACE))
-        for layout in tops.get(name.partition(".")[0], ())
+        for name, place in found
+        if place.suffix == ".py" and not _lies_below(place, _OWN_PLACE)
+        if not is_project_file(place, str(top))
+        for layout in tops[name.partition(".")[0]]
     ]
     others = [(name, place, twin) for name, place, twin in copies if _is_another(place, twin)]
     installed = _list_installed(top) if others else frozenset()
@@ -147,6 +148,11 @@ def list_imported() -> Iterator[tuple[str, Path]]:
             directories[directory] = Path(directory).resolve()
         found = directories[directory] / file
         yield name, found.resolve() if found.is_symlink() else found
+
+
+def _lies_below(place: Path, top: Path) -> bool:
+    """Whether a place lies in a directory, by their text: this is asked of thousands of modules."""
+    return str(place).startswith(f"{top}{os.sep}")
 
 
 def is_same_file(place: Path, twin: Path) -> bool:
@@ -234,9 +240,9 @@ def _is_from(distribution: str, origin: Path) -> bool:
 def _find_twins(name: str, place: Path, origin: Path, tops: Mapping[str, Sequence[Path]]) -> Iterator[Path]:
     """Find which files of the user's checkout a module is, or is a copy of, relative to its top."""
     top = name.partition(".")[0]
-    if place.suffix != ".py" or place.is_relative_to(_OWN_PLACE) or top in sys.stdlib_module_names:
+    if place.suffix != ".py" or _lies_below(place, _OWN_PLACE) or top in sys.stdlib_module_names:
         return
-    if is_project_file(place, str(origin)):
+    if _lies_below(place, origin) and is_project_file(place, str(origin)):
         yield place.relative_to(origin)
     package = name if place.name == "__init__.py" else name.rpartition(".")[0]
     for layout in tops.get(top, ()):
@@ -264,11 +270,12 @@ def _move(entry: str, request: WorkerRequest) -> str:
 
 def is_project_file(place: Path, origin: str) -> bool:
     """Whether a place lies in the checkout ``origin``; an environment that is kept there is not code."""
+    prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix}
+    if any(_lies_below(place, Path(prefix)) for prefix in prefixes):
+        return False
     resolved = place.resolve()
-    return resolved.is_relative_to(Path(origin).resolve()) and not any(
-        place.is_relative_to(prefix) or resolved.is_relative_to(prefix)
-        for prefix in {sys.prefix, sys.base_prefix, sys.exec_prefix}
-    )
+    within = resolved.is_relative_to(Path(origin).resolve())
+    return within and not any(map(resolved.is_relative_to, prefixes))
 
 
 def _has_module(checkout: Path, name: str) -> bool:
