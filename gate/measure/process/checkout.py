@@ -32,6 +32,8 @@ _NATIVE = (
     *(".pyx", ".pxd", ".rs", ".f90"),
 )
 _BUILDS = BUILD_SCRIPTS | {"CMakeLists.txt", "meson.build"}
+# A build writes them anew, versioneer's for one: that a copy has another says nothing of the code.
+_OF_BUILD = frozenset(("_version.py", "version.py", "__version__.py"))
 _LAYOUTS = ("", "src", "lib", "python")  # where a project keeps its packages
 
 
@@ -115,7 +117,7 @@ def _check_installed(directory: Path) -> None:
     copies = [
         (name, place, top / layout / Path(*name.split(".")[:-1]) / _name_file(name, place))
         for name, place in found
-        if place.suffix == ".py" and not _lies_below(place, _OWN_PLACE)
+        if place.suffix == ".py" and place.name not in _OF_BUILD and not _lies_below(place, _OWN_PLACE)
         if not is_project_file(place, str(top))
         for layout in tops[name.partition(".")[0]]
     ]

@@ -201,6 +201,11 @@ def test_a_copy_that_was_installed_before_the_last_change_is_refused(
     assert look("head", "flat").stdout.strip() == "head"  # a library that is called so
     (told / "direct_url.json").write_text(f'{{"url": "file://{tills[0].parents[1]}"}}', encoding="utf-8")
     (tills[0].parents[1] / ".git").mkdir(exist_ok=True)
+    for place in (tills[0].parent, site):  # a build writes the installed one anew
+        (place / "_version.py").write_text(f"PLACE = {str(place)!r}\n", encoding="utf-8")
+    shop = tills[0].parents[1] / "flat" / "shop.py"
+    shop.write_text(f"import _version\n{shop.read_text()}", encoding="utf-8")
+    (told / "top_level.txt").write_text("till\n_version\n", encoding="utf-8")
     done = look("head", "flat")
     if is_stale:
         assert f"till is imported from {site / 'till.py'}, a copy that was installed before" in done.stderr
