@@ -136,6 +136,20 @@ def test_kill_names_the_likely_killer(bench: Bench, make_case: MakeCase, oom_kil
     assert words in describe_failure(failure)
 
 
+@pytest.mark.parametrize(("checkout", "counts"), [("", True), ("/worktree", False)])
+def test_an_arms_result_counts_once_its_imports_were_looked_at(
+    bench: Bench, make_case: MakeCase, checkout: str, counts: bool
+) -> None:
+    """A project's conftest may end the process by ``os._exit``: nobody knows what ran of another checkout."""
+    job = make_job(bench, WorkerRole.COLD, make_case(), 1)
+    job = replace(job, request=replace(job.request, checkout=checkout))
+    left = LeftResult(
+        result=WorkerResult(role=WorkerRole.COLD, stage=Stage.ENDED), problem=Fact(code=Code.TEXT)
+    )
+    ended = ProcessExit(status=0, timed_out=False, wall_s=1.0, log_tail=b"")
+    assert isinstance(judge_exit(job, ended, left), WorkerResult) is counts
+
+
 def test_told_failure_beats_the_time_limit(bench: Bench, make_case: MakeCase) -> None:
     """A worker that told its failure and then hung failed for the reason it told."""
     told = WorkerFailure(
