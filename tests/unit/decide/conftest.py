@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gate.decide import Screening, decide_verdict, screen_run
+from gate.decide import Screening, conclude_verdict, confirm_screening, decide_verdict, screen_run
 from gate.files.soundness import check_verdict
 from gate.metrics import SPECS
 from gate.records import (
@@ -34,6 +34,8 @@ from gate.records import (
     Verdict,
 )
 from tests.hosts import CPU_HOST
+
+from .one_case import CASE, FIVE, STORED, Confirm, Screen
 
 Values = Mapping[Metric, Sequence[float]]
 
@@ -307,3 +309,51 @@ def pair_run() -> Callable[..., Run]:
 @pytest.fixture
 def policy() -> Policy:
     return make_policy()
+
+
+@pytest.fixture
+def stored() -> Baseline:
+    values = {metric: tuple(value * one for one in FIVE) for metric, value in STORED.items()}
+    return Baseline(
+        case_id=CASE,
+        definition="d1",
+        environment=CPU_HOST,
+        provenance=Provenance(commit="old"),
+        trials={**values, Metric.WARM_SPEEDUP: (2.0,) * len(FIVE)},
+    )
+
+
+@pytest.fixture
+def unbroken(stored: Baseline) -> Baseline:
+    """The stored values, and no graph break in any trial."""
+    return replace(stored, trials={**stored.trials, Metric.GRAPH_BREAKS: (0.0,) * len(FIVE)})
+
+
+@pytest.fixture
+def screen(policy: Policy, stored: Baseline) -> Screen:
+    """The screening of one case against its stored values."""
+
+    def run_screen(
+        alone: Values, *, baselines: tuple[Baseline, ...] = (stored,), **changes: Any
+    ) -> Screening:
+        return screen_run(pair_up(PairedCase(alone=alone, **changes)), baselines, policy)
+
+    return run_screen
+
+
+@pytest.fixture
+def confirm(policy: Policy, stored: Baseline) -> Confirm:
+    """The verdict on one case that was screened and has its pairs."""
+
+    def run_both(
+        alone: Values,
+        *,
+        baselines: tuple[Baseline, ...] = (stored,),
+        rules: Policy = policy,
+        **changes: Any,
+    ) -> Verdict:
+        run = pair_up(PairedCase(alone=alone, **changes))
+        screening = confirm_screening(screen_run(run, baselines, rules), run, rules)
+        return conclude_verdict(run, screening, rules)
+
+    return run_both

@@ -1,0 +1,42 @@
+"""One case against its stored values, by hand: what both measured, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gate.decide import Screening
+from gate.records import CaseFailure, Comparison, FailureKind, Metric, Reason, Run, Status, Verdict, make_text
+
+LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
+COLD, WARM, BREAKS = Metric.COLD_COMPILE_TIME, Metric.WARM_COMPILE_TIME, Metric.GRAPH_BREAKS
+CASE = "mlp/x"
+STORED = {EAGER: 0.020, LATENCY: 0.010, COLD: 10.0}
+# Five stored values with a spread of about 1 %.
+FIVE = (0.990, 1.000, 1.010, 1.005, 0.995)
+
+Make = Callable[..., Any]
+Pair = Callable[..., Run]
+Find = Callable[..., Comparison]
+Screen = Callable[..., Screening]
+Confirm = Callable[..., Verdict]
+
+
+def fail(arm: str) -> CaseFailure:
+    return CaseFailure(
+        case_id=CASE,
+        trial=1,
+        kind=FailureKind.ERROR,
+        stage="build",
+        told=make_text("ImportError: x"),
+        arm=arm,
+    )
+
+
+def state(comparison: Comparison) -> tuple[Status, Reason]:
+    return comparison.status, comparison.reason
+
+
+def measure(**factors: float) -> dict[Metric, Sequence[float]]:
+    """One trial that ran alone, some of its values so many times the stored one."""
+    return {metric: (value * factors.get(metric, 1.0),) for metric, value in STORED.items()}

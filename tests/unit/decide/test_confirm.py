@@ -1,0 +1,241 @@
+"""What pairs make of a screening."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from gate.decide import conclude_verdict, confirm_screening, decide_verdict, screen_run
+from gate.records import Baseline, Comparison, Metric, Outcome, Pairing, Policy, Reason, Status, Tally
+from tests.told import tell_notes, tell_row, tell_steps
+
+from .conftest import find_comparison
+from .one_case import (
+    BREAKS,
+    CASE,
+    COLD,
+    FIVE,
+    LATENCY,
+    SPEEDUP,
+    Confirm,
+    Find,
+    Make,
+    Pair,
+    Screen,
+    fail,
+    measure,
+    state,
+)
+
+
+def test_pairs_acquit_what_the_screen_convicted(screen: Screen, confirm: Confirm, find: Find) -> None:
+    """30 % slower than the stored values, equal to the base: the machine, not the change."""
+    slower = measure(compiled_latency=1.3)
+    assert find(screen(slower), LATENCY).status is Status.REGRESSED
+    verdict = confirm(slower)
+    assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.ACQUITTED)
+    assert find(verdict, SPEEDUP).status is Status.UNCHANGED
+    assert verdict.outcome is Outcome.PASS
+    assert "Measured side by side with main (1a2b3c4) on this machine: 6 pairs of 1 case." in tell_notes(
+        verdict
+    )
+    told = f"Worse than the stored baseline, but not than the base: {CASE} warm speedup, {CASE} compiled"
+    assert any(note.startswith(told) and "record new baselines" in note for note in tell_notes(verdict))
+    rows = len(verdict.comparisons)
+    expected = Tally(trials=1, pairs=6, paired_cases=1, cleared=2, cases=1, comparisons=rows)
+    assert verdict.tally == expected
+
+
+def test_where_there_is_an_anchor_it_tells_creep_from_the_machine(confirm: Confirm, policy: Policy) -> None:
+    """What got worse since the baselines, and not by this change, is sent to the anchor; nothing else is."""
+    command = f"compile-gate ab --anchor --select {CASE}"
+    anchored = replace(policy, has_anchor=True)
+    assert tell_steps(confirm(measure(compiled_latency=1.3), rules=anchored))[-1].endswith(f": {command}")
+    for rules, factor in ((policy, 1.3), (anchored, 1.0)):
+        steps = tell_steps(confirm(measure(compiled_latency=factor), rules=rules))
+        assert not any("--anchor" in step for step in steps)
+
+
+def test_a_graph_break_that_the_base_has_too_is_not_the_changes(
+    confirm: Confirm, find: Find, unbroken: Baseline
+) -> None:
+    """Merged by others since the baselines were recorded: one pair tells, and a note says it."""
+    broken = {BREAKS: 2.0}
+    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(unbroken,), base=broken, head=broken, pairs=1)
+    assert state(find(verdict, BREAKS)) == (Status.UNCHANGED, Reason.EXACT_EQUAL)
+    assert verdict.outcome is Outcome.PASS
+    assert any(
+        note.startswith(f"Worse than the stored baseline, but not than the base: {CASE} graph breaks.")
+        for note in tell_notes(verdict)
+    )
+
+
+@pytest.mark.parametrize(("pairs", "base"), [(1, 0.0), (2, 0.0), (2, 2.0)])
+def test_a_graph_break_of_the_change_is_convicted(
+    confirm: Confirm, find: Find, unbroken: Baseline, pairs: int, base: float
+) -> None:
+    """One pair is enough where the stored values say the same; it is held against the base's count."""
+    changes = {"base": {BREAKS: base}, "head": {BREAKS: 3.0}, "pairs": pairs}
+    verdict = confirm({**measure(), BREAKS: (3.0,)}, baselines=(unbroken,), **changes)
+    found = find(verdict, BREAKS)
+    assert state(found) == (Status.REGRESSED, Reason.EXACT_CHANGED)
+    assert found.baseline is not None
+    assert found.baseline.centre == base
+    assert verdict.outcome is Outcome.REGRESSION
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [(1, (Status.INCONCLUSIVE, Reason.UNSETTLED)), (2, (Status.REGRESSED, Reason.EXACT_CHANGED))],
+)
+def test_a_graph_break_that_others_fixed_and_the_change_brings_back_is_told(
+    confirm: Confirm, find: Find, stored: Baseline, pairs: int, expected: tuple[Status, Reason]
+) -> None:
+    """Two as stored, of which the base has none: nobody asked, but pairs for the latency saw them."""
+    broken = replace(stored, trials={**stored.trials, BREAKS: (2.0,) * len(FIVE)})
+    alone = {**measure(compiled_latency=1.3), BREAKS: (2.0,)}
+    changes = {"base": {BREAKS: 0.0}, "head": {BREAKS: 2.0}, "pairs": pairs}
+    verdict = confirm(alone, baselines=(broken,), **changes)
+    assert state(find(verdict, BREAKS)) == expected
+
+
+@pytest.fixture
+def flicker(paired_case: Make, pair_run: Pair, policy: Policy, unbroken: Baseline) -> Make:
+    """What becomes of graph breaks that the screen saw none of, and three pairs for the latency so many."""
+
+    def find(values: Sequence[float]) -> Comparison:
+        alone = {**measure(compiled_latency=1.3), BREAKS: (0.0,)}
+        run = pair_run(paired_case(alone=alone, pairs=3))
+        trials = tuple(
+            replace(trial, samples={**trial.samples, BREAKS: (values[trial.index - 1],)})
+            if (trial.pairing, trial.arm) == (Pairing.LIVE, "head")
+            else trial
+            for trial in run.trials
+        )
+        run = replace(run, trials=trials)
+        found = confirm_screening(screen_run(run, (unbroken,), policy), run, policy)
+        (row,) = (row for row in found.comparisons if row.metric is BREAKS)
+        return row
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((3.0, 3.0, 0.0), (Status.INCONCLUSIVE, Reason.COUNTER_UNSTABLE)),
+        ((3.0, 0.0, 0.0), (Status.UNCHANGED, Reason.EXACT_EQUAL)),
+        ((3.0, 3.0, 3.0), (Status.REGRESSED, Reason.EXACT_CHANGED)),
+    ],
+    ids=["most", "one", "all"],
+)
+def test_a_counter_that_most_pairs_show_worse_is_told(
+    flicker: Make, values: Sequence[float], expected: tuple[Status, Reason]
+) -> None:
+    """Nobody asked about it; that one pair in three shows breaks may be what a trial does now and then."""
+    assert state(flicker(values)) == expected
+
+
+def test_pairs_do_not_hide_that_too_few_trials_came_back(
+    paired_case: Make, pair_run: Pair, policy: Policy, stored: Baseline
+) -> None:
+    """One of two planned trials: INCOMPLETE, though pairs acquit the latency that stands for the case."""
+    run = replace(pair_run(paired_case(alone=measure(compiled_latency=1.3))), trials_planned=2)
+    found = confirm_screening(screen_run(run, (stored,), policy), run, policy)
+    states = [state(row) for row in found.comparisons if row.metric is LATENCY]
+    assert states == [(Status.MISSING, Reason.TRIALS_MISSING), (Status.UNCHANGED, Reason.ACQUITTED)]
+    assert conclude_verdict(run, found, policy).outcome is Outcome.INCOMPLETE
+
+
+def test_one_pair_that_shows_fewer_breaks_convicts_nobody(
+    confirm: Confirm, find: Find, unbroken: Baseline
+) -> None:
+    """More than stored and fewer than the base: the change mends some of what others merged."""
+    changes = {"base": {BREAKS: 3.0}, "head": {BREAKS: 2.0}, "pairs": 1}
+    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(unbroken,), **changes)
+    assert state(find(verdict, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNSETTLED)
+
+
+def test_a_graph_break_that_no_pair_looked_at_is_left_open(
+    confirm: Confirm, find: Find, unbroken: Baseline
+) -> None:
+    """It may be what others merged: INCONCLUSIVE, and it says why."""
+    verdict = confirm({**measure(), BREAKS: (2.0,)}, baselines=(unbroken,), pairs=0)
+    assert state(find(verdict, BREAKS)) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
+
+
+def test_pairs_convict_what_was_suspect(confirm: Confirm, find: Find) -> None:
+    """8 % slower is suspect after the screen and confirmed by its pairs; the compile stays the screen's."""
+    verdict = confirm(measure(compiled_latency=1.08), head={LATENCY: 0.0108})
+    assert state(find(verdict, LATENCY)) == (Status.REGRESSED, Reason.CONFIRMED)
+    assert (find(verdict, LATENCY).pairs, find(verdict, COLD).pairs) == (6, 0)
+    assert not any("but not than the base" in note for note in tell_notes(verdict))
+    assert not any("Not measured side by side" in note for note in tell_notes(verdict))
+
+
+def test_pairs_stand_in_for_a_missing_baseline(confirm: Confirm, find: Find) -> None:
+    """Nothing stored: the pairs judge the counters as well."""
+    verdict = confirm({**measure(), BREAKS: (1.0,)}, baselines=(), head={BREAKS: 1.0})
+    assert state(find(verdict, BREAKS)) == (Status.REGRESSED, Reason.EXACT_CHANGED)
+    assert state(find(verdict, LATENCY)) == (Status.UNCHANGED, Reason.ACQUITTED)
+
+
+@pytest.mark.parametrize(
+    ("changes", "because"),
+    [
+        ({"pairs": 0, "failures": (fail("base"),)}, "the base could not be measured"),
+        ({"pairs": 0, "base_definition": ""}, "the base does not have this case"),
+        ({"pairs": 0}, "no pair came back"),
+        ({"base_definition": "d0"}, "the base defines this case differently"),
+    ],
+    ids=["base failed", "unknown to the base", "no time for pairs", "defined otherwise"],
+)
+def test_without_pairs_nothing_is_convicted(
+    confirm: Confirm, find: Find, changes: dict[str, object], because: str
+) -> None:
+    """30 % slower than the stored values may be what others merged: INCONCLUSIVE, and it says why."""
+    verdict = confirm(measure(compiled_latency=1.3), **changes)
+    found = find(verdict, LATENCY)
+    assert state(found) == (Status.INCONCLUSIVE, Reason.UNPAIRED)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert tell_row(found).endswith(f"Not measured again side by side: {because}.")
+    assert "Not measured side by side with the base: the times of 1 case." in tell_notes(verdict)
+
+
+def test_a_limit_needs_no_pair(confirm: Confirm, find: Find) -> None:
+    """Drift beyond its absolute limit is red although the base does not have the case."""
+    verdict = confirm({**measure(), Metric.DRIFT: (1.2,)}, pairs=0, base_definition="")
+    assert state(find(verdict, Metric.DRIFT)) == (Status.REGRESSED, Reason.LIMIT_EXCEEDED)
+    assert verdict.outcome is Outcome.REGRESSION
+
+
+@pytest.mark.parametrize(
+    ("base", "expected", "told"),
+    [
+        ("d1", (Status.INCONCLUSIVE, Reason.UNPAIRED), "no pair came back."),
+        ("d0", (Status.UNCHANGED, Reason.WITHIN_NOISE), "the base defines this case differently."),
+    ],
+    ids=["no time", "nothing to compare with"],
+)
+def test_what_could_hide_a_change_says_that_no_pair_looked(
+    stored: Baseline, confirm: Confirm, base: str, expected: tuple[Status, Reason], told: str
+) -> None:
+    """Where there was no time for its pairs nobody knows, and the sentence says what is missing."""
+    wide = {LATENCY: tuple(0.01 * (1 + 6 * (one - 1)) for one in FIVE)}
+    baselines = (replace(stored, trials={**stored.trials, **wide}),)
+    row = find_comparison(confirm(measure(), baselines=baselines, pairs=0, base_definition=base), LATENCY)
+    assert state(row) == expected
+    assert tell_row(row).endswith(f"Not measured again side by side: {told}")
+
+
+def test_check_without_a_base_says_that_it_is_not_confirmed(
+    paired_case: Make, pair_run: Pair, policy: Policy, stored: Baseline
+) -> None:
+    """One note for all times that were convicted against stored baselines alone."""
+    run = replace(pair_run(paired_case(pairs=0, alone=measure(compiled_latency=1.3))), base=None)
+    verdict = decide_verdict(run, (stored,), policy)
+    notes = [note for note in tell_notes(verdict) if "side by side" in note]
+    assert notes == ["Not measured side by side with the base: the times of 1 case."]
+    assert any(step.endswith("compile-gate ab --select mlp/x") for step in tell_steps(verdict))

@@ -1,0 +1,234 @@
+"""Which cases need more pairs, and in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gate.decide import (
+    LOOKS,
+    PairEffort,
+    Suspect,
+    decide_side_by_side,
+    judge_pairs,
+    list_unsettled,
+    order_unsettled,
+)
+from gate.records import Acceptance, Metric, Policy, Reason, Run, Status
+
+from .one_case import BREAKS, CASE, COLD, LATENCY, SPEEDUP, WARM, Find, Make, Pair, fail
+
+
+def test_plan_without_pairs_asks_for_everything(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+    """The first pair measures all that decides and is noisy."""
+    (asked,) = list_unsettled(pair_run(paired_case(pairs=0)), policy)
+    assert asked == Suspect(case_id=CASE, metrics=(SPEEDUP, LATENCY, COLD, WARM))
+
+
+def test_one_pair_settles_no_time_and_three_that_agree_settle_all(
+    paired_case: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """What one compile took says too little: pairs of them vary by 20 %."""
+    assert list_unsettled(pair_run(paired_case(pairs=1)), policy) == (
+        Suspect(case_id=CASE, metrics=(LATENCY, COLD, WARM)),
+    )
+    assert list_unsettled(pair_run(paired_case(pairs=3)), policy) == ()
+
+
+def test_changed_counter_asks_for_another_pair(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+    """Six pairs settled the latency; the break was seen in the only full one, and compiles are no alibi."""
+    run = pair_run(paired_case(pairs=6, full=1, head={BREAKS: 1.0}))
+    assert list_unsettled(run, policy) == (Suspect(case_id=CASE, metrics=(COLD, WARM, BREAKS)),)
+
+
+def test_only_the_suspects_are_asked_about(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+    """Of two cases without pairs one is suspect, for its compile."""
+    suspects = (Suspect(case_id=CASE, metrics=(COLD,)),)
+    run = pair_run(paired_case(pairs=0), paired_case(pairs=0, case_id="b/x"))
+    assert list_unsettled(run, policy, suspects) == suspects
+    assert list_unsettled(run, policy, ()) == ()
+
+
+def test_last_look_ends_it(paired_case: Make, pair_run: Pair, policy: Policy, find: Find) -> None:
+    """Near the threshold after the last look: open, and no more pairs."""
+    run = pair_run(paired_case(pairs=LOOKS[-1], full=3, head={LATENCY: 0.0103}, spread=(0.05, -0.05) * 8))
+    assert find(decide_side_by_side(run, policy), LATENCY).reason is Reason.UNSETTLED
+    assert list_unsettled(run, policy) == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"base_definition": ""},
+        {"base_definition": "d0"},
+        {"failures": (fail("base"),)},
+        {"failures": (fail("head"),)},
+    ],
+    ids=["unknown to the base", "defined otherwise", "base failed", "head failed"],
+)
+def test_no_more_pairs_where_none_can_help(
+    paired_case: Make, pair_run: Pair, policy: Policy, changes: dict[str, object]
+) -> None:
+    """What cannot be compared is not measured again."""
+    assert list_unsettled(pair_run(paired_case(pairs=0, **changes)), policy) == ()
+
+
+def test_more_cases_share_the_error_budget(
+    paired_case: Make, pair_run: Pair, policy: Policy, find: Find
+) -> None:
+    """What three pairs confirm for one case alone they leave open among forty-one."""
+    suspect = paired_case(pairs=3, head={LATENCY: 0.0108}, full=1)
+    others = [paired_case(pairs=3, case_id=f"m{n}/x", full=1) for n in range(40)]
+    alone = judge_pairs(pair_run(suspect), policy)
+    crowd = decide_side_by_side(pair_run(suspect, *others), policy)
+    assert [row.status for row in alone if row.metric is LATENCY] == [Status.REGRESSED]
+    assert find(crowd, LATENCY, CASE).status is Status.INCONCLUSIVE
+
+
+def test_what_promises_most_a_second_goes_first_and_on_to_the_look_that_settles() -> None:
+    """Begun first, then by doubt and seconds, then those with the fewest pairs; what is convicted comes last.
+
+    The dear one looks worst and takes three times as long: (1 + 4) / 90 s is less than (1 + 1.1) / 30 s.
+    """
+    found = {
+        "convicted": (4, Suspect(case_id="convicted", metrics=(COLD,), doubt=9.0, convicted=True)),
+        "many": (6, Suspect(case_id="many", metrics=(LATENCY,), doubt=5.0)),
+        "few": (3, Suspect(case_id="few", metrics=(LATENCY,), doubt=1.0)),
+        "begun": (1, Suspect(case_id="begun", metrics=(LATENCY,), doubt=0.5)),
+        "mild": (0, Suspect(case_id="mild", metrics=(LATENCY,), doubt=1.1)),
+        "worst": (0, Suspect(case_id="worst", metrics=(LATENCY,), doubt=3.0)),
+        "dear": (0, Suspect(case_id="dear", metrics=(COLD,), doubt=4.0)),
+        "no time": (0, Suspect(case_id="no time", metrics=(LATENCY,), doubt=4.0)),
+    }
+    efforts = {
+        name: PairEffort(pairs=pairs, seconds=90.0 if name == "dear" else 30.0)
+        for name, (pairs, _) in found.items()
+        if name != "no time"
+    }
+    ordered = order_unsettled([one for _, one in found.values()], efforts)
+    expected = ["begun", "worst", "mild", "dear", "few", "many", "convicted"]
+    assert [one.case_id for one in ordered] == expected
+
+
+def test_a_convicted_case_needs_no_more_pairs(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+    """Six pairs show compiled 30 % slower, and the only full one leaves the compile open: it may wait."""
+    run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD))
+    assert list_unsettled(run, policy, [suspect]) == ()
+    (asked,) = list_unsettled(run, policy, [replace(suspect, thorough=True)])
+    assert (asked.metrics, asked.convicted) == ((COLD,), True)
+
+
+@pytest.fixture
+def unsettled_after_a_pair(paired_case: Make, pair_run: Pair, policy: Policy) -> Make:
+    """What is left of a call that takes so long, 10 ms in the base, and a compile of 20 s instead of 10."""
+
+    def find(latency_s: float, *, thorough: bool) -> list[tuple[Metric, ...]]:
+        run = pair_run(paired_case(pairs=1, head={LATENCY: latency_s, COLD: 20.0}))
+        suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD), thorough=thorough)
+        return [one.metrics for one in list_unsettled(run, policy, [suspect])]
+
+    return find
+
+
+@pytest.mark.parametrize(
+    ("latency_s", "thorough", "expected"),
+    [(0.0104, False, (LATENCY,)), (0.0102, False, (LATENCY, COLD)), (0.0104, True, (LATENCY, COLD))],
+    ids=["beyond the threshold of 3 %", "below it", "thorough"],
+)
+def test_compile_times_wait_for_a_latency_that_is_about_to_convict(
+    unsettled_after_a_pair: Make, latency_s: float, thorough: bool, expected: tuple[Metric, ...]
+) -> None:
+    """One pair shows a slower call and a longer compile: where the call alone may convict it goes first."""
+    assert unsettled_after_a_pair(latency_s, thorough=thorough) == [expected]
+
+
+def test_what_is_accepted_convicts_nobody(paired_case: Make, pair_run: Pair, policy: Policy) -> None:
+    """Somebody takes the slower calls, so the outcome hangs on the compile, and it is measured on."""
+    run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, COLD: 20.0}))
+    taken = Acceptance(
+        case=CASE, metric=LATENCY, allowance=0.5, reason="known", author="a", expires=policy.today
+    )
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY, COLD))
+    (asked,) = list_unsettled(run, replace(policy, acceptances=(taken,)), [suspect])
+    assert asked.metrics == (COLD,)
+
+
+@pytest.mark.parametrize(("seen", "expected"), [((BREAKS,), []), ((), [(BREAKS,)])])
+def test_what_stored_values_convict_is_seen_twice_by_one_pair(
+    paired_case: Make,
+    pair_run: Pair,
+    policy: Policy,
+    seen: tuple[Metric, ...],
+    expected: list[tuple[Metric, ...]],
+) -> None:
+    """A counter that the screen convicts and the first pair shows needs no second one."""
+    run = pair_run(paired_case(pairs=1, head={BREAKS: 1.0}))
+    suspect = Suspect(case_id=CASE, metrics=(BREAKS,), seen=seen)
+    assert [one.metrics for one in list_unsettled(run, policy, [suspect])] == expected
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "thorough", "expected"),
+    [
+        ({}, False, []),
+        ({"slower": 1.0}, False, ["loud/x"]),
+        ({"head": 1.2}, False, ["loud/x"]),
+        ({"pairs": 1}, False, ["loud/x"]),
+        ({}, True, ["loud/x"]),
+    ],
+    ids=["waits", "nothing is red", "looks slower", "one pair", "thorough"],
+)
+def test_a_case_that_looks_no_slower_waits_once_another_is_convicted(
+    two_cases: Make, otherwise: dict[str, float], thorough: bool, expected: list[str]
+) -> None:
+    """Its pairs vary by 10 %, and six of the other's say that it is 30 % slower: the outcome is certain."""
+    run, policy = two_cases(**otherwise)
+    suspects = [Suspect(case_id=one, metrics=(LATENCY,), thorough=thorough) for one in ("calm/x", "loud/x")]
+    found = [one.case_id for one in list_unsettled(run, policy, suspects) if not one.convicted]
+    assert found == expected
+
+
+@pytest.fixture
+def two_cases(paired_case: Make, pair_run: Pair, policy: Policy) -> Make:
+    """A calm case with six pairs and a loud one, each so many times as slow in head; and the policy."""
+
+    def make(*, slower: float = 1.3, pairs: int = 3, head: float = 1.0) -> tuple[Run, Policy]:
+        calm = paired_case(case_id="calm/x", head={LATENCY: 0.010 * slower})
+        wild = (0.10, -0.10, 0.01)
+        loud = paired_case(case_id="loud/x", pairs=pairs, head={LATENCY: 0.010 * head}, spread=wild)
+        return pair_run(calm, loud), policy
+
+    return make
+
+
+def test_a_convicted_case_says_so_where_more_of_it_is_open(
+    paired_case: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """Compiled 30 % slower by six pairs, and a counter that moved in one pair only."""
+    run = pair_run(paired_case(pairs=6, full=1, head={LATENCY: 0.013, BREAKS: 1.0}))
+    (asked,) = list_unsettled(run, policy)
+    assert (asked.metrics, asked.convicted) == ((COLD, WARM, BREAKS), True)
+
+
+def test_cases_that_get_no_pair_take_no_part_of_the_error_budget(
+    paired_case: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """Twenty new cases have nothing to be compared with: what convicts the old one stays as sure."""
+    new = [paired_case(pairs=0, case_id=f"new/{number}", base_definition="") for number in range(20)]
+    run = pair_run(paired_case(pairs=3, head={LATENCY: 0.0106}), *new)
+    suspects = [Suspect(case_id=case.id, metrics=(LATENCY, COLD)) for case in run.cases]
+    (old,) = (row for row in judge_pairs(run, policy, suspects) if row.metric is LATENCY and row.pairs)
+    assert old.status is Status.REGRESSED
+
+
+def test_what_got_better_in_a_pair_asks_for_no_further_one(
+    paired_case: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """A check asks about the latency, which is settled; where all is asked an improvement is seen again."""
+    run = pair_run(paired_case(pairs=6, full=1, base={BREAKS: 1.0}, head={BREAKS: 0.0}))
+    suspect = Suspect(case_id=CASE, metrics=(LATENCY,))
+    assert list_unsettled(run, policy, [suspect]) == ()
+    (asked,) = list_unsettled(run, policy, [replace(suspect, thorough=True)])
+    assert asked.metrics == (BREAKS,)
