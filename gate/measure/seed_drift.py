@@ -50,6 +50,8 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
                 context.logbook.note(Code.NO_TENSORS)
                 return
         own = _compare(context, pair, exact)
+        if own is None:
+            return
         twin = twin or make_float32_pair(pair)
         precise = _compare_in_float32(context, pair, twin, exact)
         drifts[Metric.DRIFT].append(own)
@@ -68,7 +70,7 @@ def make_float32_pair(pair: CompiledSubject) -> CompiledSubject:
 def _compare_in_float32(
     context: WorkerContext, pair: CompiledSubject, twin: CompiledSubject, exact: Evaluation
 ) -> float | None:
-    """Compare the float32 twin; None where that is the same as what was compared already."""
+    """Compare the float32 twin; None where it tells no more than what was compared already."""
     if twin is not pair:
         reference.restore_state(twin.subject, pair.subject.list_state())
     elif not context.device.kind.has_tf32:
@@ -116,7 +118,8 @@ def _evaluate_reference(context: WorkerContext, subject: Subject) -> Evaluation 
     return None
 
 
-def _compare(context: WorkerContext, pair: CompiledSubject, exact: Evaluation) -> float:
+def _compare(context: WorkerContext, pair: CompiledSubject, exact: Evaluation) -> float | None:
+    """Compute the drift of a pair; None where the reference tells nothing, which is noted."""
     eager = reference.evaluate(pair.subject, pair.subject.function)
     compiled = reference.evaluate(pair.subject, pair.compiled)
     drift = compute_drift(exact.values, eager.values, compiled.values, pooled=pair.subject.is_training)
@@ -129,7 +132,7 @@ def _compare_alone(context: WorkerContext, pair: CompiledSubject) -> None:
     eager = reference.evaluate(pair.subject, pair.subject.function)
     compiled = reference.evaluate(pair.subject, pair.compiled)
     drift = compute_drift({}, eager.values, compiled.values)
-    if drift.warnings:
+    if drift.warnings and drift.log2_ratio is not None:
         context.logbook.add_warnings(*drift.warnings)
         context.logbook.add_samples({Metric.DRIFT: (drift.log2_ratio,)})
 

@@ -54,6 +54,9 @@ def _measure_steps(context: WorkerContext, prepared: Prepared) -> None:
     except Exception as error:  # noqa: BLE001 - what a model or an optimizer cannot do at this rate, or in float64
         context.logbook.note(Code.STEPS_UNMEASURED, why=describe_error(error))
         return
+    if drift.log2_ratio is None:
+        context.logbook.note(Code.STEPS_UNMEASURED, why="no parameter is finite in float64")
+        return
     context.logbook.add_samples({Metric.DRIFT_STEPS: (drift.log2_ratio,)})
 
 

@@ -47,7 +47,7 @@ Outputs = Mapping[str, torch.Tensor]
 class Drift:
     """Drift of the worst group of outputs, of few elements beyond chance, and what a reader should know."""
 
-    log2_ratio: float
+    log2_ratio: float | None  # None: nothing is finite in float64, so nobody knows what is right
     warnings: tuple[Fact, ...] = ()
 
 
@@ -84,6 +84,8 @@ def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pool
     }
     warnings = tuple(_tell_unknown(name, one) for name, one in triples.items() if not _is_known(one).all())
     known = [one for one in map(_take_known, triples.values()) if one.reference.numel()]
+    if warnings and not known:
+        return Drift(log2_ratio=None, warnings=warnings)
     ratios = [judge_group(group) for group in group_triples(known, pooled=pooled)]
     worst = max((ratio for ratio in ratios if ratio is not None), default=0.0)
     return Drift(log2_ratio=worst, warnings=warnings)

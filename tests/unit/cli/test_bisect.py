@@ -174,6 +174,7 @@ def test_a_new_search_takes_nothing_from_an_older_one(
         patch.setattr(bisect.Bisector, "ask", stop)
         assert history.run(*arguments) == 130
     assert [path.parent.name for path in (history.top / "out/bisect").glob("*/run.json")] == ["ends"]
+    assert not [path for path in (history.top / "out/bisect/first-bad").iterdir() if path.is_file()]
     assert history.run(*arguments, "--resume") == 0
     assert "Change 3\n" in capsys.readouterr().out
 

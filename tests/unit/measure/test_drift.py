@@ -96,7 +96,7 @@ def draw_drifts(elements: int, requests: int) -> list[float]:
         change = 0.0
         for _ in range(2):
             eager = draw()
-            before, after = (compute_drift(reference, eager, draw()).log2_ratio for _ in range(2))
+            before, after = (compute_drift(reference, eager, draw()).log2_ratio or 0.0 for _ in range(2))
             change += (after - before) / 2
         changes.append(change)
     return changes

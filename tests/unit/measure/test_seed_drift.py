@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -107,6 +108,21 @@ def test_an_output_without_a_tensor_is_not_called_as_good_as_eager() -> None:
     result = measure(lambda value: Boxed(value + 1), subject, CpuDevice())
     assert not result.samples
     assert [Code.NO_TENSORS] == [fact.code for fact in result.warnings]
+
+
+def overflow_float64(value: torch.Tensor) -> torch.Tensor:
+    """A function that is finite in float32 alone."""
+    return value * math.nan if value.dtype == torch.float64 else value + 1
+
+
+def test_a_reference_without_a_finite_number_tells_no_drift() -> None:
+    """Nothing is known of any element: a drift of 0 would tell that all is well."""
+    case = Case(id="m/c", model="m")
+    subject = make_subject(Workload(forward=overflow_float64, inputs=(torch.ones(4),)), case, CpuDevice())
+    result = measure(lambda value: value + 2, subject, CpuDevice())
+    assert not result.samples
+    (warning,) = result.warnings
+    assert (warning.code, warning.numbers) == (Code.REFERENCE_NOT_FINITE, {"unknown": 4, "elements": 4})
 
 
 def refuse_float64(value: torch.Tensor) -> torch.Tensor:
