@@ -145,6 +145,21 @@ def test_every_edit_changes_the_hash(repository: Path) -> None:
     assert hash_changes(project) == seen[-1]
 
 
+def test_an_edit_in_a_submodule_changes_the_hash(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Git calls a submodule dirty before and after a second edit in it; its content tells them apart."""
+    other = tmp_path_factory.mktemp("other")
+    git(other, "clone", "-q", str(repository), ".")
+    git(repository, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "layers")
+    git(repository, "commit", "-q", "-m", "Add a submodule")
+    seen = [hash_changes(repository)]
+    for content in ("2\n", "3\n"):
+        (repository / "layers/model.py").write_text(content, encoding="utf-8")
+        seen.append(hash_changes(repository))
+    assert len(set(seen)) == 3
+
+
 def test_outside_of_git_nobody_knows_what_changed(tmp_path: Path) -> None:
     """Nothing is made up."""
     assert hash_changes(tmp_path) == ""
