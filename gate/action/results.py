@@ -13,6 +13,7 @@ from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
 from gate.publish.telling import describe_outputs
 from gate.records import Cause, Comparison, GraphBreak, Metric, Outcome, Run, Status, Verdict
+from gate.report import FORMATS
 from gate.report.content import count_statuses
 from gate.report.words.comparisons import describe_comparison
 from gate.report.words.headline import write_headline
@@ -52,7 +53,8 @@ def clear_results(rules: RuleSource) -> Results:
         "page": out / "report.html",
         "run": out / "run.json",
     }
-    for path in files.values():
+    reports = (out / one.file for one in FORMATS.values() if one.file)
+    for path in (*files.values(), *reports):
         try:
             path.unlink(missing_ok=True)
         except OSError as error:

@@ -13,7 +13,7 @@ from gate.check.pair_schedule import is_paired
 from gate.cli.anchor import find_anchor, note_anchor
 from gate.cli.history import record_creep
 from gate.cli.origin import note_idle, note_origin, note_reference
-from gate.cli.output import code_verdict, print_verdict, save_reports, tell_traces
+from gate.cli.output import clear_reports, code_verdict, print_verdict, save_reports, tell_traces
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
@@ -58,6 +58,8 @@ def run_ab(options: Namespace) -> ExitCode:
         raise UsageError(what, "Leave it out, or hold head against the anchor with --anchor.")
     factors = list_factors(options, request.config, anchor)
     begun = read_previous(options, [factor.out for factor in factors])
+    for place in ("", STACK, CODE):  # one factor or two: what the other kind of run has left is no answer
+        clear_reports(request.config.out / place)
     for factor in factors:
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
@@ -117,7 +119,8 @@ def compare_arms(
         note_sources(sources, observe)
         cases = request.cases
         if factor.arms.head:
-            cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
+            directory = Path(sources.head.arm.directory)
+            cases = load_head_cases(config, cases, directory, is_base=factor.name == STACK)
         request = replace(request, config=config, cases=cases)
         arm, settings = place_lab(config, sources.head.arm)
         settings = replace(settings, traces=options.trace, checkouts=find_checkouts(sources))

@@ -31,7 +31,7 @@ from gate.check.bisect_steps import (
 )
 from gate.cli.bisect_ends import Ends, find_ends, parse_metric
 from gate.cli.bisect_lab import BISECT_DIRECTORY, BisectLab, open_bisect_lab
-from gate.cli.output import VERDICT_FILE, save_reports
+from gate.cli.output import clear_reports, save_reports
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.side_by_side import decide_side_by_side
 from gate.errors import ExitCode, UsageError
@@ -39,7 +39,6 @@ from gate.files.codec import BISECTION, save_run
 from gate.lab.arms.bisection import open_git_search
 from gate.records import Comparison, Metric, Policy, Run, Status
 from gate.records.bisection import Bisection, BisectionStep, Mark
-from gate.report import FORMATS
 from gate.report.bisection import (
     FirstBad,
     Forecast,
@@ -232,9 +231,8 @@ def _load_state(question: Question) -> Bisection | None:
     """
     path, ends = question.out / BISECTION_FILE, question.ends
     if not question.options.resume:
-        reports = (VERDICT_FILE, *(one.file for one in FORMATS.values() if one.file))
-        found = (question.out / _CONFIRMATION / name for name in reports)
-        for left in (path, *question.out.glob(f"*/{RUN_FILE}"), *found):
+        clear_reports(question.out / _CONFIRMATION)
+        for left in (path, *question.out.glob(f"*/{RUN_FILE}")):
             left.unlink(missing_ok=True)
         return None
     if not path.is_file():

@@ -10,6 +10,7 @@ from functools import partial
 from gate.calibrate.calibrate import calibrate_gate, list_unknown
 from gate.check import Need, count_pairs
 from gate.cli.measuring_commands import CALIBRATION_PAIRS
+from gate.cli.output import clear_reports
 from gate.cli.place import note_config, place_lab
 from gate.cli.read import read_previous, read_run
 from gate.cli.setup import RUN_FILE, Project, load_project
@@ -82,6 +83,7 @@ def _measure(options: Namespace, request: Project) -> Run:
     trials = options.trials or config.refresh_trials + config.max_trials
     save = partial(save_run, path=config.out / RUN_FILE)
     previous = read_previous(options, [config.out]).get(config.out)
+    clear_reports(config.out)
     with (
         show_progress(quiet=options.quiet) as observe,
         open_lab(*place_lab(config), observe, request.cases) as lab,

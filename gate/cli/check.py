@@ -11,7 +11,7 @@ from pathlib import Path
 from gate.check import CheckTerms, check_alone, check_beside
 from gate.cli.history import append_run
 from gate.cli.origin import note_idle, note_origin, note_reference, note_rules
-from gate.cli.output import code_verdict, print_verdict, save_reports, tell_traces
+from gate.cli.output import clear_reports, code_verdict, print_verdict, save_reports, tell_traces
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
@@ -40,6 +40,7 @@ def run_check(options: Namespace) -> ExitCode:
     request = load_project(options)
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
+    clear_reports(config.out)
     policy = load_policy(config, options.approvals)
     terms = CheckTerms(
         baselines=load_baselines(config.baselines),
@@ -148,6 +149,7 @@ def measure_request(options: Namespace, request: Project, trials: int) -> Run:
     """Open the lab and measure ``trials`` trials of each selected case; used by ``baseline refresh``."""
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
+    clear_reports(config.out)
     arm, settings = place_lab(config)
     settings = replace(settings, traces=getattr(options, "trace", False))  # a refresh has no such option
     with (

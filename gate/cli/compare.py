@@ -9,13 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.cli.origin import note_origin
-from gate.cli.output import VERDICT_FILE, code_verdict, print_report, print_verdict, save_reports
+from gate.cli.output import (
+    VERDICT_FILE,
+    clear_reports,
+    code_verdict,
+    print_report,
+    print_verdict,
+    save_reports,
+)
 from gate.cli.read import STDIN, name_source, read_run, read_verdict
 from gate.cli.setup import RUN_FILE, load_configured
 from gate.decide import decide_verdict
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.stored import list_short
-from gate.decide.explain.side_advice import note_gone
+from gate.decide.explain.side_advice import note_gone, note_shard
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_run
 from gate.files.untrusted import is_present
@@ -44,16 +51,14 @@ def run_compare(options: Namespace) -> ExitCode:
     if beside and options.out:
         kept = Origin("BASELINE", is_option=True)
         check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": kept}))
+    if options.out:
+        clear_reports(Path(options.out))
     policy = load_policy(config, options.approvals, beside)
     candidate = read_run(options.candidate)
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is held against itself: nothing can differ", file=sys.stderr)
-    if shard := candidate.shard:
-        left = (
-            f"{shard.cases - len(candidate.cases)} of {shard.cases} cases are in none of what is judged here"
-        )
-        print(f"note: {name_source(options.candidate)} is {shard}: {left}", file=sys.stderr)
     verdict = note_origin(decide_verdict(candidate, baselines, policy), config, options)
+    verdict = replace(verdict, notes=(*note_shard(candidate), *verdict.notes))
     if beside is None:  # stored ones may be of cases that nobody asked for; a run's were asked for
         gone = note_gone((one.case_id for one in baselines), verdict.cases)
         verdict = replace(verdict, notes=(*gone, *verdict.notes))
@@ -90,7 +95,7 @@ def _find_verdict(name: str) -> str:
         UsageError: There is no such thing, or the directory has none.
     """
     path = Path(name)
-    if name == STDIN or path.suffix or (is_present(path) and not path.is_dir()):
+    if name == STDIN or (not path.is_dir() and (path.suffix or is_present(path))):
         return name
     verdict = path / VERDICT_FILE
     if not is_present(verdict):
@@ -107,6 +112,7 @@ def run_merge(options: Namespace) -> ExitCode:
     runs = [read_run(name) for name in options.runs]
     merged = merge_runs(runs, planned, options.runs)
     path = Path(options.out) / RUN_FILE
+    clear_reports(path.parent)
     save_run(merged, path)
     print(f"Wrote {path}: {len(merged.cases)} cases, {len(merged.trials)} trials.")
     for note in (*_list_lost(runs), *_list_gaps(merged)):

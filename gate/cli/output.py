@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from gate.decide import FailOn, compute_exit_code, is_waived, measure_coverage
-from gate.errors import ExitCode
+from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_verdict, write_atomic
 from gate.records import Policy, Run, Verdict
 from gate.records.protocol import Stage
@@ -16,6 +16,8 @@ from gate.report.notice import render_exit_notice
 from gate.report.words.commands import write_tlparse
 
 VERDICT_FILE = "verdict.json"
+# All that a command which judges leaves beside ``run.json``.
+REPORT_FILES = (VERDICT_FILE, *(one.file for one in FORMATS.values() if one.file))
 
 
 def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
@@ -24,6 +26,20 @@ def save_reports(verdict: Verdict, out: Path, code: ExitCode) -> None:
     for one in FORMATS.values():
         if one.file:
             write_atomic(out / one.file, render_verdict(verdict, one.name, code))
+
+
+def clear_reports(out: Path) -> None:
+    """Remove an earlier run's verdict and reports: a command that ends before it judges leaves none.
+
+    Raises:
+        UsageError: One cannot be removed.
+    """
+    for name in REPORT_FILES:
+        try:
+            (out / name).unlink(missing_ok=True)
+        except OSError as error:
+            what = f"{out / name} cannot be replaced: {error.strerror}"
+            raise UsageError(what, "Remove it, or name another directory with --out.") from None
 
 
 def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.cli.setup import Project, describe_source, load_configured, load_project
-from gate.errors import ExitCode, GateError
+from gate.errors import ExitCode, GateError, UsageError
 from gate.files.codec import load_run
 from gate.oldest import is_installed
 from gate.project.capability import Card, list_needs, list_unavailable
@@ -19,7 +19,7 @@ from gate.project.plan import make_plan, render_github_matrix
 from gate.project.registry import load_cases, select_cases
 from gate.project.shortcut import drop_same_code
 from gate.project.time_limits import LIMIT_KEYS, fit_limits
-from gate.records import Case
+from gate.records import Case, Run
 from gate.report.words.failures import describe_unavailable
 
 _FITTED = Origin("what expected_s of the selected cases asks for")
@@ -59,6 +59,7 @@ def run_plan(options: Namespace) -> ExitCode:
 def _drop_same_code(request: Project, path: str) -> tuple[Case, ...]:
     """Leave out what a target has shown to be the same code, and say so."""
     run = load_run(Path(path))
+    _check_same_checkout(run, request.config.directory, path)
     left = drop_same_code(request.cases, run)
     dropped = len(request.cases) - len(left)
     told = f"left out: {dropped} of {len(request.cases)} cases, whose code for {run.environment.device_model}"
@@ -66,6 +67,23 @@ def _drop_same_code(request: Project, path: str) -> tuple[Case, ...]:
     if not left:
         print("note: nothing is left for a GPU to measure", file=sys.stderr)
     return left
+
+
+def _check_same_checkout(run: Run, directory: Path, path: str) -> None:
+    """Check that what a target was shown is what a GPU would measure.
+
+    Raises:
+        UsageError: It is of another commit, or something was edited since.
+    """
+    from gate.lab.host.provenance import hash_changes, run_git  # noqa: PLC0415 - the lab is slow to import
+
+    commits, edits = (run.provenance.commit, run_git(directory, "rev-parse", "HEAD")), hash_changes(directory)
+    if commits[0] == commits[1] and edits == run.changes:
+        return
+    named = [commit[:10] or "no commit" for commit in commits]
+    told = f"{named[0]}, and this is {named[1]}" if commits[0] != commits[1] else "other files than these"
+    what = f"--after: {path} is of {told}, so it does not say whose code is the same"
+    raise UsageError(what, "Make it anew here: compile-gate ab BASE --target cuda:sm_90.")
 
 
 def _explain_unavailable(request: Project) -> str:

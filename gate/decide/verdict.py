@@ -97,7 +97,7 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 
 def conclude_comparisons(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
     """Apply limits of one's own, doubts of the host, acceptances and the quarantine."""
-    limited = apply_limits(screening.comparisons, screening.evidence, policy)
+    limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
     believed = doubt_disturbed(limited, run)
     return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
 

@@ -57,11 +57,14 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     return BaseCases(cases=tuple(case for case in defined if case.id in wanted))
 
 
-def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) -> tuple[Case, ...]:
+def load_head_cases(
+    config: Config, cases: tuple[Case, ...], directory: Path, *, is_base: bool = False
+) -> tuple[Case, ...]:
     """Load the cases that a head which is not the working tree defines; its code is in ``directory``.
 
     ``cases`` are those of the working tree's ``config``, which stand where head has no configuration.
-    What is selected, how it is measured and by which thresholds it is judged is ``config``'s.
+    What is selected, how it is measured and by which thresholds it is judged is ``config``'s. Where the head
+    is the base's code (``is_base``), the selection may name what is new since.
 
     Raises:
         UsageError: Head's configuration cannot be used, or has nothing that is selected.
@@ -70,7 +73,10 @@ def load_head_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     if path is None:
         return cases
     head = replace(load_config(path), overrides=(), limits=())
-    return choose_cases(_select_as(config, head), load_cases(head)).cases
+    defined = load_cases(head)
+    if is_base and (found := _find_selected(config, head, defined)):
+        return found
+    return choose_cases(_select_as(config, head), defined).cases
 
 
 def _find_config(config: Config, directory: Path) -> Path | None:
@@ -86,6 +92,8 @@ def _keep_reference_cases(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 def _find_selected(config: Config, base: Config, defined: tuple[Case, ...]) -> tuple[Case, ...]:
     """Find what head's selection names among the base's cases; it may name what the base lacks."""
     asked = _select_as(config, base)
+    if not defined:  # its first model is what head adds
+        return ()
     return find_cases(defined, asked.select) if asked.select else choose_cases(asked, defined).cases
 
 

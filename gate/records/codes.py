@@ -126,6 +126,7 @@ class Code(StrEnum):
     SAME_PROGRAMS = "same_programs", "cases"  # suspect, and no different from the base
     OTHER_CHANGES = "other_changes", "files"  # that any case may read; names: files
     CASES_GONE = "cases_gone", "cases"  # that the base has
+    ONE_SHARD = "one_shard", "left cases"  # is judged, and so many cases are in none; names: shard
     BASELINES_IDLE = "baselines_idle", "cases"  # of cases that no configuration has
     NEAREST_DIFFERS = "nearest_differs"  # names: differences
     TRIALS_DISTURBED = "trials_disturbed", "disturbed measured"  # names: reasons

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from gate.records import (
+    BASE_ARM,
     CaseFailure,
     Cause,
     Comparison,
@@ -58,7 +59,8 @@ def render_junit(verdict: Verdict, *, fails: bool | None = None) -> str:
     """
     failing = verdict.outcome is not Outcome.PASS if fails is None else fails
     elements = ELEMENTS if failing else LENIENT_ELEMENTS
-    deciding = _add_failures([one for one in verdict.comparisons if one.decides], verdict.failures)
+    deciding = [one for one in verdict.comparisons if one.decides]
+    deciding += _list_untold(verdict.comparisons, verdict.failures)
     cases = _render_cases(deciding, verdict, elements)
     found = [elements.get(one.status, "") for one in deciding]
     if failing and _RED.isdisjoint(found):
@@ -92,11 +94,17 @@ def _render_verdict(verdict: Verdict) -> str:
     return f"{start}<error message={message} type={kind}>{body}</error></testcase>"
 
 
-def _add_failures(deciding: Sequence[Comparison], failures: Sequence[CaseFailure]) -> list[Comparison]:
-    """A failure that no comparison tells of becomes one: nothing that went wrong may look green."""
-    told = {one.case_id for one in deciding if one.status is Status.FAILED}
-    lost = {failure.case_id: failure for failure in failures if failure.case_id not in told}
-    return [*deciding, *map(_make_failed, lost.values())]
+def _list_untold(comparisons: Sequence[Comparison], failures: Sequence[CaseFailure]) -> list[Comparison]:
+    """A failure that no comparison tells of becomes one: nothing that went wrong may look green.
+
+    One in quarantine is told and decides nothing. A failure of the base's is told by whatever is known of
+    the case, and is no failure of head's.
+    """
+    failed = {one.case_id for one in comparisons if one.status is Status.FAILED}
+    known = {one.case_id for one in comparisons}
+    told = {BASE_ARM: known}
+    lost = {one.case_id: one for one in failures if one.case_id not in told.get(one.arm, failed)}
+    return [_make_failed(one) for one in lost.values()]
 
 
 def _make_failed(failure: CaseFailure) -> Comparison:

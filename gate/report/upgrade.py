@@ -26,6 +26,7 @@ NameWriter = Callable[[str], str]
 _VISIBLE = 0.005  # a mean below half a percent is not worth a line
 # What convicts by itself: a ratio only repeats what it is a ratio of.
 _LEADING = select_metrics(lambda spec: spec.role is Role.DECIDES and spec.follows is None)
+_UNITS = frozenset({Unit.SECONDS, Unit.BYTES, Unit.COUNT, Unit.LOG2})
 _MEANS = tuple(metric for metric in _LEADING if SPECS[metric].unit in {Unit.SECONDS, Unit.BYTES})
 # A release number and nothing else: it may come from whoever measured.
 _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
@@ -96,6 +97,8 @@ def _list_changes(deciding: Sequence[Comparison], name: NameWriter) -> tuple[str
         items = [_render_item(one, name) for one in sorted(rows, key=_rank_change)]
         return _render_items(title, items, "comparison")
 
+    worse = (one for one in deciding if one.status is Status.REGRESSED and not _is_listed(one.metric))
+    also = [_render_item(one, name) for one in sorted(worse, key=_rank_change)]
     broken = dict.fromkeys(one.case_id for one in deciding if one.status in BROKEN)
     lost = [_write(case_id, name) for case_id in broken]
     return (
@@ -108,7 +111,13 @@ def _list_changes(deciding: Sequence[Comparison], name: NameWriter) -> tuple[str
         render("Counts that fell", Status.IMPROVED, Unit.COUNT),
         render("Less exact", Status.REGRESSED, Unit.LOG2),
         render("More exact", Status.IMPROVED, Unit.LOG2),
+        _render_items("Worse too", also, "comparison"),
     )
+
+
+def _is_listed(metric: Metric) -> bool:
+    """Whether a change of it has a line of its own; a limit of gate.yml lets others decide as well."""
+    return metric in _LEADING and SPECS[metric].unit in _UNITS
 
 
 def _rank_change(comparison: Comparison) -> float:

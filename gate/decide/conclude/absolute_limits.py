@@ -22,8 +22,9 @@ from gate.decide.evidence.stored import Evidence
 from gate.decide.stats.estimate import estimate_metric
 from gate.decide.stats.moments import Variance, compute_logs, compute_variance, moderate_variance
 from gate.decide.stats.student import compute_t_quantile
+from gate.devices import CPU
 from gate.kinds import has_metric
-from gate.metrics import COMPILE_TIMES, SPECS, Family
+from gate.metrics import COMPILE_TIMES, SPECS, Family, Source
 from gate.records import (
     MAYBE_WORSE,
     OF_WHOLE_CASE,
@@ -38,6 +39,7 @@ from gate.records import (
     Reason,
     Status,
 )
+from gate.records.targets import TARGET_KIND
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +52,7 @@ class _Excess:
 
 
 def apply_limits(
-    comparisons: Sequence[Comparison], evidence: Sequence[Evidence], policy: Policy
+    comparisons: Sequence[Comparison], evidence: Sequence[Evidence], policy: Policy, device_kind: str
 ) -> tuple[Comparison, ...]:
     """Hold each metric that has a limit against it, in every case that measured anything.
 
@@ -66,6 +68,7 @@ def apply_limits(
         for one in evidence
         if one.trials
         for metric, limit in _find_limits(one, policy).items()
+        if _is_expected(one, metric, device_kind)
     }
     noisy = sum(SPECS[metric].family is Family.NOISY for _, metric in wanted)
     alpha = policy.error_budget / (max(1, noisy) * policy.looks)
@@ -81,13 +84,24 @@ def apply_limits(
 
 def _find_limits(one: Evidence, policy: Policy) -> Mapping[Metric, Limit]:
     """The limits of a case: of several that fit one metric, the last counts."""
-    fitting = {limit.metric: limit for limit in policy.limits if fnmatchcase(one.case.id, limit.case)}
-    return {metric: limit for metric, limit in fitting.items() if _is_expected(one, metric)}
+    return {limit.metric: limit for limit in policy.limits if fnmatchcase(one.case.id, limit.case)}
 
 
-def _is_expected(one: Evidence, metric: Metric) -> bool:
-    known = metric in one.values
-    return known or (has_metric(one.case, metric) and not SPECS[metric].is_gpu_only)
+def _is_expected(one: Evidence, metric: Metric, device_kind: str) -> bool:
+    """Whether a case of this kind, on this kind of device, has the metric: without it the limit is not kept.
+
+    A target knows what was compiled and nothing else. Whether there are steps of training to look at is
+    known in a worker alone, which notes why it could not.
+    """
+    spec = SPECS[metric]
+    if metric in one.values:
+        return True
+    if metric is Metric.DRIFT_STEPS:
+        notes = (fact.code for trial in one.trials for fact in trial.warnings)
+        return Code.STEPS_UNMEASURED in notes
+    if not has_metric(one.case, metric) or (spec.is_gpu_only and device_kind == CPU.name):
+        return False
+    return device_kind != TARGET_KIND or (spec.is_trace and spec.source is not Source.WARM)
 
 
 def _lay_over(row: Comparison, limited: Comparison | None, policy: Policy) -> Comparison:

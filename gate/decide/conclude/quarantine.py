@@ -71,12 +71,17 @@ def _note_in_force(entry: Quarantine, comparisons: Sequence[Comparison]) -> Fact
         return None
     found = [one for one in covered if one.status not in _UNREMARKABLE]
     named = found[:_MAX_NAMED]
+    whole = tuple(one.case_id for one in named if one.reason in OF_WHOLE_CASE)
     return Fact(
         code=Code.QUARANTINE,
         numbers={"worse": len(found), "comparisons": len(covered)},
         cases=tuple(one.case_id for one in named),
         metrics=tuple(one.metric for one in named),
-        names={**_name_entry(entry), "statuses": tuple(one.status.value for one in named)},
+        names={
+            **_name_entry(entry),
+            "statuses": tuple(one.status.value for one in named),
+            **({"whole": whole} if whole else {}),
+        },
     )
 
 

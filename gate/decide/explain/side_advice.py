@@ -31,6 +31,7 @@ from gate.records import (
     Run,
     Status,
     Verdict,
+    name_words,
 )
 
 # So many comparisons are named.
@@ -87,6 +88,14 @@ def note_gone(before: Iterable[str], planned: Iterable[Case]) -> tuple[Fact, ...
     left = {case.id for case in planned}
     gone = tuple(case_id for case_id in before if case_id not in left)
     return (Fact(code=Code.CASES_GONE, numbers={"cases": len(gone)}, cases=gone),) if gone else ()
+
+
+def note_shard(run: Run) -> tuple[Fact, ...]:
+    """That one shard is judged alone: whoever reads a PASS thinks that all cases are in it."""
+    if run.shard is None:
+        return ()
+    numbers = {"left": run.shard.cases - len(run.cases), "cases": run.shard.cases}
+    return (Fact(code=Code.ONE_SHARD, numbers=numbers, names=name_words(shard=str(run.shard))),)
 
 
 def note_acquitted(convicted: Sequence[Comparison]) -> tuple[Fact, ...]:

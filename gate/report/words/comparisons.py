@@ -40,7 +40,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.OTHER_STACK: "the baselines were recorded with other software or on another kind of GPU{codegen}",
     Reason.STALE_DEFINITION: "the case is defined differently than when its baseline was recorded",
     Reason.NOT_RECORDED: "the baseline does not have this metric",
-    Reason.NOT_MEASURED: "the baseline has this metric and this run does not",
+    Reason.NOT_MEASURED: "this run did not measure this metric, which the baseline has or gate.yml limits",
     Reason.NOT_RUN: "it was planned and no trial of it came back",
     Reason.TRIALS_MISSING: "fewer trials than planned came back",
     Reason.CASE_FAILED: "the case could not be measured",

@@ -79,6 +79,7 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.OTHER_CHANGES: (
         "Every suspect was measured side by side: {files:file} changed that a case may read{told}."
     ),
+    Code.ONE_SHARD: "This is {shard}: {left} of {cases:case} are in none of what is judged here.",
     Code.CASES_GONE: "{base} has {cases:case} that head lacks: {case_list}.",
     Code.BASELINES_IDLE: (
         "Baselines are stored of {cases:case} that gate.yml does not have: {case_list}. What was renamed or"
@@ -170,8 +171,12 @@ def _tell_cleared(fact: Fact) -> dict[str, str]:
 def _tell_quarantine(fact: Fact) -> dict[str, str]:
     """What it keeps from deciding."""
     statuses = fact.names.get("statuses", ())
+    whole = fact.names.get("whole", ())
     rows = zip(fact.cases, fact.metrics, statuses, strict=False)
-    found = [f"{case_id} {metric} {status}" for case_id, metric, status in rows]
+    found = [
+        f"{case_id} {'whole case' if case_id in whole else metric} {status}"
+        for case_id, metric, status in rows
+    ]
     told = f"{', '.join(found)}{count_rest(fact.numbers['worse'] - len(found))}"
     return {"found": told if found else fill("none of {comparisons} comparisons is worse", fact)}
 

@@ -155,7 +155,7 @@ def test_comparing_one_shard_says_so(compare: Compare) -> None:
     """What it lacks is judged nowhere."""
     code, said = compare(replace(make_run(), shard=Shard(number=1, of=2, cases=7)))
     assert code == 0
-    assert "note: new.json is shard 1 of 2: 6 of 7 cases are in none of what is judged here" in said
+    assert "note This is shard 1 of 2: 6 of 7 cases are in none of what is judged here." in said
 
 
 def test_quarantine_of_all_is_not_told_as_a_lack_of_baselines(compare: Compare, project: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,10 @@ from gate.records import (
     Acceptance,
     Baseline,
     Case,
+    Code,
     Comparison,
+    Environment,
+    Fact,
     Limit,
     Metric,
     Outcome,
@@ -29,39 +33,44 @@ from gate.records import (
     Status,
     Trial,
     Verdict,
+    name_words,
 )
+from gate.records.targets import TARGET_KIND
 from gate.report.words.comparisons import describe_comparison
-from tests.hosts import CPU_HOST
+from tests.hosts import CPU_HOST, CUDA_HOST
 
 GIB = 2**30
 CASE = Case(id="m/c", model="m", factory="m:build", definition="d")
 
 
-def judge(
-    limits: list[Limit],
-    samples: list[dict[Metric, float]],
-    stored: Mapping[Metric, tuple[float, ...]] | None = None,
-    accepted: tuple[Acceptance, ...] = (),
-) -> Verdict:
-    """Judge trials of one case, each with one sample a metric, under limits."""
+def make_run(samples: list[dict[Metric, float]], host: Environment = CPU_HOST) -> Run:
+    """Make a run of one case, each of its trials with one sample a metric."""
     trials = tuple(
         Trial(case_id=CASE.id, index=index, samples={metric: (value,) for metric, value in one.items()})
         for index, one in enumerate(samples, start=1)
     )
-    run = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
-    baselines = (
-        [
-            Baseline(
-                case_id=CASE.id, definition="d", environment=CPU_HOST, provenance=Provenance(), trials=stored
-            )
-        ]
-        if stored
-        else []
+    return Run(cases=(CASE,), environment=host, provenance=Provenance(), trials=trials, finished=True)
+
+
+def judge(
+    limits: list[Limit],
+    samples: list[dict[Metric, float]] | Run,
+    stored: Mapping[Metric, tuple[float, ...]] | None = None,
+    accepted: tuple[Acceptance, ...] = (),
+) -> Verdict:
+    """Judge a run, or trials of one on a CPU, under limits."""
+    run = samples if isinstance(samples, Run) else make_run(samples)
+    baseline = Baseline(
+        case_id=CASE.id,
+        definition="d",
+        environment=run.environment,
+        provenance=Provenance(),
+        trials=stored or {},
     )
     thresholds = {metric: spec.threshold for metric, spec in SPECS.items()}
     return decide_verdict(
         run,
-        baselines,
+        [baseline] if stored else [],
         Policy(thresholds=thresholds, limits=tuple(limits), acceptances=accepted, today="2026-03-01"),
     )
 
@@ -185,6 +194,40 @@ def test_a_limited_metric_that_was_not_measured_is_missing() -> None:
     assert verdict.outcome is Outcome.INCOMPLETE
     assert not [row for row in verdict.comparisons if row.metric is Metric.ENERGY]
     assert Metric.PACKAGE_BYTES in {metric for spec in KINDS.values() for metric in spec.adds}
+
+
+@pytest.mark.parametrize("metric", [Metric.CALL_P99, Metric.ENERGY, Metric.LAUNCHES])
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_limit_of_what_a_gpu_has_is_not_lost_where_it_was_not_measured(
+    metric: Metric, is_stored: bool
+) -> None:
+    """Calls that take too long to be timed singly, a board without a counter: MISSING, and it decides."""
+    stored = {Metric.GRAPH_BREAKS: (0.0,), **({metric: (1.0,)} if is_stored else {})}
+    verdict = judge([most(metric, 2)], make_run([{Metric.GRAPH_BREAKS: 0.0}], CUDA_HOST), stored)
+    row = find(verdict, metric)
+    assert (row.status, row.decides) == (Status.MISSING, True)
+    assert verdict.outcome is Outcome.INCOMPLETE
+
+
+def test_a_target_keeps_the_limits_of_what_only_a_device_tells() -> None:
+    """Nothing is timed there: a limit of a compile time asks for nothing, one of graph breaks does."""
+    limits = [most(Metric.COLD_COMPILE_TIME, 60), most(Metric.PEAK_MEMORY, GIB), most(Metric.GRAPH_BREAKS, 0)]
+    target = replace(CUDA_HOST, device_kind=TARGET_KIND)
+    verdict = judge(limits, make_run([{Metric.GRAPH_BREAKS: 0.0}], target))
+    assert verdict.outcome is Outcome.PASS
+    assert [row.metric for row in verdict.comparisons] == [Metric.GRAPH_BREAKS]
+    uncounted = judge(limits, make_run([{Metric.GUARDS: 5.0}], target))
+    assert find(uncounted, Metric.GRAPH_BREAKS).status is Status.MISSING
+    assert uncounted.outcome is Outcome.INCOMPLETE
+
+
+def test_steps_of_training_are_missing_where_they_were_to_be_looked_at() -> None:
+    """A case without an optimizer has none; one whose steps failed says so in a warning."""
+    limits, run = [most(Metric.DRIFT_STEPS, 1)], make_run([{Metric.EAGER_LATENCY: 0.1}])
+    assert judge(limits, run).outcome is Outcome.NOTHING_COMPARED
+    failed = Fact(code=Code.STEPS_UNMEASURED, names=name_words(why="no float64"))
+    run = replace(run, trials=tuple(replace(trial, warnings=(failed,)) for trial in run.trials))
+    assert judge(limits, run).outcome is Outcome.INCOMPLETE
 
 
 def test_the_last_limit_that_fits_a_case_counts() -> None:

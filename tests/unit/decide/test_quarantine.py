@@ -92,6 +92,9 @@ def test_a_failure_is_covered_with_the_whole_case_only(
     other = situation(case_id="vit/x", before={Metric.RECOMPILES: (0.0,)}, after={Metric.RECOMPILES: (0.0,)})
     verdict = judge(situation(failures=(FAILURE,)), other, quarantine=(make_entry(metric=metric),))
     assert verdict.outcome is outcome
+    told = [note for note in tell_notes(verdict) if "Now: " in note]
+    assert [note.partition("Now: ")[2] for note in told] == ([f"{ID} whole case FAILED."] if told else [])
+    assert bool(told) is (metric is None)
 
 
 def test_quiet_quarantine_says_so(situation: Make, judge: Judge) -> None:

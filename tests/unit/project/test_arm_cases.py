@@ -200,3 +200,23 @@ def test_head_whose_configuration_cannot_be_used_is_refused(tmp_path: Path) -> N
     (tmp_path / "gate.yml").write_text("version: 1\ntrails: 3\n", encoding="utf-8")
     with pytest.raises(FileError, match="trails"):
         load_head_cases(tree, (), tmp_path)
+
+
+def test_the_bases_code_as_head_may_lack_what_is_new(tmp_path: Path) -> None:
+    """On the new stack, a model that the change adds has no counterpart; a named head must have it."""
+    text = write(tmp_path / "tree").read_text(encoding="utf-8")
+    tree = replace(load_config(tmp_path / "tree" / "gate.yml"), select="shop,fresh")
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "gate.yml").write_text(text, encoding="utf-8")
+    cases = load_head_cases(tree, (), tmp_path / "base", is_base=True)
+    assert list_names(BaseCases(cases=cases)) == ["shop/small"]
+    with pytest.raises(FileError, match="no model matches 'fresh'"):
+        load_head_cases(tree, (), tmp_path / "base")
+
+
+def test_a_base_without_any_case_has_none(tmp_path: Path) -> None:
+    """Head lists the first model: it is measured and new, and its own file is not blamed."""
+    head = write(tmp_path / "head")
+    config = replace(load_config(head), select="", origins={})
+    (tmp_path / "gate.yml").write_text("version: 1\nreference_models: false\n", encoding="utf-8")
+    assert load_base_cases(config, load_cases(config), tmp_path) == BaseCases(cases=())

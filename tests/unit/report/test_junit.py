@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gate.records import (
+    BASE_ARM,
+    CANDIDATE_ARM,
     CaseFailure,
     Comparison,
     FailureKind,
@@ -158,6 +160,26 @@ def test_an_untold_failure_still_shows(verdicts: Mapping[str, Verdict]) -> None:
     elements = find_elements(parse_junit(render_junit(replace(verdicts["pass"], failures=(failure,)))))
 
     assert elements == {("x", "whole case"): "error"}
+
+
+@pytest.mark.parametrize("arm", [CANDIDATE_ARM, BASE_ARM])
+def test_a_failure_in_quarantine_or_of_the_base_is_not_red_where_the_command_passes(
+    verdicts: Mapping[str, Verdict], arm: str
+) -> None:
+    """A crash in quarantine decides nothing; one of the base leaves its case not comparable."""
+    case_id = verdicts["pass"].cases[0].id
+    failure = CaseFailure(
+        case_id=case_id, trial=1, kind=FailureKind.HANG, stage="rounds", told=make_text("300 s"), arm=arm
+    )
+    status, reason = {
+        CANDIDATE_ARM: (Status.FAILED, Reason.CASE_FAILED),
+        BASE_ARM: (Status.NOT_COMPARABLE, Reason.BASE_FAILED),
+    }[arm]
+    row = Comparison(
+        case_id=case_id, metric=Metric.COMPILED_LATENCY, status=status, reason=reason, decides=False
+    )
+    verdict = replace(verdicts["pass"], comparisons=(row,), failures=(failure,))
+    assert find_elements(parse_junit(render_junit(verdict, fails=False))) == {}
 
 
 @settings(max_examples=150)

@@ -184,3 +184,11 @@ def test_a_counter_that_explains_is_not_said_to_break() -> None:
 
     assert SPECS[Metric.GENERATED_KERNELS].family is Family.EXACT
     assert "rose" not in render_upgrade(make_verdict(kernels))
+
+
+def test_what_only_a_limit_lets_decide_is_not_left_out() -> None:
+    """A speedup below its limit makes the verdict red: the paragraph does not say that nothing changed."""
+    row = replace(compare(BERT, Metric.WARM_SPEEDUP, -0.3, Status.REGRESSED), decides=True)
+    text = render_upgrade(make_verdict(row))
+    assert "Nothing changed" not in text
+    assert f"- Worse too: {BERT.id} warm speedup" in text

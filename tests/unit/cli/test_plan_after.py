@@ -1,0 +1,74 @@
+"""``plan --after``: what a target has shown counts for the checkout that it was shown of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gate.files.codec import save_run
+from gate.lab.host.provenance import hash_changes, run_git
+from gate.project.config import load_config
+from gate.project.registry import load_cases
+from gate.records import BASE_ARM, BaseArm, CodeIdentity, Pairing, Provenance, Run, Trial
+from gate.records.targets import TARGET_KIND
+from tests.hosts import CUDA_HOST
+from tests.unit.cli.conftest import Place
+
+TARGET = replace(CUDA_HOST, device_kind=TARGET_KIND, device_model="cuda:sm_90")
+
+
+@pytest.fixture
+def shown(place: Place) -> Run:
+    """What a target has shown of the checkout: the only case has the code of the base, in both pairs."""
+    place.git("init", "--quiet")
+    place.git("add", "-A")
+    place.git("commit", "--quiet", "--message", "Begin")
+    cases = load_cases(load_config(place.top / "gate.yml"))
+    trials = [
+        Trial(
+            case_id=cases[0].id,
+            index=index,
+            arm=arm,
+            pairing=Pairing.TURNS,
+            identity=CodeIdentity(digest="a1"),
+        )
+        for index in (1, 2)
+        for arm in (BASE_ARM, "head")
+    ]
+    provenance = Provenance(commit=run_git(place.top, "rev-parse", "HEAD"))
+    run = Run(
+        cases=cases,
+        environment=TARGET,
+        provenance=provenance,
+        trials=tuple(trials),
+        changes=hash_changes(place.top),
+        finished=True,
+        base=BaseArm(label="main", environment=TARGET, provenance=provenance, cases=cases),
+    )
+    save_run(run, place.top / "shown.json")
+    return run
+
+
+@pytest.mark.usefixtures("shown")
+def test_a_case_of_the_same_code_is_left_out(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """As it was shown, nothing is left."""
+    assert place.run("plan", "--after", "shown.json") == 0
+    assert "left out: 1 of 1 cases" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("shown")
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_what_was_shown_of_other_code_is_refused(
+    place: Place, capsys: pytest.CaptureFixture[str], is_committed: bool
+) -> None:
+    """A file that was edited since, or another commit: its code may be another, and no GPU would look."""
+    (place.top / "actor.py").write_text("edited = True\n", encoding="utf-8")
+    if is_committed:
+        place.git("add", "-A")
+        place.git("commit", "--quiet", "--message", "Edit")
+    assert place.run("plan", "--after", "shown.json") == 2
+    told = capsys.readouterr().err
+    assert "so it does not say whose code is the same" in told
+    assert ("other files than these" in told) is not is_committed
+    assert "Make it anew here: compile-gate ab BASE --target cuda:sm_90." in told
