@@ -94,7 +94,12 @@ INPUTS = (
     Input(name="base-python", pattern=_LINE, expected="an interpreter"),
     Input(name="head-python", pattern=_LINE, expected="an interpreter"),
     Input(name="minutes", pattern="[1-9][0-9]{0,3}", expected="a whole number from 1 to 9999"),
-    Input(name="shards", default="2", pattern="[1-9][0-9]{0,2}", expected="a whole number from 1 to 999"),
+    Input(
+        name="shards",
+        default="2",
+        pattern="[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-6]",
+        expected="a whole number from 1 to 256, which is as many jobs as GitHub makes of one matrix",
+    ),
     Input(name="runs", default="shards", pattern=_LINE, expected="a directory"),
     _choose("fail-on", ("new", "inconclusive", "regression", "never"), "regression"),
     Input(name="lock-timeout", pattern=r"[0-9]{1,6}(\.[0-9]{1,3})?", expected="a number of seconds"),

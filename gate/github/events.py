@@ -16,10 +16,12 @@ from gate.github.client import GitHubClient, quote_part
 from gate.github.context import JobContext
 from gate.github.errors import MissingError, UnreachableError
 from gate.github.payload import describe_surprise, find_text, find_value, need_number, need_text
-from gate.publish.ci_run import PULL_REQUEST_EVENTS, CiRun
+from gate.publish.ci_run import MERGE_GROUP, PULL_REQUEST_EVENTS, CiRun
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _WORD = re.compile(r"[a-z_]{1,40}")
+# What GitHub says happened when a pull request got another base: a run before it judged another change.
+_RETARGETED = frozenset(("base_ref_changed", "automatic_base_change_succeeded"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,13 +41,15 @@ class PullRequest:
 class Target:
     """Where a run's verdict is to be told. Without a pull request, ``note`` says why there is none.
 
-    ``is_outrun`` is whether a newer attempt of the run has begun, which will tell its own verdict.
+    ``is_outrun`` is whether a newer attempt of the run has begun, which will tell its own verdict;
+    ``is_ambiguous`` is whether there is none because several have the run's head.
     """
 
     run: CiRun
     pull: PullRequest | None = None
     note: str = ""
     is_outrun: bool = False
+    is_ambiguous: bool = False
 
 
 def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target:
@@ -62,7 +66,7 @@ def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target
     if job.event_name in PULL_REQUEST_EVENTS:
         number = need_number(job.event, "number")
         return _choose_pull(run, [parse_pull(client.get(f"{job.path}/pulls/{number}"))])
-    if run.event == "merge_group":
+    if run.event == MERGE_GROUP:
         return Target(run=run, note="a merge queue's run belongs to no single pull request")
     if not run.is_of_pull_request:
         return Target(run=run, note=f"the run was started by {run.event}, not by a pull request")
@@ -102,6 +106,18 @@ def has_moved(client: GitHubClient, repository: str, target: Target) -> bool:
         return False
     pull = parse_pull(client.get(f"/repos/{repository}/pulls/{target.pull.number}"))
     return pull.head_sha != target.run.head_sha or not pull.is_open
+
+
+def got_other_base(client: GitHubClient, job: JobContext, pr_number: int, since: str) -> bool:
+    """Whether a pull request got another base branch since a time, as ``2026-11-01T12:00:00Z``.
+
+    Raises:
+        GitHubError: GitHub does not tell.
+    """
+    return any(
+        find_text(event, "event") in _RETARGETED and parse_time(event.get("created_at")) >= since
+        for event in client.paginate(f"{job.path}/issues/{pr_number}/events")
+    )
 
 
 def is_on_branch(client: GitHubClient, repository: str, branch: str, sha: str) -> bool:
@@ -155,7 +171,8 @@ def _choose_pull(run: CiRun, pulls: Iterable[PullRequest]) -> Target:
     if not exact:
         return Target(run=run, note="the pull request has a newer commit, which has a run of its own")
     if len(exact) > 1:
-        return Target(run=run, note=f"{len(exact)} open pull requests have this head, to different bases")
+        note = f"{len(exact)} open pull requests have this head, to different bases"
+        return Target(run=run, note=note, is_ambiguous=True)
     return Target(run=run, pull=exact[0])
 
 
@@ -180,6 +197,7 @@ def parse_workflow_run(value: object) -> CiRun:
         head_repository=need_number(value, "head_repository.id") if has_head else 0,
         repository=need_number(value, "repository.id"),
         started=started,
+        created=parse_time(find_value(value, "created_at")),
         url=need_text(value, "html_url"),
         path=find_text(value, "path").partition("@")[0],  # a reusable one's goes on with its ref
     )

@@ -5,13 +5,10 @@ from __future__ import annotations
 from gate.github.client import GitHubClient, quote_part
 from gate.github.context import JobContext
 from gate.github.errors import GitHubError, MissingError, UncertainWriteError
-from gate.github.events import parse_time, parse_workflow_run
+from gate.github.events import got_other_base, parse_workflow_run
 from gate.github.payload import find_text
 from gate.publish.ci_run import CiRun
 from gate.publish.commands import CommandRefusedError
-
-# What GitHub says happened when a pull request got another base: a run before it judged another change.
-_RETARGETED = frozenset(("base_ref_changed", "automatic_base_change_succeeded"))
 
 
 def find_failed_run(
@@ -47,7 +44,7 @@ def find_failed_run(
         raise CommandRefusedError(
             f"the gate ended with {run.conclusion} for {head_sha[:12]}", "Only what failed can be accepted."
         )
-    _check_base(client, context, pr_number, parse_time(newest.get("created_at")))
+    _check_base(client, context, pr_number, run.created)
     return run
 
 
@@ -57,13 +54,11 @@ def _is_of(run: object, head_sha: str) -> bool:
 
 def _check_base(client: GitHubClient, context: JobContext, pr_number: int, created: str) -> None:
     """Check that the pull request still has the base that the run was for."""
-    for event in client.paginate(f"{context.path}/issues/{pr_number}/events"):
-        is_later = parse_time(event.get("created_at")) >= created
-        if is_later and find_text(event, "event") in _RETARGETED:
-            raise CommandRefusedError(
-                "the pull request got another base branch after the gate ran",
-                "Push a commit, which may be an empty one, so that it is measured against the new base.",
-            )
+    if got_other_base(client, context, pr_number, created):
+        raise CommandRefusedError(
+            "the pull request got another base branch after the gate ran",
+            "Push a commit, which may be an empty one, so that it is measured against the new base.",
+        )
 
 
 def rerun_failed_jobs(client: GitHubClient, context: JobContext, run: CiRun) -> None:

@@ -6,9 +6,8 @@ changes nothing about it: each part is tried for itself, the most needed first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import FileError
@@ -18,15 +17,23 @@ from gate.github.client import GitHubClient
 from gate.github.comment import CommentDraft, StickyComment
 from gate.github.context import JobContext, is_sha
 from gate.github.errors import GitHubError
-from gate.github.events import Target, check_workflow, has_moved, is_on_branch, resolve_target
+from gate.github.events import (
+    Target,
+    check_workflow,
+    got_other_base,
+    has_moved,
+    is_on_branch,
+    resolve_target,
+)
 from gate.github.git_data import GitData
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
 from gate.github.rules import note_touched
 from gate.github.status import CommitStatus, State, set_status
 from gate.github.sticky import Action, Written
+from gate.github.troubles import Troubles
 from gate.publish.approved import NOTHING_APPROVED, Approved, describe_approval, needs_approval
 from gate.publish.body import describe_outcome, make_marker, render_body
-from gate.publish.submitted_verdict import RefusedError
+from gate.publish.submitted_verdict import Refusal, RefusedError
 from gate.publish.telling import CommentWhen, describe_finding, is_wanted, make_finding, render_summary
 from gate.publish.trusted import Base, Known
 from gate.publish.trusted_result import TrustedResult
@@ -34,9 +41,10 @@ from gate.records import Code, Fact, Outcome, Status, Verdict
 from gate.report.markdown import escape_text
 from gate.report.words.comparisons import describe_comparison
 
-# Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them.
-_SILENT = frozenset({"action_required", "skipped", "stale"})
-
+# Runs that end so have said nothing, and were not meant to: a newer run or a person stopped them. One that
+# was skipped is not among them: its check is green, so somebody must say that nothing was measured.
+_SILENT = frozenset({"action_required", "stale"})
+_SKIPPED = "skipped"
 
 WORKFLOW = ".github/workflows/gate.yml"  # the file of the workflow whose verdicts are told
 
@@ -73,24 +81,6 @@ class Publication:
     lines: tuple[str, ...] = ()
 
 
-T = TypeVar("T")
-
-
-class Troubles:
-    """Collects what goes wrong, part by part."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def attempt(self, what: str, do: Callable[[], T]) -> T | None:
-        """Do one part and return what came of it; GitHub's trouble is written down, and gives None."""
-        try:
-            return do()
-        except GitHubError as error:
-            self.lines.append(f"{what}: {error.what}. {error.fix}")
-            return None
-
-
 def publish(context: PublishContext, settings: Settings) -> Publication:
     """Tell the verdict of a run.
 
@@ -109,7 +99,7 @@ def publish(context: PublishContext, settings: Settings) -> Publication:
     notes = list[str]()
     outputs = describe_finding(finding) | {
         "pr-number": target.pull.number if target.pull else "",
-        "status-state": _tell_status(context, settings, finding, troubles, notes),
+        "status-state": _tell_status(context, settings, (target, finding), troubles, notes),
         "comment-url": _tell_comment(context, settings, (target, finding), troubles, notes),
     }
     return make_publication(finding, outputs, notes, troubles)
@@ -127,12 +117,21 @@ def make_publication(
 
 
 def _tell_status(
-    context: PublishContext, settings: Settings, finding: TrustedResult, troubles: Troubles, notes: list[str]
+    context: PublishContext,
+    settings: Settings,
+    told: tuple[Target, TrustedResult],
+    troubles: Troubles,
+    notes: list[str],
 ) -> str:
     """Set the commit status and return its state; empty where it was not set."""
+    target, finding = told
     if not settings.status:
         return ""
-    status = _make_status(finding, settings)
+    if not finding.run.decides_merging:
+        # A commit has one status: this would take back what a pull request's run says of the same one.
+        notes.append(f"No commit status: the run was started by {finding.run.event}.")
+        return ""
+    status = _make_status(target, finding, settings)
     was_set = troubles.attempt(
         "The commit status was not set",
         lambda: set_status(context.client, context.job.repository, finding.run.head_sha, status),
@@ -185,15 +184,37 @@ def _make_finding(
 ) -> TrustedResult:
     remarks = _find_remarks(context, target, troubles)
     try:
-        verdict = fetch_verdict(context.client, context.job.repository, target.run, settings.artifact_name)
+        verdict = _find_verdict(context, settings, target, troubles)
     except RefusedError as error:
-        return TrustedResult(run=target.run, refusal=error.refusal)
+        return TrustedResult(run=target.run, refusal=error.refusal, remarks=remarks)
     known = Known(
         remarks=remarks,
         base_sha=_check_base(context, target, verdict, troubles),
         approved=_find_approved(context, target, verdict, troubles),
     )
     return make_finding(verdict, context.base, target.run, known, settings.fail_on)
+
+
+def _find_verdict(context: PublishContext, settings: Settings, target: Target, troubles: Troubles) -> Verdict:
+    """Find what the run says of the change as it is to be merged.
+
+    Raises:
+        RefusedError: Nothing, or of something else; or GitHub does not tell. What an earlier attempt said of
+            this commit must not stand then, as if nothing had come after it.
+    """
+    run, client, job = target.run, context.client, context.job
+    if run.conclusion == _SKIPPED:
+        raise RefusedError(Refusal.SKIPPED)
+    if (pull := target.pull) is not None and troubles.attempt(
+        "Whether the base branch was changed could not be looked up",
+        lambda: got_other_base(client, job, pull.number, run.created),
+    ):
+        raise RefusedError(Refusal.OTHER_BASE)
+    try:
+        return fetch_verdict(client, job.repository, run, settings.artifact_name)
+    except GitHubError as error:
+        troubles.add("The verdict could not be fetched", error)
+        raise RefusedError(Refusal.NOT_FETCHED) from None
 
 
 def _check_base(context: PublishContext, target: Target, verdict: Verdict, troubles: Troubles) -> str:
@@ -245,14 +266,17 @@ def _write_comment(
     return comment.write(draft, lambda: has_moved(context.client, context.job.repository, target))
 
 
-def _make_status(finding: TrustedResult, settings: Settings) -> CommitStatus:
+def _make_status(target: Target, finding: TrustedResult, settings: Settings) -> CommitStatus:
     state = State.FAILURE if finding.is_failing or finding.has_other_trouble else State.SUCCESS
+    # Of several pull requests with one commit, each has a verdict of its own, and the commit has one status.
+    is_known = finding.verdict is not None and not target.is_ambiguous
     return CommitStatus(
         context=settings.status,
-        state=state if finding.verdict else State.ERROR,
-        description=describe_outcome(finding),
+        state=state if is_known else State.ERROR,
+        description=f"no result is told: {target.note}" if target.is_ambiguous else describe_outcome(finding),
         url=finding.run.url,
         run_id=finding.run.id,
+        started=finding.run.started,
     )
 
 

@@ -8,7 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from gate.github.client import GitHubClient
-from gate.github.errors import UncertainWriteError
+from gate.github.errors import MissingError, UncertainWriteError
+from gate.github.events import load_workflow_run
 
 _RUN = re.compile(r"/actions/runs/([0-9]{1,18})(?:/|$)")
 MAX_DESCRIPTION = 140  # GitHub's limit, in characters
@@ -24,13 +25,17 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommitStatus:
-    """One status of one commit; ``context`` tells it from others', and ``url`` is the page of a run."""
+    """One status of one commit; ``context`` tells it from others', and ``url`` is the page of a run.
+
+    ``started`` is when the attempt of that run began, as ``2026-11-01T12:00:00Z``.
+    """
 
     context: str
     state: State
     description: str
     url: str
     run_id: int
+    started: str
 
 
 def set_status(client: GitHubClient, repository: str, sha: str, status: CommitStatus) -> bool:
@@ -42,7 +47,8 @@ def set_status(client: GitHubClient, repository: str, sha: str, status: CommitSt
     Raises:
         GitHubError: GitHub refuses or does not answer.
     """
-    if _find_run(_find_newest(client, repository, sha, status.context)) > status.run_id:
+    other = _find_run(_find_newest(client, repository, sha, status.context))
+    if other > status.run_id and _began_later(client, repository, other, status):
         return False
     body = {
         "context": status.context,
@@ -58,6 +64,14 @@ def set_status(client: GitHubClient, repository: str, sha: str, status: CommitSt
         if not body.items() <= newest.items():
             client.post(path, body)
     return True
+
+
+def _began_later(client: GitHubClient, repository: str, run_id: int, status: CommitStatus) -> bool:
+    """Whether another run, of a higher number, is the newer one: ours may have been started again since."""
+    try:
+        return load_workflow_run(client, repository, run_id).started >= status.started
+    except MissingError:  # it was deleted, or the address is made up
+        return False
 
 
 def _find_newest(client: GitHubClient, repository: str, sha: str, context: str) -> dict[str, Any]:

@@ -162,8 +162,9 @@ class Sticky(ABC, Generic[W]):
 
 
 def _check_marker(client: GitHubClient, repository: str, found: Marker, ours: Marker) -> Marker:
-    """Return a marker as it was found, or as the oldest of all where it names a newer run that is none.
+    """Return a marker as it was found, or as the oldest of all where the run that it names is not newer.
 
+    Of two runs of one commit, the one of the lower number is the newer where it was started again since.
     A post is ours by its author and its first line. Another workflow that writes under the same name may
     let a stranger choose that line, and one that claims the newest of all runs would keep every later
     verdict from being told. So what claims to be newer is looked up.
@@ -175,7 +176,8 @@ def _check_marker(client: GitHubClient, repository: str, found: Marker, ours: Ma
     except MissingError:
         return replace(found, run_id=0, attempt=0)
     is_told = run.head_sha == found.head_sha and run.attempt >= found.attempt
-    return found if is_told else replace(found, run_id=0, attempt=0)
+    is_older = run.head_sha == ours.head_sha and run.started < ours.started
+    return found if is_told and not is_older else replace(found, run_id=0, attempt=0)
 
 
 def find_oldest(own: Sequence[Post]) -> Post:

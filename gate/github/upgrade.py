@@ -17,11 +17,11 @@ from gate.github.issue import IssueDraft, StickyIssue
 from gate.github.publish import (
     Publication,
     PublishContext,
-    Troubles,
     make_failed_publication,
     make_publication,
 )
 from gate.github.sticky import Written
+from gate.github.troubles import Troubles
 from gate.publish.body import make_marker, render_body
 from gate.publish.ci_run import CiRun
 from gate.publish.submitted_verdict import RefusedError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gate.publish.ci_run import CiRun
 from gate.publish.steps import link_commit, link_run, list_comment_steps
@@ -13,6 +13,7 @@ from gate.publish.trusted_result import TrustedResult
 from gate.records import Outcome, Status
 from gate.report.content import render_counts
 from gate.report.markdown import BAD, GOOD, UNSURE, Layout, ReportFrame, escape_text, render_markdown
+from gate.report.words.notes import write_note
 
 # GitHub's limit is 65,536 characters, by a count that it does not define: bytes are never fewer.
 MAX_BODY_BYTES = 60_000
@@ -30,6 +31,7 @@ class Marker:
     run_id: int
     attempt: int
     head_sha: str
+    started: str = field(default="", compare=False)  # known of the run that is told; not written down
 
     @property
     def order(self) -> tuple[int, int]:
@@ -39,7 +41,7 @@ class Marker:
 
 def make_marker(key: str, run: CiRun) -> Marker:
     """Make the marker of a run's comment."""
-    return Marker(key=key, run_id=run.id, attempt=run.attempt, head_sha=run.head_sha)
+    return Marker(key=key, run_id=run.id, attempt=run.attempt, head_sha=run.head_sha, started=run.started)
 
 
 def render_marker(marker: Marker) -> str:
@@ -149,10 +151,12 @@ def _render_refusal(finding: TrustedResult) -> str:
     refusal = finding.refusal or Refusal.NO_ARTIFACT
     ended = f" The run ended with: {finding.run.conclusion}." if finding.run.conclusion else ""
     steps = "\n".join(f"- {step}" for step in list_comment_steps(finding))
+    remarks = "\n".join(f"- {escape_text(write_note(fact))}" for fact in finding.remarks)
+    notes = f"**Notes**\n\n{remarks}\n\n" if remarks else ""
     return (
         f"## {BAD} INCOMPLETE: there is no verdict\n\n"
         f"{_capitalize(refusal.value)}.{escape_text(ended)} Nothing is known about this commit.\n\n"
-        f"**Next**\n\n{steps}\n\n{_render_origin(finding)}\n"
+        f"**Next**\n\n{steps}\n\n{notes}{_render_origin(finding)}\n"
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 WORKFLOWS = ".github"  # what runs the gate is as much of a rule as what it judges by
 
 
+MERGE_GROUP = "merge_group"
 PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
 
 
@@ -24,6 +25,7 @@ class CiRun:
     head_repository: int  # id; 0 where it is gone
     repository: int  # id
     started: str  # ISO 8601, UTC: when this attempt began
+    created: str = ""  # when the first one did, with the event that all of them are for
     url: str
     path: str = ""  # of the workflow's file: ".github/workflows/gate.yml"; "" where GitHub does not tell
 
@@ -31,3 +33,8 @@ class CiRun:
     def is_of_pull_request(self) -> bool:
         """Whether a pull request started it."""
         return self.event in PULL_REQUEST_EVENTS
+
+    @property
+    def decides_merging(self) -> bool:
+        """Whether what it measured is what is to be merged: of a pull request, or of a merge queue."""
+        return self.is_of_pull_request or self.event == MERGE_GROUP

@@ -33,11 +33,27 @@ class Refusal(StrEnum):
     NO_MEMBER = f"the artifact does not hold exactly one regular file {VERDICT_MEMBER}"
     NOT_A_VERDICT = "the artifact's verdict is not one that this compile-gate reads"
     INCONSISTENT = "the artifact's verdict contradicts itself"
+    SKIPPED = "all jobs of the run were skipped: GitHub counts that as passed, but nothing was measured"
+    OTHER_BASE = (
+        "the pull request got another base branch after the run began, so another change was measured"
+    )
+    NOT_FETCHED = "the result of the run could not be fetched from GitHub"
     NEWER = "the verdict was written by a newer compile-gate than the workflow that publishes it uses"
 
 
 # What to do about it where that is not to look at the run.
 NEXT_STEPS: Mapping[Refusal, str] = {
+    Refusal.SKIPPED: (
+        "A condition (`if:`) of the gate's workflow skipped it. Where that is meant, such as for a draft,"
+        " let it run before this is merged. Otherwise take the condition out of the workflow: this change"
+        " itself may have brought it."
+    ),
+    Refusal.OTHER_BASE: (
+        "Push a commit, which may be an empty one, so that the change is measured against the new base."
+    ),
+    Refusal.NOT_FETCHED: (
+        "The check itself counts. To see its verdict here, run the workflow `gate-publish` of this run again."
+    ),
     Refusal.NEWER: (
         "The check itself counts. To see verdicts here again, merge the new version of compile-gate into"
         " `gate-publish.yml` on the default branch first."

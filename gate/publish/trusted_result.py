@@ -9,7 +9,7 @@ from gate.decide.conclude.outcome import FailOn, compute_exit_code
 from gate.errors import ExitCode
 from gate.publish.ci_run import CiRun
 from gate.publish.submitted_verdict import Refusal
-from gate.records import Outcome, Status, Verdict
+from gate.records import Fact, Outcome, Status, Verdict
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,7 +17,8 @@ class TrustedResult:
     """What came of a run: a trusted verdict, or why there is none.
 
     ``counts``, ``case_count`` and ``coverage`` are of all comparisons and cases, also of those that are
-    not shown. ``preface`` is a paragraph of Markdown that stands below the heading.
+    not shown. ``remarks`` are what GitHub itself says of the change, where there is no verdict to say it in.
+    ``preface`` is a paragraph of Markdown that stands below the heading.
     """
 
     run: CiRun
@@ -26,6 +27,7 @@ class TrustedResult:
     case_count: int = 0
     coverage: Coverage = field(default_factory=Coverage)
     refusal: Refusal | None = None
+    remarks: tuple[Fact, ...] = ()
     preface: str = ""
     steps: tuple[str, ...] = ()  # in Markdown, what to do next where it is no pull request
     fail_on: FailOn = FailOn.REGRESSION

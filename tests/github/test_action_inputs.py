@@ -132,6 +132,21 @@ def test_a_wrong_value_names_its_input(name: str, value: str) -> None:
         parse(**{name.replace("-", "_"): value})
 
 
+@pytest.mark.parametrize("shards", ["1", "9", "10", "99", "100", "199", "200", "249", "250", "256"])
+def test_shards_are_as_many_as_a_matrix_may_have(shards: str) -> None:
+    """GitHub makes at most 256 jobs of one matrix."""
+    assert parse(mode="plan", shards=shards)["shards"] == shards
+
+
+@pytest.mark.parametrize("shards", ["0", "01", "257", "260", "300", "999", "1000"])
+def test_more_shards_than_a_matrix_may_have_are_an_error_that_says_why(shards: str) -> None:
+    """Otherwise the plan succeeds, and GitHub refuses the matrix that was made of it."""
+    with pytest.raises(
+        UsageError, match="from 1 to 256, which is as many jobs as GitHub makes of one matrix"
+    ):
+        parse(mode="plan", shards=shards)
+
+
 def test_a_wrong_token_is_not_shown() -> None:
     """The message about a token has nothing of it."""
     with pytest.raises(UsageError) as caught:

@@ -337,6 +337,17 @@ def test_a_long_comment_keeps_the_worst_rows(limit: int) -> None:
     assert RUN.url in body
 
 
+def test_without_a_verdict_what_github_says_of_the_change_is_told() -> None:
+    """A change of the workflow may be why there is no verdict: the comment names what it touches, once."""
+    finding = TrustedResult(run=RUN, refusal=Refusal.SKIPPED, remarks=REMARKS)
+    body = render_body(make_marker("default", RUN), finding)
+    note = "This change touches what changes are judged by: gate.yml (1 file). Look at that first."
+    told = f"**Notes**\n\n- {note}"
+    assert body.count(told) == 1
+    assert body.index("**Next**") < body.index(told) < body.index("<sub>Commit ")
+    assert "**Notes**" not in render_body(make_marker("default", RUN), replace(finding, remarks=()))
+
+
 def test_the_last_resort_is_counts_and_a_link() -> None:
     """Where not even one row fits."""
     body = render_body(make_marker("default", RUN), make_finding(*make_many()), 500)

@@ -34,6 +34,7 @@ from gate.github.publish import Publication, PublishContext, Settings, publish
 from gate.publish.ci_run import WORKFLOWS
 from gate.publish.telling import CommentWhen
 from gate.records import Metric, Outcome, PairBase, Reason, Status, Tally, Verdict
+from gate.report.markdown import escape_text
 
 REPOSITORY = "octo-org/models"
 
@@ -81,7 +82,7 @@ def test_regression(github: FakeGitHub, context: PublishContext, clock: FakeCloc
     assert "## " in published.summary
     assert "Comment on pull request 7: created." in published.summary
     assert published.lines[0].startswith("::error title=compile-gate::REGRESSION: 1 regressed")
-    assert context.client.request_count <= 11
+    assert context.client.request_count <= 12
     assert clock.slept == [1.0]
 
 
@@ -225,6 +226,7 @@ def test_status_of_a_newer_run(github: FakeGitHub, context: PublishContext) -> N
     url = "https://github.com/octo-org/models/actions/runs/101"
     newer = {"state": "success", "context": "compile-gate/report", "target_url": url}
     github.state.add_status(SHA, newer)
+    github.state.add_run(101, SHA)
     published = publish_verdict(github, context, make_failing())
     assert [status["state"] for status in github.state.statuses[SHA]] == ["success"]
     assert published.outputs["status-state"] == ""
@@ -237,6 +239,7 @@ def test_status_of_a_newer_run(github: FakeGitHub, context: PublishContext) -> N
     [
         {"target_url": "https://github.com/octo-org/models/actions/runs/99"},
         {"target_url": "https://evil.example/actions/runs/101x9"},
+        {"target_url": "https://github.com/octo-org/models/actions/runs/101"},  # which is not there any more
         {"target_url": None},
         {"target_url": "https://github.com/octo-org/models/actions/runs/101", "context": "another"},
     ],
@@ -244,10 +247,27 @@ def test_status_of_a_newer_run(github: FakeGitHub, context: PublishContext) -> N
 def test_status_of_no_newer_run(
     github: FakeGitHub, context: PublishContext, fields: dict[str, str | None]
 ) -> None:
-    """An older run's status, one without a run and one of another context are no reason to be silent."""
+    """The status of an older run, of none or of another context is no reason to be silent."""
     github.state.add_status(SHA, {"state": "success", "context": "compile-gate/report"} | fields)
     publish_verdict(github, context, make_failing())
     assert github.state.statuses[SHA][0]["state"] == "failure"
+
+
+@pytest.mark.parametrize(("started", "state"), [("12:00:00", "success"), ("10:30:00", "failure")])
+def test_a_run_that_was_started_again_is_newer(
+    github: FakeGitHub, context: PublishContext, started: str, state: str
+) -> None:
+    """Of two runs of one commit the one that began last holds, whichever has the higher number."""
+    url = "https://github.com/octo-org/models/actions/runs/101"
+    github.state.add_status(SHA, {"state": "success", "context": "compile-gate/report", "target_url": url})
+    github.state.add_run(101, SHA)["run_started_at"] = f"2026-11-01T{started}Z"
+    github.state.runs[RUN.id] |= {"run_attempt": 2, "run_started_at": "2026-11-01T11:30:00Z"}
+    marker = f"<!-- compile-gate key=default run=101 attempt=1 head={SHA} -->"
+    github.state.add_comment(7, f"{marker}\n## PASS", DEFAULT_AUTHOR)
+    publish_verdict(github, context, make_failing())
+    (comment,) = github.state.list_comments(7)
+    assert github.state.statuses[SHA][0]["state"] == state
+    assert ("REGRESSION" in comment["body"]) is (state == "failure")
 
 
 @pytest.mark.parametrize(
@@ -296,13 +316,91 @@ def test_no_result(github: FakeGitHub, context: PublishContext, conclusion: str)
     assert "there is no verdict" in github.state.list_comments(7)[0]["body"]
 
 
-@pytest.mark.parametrize("conclusion", ["action_required", "skipped"])
-def test_silence(github: FakeGitHub, context: PublishContext, conclusion: str) -> None:
-    """A run that waits for an approval, or was skipped, has nothing to tell."""
-    set_conclusion(github, conclusion)
+def test_silence(github: FakeGitHub, context: PublishContext) -> None:
+    """A run that waits for an approval has nothing to tell."""
+    set_conclusion(github, "action_required")
     published = publish(context, Settings(run_id=RUN.id))
     assert github.list_writes() == []
     assert "nothing to tell" in published.summary
+
+
+def leave_pass(github: FakeGitHub) -> None:
+    """What an earlier attempt of the run said of the commit: a green status, and a comment of it."""
+    url = f"https://github.com/octo-org/models/actions/runs/{RUN.id}"
+    github.state.add_status(SHA, {"state": "success", "context": "compile-gate/report", "target_url": url})
+    marker = f"<!-- compile-gate key=default run={RUN.id} attempt=1 head={SHA} -->"
+    github.state.add_comment(7, f"{marker}\n## PASS", DEFAULT_AUTHOR)
+    github.state.runs[RUN.id]["run_attempt"] = 2
+
+
+def test_a_skipped_run_is_told(github: FakeGitHub, context: PublishContext) -> None:
+    """GitHub counts a skipped check as passed, so status and comment say that nothing was measured."""
+    leave_pass(github)
+    set_conclusion(github, "skipped")
+    github.state.files[7] = [".github/workflows/gate.yml"]
+    base = replace(context.base, rules=("gate.yml", WORKFLOWS))
+    published = publish(replace(context, base=base), Settings(run_id=RUN.id))
+    status, (comment,) = github.state.statuses[SHA][0], github.state.list_comments(7)
+    assert published.outputs["verdict"] == "INCOMPLETE"
+    assert (status["state"], status["description"]) == (
+        "error",
+        "no result: all jobs of the run were skipped: GitHub counts that as passed, but nothing was measured",
+    )
+    assert "there is no verdict" in comment["body"]
+    assert "All jobs of the run were skipped" in comment["body"]
+    assert "A condition (`if:`) of the gate's workflow skipped it." in comment["body"]
+    assert "touches what changes are judged by: .github (1 file)" in comment["body"]
+
+
+def test_a_skipped_run_s_artifact_is_not_its_result(github: FakeGitHub, context: PublishContext) -> None:
+    """What lies there is of an attempt that was not skipped."""
+    set_conclusion(github, "skipped")
+    published = publish_verdict(github, context, make_passing())
+    assert published.outputs["verdict"] == "INCOMPLETE"
+    assert github.state.statuses[SHA][0]["state"] == "error"
+
+
+@pytest.mark.parametrize("place", ["artifacts", "download", "storage"])
+@pytest.mark.parametrize("fault", [Fault(status=503), Fault(status=404), Fault(status=410), Fault()])
+def test_a_verdict_that_cannot_be_fetched_leaves_no_earlier_one_standing(
+    github: FakeGitHub, context: PublishContext, place: str, fault: Fault
+) -> None:
+    """An earlier attempt said PASS: that is taken back where this one's result cannot be had."""
+    leave_pass(github)
+    github.fail(*PLACES[place], replace(fault, times=99))
+    published = publish_verdict(github, context, make_failing())
+    status, (comment,) = github.state.statuses[SHA][0], github.state.list_comments(7)
+    assert published.outputs["verdict"] == "INCOMPLETE"
+    assert (status["state"], status["description"]) == (
+        "error",
+        "no result: the result of the run could not be fetched from GitHub",
+    )
+    assert "The result of the run could not be fetched from GitHub." in comment["body"]
+    assert "Trouble: The verdict could not be fetched: " in published.summary
+    assert published.lines[-1].startswith("::warning title=compile-gate::The verdict could not be fetched: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "created", "is_told"),
+    [
+        ("base_ref_changed", "2026-11-01T11:00:00Z", False),
+        ("automatic_base_change_succeeded", "2026-11-01T11:30:00Z", False),
+        ("base_ref_changed", "2026-11-01T10:59:59Z", True),
+        ("renamed", "2026-11-01T11:30:00Z", True),
+    ],
+)
+def test_a_run_for_another_base_is_not_told(
+    github: FakeGitHub, context: PublishContext, name: str, created: str, is_told: bool
+) -> None:
+    """Started again, it measures against the base that it began with, which is another change."""
+    leave_pass(github)
+    github.state.runs[RUN.id] |= {"conclusion": "success", "run_started_at": "2026-11-01T11:45:00Z"}
+    github.state.add_event(7, name, created)
+    published = publish_verdict(github, context, make_passing())
+    status, (comment,) = github.state.statuses[SHA][0], github.state.list_comments(7)
+    assert published.outputs["verdict"] == ("PASS" if is_told else "INCOMPLETE")
+    assert status["state"] == ("success" if is_told else "error")
+    assert ("The pull request got another base branch after the run began" in comment["body"]) is not is_told
 
 
 def test_a_run_that_a_push_cancelled_is_silent(github: FakeGitHub, context: PublishContext) -> None:
@@ -396,6 +494,33 @@ def test_merge_group(github: FakeGitHub, context: PublishContext) -> None:
     assert "merge queue" in published.summary
 
 
+@pytest.mark.parametrize("event", ["workflow_dispatch", "push", "schedule"])
+def test_other_runs_set_no_status(github: FakeGitHub, context: PublishContext, event: str) -> None:
+    """A run by hand at a pull request's head does not turn the status that failed there into a green one."""
+    failed = {"state": "failure", "context": "compile-gate/report", "target_url": None}
+    github.state.add_status(SHA, failed)
+    github.state.runs[RUN.id] |= {"event": event, "conclusion": "success"}
+    published = publish_verdict(github, context, make_passing())
+    assert [status["state"] for status in github.state.statuses[SHA]] == ["failure"]
+    assert published.outputs["status-state"] == ""
+    assert f"No commit status: the run was started by {escape_text(event)}." in published.summary
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_one_status_cannot_tell_of_two_pull_requests(github: FakeGitHub, context: PublishContext) -> None:
+    """Two pull requests with one head have a verdict each, so the commit's one status is an error."""
+    github.state.add_pull(8, SHA)
+    set_conclusion(github, "success")
+    published = publish_verdict(github, context, make_passing())
+    status = github.state.statuses[SHA][0]
+    assert (status["state"], status["description"]) == (
+        "error",
+        "no result is told: 2 open pull requests have this head, to different bases",
+    )
+    assert published.outputs["status-state"] == "error"
+    assert [github.state.list_comments(number) for number in (7, 8)] == [[], []]
+
+
 def make_faults() -> dict[str, Fault]:
     reset = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "99999999999"}
     return {
@@ -459,6 +584,7 @@ PLACES = {
     "run": ("GET", r"/actions/runs/100$"),
     "pulls": ("GET", r"/pulls$"),
     "pull": ("GET", r"/pulls/7$"),
+    "events": ("GET", r"/issues/7/events$"),
     "artifacts": ("GET", r"/artifacts$"),
     "download": ("GET", r"/zip$"),
     "storage": ("GET", r"^/artifact/"),
@@ -509,7 +635,7 @@ def test_faults(
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-@pytest.mark.parametrize(("comments", "requests"), [(0, 11), (30, 11), (31, 11), (150, 13)])
+@pytest.mark.parametrize(("comments", "requests"), [(0, 12), (30, 12), (31, 12), (150, 14)])
 def test_request_count(github: FakeGitHub, context: PublishContext, comments: int, requests: int) -> None:
     """Publishing takes few requests, and none for each comment."""
     for index in range(comments):

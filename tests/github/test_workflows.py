@@ -167,12 +167,12 @@ def test_results_are_uploaded_also_when_the_gate_is_red() -> None:
 
 
 # What GitHub calls the end of a run; a job that takes longer than it may is `cancelled`.
-TOLD = {"success", "failure", "cancelled", "timed_out", "startup_failure"}
-NOT_TOLD = {"action_required", "neutral", "skipped", "stale"}
+TOLD = {"success", "failure", "cancelled", "timed_out", "startup_failure", "skipped"}
+NOT_TOLD = {"action_required", "neutral", "stale"}
 
 
 def test_red_runs_are_published_too() -> None:
-    """Who publishes only what passed never tells of a regression, or of a change that hangs."""
+    """Who publishes only what passed never tells of a regression, a change that hangs or a skipped check."""
     job = load(ROOT / ".github/workflows/gate-publish.yml")["jobs"]["publish"]
     status = {"success": True, "failure": False, "always": True, "cancelled": False}
 
@@ -194,6 +194,14 @@ def test_the_examples_are_this_repositorys_own_workflows() -> None:
     assert {path.name for path in shared} == SHARED
 
 
+def test_a_release_can_be_published_again() -> None:
+    """Where only the release could not be made, the job that is run again gets past what the index has."""
+    steps = load(ROOT / ".github/workflows/release.yml")["jobs"]["publish"]["steps"]
+    (upload,) = [step for step in steps if step.get("uses", "").startswith("pypa/gh-action-pypi-publish@")]
+
+    assert upload["with"] == {"skip-existing": True}
+
+
 def test_shards_are_published_as_a_single_gate_is() -> None:
     """Name of the workflow, the check and the artifact are gate.yml's, so the rest stays as it is."""
     single, divided = (load(ROOT / "examples/workflows" / name) for name in ("gate.yml", "shards.yml"))
@@ -211,6 +219,20 @@ def test_a_missing_shard_keeps_nobody_from_judging() -> None:
 
     assert jobs["measure"]["strategy"]["fail-fast"] is False
     assert divide.get("select") == judge.get("select")
+
+
+def test_a_shard_that_is_lost_when_all_run_again_leaves_no_earlier_run() -> None:
+    """Before it measures, each takes the artifact's name for a file that is no run."""
+    steps = load(ROOT / "examples/workflows/shards.yml")["jobs"]["measure"]["steps"]
+    uploads = [
+        index
+        for index, step in enumerate(steps)
+        if step.get("uses", "").startswith("actions/upload-artifact@")
+    ]
+    first, last = (steps[index]["with"] for index in uploads)
+    assert uploads[0] < next(index for index, step in enumerate(steps) if is_gate(step)) < uploads[1]
+    assert (first["name"], first["overwrite"]) == (last["name"], True)
+    assert not first["path"].endswith("run.json")
 
 
 @every_workflow
