@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gate.decide.conclude.tally import note_tally
-from gate.records import PairBase, Tally
+from gate.decide.explain.side_advice import note_shard
+from gate.records import Case, PairBase, Provenance, Run, Shard, Tally
 from gate.report.words.notes import write_note
+from tests.hosts import CPU_HOST
 
 
 def test_all_that_the_counts_say() -> None:
@@ -32,3 +36,11 @@ def test_all_that_the_counts_say() -> None:
 def test_counts_as_they_should_be_say_nothing() -> None:
     """A finished run of calm trials needs no note."""
     assert note_tally(Tally(finished=True, trials=12)) == ()
+
+
+def test_a_shard_says_how_much_is_not_in_it() -> None:
+    """One of seven cases is judged; of a whole run there is nothing to say."""
+    run = Run(cases=(Case(id="m/c", model="m"),), environment=CPU_HOST, provenance=Provenance())
+    assert note_shard(run) == ()
+    (told,) = note_shard(replace(run, shard=Shard(number=1, of=2, cases=7)))
+    assert write_note(told) == "This is shard 1 of 2: 6 of 7 cases are in none of what is judged here."
