@@ -37,6 +37,8 @@ def clear_reports(out: Path) -> None:
     for name in REPORT_FILES:
         try:
             (out / name).unlink(missing_ok=True)
+        except NotADirectoryError:
+            return  # nothing lies there; whoever writes there says what is wrong
         except OSError as error:
             what = f"{out / name} cannot be replaced: {error.strerror}"
             raise UsageError(what, "Remove it, or name another directory with --out.") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from statistics import geometric_mean
 
 from gate.metrics import SPECS, Role, Unit, select_metrics
@@ -97,8 +97,10 @@ def _list_changes(deciding: Sequence[Comparison], name: NameWriter) -> tuple[str
         items = [_render_item(one, name) for one in sorted(rows, key=_rank_change)]
         return _render_items(title, items, "comparison")
 
-    worse = (one for one in deciding if one.status is Status.REGRESSED and not _is_listed(one.metric))
-    also = [_render_item(one, name) for one in sorted(worse, key=_rank_change)]
+    worse = [one for one in deciding if one.status is Status.REGRESSED]
+    told = {(one.case_id, one.metric) for one in worse}
+    others = [one for one in worse if not (_is_listed(one.metric) or _is_led(one, told))]
+    also = [_render_other(one, name) for one in sorted(others, key=_rank_change)]
     broken = dict.fromkeys(one.case_id for one in deciding if one.status in BROKEN)
     lost = [_write(case_id, name) for case_id in broken]
     return (
@@ -120,6 +122,11 @@ def _is_listed(metric: Metric) -> bool:
     return metric in _LEADING and SPECS[metric].unit in _UNITS
 
 
+def _is_led(one: Comparison, told: Collection[tuple[str, Metric | None]]) -> bool:
+    """Whether what a metric follows is told of the case, as a speedup's compiled latency."""
+    return (one.case_id, SPECS[one.metric].follows) in told
+
+
 def _rank_change(comparison: Comparison) -> float:
     return -abs(comparison.change.centre) if comparison.change else 0.0
 
@@ -132,6 +139,13 @@ def _render_item(comparison: Comparison, name: NameWriter) -> str:
     metric, change = comparison.metric, comparison.change
     told = mention_change(metric, [change.centre]) if change else name_metric(metric)
     return f"{_write(comparison.case_id, name)} {told}"
+
+
+def _render_other(comparison: Comparison, name: NameWriter) -> str:
+    """With the word for worse: of a speedup the sign alone would say the opposite."""
+    metric, change = comparison.metric, comparison.change
+    told = f" {describe_change(metric, change.centre)}" if change else ""
+    return f"{_write(comparison.case_id, name)} {name_metric(metric)}{told}"
 
 
 def _write(text: str, name: NameWriter) -> str:

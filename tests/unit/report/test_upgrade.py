@@ -188,7 +188,9 @@ def test_a_counter_that_explains_is_not_said_to_break() -> None:
 
 def test_what_only_a_limit_lets_decide_is_not_left_out() -> None:
     """A speedup below its limit makes the verdict red: the paragraph does not say that nothing changed."""
-    row = replace(compare(BERT, Metric.WARM_SPEEDUP, -0.3, Status.REGRESSED), decides=True)
+    row = replace(compare(BERT, Metric.WARM_SPEEDUP, 0.3, Status.REGRESSED), decides=True)
     text = render_upgrade(make_verdict(row))
     assert "Nothing changed" not in text
-    assert f"- Worse too: {BERT.id} warm speedup" in text
+    assert f"- Worse too: {BERT.id} warm speedup +30.0 % (slower)." in text
+    latency = compare(BERT, Metric.COMPILED_LATENCY, 0.3, Status.REGRESSED)
+    assert "Worse too" not in render_upgrade(make_verdict(latency, row))
