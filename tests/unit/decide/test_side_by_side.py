@@ -16,11 +16,8 @@ from gate.decide.constants import LIVE_PAIR_SD, PAIR_PRIOR_DF
 from gate.decide.suspects import gather_judged
 from gate.records import (
     Acceptance,
-    CaseFailure,
     CauseKind,
     CodeIdentity,
-    Comparison,
-    FailureKind,
     GraphBreak,
     Metric,
     Outcome,
@@ -33,23 +30,18 @@ from gate.records import (
     Status,
     Threshold,
     Verdict,
-    make_text,
 )
 from gate.report.rows import complete_sentence
 from gate.report.words.causes import describe_cause
 from tests.told import tell_headline, tell_notes, tell_row, tell_steps
 
-LATENCY, EAGER, SPEEDUP = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.WARM_SPEEDUP
-COLD, CALLS = Metric.COLD_COMPILE_TIME, Metric.COMPILE_CALLS
-BREAKS, MEMORY, DRIFT = Metric.GRAPH_BREAKS, Metric.PEAK_MEMORY, Metric.DRIFT
-CASE = "mlp/x"
+from .one_case import BREAKS, CASE, COLD, EAGER, LATENCY, SPEEDUP, Find, Make, Pair, fail, state
+
+CALLS, MEMORY, DRIFT = Metric.COMPILE_CALLS, Metric.PEAK_MEMORY, Metric.DRIFT
 MAIN = "main (1a2b3c4)"
 ALONE = {LATENCY: (0.010,), EAGER: (0.020,)}
 
-Make = Callable[..., Any]
-Pair = Callable[..., Run]
 Judge = Callable[..., Verdict]
-Find = Callable[..., Comparison]
 
 
 @pytest.fixture
@@ -78,21 +70,6 @@ def ab_busy(paired_case: Make, pair_run: Pair, policy: Policy) -> Judge:
         return decide_side_by_side(replace(run, trials=trials), policy)
 
     return judge
-
-
-def fail(arm: str) -> CaseFailure:
-    return CaseFailure(
-        case_id=CASE,
-        trial=1,
-        kind=FailureKind.ERROR,
-        stage="build",
-        told=make_text("ImportError: x"),
-        arm=arm,
-    )
-
-
-def state(comparison: Comparison) -> tuple[Status, Reason]:
-    return comparison.status, comparison.reason
 
 
 def make_noisy(run: Run, factor: float) -> Run:
