@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import FileError
+from gate.installation import MODELS, find_models
 from gate.project.cases import is_reference
 from gate.project.choice import choose_cases
 from gate.project.config import Config, load_config
@@ -31,26 +32,28 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     runs and those that head's selection names; a case that only one side has is not compared. Where
     the base has no configuration, or one that cannot be used (invalid, of a newer version, a registry
     missing), the reference models come from the installed gate for both sides and keep head's
-    definition, and every other case is absent in the base. Device, threads, sampling and thresholds
-    are head's for both sides. A configuration that was taken from a commit already
-    defines the same cases for both.
+    definition, and every other case is absent in the base. Where the reference models are under test
+    themselves, the base has its own (:func:`gate.installation.find_models`). Device, threads, sampling and
+    thresholds are head's for both sides. A configuration that was taken from a commit already defines the
+    same cases for both.
     """
-    if config.commit:
+    models = find_models(config.directory, directory)
+    if config.commit and models == MODELS:
         return BaseCases(cases=cases)
     path = _find_config(config, directory)
     if path is None:
         return BaseCases(
-            cases=_keep_reference_cases(cases),
+            cases=_keep_reference_cases(cases, models),
             notes=(Fact(code=Code.BASE_UNCONFIGURED),),
         )
     try:
         # Overrides judge head's cases; one that fits none of the base's is no fault of the base.
         base = replace(load_config(path), overrides=(), limits=())
-        defined = load_cases(base)
+        defined = load_cases(base, models)
     except FileError as error:
         told = str(error.what).replace(f"{directory}/", "")
         return BaseCases(
-            cases=_keep_reference_cases(cases),
+            cases=_keep_reference_cases(cases, models),
             notes=(Fact(code=Code.BASE_MISCONFIGURED, names=name_words(problem=told)),),
         )
     wanted = {case.id for case in (*cases, *_find_selected(config, base, defined))}
@@ -73,7 +76,7 @@ def load_head_cases(
     if path is None:
         return cases
     head = replace(load_config(path), overrides=(), limits=())
-    defined = load_cases(head)
+    defined = load_cases(head, find_models(config.directory, directory))
     if is_base and (found := _find_selected(config, head, defined)):
         return found
     return choose_cases(_select_as(config, head), defined).cases
@@ -85,7 +88,10 @@ def _find_config(config: Config, directory: Path) -> Path | None:
     return next((path for name in names if (path := directory / name).is_file()), None)
 
 
-def _keep_reference_cases(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+def _keep_reference_cases(cases: tuple[Case, ...], models: Path) -> tuple[Case, ...]:
+    """Keep the cases that both sides have from the gate; none where the base has ``models`` of its own."""
+    if models != MODELS:
+        return ()
     return tuple(case for case in cases if is_reference(case))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.resources
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -38,8 +37,10 @@ def is_reference(case: Case) -> bool:
     return case.factory.startswith(f"{REFERENCE_PACKAGE}.")
 
 
-def make_cases(entry: ModelEntry | TestEntry) -> Iterator[tuple[str, Case]]:
+def make_cases(entry: ModelEntry | TestEntry, models: Path) -> Iterator[tuple[str, Case]]:
     """Make an entry's cases, each with the key below the entry that it is made of.
+
+    ``models`` holds the reference models.
 
     Raises:
         LookupError: The factory is in a module that the reference models do not have.
@@ -47,7 +48,7 @@ def make_cases(entry: ModelEntry | TestEntry) -> Iterator[tuple[str, Case]]:
     if isinstance(entry, TestEntry):
         yield "", _make_test_case(entry)
         return
-    source_digest = _compute_source_digest(entry.factory)
+    source_digest = _compute_source_digest(entry.factory, models)
     for index, case in enumerate(entry.cases):
         for axes in _expand_axes(case):
             yield f".cases[{index}]", _make_model_case(entry, case, axes, source_digest)
@@ -146,7 +147,7 @@ def _compute_digest(definition: Mapping[str, object]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:_DEFINITION_CHARS]
 
 
-def _compute_source_digest(factory: str) -> str:
+def _compute_source_digest(factory: str, models: Path) -> str:
     """Hash the source of a reference model's module, found without importing it; ``""`` for others.
 
     A user's module is not hashed: it may import anything, and its commit is in the provenance.
@@ -154,9 +155,9 @@ def _compute_source_digest(factory: str) -> str:
     module = factory.partition(":")[0]
     if not module.startswith(REFERENCE_PACKAGE + "."):
         return ""
-    search = [str(importlib.resources.files("gate"))]
+    search = [str(models)]
     spec = None
-    for part in module.split(".")[1:]:
+    for part in module.removeprefix(f"{REFERENCE_PACKAGE}.").split("."):
         spec = PathFinder.find_spec(part, search)
         search = list((spec and spec.submodule_search_locations) or [])
     if spec is None or spec.origin is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -12,6 +11,7 @@ from pathlib import Path
 from gate.errors import FileError, join_errors
 from gate.files.misfits import MAX_MISFITS, find_nearest
 from gate.files.yaml_in import load_yaml
+from gate.installation import MODELS
 from gate.project.cases import make_cases
 from gate.project.config import Config
 from gate.project.entries import GateFile
@@ -39,19 +39,20 @@ class _Entry:
         return FileError(self.locate(path), path, problem, fix)
 
 
-def load_cases(config: Config) -> tuple[Case, ...]:
+def load_cases(config: Config, models: Path = MODELS) -> tuple[Case, ...]:
     """Load all cases: the reference models, the registry files, then those of ``gate.yml``.
 
-    Nothing is imported: a factory that does not exist is found by the worker.
+    ``models`` holds the reference models. Nothing is imported: a factory that does not exist is found by the
+    worker.
 
     Raises:
         FileError: Unusable files, duplicate models or cases, a glob of gate.yml that matches no case. All
             mistakes of one kind are told at once.
     """
-    entries = [*_load_registries(config), *_list_entries(config.models, config.tests, config.locate)]
+    entries = [*_load_registries(config, models), *_list_entries(config.models, config.tests, config.locate)]
     _raise_any(_find_duplicates(entries))
     cases: dict[str, Case] = {}
-    _raise_any(error for entry in entries for error in _add_cases(entry, cases))
+    _raise_any(error for entry in entries for error in _add_cases(entry, models, cases))
     _raise_any(_find_idle_globs(config, cases))
     return tuple(cases.values())
 
@@ -62,8 +63,8 @@ def _raise_any(errors: Iterable[FileError]) -> None:
         raise join_errors(found)
 
 
-def _load_registries(config: Config) -> list[_Entry]:
-    reference = Path(str(importlib.resources.files("gate"))) / "models" / "registry.yml"
+def _load_registries(config: Config, models: Path) -> list[_Entry]:
+    reference = models / "registry.yml"
     entries: list[_Entry] = []
     errors: list[FileError] = []
     files = {"": reference} if config.reference_models else {}
@@ -112,10 +113,10 @@ def _find_duplicates(entries: list[_Entry]) -> Iterator[FileError]:
             yield entry.refuse(".name", problem, f"Rename one of the two{way if other.is_reference else ''}.")
 
 
-def _add_cases(entry: _Entry, cases: dict[str, Case]) -> Iterator[FileError]:
+def _add_cases(entry: _Entry, models: Path, cases: dict[str, Case]) -> Iterator[FileError]:
     """Add an entry's cases to those before; yields what is wrong with it."""
     try:
-        for key, case in make_cases(entry.entry):
+        for key, case in make_cases(entry.entry, models):
             if case.id in cases:
                 yield entry.refuse(key, f"makes the case {case.id!r} twice", "Remove one of the two.")
             cases[case.id] = case

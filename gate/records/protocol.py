@@ -117,6 +117,7 @@ class WorkerRequest:
     directory: str  # measured code is imported from here
     checkout: str = ""  # another checkout than ``origin``: see ``records.Arm``
     origin: str = ""
+    models: str = ""
     checkouts: Checkouts | None = None  # whose files are compared, as far as head's worker imports them
     parent: int = 0  # process without which the worker must not live on; 0: none
     skips_calls: bool = False  # warm only: calls of a compile are not counted

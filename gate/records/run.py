@@ -61,6 +61,7 @@ class Arm:
     directory: str
     checkout: str = ""
     origin: str = ""
+    models: str = ""  # its own reference models; empty: the gate's, which come with it
     variables: Mapping[str, str] = field(default_factory=dict)  # its workers' besides the usual ones
 
 

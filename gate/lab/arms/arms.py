@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.errors import UsageError
+from gate.installation import MODELS, find_models
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
 from gate.lab.arms.worktree import open_worktree, remove_leftover_worktrees
 from gate.lab.host.provenance import load_provenance
@@ -238,7 +239,13 @@ def _check_out(name: str, revision: Revision, directory: Path, scratch: Path) ->
 def _place_arm(name: str, place: Path, directory: Path) -> Arm:
     """Make the arm of another directory than the working tree's; ``origin`` is the latter's checkout."""
     checkout, origin = _find_checkout(place), _find_checkout(directory.resolve())
-    arm = Arm(name=name, python=sys.executable, directory=str(place))
+    models = find_models(directory, place)
+    arm = Arm(
+        name=name,
+        python=sys.executable,
+        directory=str(place),
+        models="" if models == MODELS else str(models),
+    )
     return arm if checkout == origin else replace(arm, checkout=str(checkout), origin=str(origin))
 
 

@@ -192,6 +192,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         directory=arm.directory,
         checkout=arm.checkout,
         origin=arm.origin,
+        models=arm.models,
         checkouts=settings.checkouts,
         parent=os.getpid(),
         result=str(bench.scratch / f"{role}.json"),

@@ -8,6 +8,7 @@ measure the same code and every regression would pass.
 from __future__ import annotations
 
 import filecmp
+import importlib
 import importlib.util
 import json
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from gate.errors import UsageError
+from gate.files.key_types import REFERENCE_PACKAGE
 from gate.records.protocol import BUILD_SCRIPTS, WorkerRequest
 
 _OWN_PACKAGE = "gate"
@@ -43,6 +45,8 @@ def set_search_path(request: WorkerRequest) -> None:
         sys.path[:] = [_move(entry, request) for entry in sys.path]
     if request.directory not in sys.path:
         sys.path.append(request.directory)  # last: measured code must not shadow the gate
+    if request.models:
+        importlib.import_module(REFERENCE_PACKAGE).__path__ = [request.models]
 
 
 def check_source(factory: str, request: WorkerRequest) -> None:

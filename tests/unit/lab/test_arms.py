@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import UsageError
+from gate.installation import MODELS
 from gate.lab.arms.arms import ArmOptions, open_arms
 from gate.lab.arms.worktree import list_worktrees
 from gate.records import Code
@@ -52,6 +54,19 @@ def test_a_base_can_have_a_name_for_readers(repository: Path, git: Git) -> None:
     named = ArmOptions(directory=repository, base=commit, base_name="the anchor v1")
     with open_arms(named) as arms:
         assert (arms.base.label, arms.base.commit) == (f"the anchor v1 ({commit[:7]})", commit)
+
+
+def test_reference_models_under_test(repository: Path, git: Git) -> None:
+    """In the gate's own repository the base has the reference models of its commit; another has none."""
+    with open_arms(ArmOptions(directory=repository, base="main")) as arms:
+        assert arms.base.arm.models == ""
+    models = repository / "gate" / "models"
+    shutil.copytree(MODELS, models, ignore=shutil.ignore_patterns("__pycache__"))
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "models")
+    with open_arms(ArmOptions(directory=repository, base="HEAD")) as arms:
+        assert arms.base.arm.models == str(Path(arms.base.arm.directory, "gate", "models"))
+        assert arms.head.arm.models == ""
 
 
 def test_two_refs(repository: Path, git: Git) -> None:

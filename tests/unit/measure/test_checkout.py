@@ -16,19 +16,19 @@ import torch
 import gate
 
 LOOK = """
-import sys
+import importlib, sys
 from gate.measure.process.checkout import check_imports, check_source, set_search_path
 from gate.errors import UsageError
 from gate.records.protocol import WorkerRequest, WorkerRole
-directory, checkout, origin, factory = sys.argv[1:]
+directory, checkout, origin, factory, models = sys.argv[1:]
 request = WorkerRequest(role=WorkerRole.COLD, case=None, device="cpu", threads=1, result="",
-                        directory=directory, checkout=checkout, origin=origin)
+                        directory=directory, checkout=checkout, origin=origin, models=models)
 set_search_path(request)
 try:
     check_source(factory, request)
 except UsageError as error:
     sys.exit(error.what)
-module = __import__(factory.partition(":")[0])
+module = importlib.import_module(factory.partition(":")[0])
 try:
     check_imports(request)
 except UsageError as error:
@@ -71,7 +71,8 @@ def look(interpreter: Path, site: Path) -> Look:
     def run(side: str, place: str, **variables: str) -> subprocess.CompletedProcess[str]:
         checkout, origin = (str(head.parent / "base"), str(head)) if side == "base" else ("", "")
         packages = [str(Path(gate.__file__).parents[1]), variables.get("PYTHONPATH", "")]
-        arguments = [str(head.parent / side / place), checkout, origin, "shop:build"]
+        factory, models = variables.get("factory", "shop:build"), variables.get("models", "")
+        arguments = [str(head.parent / side / place), checkout, origin, factory, models]
         return subprocess.run(
             [str(interpreter), "-P", "-c", LOOK, *arguments],
             env={"PYTHONPATH": ":".join(filter(None, packages)), "PYTHONDONTWRITEBYTECODE": "1"},
@@ -99,6 +100,13 @@ def test_search_path_of_the_caller(look: Look, interpreter: Path) -> None:
     path = str(interpreter.parents[2] / "src")
     told = [look(side, "flat", PYTHONPATH=path).stdout.strip() for side in ("head", "base")]
     assert told == ["head", "base"]
+
+
+def test_reference_models_of_an_arm(look: Look, tmp_path: Path) -> None:
+    """Where the reference models are under test themselves, an arm imports its own."""
+    (tmp_path / "shop.py").write_text("SIDE = 'models of the base'\n", encoding="utf-8")
+    done = look("base", "flat", factory="gate.models.shop:build", models=str(tmp_path))
+    assert done.stdout.strip() == "models of the base"
 
 
 def test_packages_within_the_checkout_stay(look: Look, site: Path) -> None:
@@ -298,12 +306,12 @@ def test_an_extension_with_a_name_of_its_own_is_the_projects_by_where_pip_found_
 
 def test_reference_models_are_the_installed_gates() -> None:
     """The gate's own models are never taken for the project's."""
-    arguments = ["/nowhere", "/nowhere", str(Path(gate.__file__).parents[1]), "gate.workload:Workload"]
+    arguments = ["/nowhere", "/nowhere", str(Path(gate.__file__).parents[1]), "gate.workload:Workload", ""]
     code = LOOK.replace("print(module.SIDE)", "print(module.__name__)")
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True
     )
-    assert done.stdout.strip() == "gate"
+    assert done.stdout.strip() == "gate.workload"
 
 
 def test_a_library_of_operators_that_was_built_in_the_users_checkout_is_refused(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gate.errors import FileError
+from gate.installation import MODELS as OWN_MODELS
 from gate.project.arm_cases import BaseCases, load_base_cases, load_head_cases
 from gate.project.choice import choose_cases
 from gate.project.config import load_config
@@ -125,6 +127,47 @@ def test_base_without_configuration(tmp_path: Path) -> None:
     loaded = load(write(tmp_path / "head"), tmp_path)
     assert list_names(loaded) == ["elementwise/smoke"]
     assert [note.code for note in loaded.notes] == [Code.BASE_UNCONFIGURED]
+
+
+def copy_gate(directory: Path, line: str = "") -> Path:
+    """Copy the reference models to where the gate's own repository has them; return its gate.yml."""
+    models = directory / "gate" / "models"
+    shutil.copytree(OWN_MODELS, models, ignore=shutil.ignore_patterns("__pycache__"))
+    source = models / "elementwise.py"
+    source.write_text(source.read_text(encoding="utf-8") + line, encoding="utf-8")
+    path = directory / "gate.yml"
+    path.write_text('version: 1\nselect: "elementwise/*-float32-smoke-default,bert/*"\n', encoding="utf-8")
+    return path
+
+
+def test_base_defines_the_reference_models_that_are_under_test(tmp_path: Path) -> None:
+    """In the gate's own repository a model is defined by each state's own source."""
+    head, base = copy_gate(tmp_path / "head"), copy_gate(tmp_path / "base", "# as it was\n")
+    config = load_config(head)
+    cases = {case.id: case.definition for case in select_cases(load_cases(config), config.select)}
+    for run_config in (config, replace(config, commit="a" * 40)):
+        loaded = load_base_cases(run_config, select_cases(load_cases(config), config.select), base.parent)
+        others = {case.id for case in loaded.cases if case.definition != cases[case.id]}
+        assert [case.id for case in loaded.cases] == list(cases)
+        assert others == {name for name in cases if name.startswith("elementwise/")} != set()
+    assert load_head_cases(config, loaded.cases, base.parent) == loaded.cases
+
+
+def test_unknown_reference_models_of_a_base_are_not_taken_for_heads(tmp_path: Path) -> None:
+    """Where the models are under test, a base without a usable gate.yml has none to compare with."""
+    head, base = copy_gate(tmp_path / "head"), copy_gate(tmp_path / "base", "# as it was\n")
+    base.write_text("version: 9\n", encoding="utf-8")
+    assert load(head, base.parent).cases == ()
+    base.unlink()
+    assert load(head, base.parent).cases == ()
+
+
+def test_models_of_another_gate_are_no_reference(tmp_path: Path) -> None:
+    """Where another gate measures than that of the checkout, its own reference models are both sides'."""
+    head, base = copy_gate(tmp_path / "head", "# another\n"), copy_gate(tmp_path / "base", "# as it was\n")
+    config = load_config(head)
+    loaded = load(head, base.parent)
+    assert loaded.cases == select_cases(load_cases(config), config.select)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gate.errors import FileError
+from gate.installation import MODELS
 from gate.project.config import load_config
 from gate.project.registry import load_cases
 from gate.records import Case, DType, Mode, Task
@@ -25,16 +26,16 @@ models:
 TESTS = "tests:\n  - {name: mine, node: 'tests/test_mine.py::test_mine', tags: [pr]}\n"
 
 
-def load(directory: Path, text: str) -> tuple[Case, ...]:
+def load(directory: Path, text: str, models: Path = MODELS) -> tuple[Case, ...]:
     """Load the cases of a gate.yml without the reference models."""
     path = directory / "gate.yml"
     path.write_text("version: 1\nreference_models: false\n" + text, encoding="utf-8")
-    return load_cases(load_config(path))
+    return load_cases(load_config(path), models)
 
 
-def load_definition(directory: Path, text: str) -> str:
+def load_definition(directory: Path, text: str, models: Path = MODELS) -> str:
     """The definition of the only case."""
-    (case,) = load(directory, text)
+    (case,) = load(directory, text, models)
     return case.definition
 
 
@@ -166,21 +167,16 @@ def test_options_and_a_mode_exclude_each_other(tmp_path: Path) -> None:
         load(tmp_path, text)
 
 
-def test_the_source_of_a_reference_model_is_part_of_its_definition(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_source_of_a_reference_model_is_part_of_its_definition(tmp_path: Path) -> None:
     """It is hashed without being imported, whatever the line endings of the checkout."""
-    package = tmp_path / "gate"
-    (package / "models").mkdir(parents=True)
-    source = package / "models" / "made_up.py"
-    monkeypatch.setattr("importlib.resources.files", lambda _: package)
+    source = tmp_path / "made_up.py"
     text = make_model("factory='gate.models.made_up:build'")
     source.write_bytes(b"raise SystemExit\n")
-    first = load_definition(tmp_path, text)
+    first = load_definition(tmp_path, text, tmp_path)
     source.write_bytes(b"raise SystemExit\r\n")
-    assert first == load_definition(tmp_path, text)
+    assert first == load_definition(tmp_path, text, tmp_path)
     source.write_bytes(b"raise SystemExit(1)\n")
-    assert first != load_definition(tmp_path, text)
+    assert first != load_definition(tmp_path, text, tmp_path)
 
 
 def test_a_reference_module_that_is_not_there_is_refused(tmp_path: Path) -> None:
