@@ -22,6 +22,7 @@ from gate.units import count_noun
 # A comment on GitHub holds 65,536 characters; other text may share it.
 MAX_COMMENT = 60_000
 MAX_OPEN = 3  # cases whose causes are readable without a click
+_CUT = "..."
 _MAX_ITEMS = 20
 _MAX_ROWS = 60  # of a table of the suite
 MAX_CHARS = 300  # of one escaped string before it is escaped
@@ -79,7 +80,7 @@ _PLAIN_CODE = re.compile(r"[A-Za-z0-9 ._/:+*?=,'\"%()\[\]{}-]+")
 
 def escape_text(text: str) -> str:
     """Return ``text`` so that Markdown shows it as it is: no markup, mention, link, table cell or HTML."""
-    escaped = _SPECIAL.sub(lambda match: _ENTITIES[match[0]], text[:MAX_CHARS])
+    escaped = _SPECIAL.sub(lambda match: _ENTITIES[match[0]], _cut(text))
     escaped = _EDGE_UNDERSCORE.sub("&#95;", escaped)
     escaped = _ISSUE.sub(r"\1&#8203;", escaped)
     return _LINK.sub(lambda match: f"&#{ord(match[0])};", escaped)
@@ -87,10 +88,15 @@ def escape_text(text: str) -> str:
 
 def escape_code(text: str, limit: int = MAX_CHARS) -> str:
     """Return ``text`` as inline code; with odd characters, as HTML code of entities only."""
-    text = text[:limit].strip()
+    text = _cut(text, limit).strip()
     if _PLAIN_CODE.fullmatch(text):
         return f"`{text}`"
     return f"<code>{_escape_all(text)}</code>"
+
+
+def _cut(text: str, limit: int = MAX_CHARS) -> str:
+    """Cut a text that is too long, and show that it was."""
+    return text if len(text) <= limit else f"{text[: limit - len(_CUT)]}{_CUT}"
 
 
 def render_markdown(verdict: Verdict, layout: Layout = FULL, frame: ReportFrame = PLAIN) -> str:
@@ -183,7 +189,7 @@ def _render_block(block: Block, layout: Layout, *, opened: bool) -> str:
     lines += [f"- why: {escape_text(cause)}" for cause in block.causes]
     lines += [f"- run again: {escape_code(block.command)}"] if block.command and layout.commands else []
     log = [_render_log(block.log_tail)] if block.log_tail else []
-    title = block.title if block.members else f"<code>{_escape_all(block.title[:MAX_CHARS])}</code>"
+    title = block.title if block.members else f"<code>{_escape_all(_cut(block.title))}</code>"
     parts = ["\n".join(lines), _render_members(block, layout), *log]
     body = "\n\n".join(part for part in parts if part)
     return _fold(f"{title}: {_summarize(block)}", body, opened=opened) if body else ""
@@ -217,7 +223,7 @@ def _render_members(block: Block, layout: Layout) -> str:
 
 def _render_log(lines: Sequence[str]) -> str:
     # <pre> of entities: a fence could be closed by a log that holds one.
-    text = "\n".join(line[:MAX_CHARS] for line in lines)
+    text = "\n".join(map(_cut, lines))
     return f"<pre>{_escape_all(text)}</pre>"
 
 

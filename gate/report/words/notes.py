@@ -24,7 +24,7 @@ def write_note(fact: Fact, base: PairBase | None = None) -> str:
     if fact.code in WARNING_CODES - {Code.TEXT}:
         return f"{join_some(fact.cases)}: {describe_measuring(fact)}."
     if fact.code in _UNJUDGED:
-        template = f"Not judged in {{cases:case}}: {{metric_list}}. {_UNJUDGED[fact.code]}."
+        template = f"Not judged in {{cases:case}}: {{metric_list:some}}. {_UNJUDGED[fact.code]}."
     else:
         template = _TEMPLATES[fact.code]
     parts = _PARTS[fact.code](fact) if fact.code in _PARTS else {}

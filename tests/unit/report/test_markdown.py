@@ -123,6 +123,12 @@ def test_code_is_plain_where_it_can_be() -> None:
     assert [escape_code("a/b-c"), escape_code("a|b`")] == ["`a/b-c`", "<code>a&#124;b&#96;</code>"]
 
 
+def test_what_is_cut_says_so() -> None:
+    """A text of more than 300 characters ends in dots, and one of 300 is whole."""
+    assert [escape_text("x" * 301), escape_text("x" * 300)] == ["x" * 297 + "...", "x" * 300]
+    assert escape_code("y" * 301) == f"`{'y' * 297}...`"
+
+
 @settings(max_examples=150)
 @given(HOSTILE)
 def test_escaped_text_is_only_text(text: str) -> None:
