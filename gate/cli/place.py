@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gate.cli.setup import describe_source, is_surprising
 from gate.lab.arms.arms import ArmSources, make_working_tree_arm
+from gate.lab.host.provenance import find_tree
 from gate.lab.host.toolchain_place import find_toolchain_place
 from gate.lab.trials.side_by_side import SideBySide, describe_base
 from gate.lab.trials.trials import LabSettings
@@ -27,6 +28,7 @@ def place_lab(config: Config, arm: Arm | None = None) -> tuple[Arm, LabSettings]
         sampling=config.sampling,
         trial_timeout_s=config.trial_timeout_s,
         lock_timeout_s=config.lock_timeout_s,
+        tree=find_tree(config.directory),
         toolchain_cache=find_toolchain_place(os.environ, config.device).directory,
     )
     return arm or make_working_tree_arm(config.directory), settings

@@ -75,6 +75,14 @@ def compute_size(directory: Path) -> int:
     return total
 
 
+def read_written_ns(path: Path) -> int:
+    """Read when a file was last written, in ns by the clock of its file system; 0 where it is gone."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
 def describe_write_error(path: Path, error: OSError) -> GateError:
     """Turn an OSError of writing ``path`` into the error to raise, with its fix."""
     if error.errno in _FULL:

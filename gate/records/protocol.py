@@ -107,6 +107,14 @@ class Checkouts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class WorkingTree:
+    """The checkout that is measured as it lies there, when the run began."""
+
+    top: str
+    newest_ns: int  # when the newest of its Python files was written, by the clock of its file system
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerRequest:
     """One worker process. Caches and environment variables are set by whoever spawns it."""
 
@@ -119,6 +127,7 @@ class WorkerRequest:
     origin: str = ""
     models: str = ""
     checkouts: Checkouts | None = None  # whose files are compared, as far as head's worker imports them
+    tree: WorkingTree | None = None  # where it is measured, and git knows it
     parent: int = 0  # process without which the worker must not live on; 0: none
     skips_calls: bool = False  # warm only: calls of a compile are not counted
     is_forked: bool = False  # from a server; a first compile then takes a few percent more CPU time

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gate.files.disk import read_written_ns
 from gate.git import ask_git, read_git
 from gate.records import Provenance
+from gate.records.protocol import WorkingTree
 from gate.version import __version__
 
 _STATUS_LIMIT_S = 120.0  # a large tree on a cold disk
@@ -56,6 +58,19 @@ def hash_changes(directory: Path) -> str:
         if name.endswith(_CODE):
             told.update(name + b"\0" + _read_new(top, os.fsdecode(name)))
     return told.hexdigest()[:16]
+
+
+def find_tree(directory: Path) -> WorkingTree | None:
+    """Find the checkout at ``directory`` and when its newest Python file was written; outside of git none."""
+    top = Path(run_git(directory, "rev-parse", "--show-toplevel"))
+    listed = ask_git(
+        top, "ls-files", "-z", "--cached", "--others", "--exclude-standard", limit_s=_STATUS_LIMIT_S
+    )
+    if not (top.is_absolute() and listed.is_good):
+        return None
+    names = (name for name in listed.output.split(b"\0") if name.endswith(b".py"))
+    written = [read_written_ns(top / os.fsdecode(name)) for name in names]
+    return WorkingTree(top=str(top), newest_ns=max(written, default=0))
 
 
 def _read_new(directory: Path, name: str) -> bytes:

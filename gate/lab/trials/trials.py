@@ -44,6 +44,7 @@ from gate.records.protocol import (
     WorkerRequest,
     WorkerResult,
     WorkerRole,
+    WorkingTree,
 )
 from gate.records.targets import is_target
 
@@ -77,6 +78,7 @@ class LabSettings:
     ends_rounds_early: bool = True  # a live pair's, where another pair tells more a second
     keeps_caches: bool = False  # those of each case's last trial, for its pairs to begin with
     checkouts: Checkouts | None = None  # of head and its base, where what a trial imports is to be compared
+    tree: WorkingTree | None = None  # of the arm that is no checkout of its own
     traces: bool = False  # whether torch's structured trace is recorded after each trial that compiled
 
 
@@ -194,6 +196,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         origin=arm.origin,
         models=arm.models,
         checkouts=settings.checkouts,
+        tree=None if arm.checkout else settings.tree,
         parent=os.getpid(),
         result=str(bench.scratch / f"{role}.json"),
         benchmark_json=str(benchmark.absolute()) if role in _WITH_ROUNDS else "",

@@ -35,7 +35,7 @@ _NATIVE = (
 )
 _BUILDS = BUILD_SCRIPTS | {"CMakeLists.txt", "meson.build"}
 # A build writes them anew, versioneer's for one: that a copy has another says nothing of the code.
-_OF_BUILD = frozenset(("_version.py", "version.py", "__version__.py"))
+OF_BUILD = frozenset(("_version.py", "version.py", "__version__.py"))
 _LAYOUTS = ("", "src", "lib", "python")  # where a project keeps its packages
 
 
@@ -88,11 +88,11 @@ def check_imports(request: WorkerRequest) -> None:
         return
     origin, checkout = Path(request.origin).resolve(), Path(request.checkout).resolve()
     tops = _list_tops(origin)
-    imported = [(name, place) for name, place in list_imported() if not _lies_below(place, checkout)]
+    imported = [(name, place) for name, place in list_imported() if not lies_below(place, checkout)]
     for name, place in imported:
         twins = tuple(_find_twins(name, place, origin, tops))
         other = next((f"another {one}" for one in twins if _is_another(place, checkout / one)), "")
-        if not other and _lies_below(place, origin) and _is_elsewhere(name, place, request):
+        if not other and lies_below(place, origin) and _is_elsewhere(name, place, request):
             other = f"{name} elsewhere"
         if other:
             raise UsageError(
@@ -121,7 +121,7 @@ def _check_installed(directory: Path) -> None:
     copies = [
         (name, place, top / layout / Path(*name.split(".")[:-1]) / _name_file(name, place))
         for name, place in found
-        if place.suffix == ".py" and place.name not in _OF_BUILD and not _lies_below(place, _OWN_PLACE)
+        if place.suffix == ".py" and place.name not in OF_BUILD and not lies_below(place, _OWN_PLACE)
         if not is_project_file(place, str(top))
         for layout in tops[name.partition(".")[0]]
     ]
@@ -156,7 +156,7 @@ def list_imported() -> Iterator[tuple[str, Path]]:
         yield name, found.resolve() if found.is_symlink() else found
 
 
-def _lies_below(place: Path, top: Path) -> bool:
+def lies_below(place: Path, top: Path) -> bool:
     """Whether a place lies in a directory, by their text: this is asked of thousands of modules."""
     return str(place).startswith(f"{top}{os.sep}")
 
@@ -246,9 +246,9 @@ def _is_from(distribution: str, origin: Path) -> bool:
 def _find_twins(name: str, place: Path, origin: Path, tops: Mapping[str, Sequence[Path]]) -> Iterator[Path]:
     """Find which files of the user's checkout a module is, or is a copy of, relative to its top."""
     top = name.partition(".")[0]
-    if place.suffix != ".py" or _lies_below(place, _OWN_PLACE) or top in sys.stdlib_module_names:
+    if place.suffix != ".py" or lies_below(place, _OWN_PLACE) or top in sys.stdlib_module_names:
         return
-    if _lies_below(place, origin) and is_project_file(place, str(origin)):
+    if lies_below(place, origin) and is_project_file(place, str(origin)):
         yield place.relative_to(origin)
     package = name if place.name == "__init__.py" else name.rpartition(".")[0]
     for layout in tops.get(top, ()):
@@ -277,7 +277,7 @@ def _move(entry: str, request: WorkerRequest) -> str:
 def is_project_file(place: Path, origin: str) -> bool:
     """Whether a place lies in the checkout ``origin``; an environment that is kept there is not code."""
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix}
-    if any(_lies_below(place, Path(prefix)) for prefix in prefixes):
+    if any(lies_below(place, Path(prefix)) for prefix in prefixes):
         return False
     resolved = place.resolve()
     within = resolved.is_relative_to(Path(origin).resolve())

@@ -40,6 +40,7 @@ from gate.files.server_protocol import (
 )
 from gate.measure.process import worker
 from gate.measure.process.checkout import check_source, set_search_path
+from gate.measure.process.edits import check_edits
 from gate.measure.process.page_tables import PageRange, list_present, map_pages
 from gate.measure.process.parent import die_with_parent, end_process
 from gate.records import Code, Fact, name_words
@@ -140,6 +141,7 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
         if case and case.factory:
             check_source(case.factory, request)
             importlib.import_module("gate.measure.workload.build").load_factory(case.factory)
+        check_edits(request)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
         traceback.print_exc()
         return Fact(code=Code.IMPORT_FAILED, names=name_words(exception=type(error).__name__))

@@ -20,6 +20,7 @@ from typing import NoReturn
 from gate.errors import GateError
 from gate.files import codec
 from gate.measure.process.checkout import check_imports, check_source, set_search_path
+from gate.measure.process.edits import check_edits
 from gate.measure.process.imported import list_changed_imports
 from gate.measure.process.logbook import Logbook, make_worker_failure
 from gate.measure.process.missing import find_missing
@@ -147,6 +148,7 @@ def _check_end(request: WorkerRequest, ended: Fact) -> None:
     if result.failure is None:
         try:
             check_imports(request)
+            check_edits(request)
             result = replace(result, stage=Stage.DONE)
         except Exception as error:  # noqa: BLE001 - what was not looked at might be another checkout's
             result = replace(result, failure=make_worker_failure(error))

@@ -1,0 +1,114 @@
+"""Whether what is under test was changed while it is measured: a real checkout, real imports."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gate.errors import UsageError
+from gate.lab.host.provenance import find_tree
+from gate.measure.process import edits
+from gate.measure.process.edits import check_edits
+from gate.records.protocol import WorkerRequest, WorkerRole
+
+Git = Callable[..., str]
+Import = Callable[[str], None]
+_LATER_NS = 10**9  # a second after the newest file
+
+
+@pytest.fixture(autouse=True)
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was imported before."""
+    monkeypatch.setattr(edits, "_LOOKED_AT", set())
+
+
+@pytest.fixture
+def request_of(repository: Path) -> WorkerRequest:
+    """A request that measures the repository as it lies there, made before anything is edited."""
+    (repository / ".gitignore").write_text("made.py\n", encoding="utf-8")
+    return WorkerRequest(
+        role=WorkerRole.COLD,
+        case=None,
+        device="cpu",
+        threads=1,
+        directory=str(repository),
+        result="",
+        tree=find_tree(repository),
+    )
+
+
+@pytest.fixture
+def import_module(repository: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
+    """Import a module of the repository."""
+    monkeypatch.syspath_prepend(str(repository))
+    names: list[str] = []
+
+    def run(name: str) -> None:
+        names.append(name)
+        importlib.import_module(name)
+
+    yield run
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def write_later(request: WorkerRequest, name: str) -> None:
+    """Write a file of the checkout, as somebody does who goes on working."""
+    assert request.tree is not None
+    path = Path(request.tree.top, name)
+    path.write_text("SIDE = 'edited'\n", encoding="utf-8")
+    os.utime(path, ns=(request.tree.newest_ns + _LATER_NS,) * 2)
+
+
+def test_nothing_was_edited(request_of: WorkerRequest, import_module: Import) -> None:
+    """What was there as the run began is what the run says it is of."""
+    import_module("shop")
+    check_edits(request_of)
+
+
+@pytest.mark.parametrize("name", ["shop", "new"])
+def test_a_file_that_was_edited_before_it_was_imported(
+    request_of: WorkerRequest, import_module: Import, name: str
+) -> None:
+    """It is named, whether git has it or would add it."""
+    write_later(request_of, f"{name}.py")
+    import_module(name)
+    with pytest.raises(UsageError, match=rf"^{name}\.py was changed while it was measured") as raised:
+        check_edits(request_of)
+    assert "compile-gate ab BASE HEAD" in raised.value.fix
+
+
+def test_a_file_that_git_ignores_is_none_of_the_code(
+    request_of: WorkerRequest, import_module: Import
+) -> None:
+    """A build, or an import, may write such a file anew."""
+    write_later(request_of, "made.py")
+    import_module("made")
+    check_edits(request_of)
+
+
+def test_a_file_that_nothing_imports_may_be_edited(request_of: WorkerRequest, import_module: Import) -> None:
+    """Whoever waits for a check goes on with something else."""
+    import_module("shop")
+    write_later(request_of, "new.py")
+    check_edits(request_of)
+
+
+def test_what_a_server_has_imported_stays_what_it_was(
+    request_of: WorkerRequest, import_module: Import
+) -> None:
+    """Its workers are copies of it: an edit since changes nothing that they run."""
+    import_module("shop")
+    check_edits(request_of)
+    write_later(request_of, "shop.py")
+    check_edits(request_of)
+
+
+def test_outside_of_git_nobody_knows(tmp_path: Path) -> None:
+    """There is no tree to look at."""
+    assert find_tree(tmp_path) is None
