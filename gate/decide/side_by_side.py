@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gate.decide.explain.side_advice import list_pair_notes, list_pair_steps, make_pair_headline
@@ -30,8 +30,12 @@ from gate.records import (
 
 # Why something exact is neither worse nor as it was.
 _NOT_IN_ALL = frozenset({Reason.SUSPECT, Reason.COUNTER_UNSTABLE})
+# What nothing stored settles where a base was asked for and there was no time for a pair.
+_UNSETTLED_ALONE = UNJUDGED | {Status.REGRESSED, Status.UNCHANGED}
 # What is told of a suspect for which no pair came back.
-_TOLD_WITHOUT_PAIRS = MAYBE_WORSE | {Status.UNCHANGED}
+_TOLD_WITHOUT_PAIRS = UNJUDGED | MAYBE_WORSE | NOT_WORSE
+# Why there are none that what is not judged says already.
+_NO_COUNTERPART = frozenset({Code.BASE_LACKS_CASE, Code.BASE_DEFINES_OTHERWISE})
 
 
 def judge_pairs(
@@ -80,7 +84,21 @@ def confirm_screening(
         if before.decides and before.status is Status.REGRESSED and after.status in NOT_WORSE
     )
     paired = {side.evidence.case.id: side.evidence for side in sides if side.paired}
-    return replace(screening, comparisons=comparisons, sides=paired, acquitted=acquitted)
+    lost = _list_lost(rows.values(), comparisons, run)
+    return replace(screening, comparisons=(*comparisons, *lost), sides=paired, acquitted=acquitted)
+
+
+def _list_lost(
+    paired: Iterable[Comparison], screened: Sequence[Comparison], run: Run
+) -> tuple[Comparison, ...]:
+    """What the base measures and no trial of head does, and of which nothing stored told the screen."""
+    known = {(row.case_id, row.metric) for row in screened}
+    known |= {
+        (trial.case_id, metric) for trial in run.trials if trial.arm != BASE_ARM for metric in trial.samples
+    }
+    return tuple(
+        row for row in paired if row.reason is Reason.NOT_MEASURED and (row.case_id, row.metric) not in known
+    )
 
 
 def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
@@ -109,12 +127,24 @@ def _confirm_row(
     asked = row.metric in wanted
     follows = row.metric is Metric.EAGER_LATENCY and Metric.COMPILED_LATENCY in wanted
     if paired is not None and paired.pairs and (asked or follows or _is_unjudged(row) or _is_told(paired)):
+        if _is_better_again(row, paired):
+            return row
         seen_again = row.status is Status.REGRESSED and is_shown_again(paired)
-        return row if seen_again else paired
-    if asked and row.status in _TOLD_WITHOUT_PAIRS:
-        why = _explain_absence(run, row.case_id)
-        return _withhold(replace(row, remarks=(*row.remarks, Fact(code=why))), why)
-    return row
+        again = replace(paired, status=row.status, reason=row.reason, more_pairs=None)
+        return again if seen_again else paired
+    if not asked or row.status not in _TOLD_WITHOUT_PAIRS:
+        return row
+    why = _explain_absence(run, row.case_id)
+    if row.status in UNJUDGED and why in _NO_COUNTERPART:
+        return row
+    return _withhold(replace(row, remarks=(*row.remarks, Fact(code=why))), why)
+
+
+def _is_better_again(row: Comparison, paired: Comparison) -> bool:
+    """Whether something exact got better than what is stored, and than the base in the pairs so far."""
+    change = paired.change if paired.reason is Reason.UNSETTLED else None
+    is_exact = SPECS[row.metric].family is not Family.NOISY
+    return row.status is Status.IMPROVED and is_exact and change is not None and change.centre < 0
 
 
 def _is_told(paired: Comparison) -> bool:
@@ -136,11 +166,11 @@ def _withhold(row: Comparison, why: Code) -> Comparison:
     """Let no stored value decide where a base was asked for: what others merged since moved it as well.
 
     Nor does it clear what pairs had no time for: the case is suspect because a change could hide in what is
-    stored. A limit needs no base.
+    stored, or because nothing is. A limit needs no base.
     """
     if row.reason is Reason.LIMIT_EXCEEDED:
         return row
-    if row.status is Status.REGRESSED or (row.status is Status.UNCHANGED and why is Code.NO_PAIR):
+    if row.status is Status.REGRESSED or (row.status in _UNSETTLED_ALONE and why is Code.NO_PAIR):
         return replace(row, status=Status.INCONCLUSIVE, reason=Reason.UNPAIRED, found=row.reason)
     return row
 

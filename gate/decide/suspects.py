@@ -23,10 +23,10 @@ from gate.decide.judge.screen import (
 from gate.decide.judge.sides import CasePairs, gather_case_pairs
 from gate.decide.verdict import Screening
 from gate.metrics import COMPILE_TIMES, LATENCIES, LEADING, NOISY_DECIDING, SPECS, Family
-from gate.records import MAYBE_WORSE, UNJUDGED, Change, Comparison, Metric, Policy, Reason, Run, Status
+from gate.records import MAYBE_WORSE, MOVED, UNJUDGED, Change, Comparison, Metric, Policy, Reason, Run, Status
 from gate.records.groups import group_cases
 
-_OPEN = UNJUDGED | MAYBE_WORSE
+_OPEN = UNJUDGED | MAYBE_WORSE | MOVED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +54,8 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
     """The cases whose noisy metrics look changed or could not be judged, in the plan's order.
 
     Counters, memory and drift are suspect where stored values convict them: an earlier commit may have
-    done it.
+    done it. What looks better than stored values is suspect as well: they are older than the base then, or
+    the change is good, and only the base tells which; a change may give back what an earlier one gained.
     Compiled latency is suspect as well where the speedup looks changed, where it looks changed itself
     until the machine's shift is taken away, or only then, and where a change that matters could have
     gone unseen: what clears it in a screening is no proof, and pairs are at hand. But not where calls of the
@@ -81,7 +82,7 @@ def list_suspects(screening: Screening, *, thorough: bool = False) -> tuple[Susp
                     metrics=metrics,
                     doubt=_measure_doubt(rows, metrics),
                     known_code=is_code_changed(one) is False and not has_traces(one, questions),
-                    seen=tuple(metric for metric in metrics if SPECS[metric].family is not Family.NOISY),
+                    seen=tuple(metric for metric in metrics if _is_seen(rows, metric)),
                     thorough=thorough,
                 )
             )
@@ -190,7 +191,12 @@ def _list_suspicious(rows: Mapping[Metric, Comparison], *, doubtful: bool) -> tu
 
 def _is_open(row: Comparison) -> bool:
     is_noisy = SPECS[row.metric].family is Family.NOISY
-    return row.decides and (row.status in _OPEN if is_noisy else row.status is Status.REGRESSED)
+    return row.decides and (row.status in _OPEN if is_noisy else row.status in MOVED)
+
+
+def _is_seen(rows: Mapping[Metric, Comparison], metric: Metric) -> bool:
+    is_exact = SPECS[metric].family is not Family.NOISY
+    return is_exact and metric in rows and rows[metric].status is Status.REGRESSED
 
 
 def _kept_pace(rows: Mapping[Metric, Comparison]) -> bool:
@@ -258,7 +264,7 @@ def _has_to_settle(row: Comparison, asked: Suspect) -> bool:
     if SPECS[row.metric].family is Family.NOISY:
         return row.metric in LEADING and row.metric in asked.metrics
     is_better = row.change is not None and row.change.centre < 0
-    return asked.thorough or row.metric in asked.metrics or not is_better
+    return asked.thorough or row.metric in asked.seen or not is_better
 
 
 def _is_convicted(rows: Sequence[Comparison], asked: Suspect, policy: Policy) -> bool:

@@ -186,6 +186,48 @@ def test_budget_that_is_over_convicts_nobody() -> None:
     assert find(verdict, LATENCY, Status.INCONCLUSIVE) == [("a/x", Reason.UNPAIRED)]
 
 
+@pytest.mark.parametrize(
+    ("pairs", "outcome", "expected"),
+    [(0, Outcome.INCONCLUSIVE, Status.INCONCLUSIVE), (100, Outcome.PASS, Status.UNCHANGED)],
+)
+def test_times_that_are_stored_of_other_machines_alone_need_pairs(
+    pairs: int, outcome: Outcome, expected: Status
+) -> None:
+    """Nothing stored tells of them: without time for a pair the check could not tell, and says why."""
+    given = Given(subjects=[Subject()], time_for=pairs)
+    run = make_run(given.subjects)
+    terms = make_terms(run)
+    others = tuple(
+        replace(one, environment=replace(one.environment, cpu="another")) for one in terms.baselines
+    )
+    verdict = check_beside(given, run, replace(terms, baselines=others)).verdict
+    (row,) = (one for one in verdict.comparisons if one.metric is LATENCY)
+    assert (verdict.outcome, row.status) == (outcome, expected)
+    assert (Code.NO_PAIR in [remark.code for remark in row.remarks]) is (pairs == 0)
+
+
+def test_what_the_base_gained_since_is_not_given_back() -> None:
+    """Two breaks stored, none in the base, one in head: better than stored, and in pairs worse."""
+    given = Given(subjects=[Subject(alone=[{BREAKS: 1.0}] * 3, breaks=1.0)])
+    run = make_run(given.subjects)
+    terms = make_terms(run)
+    broken = tuple(replace(one, trials={**one.trials, BREAKS: (2.0,) * 5}) for one in terms.baselines)
+    verdict = check_beside(given, run, replace(terms, baselines=broken)).verdict
+    assert (verdict.outcome, find(verdict, BREAKS, Status.REGRESSED)) == (
+        Outcome.REGRESSION,
+        [("a/x", Reason.EXACT_CHANGED)],
+    )
+    assert len(given.measured) == 3
+
+
+def test_a_latency_that_gives_back_what_the_base_gained() -> None:
+    """A fifth faster than stored, and a fifth slower than the base beside it."""
+    given = Given(subjects=[Subject(alone=[{LATENCY: 0.008}] * 3, slower=0.2)])
+    verdict = beside(given).verdict
+    assert verdict.outcome is Outcome.REGRESSION
+    assert find(verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.CONFIRMED)]
+
+
 def test_budget_of_pairs_counts_from_their_start() -> None:
     """What the trials took is not taken from it: after 300 s, 20 s of pairs end at 320 s."""
     given = Given(subjects=[Subject(alone=SLOW)])

@@ -8,7 +8,18 @@ from dataclasses import replace
 import pytest
 
 from gate.decide import conclude_verdict, confirm_screening, decide_verdict, screen_run
-from gate.records import Baseline, Comparison, Metric, Outcome, Pairing, Policy, Reason, Status, Tally
+from gate.records import (
+    Acceptance,
+    Baseline,
+    Comparison,
+    Metric,
+    Outcome,
+    Pairing,
+    Policy,
+    Reason,
+    Status,
+    Tally,
+)
 from tests.told import tell_notes, tell_row, tell_steps
 
 from .conftest import find_comparison
@@ -72,7 +83,7 @@ def test_a_graph_break_that_the_base_has_too_is_not_the_changes(
     )
 
 
-@pytest.mark.parametrize(("pairs", "base"), [(1, 0.0), (2, 0.0), (2, 2.0)])
+@pytest.mark.parametrize(("pairs", "base"), [(1, 0.0), (1, 2.0), (2, 0.0), (2, 2.0)])
 def test_a_graph_break_of_the_change_is_convicted(
     confirm: Confirm, find: Find, unbroken: Baseline, pairs: int, base: float
 ) -> None:
@@ -84,6 +95,66 @@ def test_a_graph_break_of_the_change_is_convicted(
     assert found.baseline is not None
     assert found.baseline.centre == base
     assert verdict.outcome is Outcome.REGRESSION
+
+
+def test_an_acceptance_of_what_the_change_adds_holds_after_one_pair(
+    confirm: Confirm, find: Find, unbroken: Baseline, policy: Policy
+) -> None:
+    """None stored, two in the base, three in head: one is the change's, and one is accepted."""
+    accepted = Acceptance(
+        case=CASE, metric=BREAKS, allowance=1.0, reason="r", author="ada", expires="2026-03-01"
+    )
+    verdict = confirm(
+        {**measure(), BREAKS: (3.0,)},
+        baselines=(unbroken,),
+        base={BREAKS: 2.0},
+        head={BREAKS: 3.0},
+        pairs=1,
+        rules=replace(policy, acceptances=(accepted,)),
+    )
+    assert find(verdict, BREAKS).status is Status.ACCEPTED
+    assert verdict.outcome is Outcome.PASS
+
+
+def test_a_counter_that_one_pair_shows_better_too_has_improved(
+    confirm: Confirm, find: Find, stored: Baseline
+) -> None:
+    """Three stored, two in the base, one in head: no second pair is asked for what only got better."""
+    broken = replace(stored, trials={**stored.trials, BREAKS: (3.0,) * len(FIVE)})
+    changes = {"base": {BREAKS: 2.0}, "head": {BREAKS: 1.0}, "pairs": 1}
+    verdict = confirm({**measure(), BREAKS: (1.0,)}, baselines=(broken,), **changes)
+    assert find(verdict, BREAKS).status is Status.IMPROVED
+    assert verdict.outcome is Outcome.PASS
+
+
+def test_a_case_that_neither_what_is_stored_nor_the_base_knows_is_not_judged(
+    paired_case: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """Its status says so, and why no pair looked at it goes without saying."""
+    run = pair_run(paired_case(alone=measure(), pairs=0, base_definition="d0"))
+    found = confirm_screening(screen_run(run, (), policy), run, policy)
+    (row,) = (row for row in found.comparisons if row.metric is LATENCY)
+    assert (*state(row), row.remarks) == (Status.NEW, Reason.NO_BASELINE, ())
+
+
+def test_what_the_base_measures_and_head_no_longer_does_is_missing(
+    paired_case: Make, pair_run: Pair, policy: Policy
+) -> None:
+    """Nothing is stored, and the change took drift away: that is told, and the check is incomplete."""
+    run = pair_run(paired_case(alone=measure(), pairs=3, base={Metric.DRIFT: 0.1}))
+    kept = tuple(
+        replace(
+            trial, samples={name: value for name, value in trial.samples.items() if name is not Metric.DRIFT}
+        )
+        if trial.arm == "head"
+        else trial
+        for trial in run.trials
+    )
+    run = replace(run, trials=kept)
+    found = confirm_screening(screen_run(run, (), policy), run, policy)
+    states = [state(row) for row in found.comparisons if row.metric is Metric.DRIFT]
+    assert states == [(Status.MISSING, Reason.NOT_MEASURED)]
+    assert conclude_verdict(run, found, policy).outcome is Outcome.INCOMPLETE
 
 
 @pytest.mark.parametrize(
