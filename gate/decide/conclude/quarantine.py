@@ -7,6 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from gate.decide.conclude.accept import is_in_force
+from gate.metrics import SPECS
 from gate.records import OF_WHOLE_CASE, QUIET, Code, Comparison, Fact, Policy, Quarantine, Status, name_words
 
 _UNREMARKABLE = QUIET | {Status.IMPROVED}
@@ -46,12 +47,16 @@ def list_days(comparisons: Sequence[Comparison], policy: Policy) -> tuple[str, .
 
 
 def is_covered(entry: Quarantine, comparison: Comparison) -> bool:
-    """Whether the entry speaks of this comparison; one metric's does not speak of a case that failed."""
+    """Whether the entry speaks of this comparison; one metric's does not speak of a case that failed.
+
+    One metric's speaks of what follows it, too: a ratio moves whenever what it is a ratio of does.
+    """
     if not fnmatchcase(comparison.case_id, entry.case):
         return False
     if entry.metric is None:
         return True
-    return entry.metric is comparison.metric and comparison.reason not in OF_WHOLE_CASE
+    told = {comparison.metric, SPECS[comparison.metric].follows}
+    return entry.metric in told and comparison.reason not in OF_WHOLE_CASE
 
 
 def _set_apart(comparison: Comparison, policy: Policy) -> Comparison:

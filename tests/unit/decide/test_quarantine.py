@@ -56,6 +56,25 @@ def test_a_finding_in_quarantine_has_no_vote(broken: Any, judge: Judge, find: Fi
     )
 
 
+def test_what_follows_a_metric_in_quarantine_has_no_vote_either(
+    situation: Make, judge: Judge, find: Find
+) -> None:
+    """The speedup fell only because compiled latency rose, which is in quarantine."""
+    jitter = (1.0, 1.01, 0.99, 1.005, 0.995)
+    one = situation(
+        before={
+            Metric.EAGER_LATENCY: tuple(0.02 * factor for factor in jitter),
+            Metric.COMPILED_LATENCY: tuple(0.01 * factor for factor in jitter),
+        },
+        after={Metric.EAGER_LATENCY: (0.02, 0.0201), Metric.COMPILED_LATENCY: (0.015, 0.0151)},
+    )
+    assert judge(one).outcome is Outcome.REGRESSION
+    verdict = judge(one, quarantine=(make_entry(metric=Metric.COMPILED_LATENCY),))
+    found = find(verdict, Metric.WARM_SPEEDUP)
+    assert (found.status, found.decides, found.quarantined) == (Status.REGRESSED, False, True)
+    assert verdict.outcome is not Outcome.REGRESSION
+
+
 def test_past_its_day_it_decides_again(broken: Any, judge: Judge, find: Find) -> None:
     """The day before today is past: the regression counts, and a note says that the quarantine expired."""
     verdict = judge(broken, quarantine=(make_entry(expires="2026-02-28"),))
