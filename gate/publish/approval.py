@@ -79,13 +79,12 @@ def make_approval(
         Acceptance(
             case=one.case_id,
             metric=one.metric,
-            allowance=compute_acceptance_limit(one.metric, one.change),
+            allowance=compute_acceptance_limit(one),
             reason=words.reason,
             author=request.author,
             expires=expires,
         )
         for one in rows
-        if one.change is not None
     )
     approval = Approval(commit=request.head_sha, accepted=entries)
     if not words.is_narrow and _lacks_baselines(verdict, approval, terms.today):

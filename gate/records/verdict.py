@@ -56,6 +56,7 @@ class Reason(StrEnum):
     MACHINE_SHIFT = "machine_shift"  # INCONCLUSIVE: the whole machine got slower or faster
     SHARED_SHIFT = "shared_shift"  # INCONCLUSIVE: eager moved as much as compiled
     UNCORROBORATED = "uncorroborated"  # INCONCLUSIVE: compile time moved, its noise-free proxies did not
+    SOONER_DONE = "sooner_done"  # INCONCLUSIVE: a compile took more CPU time, and less by the clock
     SAME_WORK = "same_work"  # UNCHANGED: a compile time that only the clock doubts
     KEPT_PACE = "kept_pace"  # UNCHANGED: calls of the baseline's code, which kept pace with eager's
     SAME_PROGRAM = "same_program"  # UNCHANGED: a time of a program in which nothing differs from the base
@@ -76,7 +77,7 @@ class Reason(StrEnum):
     ACQUITTED = "acquitted"  # UNCHANGED: side by side, a relevant change is excluded
     UNSETTLED = "unsettled"  # INCONCLUSIVE: side by side, the pairs of the budget did not settle it
     UNPAIRED = (
-        "unpaired"  # INCONCLUSIVE: looks worse than what is stored, and no pair with the base came back
+        "unpaired"  # INCONCLUSIVE: what is stored, if anything, leaves doubts, and no pair with the base came
     )
     BASE_FAILED = "base_failed"  # NOT_COMPARABLE: the base could not be measured
 

@@ -10,7 +10,6 @@ from fnmatch import fnmatchcase
 from gate.metrics import SPECS, Family
 from gate.records import (
     Acceptance,
-    Change,
     Code,
     Comparison,
     Fact,
@@ -73,12 +72,21 @@ def list_covered(
     )
 
 
-def compute_acceptance_limit(metric: Metric, change: Change) -> float:
+def compute_acceptance_limit(comparison: Comparison) -> float:
     """The smallest round allowance that covers a measured worsening and its interval, and no more.
 
     Measured again, the same change stays within it; a worse one does not.
     """
-    return round_allowance(metric, max(change.centre, min(change.high, _MAX_INTERVAL * change.centre)))
+    worsening, change = measure_worsening(comparison), comparison.change
+    high = worsening if change is None else change.high
+    return round_allowance(comparison.metric, max(worsening, min(high, _MAX_INTERVAL * worsening)))
+
+
+def measure_worsening(comparison: Comparison) -> float:
+    """What an allowance has to reach: the change, and that of the CPU time by which a compile was judged."""
+    shown = comparison.change.centre if comparison.change else 0.0
+    judged = [one.numbers["change"] for one in comparison.remarks if one.code is Code.PROCESSOR_TIME]
+    return max([shown, *judged])
 
 
 def round_allowance(metric: Metric, amount: float) -> float:
@@ -122,8 +130,7 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
 
 def _covers(acceptance: Acceptance, comparison: Comparison) -> bool:
     """Whether the acceptance speaks of this comparison and allows its change."""
-    change = comparison.change
-    return change is not None and change.centre <= acceptance.allowance and fits(acceptance, comparison)
+    return measure_worsening(comparison) <= acceptance.allowance and fits(acceptance, comparison)
 
 
 def name_terms(taken: Acceptance | Waiver) -> Mapping[str, tuple[str, ...]]:

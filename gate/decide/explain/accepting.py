@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
-from gate.decide.conclude.accept import round_allowance
+from gate.decide.conclude.accept import measure_worsening, round_allowance
 from gate.decide.constants import ACCEPTANCE_DAYS
 from gate.metrics import SPECS, Family
 from gate.records import (
-    Change,
     Code,
     Comparison,
     Fact,
-    Metric,
     Policy,
     Status,
 )
@@ -39,8 +37,7 @@ def list_acceptances(deciding: Iterable[Comparison], policy: Policy) -> list[Fac
 
 def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy) -> list[Fact]:
     """The advice once a case, a command a metric."""
-    known = ((one.metric, one.change) for one in rows if one.change is not None)
-    suggested = [(metric, _choose_allowance(metric, change)) for metric, change in known]
+    suggested = [(one.metric, _choose_allowance(one)) for one in rows if one.change is not None]
     allowed = [
         (metric, one) for metric, one in suggested if one <= MOST_ALLOWED or not SPECS[metric].is_ratio
     ]
@@ -62,10 +59,10 @@ def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy
     ]
 
 
-def _choose_allowance(metric: Metric, change: Change) -> float:
+def _choose_allowance(comparison: Comparison) -> float:
     """A fraction, log2 units, or a count: enough that noise does not undo it."""
-    margin = 1.0 if SPECS[metric].family is Family.EXACT else _ALLOWANCE_MARGIN
-    return round_allowance(metric, margin * change.centre)
+    margin = 1.0 if SPECS[comparison.metric].family is Family.EXACT else _ALLOWANCE_MARGIN
+    return round_allowance(comparison.metric, margin * measure_worsening(comparison))
 
 
 def _choose_expiry(policy: Policy) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.decide.constants import (
+    BLIND_THRESHOLDS,
     COMPILE_PAIR_SD,
     LIVE_PAIR_SD,
     LOOKS,
@@ -17,6 +18,7 @@ from gate.decide.constants import (
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
     SHARED_SHARE,
+    SUSPECT_P,
     TURNS_PAIR_SD,
 )
 from gate.decide.evidence.finding import Question
@@ -28,16 +30,30 @@ from gate.decide.judge.confirm import (
     compute_pair_detectable,
     decide_pairs,
     is_confirmed,
+    is_excluded,
     make_pair_change,
     read_pairs,
 )
 from gate.decide.judge.controls import Controls, Doubt, find_doubt, has_witness
 from gate.decide.judge.noisy import make_finding
-from gate.decide.judge.screen import Bar, Reading, is_beyond, is_significant, mirror_reading
+from gate.decide.judge.screen import Bar, Reading, is_beyond, is_significant
 from gate.decide.judge.sides import CasePairs
 from gate.decide.stats.moments import Variance, compute_prior, compute_variance
+from gate.decide.stats.student import compute_t_quantile
 from gate.metrics import COMPILE_TIMES, SPECS, Family
-from gate.records import MOVED, NOT_WORSE, Code, Comparison, Fact, Finding, Metric, Policy, Reason, Status
+from gate.records import (
+    MOVED,
+    NOT_WORSE,
+    Code,
+    Comparison,
+    Fact,
+    Finding,
+    Metric,
+    Policy,
+    Reason,
+    Status,
+    Threshold,
+)
 
 # What the same blocks time: where few cases are suspect, each tells how noisy the machine is for the other.
 _TIMED_BOTH = SPECS[Metric.WARM_SPEEDUP].parts
@@ -186,17 +202,24 @@ def _judge_cold(clock: Reading, processor: Reading, bar: Bar, *, has_witness: bo
 
     Where nothing that can be counted has moved, an estimate below the threshold clears it. The clock's
     values are shown: they are what a user waits for, and vary twice as much. What takes more CPU time and
-    is surely sooner done, as by compiling on more cores, is neither worse nor better.
+    seems sooner done, as by compiling on more cores, is neither worse nor better.
     """
     status, reason = decide_pairs(processor, bar)
     is_small = processor.change <= math.log1p(bar.threshold.relative) and processor.trials >= SETTLING_PAIRS
     if status is Status.INCONCLUSIVE and is_small and not has_witness:
         status, reason = Status.UNCHANGED, Reason.ACQUITTED
-    is_other = status is Status.REGRESSED and is_confirmed(mirror_reading(clock), bar)
-    if is_other or (status in NOT_WORSE and is_confirmed(clock, bar)):
+    if status is Status.REGRESSED and _seems_sooner(clock, bar):
+        status, reason = Status.INCONCLUSIVE, Reason.SOONER_DONE
+    elif status in NOT_WORSE and is_confirmed(clock, bar):
         status, reason = Status.INCONCLUSIVE, Reason.UNCORROBORATED
     by = Fact(code=Code.PROCESSOR_TIME, numbers={"change": math.expm1(processor.change)})
     return _find_beside(clock, processor, bar, (status, reason), (by,))
+
+
+def _seems_sooner(clock: Reading, bar: Bar) -> bool:
+    """Whether it took less by the clock: by half a threshold, and with a one-sided p below SUSPECT_P."""
+    chance = compute_t_quantile(1 - SUSPECT_P, clock.df) * clock.error
+    return -clock.change > max(chance, 0.5 * math.log1p(bar.threshold.relative))
 
 
 def _doubt_compile(
@@ -208,9 +231,17 @@ def _doubt_compile(
     if status is Status.REGRESSED and not lifted:
         return Status.INCONCLUSIVE, doubt.reason
     is_small = reading.change <= math.log1p(bar.threshold.relative) and reading.trials >= SETTLING_PAIRS
-    if status is Status.INCONCLUSIVE and is_small:
+    if status is Status.INCONCLUSIVE and is_small and not _hides_more(reading, bar):
         return Status.UNCHANGED, Reason.ACQUITTED
     return found
+
+
+def _hides_more(reading: Reading, bar: Bar) -> bool:
+    """Whether a warm compile may take longer by more than no counter shows: its calls are counted cold."""
+    limit = bar.threshold
+    scaled = Threshold(relative=BLIND_THRESHOLDS * limit.relative, absolute=BLIND_THRESHOLDS * limit.absolute)
+    blind = replace(bar, threshold=scaled)
+    return reading.metric is Metric.WARM_COMPILE_TIME and not is_excluded(reading, blind)
 
 
 def _name_eager(latency: Reading, eager: Reading | None) -> tuple[Fact, ...]:

@@ -29,6 +29,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.MACHINE_SHIFT: "the machine changed since the baseline was recorded",
     Reason.SHARED_SHIFT: "eager slowed down in the same processes, so it may be the machine",
     Reason.UNCORROBORATED: "compiling took longer, but did no more work that can be counted",
+    Reason.SOONER_DONE: "compiling took more CPU time, and less by the clock",
     Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
     Reason.KEPT_PACE: "the same generated code, which kept pace with eager in the same processes",
     Reason.SAME_PROGRAM: "nothing that the case imports differs from the base",
@@ -47,7 +48,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.ACCEPTED: "worse by no more than was accepted",
     Reason.CONFIRMED: "beyond{limit}{beside}, and too large to be noise",
     Reason.ACQUITTED: "no change beyond{limit}{beside}",
-    Reason.UNPAIRED: "worse than its baseline, and not measured side by side with the base",
+    Reason.UNPAIRED: "not measured side by side with the base, and what is stored does not settle it",
     Reason.UNSETTLED: "could not tell{beside}",
     Reason.BASE_FAILED: "the base could not be measured",
 }

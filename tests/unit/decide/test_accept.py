@@ -18,6 +18,7 @@ from gate.records import (
     Metric,
     Outcome,
     Policy,
+    Reason,
     Status,
     Verdict,
     Waiver,
@@ -31,6 +32,18 @@ TODAY = "2026-03-01"
 CASE = "mlp/inference-float32-smoke-default"
 BREAKS = Metric.GRAPH_BREAKS
 WAIVER = Waiver(reason="the first change with a gate.", author="ada", expires=TODAY)
+
+
+def make_row(metric: Metric, change: Change) -> Comparison:
+    """A regression by so much."""
+    return Comparison(
+        case_id=CASE,
+        metric=metric,
+        status=Status.REGRESSED,
+        reason=Reason.BEYOND_BAR,
+        decides=True,
+        change=change,
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,14 +63,14 @@ def test_an_allowance_is_what_was_measured_rounded_up_with_its_interval(
 ) -> None:
     """The upper end of the interval in whole steps, and at most twice the estimate."""
     change = Change(centre=centre, low=0.0, high=high, detectable=0.0)
-    assert compute_acceptance_limit(metric, change) == pytest.approx(expected, abs=1e-12)
+    assert compute_acceptance_limit(make_row(metric, change)) == pytest.approx(expected, abs=1e-12)
 
 
 @given(st.floats(1e-3, 1e6), st.floats(0.0, 1.0))
 def test_an_allowance_covers_its_change_and_little_more(centre: float, width: float) -> None:
     """At least the estimate, so that the same result passes; at most the interval and one step."""
     change = Change(centre=centre, low=centre, high=centre * (1 + width), detectable=0.0)
-    allowance = compute_acceptance_limit(Metric.COMPILED_LATENCY, change)
+    allowance = compute_acceptance_limit(make_row(Metric.COMPILED_LATENCY, change))
     assert centre <= allowance <= change.high + 0.01 + 1e-9 * centre
 
 
