@@ -44,9 +44,9 @@ _MEASURES: Mapping[Disturbance, tuple[Callable[[Conditions], float], Callable[[I
 
 
 def set_aside_disturbed(run: Run, fewest: int = 1) -> Run:
-    """Take host metrics and canaries from disturbed trials where at least ``fewest`` of a case are not.
+    """Take what depends on the host from disturbed trials where at least ``fewest`` of a case are not.
 
-    What does not depend on the host, like counters and drift, stays.
+    What does not, like counters and drift, stays.
     """
     if all(not _is_disturbed(trial) for trial in run.trials):
         return run
@@ -169,5 +169,5 @@ def _keep_stack_metrics(trial: Trial) -> Trial:
     kept = {
         metric: values for metric, values in trial.samples.items() if SPECS[metric].scope is not Scope.HOST
     }
-    # What the canaries of a disturbed moment say of the machine says nothing of the calm ones.
-    return replace(trial, samples=kept, conditions=replace(trial.conditions, canaries_s={}))
+    # What a disturbed moment says of the machine says nothing of the calm ones. CPU time stays.
+    return replace(trial, samples=kept, conditions=Conditions())

@@ -74,9 +74,15 @@ def follow_latency(speedup: Finding, latency: Finding | None, controls: Controls
 
 
 def is_eager_faster(controls: Controls) -> bool:
-    """Whether eager getting faster explains at least SHARED_SHARE of the ratio's fall."""
+    """Whether eager getting faster explains at least SHARED_SHARE of the ratio's fall.
+
+    What canaries say for sure of a faster machine is not eager's: compiled code has it as well.
+    """
     eager, speedup = controls.eager, controls.speedup
-    return eager is not None and speedup is not None and -eager.change >= SHARED_SHARE * speedup.change
+    if eager is None or speedup is None:
+        return False
+    machine = min((shift for shift in controls.canary_shifts if shift in controls.sure_shifts), default=0.0)
+    return min(machine, 0.0) - eager.change >= SHARED_SHARE * speedup.change
 
 
 _SAME_WORK = (Status.UNCHANGED, Reason.SAME_WORK)
@@ -100,7 +106,7 @@ def _decide_status(
     if worse is not None:
         return alike or worse
     if _is_improved(reading, bar, controls):
-        return Status.IMPROVED, Reason.BEYOND_BAR
+        return alike or (Status.IMPROVED, Reason.BEYOND_BAR)
     if is_too_noisy(detectable, bar.threshold, reading.baseline):
         return alike or (Status.INCONCLUSIVE, Reason.NOISE_TOO_HIGH)
     if alike == _KEPT_PACE and is_doubtful(reading, bar, controls.shifts):
@@ -159,10 +165,20 @@ def _find_worse(reading: Reading, bar: Bar, controls: Controls) -> tuple[Status,
         return Status.REGRESSED, Reason.BEYOND_BAR
     if max(levels) is Level.CONVICTED:
         return Status.INCONCLUSIVE, Reason.MACHINE_SHIFT
-    clearing = [screen_change(reading, bar, shift) for shift in (0.0, *controls.sure_shifts)]
-    if min(clearing) is Level.CLEAR or _is_idle_suspicion(doubt, reading, bar):
+    if _is_cleared(reading, bar, controls.sure_shifts) or _is_idle_suspicion(doubt, reading, bar):
         return None
     return Status.INCONCLUSIVE, doubt.reason if doubt else Reason.SUSPECT
+
+
+def _is_cleared(reading: Reading, bar: Bar, sure_shifts: Sequence[float]) -> bool:
+    """Whether it is no slower as seen raw, or without a slowdown that the machine is sure to have.
+
+    As seen raw a machine that surely got faster hides a slowdown: then it is clear without that as well.
+    """
+    slower = [shift for shift in sure_shifts if shift > 0]
+    faster = [shift for shift in sure_shifts if shift < 0]
+    is_clear = {shift: screen_change(reading, bar, shift) is Level.CLEAR for shift in (0.0, *sure_shifts)}
+    return any(is_clear[shift] for shift in slower) or all(is_clear[shift] for shift in (0.0, *faster))
 
 
 def _is_convicted_by_ratio(reading: Reading, bar: Bar, controls: Controls) -> bool:

@@ -31,6 +31,9 @@ from gate.records import (
 )
 from tests.told import tell_note, tell_notes, tell_row
 
+from .conftest import make_baselines, make_run
+from .one_case import EAGER, LATENCY
+
 Find = Callable[..., Comparison]
 BUSY = "other programs kept 1.4 of 2 cores busy"
 CASE = Case(id="mlp/x", model="mlp", factory="m:f", definition="d")
@@ -106,6 +109,27 @@ def test_canaries_of_a_disturbed_moment_clear_nobody(host: Environment, find: Fi
     kept, set_aside = set_aside_disturbed(run).trials
     assert (kept, dict(set_aside.conditions.canaries_s)) == (calm, {})
     assert find(judge(host, [calm, stormy]), Metric.COLD_COMPILE_TIME).status is Status.REGRESSED
+
+
+def test_a_disturbed_trial_that_is_set_aside_casts_no_doubt_on_calm_ones(
+    situation: Callable[..., Any], find: Find, policy: Policy
+) -> None:
+    """Eager and compiled 60 % slower while canaries stand still: convicted by two calm trials of three."""
+    jitter = (1.0, 1.01, 0.99, 1.005, 0.995)
+    one = situation(
+        before={EAGER: tuple(0.02 * by for by in jitter), LATENCY: tuple(0.01 * by for by in jitter)},
+        after={
+            EAGER: tuple(0.032 * by for by in jitter[:3]),
+            LATENCY: tuple(0.016 * by for by in jitter[:3]),
+        },
+        canaries_before={"matmul": (1.0, 1.0, 1.001, 1.0, 1.0)},
+        canaries_after={"matmul": (1.0,) * 3},
+    )
+    run = make_run(one)
+    stormy = Conditions(throttled=("hw_slowdown",), disturbances=(Disturbance.THROTTLED,))
+    trials = (*run.trials[:2], replace(run.trials[2], conditions=stormy))
+    verdict = decide_verdict(replace(run, trials=trials), make_baselines(one), policy)
+    assert find(verdict, LATENCY).status is Status.REGRESSED
 
 
 def test_calm_trials_are_left_as_they_are(host: Environment) -> None:

@@ -243,6 +243,19 @@ def test_regression_that_a_faster_machine_hides_is_not_passed(
     assert state(find(judge(one), LATENCY)) == (Status.INCONCLUSIVE, Reason.MACHINE_SHIFT)
 
 
+def test_a_faster_machine_is_not_what_eager_gained(situation: Make, judge: Judge, find: Find) -> None:
+    """All is 10 % faster but compiled, which takes as long as ever: not only eager got faster."""
+    one = situation(
+        before=BEFORE,
+        after=latencies(0.018, 0.010),
+        canaries_before=STEADY_BEFORE,
+        canaries_after=canaries(0.9),
+    )
+    found = find(judge(one), Metric.WARM_SPEEDUP)
+    assert found.status is not Status.UNCHANGED
+    assert found.reason is not Reason.EAGER_FASTER
+
+
 def test_eager_of_four_cases_speaks_for_the_machine(situation: Make, judge: Judge, find: Find) -> None:
     """Without canaries, four cases whose eager is 30 % slower are a slower machine; three are not enough."""
     cases = [situation(case_id=f"m{n}/a", before=BEFORE, after=latencies(0.026, 0.013)) for n in range(4)]
