@@ -24,7 +24,7 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -132,12 +132,13 @@ class _Server:
 
 def _import_modules(request: WorkerRequest) -> Fact | None:
     """Import what a worker imports before it measures, and the case's model; return what was in the way."""
-    case = request.case
+    case, before = request.case, dict(os.environ)
     try:
         set_search_path(request)
         for name in (*_FOR_EVERY_CASE, *(_FOR_FACTORIES if case and case.factory else ())):
             importlib.import_module(name)
         importlib.import_module("gate.suite.torch_imports").import_torch()
+        threads = importlib.import_module("torch").get_num_threads()
         if case and case.factory:
             check_source(case.factory, request)
             importlib.import_module("gate.measure.workload.build").load_factory(case.factory)
@@ -145,7 +146,17 @@ def _import_modules(request: WorkerRequest) -> Fact | None:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does as it is imported
         traceback.print_exc()
         return Fact(code=Code.IMPORT_FAILED, names=name_words(exception=type(error).__name__))
+    _note_variables(before)
+    # A worker sets its own before it imports, so there the module has the last word.
+    if importlib.import_module("torch").get_num_threads() != threads:
+        return Fact(code=Code.IMPORT_SETS_THREADS)
     return None
+
+
+def _note_variables(before: Mapping[str, str]) -> None:
+    """Note the environment variables that were set or removed since ``before``."""
+    changed = {name for name in before.keys() | os.environ.keys() if before.get(name) != os.environ.get(name)}
+    _VARIABLES.update({name: os.environ.get(name) for name in changed})
 
 
 def _find_hindrance() -> Fact | None:
@@ -192,6 +203,11 @@ def _become_worker(order: ServerOrder, descriptors: tuple[int, ...]) -> None:
     close_descriptors((output, *channel))
     os.environ.clear()
     os.environ.update(order.variables)
+    for name, value in _VARIABLES.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     tempfile.tempdir = None  # what was imported may have asked for it, before TMPDIR was the run's own
     _shift_addresses()
 
@@ -205,6 +221,9 @@ def _shift_addresses() -> None:
     libc.sbrk(pages[1] * mmap.PAGESIZE)
 
 
+# What importing made of environment variables; None: it removed this one. A worker, which imports nothing
+# of that again, finds them so all the same.
+_VARIABLES: dict[str, str | None] = {}
 _KEPT: list[mmap.mmap] = []  # what shifts addresses, for as long as this process lives
 
 

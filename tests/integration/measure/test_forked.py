@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ import threading, time
 threading.Thread(target=time.sleep, args=(600,), name="watcher", daemon=True).start()
 """
 LOOP = "import torch\ntorch.set_num_threads(2)\ntorch.ones(1_000_000).sin()"  # the threads of OpenMP stay
+ONE_THREAD = "import torch\ntorch.set_num_threads(torch.get_num_threads() + 1)"
 HELPER = "import subprocess, sys\nsubprocess.Popen((sys.executable, '-c', 'import time; time.sleep(600)'))"
 
 
@@ -63,6 +65,7 @@ def test_a_forked_process_finds_what_a_fresh_one_does(workshop: Any, pool: Serve
         ("watched", THREAD, Fact(code=Code.IMPORT_STARTS_THREADS, names=name_words(thread="watcher"))),
         ("looped", LOOP, Fact(code=Code.IMPORT_STARTS_THREADS)),
         ("helped", HELPER, Fact(code=Code.IMPORT_STARTS_PROCESSES)),
+        ("alone", ONE_THREAD, Fact(code=Code.IMPORT_SETS_THREADS)),
     ],
 )
 def test_a_module_that_starts_something_is_not_forked(
@@ -78,6 +81,21 @@ def test_a_module_that_starts_something_is_not_forked(
         assert seated.jobs == (job,)
     plain = Case(id="layers/plain", model="layers", factory="made_up:build")
     assert pool.open([make_job(workshop, WorkerRole.COLD, plain)]).why_not is None
+
+
+def test_a_forked_process_has_the_variables_that_a_module_sets(workshop: Any, pool: ServerPool) -> None:
+    """A module sets and removes variables as it is imported; its factory finds them so, forked or not."""
+    lines = "import os\nos.environ['MODEL_FLAG'] = '1'\nos.environ.pop('MODEL_OLD', None)\n"
+    lines += "import made_up\ndef build(**kwargs):\n"
+    lines += "    assert (os.environ['MODEL_FLAG'], os.environ.get('MODEL_OLD')) == ('1', None)\n"
+    (workshop.directory / "flagged.py").write_text(f"{lines}    return made_up.build(**kwargs)\n")
+    case = Case(id="flagged/a", model="flagged", factory="flagged:build")
+    plain = make_job(workshop, WorkerRole.TRY, case)
+    job = replace(plain, environment={**plain.environment, "MODEL_OLD": "1"})
+    for one in (job, pool.open([job]).jobs[0]):
+        result = run_worker(one)
+        assert isinstance(result, WorkerResult), result
+        assert (result.failure, result.stage) == (None, Stage.DONE)
 
 
 def test_a_module_that_cannot_be_imported_is_not_forked(workshop: Any, pool: ServerPool) -> None:
