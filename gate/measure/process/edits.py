@@ -14,8 +14,9 @@ from gate.git import ask_git
 from gate.measure.process.checkout import OF_BUILD, lies_below, list_imported
 from gate.records.protocol import WorkerRequest
 
-# Modules that a server has imported and looked at: they stay what they are in every process that it forks.
-_LOOKED_AT: set[str] = set()
+# Files of modules that a server has imported and looked at, and when they were written: in every process that
+# it forks the modules stay what they are, whatever becomes of the files.
+_LOOKED_AT: dict[Path, int] = {}
 
 
 def check_edits(request: WorkerRequest) -> None:
@@ -28,20 +29,22 @@ def check_edits(request: WorkerRequest) -> None:
     if tree is None:
         return
     top = Path(tree.top)
-    found = [(name, place) for name, place in list_imported() if lies_below(place, top)]
-    written = [
-        place
-        for name, place in found
-        if name not in _LOOKED_AT
-        and place.suffix == ".py"
-        and place.name not in OF_BUILD
-        and read_written_ns(place) > tree.newest_ns
-    ]
-    _LOOKED_AT.update(name for name, _ in found)
-    for place in written:
+    found = {place for _, place in list_imported() if lies_below(place, top) and place not in _LOOKED_AT}
+    written = {
+        place: read_written_ns(place)
+        for place in sorted(found)
+        if place.suffix == ".py" and place.name not in OF_BUILD
+    }
+    _LOOKED_AT.update(written)
+    for place in (place for place, when_ns in written.items() if when_ns > tree.newest_ns):
         if ask_git(top, "ls-files", "--cached", "--others", "--exclude-standard", "--", str(place)).said:
             raise UsageError(
                 f"{place.relative_to(top)} was changed while it was measured",
                 "Measure again and leave the files alone meanwhile, or measure commits:"
                 " compile-gate ab BASE HEAD",
             )
+
+
+def has_moved_on() -> bool:
+    """Whether a file was written since a server imported it: then the file is not what runs here."""
+    return any(read_written_ns(place) != when_ns for place, when_ns in _LOOKED_AT.items())

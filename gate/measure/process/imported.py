@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gate.measure.process.checkout import is_project_file, is_same_file, list_imported
+from gate.measure.process.edits import has_moved_on
 from gate.records.protocol import WorkerRequest
 
 # Directories that are no package: a module in one is called by its name alone.
@@ -17,11 +18,11 @@ def list_changed_imports(request: WorkerRequest) -> tuple[str, ...] | None:
 
     A changed file counts as well where a module elsewhere looks like an installed copy of it: then what runs
     is not what the checkout has, and of head or of the base.
-    ``None`` where nobody can tell: there is no checkout to compare with, or a user's own test is run, whose
-    conftest files pytest need not leave among the imported modules.
+    ``None`` where nobody can tell: there is no checkout to compare with, a user's own test is run, whose
+    conftest files pytest need not leave among the imported modules, or a file is no longer what was imported.
     """
     checkouts, case = request.checkouts, request.case
-    if checkouts is None or case is None or not case.factory:
+    if checkouts is None or case is None or not case.factory or has_moved_on():
         return None
     top, base = Path(checkouts.head).resolve(), Path(checkouts.base)
     imported = {place for _, place in list_imported()}

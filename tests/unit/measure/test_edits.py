@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ import pytest
 from gate.errors import UsageError
 from gate.lab.host.provenance import find_tree
 from gate.measure.process import edits
-from gate.measure.process.edits import check_edits
-from gate.records.protocol import WorkerRequest, WorkerRole
+from gate.measure.process.edits import check_edits, has_moved_on
+from gate.measure.process.imported import list_changed_imports
+from gate.records import Case
+from gate.records.protocol import Checkouts, WorkerRequest, WorkerRole
 
 Git = Callable[..., str]
 Import = Callable[[str], None]
@@ -24,7 +27,7 @@ _LATER_NS = 10**9  # a second after the newest file
 @pytest.fixture(autouse=True)
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was imported before."""
-    monkeypatch.setattr(edits, "_LOOKED_AT", set())
+    monkeypatch.setattr(edits, "_LOOKED_AT", {})
 
 
 @pytest.fixture
@@ -105,8 +108,24 @@ def test_what_a_server_has_imported_stays_what_it_was(
     """Its workers are copies of it: an edit since changes nothing that they run."""
     import_module("shop")
     check_edits(request_of)
+    assert not has_moved_on()
     write_later(request_of, "shop.py")
     check_edits(request_of)
+
+
+def test_a_file_that_moves_on_after_a_server_imported_it(
+    request_of: WorkerRequest, import_module: Import, repository: Path, git: Git
+) -> None:
+    """What lies there says nothing of what runs: such a file makes no case the base's program."""
+    import_module("shop")
+    check_edits(request_of)
+    git(repository, "checkout", "--quiet", "main", "--", "shop.py")
+    request = replace(
+        request_of,
+        case=Case(id="shop/a", model="shop", factory="shop:build"),
+        checkouts=Checkouts(head=str(repository), base=str(repository)),
+    )
+    assert list_changed_imports(request) is None
 
 
 def test_outside_of_git_nobody_knows(tmp_path: Path) -> None:
