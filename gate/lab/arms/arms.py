@@ -64,6 +64,11 @@ class ArmSource:
     notes: tuple[Fact, ...] = ()  # what a reader must know
     commit: str = ""  # that was checked out for it; empty for a directory as it lies
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is another directory than the project's, as it lies there: no commit tells all of it."""
+        return bool(self.arm.checkout) and not self.commit
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmSources:
@@ -77,7 +82,8 @@ class ArmSources:
         """Whether both are one commit as it is, on one interpreter: nothing can differ between them."""
         base, head = self.base.provenance, self.head.provenance
         same_code = bool(base.commit) and base.commit == head.commit and not (base.dirty or head.dirty)
-        return same_code and self.base.arm.python == self.head.arm.python
+        told = not (self.base.is_elsewhere or self.head.is_elsewhere)
+        return told and same_code and self.base.arm.python == self.head.arm.python
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -237,8 +243,13 @@ def _check_out(name: str, revision: Revision, directory: Path, scratch: Path) ->
 
 
 def _place_arm(name: str, place: Path, directory: Path) -> Arm:
-    """Make the arm of another directory than the working tree's; ``origin`` is the latter's checkout."""
+    """Make the arm of another directory than the working tree's; ``origin`` is the latter's checkout.
+
+    Where both lie in one checkout, the directories themselves stand for each other.
+    """
     checkout, origin = _find_checkout(place), _find_checkout(directory.resolve())
+    if checkout == origin:
+        checkout, origin = place, directory.resolve()
     models = find_models(directory, place)
     arm = Arm(
         name=name,

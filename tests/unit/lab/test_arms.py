@@ -69,6 +69,19 @@ def test_reference_models_under_test(repository: Path, git: Git) -> None:
         assert arms.head.arm.models == ""
 
 
+def test_a_directory_of_the_same_checkout(repository: Path, git: Git) -> None:
+    """A copy of an older state within the repository stands for its top, and is another program."""
+    old = repository / "old"
+    old.mkdir()
+    (old / "shop.py").write_text("SIDE = 'older'\n", encoding="utf-8")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "-m", "old")
+    with open_arms(ArmOptions(directory=repository, base=str(old))) as arms:
+        assert (arms.base.arm.checkout, arms.base.arm.origin) == (str(old), str(repository))
+        assert read_side(arms.base.arm.directory) == "older"
+        assert not arms.are_equal
+
+
 def test_two_refs(repository: Path, git: Git) -> None:
     """Both refs are checked out; the working tree is not looked at."""
     git(repository, "checkout", "--quiet", "main")
