@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,11 +14,11 @@ from gate.check.pair_schedule import is_paired
 from gate.cli.anchor import find_anchor, note_anchor
 from gate.cli.history import record_creep
 from gate.cli.origin import note_idle, note_origin, note_reference
-from gate.cli.output import clear_reports, code_verdict, print_verdict, save_reports, tell_traces
+from gate.cli.output import clear_files, clear_reports, code_verdict, print_verdict, save_reports, tell_traces
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
-from gate.decide import Suspect
+from gate.decide import Suspect, decide_side_by_side
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_run
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms
@@ -27,7 +28,7 @@ from gate.lab.trials.runner import LabTrials, make_run
 from gate.lab.trials.side_by_side import LabPairs, SideBySide, open_side_by_side
 from gate.project.arm_cases import load_head_cases
 from gate.project.config import Config
-from gate.records import Outcome, Policy, Run
+from gate.records import BASE_ARM, Metric, Outcome, Policy, Run
 from gate.report.progress import show_progress
 from gate.store.anchor import AnchorFile
 from gate.store.policies import load_policy
@@ -60,6 +61,8 @@ def run_ab(options: Namespace) -> ExitCode:
     begun = read_previous(options, [factor.out for factor in factors])
     for place in ("", STACK, CODE):  # one factor or two: what the other kind of run has left is no answer
         clear_reports(request.config.out / place)
+        if not options.resume:  # continued later, it would count as this run's own
+            clear_files(request.config.out / place, RUN_FILE)
     for factor in factors:
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
@@ -135,6 +138,9 @@ def compare_arms(
         alone = LabTrials(lab=lab, save=lambda begun: save(replace(begun, finished=False)))
         run = replace(alone.add_trials(run, want_whole(_list_unpaired(run)), 1), finished=False)
         checked = check_pairs(measurer, run, policy, 60 * options.minutes, factor.suspects)
+        if left := _list_left_alone(checked.run):
+            run = replace(alone.add_trials(checked.run, left, 1), finished=checked.run.finished)
+            checked = Checked(run=run, verdict=decide_side_by_side(run, policy))
         save(checked.run)
     return checked
 
@@ -144,6 +150,14 @@ def _begin_run(side_by_side: SideBySide, sources: ArmSources, request: Project, 
     run = make_run(side_by_side.lab, request.cases, config.select, 0)
     run = add_base(side_by_side, replace(run, provenance=sources.head.provenance), sources, config)
     return carry_over(run, previous) if previous else run
+
+
+def _list_left_alone(run: Run) -> Mapping[str, Collection[Metric]]:
+    """The cases whose pairs ended as the base failed: nobody knows whether head runs."""
+    failed = {one.case_id for one in run.failures if one.arm == BASE_ARM}
+    ran = {one.case_id for one in run.trials if one.arm != BASE_ARM}
+    ran |= {one.case_id for one in run.failures if one.arm != BASE_ARM}
+    return want_whole(failed - ran)
 
 
 def _list_unpaired(run: Run) -> set[str]:

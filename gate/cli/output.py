@@ -34,7 +34,12 @@ def clear_reports(out: Path) -> None:
     Raises:
         UsageError: One cannot be removed.
     """
-    for name in REPORT_FILES:
+    clear_files(out, *REPORT_FILES)
+
+
+def clear_files(out: Path, *names: str) -> None:
+    """Remove what an earlier run has left under these names; raises as :func:`clear_reports`."""
+    for name in names:
         try:
             (out / name).unlink(missing_ok=True)
         except NotADirectoryError:

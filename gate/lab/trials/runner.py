@@ -123,7 +123,8 @@ class LabTrials:
         A trial that would end after the budget, by what its case took before, is not started; a cheaper
         one that still fits is. Raises as :func:`measure_plan`.
         """
-        failed = {failure.case_id for failure in run.failures}
+        arm = self.lab.bench.arm.name  # a case that failed in the other one alone may run in this
+        failed = {failure.case_id for failure in run.failures if failure.arm == arm}
         chosen = [case for case in run.cases if case.id in wanted and case.id not in failed]
         slots = make_trial_schedule(chosen, trials, run.trials, wanted)
         loop = Loop(take=self._take, tell=_tell_done)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from gate.cli import ab
-from gate.files.codec import save_run
-from gate.records import Run
-from tests.unit.cli.conftest import Place
+from gate.files.codec import load_verdict, save_run
+from gate.records import Metric, Reason, Run, Status
+from tests.unit.cli.conftest import CONFIG, Place
 from tests.unit.cli.ways import begin_repository
 
 
@@ -31,3 +32,43 @@ def test_a_run_is_finished_once_its_pairs_are(place: Place, monkeypatch: pytest.
     assert before[0] == (False, 0)
     assert before[-1] == (False, trials)
     assert not any(finished for finished, _ in before)
+
+
+def break_base(place: Place) -> None:
+    """Commit a project whose case crashes, and repair it in the working tree."""
+    place.plant("crash")
+    begin_repository(place)
+    place.git("add", "fault.json")
+    place.git("commit", "--quiet", "--message", "Crash")
+    (place.top / "fault.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("repaired", "status", "reason"),
+    [(True, Status.NOT_COMPARABLE, Reason.BASE_FAILED), (False, Status.FAILED, Reason.CASE_FAILED)],
+)
+def test_a_case_that_fails_in_the_base_is_measured_all_the_same(
+    place: Place, repaired: bool, status: Status, reason: Reason
+) -> None:
+    """A change that repairs it has nothing to be held against; one that does not has failed as well."""
+    break_base(place)
+    with (place.top / "gate.yml").open("a", encoding="utf-8") as config:
+        config.write("# changed\n")
+    if not repaired:
+        place.plant("crash")
+    place.run("ab", "HEAD", "--quiet")
+    verdict = load_verdict(place.top / "out" / "verdict.json")
+    rows = {(row.status, row.reason) for row in verdict.comparisons if row.metric is Metric.COMPILED_LATENCY}
+    assert (status, reason) in rows
+    assert (Status.MISSING, Reason.NOT_RUN) not in rows
+
+
+def test_a_fresh_run_forgets_what_an_earlier_one_measured(place: Place) -> None:
+    """Stopped and continued later, a run of the day before would count as the second half of this one."""
+    begin_repository(place)
+    left = place.top / "out" / "code" / "run.json"
+    left.parent.mkdir(parents=True)
+    shutil.copy(place.top / "old.json", left)
+    (place.top / "gate.yml").write_text(f"{CONFIG}# changed\n", encoding="utf-8")
+    place.run("ab", "HEAD", "--quiet")
+    assert not left.exists()
