@@ -172,6 +172,7 @@ def _join_runs(runs: Sequence[Run], cases: tuple[Case, ...], trials: tuple[Trial
         shard=None,
         trials=trials,
         failures=_concatenate(runs, lambda run: run.failures),
+        retried=_concatenate(runs, lambda run: run.retried),
         selection=",".join(dict.fromkeys(run.selection for run in runs if run.selection)),
         trials_planned=max(run.trials_planned for run in runs),
         toolchain_s=sum(run.toolchain_s for run in runs),

@@ -261,6 +261,7 @@ class Run:
     provenance: Provenance
     trials: tuple[Trial, ...] = ()
     failures: tuple[CaseFailure, ...] = ()
+    retried: tuple[CaseFailure, ...] = ()  # before the run was continued: these cases were tried again
     changes: str = ""  # hash of what is not committed, so that it can be resumed; empty where nobody knows
     selection: str = ""  # of the whole plan, where the run is a shard of it
     shard: Shard | None = None  # of a plan that the gate itself divided

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gate.decide.evidence.disturbed import count_disturbed, note_count
 from gate.decide.evidence.pairs import list_pairs
-from gate.records import Code, Comparison, Fact, Run, Tally, list_distinct
+from gate.records import Code, Comparison, Fact, Run, Tally, list_distinct, name_words
 
 _MAX_WARNINGS = 5  # more are in run.json
 
@@ -54,7 +54,10 @@ def note_pairs(tally: Tally) -> tuple[Fact, ...]:
 
 
 def note_warnings(run: Run) -> tuple[Fact, ...]:
-    """A note on each warning, with the cases that it came from; what most of them tell comes first."""
+    """A note on each warning, with the cases that it came from; what most of them tell comes first.
+
+    Before them all stands what failed before the run was continued, and did not fail again.
+    """
     warned = [(warning, trial.case_id) for trial in run.trials for warning in trial.warnings]
     notes = [
         replace(warning, cases=tuple(dict.fromkeys(case_id for other, case_id in warned if other == warning)))
@@ -63,6 +66,20 @@ def note_warnings(run: Run) -> tuple[Fact, ...]:
     widest = sorted(notes, key=lambda note: len(note.cases), reverse=True)
     more = len(widest) - _MAX_WARNINGS
     return (
+        *_note_retried(run),
         *widest[:_MAX_WARNINGS],
         *([Fact(code=Code.MORE_WARNINGS, numbers={"warnings": more})] if more > 0 else []),
+    )
+
+
+def _note_retried(run: Run) -> tuple[Fact, ...]:
+    failed = {failure.case_id for failure in run.failures}
+    return tuple(
+        Fact(
+            code=Code.FAILED_BEFORE,
+            cases=(one.case_id,),
+            names=name_words(kind=one.kind.value, stage=one.stage),
+        )
+        for one in run.retried
+        if one.case_id not in failed
     )

@@ -18,8 +18,9 @@ _NAMED = 3  # differences named in an error of one line
 def carry_over(fresh: Run, previous: Run) -> Run:
     """Take the trials of ``previous`` into ``fresh``, the same run about to be started again.
 
-    Failures are not taken, nor what was measured before one: their trials are tried again. Nor are trials
-    that measured a part of their case where whole ones are asked for: by the plan, or beside a base.
+    What failed is tried again, and so is what was measured before it: the failures are kept to be told, since
+    the same code failed. Not taken are trials that measured a part of their case where whole ones are asked
+    for: by the plan, or beside a base.
 
     Raises:
         UsageError: It is not the same run; the first differences are named.
@@ -35,6 +36,7 @@ def carry_over(fresh: Run, previous: Run) -> Run:
             for one in _list_sound(previous)
             if one.extent is Extent.WHOLE or (fresh.base is None and one.index > fresh.trials_planned)
         ),
+        retried=(*previous.retried, *previous.failures),
         sources=previous.sources,
         toolchain_s=previous.toolchain_s + fresh.toolchain_s,
         wall_s=previous.wall_s + fresh.wall_s,

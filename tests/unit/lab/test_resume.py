@@ -37,11 +37,12 @@ PREVIOUS = replace(
 
 
 def test_takes_trials_and_time_but_no_failures() -> None:
-    """Trials, the time spent and when it began are kept; what failed is tried again."""
+    """Trials, the time spent and when it began are kept; what failed is tried again, and remembered."""
     expected = replace(
         FRESH,
         provenance=PREVIOUS.provenance,
         trials=PREVIOUS.trials,
+        retried=PREVIOUS.failures,
         toolchain_s=20.0,
         wall_s=60.0,
     )
