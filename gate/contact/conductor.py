@@ -20,6 +20,7 @@ from gate.lab.host.mps import refuse_service
 from gate.lab.host.scratch import open_scratch
 from gate.lab.workers.environment import WorkerPlaces, make_worker_environment
 from gate.lab.workers.process import ProcessCommand, ProcessExit, run_process
+from gate.units import render_duration
 
 WORKER = ("-P", "-m", "gate.contact.worker")
 Observe = Callable[[AssumptionResult], None]
@@ -70,14 +71,16 @@ def make_contact(contact: Contact, observe: Observe) -> tuple[AssumptionResult, 
 
 
 def _list_unasked(contact: Contact, lines: Sequence[_Line]) -> list[AssumptionResult]:
-    """List what was planned and not asked.
+    """List what was planned and not asked; a single line where nobody came to plan anything.
 
     Raises:
         UsageError: A name was to be asked about that nobody planned.
     """
-    plans = [line["assumed"] for line in lines if line["line"] == PLANNED]
-    planned: dict[str, str] = plans[-1] if plans else {}
-    if plans and (unknown := [name for name in contact.names if name not in planned]):
+    plans: list[dict[str, str]] = [line["assumed"] for line in lines if line["line"] == PLANNED]
+    if not plans:
+        return [_tell_nothing_asked(contact)]
+    planned = plans[-1]
+    if unknown := [name for name in contact.names if name not in planned]:
         what = f"there is no assumption {unknown[0]!r} about {contact.device}"
         raise UsageError(what, "A run without --only prints the names.")
     asked = {line["name"] for line in lines if line["line"] == ASKED}
@@ -88,6 +91,12 @@ def _list_unasked(contact: Contact, lines: Sequence[_Line]) -> list[AssumptionRe
     ]
 
 
+def _tell_nothing_asked(contact: Contact) -> AssumptionResult:
+    limit, log = render_duration(contact.limit_s), contact.out / _name_log(0)
+    found = f"nothing was asked within {limit}; see {log}, or raise --minutes"
+    return AssumptionResult(outcome=AssumptionStatus.UNASKED, found=found, name="all")
+
+
 def _make_command(contact: Contact, scratch: Path, lines: int, left_s: float) -> ProcessCommand:
     places = WorkerPlaces(cache=scratch / f"cache-{lines}", temporary=scratch / "tmp")
     environment = make_worker_environment(os.environ, places, contact.threads)
@@ -96,9 +105,14 @@ def _make_command(contact: Contact, scratch: Path, lines: int, left_s: float) ->
         argv=(sys.executable, *contact.worker, device, str(contact.out.resolve()), *contact.names),
         environment={**environment, **shown},
         directory=Path.cwd(),
-        log=contact.out / f"worker-{lines}.log",
+        log=contact.out / _name_log(lines),
         limit_s=max(left_s, 1.0),
     )
+
+
+def _name_log(lines: int) -> str:
+    """Name the log of the worker that finds so many lines in the file of findings."""
+    return f"worker-{lines}.log"
 
 
 def _note_end(path: Path, before: int, ended: ProcessExit) -> bool:

@@ -128,6 +128,19 @@ def test_what_there_was_no_time_for_is_said(tmp_path: Path) -> None:
     assert tuple(told) == found
 
 
+def test_a_worker_whose_time_is_up_before_it_plans_is_told(tmp_path: Path) -> None:
+    """Nothing asked must not look like nothing refuted: that is UNASKED, and names the worker's log."""
+    idle = ("-c", "import time; time.sleep(60)")
+    told: list[AssumptionResult] = []
+    found = make_contact(Contact(device="cpu", out=tmp_path, threads=1, limit_s=1, worker=idle), told.append)
+    log = tmp_path / "worker-0.log"
+    expected = f"nothing was asked within 1.0 s; see {log}, or raise --minutes"
+    assert [(one.name, one.outcome, one.found) for one in found] == [
+        ("all", AssumptionStatus.UNASKED, expected)
+    ]
+    assert (tuple(told), log.exists()) == (found, True)
+
+
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
     """Nothing asked must not look like nothing refuted; what is about GPUs is unknown on a CPU."""
     with pytest.raises(UsageError, match="no assumption 'of_a_gpu' about cpu"):
