@@ -14,6 +14,8 @@ from gate.contact.assumptions import CUDA, Place, assume
 from gate.contact.findings import AssumptionResult, claim, expect_range, find_memory_speed, tell
 from gate.decide.evidence.phases import part_phases
 from gate.files.codec import load_run
+from gate.files.key_types import VERSION
+from gate.project.config_file import DEFAULT_FILE
 from gate.records.metric import Metric
 from gate.records.run import Pairing, Run, Trial
 from gate.report.words.failures import describe_failure
@@ -46,14 +48,18 @@ _STARTING_S = 20  # that an assumption may take beside its command
 
 
 def _run_gate(place: Place, folder: str, limit_s: float, *arguments: str) -> int:
-    """Run a command of the gate on the device; its log and what it wrote go into the bundle."""
-    command = (sys.executable, "-P", "-m", "gate", *arguments, "--device", place.name, "--quiet")
-    out = place.out / folder
+    """Run a command of the gate on the device; its log and what it wrote go into the bundle.
+
+    The cases are the gate's own: what the user's gate.yml says of them is not asked here.
+    """
+    out, config = place.out / folder, place.out / DEFAULT_FILE
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    place.keep(DEFAULT_FILE, f"version: {VERSION}\n")
+    options = ("--config", str(config), "--device", place.name, "--quiet", "--out", str(out))
     with (out / "command.log").open("w") as log:
         return subprocess.run(
-            (*command, "--out", str(out)),
+            (sys.executable, "-P", "-m", "gate", *arguments, *options),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

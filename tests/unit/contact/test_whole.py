@@ -1,0 +1,41 @@
+"""What whole trials give is asked of the gate's own cases, wherever it is asked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gate.cli.parser import make_parser
+from gate.cli.setup import load_project
+from gate.contact.assumptions import Place
+from gate.contact.whole import _SMALL, _run_gate
+
+
+def test_a_project_that_leaves_the_reference_models_out_refutes_no_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a directory as `init` makes it the command has a configuration that knows the smallest case."""
+    (tmp_path / "gate.yml").write_text("version: 1\nreference_models: false\nselect: tag:pr\n")
+    monkeypatch.chdir(tmp_path)
+    commands: list[tuple[str, ...]] = []
+
+    def run(command: tuple[str, ...], **_: Any) -> subprocess.CompletedProcess[str]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    seen = tmp_path / "first-contact" / "seen"
+    assert _run_gate(Place(name="cpu", out=seen), "small", 180, "measure", "--select", _SMALL) == 0
+    assert commands == [
+        (
+            *(sys.executable, "-P", "-m", "gate", "measure", "--select", _SMALL),
+            *("--config", str(seen / "gate.yml"), "--device", "cpu", "--quiet"),
+            *("--out", str(seen / "small")),
+        )
+    ]
+    project = load_project(make_parser().parse_args(commands[0][4:]))
+    assert [case.id for case in project.cases] == [_SMALL]
