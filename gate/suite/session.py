@@ -20,7 +20,7 @@ from gate.measure.process.logbook import Logbook
 from gate.records import Case
 from gate.records.protocol import Sampling, Stage, WorkerRequest, WorkerRole
 from gate.suite.torch_imports import import_torch
-from gate.units import join_some
+from gate.units import count_noun, join_some
 
 if TYPE_CHECKING:
     from gate.project.config import Config
@@ -75,6 +75,8 @@ def make_trial_session(path: Path) -> SuiteSession:
 def make_plain_session(path: Path | None, *, select: str, device: str) -> SuiteSession:
     """Make the session of a person who runs the suite, from ``gate.yml`` and options, empty if not given.
 
+    Factories are imported from the directory of ``gate.yml``, as in a trial.
+
     Raises:
         FileError: ``gate.yml`` cannot be used.
     """
@@ -82,11 +84,14 @@ def make_plain_session(path: Path | None, *, select: str, device: str) -> SuiteS
     from gate.project.config import apply_options, load_config  # noqa: PLC0415
 
     config = apply_options(load_config(path), select=select or None)
+    directory = str(config.directory.resolve())
+    if directory not in sys.path:
+        sys.path.append(directory)  # last: measured code must not shadow the gate
     return SuiteSession(
         device=device or config.device,
         threads=config.threads,
         sampling=config.sampling,
-        directory=str(Path.cwd()),
+        directory=directory,
         source=config.source if config.is_found else f"no {config.source}, so the reference models",
         logbook=Logbook(None, WorkerRole.COLD),
         list_cases=lambda: list_factory_cases(config),
@@ -94,7 +99,7 @@ def make_plain_session(path: Path | None, *, select: str, device: str) -> SuiteS
 
 
 def list_factory_cases(config: Config) -> tuple[Case, ...]:
-    """List the selected registry models.
+    """List the selected registry models; warn of selected tests of one's own, which are run by their path.
 
     Raises:
         UsageError: The selection holds none.
@@ -107,7 +112,17 @@ def list_factory_cases(config: Config) -> tuple[Case, ...]:
     if not built:
         fix = "Run your own tests by their path; the suite runs the registry's models."
         raise UsageError(f"{choice.selection!r} selects tests of your own only", fix)
+    if own := [case.id for case in choice.cases if not case.factory]:
+        _warn_of_own(own)
     return built
+
+
+def _warn_of_own(case_ids: Sequence[str]) -> None:
+    verb, path = ("are", "them by their paths") if len(case_ids) > 1 else ("is", "it by its path")
+    counted, named = count_noun(len(case_ids), "test"), join_some(case_ids, _IDS_NAMED)
+    with tolerate_warnings():
+        told = f"{counted} of your own {verb} not run here: {named}; run {path}"
+        warnings.warn(pytest.PytestWarning(told), stacklevel=1)
 
 
 @contextmanager

@@ -105,6 +105,33 @@ def test_selection_of_own_tests_only_says_so(project: pytest.Pytester) -> None:
     assert "selects tests of your own only" in collected.stdout.str() + collected.stderr.str()
 
 
+def test_own_tests_beside_models_are_named(project: pytest.Pytester) -> None:
+    """A selection of both runs the models, and a warning names what is not run."""
+    collected = collect(project, "--select", "*")
+    told = "*PytestWarning: 1 test of your own is not run here: mine/test; run it by its path"
+    collected.stdout.fnmatch_lines(["*[[]mlp/inference-bfloat16-small-default[]]", told])
+    assert "of your own" not in collect(project, "--select", "mlp").stdout.str()
+
+
+def test_factories_are_imported_from_beside_the_configuration(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever pytest is started, a factory beside gate.yml is found, after all that is found without."""
+    project.makepyfile(project_model="NAME = 'beside'")
+    below = project.mkdir("below")
+    top = str(project.path.resolve())
+    below.joinpath("test_import.py").write_text(
+        "import sys\n"
+        "from gate.suite.session import SESSION\n"
+        "def test_import(request):\n"
+        "    import project_model\n"
+        "    assert project_model.NAME == 'beside'\n"
+        f"    assert sys.path[-1] == request.config.stash[SESSION].directory == {top!r}\n"
+    )
+    monkeypatch.chdir(below)
+    project.runpytest_inprocess(*PLUGIN, "test_import.py").assert_outcomes(passed=1)
+
+
 def test_broken_configuration_is_a_usage_error(project: pytest.Pytester) -> None:
     """A wrong key in gate.yml stops the session with the file and the fix."""
     project.path.joinpath("gate.yml").write_text("version: 1\nthreds: 2\n")
