@@ -272,6 +272,7 @@ class Code(StrEnum):
     COMPILER_LACKING = "compiler_lacking"
     COMPILER_BROKEN = "compiler_broken"  # names: problem
     COMPILER_FOUND = "compiler_found"  # names: compiler
+    HEADERS_LACKING = "headers_lacking"  # of Python; names: place
     LOAD = "load", "load cores"
     THREADS = "threads", "threads cores"
     GOVERNOR = "governor"  # of the clocks; names: governor, turbo

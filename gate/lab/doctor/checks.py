@@ -37,6 +37,7 @@ class MachineState:
     torch_devices: int = 0  # CUDA devices that torch sees
     compiler: str = ""  # "g++ 12.2.0"
     compiler_problem: str = ""
+    headers_lacking: str = ""  # where Python's headers should be, and are not
     cores: int = 1
     load: float = 0.0  # 1-minute load average
     steal: float = 0.0  # fraction of CPU time since boot that the hypervisor took
@@ -97,6 +98,8 @@ def _look_at_compiler(state: MachineState) -> Check:
         return fail_check("compiler", _tell(Code.COMPILER_BROKEN, problem=state.compiler_problem))
     if not state.compiler:
         return fail_check("compiler", _tell(Code.COMPILER_LACKING))
+    if state.headers_lacking:
+        return fail_check("compiler", _tell(Code.HEADERS_LACKING, place=state.headers_lacking))
     return pass_check("compiler", _tell(Code.COMPILER_FOUND, compiler=state.compiler))
 
 

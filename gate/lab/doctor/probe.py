@@ -29,8 +29,14 @@ _CPU = Path("/sys/devices/system/cpu")
 
 # Runs in the arm's interpreter, prints one line of JSON.
 _TORCH_PROBE = """
-import json, platform
+import json, os, platform, sysconfig
 found = {"python": platform.python_version(), "torch": "", "problem": "", "devices": 0, "nvml": ""}
+# Where Inductor and the compiler look; on a Mac in the framework too.
+places = [sysconfig.get_path("include"), sysconfig.get_path("include", "posix_prefix")]
+for name in ("CPATH", "CPLUS_INCLUDE_PATH"):
+    places += filter(None, os.environ.get(name, "").split(os.pathsep))
+has_headers = any(os.path.exists(os.path.join(place, "Python.h")) for place in places)
+found["headers"] = "" if has_headers or platform.system() == "Darwin" else places[0]
 try:
     import torch
     found["torch"] = str(torch.__version__)
@@ -68,6 +74,7 @@ def probe_machine(arm: Arm, settings: LabSettings) -> MachineState:
         torch_devices=int(str(python.get("devices", 0))),
         compiler=compiler,
         compiler_problem=compiler_problem,
+        headers_lacking=str(python.get("headers", "")),
         cores=count_cores(),
         load=os.getloadavg()[0],
         steal=_probe_steal(),

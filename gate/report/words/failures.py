@@ -46,7 +46,7 @@ _WORDLESS: Mapping[str, str] = {
 _QUOTING = ("{text}", "{message}")
 _NAMED = 3  # cases spelled out in a line; the rest is counted
 # What to do where the machine cannot compile.
-_FIXES: Mapping[Prerequisite, str] = {
+PREREQUISITE_FIXES: Mapping[Prerequisite, str] = {
     Prerequisite.TORCH: "Install torch for {python}, or name an interpreter that has it.",
     Prerequisite.CXX_COMPILER: "Install a C++ compiler (g++), or set CXX.",
     Prerequisite.PYTHON_HEADERS: "Install the headers of Python (python3-dev).",
@@ -107,5 +107,5 @@ def describe_unprimed(failure: CaseFailure, device: str) -> str:
 
 def advise_unprimed(kind: FailureKind, missing: Prerequisite | None, *, python: str, log: str) -> str:
     """Advise what fixes a primer's failure; ``missing`` is what it says that the machine lacks."""
-    fix = _SLOW_FIX if kind is FailureKind.HANG else _FIXES[missing] if missing else _GENERAL_FIX
+    fix = _SLOW_FIX if kind is FailureKind.HANG else PREREQUISITE_FIXES[missing] if missing else _GENERAL_FIX
     return fix.format(python=python, log=log)

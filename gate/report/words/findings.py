@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from gate.records import Code, Fact
 from gate.records.findings import Check, CheckLevel
+from gate.records.protocol import Prerequisite
+from gate.report.words.failures import PREREQUISITE_FIXES
 from gate.report.words.templates import fill
 
 _PHRASES: Mapping[Code, str] = {
@@ -17,6 +19,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.COMPILER_LACKING: "no C++ compiler",
     Code.COMPILER_BROKEN: "{problem}",
     Code.COMPILER_FOUND: "{compiler}",
+    Code.HEADERS_LACKING: "no Python.h in {place}",
     Code.LOAD: "{load:.2f} on {cores} cores",
     Code.THREADS: "{threads} of {cores} cores",
     Code.GOVERNOR: "governor {known_governor}{and_turbo}",
@@ -58,7 +61,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.SERVICE_UNUSED: "the Multi-Process Service is not in use",
 }
 _TORCH_FIX = "Install torch for {interpreter}."
-_COMPILER_FIX = "Install a C++ compiler (g++), or set CXX."
+_COMPILER_FIX = PREREQUISITE_FIXES[Prerequisite.CXX_COMPILER]
 _GIT_FIX = "Runs and baselines will not say which commit they are of."
 # Of those that are ever anything but well.
 _FIXES: Mapping[Code, str] = {
@@ -69,6 +72,7 @@ _FIXES: Mapping[Code, str] = {
     Code.TORCH_FOUND: "Counters are known from torch {needed} on; some metrics may be missing.",
     Code.COMPILER_LACKING: _COMPILER_FIX,
     Code.COMPILER_BROKEN: _COMPILER_FIX,
+    Code.HEADERS_LACKING: PREREQUISITE_FIXES[Prerequisite.PYTHON_HEADERS],
     Code.LOAD: "Wait until other work has ended; times measured now are too noisy to judge.",
     Code.THREADS: "Set `threads` in gate.yml to the cores there are.",
     Code.GOVERNOR: "Set it to performance: `cpupower frequency-set -g performance`.",

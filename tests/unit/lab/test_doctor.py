@@ -76,6 +76,7 @@ def test_fit_machine(state: MachineState) -> None:
         ("torch", CheckLevel.WARN, {"torch": "2.9.1"}),
         ("compiler", CheckLevel.FAIL, {"compiler": ""}),
         ("compiler", CheckLevel.FAIL, {"compiler_problem": "g++ cannot compile: vector: No such file"}),
+        ("compiler", CheckLevel.FAIL, {"headers_lacking": "/usr/include/python3.11"}),
         ("load", CheckLevel.WARN, {"load": 1.0}),
         ("load", CheckLevel.FAIL, {"load": 4.0}),
         ("threads", CheckLevel.FAIL, {"threads": 5}),
@@ -166,6 +167,11 @@ def test_words() -> None:
     )
     lock = find_check(replace(WELL, lock_problem=LINKED), "lock")
     assert (describe_finding(lock.told), advise_check(lock)) == (LINKED.what, LINKED.fix)
+    headers = find_check(replace(WELL, headers_lacking="/usr/include/python3.11"), "compiler")
+    assert (describe_finding(headers.told), advise_check(headers)) == (
+        "no Python.h in /usr/include/python3.11",
+        "Install the headers of Python (python3-dev).",
+    )
     dirty = find_check(replace(WELL, dirty=True), "git")
     assert describe_finding(dirty.told) == "git version 2.39.5, at 0123456789, uncommitted changes"
 

@@ -51,6 +51,25 @@ def test_asks_the_workers_interpreter_for_nvml(fake_torch: Path, arm: Arm, setti
     assert probe_machine(arm, settings).nvml_problem == ""
 
 
+def test_asks_the_workers_interpreter_for_its_headers(
+    fake_torch: Path, arm: Arm, settings: LabSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without Python.h nothing compiles: the directory is named, unless the compiler is told of another."""
+    place = fake_torch.parent / "include"
+    hook = f"import sysconfig\nsysconfig.get_path = lambda *_: {str(place)!r}\n"
+    (fake_torch.parent / "sitecustomize.py").write_text(hook, encoding="utf-8")
+    assert probe_machine(arm, settings).headers_lacking == str(place)
+    headers = fake_torch.parent / "headers" / "Python.h"
+    headers.parent.mkdir()
+    headers.touch()
+    monkeypatch.setenv("CPATH", str(headers.parent))
+    assert probe_machine(arm, settings).headers_lacking == ""
+    monkeypatch.delenv("CPATH")
+    place.mkdir()
+    headers.rename(place / "Python.h")
+    assert probe_machine(arm, settings).headers_lacking == ""
+
+
 def test_torch_that_cannot_be_imported(fake_torch: Path, arm: Arm, settings: LabSettings) -> None:
     """A broken torch is told with the first line of its error, though it prints a lot."""
     (fake_torch / "__init__.py").write_text(
@@ -63,7 +82,7 @@ def test_torch_that_cannot_be_imported(fake_torch: Path, arm: Arm, settings: Lab
 def test_interpreter_that_does_not_run(arm: Arm, settings: LabSettings) -> None:
     """Without the interpreter nothing is known of it, and the rest is still found."""
     state = probe_machine(replace(arm, python="/no/python"), settings)
-    assert (state.python, state.torch) == ("", "")
+    assert (state.python, state.torch, state.headers_lacking) == ("", "", "")
     assert state.cores >= 1
 
 
