@@ -31,7 +31,12 @@ from gate.records.faults import Fault, Method
 from gate.records.selftest import Attempt, Result, SelftestReport
 from gate.report.page.studies import render_selftest_page
 from gate.report.progress import show_progress
-from gate.report.selftest import describe_attempt, describe_fault, render_selftest
+from gate.report.selftest import (
+    describe_attempt,
+    describe_fault,
+    describe_open_faults,
+    render_selftest,
+)
 from gate.report.words.studies import describe_opinion
 from gate.selftest.catalog import NOTHING, choose_faults, list_faults
 from gate.selftest.dose import is_fitting
@@ -56,7 +61,7 @@ class Agenda:
 def run_selftest(options: Namespace) -> ExitCode:
     """Plant one fault after the other and report.
 
-    What must be caught and was not is exit 10, a fault that there was no time for exit 12.
+    What must be caught and was not is exit 10; a fault that there was no time for, or that stayed open, 12.
     """
     request = load_project(options)
     config, agenda = request.config, _make_agenda(options, request)
@@ -77,11 +82,21 @@ def run_selftest(options: Namespace) -> ExitCode:
     print(f"Wrote {path}.")
     if any(score.complaint for score in report.scores):
         return ExitCode.REGRESSION
+    reasons = _list_reasons(agenda, report)
+    for reason in reasons:
+        print(f"exit {int(ExitCode.INCOMPLETE)}: {reason}.")
+    return ExitCode.INCOMPLETE if reasons else ExitCode.PASS
+
+
+def _list_reasons(agenda: Agenda, report: SelftestReport) -> list[str]:
+    """List why a test in which nothing was wrong is not whole, with what to do about it."""
+    reasons = []
     if left := count_left(agenda, report):
         many = f"{left} fault was" if left == 1 else f"{left} faults were"
-        print(f"exit {int(ExitCode.INCOMPLETE)}: {many} not tried for want of time; raise --minutes.")
-        return ExitCode.INCOMPLETE
-    return ExitCode.PASS
+        reasons.append(f"{many} not tried for want of time; raise --minutes")
+    if opened := describe_open_faults(report):
+        reasons.append(f"{opened}; raise --minutes or --repeats")
+    return reasons
 
 
 def count_left(agenda: Agenda, report: SelftestReport) -> int:

@@ -70,10 +70,15 @@ class FaultScore:
     wall_s: float
     complaint: Complaint | None = None  # why the gate failed its test here
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it must be caught and never was, in so few attempts that chance explains it."""
+        return self.is_asked and self.demand.catch > 0 and not self.caught and self.complaint is None
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SelftestReport:
-    """A whole test of the gate by itself. It passed when no score has a complaint."""
+    """A whole test of the gate by itself. It passed when no score has a complaint and none is open."""
 
     environment: Environment
     provenance: Provenance

@@ -11,8 +11,8 @@ from gate.report.clean import clean_line
 from gate.report.footer import label_lines
 from gate.report.tables import render_section
 from gate.report.view import ABSENT, Section, keep_filled
-from gate.report.words.studies import describe_complaint, describe_opinion
-from gate.units import render_change, render_duration, render_percent
+from gate.report.words.studies import describe_complaint, describe_open, describe_opinion
+from gate.units import count_noun, render_change, render_duration, render_percent
 
 _MAX_SENTENCE = 160  # characters of what the gate said of one attempt; selftest.json has the rest
 _HEADER = ("fault", "planted", "asked", "tried", "caught", "unsure", "missed", "rate", "interval", "time")
@@ -82,7 +82,15 @@ def describe_result(report: SelftestReport) -> tuple[str, str]:
     failed = [score for score in report.scores if score.complaint]
     if failed:
         return "FAILED", f"{len(failed)} of {len(report.scores)} faults were not handled as they should be"
+    if opened := describe_open_faults(report):
+        return "INCONCLUSIVE", opened
     return "PASSED", f"{len(report.attempts)} attempts at {len(report.scores)} faults"
+
+
+def describe_open_faults(report: SelftestReport) -> str:
+    """Count the faults that must be caught and never were, without a complaint; empty where there is none."""
+    opened = sum(score.is_open for score in report.scores)
+    return f"{count_noun(opened, 'fault')} that must be caught stayed open" if opened else ""
 
 
 def describe_selftest(report: SelftestReport) -> tuple[tuple[str, str], ...]:
@@ -155,8 +163,8 @@ def list_shortcomings(report: SelftestReport) -> list[str]:
     """List what the gate did not handle as it should, with the attempts that show it."""
     lines = []
     for score in report.scores:
-        if score.complaint:
-            lines.append(f"{describe_fault(score.kind, score.size)}: {describe_complaint(score)}")
+        if told := describe_complaint(score) or describe_open(score):
+            lines.append(f"{describe_fault(score.kind, score.size)}: {told}")
             lines += [f"  {describe_attempt(one)}" for one in _list_failing(report, score)]
     return lines
 

@@ -13,6 +13,8 @@ from gate.report.selftest import describe_result, describe_selftest, list_shortc
 from gate.report.view import Section
 from gate.report.words.notes import write_note
 
+_KINDS = {"PASSED": "good", "FAILED": "bad", "INCONCLUSIVE": "unsure"}  # of what a selftest comes to
+
 
 def render_calibration_page(calibration: Calibration) -> str:
     """Return the page of a calibration."""
@@ -37,7 +39,7 @@ def render_selftest_page(report: SelftestReport) -> str:
     return render_page(
         "study.html",
         title=f"selftest: {outcome}",
-        kind="bad" if any(score.complaint for score in report.scores) else "good",
+        kind=_KINDS[outcome],
         outcome=outcome,
         headline=headline,
         facts=describe_selftest(report),

@@ -60,3 +60,8 @@ def describe_opinion(attempt: Attempt) -> str:
 def describe_complaint(score: FaultScore) -> str:
     """Describe what is not good enough; ``""`` where nothing is."""
     return _COMPLAINTS[score.complaint].format(score=score) if score.complaint else ""
+
+
+def describe_open(score: FaultScore) -> str:
+    """Describe that a fault which must be caught stayed open; ``""`` where it did not."""
+    return f"0 of {score.tried} were caught, which may be chance" if score.is_open else ""

@@ -294,13 +294,13 @@ def calibrate(trials: int) -> Side:
     return play
 
 
-def try_faults(*options: str, blind: str = "") -> Side:
-    """Plant a graph break, to which the model may be blind."""
+def try_faults(*options: str, fault: str = "graph_break", blind: str = "") -> Side:
+    """Plant a fault, to which the model may be blind."""
 
     def play(scene: Scene) -> int:
         config = CONFIG.replace("actor:build\n", f"actor:build\n    arguments: {{blind: [{blind}]}}\n")
         (scene.place.top / "gate.yml").write_text(config, encoding="utf-8")
-        return scene.place.run("selftest", "--quiet", "--faults", "graph_break", "--repeats", "1", *options)
+        return scene.place.run("selftest", "--quiet", "--faults", fault, "--repeats", "1", *options)
 
     return play
 
@@ -409,6 +409,9 @@ WAYS = {
     "calibrate": Way(good=calibrate(2), bad=calibrate(1)),
     "selftest": Way(good=try_faults(), bad=try_faults(blind="graph_break")),
     "selftest-time": Way(good=try_faults(), bad=try_faults("--minutes", "0.0001")),
+    "selftest-open": Way(
+        good=try_faults(fault="slowdown-5%"), bad=try_faults(fault="slowdown-5%", blind="slowdown")
+    ),
     "report": Way(good=report_again("told/verdict.json"), bad=report_again("old.json"), says="REGRESSION"),
     "trend": Way(
         good=call("trend", "h.jsonl", h_jsonl=HISTORY),

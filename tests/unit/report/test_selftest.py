@@ -87,11 +87,13 @@ BAD = [
     *make_attempts(find_fault(FaultKind.LOST_CACHE), [Result.BROKEN]),
     *make_attempts(find_fault(FaultKind.EAGER_FASTER, 0.20), [Result.FALSE_ALARM]),
 ]
+OPEN = [*GOOD, *make_attempts(find_fault(FaultKind.SLOWDOWN, 0.10), [Result.INCONCLUSIVE])]
 
 
 @pytest.mark.parametrize(
     ("name", "report"),
     [
+        ("open", make_report(OPEN)),
         ("passed", make_report(GOOD, untried=("compiled slower 10 %", "lost cache hit"))),
         ("failed", make_report(BAD)),
     ],

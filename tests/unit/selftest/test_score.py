@@ -201,6 +201,33 @@ def test_attempts_that_all_broke_are_a_complaint() -> None:
     assert find_complaint(find_fault(FaultKind.GRAPH_BREAK), [Result.BROKEN])
 
 
+@pytest.mark.parametrize(
+    ("size", "results", "is_asked", "is_open"),
+    [
+        (0.10, [Result.INCONCLUSIVE], True, True),
+        (0.10, [Result.INCONCLUSIVE, Result.CAUGHT], True, False),
+        (0.10, [Result.MISSED], True, False),  # a complaint
+        (0.10, [Result.INCONCLUSIVE], False, False),
+        (0.05, [Result.MISSED], True, True),  # one in twenty may be
+        (0.02, [Result.MISSED], True, False),  # nobody asks for it
+    ],
+)
+def test_what_must_be_caught_and_never_was_is_open(
+    size: float, results: list[Result], *, is_asked: bool, is_open: bool
+) -> None:
+    """Where chance explains it, it is neither good nor a complaint."""
+    fault = find_fault(FaultKind.SLOWDOWN, size)
+    (score,) = score_faults([fault], make_attempts(fault, results, is_asked=is_asked))
+    assert score.is_open is is_open
+
+
+def test_nothing_that_is_harmless_is_open() -> None:
+    """It is not to be caught."""
+    fault = find_fault(FaultKind.NOTHING)
+    (score,) = score_faults([fault], make_attempts(fault, [Result.INCONCLUSIVE]))
+    assert not score.is_open
+
+
 @given(
     fault=st.sampled_from([fault for fault in list_faults("cpu") if not fault.is_harmless]),
     results=st.lists(

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from gate.report.page.studies import render_calibration_page, render_selftest_page
 from tests.unit.report.page.reading import parse, read_text
 from tests.unit.report.test_calibration import CALIBRATION
-from tests.unit.report.test_selftest import BAD, make_report
+from tests.unit.report.test_selftest import BAD, OPEN, make_report
 
 HOSTILE = "</td><script>alert(1)</script>"
 
@@ -36,6 +36,14 @@ def test_selftest() -> None:
     assert not faults
     assert read_text(root).startswith("Skip to the content\nFAILED\n")
     assert count_drawings(root) == sum(score.rate is not None for score in report.scores)
+
+
+def test_a_selftest_that_stayed_open() -> None:
+    """It is no pass on its page either."""
+    root, faults = parse(render_selftest_page(make_report(OPEN)))
+
+    assert not faults
+    assert read_text(root).startswith("Skip to the content\nINCONCLUSIVE\n")
 
 
 def test_hostile_names() -> None:
