@@ -17,6 +17,8 @@ from gate.starter.files import (
     StarterFile,
     load_workflows,
     make_project_files,
+    name_factory,
+    refuse_namesake,
     render_model,
     write_missing,
 )
@@ -40,13 +42,14 @@ def run_init(options: Namespace) -> ExitCode:
             inputs=tuple(parse_input(text) for text in options.inputs),
         )
     )
+    refuse_namesake(here, sketch)
     device = options.device or (CUDA if sketch.has_cuda else CPU).name
     files = make_project_files(sketch, device, render_schema("config"))
     workflows, note = _choose_workflows(here, action, options.runner or _label_runner(device))
     written, kept = write_missing(here, (*files, *workflows))
     _tell_files(written, kept)
     if CONFIG_FILE in kept:
-        _tell_entry(sketch, files)
+        _tell_entry(sketch)
     _tell_next(note, has_workflows=bool(workflows))
     return ExitCode.PASS
 
@@ -90,9 +93,9 @@ def _tell_files(written: tuple[str, ...], kept: tuple[str, ...]) -> None:
         print(f"kept   {path}: it was there already")
 
 
-def _tell_entry(sketch: Sketch, files: tuple[StarterFile, ...]) -> None:
+def _tell_entry(sketch: Sketch) -> None:
     """Show what the gate.yml that was kept may lack."""
-    factory = sketch.target if sketch.is_factory else f"{Path(files[1].path).stem}:build"
+    factory = sketch.target if sketch.is_factory else f"{name_factory(sketch.target)}:build"
     print(f"\nIf {CONFIG_FILE} does not list this model yet, add to its `models`:")
     print(render_model(sketch, factory))
 

@@ -44,14 +44,38 @@ def name_model(target: str) -> str:
     return f"{plain}_" if keyword.iskeyword(plain) else plain
 
 
+def name_factory(target: str) -> str:
+    """The name of the module with the factory that is written for a class or function."""
+    return f"gate_{name_model(target)}"
+
+
+def refuse_namesake(directory: Path, sketch: Sketch) -> None:
+    """Refuse what would get the factory of a class of the same name in another module.
+
+    Raises:
+        FileError: The factory's file is there already, and does not name the module.
+    """
+    path, module = directory / f"{name_factory(sketch.target)}.py", sketch.target.partition(":")[0]
+    if sketch.is_factory or not path.exists():
+        return
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise FileError(str(path), "", f"cannot be read: {error.strerror}", "Rename it.") from error
+    if not re.search(rf"(?<![\w.]){re.escape(module)}(?!\w|\.\w)", text):
+        problem = f"is there already, and is no factory of {module}"
+        fix = f"Rename it, with its model in {CONFIG_FILE}, or write a factory for {sketch.target} by hand."
+        raise FileError(path.name, "", problem, fix)
+
+
 def make_project_files(sketch: Sketch, device: str, schema: str) -> tuple[StarterFile, ...]:
     """Make ``gate.yml``, its schema, and a factory where what was named is none itself."""
-    name = name_model(sketch.target)
-    factory = sketch.target if sketch.is_factory else f"gate_{name}:build"
+    module = name_factory(sketch.target)
+    factory = sketch.target if sketch.is_factory else f"{module}:build"
     config = StarterFile(path=CONFIG_FILE, text=render_starter_config(sketch, factory, device))
     files = [config, StarterFile(path=SCHEMA_FILE, text=schema)]
     if not sketch.is_factory:
-        files.insert(1, StarterFile(path=f"gate_{name}.py", text=render_factory(sketch)))
+        files.insert(1, StarterFile(path=f"{module}.py", text=render_factory(sketch)))
     return tuple(files)
 
 

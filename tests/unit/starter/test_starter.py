@@ -111,6 +111,31 @@ def test_a_factory_is_named_itself_and_nothing_is_written_over(
     assert all(written[path] == content for path, content in kept.items())
 
 
+def test_a_namesake_in_another_module_gets_no_factory_of_the_first(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What gate_net.py builds would be measured for it: nothing is written, and the fix is told."""
+
+    def sketch(question: ProbeQuestion) -> Sketch:
+        return Sketch(target=question.target, is_factory=False, called=True, inputs=(), arguments={})
+
+    monkeypatch.setattr("gate.cli.init.probe_module", sketch)
+    assert main(["init", "acme.model_b:Net"]) == 0
+    written = {path: path.read_bytes() for path in project.rglob("*") if path.is_file()}
+    assert main(["init", "acme.model_b:Net"]) == 0  # writes only what is missing
+    (project / ".gate.schema.json").unlink()
+    capsys.readouterr()
+    for module in ("acme.model", "model_b", "other"):
+        assert main(["init", f"{module}:Net"]) == 2
+        assert capsys.readouterr().err == (
+            f"compile-gate: gate_net.py: is there already, and is no factory of {module}\n"
+            "Rename it, with its model in gate.yml,"
+            f" or write a factory for {module}:Net by hand.\n"
+        )
+    assert not (project / ".gate.schema.json").exists()
+    assert (project / "gate_net.py").read_bytes() == written[project / "gate_net.py"]
+
+
 def test_what_is_written_can_be_read(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The gate.yml lists the one case, with the arguments of the factory."""
     assert main(["init", "acme:build", "--argument", "width=4"]) == 0
