@@ -28,7 +28,7 @@ from gate.github.errors import (
 from gate.github.git_data import GitData, quote_branch
 from gate.github.head_registry import load_cases_at
 from gate.github.payload import find_text, find_value
-from gate.publish.measured_run import check_measured_run, record_run
+from gate.publish.measured_run import check_measured_run, note_machine, record_run
 from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
 from gate.records import Baseline, Policy, Provenance, Run
 from gate.store.baselines import MAX_BASELINE_BYTES, propose_baselines
@@ -100,6 +100,7 @@ def propose_refresh(
         is_known=any(path.startswith(f"{request.directory}/{environment_id}/") for path in listed),
         reason=request.reason,
         pr_number=request.pr_number,
+        notes=note_machine(run),
     )
     tree = data.write_tree(head.tree, request.directory, files) if files else head.tree
     if tree == head.tree:

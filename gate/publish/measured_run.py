@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from gate.decide.evidence.baselines import make_baselines
+from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
 from gate.errors import FileError, UsageError
 from gate.files.codec import RUN, NewerFileError, decode_file
 from gate.files.soundness import check_baseline
 from gate.publish.archive import ArchiveError, read_member
-from gate.records import Baseline, Case, Provenance, Run
+from gate.records import Baseline, Case, Fact, Provenance, Run
 from gate.records.protocol import Stage
-from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, list_unfit
+from gate.store.baselines import MAX_BASELINE_BYTES, encode_baseline, get_min_trials, list_unfit
 from gate.units import join_some
 
 MAX_CASES = 1000  # of one refresh: each is a file, and what is stored is read one by one
@@ -122,6 +124,12 @@ def record_run(run: Run, provenance: Provenance) -> tuple[Baseline, ...]:
     if any(len(encode_baseline(baseline)) > MAX_BASELINE_BYTES for baseline in baselines):
         raise RunRefusedError("a case of the run would make a larger file than a baseline may be", _AGAIN)
     return baselines
+
+
+def note_machine(run: Run) -> tuple[Fact, ...]:
+    """Notes on what disturbed the machine that measured; without names, which are the run's own words."""
+    kept = note_kept_disturbed(run, get_min_trials(run.environment.device_kind))
+    return tuple(replace(note, names={}) for note in (*note_disturbed(run), *kept))
 
 
 def _list_numbers(baselines: Iterable[Baseline]) -> Iterator[float]:

@@ -14,8 +14,9 @@ from gate.publish.proposal_changes import (
     list_moves,
     list_replacements,
 )
-from gate.records import Baseline, Metric
+from gate.records import Baseline, Fact, Metric
 from gate.report.markdown import escape_code, escape_text
+from gate.report.words.notes import write_note
 from gate.report.words.setbacks import describe_move, describe_setback
 from gate.store.baselines import Proposal, ProposalKind, Setback
 from gate.units import count_noun, render_percent, render_value
@@ -26,7 +27,7 @@ MAX_PROPOSAL_BYTES = 60_000  # GitHub takes 65,536 characters
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProposalText:
-    """All that the words are made from; ids, numbers and a reason, nothing else of the measured side."""
+    """All that the words are made from: codes, ids, numbers and a reason, nothing else of who measured."""
 
     proposals: tuple[Proposal, ...]
     old: tuple[Baseline, ...]
@@ -36,6 +37,7 @@ class ProposalText:
     is_known: bool  # whether the branch has baselines of this environment
     reason: str
     pr_number: int = 0
+    notes: tuple[Fact, ...] = ()  # on the machine that measured
 
     @property
     def setbacks(self) -> tuple[Setback, ...]:
@@ -83,6 +85,7 @@ def render_proposal(text: ProposalText) -> str:
     moves, rest = list_moves(changed), _render_rest([*changed, *redefined])
     sections = [
         f"Baselines of `{text.environment_id}`, {origin}: {summary}.",
+        "\n".join(f"- {escape_text(write_note(note))}" for note in text.notes),
         "" if text.is_known else _NEW_ENVIRONMENT,
         _render_setbacks(text),
         _render_growths(list_growths([*changed, *redefined])),

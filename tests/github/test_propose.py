@@ -33,7 +33,17 @@ from gate.github.errors import GitHubError, UnreachableError
 from gate.github.git_data import GitData, compute_blob_sha
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
 from gate.publish.proposal_text import MAX_PROPOSAL_BYTES
-from gate.records import Case, CaseFailure, FailureKind, Provenance, Run, Trial, make_text
+from gate.records import (
+    Case,
+    CaseFailure,
+    Conditions,
+    Disturbance,
+    FailureKind,
+    Provenance,
+    Run,
+    Trial,
+    make_text,
+)
 
 STORED = f"baselines/{compute_environment_id(ENVIRONMENT)}/{CASE}.json"
 BRANCH = "compile-gate/baselines/pr-7"
@@ -168,6 +178,27 @@ def test_a_metric_that_moved_the_wrong_way_is_asked_about(
 
     assert "*why?*" not in pull["body"]
     assert "The reason given: the new layer &lt;b&gt;costs&lt;/b&gt; @&#8203;octocat this" in pull["body"]
+
+
+def test_a_machine_that_was_disturbed_is_told_in_numbers(
+    client: GitHubClient, github: FakeGitHub, git: BareRepository
+) -> None:
+    """With what is recorded for want of quiet trials; the run's own words for it are left out."""
+    run = make_run(git.find_ref("heads/topic"))
+    disturbances = (Disturbance.CROWDED, Disturbance.THROTTLED)
+    unfit = Conditions(disturbances=disturbances, foreign_cores=1.5, throttled=("@octocat <b>",))
+    trials = (replace(run.trials[0], conditions=unfit), *run.trials[1:])
+
+    propose(client, replace(run, trials=trials))
+
+    (pull,) = github.state.pulls.values()
+    assert pull["body"].split("\n\n")[1] == (
+        "- The machine was disturbed during 1 of 3 trials: other programs kept 1.5 of 2 cores busy,"
+        " the device lowered its clocks.\n"
+        "- Disturbed trials are recorded too of bert/inference-float32-smoke-default: fewer than 3 others"
+        " came back. Record again on a quiet machine, or changes will be told against a disturbed one."
+    )
+    assert "octocat <b>" not in pull["body"]
 
 
 def _store(client: GitHubClient, github: FakeGitHub, git: BareRepository, latency_s: float) -> str:
