@@ -33,13 +33,27 @@ _NOISE = re.compile(
     r"\((r|tm|c)\)|@.*|\b(nvidia|cpu|gpu|processor|with|radeon|graphics|\d+-core(s)?)\b", re.IGNORECASE
 )
 
+# What of a host's parts no upgrade of its software changes.
+_HARDWARE = frozenset({"device_model", "clocks", "cpu", "cores", "threads", "isa", "device_traits"})
+
 
 def compute_environment_id(env: Environment) -> str:
     """Compute the id of a host, e.g. ``cpu-amd-epyc-torch2.13.0-1a2b3c4d``: a directory's name."""
-    canonical = json.dumps(_list_host_parts(env), sort_keys=True)
-    digest = hashlib.sha256(canonical.encode()).hexdigest()[:_HASH_CHARS]
+    digest = _hash_parts(_list_host_parts(env))
     release = _to_slug(_drop_local(env.torch)) or "none"
     return "-".join(part for part in (_describe_device(env), f"torch{release}", digest) if part)
+
+
+def compute_machine_id(env: Environment) -> str:
+    """Compute the id of a host's hardware, e.g. ``amd-epyc-1a2b3c4d``: an upgrade of its stack keeps it."""
+    parts = {name: value for name, value in _list_host_parts(env).items() if name in _HARDWARE}
+    model = _to_slug(_NOISE.sub(" ", str(parts.get("cpu", ""))))
+    return "-".join(part for part in (model, _hash_parts(parts)) if part)
+
+
+def _hash_parts(parts: Mapping[str, object]) -> str:
+    canonical = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:_HASH_CHARS]
 
 
 def has_same_host(a: Environment, b: Environment) -> bool:

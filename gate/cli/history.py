@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gate.decide import collect_values, estimate_metric
 from gate.errors import GateError
+from gate.fingerprint import compute_machine_id
 from gate.metrics import Role, select_metrics
 from gate.project.config import Config
 from gate.records import Environment, Estimate, Metric, Pairing, Provenance, Run, Verdict
@@ -71,6 +72,7 @@ def _make_head(kind: HistoryKind, environment: Environment, provenance: Provenan
         kind=kind,
         created=provenance.created or datetime.now(UTC).isoformat(timespec="seconds"),
         machine=f"{environment.device_kind}: {model}, {environment.threads} threads",
+        host=compute_machine_id(environment),
         commit=provenance.commit,
         dirty=provenance.dirty,
         run_url=provenance.run_url,

@@ -29,6 +29,7 @@ class HistoryHead:
     kind: HistoryKind
     created: Time
     machine: str  # what times are comparable on: the kind and model of the device, the threads
+    host: str = ""  # what tells machines of one name apart: of their hardware; unknown in older lines
     commit: str = ""
     dirty: bool = False
     run_url: str = ""

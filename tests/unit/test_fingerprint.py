@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gate.files.codec import BASELINE, decode_file
 from gate.fingerprint import (
     compute_environment_id,
+    compute_machine_id,
     describe_acting,
     describe_difference,
     has_same_codegen,
@@ -143,6 +144,35 @@ def test_each_trait_of_a_gpu_separates_what_it_must(
     """ECC costs time only; multiprocessors decide which kernels; the capability decides about the stack."""
     known = replace(GPU, device_traits=TRAITS)
     assert compare_all(known, replace(known, **changes)) == expected  # type: ignore[arg-type] # as above
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_same"),
+    [
+        ({"torch": "2.14.1+cu130", "driver": "590.2", "compiler": "g++ 13.1.0", "settings": {}}, True),
+        ({"device_uuid": "GPU-2", "allocator": "held", "libraries": {}, "python": "3.12"}, True),
+        ({"device_model": "NVIDIA B200"}, False),
+        ({"clocks": "500 W"}, False),
+        ({"cpu": "Intel Xeon"}, False),
+        ({"cores": 4}, False),
+        ({"threads": 4}, False),
+        ({"isa": "avx512"}, False),
+        ({"device_traits": {**TRAITS, "ecc": "off"}}, False),
+    ],
+)
+def test_a_machine_is_its_hardware(changes: dict[str, object], *, is_same: bool) -> None:
+    """An upgrade of the stack or the driver is on the same machine."""
+    known = replace(GPU, device_traits=TRAITS)
+    other = replace(known, **changes)  # type: ignore[arg-type] # as above
+    assert (compute_machine_id(other) == compute_machine_id(known)) is is_same
+
+
+def test_the_id_of_a_machine_is_readable() -> None:
+    """Its processor, and a hash of all of it; who compiles for a target is no part of that."""
+    assert re.fullmatch(r"amd-epyc-7763-[0-9a-f]{8}", compute_machine_id(GPU))
+    target = replace(CPU, device_kind="target", device_traits=TRAITS)
+    assert re.fullmatch(r"[0-9a-f]{8}", compute_machine_id(target))
+    assert compute_machine_id(replace(target, cpu="Intel Xeon")) == compute_machine_id(target)
 
 
 def test_a_cpu_run_does_not_mind_which_gpu_software_is_installed() -> None:

@@ -52,12 +52,17 @@ class Track:
 
 
 def make_tracks(lines: Iterable[HistoryLine]) -> tuple[Track, ...]:
-    """Make a track of each machine, the one with the newest run first."""
+    """Make a track of each machine on each host, the one with the newest run first."""
     found: dict[str, list[HistoryLine]] = {}
     for line in lines:
-        found.setdefault(line.head.machine, []).append(line)
+        found.setdefault(_name_machine(line.head), []).append(line)
     tracks = [_make_track(machine, mine) for machine, mine in found.items()]
     return tuple(sorted(tracks, key=lambda track: track.heads[-1].created, reverse=True))
+
+
+def _name_machine(head: HistoryHead) -> str:
+    """Name what times are comparable on: ``cuda: NVIDIA H200, 2 threads on amd-epyc-9654-1a2b3c4d``."""
+    return f"{head.machine} on {head.host}" if head.host else head.machine
 
 
 def _make_track(machine: str, lines: list[HistoryLine]) -> Track:

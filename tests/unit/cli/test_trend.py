@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ def test_runs_are_told_in_a_line_each_and_rendered(place: Place, capsys: pytest.
     check = next(line for line in lines if line.head.kind is HistoryKind.CHECK)
     assert check.head.outcome == "PASS"
     assert check.head.torch == "2.13.0"
+    assert re.fullmatch("acting-[0-9a-f]{8}", check.head.host)
     assert check.cases[CASE_ID][Metric.COMPILED_LATENCY][0] == pytest.approx(0.010, rel=0.05)
     capsys.readouterr()
     assert place.run("trend") == 0

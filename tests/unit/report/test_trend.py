@@ -94,6 +94,19 @@ def test_machines_are_kept_apart_and_the_newest_comes_first() -> None:
     assert [head.id[-1] for head in tracks[0].heads] == ["1", "9"]
 
 
+def test_hosts_with_the_same_device_are_kept_apart() -> None:
+    """Another processor beside the same card is another machine; of older lines nobody knows which."""
+    lines = [
+        make_line(number, {}, machine="cuda: NVIDIA H200, 2 threads", host=host)
+        for number, host in enumerate(["", "amd-epyc-9654-1a2b3c4d", "intel-xeon-5e6f7a8b"])
+    ]
+    assert [track.machine for track in make_tracks(lines)] == [
+        "cuda: NVIDIA H200, 2 threads on intel-xeon-5e6f7a8b",
+        "cuda: NVIDIA H200, 2 threads on amd-epyc-9654-1a2b3c4d",
+        "cuda: NVIDIA H200, 2 threads",
+    ]
+
+
 def test_the_suite_is_the_geometric_mean_since_the_start() -> None:
     """One case gets twice as slow, the other half: the mean stays; a case that is missing does not count."""
     lines = [
