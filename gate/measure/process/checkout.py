@@ -21,6 +21,7 @@ from urllib.parse import unquote, urlsplit
 
 from gate.errors import UsageError
 from gate.files.key_types import REFERENCE_PACKAGE
+from gate.git import find_checkout, is_true, read_git
 from gate.records.protocol import BUILD_SCRIPTS, WorkerRequest
 
 _OWN_PACKAGE = "gate"
@@ -37,6 +38,8 @@ _BUILDS = BUILD_SCRIPTS | {"CMakeLists.txt", "meson.build"}
 # A build writes them anew, versioneer's for one: that a copy has another says nothing of the code.
 OF_BUILD = frozenset(("_version.py", "version.py", "__version__.py"))
 _LAYOUTS = ("", "src", "lib", "python")  # where a project keeps its packages
+_GITLINK = "160000"  # the mode of a submodule among git's entries
+_GIT_LIMIT_S = 120.0  # a large tree on a cold disk
 
 
 def set_search_path(request: WorkerRequest) -> None:
@@ -77,8 +80,8 @@ def check_imports(request: WorkerRequest) -> None:
 
     It may have come past the search path: through an import hook, or as an installed copy of the user's
     checkout. An extension module is built, and the interpreter has one for both arms: where what it may be
-    built from differs, it is one arm's. Of the user's own checkout a copy may be installed that is older
-    than what lies there.
+    built from differs, it is one arm's. A submodule need not be checked out in the arm's checkout: there its
+    commit tells. Of the user's own checkout a copy may be installed that is older than what lies there.
 
     Raises:
         UsageError: A module did; it names the first.
@@ -89,6 +92,7 @@ def check_imports(request: WorkerRequest) -> None:
     origin, checkout = Path(request.origin).resolve(), Path(request.checkout).resolve()
     tops = _list_tops(origin)
     imported = [(name, place) for name, place in list_imported() if not lies_below(place, checkout)]
+    absent: list[tuple[str, Path, Path]] = []
     for name, place in imported:
         twins = tuple(_find_twins(name, place, origin, tops))
         other = next((f"another {one}" for one in twins if _is_another(place, checkout / one)), "")
@@ -99,6 +103,12 @@ def check_imports(request: WorkerRequest) -> None:
                 f"{name} is imported from {place}, and the arm's checkout has {other}",
                 "Uninstall the project, and set PYTHONPATH to the directory of its packages.",
             )
+        absent += [
+            (name, place, one)
+            for one in (*twins, *_find_own(place, origin))
+            if not (checkout / one).is_file()
+        ]
+    _check_submodules(absent, origin, checkout)
     source = _find_native_change(origin, checkout)
     built = _list_built(imported, origin, tops) if source else []
     if built:
@@ -184,6 +194,58 @@ def _is_elsewhere(name: str, place: Path, request: WorkerRequest) -> bool:
     checkout = Path(request.checkout)
     twin = checkout / place.relative_to(Path(request.origin).resolve())
     return not twin.exists() and _has_module(checkout, name)
+
+
+def _find_own(place: Path, origin: Path) -> Iterator[Path]:
+    """Find which file of the user's checkout a module of any kind is, relative to its top."""
+    if (
+        lies_below(place, origin)
+        and not lies_below(place, _OWN_PLACE)
+        and is_project_file(place, str(origin))
+    ):
+        yield place.relative_to(origin)
+
+
+def _check_submodules(absent: Sequence[tuple[str, Path, Path]], origin: Path, checkout: Path) -> None:
+    """Check that what ran of a submodule is the arm's, by its commit: ``absent`` files have no others.
+
+    Each is a module's name, its place, and which file it is of the user's checkout, relative to its top.
+
+    Raises:
+        UsageError: It has another commit there, none, or was changed; it names the first module.
+    """
+    if not absent:
+        return
+    own, others = _list_submodules(origin), _list_submodules(checkout)
+    links = own.keys() | others.keys()
+    found = [(name, place, link) for name, place, one in absent for link in links if one.is_relative_to(link)]
+    same = {
+        link
+        for link in {link for *_, link in found}
+        if own.get(link) == others.get(link) and _is_clean(origin, link)
+    }
+    for name, place, link in found:
+        if link not in same:
+            raise UsageError(
+                f"{name} is imported from {place}, and the arm's checkout has another submodule {link}",
+                "Clone the base with its submodules (git clone --recurse-submodules), and hold head against"
+                " that directory: compile-gate ab DIR",
+            )
+
+
+def _list_submodules(top: Path) -> dict[str, str]:
+    """The commit of each submodule of a checkout, by its path; outside of git there are none."""
+    if find_checkout(top) is None:
+        return {}
+    told = os.fsdecode(read_git(top, "ls-files", "--stage", "-z", limit_s=_GIT_LIMIT_S))
+    entries = (entry.partition("\t") for entry in told.split("\0"))
+    return {path: stage.split()[1] for stage, _, path in entries if stage.startswith(_GITLINK)}
+
+
+def _is_clean(top: Path, submodule: str) -> bool:
+    """Whether a submodule lies there as the checkout's index says; new files may be what a build has left."""
+    asked = ("diff", "--quiet", "--no-ext-diff", "--ignore-submodules=untracked", "--", submodule)
+    return is_true(top, *asked, limit_s=_GIT_LIMIT_S)
 
 
 def _find_native_change(origin: Path, checkout: Path) -> Path | None:
