@@ -63,6 +63,7 @@ class KindSpec:
     lacks: frozenset[Metric]  # of those that every case has
     tasks: frozenset[Task]
     dtypes: frozenset[DType]
+    ignores: frozenset[str]  # keys of a case, and of its model, that torch.compile alone listens to
     needs: tuple[str, ...]  # packages, by the names that pip installs them by
     is_file: bool  # a second process finds its code by a file's name, whatever model it is given
     on_target: bool  # can be compiled for a GPU that is not there
@@ -79,6 +80,8 @@ _OF_DYNAMO = frozenset(
     }
 )
 _INFERENCE = frozenset({Task.INFERENCE})
+# What is exported is one graph of fixed sizes, and its compiler is given no options.
+_OF_COMPILE = frozenset({"mode", "backend", "options", "dynamic"})
 
 _CALL = KindSpec(
     kind=Kind.CALL,
@@ -88,6 +91,7 @@ _CALL = KindSpec(
     lacks=frozenset(),
     tasks=frozenset(Task),
     dtypes=frozenset(DType),
+    ignores=frozenset(),
     needs=(),
     is_file=False,
     on_target=True,
@@ -105,6 +109,7 @@ _ROWS = (
                 title="how sizes that vary are compiled", default=Dims.AUTOMATIC.value, choices=tuple(Dims)
             ),
         },
+        ignores=frozenset({"dynamic"}),  # that is what `dims` says
     ),
     replace(
         _ON_DEVICE,
@@ -116,6 +121,7 @@ _ROWS = (
         # The package is one graph by construction: there is no second one, and nothing to fall back to.
         lacks=_OF_DYNAMO | {Metric.COMPILE_CALLS},
         tasks=_INFERENCE,
+        ignores=_OF_COMPILE,
     ),
     replace(
         _ON_DEVICE,
@@ -183,6 +189,7 @@ _ROWS = (
         lacks=_OF_DYNAMO | {Metric.COMPILE_CALLS},
         tasks=_INFERENCE,
         dtypes=frozenset({DType.FLOAT32}),  # numpy, through which tensors go, has no bfloat16
+        ignores=_OF_COMPILE,
         needs=("onnx", "onnxscript", "onnxruntime"),
     ),
 )

@@ -8,17 +8,27 @@ from typing import Any, TypeVar
 from gate.files.misfits import Misfit, suggest_nearest
 from gate.files.untrusted import format_value
 from gate.kinds import KIND_SPECS, KindSpec, Setting
-from gate.records import Kind
+from gate.records import DEFAULT_BACKEND, Kind, Mode
 
 _T = TypeVar("_T")
 
 
-def check_kind(case: Any, path: list[str]) -> Iterator[Misfit]:  # noqa: ANN401 - the entry that imports this
-    """Check that the kind measures the case's tasks and has the settings that it is given."""
+def check_kind(
+    case: Any,  # noqa: ANN401 - the entry that imports this
+    path: list[str],
+    *,
+    dynamic: bool | None,
+) -> Iterator[Misfit]:
+    """Check that the kind measures the case's tasks and listens to what it is given, its model's too."""
     spec = KIND_SPECS[case.kind]
     for key, known in (("task", spec.tasks), ("dtype", spec.dtypes)):
         unknown = [word for word in list_values(getattr(case, key)) if word not in known]
         yield from (_refuse_word(spec, word, known, [f".{key}", *path]) for word in unknown)
+    yield from _check_ignored(spec, case, path)
+    if dynamic is not None and "dynamic" in spec.ignores:
+        problem = f"the kind {spec.kind} ignores the model's `dynamic`"
+        fix = "Measure it in a model of another name, without `dynamic`."
+        yield Misfit(problem=problem, fix=fix, path=[".kind", *path])
     place = [".settings", *path]
     for name in case.settings:
         if name not in spec.settings:
@@ -31,6 +41,18 @@ def check_kind(case: Any, path: list[str]) -> Iterator[Misfit]:  # noqa: ANN401 
             yield Misfit(problem=problem, fix=f"Write it: {setting.title}.", path=[".kind", *path])
     if case.kind is Kind.SHAPES:
         yield from _check_lists(case.settings.get("vary"), [".vary", *place])
+
+
+def _check_ignored(spec: KindSpec, case: Any, path: list[str]) -> Iterator[Misfit]:  # noqa: ANN401 - as above
+    """Refuse what a kind takes no notice of: the case would measure something else than its id says."""
+    given = {
+        "mode": any(mode is not Mode.DEFAULT for mode in list_values(case.mode)),
+        "backend": any(backend != DEFAULT_BACKEND for backend in list_values(case.backend)),
+        "options": bool(case.options),
+    }
+    for key in (key for key, is_given in given.items() if is_given and key in spec.ignores):
+        fix = f"Remove it, or measure it in a case of another kind, as `{Kind.CALL}` is."
+        yield Misfit(problem=f"the kind {spec.kind} ignores `{key}`", fix=fix, path=[f".{key}", *path])
 
 
 def list_values(written: _T | tuple[_T, ...]) -> tuple[_T, ...]:

@@ -118,7 +118,7 @@ def check_model(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
         yield from _check_sizes(list_values(case.size), values.get("sizes", {}), path)
         yield from _check_options(case.options, list_values(case.mode), path)
         yield from _check_backends(case, path)
-        yield from check_kind(case, path)
+        yield from check_kind(case, path, dynamic=values.get("dynamic"))
 
 
 def _check_sizes(sizes: tuple[str, ...], known: Collection[str], path: list[str]) -> Iterator[Misfit]:

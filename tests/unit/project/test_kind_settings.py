@@ -95,6 +95,26 @@ def test_a_kind_is_part_of_id_and_definition(tmp_path: Path) -> None:
             "Write inference.",
         ),
         (
+            "{kind: export, mode: [default, max-autotune]}",
+            "mode",
+            "the kind export ignores `mode`",
+            "Remove it",
+        ),
+        ("{kind: export, options: {max_autotune: true}}", "options", "the kind export ignores `options`", ""),
+        ("{kind: onnx, backend: aot_eager}", "backend", "the kind onnx ignores `backend`", "of another kind"),
+        (
+            "{kind: onnx}\n    dynamic: false",
+            "kind",
+            "the kind onnx ignores the model's `dynamic`",
+            "in a model of another name, without `dynamic`",
+        ),
+        (
+            f"{{kind: shapes, settings: {{{VARY}}}}}\n    dynamic: true",
+            "kind",
+            "the kind shapes ignores the model's `dynamic`",
+            "in a model of another name, without `dynamic`",
+        ),
+        (
             "{kind: distributed, task: training, dtype: bfloat16}",
             "dtype",
             "the kind distributed measures no bfloat16",
@@ -118,3 +138,14 @@ def test_a_mistake_names_file_key_and_fix(
     assert caught.value.key == f"models[0].cases[0].{key}"
     assert problem in caught.value.problem
     assert fix in caught.value.fix
+
+
+def test_what_a_kind_listens_to_is_taken(tmp_path: Path) -> None:
+    """Saved artifacts are torch.compile's, and shapes have a backend; all of it is in the id."""
+    entry = f"{{kind: shapes, mode: max-autotune, backend: other, settings: {{{VARY}}}}}"
+    other = "{kind: cache, options: {max_autotune: true}}\n    dynamic: true"
+    ids = [load_cases(load_config(write(tmp_path, one)))[0].id for one in (entry, other)]
+    assert ids == [
+        "mlp/inference-float32-smoke-max-autotune-other-shapes",
+        "mlp/inference-float32-smoke-default-dynamic-max_autotune-true-cache",
+    ]
