@@ -29,9 +29,20 @@ from gate.lab.trials.trials import (
     repeat_samples,
     seed_cache,
 )
+from gate.lab.workers.log import find_shortage
 from gate.lab.workers.server_pool import OpenedJobs, add_opening, open_jobs
 from gate.lab.workers.turns import WorkerOutcome, run_timed, run_together
-from gate.records import BASE_ARM, Arm, Case, CaseFailure, Environment, Metric, Pairing, Trial
+from gate.records import (
+    BASE_ARM,
+    Arm,
+    Case,
+    CaseFailure,
+    Environment,
+    FailureKind,
+    Metric,
+    Pairing,
+    Trial,
+)
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from gate.records.targets import is_target
 
@@ -230,9 +241,19 @@ def is_crowded(said: str) -> bool:
 
 def _failed_for_room(sides: Sides, failures: Collection[CaseFailure]) -> bool:
     """Whether a pair failed because the device has no memory for two, or lets one process in at a time."""
-    if not find_kind(sides.head.settings.device).is_gpu:
-        return False
-    return any(is_crowded(f"{one.told.name('message')}\n{one.log_tail}") for one in failures)
+    is_full = is_crowded if find_kind(sides.head.settings.device).is_gpu else _lacks_memory
+    told = any(is_full(f"{one.told.name('message')}\n{one.log_tail}") for one in failures)
+    return told or any(map(_was_killed_for_memory, failures))
+
+
+def _lacks_memory(said: str) -> bool:
+    """Whether what a process said means that the machine had no memory for it."""
+    return find_shortage(said) == "memory"
+
+
+def _was_killed_for_memory(failure: CaseFailure) -> bool:
+    """Whether a process was killed while the kernel killed some because memory ran out."""
+    return failure.kind is FailureKind.KILLED and failure.told.numbers.get("oom_kills", 0) > 0
 
 
 def _join_trial(blank: Trial, outcomes: Collection[WorkerOutcome], begun: TrialCircumstances) -> Trial:

@@ -217,11 +217,16 @@ def play_turns(stop: int = 0, sleep_s: float = 0.0, load_s: float = 0.0) -> None
     write_result(samples=samples)
 
 
-def play_crowd(says: str = "") -> None:
-    """Fail beside another worker as a device does that has no room for two; alone all is well."""
+def play_crowd(says: str = "", ends: str = "") -> None:
+    """Fail beside another worker as a device does that has no room for two; alone all is well.
+
+    It tells what it ``says``, or it ``ends`` as another act does.
+    """
     if REQUEST["channel"] < 0:
         play_ok()
         return
+    if ends:
+        globals()[f"play_{ends}"]()
     write_result(stage="eager", failure={"kind": "error", "told": tell(says)})
     sys.exit(1)
 

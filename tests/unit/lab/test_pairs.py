@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from gate.lab.trials.opening import Lab
 from gate.lab.trials.pairs import Sides, make_sides, measure_pair, open_base_bench, plan_pair
 from gate.lab.trials.side_by_side import LabPairs, find_shared_caches, open_side_by_side
 from gate.lab.trials.trials import Bench
+from gate.lab.workers import process
 from gate.lab.workers.turns import make_turn_order
 from gate.metrics import SPECS
 from gate.records import (
@@ -209,6 +211,35 @@ def test_what_has_no_room_beside_the_other_takes_turns(bench: Bench, make_case: 
     pair = measure_pair(sides, plan_pair(LATENCY, 1, "cuda", Pairing.LIVE))
     assert pair.failures == ()
     assert [trial.pairing for trial in pair.trials] == [Pairing.TURNS] * 2
+
+
+@pytest.mark.parametrize(
+    ("how", "oom_kills", "is_room"),
+    [
+        ({"says": "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory"}, 0, True),
+        ({"says": "MemoryError: "}, 0, True),
+        ({"ends": "exit_3"}, 0, True),  # which says std::bad_alloc
+        ({"ends": "killed"}, 1, True),
+        ({"ends": "killed"}, 0, False),
+        ({"ends": "segfault"}, 1, False),
+        ({"says": "OSError: [Errno 28] No space left on device"}, 1, False),
+    ],
+)
+def test_want_of_memory_beside_the_other_is_told_from_a_failure(  # noqa: PLR0913, PLR0917 - a table of situations and three fixtures
+    bench: Bench,
+    make_case: MakeCase,
+    monkeypatch: pytest.MonkeyPatch,
+    how: dict[str, str],
+    oom_kills: int,
+    is_room: bool,
+) -> None:
+    """On a CPU a pair that found no memory for two takes turns; one that failed otherwise is a failure."""
+    counts = itertools.count(0, oom_kills)
+    monkeypatch.setattr(process, "load_oom_kills", lambda: next(counts))
+    case = make_case("crowd", roles=["rounds"], how=how)
+    pair = measure_pair(open_sides(bench, case, case), plan_pair(LATENCY, 1, "cpu", Pairing.LIVE))
+    assert (not pair.failures) is is_room
+    assert [trial.pairing for trial in pair.trials] == ([Pairing.TURNS] * 2 if is_room else [])
 
 
 def test_an_error_of_the_model_is_no_want_of_room(bench: Bench, make_case: MakeCase) -> None:
