@@ -13,7 +13,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,9 @@ from gate.workload import Workload
 _SEED_STEP = 1000  # between the batches of two ranks
 _CACHES = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # the second process has its own
 _PEER = "peer"
+# As a worker is started: what lies in the project's directory must not shadow a library or the gate.
+_ARGUMENTS = ("-P", "-m", "gate.measure.kinds.distributed")
+_POLL_S = 0.01  # how often the second process is looked after until it joins
 _LOOPBACK = "lo"  # both processes are on one machine, whatever its name resolves to
 
 
@@ -76,6 +81,7 @@ class Distributed(Protocol):
 
         Raises:
             UsageError: There is no second device.
+            RuntimeError: The other process has ended.
         """
         _check_devices(device)
         subject = super().make_subject(workload, device)
@@ -83,6 +89,7 @@ class Distributed(Protocol):
         self._threads = torch.get_num_threads()
         torch.set_num_threads(max(1, self._threads // RANKS))  # both share the cores: see torchrun
         self._peer = _start_peer(subject, str(store))
+        _await_peer(self._peer, str(store))
         self._member = self.join(subject, workload, str(store), rank=0)
         return subject
 
@@ -126,7 +133,8 @@ class Distributed(Protocol):
         if self._peer is not None:
             self._peer.kill()
             self._peer.communicate()
-            dist.destroy_process_group()
+            if dist.is_initialized():
+                dist.destroy_process_group()
             torch.set_num_threads(self._threads)
 
     def _make_step(self, command: Command) -> Step:
@@ -139,8 +147,7 @@ class Distributed(Protocol):
         try:
             self._peer.stdin.write(command.encode())
         except BrokenPipeError:
-            status = self._peer.wait()
-            raise RuntimeError(f"the second process ended with status {status}; see the log") from None
+            raise _describe_end(self._peer) from None
         return self._member
 
 
@@ -186,11 +193,32 @@ def _start_peer(subject: Subject, store: str) -> subprocess.Popen[bytes]:
         parent=os.getpid(),
     )
     variables = {**os.environ, **dict(_copy_caches()), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = (sys.executable, "-m", "gate.measure.kinds.distributed")
-    peer = subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, env=variables)
+    peer = subprocess.Popen((sys.executable, *_ARGUMENTS), stdin=subprocess.PIPE, bufsize=0, env=variables)
     assert peer.stdin is not None  # noqa: S101 - a pipe
-    peer.stdin.write(json.dumps(codec.encode(order)).encode() + b"\n")
+    with suppress(BrokenPipeError):  # it has ended: whoever waits for it says so
+        peer.stdin.write(json.dumps(codec.encode(order)).encode() + b"\n")
     return peer
+
+
+def _await_peer(peer: subprocess.Popen[bytes], store: str) -> None:
+    """Wait until the second process is about to join: torch waits for it there, though it may have ended.
+
+    Raises:
+        RuntimeError: It has.
+    """
+    while not _find_arrival(store).exists():
+        if peer.poll() is not None:
+            raise _describe_end(peer)
+        time.sleep(_POLL_S)
+
+
+def _find_arrival(store: str) -> Path:
+    """The file that says that the second process is about to join."""
+    return Path(store).with_name("arrived")
+
+
+def _describe_end(peer: subprocess.Popen[bytes]) -> RuntimeError:
+    return RuntimeError(f"the second process ended with status {peer.wait()}; see the log")
 
 
 def _copy_caches() -> Iterator[tuple[str, str]]:
@@ -213,6 +241,7 @@ def main() -> None:
     protocol = Distributed(order.case)
     workload = protocol.build()
     subject = Protocol.make_subject(protocol, workload, open_device(order.device))
+    _find_arrival(order.store).touch()
     member = protocol.join(subject, workload, order.store, rank=RANKS - 1)
     while command := told.read(1):
         if (wanted := Command(command.decode())) is Command.EVALUATE:

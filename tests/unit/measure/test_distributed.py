@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -14,6 +15,7 @@ import torch
 from gate.errors import UsageError
 from gate.kinds import Strategy
 from gate.measure.device.device import CpuDevice
+from gate.measure.kinds import distributed
 from gate.measure.kinds.distributed import Distributed
 from gate.measure.kinds.protocol import Protocol, find_protocol
 from gate.measure.kinds.rank import Member
@@ -109,6 +111,27 @@ def test_a_second_process_that_is_gone_is_told() -> None:
         protocol.make_eager_step(cast("Subject", None))()
     if protocol._peer.stdin is not None:
         protocol._peer.stdin.close()
+
+
+def test_a_second_process_that_never_joins_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has ended before it could: the first one says so at once, and does not wait until its time is up."""
+    monkeypatch.setattr(distributed, "_ARGUMENTS", ("-c", "raise SystemExit(3)"))
+    begun = time.monotonic()
+    with pytest.raises(RuntimeError, match="the second process ended with status 3; see the log"):
+        prepare(Strategy.DDP)
+    assert time.monotonic() - begun < 10.0
+
+
+def test_the_second_process_imports_libraries_as_the_first_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both start in the project's directory, where a file may be called as a library is, or the gate."""
+    (tmp_path / "project").mkdir()
+    for name in ("statistics.py", "gate.py"):
+        (tmp_path / "project" / name).write_text("raise SystemExit(3)\n")
+    monkeypatch.chdir(tmp_path / "project")
+    protocol, subject = prepare(Strategy.DDP)
+    protocol.make_eager_step(subject)()
 
 
 def test_a_function_is_refused() -> None:
