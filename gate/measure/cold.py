@@ -73,7 +73,10 @@ def measure_cold(context: WorkerContext, workload: Workload | None, time_blocks:
 
 
 def measure_again(context: WorkerContext, workload: Workload | None, time_blocks: TimeBlocks) -> Rounds:
-    """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`."""
+    """Measure warm latencies alone, on caches in whatever state they are; raises as :func:`measure_cold`.
+
+    A second process may follow all the same: it finds what it would after :func:`measure_cold`.
+    """
     with open_case(context, workload) as prepared:
         context.logbook.enter(Stage.COMPILE)
         prepared.compiled_step()
@@ -89,6 +92,7 @@ def measure_again(context: WorkerContext, workload: Workload | None, time_blocks
         rounds = measure_rounds(context, prepared, time_blocks)
         _record_latencies(context, rounds)
         _record_conditions(context, before, _observe_machine(context))
+        prepared.protocol.leave()
     return rounds
 
 

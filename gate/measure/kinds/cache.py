@@ -31,7 +31,7 @@ class Cache(Protocol):
         del subject
         if is_cold:
             return
-        saved = find_cache().parent / _FILE
+        saved = _find_file()
         if not saved.is_file():
             fix = "torch saves none of this backend; remove `kind: cache` from the case."
             raise UsageError("the first process saved no cache artifacts", fix)
@@ -48,12 +48,28 @@ class Cache(Protocol):
     def observe(self, subject: Subject, compiled: Function, step: Step) -> Seen:
         """Save the artifacts, and see how large they are."""
         del subject, compiled, step
-        saved = torch.compiler.save_cache_artifacts()
-        if saved is None:
-            return Seen()
-        content, _ = saved
-        Path(find_cache().parent / _FILE).write_bytes(content)
-        return Seen(samples={Metric.PACKAGE_BYTES: (len(content),)})
+        size = _save_artifacts()
+        return Seen(samples={Metric.PACKAGE_BYTES: (size,)} if size else {})
+
+    def leave(self) -> None:
+        """Save the artifacts where there are none: a pair that goes on after an interruption lost them."""
+        if not _find_file().is_file():
+            _save_artifacts()
 
 
 PROTOCOL = Cache
+
+
+def _find_file() -> Path:
+    """Where the first process saves the artifacts."""
+    return find_cache().parent / _FILE
+
+
+def _save_artifacts() -> int:
+    """Save what this process compiled or found, and return its bytes; 0 where torch saves none of it."""
+    saved = torch.compiler.save_cache_artifacts()
+    if saved is None:
+        return 0
+    content, _ = saved
+    _find_file().write_bytes(content)
+    return len(content)

@@ -91,6 +91,9 @@ class Protocol:
         del subject, compiled, step
         return Seen()
 
+    def leave(self) -> None:
+        """Leave what the second process needs besides the caches, where no process has yet."""
+
     def close(self) -> None:
         """End what was started besides this process."""
 

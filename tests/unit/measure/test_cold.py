@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+import torch
 
 from gate.devices import CPU, CUDA, DeviceKind
 from gate.measure import cold
@@ -11,10 +15,13 @@ from gate.measure.compiler.graph import GraphReport
 from gate.measure.context import WorkerContext
 from gate.measure.device.device import CpuDevice
 from gate.measure.process.logbook import Logbook
+from gate.measure.timing import canary
 from gate.measure.timing.rounds import Rounds
 from gate.measure.timing.schedule import PairedTimes
-from gate.records import FIRST_CALL, CacheUse, Case
+from gate.measure.warm import measure_warm
+from gate.records import FIRST_CALL, CacheUse, Case, Kind, Metric
 from gate.records.protocol import Sampling, WorkerRole
+from gate.workload import Workload
 
 
 class PlayedDevice(CpuDevice):
@@ -66,3 +73,42 @@ def test_calls_that_were_faster_than_steady_ones_took_no_time(monkeypatch: pytes
 def test_a_processor_captures_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it does after the first call is running."""
     assert settle(CPU, monkeypatch, 2.6) == {"dynamo": 3.0, FIRST_CALL: 5.0}
+
+
+def play_rounds(target: Callable[[], float | None], lead_in: Callable[[], None], rounds: int) -> list[float]:
+    """Run the blocks, of a millisecond each."""
+    for _ in range(rounds):
+        lead_in()
+        target()
+    return [0.001] * rounds
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_process_that_finds_no_artifacts_saves_them_for_the_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    """A second pair finds empty caches after an interruption; else the first one has left some there."""
+    loaded: list[bytes] = []
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: (b"saved", None))
+    monkeypatch.setattr(torch.compiler, "load_cache_artifacts", loaded.append)
+    monkeypatch.setattr(canary, "run_canaries", lambda _: {})
+    if is_there:
+        (tmp_path / "artifacts.bin").write_bytes(b"of the first pair")
+    logbook = Logbook(None, WorkerRole.ROUNDS)
+    context = WorkerContext(
+        case=Case(id="m/c", model="m", kind=Kind.CACHE, backend="eager"),
+        device=CpuDevice(),
+        sampling=Sampling(super_blocks=2, warmup_s=0.0, min_warmup_calls=1, drift_seeds=1),
+        logbook=logbook,
+        directory="",
+        skips_calls=True,
+    )
+    workload = Workload(forward=torch.nn.Linear(8, 8), inputs=(torch.randn(4, 8),))
+    cold.measure_again(context, workload, play_rounds)
+    assert Metric.PACKAGE_BYTES not in logbook.result.samples
+    torch.compiler.reset()
+    measure_warm(context, workload)
+    assert loaded == [b"of the first pair" if is_there else b"saved"]
+    assert len(logbook.result.samples[Metric.WARM_COMPILE_TIME]) == 1
