@@ -23,12 +23,14 @@ from typing import Any
 import torch
 from torch import distributed as dist
 
+from gate import models
 from gate.errors import UsageError
 from gate.files import codec
 from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
 from gate.measure.kinds.protocol import Protocol, Seen, join_workloads
 from gate.measure.kinds.rank import RANKS, Command, Member, count_buckets
+from gate.measure.process.checkout import take_models
 from gate.measure.process.parent import die_with_parent, end_process
 from gate.measure.timing.rounds import Step
 from gate.measure.workload.build import SEED, Function, Subject, build_workload
@@ -53,6 +55,7 @@ class Order:
     store: str  # the file where both meet
     threads: int
     parent: int
+    models: str  # where the first process has the reference models from
 
 
 class Distributed(Protocol):
@@ -191,6 +194,7 @@ def _start_peer(subject: Subject, store: str) -> subprocess.Popen[bytes]:
         store=store,
         threads=torch.get_num_threads(),
         parent=os.getpid(),
+        models=models.__path__[0],
     )
     variables = {**os.environ, **dict(_copy_caches()), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     peer = subprocess.Popen((sys.executable, *_ARGUMENTS), stdin=subprocess.PIPE, bufsize=0, env=variables)
@@ -237,6 +241,7 @@ def main() -> None:
     told = sys.stdin.buffer
     order = codec.decode(Order, json.loads(told.readline()), "the order")
     die_with_parent(order.parent)
+    take_models(order.models)
     torch.set_num_threads(order.threads)
     protocol = Distributed(order.case)
     workload = protocol.build()

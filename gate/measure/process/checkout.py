@@ -49,7 +49,12 @@ def set_search_path(request: WorkerRequest) -> None:
     if request.directory not in sys.path:
         sys.path.append(request.directory)  # last: measured code must not shadow the gate
     if request.models:
-        importlib.import_module(REFERENCE_PACKAGE).__path__ = [request.models]
+        take_models(request.models)
+
+
+def take_models(place: str) -> None:
+    """Import the reference models from another place than this installation's own."""
+    importlib.import_module(REFERENCE_PACKAGE).__path__ = [place]
 
 
 def check_source(factory: str, request: WorkerRequest) -> None:
