@@ -14,6 +14,7 @@ from gate.metrics import SPECS, Family
 from gate.records import (
     BASE_ARM,
     MAYBE_WORSE,
+    MOVED,
     NOT_WORSE,
     OF_WHOLE_CASE,
     UNJUDGED,
@@ -31,7 +32,7 @@ from gate.records import (
 # Why something exact is neither worse nor as it was.
 _NOT_IN_ALL = frozenset({Reason.SUSPECT, Reason.COUNTER_UNSTABLE})
 # What nothing stored settles where a base was asked for and there was no time for a pair.
-_UNSETTLED_ALONE = UNJUDGED | {Status.REGRESSED, Status.UNCHANGED}
+_UNSETTLED_ALONE = UNJUDGED | MOVED | {Status.UNCHANGED}
 # What is told of a suspect for which no pair came back.
 _TOLD_WITHOUT_PAIRS = UNJUDGED | MAYBE_WORSE | NOT_WORSE
 # Why there are none that what is not judged says already.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gate.records import JUDGED, Comparison, Status
+from gate.records import JUDGED, Comparison, Reason, Status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,8 @@ def measure_coverage(comparisons: Iterable[Comparison]) -> Coverage:
 def is_judged(comparison: Comparison) -> bool:
     """Whether a deciding comparison was held against a baseline, or a limit that it is beyond.
 
-    A limit that somebody accepted compares nothing.
+    A limit that somebody accepted compares nothing, and nor does what had no time for a pair.
     """
-    is_waived = comparison.status is Status.ACCEPTED and comparison.baseline is None
-    return comparison.decides and comparison.status in JUDGED and not is_waived
+    is_waived = comparison.status is Status.ACCEPTED or comparison.reason is Reason.UNPAIRED
+    is_bare = is_waived and comparison.baseline is None
+    return comparison.decides and comparison.status in JUDGED and not is_bare

@@ -38,10 +38,9 @@ def decide_outcome(comparisons: Sequence[Comparison], *, finished: bool) -> Outc
         return Outcome.INCOMPLETE
     if Status.REGRESSED in statuses:
         return Outcome.REGRESSION
-    if Status.INCONCLUSIVE in statuses:
-        return Outcome.INCONCLUSIVE
-    judged = any(is_judged(one) for one in comparisons)
-    return Outcome.PASS if judged else Outcome.NOTHING_COMPARED
+    if not any(is_judged(one) for one in comparisons):
+        return Outcome.NOTHING_COMPARED
+    return Outcome.INCONCLUSIVE if Status.INCONCLUSIVE in statuses else Outcome.PASS
 
 
 def compute_exit_code(

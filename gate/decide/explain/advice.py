@@ -51,7 +51,7 @@ def list_next_steps(
     short = [one.case_id for one in deciding if one.reason is Reason.TRIALS_MISSING or has_not_begun(one)]
     lost = [one.case_id for one in deciding if one.status in BROKEN]
     undecided = [one for one in deciding if one.status is Status.INCONCLUSIVE]
-    stored = [one.case_id for one in undecided if not one.pairs]
+    stored = [one for one in undecided if not one.pairs]
     alone = [one.case_id for one in deciding if base is None and _is_unconfirmed(one)]
     return (
         *([] if finished else [Fact(code=Code.CONTINUE)]),
@@ -59,8 +59,8 @@ def list_next_steps(
         *suggest(Code.MEASURE_AGAIN, short),
         *list_acceptances(deciding, policy),
         *suggest(Code.BE_SURE, alone),
-        *suggest(Code.SETTLE, stored),
-        *suggest(Code.SETTLE_BY_TRIALS, stored),
+        *suggest(Code.SETTLE, (one.case_id for one in stored)),
+        *suggest(Code.SETTLE_BY_TRIALS, (one.case_id for one in stored if one.baseline is not None)),
         *suggest_settling((one for one in undecided if one.pairs), deciding),
         *_suggest_baselines(outcome, deciding, apart, list_days(comparisons, policy)),
     )

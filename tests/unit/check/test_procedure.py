@@ -206,6 +206,23 @@ def test_times_that_are_stored_of_other_machines_alone_need_pairs(
     assert (Code.NO_PAIR in [remark.code for remark in row.remarks]) is (pairs == 0)
 
 
+def test_nothing_stored_and_no_time_for_a_pair_compares_nothing() -> None:
+    """No lenience takes that for a result: nothing was held against anything."""
+    given = Given(subjects=[Subject()], time_for=0)
+    verdict = beside(given, baselines=()).verdict
+    assert verdict.outcome is Outcome.NOTHING_COMPARED
+    assert find(verdict, LATENCY, Status.INCONCLUSIVE) == [("a/x", Reason.UNPAIRED)]
+    assert [step.code for step in verdict.next_steps] == [Code.SETTLE, Code.RECORD]
+
+
+def test_what_looks_better_and_had_no_time_for_a_pair_is_left_open() -> None:
+    """A fifth faster than stored: the base may be faster still, so nobody is told to record it."""
+    given = Given(subjects=[Subject(alone=[{LATENCY: 0.008}] * 3)], time_for=0)
+    verdict = beside(given).verdict
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert Code.RECORD_BETTER not in [step.code for step in verdict.next_steps]
+
+
 def test_what_the_base_gained_since_is_not_given_back() -> None:
     """Two breaks stored, none in the base, one in head: better than stored, and in pairs worse."""
     given = Given(subjects=[Subject(alone=[{BREAKS: 1.0}] * 3, breaks=1.0)])
