@@ -27,13 +27,15 @@ _STEPS = {Family.EXACT: 1, Family.LOG2: 100}
 _PERCENT = 100
 # What regressed has an interval above no change, so its upper end is at most about twice the estimate.
 _MAX_INTERVAL = 2.0
+# What may be worse, and is taken with what it may be.
+_OPEN_QUESTIONS = frozenset({Reason.SUSPECT, Reason.UNSETTLED, Reason.SOONER_DONE})
 
 
 def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
     """Turn a worsening within an acceptance in force into ACCEPTED.
 
-    That is a REGRESSED, SUSPECT or UNSETTLED comparison whose change is at most the allowance (a fraction;
-    units for counters and drift). Drift without a baseline is held against its limit instead.
+    That is a REGRESSED comparison, or one of the _OPEN_QUESTIONS, whose change is at most the allowance (a
+    fraction; units for counters and drift). Drift without a baseline is held against its limit instead.
     """
     return tuple(_accept(comparison, policy) for comparison in comparisons)
 
@@ -78,7 +80,8 @@ def compute_acceptance_limit(comparison: Comparison) -> float:
     Measured again, the same change stays within it; a worse one does not.
     """
     worsening, change = measure_worsening(comparison), comparison.change
-    high = worsening if change is None else change.high
+    # By how much the clock's interval goes beyond its estimate, CPU time's may at most: it varies by half.
+    high = worsening + (change.high - change.centre if change else 0.0)
     return round_allowance(comparison.metric, max(worsening, min(high, _MAX_INTERVAL * worsening)))
 
 
@@ -112,7 +115,7 @@ def fits(acceptance: Acceptance, comparison: Comparison) -> bool:
 
 
 def _accept(comparison: Comparison, policy: Policy) -> Comparison:
-    open_question = comparison.reason in {Reason.SUSPECT, Reason.UNSETTLED}
+    open_question = comparison.reason in _OPEN_QUESTIONS
     worse = comparison.status is Status.REGRESSED or open_question
     if not worse or comparison.change is None:
         return comparison

@@ -14,7 +14,9 @@ from gate.decide.conclude.accept import compute_acceptance_limit, is_waived, lis
 from gate.records import (
     Acceptance,
     Change,
+    Code,
     Comparison,
+    Fact,
     Metric,
     Outcome,
     Policy,
@@ -64,6 +66,14 @@ def test_an_allowance_is_what_was_measured_rounded_up_with_its_interval(
     """The upper end of the interval in whole steps, and at most twice the estimate."""
     change = Change(centre=centre, low=0.0, high=high, detectable=0.0)
     assert compute_acceptance_limit(make_row(metric, change)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_an_allowance_by_cpu_time_has_the_clocks_margin() -> None:
+    """12 % more CPU time, and by the clock 3 % with an interval up to 8 %: 12 and 5 %, rounded up."""
+    change = Change(centre=0.03, low=0.0, high=0.08, detectable=0.0)
+    judged = (Fact(code=Code.PROCESSOR_TIME, numbers={"change": 0.12}),)
+    row = replace(make_row(Metric.COLD_COMPILE_TIME, change), remarks=judged)
+    assert compute_acceptance_limit(row) == 0.17
 
 
 @given(st.floats(1e-3, 1e6), st.floats(0.0, 1.0))

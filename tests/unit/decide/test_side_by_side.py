@@ -280,6 +280,18 @@ def test_an_acceptance_of_a_compile_is_held_against_what_judged_it(
     assert 0.3 <= limit <= 0.6
 
 
+def test_an_acceptance_holds_where_the_compile_was_sooner_done(
+    ab_busy: Judge, find: Find, policy: Policy
+) -> None:
+    """30 % more CPU time is accepted up to 30 %, by whatever clock."""
+    row = find(ab_busy(0.85, 1.3, 1.0), COLD)
+    accepted = Acceptance(
+        case=CASE, metric=COLD, allowance=0.31, reason="r", author="ada", expires="2026-12-31"
+    )
+    (judged,) = apply_acceptances((row,), replace(policy, acceptances=(accepted,), today="2026-01-01"))
+    assert (row.status, judged.status) == (Status.INCONCLUSIVE, Status.ACCEPTED)
+
+
 def test_calls_that_are_counted_cold_do_not_clear_a_warm_compile(ab: Judge, find: Find) -> None:
     """3 s and the same Python calls: 14 % longer in pairs that vary by a tenth may be 30 %, and is open."""
     wide = (0.1, -0.1, 0.0)
