@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from gate.errors import FileError
 from gate.files.untrusted import format_value
 from gate.metrics import SPECS
-from gate.records import Baseline, Code, Fact, Metric, Pairing, Run, Verdict, find_misshapen
+from gate.records import Baseline, CaseFailure, Code, Fact, Metric, Pairing, Run, Verdict, find_misshapen
 from gate.records.code_places import (
     CAUSE_CODES,
     FAILURE_CODES,
@@ -52,11 +52,16 @@ def check_run(run: Run, source: str) -> None:
         _check_values(trial.undisturbed_s, source, f"trials[{index}].undisturbed_s")
         for fact in trial.unknown:
             _check_fact(f"trials[{index}].unknown", UNKNOWN_CODES, fact, source)
-    for index, failure in enumerate(run.failures):
+    for name, failures in {"failures": run.failures, "retried": run.retried}.items():
+        _check_failures(name, failures, planned, source)
+
+
+def _check_failures(key: str, failures: Sequence[CaseFailure], planned: Collection[str], source: str) -> None:
+    for index, failure in enumerate(failures):
         if failure.case_id not in planned:
             problem = f"the case {format_value(failure.case_id)} is not planned"
-            raise FileError(source, f"failures[{index}].case_id", problem, _FIX)
-        _check_fact("failures", FAILURE_CODES, failure.told, source)
+            raise FileError(source, f"{key}[{index}].case_id", problem, _FIX)
+        _check_fact(key, FAILURE_CODES, failure.told, source)
 
 
 def check_baseline(baseline: Baseline, source: str) -> None:

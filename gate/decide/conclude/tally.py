@@ -74,7 +74,7 @@ def note_warnings(run: Run) -> tuple[Fact, ...]:
 
 def _note_retried(run: Run) -> tuple[Fact, ...]:
     failed = {failure.case_id for failure in run.failures}
-    return tuple(
+    return list_distinct(
         Fact(
             code=Code.FAILED_BEFORE,
             cases=(one.case_id,),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gate.decide.conclude.tally import note_warnings
-from gate.records import Provenance, Run, Trial
+from gate.records import CaseFailure, FailureKind, Provenance, Run, Trial, make_text
 from tests.hosts import CPU_HOST
 from tests.told import tell_note, warn
 
@@ -35,3 +37,16 @@ def test_what_most_cases_tell_comes_first() -> None:
     """That nobody watched the GPU is true of all cases: it is not lost behind what one of them warns of."""
     run = make_run(*(("a", f"number {index}") for index in range(6)), ("a", "blind"), ("b", "blind"))
     assert _tell(run)[0] == "a, b: blind."
+
+
+def test_what_failed_before_a_run_was_continued_is_told_first_and_once() -> None:
+    """It failed in two attempts and then came back; what failed again is told as a failure."""
+    failures = tuple(
+        CaseFailure(case_id=case, trial=1, kind=FailureKind.CRASH, stage="compile", told=make_text("SIGSEGV"))
+        for case in ("a", "a", "b")
+    )
+    run = replace(make_run(("a", "slow")), retried=failures, failures=failures[2:])
+    assert _tell(run) == (
+        "a: failed (crash at compile) before the run was continued, and was tried again.",
+        "a: slow.",
+    )

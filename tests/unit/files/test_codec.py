@@ -220,6 +220,7 @@ def test_a_cut_file_is_refused_at_every_length(tmp_path: Path) -> None:
 
 
 TRIAL_CONTENT = encode(TRIAL)
+GONE = encode(replace(FAILURE, case_id="gone/inference"))
 
 
 @pytest.mark.parametrize(
@@ -229,6 +230,7 @@ TRIAL_CONTENT = encode(TRIAL)
         ({"trials": [TRIAL_CONTENT] * 2}, "trials[1]", "repeats a trial that came before"),
         ({"cases": []}, "trials[0].case_id", "the case 'mlp/inference' is not planned"),
         ({"cases": [], "trials": []}, "failures[0].case_id", "the case 'mlp/inference' is not planned"),
+        ({"retried": [GONE]}, "retried[0].case_id", "the case 'gone/inference' is not planned"),
     ],
 )
 def test_a_run_that_contradicts_its_plan_is_refused(
