@@ -63,10 +63,12 @@ def hash_changes(directory: Path) -> str:
 def find_tree(directory: Path) -> WorkingTree | None:
     """Find the checkout at ``directory`` and when its newest Python file was written; outside of git none."""
     top = Path(run_git(directory, "rev-parse", "--show-toplevel"))
+    if not top.is_absolute():
+        return None
     listed = ask_git(
         top, "ls-files", "-z", "--cached", "--others", "--exclude-standard", limit_s=_STATUS_LIMIT_S
     )
-    if not (top.is_absolute() and listed.is_good):
+    if not listed.is_good:
         return None
     names = (name for name in listed.output.split(b"\0") if name.endswith(b".py"))
     written = [read_written_ns(top / os.fsdecode(name)) for name in names]

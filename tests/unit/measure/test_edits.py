@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +93,38 @@ def test_a_file_that_git_ignores_is_none_of_the_code(
     """A build, or an import, may write such a file anew."""
     write_later(request_of, "made.py")
     import_module("made")
+    check_edits(request_of)
+
+
+@pytest.mark.parametrize("kept", ["temporary", "result"])
+def test_what_a_compiler_generates_in_the_checkout_is_not_its_code(
+    request_of: WorkerRequest,
+    import_module: Import,
+    repository: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kept: str,
+) -> None:
+    """Where the run keeps its files there, which git may not ignore: by TMPDIR, or those of the arm."""
+    place = repository / "run"
+    place.mkdir()
+    monkeypatch.syspath_prepend(str(place))
+    write_later(request_of, "run/generated.py")
+    import_module("generated")
+    if kept == "temporary":
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+    check_edits(replace(request_of, result=str(place / "cold.json") if kept == "result" else ""))
+
+
+def test_an_environment_in_the_checkout_costs_no_git(
+    request_of: WorkerRequest, import_module: Import, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was installed after the sources were checked out: thousands of modules, and none is asked about."""
+    (repository / ".venv").mkdir()
+    monkeypatch.setattr(sys, "prefix", str(repository / ".venv"))
+    monkeypatch.syspath_prepend(str(repository / ".venv"))
+    monkeypatch.setattr(edits, "ask_git", None)
+    write_later(request_of, ".venv/library.py")
+    import_module("library")
     check_edits(request_of)
 
 
