@@ -61,8 +61,6 @@ def run_ab(options: Namespace) -> ExitCode:
     begun = read_previous(options, [factor.out for factor in factors])
     for place in ("", STACK, CODE):  # one factor or two: what the other kind of run has left is no answer
         clear_reports(request.config.out / place)
-        if not options.resume:  # continued later, it would count as this run's own
-            clear_files(request.config.out / place, RUN_FILE)
     for factor in factors:
         if factor.name:
             print(f"== {factor.name}: {_FACTORS[factor.name]} ==")
@@ -120,6 +118,8 @@ def compare_arms(
         observe = stack.enter_context(show_progress(quiet=options.quiet))
         sources = stack.enter_context(open_arms(factor.arms))
         note_sources(sources, observe)
+        if factor.name == STACK and not options.resume:  # continued later, it would count as this run's own
+            clear_files(factor.out.with_name(CODE), RUN_FILE)
         cases = request.cases
         if factor.arms.head:
             directory = Path(sources.head.arm.directory)

@@ -219,7 +219,7 @@ def _check_submodules(absent: Sequence[tuple[str, Path, Path]], origin: Path, ch
     Raises:
         UsageError: It has another commit there, none, or was changed; it names the first module.
     """
-    if not absent:
+    if not absent or find_checkout(origin) == find_checkout(checkout):  # one checkout has one submodule
         return
     own, others = _list_submodules(origin), _list_submodules(checkout)
     links = own.keys() | others.keys()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from gate.cli import ab
+from gate.errors import ExitCode
 from gate.files.codec import load_verdict, save_run
 from gate.records import Metric, Reason, Run, Status
 from tests.unit.cli.conftest import CONFIG, Place
@@ -63,12 +65,23 @@ def test_a_case_that_fails_in_the_base_is_measured_all_the_same(
     assert (Status.MISSING, Reason.NOT_RUN) not in rows
 
 
-def test_a_fresh_run_forgets_what_an_earlier_one_measured(place: Place) -> None:
+def test_a_fresh_run_forgets_what_an_earlier_one_measured(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Stopped and continued later, a run of the day before would count as the second half of this one."""
     begin_repository(place)
     left = place.top / "out" / "code" / "run.json"
     left.parent.mkdir(parents=True)
     shutil.copy(place.top / "old.json", left)
     (place.top / "gate.yml").write_text(f"{CONFIG}# changed\n", encoding="utf-8")
-    place.run("ab", "HEAD", "--quiet")
-    assert not left.exists()
+    there: list[bool] = []
+
+    def watch(run: Run, path: Path) -> None:
+        there.append(left.exists())
+        save_run(run, path)
+
+    monkeypatch.setattr(ab, "save_run", watch)
+    assert place.run("ab", "nowhere", "--head-python", sys.executable, "--quiet") == ExitCode.USAGE
+    assert left.exists()
+    place.run("ab", "HEAD", "--head-python", sys.executable, "--quiet")
+    assert not there[0]
