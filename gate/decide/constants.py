@@ -85,6 +85,9 @@ TURNS_PAIR_SD = 0.03
 COMPILE_PAIR_SD = 0.20
 # CPU time of a cold compile, its compilers' included, varied by 10 % in the same pairs.
 PROCESSOR_PAIR_SD = 0.10
+# A compile that took more CPU time seems sooner done where the clock is lower by this many thresholds: a real
+# compile that took 15 % more of it was 2 % sooner done by chance.
+SOONER_THRESHOLDS = 0.5
 # What is assumed of a pair's noise, or learned of it from other cases, weighs no more than five
 # pairs do: cases differ fivefold, and a noisy one must not borrow the quiet ones' certainty.
 PAIR_PRIOR_DF = 4.0

@@ -18,6 +18,7 @@ from gate.decide.constants import (
     PROCESSOR_PAIR_SD,
     SETTLING_PAIRS,
     SHARED_SHARE,
+    SOONER_THRESHOLDS,
     SUSPECT_P,
     TURNS_PAIR_SD,
 )
@@ -217,9 +218,9 @@ def _judge_cold(clock: Reading, processor: Reading, bar: Bar, *, has_witness: bo
 
 
 def _seems_sooner(clock: Reading, bar: Bar) -> bool:
-    """Whether it took less by the clock: by half a threshold, and with a one-sided p below SUSPECT_P."""
+    """Whether it took less by the clock: by SOONER_THRESHOLDS, and with a one-sided p below SUSPECT_P."""
     chance = compute_t_quantile(1 - SUSPECT_P, clock.df) * clock.error
-    return -clock.change > max(chance, 0.5 * math.log1p(bar.threshold.relative))
+    return -clock.change > max(chance, SOONER_THRESHOLDS * math.log1p(bar.threshold.relative))
 
 
 def _doubt_compile(
