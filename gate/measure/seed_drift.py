@@ -52,11 +52,26 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
         own = _compare(context, pair, exact)
         if own is None:
             return
-        twin = twin or make_float32_pair(pair)
-        precise = _compare_in_float32(context, pair, twin, exact)
         drifts[Metric.DRIFT].append(own)
-        drifts[Metric.DRIFT_FLOAT32].append(own if precise is None else precise)
-    context.logbook.add_samples({metric: (statistics.mean(seeds),) for metric, seeds in drifts.items()})
+        if len(drifts[Metric.DRIFT_FLOAT32]) < index:  # there was no room under an earlier seed
+            continue
+        with _note_no_room(context):
+            twin = twin or make_float32_pair(pair)
+            precise = _compare_in_float32(context, pair, twin, exact)
+            drifts[Metric.DRIFT_FLOAT32].append(own if precise is None else precise)
+    whole = {metric: seeds for metric, seeds in drifts.items() if len(seeds) == len(drifts[Metric.DRIFT])}
+    context.logbook.add_samples({metric: (statistics.mean(seeds),) for metric, seeds in whole.items()})
+
+
+@contextmanager
+def _note_no_room(context: WorkerContext) -> Iterator[None]:
+    """Note that a GPU has no memory for the copy in float32; what was compared without it stands."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not (context.device.kind.is_gpu and reference.is_out_of_memory(error)):
+            raise
+        context.logbook.note(Code.TWIN_TOO_LARGE)
 
 
 def make_float32_pair(pair: CompiledSubject) -> CompiledSubject:

@@ -237,6 +237,7 @@ class Code(StrEnum):
     NO_FLOAT64 = "no_float64"  # names: why
     NO_TENSORS = "no_tensors"  # in what the model returns, as far as is looked
     STEPS_UNMEASURED = "steps_unmeasured"  # names: why
+    TWIN_TOO_LARGE = "twin_too_large"  # in float32, for the device
     REFERENCE_TOO_LARGE = "reference_too_large", "needed free"  # for the device too; bytes of the host
     REFERENCE_NOT_FINITE = "reference_not_finite", "unknown elements"  # names: output
     OUTPUT_LOST = "output_lost"  # by eager or compiled, as for the next two; names: output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib.metadata import distributions
 from typing import Any
 
 import pytest
@@ -151,12 +152,13 @@ def test_environment_names_the_device(device: CudaDevice) -> None:
     )
     assert environment.device_kind == "cuda"
     assert environment.device_model == torch.cuda.get_device_name(device.name)
-    assert environment.device_uuid.startswith("GPU-")
+    assert environment.device_uuid.startswith(("GPU-", "MIG-"))
     assert environment.cuda == torch.version.cuda
     assert environment.triton
     assert environment.device_traits["capability"] == "{}.{}".format(*torch.cuda.get_device_capability())
     assert environment.device_traits["compute_mode"]
-    assert any(name.startswith("nvidia-cublas") for name in environment.libraries)
+    installed = {found.name for found in distributions() if found.name.startswith("nvidia-cublas")}
+    assert installed <= environment.libraries.keys()  # a container's torch may have it from elsewhere
 
 
 def test_somebody_watches_the_device(device: CudaDevice) -> None:
@@ -189,10 +191,10 @@ def test_rounds_run_without_recompiles(device: CudaDevice, mode: Mode) -> None:
         calls = {side: warm_up(step, device, sampling) for side, step in steps.items()}
         sizes, _ = size_blocks(steps, calls, device)
         rounds = run_rounds(steps, sizes, sampling.super_blocks, device, Timing(time_blocks=time_with(timer)))
-    counts = graph.observe_graphs("").counts
+        counts = graph.observe_graphs("").counts
+        profile = device.profile(steps[Side.COMPILED], rounds.times.compiled_s[0])
     assert (0, 0) == (rounds.recompiled, counts[Metric.RECOMPILES])
     assert counts[Metric.CUDAGRAPH_SKIPS] == 0
-    profile = device.profile(steps[Side.COMPILED], rounds.times.compiled_s[0])
     graphs = 1 if mode is Mode.REDUCE_OVERHEAD else 0
     assert profile.graph_launches == graphs
     assert profile.launches is not None

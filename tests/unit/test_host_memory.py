@@ -38,6 +38,15 @@ def test_a_containers_limit_bounds_free_memory(host: Path, limit: str, used: str
     assert read_free_bytes() == free * MIB
 
 
+def test_files_that_a_container_read_are_free_memory(host: Path) -> None:
+    """Of 64 MiB allowed 63 MiB are in use, of which 30 MiB are files that nobody asked for lately."""
+    (host / "memory.max").write_text(f"{64 * MIB}\n", encoding="ascii")
+    (host / "memory.current").write_text(f"{63 * MIB}\n", encoding="ascii")
+    told = f"anon {20 * MIB}\nactive_file {9 * MIB}\ninactive_file {30 * MIB}\n"
+    (host / "memory.stat").write_text(told, encoding="ascii")
+    assert read_free_bytes() == 31 * MIB
+
+
 def test_what_is_not_told_is_zero(host: Path) -> None:
     """Another system than Linux has no such file."""
     (host / "meminfo").unlink()

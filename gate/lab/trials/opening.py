@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gate.children import answer_signals
+from gate.devices import find_kind
 from gate.errors import InterruptedRunError
 from gate.lab.host.cores import stay_near
 from gate.lab.host.gpu import describe_company, look_up_gpu, name_lock
@@ -61,8 +62,7 @@ def open_lab(
     with open_bench(arm, settings, observe) as bench:
         _note_dropped(observe)
         _note_place(bench.scratch.parent, observe)
-        if told := describe_company(bench.gpu):
-            observe(Noted(fact=make_text(told)))
+        _note_company(bench, observe)
         unimportable = find_unimportable(bench, cases, observe)
         _report_failed(unimportable, observe)
         observe(PrimeStarted())
@@ -113,6 +113,15 @@ def _note_place(place: Path, observe: Observer) -> None:
     if place != wanted:
         names = name_words(place=str(place), wanted=repr(str(wanted)))
         observe(Noted(fact=Fact(code=Code.SCRATCH_MOVED, names=names)))
+
+
+def _note_company(bench: Bench, observe: Observer) -> None:
+    """Note who is on the GPU, or that nobody can see it."""
+    if bench.gpu is None and find_kind(bench.settings.device).is_gpu:
+        names = name_words(unseen="memory that others hold", why="nvidia-smi does not tell of it")
+        observe(Noted(fact=Fact(code=Code.UNWATCHED, names=names)))
+    if told := describe_company(bench.gpu):
+        observe(Noted(fact=make_text(told)))
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +24,7 @@ from gate.measure.workload.build import (
     make_function,
     seed_everything,
 )
-from gate.measure.workload.tensors import convert_module, convert_tensor, iterate_tensors, map_tensors
+from gate.measure.workload.tensors import convert_tensor, copy_module, iterate_tensors, map_tensors
 from gate.workload import Workload
 
 # cuBLAS says "not initialized" where there is no memory for its handle.
@@ -74,8 +73,7 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
     device = device or subject.device
     module, forward = None, subject.forward
     if subject.module is not None:
-        module = forward = copy.deepcopy(subject.module)
-        convert_module(module, device.name, dtype)
+        module = forward = copy_module(subject.module, device.name, dtype)
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
         copied = convert_tensor(tensor.detach(), device.name, dtype).clone()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -52,6 +53,33 @@ def convert_tensor(tensor: torch.Tensor, device: torch.device | str, dtype: torc
 def convert_module(module: torch.nn.Module, device: torch.device | str, dtype: torch.dtype) -> None:
     """Do so in place with all that a module holds; its own ``to(dtype)`` makes complex numbers real."""
     module._apply(lambda tensor: convert_tensor(tensor, device, dtype))  # type: ignore[no-untyped-call] # noqa: SLF001 - as `to` does
+
+
+def copy_module(module: torch.nn.Module, device: torch.device | str, dtype: torch.dtype) -> torch.nn.Module:
+    """Copy a module with all that it holds converted as :func:`convert_module` does.
+
+    Each parameter and buffer is converted as it is copied: a copy of all of them as they are, where they are,
+    may be what there is no memory for.
+    """
+    held = (*module.parameters(), *module.buffers())
+    copies = {id(tensor): _copy_converted(tensor, device, dtype) for tensor in held if _is_plain(tensor)}
+    copied = copy.deepcopy(module, copies)
+    convert_module(copied, device, dtype)  # what is no plain tensor, and what it keeps of them
+    return copied
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    return type(tensor) in {torch.Tensor, torch.nn.Parameter}
+
+
+def _copy_converted(tensor: torch.Tensor, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:
+    own = tensor.detach()
+    converted = convert_tensor(own, device, dtype)
+    if converted is own:  # it was so already
+        converted = own.clone()
+    if isinstance(tensor, torch.nn.Parameter):
+        return torch.nn.Parameter(converted, tensor.requires_grad)
+    return converted.requires_grad_(tensor.requires_grad)
 
 
 def compute_bytes(tensors: Iterator[torch.Tensor] | list[torch.Tensor]) -> int:

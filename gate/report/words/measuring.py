@@ -60,6 +60,9 @@ _PHRASES: Mapping[Code, str] = {
         "drift is not measured, there is no room on the device, and the processor would need"
         " {needed:bytes} at least, and {free:bytes} are free"
     ),
+    Code.TWIN_TOO_LARGE: (
+        "drift in float32 is not measured: the device has no memory for the model in float32 beside its own"
+    ),
     Code.NO_FLOAT64: "drift is not measured, the case does not run in float64: {why}",
     Code.NO_TENSORS: (
         "drift is not measured, NaN is not looked for: no tensor was found in what the model returns"

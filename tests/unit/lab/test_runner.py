@@ -388,6 +388,20 @@ def test_a_stranger_on_the_card_is_told_by_his_memory(
     assert "before anything was measured, H200 had 60000 MiB of memory in use" in notes
 
 
+@pytest.mark.parametrize(("device", "told"), [("cuda", True), ("cpu", False)])
+def test_a_card_that_nobody_sees_is_told(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, device: str, told: bool
+) -> None:
+    """Without nvidia-smi nobody knows who holds its memory; that is no reason to call it free."""
+    monkeypatch.setattr(opening_module, "look_up_gpu", lambda *_: None)
+    blind = Workshop(workshop.arm, replace(workshop.settings, device=device))
+    with blind.open():
+        pass
+    notes = [describe_measuring(event.fact) for event in blind.events if isinstance(event, Noted)]
+    said = "the GPU cannot be monitored for memory that others hold: nvidia-smi does not tell of it"
+    assert (said in notes) is told
+
+
 def test_nothing_is_measured_behind_the_multi_process_service(
     workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

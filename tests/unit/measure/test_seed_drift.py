@@ -15,7 +15,7 @@ from gate.measure.numerics.drift import MISMATCH
 from gate.measure.process.logbook import Logbook, NotFiniteError
 from gate.measure.seed_drift import CompiledSubject, measure_drift
 from gate.measure.workload.build import Subject, make_subject
-from gate.records import Case, Code, Metric, Mode
+from gate.records import Case, Code, DType, Metric, Mode
 from gate.records.protocol import Sampling, WorkerResult, WorkerRole
 from gate.workload import Workload
 
@@ -92,6 +92,37 @@ def test_only_what_keeps_tf32_is_compiled_anew(mode: Mode, compiles: int) -> Non
         compiled(*subject.inputs)
         measure(compiled, subject, device)
     assert len(seen) == compiles
+
+
+class Heavy(torch.nn.Linear):
+    """A layer that the card has room for in its own type alone, and in what the reference has."""
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        """Call it."""
+        if value.dtype == torch.float32:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 56.00 GiB")
+        return super().forward(value)
+
+
+def measure_heavy(device: CpuDevice) -> WorkerResult:
+    """Measure the drift of that layer in bfloat16."""
+    case = Case(id="m/c", model="m", dtype=DType.BFLOAT16)
+    subject = make_subject(Workload(forward=Heavy(8, 8), inputs=(torch.randn(4, 8),)), case, device)
+    with torch.no_grad():
+        return measure(subject.function, subject, device)
+
+
+def test_no_room_for_a_copy_in_float32_leaves_the_drift_of_the_case() -> None:
+    """What was compared in the case's own type is told, and a note says why the other is not."""
+    result = measure_heavy(PlayedGpu())
+    assert {Metric.DRIFT: (0.0,)} == result.samples
+    assert [Code.TWIN_TOO_LARGE] == [fact.code for fact in result.warnings]
+
+
+def test_no_memory_on_a_processor_is_the_models_failure() -> None:
+    """A processor has no memory of its own that could be full."""
+    with pytest.raises(torch.OutOfMemoryError):
+        measure_heavy(CpuDevice())
 
 
 class Boxed:
