@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from gate.devices import DEFAULT_DEVICE, KINDS
 from gate.records import Comparison, PairBase, Verdict
 from gate.records.targets import name_target
 from gate.report.words.terms import COMMIT_CHARS
@@ -16,10 +17,18 @@ _MAX_MODELS = 10
 
 
 def write_setting(verdict: Verdict) -> str:
-    """Write the options by which a command measures what the verdict did: gate.yml and a target."""
+    """Write the options by which a command measures what the verdict did: gate.yml, and a target or device.
+
+    The device is named although gate.yml may name it as well: what measures another one answers nothing.
+    """
     environment = verdict.environment
     target = name_target(environment.device_kind, environment.device_traits.get("capability", ""))
-    return " ".join(one for one in (write_config(verdict), f"--target {target}" if target else "") if one)
+    options = [write_config(verdict)]
+    if target:
+        options.append(f"--target {target}")
+    elif environment.device_kind in KINDS.keys() - {DEFAULT_DEVICE}:  # a file may say anything
+        options.append(f"--device {environment.device_kind}")
+    return " ".join(filter(None, options))
 
 
 def write_config(verdict: Verdict) -> str:

@@ -125,10 +125,11 @@ def test_a_command_names_the_configuration() -> None:
 
 
 def test_a_command_names_the_target_that_was_judged() -> None:
-    """Without it the same cases would be measured on the device of gate.yml; a real GPU is no target."""
+    """Without it the same cases would be measured on the device of gate.yml; so with a real GPU."""
     setting = make_setting("c.yml", kind="target", capability="9.0")
     assert write_ab(["a"], None, setting) == "compile-gate ab --config c.yml --target cuda:sm_90 --select a"
-    assert make_setting("", kind="cuda", capability="9.0") == ""
+    assert make_setting("", kind="cuda", capability="9.0") == "--device cuda"
+    assert make_setting("", kind="cpu", capability="") == ""
     assert make_setting("", kind="target", capability="9.0; rm") == ""
 
 

@@ -322,6 +322,18 @@ def test_a_command_is_safe_to_paste(empty: Verdict, base: PairBase | None, expec
     assert words == ["compile-gate", name, "--config", "$(rm c).yml", *more, "--select", "a; rm -rf b"]
 
 
+@pytest.mark.parametrize(
+    ("device_kind", "named"), [("cpu", []), ("cuda", ["--device", "cuda"]), ("cuda; rm -rf b", [])]
+)
+def test_a_command_measures_the_device_that_was_judged(
+    empty: Verdict, device_kind: str, named: list[str]
+) -> None:
+    """A run with --device cuda that is red is not made green by measuring gate.yml's processor."""
+    judged = replace(empty, environment=replace(empty.environment, device_kind=device_kind))
+    words = shlex.split(render_command("a", [], replace(judged, baseline_environments=())))
+    assert words == ["compile-gate", "check", *named, "--select", "a"]
+
+
 def test_a_case_that_failed_in_pairs_is_seen_again_in_pairs(empty: Verdict) -> None:
     """It has no pair to show, and nothing is stored that it could be held against."""
     failed = compare("a", Metric.DRIFT, Status.FAILED)
