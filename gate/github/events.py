@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gate.errors import UsageError
@@ -42,14 +42,14 @@ class Target:
     """Where a run's verdict is to be told. Without a pull request, ``note`` says why there is none.
 
     ``is_outrun`` is whether a newer attempt of the run has begun, which will tell its own verdict;
-    ``is_ambiguous`` is whether there is none because several have the run's head.
+    ``sharing`` says why the commit's one status cannot tell this verdict, and is empty where it can.
     """
 
     run: CiRun
     pull: PullRequest | None = None
     note: str = ""
     is_outrun: bool = False
-    is_ambiguous: bool = False
+    sharing: str = ""
 
 
 def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target:
@@ -65,12 +65,13 @@ def resolve_target(client: GitHubClient, job: JobContext, run_id: int) -> Target
         return Target(run=run, note="a newer attempt of the run has begun", is_outrun=True)
     if job.event_name in PULL_REQUEST_EVENTS:
         number = need_number(job.event, "number")
-        return _choose_pull(run, [parse_pull(client.get(f"{job.path}/pulls/{number}"))])
+        target = _choose_pull(run, [parse_pull(client.get(f"{job.path}/pulls/{number}"))])
+        return _find_sharing(client, job, target)
     if run.event == MERGE_GROUP:
         return Target(run=run, note="a merge queue's run belongs to no single pull request")
     if not run.is_of_pull_request:
         return Target(run=run, note=f"the run was started by {run.event}, not by a pull request")
-    return _choose_pull(run, _find_pulls(client, job, run))
+    return _find_sharing(client, job, _choose_pull(run, _find_pulls(client, job, run)))
 
 
 def load_workflow_run(client: GitHubClient, repository: str, run_id: int) -> CiRun:
@@ -172,8 +173,42 @@ def _choose_pull(run: CiRun, pulls: Iterable[PullRequest]) -> Target:
         return Target(run=run, note="the pull request has a newer commit, which has a run of its own")
     if len(exact) > 1:
         note = f"{len(exact)} open pull requests have this head, to different bases"
-        return Target(run=run, note=note, is_ambiguous=True)
+        return Target(run=run, note=note, sharing=note)
     return Target(run=run, pull=exact[0])
+
+
+def list_pulls_of_head(
+    client: GitHubClient, job: JobContext, repository: int, head_sha: str
+) -> list[PullRequest]:
+    """List the open pull requests into a repository, by its id, that have a commit as their head.
+
+    From whatever branch or fork: GitHub lists those that have the commit anywhere.
+
+    Raises:
+        GitHubError: GitHub does not tell.
+    """
+    found = map(parse_pull, client.paginate(f"{job.path}/commits/{head_sha}/pulls"))
+    return [
+        pull
+        for pull in found
+        if pull.is_open and pull.base_repository == repository and pull.head_sha == head_sha
+    ]
+
+
+def _find_sharing(client: GitHubClient, job: JobContext, target: Target) -> Target:
+    """Find whether another pull request has the run's commit: a status of it would count for both.
+
+    Also where the run's own one was closed: a pass that was measured for it says nothing of the other.
+    """
+    if target.sharing:
+        return target
+    own = target.pull.number if target.pull else 0
+    listed = list_pulls_of_head(client, job, target.run.repository, target.run.head_sha)
+    count = sum(pull.number != own for pull in listed)
+    if not count:
+        return target
+    what = "another open pull request has" if count == 1 else f"{count} other open pull requests have"
+    return replace(target, sharing=f"{what} this head")
 
 
 def parse_workflow_run(value: object) -> CiRun:

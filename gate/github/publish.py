@@ -138,6 +138,8 @@ def _tell_status(
     )
     if was_set is False:
         notes.append("Commit status: left alone: it tells of a newer run.")
+    elif target.sharing:
+        notes.append(f"Commit status: an error, since {target.sharing}.")
     return status.state.value if was_set else ""
 
 
@@ -269,11 +271,11 @@ def _write_comment(
 def _make_status(target: Target, finding: TrustedResult, settings: Settings) -> CommitStatus:
     state = State.FAILURE if finding.is_failing or finding.has_other_trouble else State.SUCCESS
     # Of several pull requests with one commit, each has a verdict of its own, and the commit has one status.
-    is_known = finding.verdict is not None and not target.is_ambiguous
+    is_known = finding.verdict is not None and not target.sharing
     return CommitStatus(
         context=settings.status,
         state=state if is_known else State.ERROR,
-        description=f"no result is told: {target.note}" if target.is_ambiguous else describe_outcome(finding),
+        description=f"no result is told: {target.sharing}" if target.sharing else describe_outcome(finding),
         url=finding.run.url,
         run_id=finding.run.id,
         started=finding.run.started,

@@ -54,7 +54,8 @@ def test_pull_request(github: FakeGitHub, client: GitHubClient, owner: str, conc
     target = resolve(github, client)
     assert target.pull is not None
     assert (target.pull.number, target.pull.head_sha, target.run.conclusion) == (7, SHA, conclusion)
-    assert client.request_count == 2
+    assert target.sharing == ""
+    assert client.request_count == 3
 
 
 def test_same_branch_of_two_forks(github: FakeGitHub, client: GitHubClient) -> None:
@@ -117,6 +118,73 @@ def test_no_pull_request(
     assert note in target.note
 
 
+def add_branch(github: FakeGitHub) -> None:
+    github.state.add_pull(8, SHA, branch="other")
+
+
+def add_fork(github: FakeGitHub) -> None:
+    github.state.add_pull(8, SHA, owner="mallory")
+
+
+def add_fork_of_closed(github: FakeGitHub) -> None:
+    add_fork(github)
+    set_closed(github)
+
+
+def add_fork_of_moved(github: FakeGitHub) -> None:
+    add_fork(github)
+    set_moved(github)
+
+
+@pytest.mark.parametrize("change", [add_branch, add_fork, add_fork_of_closed, add_fork_of_moved])
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_another_pull_request_has_the_commit(
+    github: FakeGitHub, client: GitHubClient, change: Callable[[FakeGitHub], None]
+) -> None:
+    """One from elsewhere with the same head shares the status, also where the run's own is gone."""
+    github.state.add_pull(7, SHA)
+    github.state.add_run(100, SHA)
+    change(github)
+    target = resolve(github, client)
+    assert target.sharing == "another open pull request has this head"
+    assert (target.pull is not None) is (change in (add_branch, add_fork))
+
+
+def test_several_pull_requests_have_the_commit(github: FakeGitHub, client: GitHubClient) -> None:
+    """All others are counted."""
+    github.state.add_pull(7, SHA)
+    github.state.add_run(100, SHA)
+    add_fork(github)
+    github.state.add_pull(9, SHA, branch="third")
+    assert resolve(github, client).sharing == "2 other open pull requests have this head"
+
+
+def set_other_closed(github: FakeGitHub) -> None:
+    github.state.pulls[8]["state"] = "closed"
+
+
+def set_below(github: FakeGitHub) -> None:
+    github.state.pulls[8]["head"]["sha"] = "e" * 40
+    github.state.contained[8] = [SHA]
+
+
+def set_elsewhere(github: FakeGitHub) -> None:
+    github.state.pulls[8]["base"]["repo"]["id"] = 4711
+
+
+@pytest.mark.parametrize("change", [set_other_closed, set_below, set_elsewhere])
+def test_a_pull_request_that_only_contains_the_commit_shares_nothing(
+    github: FakeGitHub, client: GitHubClient, change: Callable[[FakeGitHub], None]
+) -> None:
+    """A closed one, a stacked one with commits above it, and one into another repository do not count."""
+    github.state.add_pull(7, SHA)
+    github.state.add_run(100, SHA)
+    add_branch(github)
+    change(github)
+    target = resolve(github, client)
+    assert (target.pull is not None, target.sharing) == (True, "")
+
+
 @pytest.mark.parametrize(
     ("event", "note"),
     [("merge_group", "merge queue"), ("schedule", "schedule"), ("workflow_dispatch", "workflow_dispatch")],
@@ -141,7 +209,10 @@ def test_own_workflow(github: FakeGitHub, client: GitHubClient, action: str) -> 
     github.state.add_run(100, SHA)
     target = resolve_target(client, make_job("pull_request", payload), 100)
     assert target.pull is not None
-    assert target.pull.number == 7
+    assert (target.pull.number, target.sharing) == (7, "")
+    add_fork(github)
+    shared = resolve_target(client, make_job("pull_request", payload), 100)
+    assert shared.sharing == "another open pull request has this head"
 
 
 def test_another_run(github: FakeGitHub, client: GitHubClient) -> None:

@@ -82,7 +82,7 @@ def test_regression(github: FakeGitHub, context: PublishContext, clock: FakeCloc
     assert "## " in published.summary
     assert "Comment on pull request 7: created." in published.summary
     assert published.lines[0].startswith("::error title=compile-gate::REGRESSION: 1 regressed")
-    assert context.client.request_count <= 12
+    assert context.client.request_count <= 13
     assert clock.slept == [1.0]
 
 
@@ -521,6 +521,35 @@ def test_one_status_cannot_tell_of_two_pull_requests(github: FakeGitHub, context
     assert [github.state.list_comments(number) for number in (7, 8)] == [[], []]
 
 
+def test_a_pass_of_one_pull_request_takes_back_no_failure_of_another(
+    github: FakeGitHub, context: PublishContext
+) -> None:
+    """Somebody opens another one with the same commit, where it passes: the status is an error then."""
+    publish_verdict(github, context, make_failing())
+    github.state.add_pull(8, SHA, owner="mallory")
+    github.state.add_run(101, SHA, owner="mallory")["conclusion"] = "success"
+    github.state.add_artifact(101, "compile-gate", make_archive(make_passing()))
+    published = publish(context, Settings(run_id=101))
+    status = github.state.statuses[SHA][0]
+    told = "no result is told: another open pull request has this head"
+    assert (status["state"], status["description"]) == ("error", told)
+    assert "Commit status: an error, since another open pull request has this head." in published.summary
+    (other,) = github.state.list_comments(8)
+    assert "PASS" in other["body"]
+
+
+def test_a_pass_of_a_closed_pull_request_takes_back_no_failure(
+    github: FakeGitHub, context: PublishContext
+) -> None:
+    """It is closed before its run is told; the commit is still another one's head."""
+    publish_verdict(github, context, make_failing())
+    github.state.add_pull(8, SHA, branch="other")["state"] = "closed"
+    github.state.add_run(101, SHA, branch="other")["conclusion"] = "success"
+    github.state.add_artifact(101, "compile-gate", make_archive(make_passing()))
+    publish(context, Settings(run_id=101))
+    assert github.state.statuses[SHA][0]["state"] == "error"
+
+
 def make_faults() -> dict[str, Fault]:
     reset = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "99999999999"}
     return {
@@ -582,7 +611,8 @@ def test_many_files(github: FakeGitHub, context: PublishContext) -> None:
 PLACES = {
     "files": ("GET", r"/pulls/7/files$"),
     "run": ("GET", r"/actions/runs/100$"),
-    "pulls": ("GET", r"/pulls$"),
+    "pulls": ("GET", r"models/pulls$"),
+    "pulls of the commit": ("GET", r"/commits/.*/pulls$"),
     "pull": ("GET", r"/pulls/7$"),
     "events": ("GET", r"/issues/7/events$"),
     "artifacts": ("GET", r"/artifacts$"),
@@ -635,7 +665,7 @@ def test_faults(
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
-@pytest.mark.parametrize(("comments", "requests"), [(0, 12), (30, 12), (31, 12), (150, 14)])
+@pytest.mark.parametrize(("comments", "requests"), [(0, 13), (30, 13), (31, 13), (150, 15)])
 def test_request_count(github: FakeGitHub, context: PublishContext, comments: int, requests: int) -> None:
     """Publishing takes few requests, and none for each comment."""
     for index in range(comments):

@@ -131,8 +131,14 @@ def list_pulls(state: State, query: Query) -> tuple[Any, ...]:
 
 @route("GET", f"{_REPO}/commits/{{commit_sha}}/pulls")
 def list_pulls_of_commit(state: State, query: Query) -> tuple[Any, ...]:
+    """Those that have the commit anywhere, be they open, closed or merged."""
     sha = query.path["commit_sha"]
-    return 200, [_simplify(state, pull) for pull in state.pulls.values() if pull["head"]["sha"] == sha]
+    found = [
+        pull
+        for number, pull in state.pulls.items()
+        if sha in (pull["head"]["sha"], *state.contained.get(number, ()))
+    ]
+    return 200, [_simplify(state, pull) for pull in found]
 
 
 def _simplify(state: State, pull: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class State:
         self.user: str | None = None  # login that GET /user tells; None: the token is an installation's
         self.pulls: dict[int, dict[str, Any]] = {}
         self.history: dict[str, list[str]] = {}  # branch -> commits, where a test asks which are on it
+        self.contained: dict[int, list[str]] = {}  # commits of a pull request below its head
         self.files: dict[int, list[str]] = {}  # names of the files that a pull request changes
         self.workflows = {".github/workflows/gate.yml"}
         self.runs: dict[int, dict[str, Any]] = {}
