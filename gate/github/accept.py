@@ -56,7 +56,14 @@ def authorize_acceptance(
     author = check_writer(client, context, command.user)
     head = load_pull(client, context, command)
     check_asked_commit(words.sha, head)
-    return AcceptRequest(author=author, head_sha=head.sha, pr_number=command.number, words=words)
+    return AcceptRequest(
+        author=author,
+        head_sha=head.sha,
+        head_branch=head.ref,
+        head_repository=head.repository,
+        pr_number=command.number,
+        words=words,
+    )
 
 
 def accept_regression(
@@ -68,7 +75,7 @@ def accept_regression(
         CommandRefusedError: There is nothing that could be accepted; nothing was written.
         GitHubError: GitHub does not do its part; nothing is accepted.
     """
-    run = find_failed_run(client, context, terms.workflow, request.head_sha, request.pr_number)
+    run = find_failed_run(client, context, terms.workflow, request)
     try:
         verdict = fetch_verdict(client, context.repository, run, terms.artifact_name)
     except RefusedError as error:

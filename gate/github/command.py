@@ -48,6 +48,7 @@ class PullHead:
 
     sha: str
     ref: str
+    repository: int  # id; 0 where it is gone
     is_fork: bool  # or of a repository that is gone
 
 
@@ -112,7 +113,9 @@ def load_pull(client: GitHubClient, context: JobContext, command: CommentCommand
     sha, ref = find_text(pull, "head.sha"), find_text(pull, "head.ref")
     if not isinstance(here, int) or base != here or not is_sha(sha) or not ref:
         raise CommandRefusedError("GitHub does not tell the pull request's head", "Try again later.")
-    return PullHead(sha=sha, ref=ref, is_fork=find_value(pull, "head.repo.id") != here)
+    found = find_value(pull, "head.repo.id")
+    repository = found if isinstance(found, int) else 0
+    return PullHead(sha=sha, ref=ref, repository=repository, is_fork=repository != here)
 
 
 def check_asked_commit(asked: str, head: PullHead) -> None:

@@ -5,51 +5,81 @@ from __future__ import annotations
 from gate.github.client import GitHubClient, quote_part
 from gate.github.context import JobContext
 from gate.github.errors import GitHubError, MissingError, UncertainWriteError
-from gate.github.events import got_other_base, parse_workflow_run
+from gate.github.events import got_other_base, list_pulls_of_head, parse_workflow_run
 from gate.github.payload import find_text
 from gate.publish.ci_run import CiRun
-from gate.publish.commands import CommandRefusedError
+from gate.publish.commands import AcceptRequest, CommandRefusedError
 
 
 def find_failed_run(
-    client: GitHubClient, context: JobContext, workflow: str, head_sha: str, pr_number: int
+    client: GitHubClient, context: JobContext, workflow: str, request: AcceptRequest
 ) -> CiRun:
     """Find the newest run for the head of a pull request, which must have failed.
 
     ``workflow`` is the path of the file that runs the gate.
 
     Raises:
-        CommandRefusedError: There is none, it has not ended or not failed, or it was for another base.
+        CommandRefusedError: There is none, it has not ended or not failed, it was for another base, or
+            another pull request may have started it.
         GitHubError: GitHub could not be asked.
+    """
+    short = request.head_sha[:12]
+    found = _list_runs(client, context, workflow, request)
+    if not found:
+        raise CommandRefusedError(f"the gate has not run for {short}", "Wait until it has ended.")
+    status, run = max(found, key=lambda one: (one[1].started, one[1].id))  # the one that began last
+    if status != "completed":
+        raise CommandRefusedError(
+            f"the gate still runs for {short}", "Wait until it has ended, and look at what it says."
+        )
+    if run.conclusion != "failure":
+        raise CommandRefusedError(
+            f"the gate ended with {run.conclusion} for {short}", "Only what failed can be accepted."
+        )
+    _check_only(client, context, run, request)
+    _check_base(client, context, request.pr_number, run.created)
+    return run
+
+
+def _list_runs(
+    client: GitHubClient, context: JobContext, workflow: str, request: AcceptRequest
+) -> list[tuple[str, CiRun]]:
+    """List the runs that the pull request's head started, each with whether it has ended.
+
+    A commit may be the head of several, from other branches and forks, with runs of their own.
     """
     name = workflow.rpartition("/")[2]  # GitHub takes the file's name for its workflow
     path = f"{context.path}/actions/workflows/{quote_part(name)}/runs"
-    query = {"event": "pull_request", "head_sha": head_sha}
+    query = {"event": "pull_request", "head_sha": request.head_sha}
     try:
-        found = [run for run in client.paginate(path, query, key="workflow_runs") if _is_of(run, head_sha)]
+        found = list(client.paginate(path, query, key="workflow_runs"))
     except MissingError:
         raise CommandRefusedError(
             "the repository has no workflow of the name that this one is told",
             "Where your gate lies in another file, name that in the input workflow.",
         ) from None
-    if not found:
-        raise CommandRefusedError(f"the gate has not run for {head_sha[:12]}", "Wait until it has ended.")
-    newest = max(found, key=lambda run: parse_workflow_run(run).id)
-    if find_text(newest, "status") != "completed":
-        raise CommandRefusedError(
-            f"the gate still runs for {head_sha[:12]}", "Wait until it has ended, and look at what it says."
-        )
-    run = parse_workflow_run(newest)
-    if run.conclusion != "failure":
-        raise CommandRefusedError(
-            f"the gate ended with {run.conclusion} for {head_sha[:12]}", "Only what failed can be accepted."
-        )
-    _check_base(client, context, pr_number, run.created)
-    return run
+    runs = [(find_text(one, "status"), parse_workflow_run(one)) for one in found]
+    return [(status, run) for status, run in runs if _is_of(run, request)]
 
 
-def _is_of(run: object, head_sha: str) -> bool:
-    return find_text(run, "head_sha") == head_sha and find_text(run, "event") == "pull_request"
+def _is_of(run: CiRun, request: AcceptRequest) -> bool:
+    return (
+        run.event == "pull_request"
+        and run.head_sha == request.head_sha
+        and run.head_repository == request.head_repository
+        and run.head_branch in {request.head_branch, ""}
+    )
+
+
+def _check_only(client: GitHubClient, context: JobContext, run: CiRun, request: AcceptRequest) -> None:
+    """Check that no other open pull request has the branch: GitHub does not tell whose a run is."""
+    for pull in list_pulls_of_head(client, context, run.repository, run.head_sha):
+        is_alike = (pull.head_repository, pull.head_branch) == (request.head_repository, request.head_branch)
+        if is_alike and pull.number != request.pr_number:
+            raise CommandRefusedError(
+                "another open pull request has this branch and commit, and the run may be of that",
+                "Close one of them, or give it a branch and a commit of its own.",
+            )
 
 
 def _check_base(client: GitHubClient, context: JobContext, pr_number: int, created: str) -> None:

@@ -45,6 +45,8 @@ class AcceptRequest:
 
     author: str
     head_sha: str
+    head_branch: str
+    head_repository: int  # id; 0 where the fork is gone
     pr_number: int
     words: AcceptWords
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fake.state import REPO_ID
+from fake.state import FORK_ID, REPO_ID
 
 from gate.files.yaml_in import decode_yaml
 from gate.github.context import JobContext
@@ -14,6 +14,7 @@ from gate.metrics import SPECS
 from gate.project.config import make_config
 from gate.project.entries import GateFile
 from gate.project.registry import load_cases
+from gate.publish.commands import AcceptRequest, AcceptWords
 from gate.records import Case, Metric, Policy, Provenance, Run, Trial
 from tests.hosts import CPU_HOST
 
@@ -70,6 +71,19 @@ def make_run(commit: str, latency_s: float = 0.010, cases: tuple[str, ...] = (CA
         "finished": True,
     }
     return Run(**(run | changes))
+
+
+def make_request(**changes: Any) -> AcceptRequest:
+    """Make the request to accept what regressed at the head of pull request 7, which is a fork's."""
+    fields: dict[str, Any] = {
+        "author": "octocat",
+        "head_sha": "a" * 40,
+        "head_branch": "topic",
+        "head_repository": FORK_ID,
+        "pr_number": 7,
+        "words": AcceptWords(reason="worth it"),
+    }
+    return AcceptRequest(**(fields | changes))
 
 
 def make_context(event_name: str, event: dict[str, Any], sha: str = "") -> JobContext:

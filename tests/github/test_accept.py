@@ -9,10 +9,11 @@ import pytest
 from fake import git_routes  # noqa: F401 - adds the route of the permission API
 from fake.faults import NO_RIGHT, Fault
 from fake.server import FakeGitHub
+from fake.state import FORK_ID
 from hypothesis import given
 from hypothesis import strategies as st
 from records import CASES, make_comparison, make_failing, make_regressed, make_unchanged, make_verdict
-from refreshes import make_context
+from refreshes import make_context, make_request
 
 from gate.errors import UsageError
 from gate.github.accept import authorize_acceptance, find_acceptance
@@ -114,7 +115,12 @@ def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
 ) -> None:
     """Nothing of the fork is run for it; the author and the commit are GitHub's word."""
     assert authorize(client, make_event()) == AcceptRequest(
-        author="octocat", head_sha=HEAD, pr_number=7, words=AcceptWords(reason="the new attention")
+        author="octocat",
+        head_sha=HEAD,
+        head_branch="topic",
+        head_repository=FORK_ID,
+        pr_number=7,
+        words=AcceptWords(reason="the new attention"),
     )
     assert ready.list_writes() == []
 
@@ -179,7 +185,7 @@ TERMS = ApprovalTerms(
 
 
 def approve(verdict: Verdict, text: str = 'reason="worth it"', terms: ApprovalTerms = TERMS) -> Approval:
-    request = AcceptRequest(author="ada", head_sha=HEAD, pr_number=7, words=parse(text))
+    request = make_request(author="ada", head_sha=HEAD, words=parse(text))
     return make_approval(verdict, request, terms)[0]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fake.faults import NO_RIGHT, Fault
 from fake.server import FakeGitHub
-from refreshes import make_context
+from refreshes import make_context, make_request
 
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext
@@ -30,7 +30,7 @@ def context(github: FakeGitHub) -> JobContext:
 
 
 def find(client: GitHubClient, context: JobContext, workflow: str = ".github/workflows/gate.yml") -> CiRun:
-    return find_failed_run(client, context, workflow, HEAD, 7)
+    return find_failed_run(client, context, workflow, make_request(head_sha=HEAD))
 
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
@@ -39,11 +39,62 @@ def test_the_newest_run_for_the_head_is_found(
 ) -> None:
     """Closed and opened again, a pull request has two; other commits', events' and files' do not count."""
     github.state.add_run(101, HEAD, owner="mallory")
-    github.state.add_run(102, "b" * 40)
-    github.state.add_run(103, HEAD, event="merge_group")
-    github.state.add_run(104, HEAD)["path"] = ".github/workflows/ci.yml"
+    github.state.add_run(102, "b" * 40, owner="mallory")
+    github.state.add_run(103, HEAD, owner="mallory", event="merge_group")
+    github.state.add_run(104, HEAD, owner="mallory")["path"] = ".github/workflows/ci.yml"
 
     assert find(client, context).id == 101
+
+
+@pytest.mark.parametrize(("owner", "branch"), [("octo-org", "topic"), ("mallory", "other")])
+def test_another_pull_requests_run_of_the_commit_does_not_count(
+    client: GitHubClient, github: FakeGitHub, context: JobContext, owner: str, branch: str
+) -> None:
+    """One from another fork or branch has runs of its own, which were held against its own base."""
+    github.state.add_pull(8, HEAD, owner=owner, branch=branch)
+    github.state.add_run(101, HEAD, owner=owner, branch=branch)
+
+    assert find(client, context).id == 100
+
+    del github.state.runs[100]
+    with pytest.raises(CommandRefusedError, match="has not run"):
+        find(client, context)
+
+
+def test_the_run_that_began_last_is_the_newest(
+    client: GitHubClient, github: FakeGitHub, context: JobContext
+) -> None:
+    """An older run that was started again since tells what was measured last."""
+    github.state.add_run(101, HEAD, owner="mallory")["conclusion"] = "success"
+    github.state.runs[100] |= {"run_attempt": 2, "run_started_at": "2026-11-01T11:10:00Z"}
+
+    assert find(client, context).id == 100
+
+
+@pytest.mark.parametrize("state", ["open", "closed"])
+def test_a_run_that_may_be_another_pull_requests_is_refused(
+    client: GitHubClient, github: FakeGitHub, context: JobContext, state: str
+) -> None:
+    """Two from one branch to two bases: GitHub does not tell which of them a run is of."""
+    github.state.add_pull(8, HEAD, owner="mallory")["state"] = state
+
+    if state == "open":
+        with pytest.raises(CommandRefusedError, match="another open pull request has this branch"):
+            find(client, context)
+    else:
+        assert find(client, context).id == 100
+
+
+def test_a_run_of_a_deleted_fork_is_found(
+    client: GitHubClient, github: FakeGitHub, context: JobContext
+) -> None:
+    """Neither the pull request nor its run tells the repository any more."""
+    github.state.runs[100]["head_repository"] = None
+    request = make_request(head_sha=HEAD, head_repository=0)
+
+    assert find_failed_run(client, context, ".github/workflows/gate.yml", request).id == 100
+    # GitHub's description does not say that a run's head repository can be gone, but it can.
+    github.violations.clear()
 
 
 CASES: list[tuple[dict[str, Any], str]] = [
@@ -62,7 +113,7 @@ def test_only_a_run_that_ended_and_failed_will_do(
     """An older failed one must not stand in for the newest, which may say something else."""
     github.state.runs[100] |= changes
     if "head_sha" not in changes:
-        github.state.add_run(99, HEAD)
+        github.state.add_run(99, HEAD, owner="mallory")
 
     with pytest.raises(CommandRefusedError, match=words):
         find(client, context)
