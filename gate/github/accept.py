@@ -3,7 +3,7 @@
     /accept-regression [select=bert/*] [metric=compiled_latency] [commit] reason="why it is worth it"
 
 Whoever may write to the repository may; nothing of the change is run for it, so a fork's will do. It is
-for the commit that is the head now.
+for the commit that is the head now, if that was being measured when the comment was written.
 
 What regressed is what the gate's own run left as its artifact. Anybody could have written that, so of it
 only cases that the default branch knows, metrics and numbers are taken.
@@ -58,6 +58,7 @@ def authorize_acceptance(
     check_asked_commit(words.sha, head)
     return AcceptRequest(
         author=author,
+        asked=command.created,
         head_sha=head.sha,
         head_branch=head.ref,
         head_repository=head.repository,

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from gate.github.client import GitHubClient, quote_part
 from gate.github.context import JobContext, is_sha
 from gate.github.errors import MissingError
+from gate.github.events import parse_time
 from gate.github.payload import find_text, find_value
 from gate.publish.commands import CommandRefusedError, split_command
 
@@ -33,6 +34,7 @@ class CommentCommand:
     words: tuple[str, ...]
     number: int  # of the pull request, or of an issue, where commands do nothing
     comment_id: int
+    created: str  # as 2026-11-01T12:00:00Z; "" where GitHub does not tell
     user: Mapping[str, object]
     is_on_pull: bool
 
@@ -68,6 +70,7 @@ def find_command(context: JobContext, name: str) -> CommentCommand | None:
         words=words,
         number=number,
         comment_id=comment_id if isinstance(comment_id, int) else 0,
+        created=parse_time(find_value(event, "comment.created_at")),
         user=user if isinstance(user, Mapping) else {},
         is_on_pull=find_value(event, "issue.pull_request") is not None,
     )

@@ -19,8 +19,8 @@ def find_failed_run(
     ``workflow`` is the path of the file that runs the gate.
 
     Raises:
-        CommandRefusedError: There is none, it has not ended or not failed, it was for another base, or
-            another pull request may have started it.
+        CommandRefusedError: There is none, it has not ended or not failed, it is newer than the comment, it
+            was for another base, or another pull request may have started it.
         GitHubError: GitHub could not be asked.
     """
     short = request.head_sha[:12]
@@ -36,6 +36,7 @@ def find_failed_run(
         raise CommandRefusedError(
             f"the gate ended with {run.conclusion} for {short}", "Only what failed can be accepted."
         )
+    _check_seen(run, request.asked)
     _check_only(client, context, run, request)
     _check_base(client, context, request.pr_number, run.created)
     return run
@@ -69,6 +70,22 @@ def _is_of(run: CiRun, request: AcceptRequest) -> bool:
         and run.head_repository == request.head_repository
         and run.head_branch in {request.head_branch, ""}
     )
+
+
+def _check_seen(run: CiRun, asked: str) -> None:
+    """Check that the run was there when the comment was written, by GitHub's times of both.
+
+    A job that refused a comment can be started again after a push, and its author saw nothing of that. A run
+    keeps its time when it is started again.
+    """
+    if not asked or not run.created:
+        raise CommandRefusedError(
+            "GitHub does not tell whether the commit was measured after the comment", "Try again later."
+        )
+    if run.created >= asked:
+        raise CommandRefusedError(
+            "the commit was measured after the comment", "Look at what the check says, and comment again."
+        )
 
 
 def _check_only(client: GitHubClient, context: JobContext, run: CiRun, request: AcceptRequest) -> None:

@@ -41,9 +41,10 @@ class AcceptWords:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptRequest:
-    """An acceptance that may go on: by whom, of which commit of which pull request, of what."""
+    """An acceptance that may go on: by whom and when, of which commit of which pull request, of what."""
 
     author: str
+    asked: str  # as 2026-11-01T12:00:00Z; "" where GitHub does not tell
     head_sha: str
     head_branch: str
     head_repository: int  # id; 0 where the fork is gone

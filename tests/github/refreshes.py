@@ -77,6 +77,7 @@ def make_request(**changes: Any) -> AcceptRequest:
     """Make the request to accept what regressed at the head of pull request 7, which is a fork's."""
     fields: dict[str, Any] = {
         "author": "octocat",
+        "asked": "2026-11-01T12:00:00Z",
         "head_sha": "a" * 40,
         "head_branch": "topic",
         "head_repository": FORK_ID,

@@ -24,6 +24,7 @@ from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedErro
 from gate.records import Acceptance, Approval, Metric, Reason, Status, Verdict, Waiver
 
 HEAD = "a" * 40
+ASKED = "2026-11-01T12:00:00Z"
 COMMAND = '/accept-regression reason="the new attention"'
 LATENCY = Metric.COMPILED_LATENCY
 
@@ -92,7 +93,7 @@ def test_any_words_are_safe_or_refused(text: str, begin: str) -> None:
 def make_event(body: str = COMMAND, **changes: Any) -> dict[str, Any]:
     """The event of a comment on pull request 7; its own word for who this is must not count."""
     user = {"login": "octocat", "type": "User"}
-    comment = {"id": 1, "body": body, "user": user, "author_association": "OWNER"}
+    comment = {"id": 1, "body": body, "user": user, "created_at": ASKED, "author_association": "OWNER"}
     issue = {"number": 7, "pull_request": {"url": "https://x"}}
     return {"action": "created", "issue": issue, "comment": comment} | changes
 
@@ -116,6 +117,7 @@ def test_a_writer_accepts_the_head_of_the_moment_also_a_forks(
     """Nothing of the fork is run for it; the author and the commit are GitHub's word."""
     assert authorize(client, make_event()) == AcceptRequest(
         author="octocat",
+        asked=ASKED,
         head_sha=HEAD,
         head_branch="topic",
         head_repository=FORK_ID,

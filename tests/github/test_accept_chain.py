@@ -117,7 +117,12 @@ class Stage:
         event: dict[str, Any] = {
             "action": "created",
             "issue": {"number": 7, "pull_request": {}},
-            "comment": {"id": comment["id"], "body": body, "user": {"login": author, "type": "User"}},
+            "comment": {
+                "id": comment["id"],
+                "body": body,
+                "user": {"login": author, "type": "User"},
+                "created_at": comment["created_at"],
+            },
             "repository": {"id": REPO_ID},
         }
         given = {"mode": "authorize-command", "command": "accept-regression"}

@@ -72,7 +72,13 @@ def ask(
             "action": "created",
             "repository": {"id": REPO_ID},
             "issue": {"number": 7, "pull_request": {"url": "https://x"}},
-            "comment": {"id": comment["id"], "body": body, "user": user, "author_association": "OWNER"},
+            "comment": {
+                "id": comment["id"],
+                "body": body,
+                "user": user,
+                "author_association": "OWNER",
+                "created_at": comment["created_at"],
+            },
         }
         (tmp_path / "event.json").write_text(json.dumps(event))
         (tmp_path / "summary.md").write_text("")

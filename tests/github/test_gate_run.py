@@ -71,6 +71,41 @@ def test_the_run_that_began_last_is_the_newest(
     assert find(client, context).id == 100
 
 
+@pytest.mark.parametrize("created", ["2026-11-01T12:00:00Z", "2026-11-01T12:30:00Z"])
+def test_a_run_after_the_comment_is_refused(
+    client: GitHubClient, github: FakeGitHub, context: JobContext, created: str
+) -> None:
+    """Its author saw nothing of it: the job that refused their comment was started again after a push."""
+    github.state.runs[100] |= {"created_at": created, "run_started_at": created}
+
+    with pytest.raises(CommandRefusedError, match="the commit was measured after the comment") as caught:
+        find(client, context)
+    assert "comment again" in caught.value.fix
+
+
+def test_a_run_that_was_started_again_after_the_comment_is_fine(
+    client: GitHubClient, github: FakeGitHub, context: JobContext
+) -> None:
+    """Its commit was there to be looked at: an attempt more does not change that."""
+    github.state.runs[100] |= {"run_attempt": 2, "run_started_at": "2026-11-01T12:30:00Z"}
+
+    assert find(client, context).id == 100
+
+
+@pytest.mark.parametrize("place", ["comment", "run"])
+def test_a_time_that_github_does_not_tell_accepts_nothing(
+    client: GitHubClient, github: FakeGitHub, context: JobContext, place: str
+) -> None:
+    """Whether its author could see the run is not known then."""
+    if place == "run":
+        github.state.runs[100]["created_at"] = "soon"
+    request = make_request(head_sha=HEAD, **({"asked": ""} if place == "comment" else {}))
+
+    with pytest.raises(CommandRefusedError, match="does not tell whether"):
+        find_failed_run(client, context, ".github/workflows/gate.yml", request)
+    github.violations.clear()  # GitHub's description promises a time
+
+
 @pytest.mark.parametrize("state", ["open", "closed"])
 def test_a_run_that_may_be_another_pull_requests_is_refused(
     client: GitHubClient, github: FakeGitHub, context: JobContext, state: str

@@ -178,7 +178,8 @@ def test_what_is_accepted(job: Job, github: FakeGitHub, git: BareRepository, nam
     event = {
         "action": "created",
         "issue": {"number": 7, "pull_request": {}},
-        "comment": {key: comment[key] for key in ("id", "body")} | {"user": {"login": "ada", "type": "User"}},
+        "comment": {key: comment[key] for key in ("id", "body", "created_at")}
+        | {"user": {"login": "ada", "type": "User"}},
     }
 
     told = job.run(["accept-regression", "--head-sha", head], "issue_comment", event)
