@@ -86,6 +86,11 @@ def load_workflow_run(client: GitHubClient, repository: str, run_id: int) -> CiR
     return run
 
 
+def is_of_workflow(run: CiRun, repository: str, expected: str) -> bool:
+    """Whether a run is of the workflow file ``expected``, as far as GitHub tells."""
+    return run.path in {expected, f"{repository}/{expected}", ""}
+
+
 def check_workflow(run: CiRun, repository: str, expected: str) -> None:
     """Check that a run is of the workflow file ``expected``.
 
@@ -94,7 +99,7 @@ def check_workflow(run: CiRun, repository: str, expected: str) -> None:
     Raises:
         UsageError: It is of another.
     """
-    if run.path not in {expected, f"{repository}/{expected}", ""}:
+    if not is_of_workflow(run, repository, expected):
         raise UsageError(
             f"run {run.id} is of another workflow file than {expected}: nothing of it is told",
             "Where your gate lies in another file, name that in the input workflow.",

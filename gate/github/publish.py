@@ -259,6 +259,7 @@ def _write_comment(
     marker = make_marker(settings.key, target.run)
     draft = CommentDraft(
         repository=context.job.repository,
+        workflow=settings.workflow,
         number=target.pull.number,
         marker=marker,
         body=render_body(marker, finding),

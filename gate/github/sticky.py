@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from gate.github.client import GitHubClient
 from gate.github.errors import MissingError, UncertainWriteError
-from gate.github.events import load_workflow_run
+from gate.github.events import is_of_workflow, load_workflow_run
 from gate.github.payload import find_text
 from gate.publish.body import Marker, parse_marker
 
@@ -54,9 +54,13 @@ class Post:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draft:
-    """What is to be said. ``is_wanted`` is whether something is to be told where nothing has been yet."""
+    """What is to be said. ``is_wanted`` is whether something is to be told where nothing has been yet.
+
+    ``workflow`` is the file whose runs are told there; "" where GitHub does not tell.
+    """
 
     repository: str
+    workflow: str
     marker: Marker
     body: str
     is_wanted: bool = True
@@ -130,10 +134,7 @@ class Sticky(ABC, Generic[W]):
             value for value in self.list_all(draft, since) if find_text(value, "user.login") == self._author
         )
         posts = [post for value in own if (post := self._parse(value, draft)) is not None]
-        return [
-            replace(post, marker=_check_marker(self._client, draft.repository, post.marker, draft.marker))
-            for post in posts
-        ]
+        return [replace(post, marker=_check_marker(self._client, draft, post.marker)) for post in posts]
 
     def _post(self, draft: W) -> Mapping[str, Any] | None:
         """Post once; ``None`` where the answer does not say that it is there now."""
@@ -161,23 +162,26 @@ class Sticky(ABC, Generic[W]):
         )
 
 
-def _check_marker(client: GitHubClient, repository: str, found: Marker, ours: Marker) -> Marker:
+def _check_marker(client: GitHubClient, draft: Draft, found: Marker) -> Marker:
     """Return a marker as it was found, or as the oldest of all where the run that it names is not newer.
 
     Of two runs of one commit, the one of the lower number is the newer where it was started again since.
     A post is ours by its author and its first line. Another workflow that writes under the same name may
     let a stranger choose that line, and one that claims the newest of all runs would keep every later
-    verdict from being told. So what claims to be newer is looked up.
+    verdict from being told. So what claims to be newer is looked up. A run of another workflow never is:
+    nobody tells its verdict here, and any pull request starts some.
     """
+    ours = draft.marker
     if found.order <= ours.order:
         return found
     try:
-        run = load_workflow_run(client, repository, found.run_id)
+        run = load_workflow_run(client, draft.repository, found.run_id)
     except MissingError:
         return replace(found, run_id=0, attempt=0)
     is_told = run.head_sha == found.head_sha and run.attempt >= found.attempt
     is_older = run.head_sha == ours.head_sha and run.started < ours.started
-    return found if is_told and not is_older else replace(found, run_id=0, attempt=0)
+    is_foreign = bool(draft.workflow) and not is_of_workflow(run, draft.repository, draft.workflow)
+    return found if is_told and not is_older and not is_foreign else replace(found, run_id=0, attempt=0)
 
 
 def find_oldest(own: Sequence[Post]) -> Post:

@@ -90,6 +90,7 @@ def _write_issue(context: PublishContext, settings: UpgradeSettings, finding: Tr
     marker = make_marker(settings.key, finding.run)
     draft = IssueDraft(
         repository=context.job.repository,
+        workflow=finding.run.path,
         title=_TITLE if settings.key == _DEFAULT_KEY else f"{_TITLE} ({settings.key})",
         marker=marker,
         body=render_body(marker, finding),

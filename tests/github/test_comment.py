@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from gate.github.sticky import Action, Written
 from gate.publish.body import Marker, render_marker
 
 APP = "our-app[bot]"
+WORKFLOW = ".github/workflows/gate.yml"
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +34,8 @@ def _pull(github: FakeGitHub) -> None:
 def make_draft(run_id: int = 100, attempt: int = 1, text: str = "text", **more: Any) -> CommentDraft:
     marker = Marker(key="default", run_id=run_id, attempt=attempt, head_sha=SHA)
     body = f"{render_marker(marker)}\n{text} of run {run_id}.{attempt}"
-    return CommentDraft(repository="octo-org/models", number=7, marker=marker, body=body, **more)
+    where: dict[str, Any] = {"repository": "octo-org/models", "workflow": WORKFLOW, "number": 7}
+    return CommentDraft(**(where | more), marker=marker, body=body)
 
 
 def stay() -> bool:
@@ -93,6 +96,25 @@ def test_marker_of_a_run_that_is_none(github: FakeGitHub, client: GitHubClient, 
     github.state.add_comment(7, f"{render_marker(forged)}\nnews", DEFAULT_AUTHOR)
     assert write(client, make_draft(100)).action is Action.UPDATED
     assert list_bodies(github) == [make_draft(100).body]
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_marker_of_another_workflows_run(github: FakeGitHub, client: GitHubClient) -> None:
+    """Any pull request starts newer runs of other workflows: one of those silences no verdict."""
+    github.state.runs[110]["path"] = ".github/workflows/lint.yml"
+    github.state.add_comment(7, make_draft(110).body, DEFAULT_AUTHOR)
+    assert write(client, make_draft(100)).action is Action.UPDATED
+    assert list_bodies(github) == [make_draft(100).body]
+
+
+@pytest.mark.parametrize(
+    "path", [WORKFLOW, f"octo-org/models/{WORKFLOW}", f"{WORKFLOW}@refs/heads/main"], ids=["", "full", "ref"]
+)
+def test_marker_of_a_newer_run_of_the_workflow(github: FakeGitHub, client: GitHubClient, path: str) -> None:
+    """However GitHub writes the file's path, its newer run counts."""
+    github.state.runs[110]["path"] = path
+    github.state.add_comment(7, make_draft(110).body, DEFAULT_AUTHOR)
+    assert write(client, make_draft(100)).action is Action.NEWER
 
 
 def test_foreign_markers(github: FakeGitHub, client: GitHubClient) -> None:
@@ -194,7 +216,7 @@ def test_platform_limit(github: FakeGitHub, client: GitHubClient, size: int, fit
     """GitHub's limit is 65,536 characters; beyond it the refusal is told."""
     draft = make_draft()
     body = draft.body + letter * (size - len(draft.body))
-    draft = CommentDraft(repository=draft.repository, number=7, marker=draft.marker, body=body)
+    draft = replace(draft, body=body)
     if fits:
         write(client, draft)
         assert list_bodies(github) == [body]

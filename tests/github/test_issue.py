@@ -20,19 +20,21 @@ from gate.github.sticky import Action, Written
 from gate.publish.body import Marker, render_marker
 
 APP = "our-app[bot]"
+WORKFLOW = ".github/workflows/upgrade.yml"
 Told = list[tuple[str, str, str | None]]
 
 
 @pytest.fixture(autouse=True)
 def _runs(github: FakeGitHub) -> None:
     for run_id in range(99, 105):
-        github.state.add_run(run_id, SHA)
+        github.state.add_run(run_id, SHA)["path"] = WORKFLOW
 
 
 def make_draft(run_id: int = 100, key: str = "h200", **more: Any) -> IssueDraft:
     marker = Marker(key=key, run_id=run_id, attempt=1, head_sha=SHA)
     body = f"{render_marker(marker)}\ntext of run {run_id}"
-    return IssueDraft(repository="octo-org/models", title="An upgrade", marker=marker, body=body, **more)
+    where: dict[str, Any] = {"repository": "octo-org/models", "workflow": WORKFLOW, "title": "An upgrade"}
+    return IssueDraft(**(where | more), marker=marker, body=body)
 
 
 def write(client: GitHubClient, draft: IssueDraft) -> Written:
@@ -113,6 +115,24 @@ def test_newer_run(github: FakeGitHub, client: GitHubClient) -> None:
     assert write(client, make_draft(100)).action is Action.NEWER
     assert write(client, make_draft(100, is_wanted=False)).action is Action.NEWER
     assert github.list_writes() == []
+
+
+def test_marker_of_another_workflows_run(github: FakeGitHub, client: GitHubClient) -> None:
+    """A newer run of another workflow keeps no upgrade from being told."""
+    github.state.runs[104]["path"] = ".github/workflows/lint.yml"
+    add_issue(github.state, {"body": make_draft(104).body}, DEFAULT_AUTHOR)
+
+    assert write(client, make_draft(100)).action is Action.UPDATED
+    assert list_told(github) == [("text of run 100", "open", None)]
+
+
+def test_a_workflow_that_github_does_not_tell_leaves_markers_as_they_are(
+    github: FakeGitHub, client: GitHubClient
+) -> None:
+    """Of a run whose file is not known, a newer one may be of any."""
+    add_issue(github.state, {"body": make_draft(104).body}, DEFAULT_AUTHOR)
+
+    assert write(client, make_draft(100, workflow="")).action is Action.NEWER
 
 
 def test_marker_of_a_run_that_is_none(github: FakeGitHub, client: GitHubClient) -> None:
