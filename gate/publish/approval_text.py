@@ -18,8 +18,11 @@ _REMAINING = {
     Outcome.INCOMPLETE: (
         "Not all cases could be measured: that cannot be accepted, and the check stays red until they are."
     ),
-    Outcome.NOTHING_COMPARED: "Nothing was compared; the check says so, and is green.",
+    Outcome.NOTHING_COMPARED: (
+        "Nothing would be compared then: the check stays red. Accept that without naming cases or a metric."
+    ),
 }
+_TAKEN = "Nothing was compared; the check says so, and is green."
 
 
 def render_accepted(accepted: Accepted) -> str:
@@ -38,6 +41,8 @@ def _list_parts(accepted: Accepted) -> Iterator[str]:
     if accepted.left:
         count = f"{accepted.left} {'regression is' if accepted.left == 1 else 'regressions are'}"
         yield f"{count} not covered by it: the check stays red."
+    elif accepted.remaining is Outcome.NOTHING_COMPARED and approval.first_baselines is not None:
+        yield _TAKEN
     elif accepted.remaining in _REMAINING:
         yield _REMAINING[accepted.remaining]
     yield _describe_next(accepted)

@@ -242,6 +242,33 @@ def test_a_first_change_without_baselines_is_taken(ask: Any, github: FakeGitHub,
     assert "Nothing was compared; the check says so, and is green." in asked.answers[0]
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("", "Nothing was compared; the check says so, and is green."),
+        ("metric=drift ", "the check stays red. Accept that without naming cases or a metric."),
+        ("select=bert ", "the check stays red. Accept that without naming cases or a metric."),
+    ],
+)
+def test_what_leaves_nothing_compared_is_green_only_if_that_was_taken(
+    ask: Any, github: FakeGitHub, git: BareRepository, words: str, told: str
+) -> None:
+    """A comment that names cases or a metric takes no lack of baselines, and the check is red without."""
+    drift = make_comparison(CASES[0], Metric.DRIFT, Status.REGRESSED, Reason.LIMIT_EXCEEDED)
+    beyond = replace(drift, baseline=None)
+    new = [
+        make_comparison(case, Metric.COMPILED_LATENCY, Status.NEW, Reason.NO_BASELINE) for case in CASES[1:]
+    ]
+    leave(github, make_verdict(beyond, *new))
+
+    asked = ask(f'/accept-regression {words}reason="worth it"')
+
+    assert asked.code == 0, asked.log
+    assert (load(git).first_baselines is None) is bool(words)
+    assert told in asked.answers[0]
+    assert ("green" in asked.answers[0]) is (not words)
+
+
 def test_a_run_that_cannot_be_started_again_is_told(
     ask: Any, github: FakeGitHub, git: BareRepository
 ) -> None:
