@@ -86,8 +86,8 @@ def make_accept_arguments(inputs: ActionInputs) -> tuple[str, ...]:
 
 def make_propose_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of ``propose``."""
-    names = ("config", "baselines", "run-id", "artifact-name", "head-sha", "head-ref", "pr-number", "reason")
-    return ("propose", *_given(inputs, *names))
+    found = ("config", "baselines", "run-id", "conclusion", "artifact-name")
+    return ("propose", *_given(inputs, *found, "head-sha", "head-ref", "pr-number", "reason"))
 
 
 def _ruling(rules: RuleSource) -> tuple[str, ...]:

@@ -32,6 +32,12 @@ def parse_id(text: str) -> int:
 _ARTIFACT = argument(
     "--artifact-name", default="compile-gate", metavar="NAME", help="the artifact with its verdict.json"
 )
+_CONCLUSION = argument(
+    "--conclusion",
+    choices=("success", "failure", "cancelled", "skipped"),
+    default="",
+    help="how the job that measured ended, while its run goes on",
+)
 _AUTHOR = argument(
     "--author", default="", metavar="LOGIN", help="whom the token writes as, for an app's token"
 )
@@ -86,12 +92,7 @@ PUBLISH_UPGRADE = Command(
     arguments=(
         *(*CONFIG, QUIET),
         argument("--run-id", type=parse_id, required=True, metavar="N", help="the run that measured"),
-        argument(
-            "--conclusion",
-            choices=("success", "failure", "cancelled", "skipped"),
-            default="",
-            help="how the job that measured ended, while its run goes on",
-        ),
+        _CONCLUSION,
         _ARTIFACT,
         argument(
             "--issue",
@@ -155,6 +156,7 @@ PROPOSE = Command(
         ),
         argument("--run-id", type=parse_id, metavar="N", help="the workflow run that left the artifact"),
         argument("--artifact-name", metavar="NAME", default="compile-gate"),
+        _CONCLUSION,
         argument("--head-sha", required=True, metavar="SHA", help="the commit that was measured"),
         argument("--head-ref", required=True, metavar="BRANCH", help="what the baselines are for"),
         argument("--pr-number", type=parse_id, metavar="N", help="the pull request that asked for it"),

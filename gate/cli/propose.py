@@ -7,6 +7,7 @@ import re
 from argparse import Namespace
 from pathlib import Path
 
+from gate.cli.authorize import make_answerer
 from gate.cli.checkout import check_head_sha, find_workspace_checkout, to_repository_path
 from gate.cli.publish import make_client
 from gate.cli.setup import load_configured
@@ -15,10 +16,12 @@ from gate.files.untrusted import format_value, load_bytes
 from gate.github.artifact import fetch_run
 from gate.github.client import GitHubClient
 from gate.github.context import JobContext, load_context
+from gate.github.errors import GitHubError
 from gate.github.job import append_summary, render_annotation, write_outputs
 from gate.github.log import make_line, write_annotations
 from gate.github.payload import find_text
 from gate.github.propose import ProposalOutcome, RefreshRequest, propose_refresh
+from gate.github.refresh import find_refresh
 from gate.project.config import Config
 from gate.publish.measured_run import MAX_RUN_BYTES, parse_run
 from gate.records import Run
@@ -27,18 +30,53 @@ from gate.store.policies import load_policy
 from gate.units import count_noun
 
 _LINK = re.compile(r"https?://[A-Za-z0-9./:_~%@?=&+-]+")
+_MEASURED = "success"  # how the job that measures ends where it did
+# The log is linked below an answer; nothing of what it says is repeated in the repository's name.
+_NOT_MEASURED = "The baselines could not be measured: the log of the job that measures says why."
+_REFUSED = "No baselines are proposed: the log of the job that proposes says why."
+_UNCHANGED = "Nothing changed: the stored baselines are the same, and no pull request is needed."
 _BRANCH = re.compile(r"(?!-)(?!.*(?:\.\.|//|@\{))[^\x00-\x20\x7f~^:?*\[\\]{1,244}")
 
 
 def run_propose(options: Namespace) -> ExitCode:
-    """Propose the baselines of a run; nothing that changed is no error, and opens nothing."""
+    """Propose the baselines of a run; nothing that changed is no error, and opens nothing.
+
+    A comment that asked for them is answered with what came of it.
+    """
     context = load_context(os.environ)
+    answerer = make_answerer(context, find_refresh(context))
+    if options.conclusion not in ("", _MEASURED):
+        answerer.comment(_NOT_MEASURED)
+        raise UsageError(
+            f"nothing is proposed: the job that measures ended with {options.conclusion}",
+            "See its log, and ask for the refresh again.",
+        )
+    try:
+        outcome = _propose(options, context)
+    except (UsageError, GitHubError):
+        answerer.comment(_REFUSED)
+        raise
+    _tell(outcome)
+    answerer.comment(_describe_answer(outcome))
+    return ExitCode.PASS
+
+
+def _propose(options: Namespace, context: JobContext) -> ProposalOutcome:
     config = load_configured(options)
     request = _make_request(options, context, config)
     client = make_client(os.environ)
     run = _load_run(options, client, context)
-    _tell(propose_refresh(client, context, request, run, load_policy(config)))
-    return ExitCode.PASS
+    return propose_refresh(client, context, request, run, load_policy(config))
+
+
+def _describe_answer(outcome: ProposalOutcome) -> str:
+    """Say what came of a refresh, in a sentence of ours and at most GitHub's own address."""
+    if not outcome.url:
+        return _UNCHANGED
+    link = f": {outcome.url}" if _LINK.fullmatch(outcome.url) else ""
+    if outcome.has_pull_request:
+        return f"The new baselines are proposed{link}"
+    return f"The new baselines are on a branch; open the pull request yourself{link}"
 
 
 def _make_request(options: Namespace, context: JobContext, config: Config) -> RefreshRequest:

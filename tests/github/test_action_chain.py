@@ -126,6 +126,68 @@ def test_a_comment_becomes_a_pull_request(jobs: Jobs, github: FakeGitHub, git: B
     assert git.run("diff", "--name-only", f"{head}..{branch}") == STORED
     assert json.loads(git.read(f"{branch}:{STORED}"))["provenance"]["author"] == "ada"
     assert not any(TOKEN in text for text in jobs.logs)
+    (answer,) = list_answers(github)
+    assert answer.startswith(f"The new baselines are proposed: {pull['html_url']}\n")
+
+
+def list_answers(github: FakeGitHub) -> list[str]:
+    return [comment["body"] for comment in github.state.list_comments(7)]
+
+
+def propose_after(jobs: Jobs, head: str, conclusion: str) -> ActionRun:
+    """Run the job that proposes, for a comment, after one that measured and ended so."""
+    inputs = {"mode": "propose-baselines", "conclusion": conclusion, "head-sha": head, "head-ref": "topic"}
+    event = make_comment("ada", "/refresh-baselines")
+    return jobs.run("issue_comment", event, inputs | {"pr-number": "7"})
+
+
+def test_values_that_are_stored_already_are_answered(
+    jobs: Jobs, github: FakeGitHub, git: BareRepository
+) -> None:
+    """Nothing changed: no pull request follows, and whoever asked is told."""
+    leave_run(github, git.find_ref("heads/topic"))
+    assert propose_after(jobs, git.find_ref("heads/topic"), "success").succeeded
+    text = git.read(f"compile-gate/baselines/pr-7:{STORED}")
+    head = git.commit({"gate.yml": GATE_YML, STORED: text}, branch="topic")
+    github.state.artifacts.clear()
+    leave_run(github, head)
+
+    run = propose_after(jobs, head, "success")
+
+    assert (run.succeeded, run.outputs["pull-request-url"]) == (True, ""), run.log
+    assert list_answers(github)[-1].startswith("Nothing changed: ")
+
+
+@pytest.mark.parametrize("conclusion", ["failure", "cancelled", "skipped"])
+def test_what_could_not_be_measured_is_answered(
+    jobs: Jobs, github: FakeGitHub, git: BareRepository, conclusion: str
+) -> None:
+    """An artifact of an earlier attempt is not proposed; the job is red and the comment is answered."""
+    head = git.find_ref("heads/topic")
+    leave_run(github, head)
+
+    run = propose_after(jobs, head, conclusion)
+
+    assert not run.succeeded
+    assert f"the job that measures ended with {conclusion}" in run.log
+    (answer,) = list_answers(github)
+    assert answer.startswith("The baselines could not be measured: ")
+    assert github.list_writes() == ["POST /repos/octo-org/models/issues/7/comments"]
+
+
+def test_a_refused_run_is_answered_without_its_words(
+    jobs: Jobs, github: FakeGitHub, git: BareRepository
+) -> None:
+    """What is wrong with it stands in the log; the comment has a fixed sentence."""
+    head = git.find_ref("heads/topic")
+    leave_run(github, head, {"run.json": b'{"@octo-org/all": 1}'})
+
+    run = propose_after(jobs, head, "success")
+
+    assert not run.succeeded
+    (answer,) = list_answers(github)
+    assert answer.startswith("No baselines are proposed: the log of the job that proposes says why.\n")
+    assert "octo-org/all" not in answer
 
 
 def test_a_reader_gets_nothing(jobs: Jobs, github: FakeGitHub) -> None:

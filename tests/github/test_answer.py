@@ -53,7 +53,7 @@ def ask(
 
 @pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
 def test_a_refresh_that_goes_on_gets_eyes_and_a_rocket(client: GitHubClient, ready: FakeGitHub) -> None:
-    """Two reactions, and no comment: the pull request that follows is the answer."""
+    """Two reactions, and no comment yet: the job that proposes says what came of it."""
     asked, told, error = ask(ready, client, "/refresh-baselines")
 
     assert (ready.state.reactions, told, error) == ({asked: ["eyes", "rocket"]}, [], None)

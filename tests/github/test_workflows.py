@@ -185,6 +185,22 @@ def test_red_runs_are_published_too() -> None:
     assert told == TOLD
 
 
+@pytest.mark.parametrize(
+    ("authorized", "is_cancelled", "expected"),
+    [("true", False, True), ("true", True, False), ("false", False, False), ("", False, False)],
+)
+def test_a_refresh_that_could_not_be_measured_is_told(
+    authorized: str, is_cancelled: bool, expected: bool
+) -> None:
+    """The job that answers runs after one that failed or was skipped, and only where somebody may ask."""
+    job = load(ROOT / ".github/workflows/gate-refresh.yml")["jobs"]["propose"]
+    status = {"success": False, "failure": True, "always": True, "cancelled": is_cancelled}
+    contexts = {"needs": {"authorize": {"outputs": {"authorized": authorized}}}}
+
+    assert is_due(job["if"], contexts, status) is expected
+    assert job["steps"][-1]["with"]["conclusion"] == "${{ needs.measure.result }}"
+
+
 def test_the_examples_are_this_repositorys_own_workflows() -> None:
     """What users copy is what is run here, but for where the action comes from."""
     shared = [path for path in EXAMPLES if path.name not in FOR_OTHERS]
