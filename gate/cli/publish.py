@@ -27,7 +27,9 @@ from gate.store.baselines import load_baselines
 from gate.store.policies import load_policy
 
 DEFAULT_API = "https://api.github.com"
-ACCEPT_MODE = "accept-regression"  # of the action, in a workflow that answers /accept-regression
+# Modes of the action, in workflows that answer /accept-regression and /refresh-baselines.
+ACCEPT_MODE = "accept-regression"
+PROPOSE_MODE = "propose-baselines"
 
 
 def run_publish(options: argparse.Namespace) -> int:
@@ -115,4 +117,5 @@ def load_base(path: Path | None, workspace: Path = Path()) -> Base:
         policy=load_policy(config),
         rules=(*(rule for rule in rules if rule), WORKFLOWS),
         can_accept=has_mode(top / WORKFLOWS, ACCEPT_MODE),
+        can_refresh=has_mode(top / WORKFLOWS, PROPOSE_MODE),
     )

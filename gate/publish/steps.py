@@ -53,8 +53,8 @@ def _list_by_outcome(finding: TrustedResult, verdict: Verdict) -> list[str]:
         return [write_step(suggest_lifting(len(apart), ()), verdict).text]
     if finding.is_failing:
         accept = f"To let this commit pass without baselines: {_WRITER} {_ACCEPTING}."
-        return [*([accept] if finding.can_accept else []), _step_baselines(run)]
-    return _step_pass(verdict, run)
+        return [*([accept] if finding.can_accept else []), _step_baselines(finding)]
+    return _step_pass(finding, verdict)
 
 
 def link_run(run: CiRun) -> str:
@@ -88,17 +88,21 @@ def _step_inconclusive(finding: TrustedResult) -> list[str]:
     return [again] if finding.is_failing else ["Nothing: this does not fail the check.", again]
 
 
-def _step_pass(verdict: Verdict, run: CiRun) -> list[str]:
+def _step_pass(finding: TrustedResult, verdict: Verdict) -> list[str]:
     deciding = [one for one in verdict.comparisons if one.decides]
     unjudged = any(one.status in UNJUDGED for one in deciding)
     if unjudged or any(one.reason is Reason.FEW_TRIALS for one in deciding):
-        return [_step_baselines(run)]
+        return [_step_baselines(finding)]
     improved = any(one.status is Status.IMPROVED for one in deciding)
-    return [_step_baselines(run, "To make the improvement the new baseline")] if improved else []
+    return [_step_baselines(finding, "To make the improvement the new baseline")] if improved else []
 
 
-def _step_baselines(run: CiRun, why: str = "To have baselines for later changes") -> str:
+def _step_baselines(finding: TrustedResult, why: str = "To have baselines for later changes") -> str:
     """How baselines come about: from a branch of the repository itself, or from the default branch."""
+    run = finding.run
+    if not finding.can_refresh:
+        by_hand = "records them on the machine that measures, by `compile-gate baseline refresh`"
+        return f"{why}: {_WRITER} {by_hand}, and commits them."
     if run.is_of_pull_request and run.head_repository == run.repository:
         return f"{why}: {_WRITER} comments `{REFRESH}` and merges what it proposes."
     return f"{why}: {_WRITER} merges this, then starts the workflow `gate-refresh` on the default branch."

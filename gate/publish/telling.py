@@ -40,6 +40,7 @@ def make_finding(
         base_sha=known.base_sha,
         is_waived=known.approved.is_waived,
         can_accept=base.can_accept,
+        can_refresh=base.can_refresh,
     )
 
 

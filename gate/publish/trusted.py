@@ -66,7 +66,8 @@ class Base:
     """What the base commit says: its cases, its stored baselines, its policy.
 
     ``rules`` are the paths of all this in the repository; a change that touches them is flagged.
-    ``can_accept`` is whether one of its workflows accepts regressions.
+    ``can_accept`` is whether one of its workflows accepts regressions, ``can_refresh`` whether one records
+    baselines.
     """
 
     cases: tuple[Case, ...]
@@ -74,6 +75,7 @@ class Base:
     policy: Policy = field(default_factory=lambda: Policy(thresholds={}))
     rules: tuple[str, ...] = ()
     can_accept: bool = True
+    can_refresh: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

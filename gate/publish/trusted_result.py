@@ -34,6 +34,7 @@ class TrustedResult:
     base_sha: str = ""  # what head was measured side by side with, where it is on the base branch
     is_waived: bool = False  # somebody accepts for this commit that baselines are missing
     can_accept: bool = True  # the repository has a workflow that accepts regressions
+    can_refresh: bool = True  # and one that records baselines
 
     @property
     def outcome(self) -> Outcome:

@@ -31,13 +31,17 @@ def make_upgrade_finding(
     notes = (*note_unknown(verdict, trusted.cases), *list_pair_notes(shown, trusted, base.policy))
     return replace(
         make_result(verdict, replace(trusted, notes=notes), run, fail_on),
-        steps=list_upgrade_steps(trusted),
+        steps=list_upgrade_steps(trusted, can_refresh=base.can_refresh),
         preface=render_upgrade(trusted, escape_code, find_stacks(verdict)),
+        can_refresh=base.can_refresh,
     )
 
 
-def list_upgrade_steps(verdict: Verdict) -> tuple[str, ...]:
-    """What to do next about an upgrade, in Markdown: fixed words and cases that the base commit knows."""
+def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool = True) -> tuple[str, ...]:
+    """What to do next about an upgrade, in Markdown: fixed words and cases that the base commit knows.
+
+    ``can_refresh`` is whether a workflow of the repository records baselines.
+    """
     worse = _list_cases(verdict, _WORSE)
     missing, undecided = (_list_cases(verdict, {one}) for one in (Status.MISSING, Status.INCONCLUSIVE))
     if worse:
@@ -51,7 +55,9 @@ def list_upgrade_steps(verdict: Verdict) -> tuple[str, ...]:
         return (f"{_AGAIN}: more pairs may tell.", _suggest_pairs("Or compare these cases alone", undecided))
     if verdict.outcome is not Outcome.PASS:
         return ()  # nothing was judged: what every check says of that holds
-    return ("Take the new stack: pin it on a branch, and start the workflow `gate-refresh` on that branch.",)
+    record = "start the workflow `gate-refresh` on that branch"
+    by_hand = "record its baselines there, on that machine, by `compile-gate baseline refresh`"
+    return (f"Take the new stack: pin it on a branch, and {record if can_refresh else by_hand}.",)
 
 
 _WORSE = frozenset({Status.REGRESSED, Status.FAILED})

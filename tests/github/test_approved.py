@@ -187,4 +187,27 @@ def test_the_comment_names_only_what_the_repository_has(tmp_path: Path, has_work
     assert (
         "`compile-gate baseline accept` writes in a pull request of its own" in regressed
     ) is not has_workflow
-    assert "/refresh-baselines" in new
+
+
+@pytest.mark.parametrize("has_workflow", [True, False])
+def test_the_comment_names_a_refresh_only_where_the_repository_has_one(
+    tmp_path: Path, has_workflow: bool
+) -> None:
+    """Without gate-refresh.yml there, `/refresh-baselines` is answered by nobody; gate-accept.yml is none."""
+    workflows = tmp_path / ".github" / "workflows"
+    workflows.mkdir(parents=True)
+    for name in ("gate-accept.yml", *(["gate-refresh.yml"] if has_workflow else [])):
+        example = Path(__file__).parents[2] / "examples" / "workflows" / name
+        (workflows / name).write_text(example.read_text(encoding="utf-8"))
+    (tmp_path / "gate.yml").write_text("version: 1\n")
+    base = replace(make_base(), can_refresh=load_base(tmp_path / "gate.yml", tmp_path).can_refresh)
+
+    new, of_a_fork = (
+        render_body(make_marker("default", run), make_finding(NEW, base, run))
+        for run in (RUN, replace(RUN, head_repository=4711))
+    )
+
+    assert ("/refresh-baselines" in new) is has_workflow
+    assert ("`gate-refresh`" in of_a_fork) is has_workflow
+    for body in (new, of_a_fork):
+        assert ("by `compile-gate baseline refresh`, and commits them." in body) is not has_workflow

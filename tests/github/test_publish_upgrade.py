@@ -183,6 +183,17 @@ def test_only_what_is_broken_on_the_new_stack_says_to_stay(status: Status, first
     assert list_upgrade_steps(verdict)[0].startswith(first)
 
 
+@pytest.mark.parametrize("can_refresh", [True, False])
+def test_an_upgrade_names_a_workflow_only_where_the_repository_has_it(can_refresh: bool) -> None:
+    """Without gate-refresh.yml the new stack's baselines are recorded by hand."""
+    base = replace(make_base(), can_refresh=can_refresh)
+
+    (step,) = make_upgrade_finding(make_upgrade(), base, UPGRADED).steps
+
+    assert ("`gate-refresh`" in step) is can_refresh
+    assert ("`compile-gate baseline refresh`" in step) is not can_refresh
+
+
 def test_an_upgrade_of_which_nothing_was_judged_is_not_to_be_taken() -> None:
     """All of it is quarantined: whatever else there is to do, it is not that."""
     rows = tuple(replace(row, decides=False) for row in make_upgrade().comparisons)
