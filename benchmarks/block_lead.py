@@ -1,4 +1,4 @@
-"""Compares timed blocks, led in by untimed calls or not, with torch.utils.benchmark, on ten models.
+"""Compares timed blocks, led in by untimed calls or not, with torch.utils.benchmark, on eleven models.
 
     python benchmarks/block_lead.py [--threads 2] [--super-blocks 12]
 
@@ -65,6 +65,7 @@ MODELS: dict[str, Callable[[], Workload]] = {
     "linear 512 x 512": lambda: make_linear(512, 512),
     "encoder 1 x 32, 2 layers": lambda: make_encoder(1, 32, 2),
     "encoder 4 x 128, 4 layers": lambda: make_encoder(4, 128, 4),
+    "encoder 16 x 256, 4 layers": lambda: make_encoder(16, 256, 4),
     "pointwise 100,000": lambda: make_pointwise(100_000),
     "pointwise 4,000,000": lambda: make_pointwise(4_000_000),
     "convolution 1 x 16": lambda: make_convolution(1, 16),
