@@ -10,6 +10,7 @@ from gate.action.rules import RuleSource
 from gate.action.step import ActionStep
 from gate.errors import ExitCode, UsageError
 from gate.github.job import append_summary, render_annotation
+from gate.project.config_file import DEFAULT_FILE
 from gate.units import join_some
 
 _SHOWN = 5  # files that a warning names
@@ -50,6 +51,16 @@ def tell_changed(step: ActionStep, rules: RuleSource) -> None:
             f"This change touches {join_some(rules.workflows, _SHOWN)}: GitHub ran this check as the change"
             " has it. Review that before you trust the result.",
         )
+
+
+def tell_lack(step: ActionStep) -> None:
+    """Say that no configuration was found: a green check would seem to be about the repository's own code."""
+    warn(
+        step,
+        f"No {DEFAULT_FILE} was found in the working directory or above it: this check is about"
+        " compile-gate's own reference models, not about code of this repository. Name the directory of your"
+        f" {DEFAULT_FILE} in the input working-directory.",
+    )
 
 
 def tell_failure(ended: Ended) -> int:

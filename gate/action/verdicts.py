@@ -14,7 +14,14 @@ from gate.action.commands import (
     make_merge_arguments,
     make_upgrade_arguments,
 )
-from gate.action.notices import find_confirming_commit, tell_approvals, tell_changed, tell_failure, tell_rules
+from gate.action.notices import (
+    find_confirming_commit,
+    tell_approvals,
+    tell_changed,
+    tell_failure,
+    tell_lack,
+    tell_rules,
+)
 from gate.action.results import Places, Results, clear_results, describe_verdict, list_annotations
 from gate.action.rules import RuleSource, hold_rules, load_rules_config
 from gate.action.step import ActionStep, run_measured
@@ -24,7 +31,7 @@ from gate.git import find_checkout
 from gate.github.job import append_summary, write_outputs
 from gate.project.choice import choose_cases
 from gate.project.registry import load_cases
-from gate.records import Outcome, Verdict
+from gate.records import Code, Outcome, Verdict
 from gate.report.markdown import escape_code
 from gate.report.upgrade import render_upgrade
 
@@ -59,6 +66,8 @@ def run_judge(step: ActionStep) -> int:
         tell_rules(rules)
         tell_approvals(step, rules)
         results, config = clear_results(rules), load_rules_config(rules.config)
+        if not config.is_found:
+            tell_lack(step)
         stored = Path(rules.baselines) if rules.baselines else config.baselines
         stored.mkdir(parents=True, exist_ok=True)  # none stored yet is a verdict, not an error
         merged, out = str(results.run), str(config.out)
@@ -111,6 +120,8 @@ def tell_verdict(
         "page-path": str(results.page),
     }
     write_outputs(step.environ, described)
+    if any(fact.code is Code.NO_CONFIGURATION for fact in verdict.headline):
+        tell_lack(step)
     first = f"{preface(verdict)}\n\n" if preface else ""
     append_summary(step.environ, first + results.report.read_text(encoding="utf-8"))
     run = load_run(results.run) if results.run.exists() else None

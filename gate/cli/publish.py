@@ -118,4 +118,5 @@ def load_base(path: Path | None, workspace: Path = Path()) -> Base:
         rules=(*(rule for rule in rules if rule), WORKFLOWS),
         can_accept=has_mode(top / WORKFLOWS, ACCEPT_MODE),
         can_refresh=has_mode(top / WORKFLOWS, PROPOSE_MODE),
+        is_configured=config.is_found,
     )

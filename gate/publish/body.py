@@ -10,7 +10,7 @@ from gate.publish.ci_run import CiRun
 from gate.publish.steps import link_commit, link_run, list_comment_steps
 from gate.publish.submitted_verdict import Refusal
 from gate.publish.trusted_result import TrustedResult
-from gate.records import Outcome, Status
+from gate.records import Code, Outcome, Status
 from gate.report.content import render_counts
 from gate.report.markdown import BAD, GOOD, UNSURE, Layout, ReportFrame, escape_text, render_markdown
 from gate.report.words.notes import write_note
@@ -84,7 +84,14 @@ def describe_outcome(finding: TrustedResult) -> str:
     if finding.verdict is None:
         return f"no result: {finding.refusal.value if finding.refusal else 'unknown'}"
     ended = f"; but the run ended with {finding.run.conclusion}" if finding.has_other_trouble else ""
-    return f"{finding.outcome.value}: {render_counts(finding.counts)}{ended}"
+    lack = "; no gate.yml was found: only compile-gate's own models" if _is_nobodys(finding) else ""
+    return f"{finding.outcome.value}: {render_counts(finding.counts)}{lack}{ended}"
+
+
+def _is_nobodys(finding: TrustedResult) -> bool:
+    """Whether it is about the reference models alone, since there was no configuration."""
+    headline = finding.verdict.headline if finding.verdict else ()
+    return any(fact.code is Code.NO_CONFIGURATION for fact in headline)
 
 
 # Of a comment that is too long the tail goes first, and the rows last.
@@ -137,7 +144,7 @@ def _find_sign(finding: TrustedResult) -> str:
     """Red where the check is red; what it lets pass without being a pass is in between."""
     if finding.is_failing or finding.has_other_trouble:
         return BAD
-    return GOOD if finding.outcome is Outcome.PASS else UNSURE
+    return GOOD if finding.outcome is Outcome.PASS and not _is_nobodys(finding) else UNSURE
 
 
 def _render_counts(finding: TrustedResult) -> str:

@@ -67,7 +67,8 @@ class Base:
 
     ``rules`` are the paths of all this in the repository; a change that touches them is flagged.
     ``can_accept`` is whether one of its workflows accepts regressions, ``can_refresh`` whether one records
-    baselines.
+    baselines. ``is_configured`` is whether it has a configuration: without one its cases are the reference
+    models.
     """
 
     cases: tuple[Case, ...]
@@ -76,6 +77,7 @@ class Base:
     rules: tuple[str, ...] = ()
     can_accept: bool = True
     can_refresh: bool = True
+    is_configured: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +112,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
     against = _name_base(verdict.base, known) if verdict.base else None
     return replace(
         verdict,
-        headline=_make_headline(verdict, comparisons, cases),
+        headline=(*_note_reference(verdict, base), *_make_headline(verdict, comparisons, cases)),
         cases=cases,
         comparisons=comparisons,
         failures=tuple(_rewrite_failure(one) for one in verdict.failures if one.case_id in ours),
@@ -171,6 +173,17 @@ def _strip_causes(verdict: Verdict, ours: Mapping[str, Case]) -> tuple[Cause, ..
             left = replace(one, fact=_strip(one.fact))
             stripped += [left] if left not in stripped[-_MAX_ALIKE:] else []
     return tuple(stripped)
+
+
+def _note_reference(verdict: Verdict, base: Base) -> tuple[Fact, ...]:
+    """Say first of all where what was measured is nobody's own, also where whoever measured is silent on it.
+
+    A change that brings the first configuration has cases of its own, which the base does not know.
+    """
+    ours = {case.id for case in base.cases}
+    is_told = any(fact.code is Code.NO_CONFIGURATION for fact in verdict.headline)
+    is_foreign = not base.is_configured and all(case.id in ours for case in verdict.cases)
+    return (Fact(code=Code.NO_CONFIGURATION),) if is_told or is_foreign else ()
 
 
 def _make_headline(

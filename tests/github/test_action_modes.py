@@ -24,11 +24,11 @@ from gate.action.input_table import ActionMode
 from gate.action.inputs import parse_inputs
 from gate.action.modes import run_action
 from gate.action.step import make_child_environment
-from gate.files.codec import save_run, save_verdict
+from gate.files.codec import load_verdict, save_run, save_verdict
 from gate.fingerprint import compute_environment_id
 from gate.github.job import MAX_SUMMARY_BYTES, append_summary, render_annotation, write_outputs
 from gate.project.config import load_config
-from gate.records import GraphBreak, Metric, PairBase, Run, Trial
+from gate.records import Code, Fact, GraphBreak, Metric, PairBase, Run, Trial
 
 SHA = "a" * 40
 Command = Callable[[list[str], dict[str, str]], int | str]
@@ -216,6 +216,26 @@ def test_a_passing_check_under_a_lenient_rule_is_not_an_error(
     printed = capsys.readouterr().out
     assert "::warning title=compile-gate::REGRESSION" in printed
     assert "::error" not in printed
+
+
+def test_a_check_about_nobodys_code_warns(
+    environ: dict[str, str], command: Callable[[Command], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A verdict that was reached without any gate.yml is green, and the run's page says what it is about."""
+    left = make_check(make_run(SHA), make_run("b" * 40), 0)
+
+    def check(argv: list[str], environment: dict[str, str]) -> int | str:
+        code, path = left(argv, environment), Path("out/verdict.json")
+        verdict = load_verdict(path)
+        first = Fact(code=Code.NO_CONFIGURATION)
+        save_verdict(replace(verdict, headline=(first, *verdict.headline)), path)
+        return code
+
+    command(check)
+
+    assert run_action(environ) == 0
+    assert "::warning title=compile-gate::No gate.yml was found" in capsys.readouterr().out
+    assert "No gate.yml was found" in Path(environ["GITHUB_STEP_SUMMARY"]).read_text()
 
 
 def test_an_earlier_runs_verdict_is_not_taken_for_this_ones(

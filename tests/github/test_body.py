@@ -58,6 +58,7 @@ from gate.records import (
     name_words,
 )
 from gate.records.code_places import CAUSE_CODES
+from gate.report.markdown import UNSURE
 from gate.report.words.causes import describe_cause
 from tests.hosts import CUDA_HOST
 
@@ -420,6 +421,29 @@ def test_descriptions() -> None:
     assert describe_outcome(situations["rejected"]) == (
         "no result: the artifact's verdict is not one that this compile-gate reads"
     )
+
+
+def test_a_pass_about_nobodys_code_is_no_plain_pass() -> None:
+    """Where the base has no gate.yml, the comment and the status say so, whatever whoever measured says."""
+    finding = make_finding(make_passing(), replace(make_base(), is_configured=False))
+    heading = render_body(make_marker("default", GREEN), finding).splitlines()[1]
+    assert heading.startswith(f"## {UNSURE} PASS: No gate.yml was found")
+    assert describe_outcome(finding) == (
+        "PASS: 6 unchanged; no gate.yml was found: only compile-gate's own models"
+    )
+
+
+def test_a_pass_about_nobodys_code_is_told_as_whoever_measured_found_it() -> None:
+    """A check in a directory without gate.yml says so of itself, where the publisher found one."""
+    verdict = make_passing(headline=(Fact(code=Code.NO_CONFIGURATION),))
+    assert "no gate.yml was found" in describe_outcome(make_finding(verdict))
+
+
+def test_the_change_that_brings_the_first_configuration_has_one() -> None:
+    """It has a case that the base does not know: what it is about is not the reference models alone."""
+    verdict = make_verdict(*make_unchanged(CASES[0]), *make_unchanged(CASES[1]), cases=CASES[:2])
+    base = replace(make_base(CASES[:1]), is_configured=False)
+    assert "no gate.yml" not in describe_outcome(make_finding(verdict, base))
 
 
 def test_a_targets_comment_says_what_it_cannot_know() -> None:
