@@ -23,7 +23,7 @@ from gate.github.publish import (
 from gate.github.sticky import Written
 from gate.github.troubles import Troubles
 from gate.publish.body import make_marker, render_body
-from gate.publish.ci_run import CiRun
+from gate.publish.ci_run import SCHEDULE, CiRun
 from gate.publish.submitted_verdict import RefusedError
 from gate.publish.telling import CommentWhen, describe_finding, is_wanted
 from gate.publish.trusted_result import TrustedResult
@@ -60,13 +60,27 @@ def publish_upgrade(context: PublishContext, settings: UpgradeSettings) -> Publi
     except GitHubError as error:
         return make_failed_publication(error)
     troubles, written = Troubles(), None
-    if settings.issue is not CommentWhen.NEVER:
+    note = "No issue was written."
+    if _is_good_news_by_hand(finding, settings):
+        note = "The issue was left alone: only a scheduled run that passes closes it."
+    elif settings.issue is not CommentWhen.NEVER:
         written = troubles.attempt(
             "The issue was not written", lambda: _write_issue(context, settings, finding)
         )
+    if written:
+        note = f"Issue of {settings.key}: {written.action.value}."
     outputs = describe_finding(finding) | {"issue-url": written.url if written else ""}
-    note = f"Issue of {settings.key}: {written.action.value}." if written else "No issue was written."
     return make_publication(finding, outputs, [note], troubles)
+
+
+def _is_good_news_by_hand(finding: TrustedResult, settings: UpgradeSettings) -> bool:
+    """Whether nothing is wrong in a run that nobody scheduled.
+
+    Whoever starts one chooses its cases and its stack, and what it did not measure may be as bad as before:
+    it takes back nothing of what the issue says.
+    """
+    is_bad = all(is_wanted(finding, when) for when in (settings.issue, CommentWhen.ON_CHANGE))
+    return settings.issue is not CommentWhen.NEVER and finding.run.event != SCHEDULE and not is_bad
 
 
 def _find_run(context: PublishContext, settings: UpgradeSettings) -> CiRun:

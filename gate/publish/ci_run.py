@@ -8,6 +8,7 @@ WORKFLOWS = ".github"  # what runs the gate is as much of a rule as what it judg
 
 
 MERGE_GROUP = "merge_group"
+SCHEDULE = "schedule"
 PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
 
 

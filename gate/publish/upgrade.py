@@ -45,14 +45,19 @@ def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool = True) -> tuple[s
     worse = _list_cases(verdict, _WORSE)
     missing, undecided = (_list_cases(verdict, {one}) for one in (Status.MISSING, Status.INCONCLUSIVE))
     if worse:
-        return ("Stay on the old stack until this is fixed.", _suggest_pairs("To see it again", worse))
+        return (
+            "Stay on the old stack until this is fixed.",
+            _suggest_pairs("To see it again", worse),
+            _CLOSING,
+        )
     if missing:
         read = (
             "Read the log of the run: did these cases fail on the old stack, or was there no time for them?"
         )
-        return (f"{read} {_AGAIN}.", _suggest_pairs("Or compare them alone", missing))
+        return (f"{read} {_AGAIN}.", _suggest_pairs("Or compare them alone", missing), _CLOSING)
     if undecided:
-        return (f"{_AGAIN}: more pairs may tell.", _suggest_pairs("Or compare these cases alone", undecided))
+        alone = _suggest_pairs("Or compare these cases alone", undecided)
+        return (f"{_AGAIN}: more pairs may tell.", alone, _CLOSING)
     if verdict.outcome is not Outcome.PASS:
         return ()  # nothing was judged: what every check says of that holds
     record = "start the workflow `gate-refresh` on that branch"
@@ -62,6 +67,10 @@ def list_upgrade_steps(verdict: Verdict, *, can_refresh: bool = True) -> tuple[s
 
 _WORSE = frozenset({Status.REGRESSED, Status.FAILED})
 _AGAIN = "Start the workflow `upgrade` again, by hand or with more `minutes`"
+_CLOSING = (
+    "The first scheduled run that passes closes this issue. One by hand does not: it may be of other cases,"
+    " or of another stack."
+)
 
 
 def _list_cases(verdict: Verdict, statuses: Collection[Status]) -> list[str]:

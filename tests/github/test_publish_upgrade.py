@@ -164,7 +164,7 @@ def test_steps_name_a_few_cases() -> None:
 
     steps = list_upgrade_steps(make_verdict(*rows, cases=cases))
 
-    assert steps[-1].endswith("--select m0/t,m1/t,m2/t,m3/t,m4/t,m5/t`")
+    assert steps[1].endswith("--select m0/t,m1/t,m2/t,m3/t,m4/t,m5/t`")
 
 
 @pytest.mark.parametrize(
@@ -270,6 +270,32 @@ def test_a_pass_is_quiet_and_closes_what_was_open(github: FakeGitHub, context: P
     assert issue["state"] == "closed"
     assert "PASS: Nothing got worse" in issue["body"]
     assert "Issue of h200: closed" in published.summary
+
+
+@pytest.mark.parametrize("when", [CommentWhen.ALWAYS, CommentWhen.ON_CHANGE, CommentWhen.ON_FAILURE])
+def test_a_pass_by_hand_takes_nothing_back(
+    github: FakeGitHub, context: PublishContext, when: CommentWhen
+) -> None:
+    """A run of chosen cases or of a chosen stack leaves the issue as it is, and says so in its summary."""
+    publish_verdict(github, context, make_worse())
+    (before,) = (dict(issue) for issue in list_issues(github.state).values())
+    github.state.runs[RUN.id]["event"] = "workflow_dispatch"
+
+    published = publish_verdict(github, context, make_upgrade(), issue=when)
+
+    (issue,) = list_issues(github.state).values()
+    assert (issue["state"], issue["body"]) == ("open", before["body"])
+    assert "PASS: Nothing got worse" in published.summary
+    assert "The issue was left alone" in published.summary
+    assert published.outputs["issue-url"] == ""
+
+
+def test_a_failure_by_hand_is_told(github: FakeGitHub, context: PublishContext) -> None:
+    """What got worse opens the issue, whoever asked."""
+    github.state.runs[RUN.id]["event"] = "workflow_dispatch"
+    publish_verdict(github, context, make_worse())
+    (issue,) = list_issues(github.state).values()
+    assert issue["state"] == "open"
 
 
 @pytest.mark.parametrize(
