@@ -27,6 +27,7 @@ from gate.github.events import (
 )
 from gate.github.git_data import GitData
 from gate.github.job import MAX_ANNOTATIONS, render_annotation
+from gate.github.retarget import find_outdated, is_of_retarget
 from gate.github.rules import note_touched
 from gate.github.status import CommitStatus, State, set_status
 from gate.github.sticky import Action, Written
@@ -89,7 +90,9 @@ def publish(context: PublishContext, settings: Settings) -> Publication:
     """
     troubles = Troubles()
     try:
-        target = resolve_target(context.client, context.job, settings.run_id)
+        target = _find_target(context, settings)
+        if target is None:
+            return Publication(summary="There is nothing to tell: no run of the gate is for another base.\n")
         if target.is_outrun or target.run.conclusion in _SILENT or _is_superseded(target):
             return _make_silence(target)
         check_workflow(target.run, context.job.repository, settings.workflow)
@@ -103,6 +106,15 @@ def publish(context: PublishContext, settings: Settings) -> Publication:
         "comment-url": _tell_comment(context, settings, (target, finding), troubles, notes),
     }
     return make_publication(finding, outputs, notes, troubles)
+
+
+def _find_target(context: PublishContext, settings: Settings) -> Target | None:
+    """Find whose verdict is told; for a changed base branch that of the gate's own run, if it has ended."""
+    client, job = context.client, context.job
+    target = resolve_target(client, job, settings.run_id)
+    if not is_of_retarget(target.run, job.repository):
+        return target
+    return find_outdated(client, job, target, settings.workflow)
 
 
 def make_publication(

@@ -403,6 +403,68 @@ def test_a_run_for_another_base_is_not_told(
     assert ("The pull request got another base branch after the run began" in comment["body"]) is not is_told
 
 
+RETARGET = 101
+
+
+def add_retarget(github: FakeGitHub, conclusion: str = "failure") -> None:
+    """The pull request gets another base after its run has ended, and gate-retarget has run for that."""
+    github.state.add_event(7, "base_ref_changed", "2026-11-01T12:30:00Z")
+    run = github.state.add_run(RETARGET, SHA)
+    run |= {"path": ".github/workflows/gate-retarget.yml", "name": "gate-retarget", "conclusion": conclusion}
+
+
+@pytest.mark.parametrize("github", ["api.github.com", "ghes-3.17"], indirect=True)
+def test_a_base_that_is_changed_after_a_pass_takes_it_back(
+    github: FakeGitHub, context: PublishContext
+) -> None:
+    """When gate-retarget has failed, the gate's own run is told to be of another base, everywhere."""
+    leave_pass(github)
+    publish_verdict(github, context, make_passing())
+    add_retarget(github)
+
+    published = publish(context, Settings(run_id=RETARGET))
+
+    status, (comment,) = github.state.statuses[SHA][0], github.state.list_comments(7)
+    assert (status["state"], status["target_url"]) == ("error", github.state.runs[RUN.id]["html_url"])
+    assert "The pull request got another base branch after the run began" in comment["body"]
+    assert published.outputs["verdict"] == "INCOMPLETE"
+
+
+def test_of_several_runs_the_newest_of_the_same_head_is_taken_back(
+    github: FakeGitHub, context: PublishContext
+) -> None:
+    """A fork's run of the same commit, and one that no pull request started, are of something else."""
+    leave_pass(github)
+    add_retarget(github)
+    github.state.add_run(99, SHA)
+    github.state.add_run(110, SHA, owner="mallory")
+    github.state.add_run(111, SHA, event="push")
+
+    publish(context, Settings(run_id=RETARGET))
+
+    status = github.state.statuses[SHA][0]
+    assert (status["state"], status["target_url"]) == ("error", github.state.runs[RUN.id]["html_url"])
+
+
+@pytest.mark.parametrize("why", ["passed", "pushed", "none", "running"])
+def test_a_changed_base_that_takes_nothing_back_is_silent(
+    github: FakeGitHub, context: PublishContext, why: str
+) -> None:
+    """An edited title, a commit that is no head any more, and a gate that has not ended: it will be told."""
+    add_retarget(github, "success" if why == "passed" else "failure")
+    if why == "pushed":
+        github.state.pulls[7]["head"]["sha"] = "e" * 40
+    if why == "none":
+        del github.state.runs[RUN.id]
+    if why == "running":
+        github.state.runs[RUN.id] |= {"status": "in_progress", "conclusion": None}
+
+    published = publish(context, Settings(run_id=RETARGET))
+
+    assert github.list_writes() == []
+    assert "There is nothing to tell" in published.summary
+
+
 def test_a_run_that_a_push_cancelled_is_silent(github: FakeGitHub, context: PublishContext) -> None:
     """Its commit is not what is to be merged; the run of the new one tells its own verdict."""
     set_conclusion(github, "cancelled")
