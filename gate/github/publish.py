@@ -34,6 +34,7 @@ from gate.github.sticky import Action, Written
 from gate.github.troubles import Troubles
 from gate.publish.approved import NOTHING_APPROVED, Approved, describe_approval, needs_approval
 from gate.publish.body import describe_outcome, make_marker, render_body
+from gate.publish.ci_run import MERGE_GROUP
 from gate.publish.submitted_verdict import Refusal, RefusedError
 from gate.publish.telling import CommentWhen, describe_finding, is_wanted, make_finding, render_summary
 from gate.publish.trusted import Base, Known
@@ -143,6 +144,12 @@ def _tell_status(
         # A commit has one status: this would take back what a pull request's run says of the same one.
         notes.append(f"No commit status: the run was started by {finding.run.event}.")
         return ""
+    if _may_be_approved(finding):
+        notes.append(
+            "No commit status: the check of this merge group is green although something had no baseline, as"
+            " it is where that was accepted for each of its pull requests."
+        )
+        return ""
     status = _make_status(target, finding, settings)
     was_set = troubles.attempt(
         "The commit status was not set",
@@ -153,6 +160,16 @@ def _tell_status(
     elif target.sharing:
         notes.append(f"Commit status: an error, since {target.sharing}.")
     return status.state.value if was_set else ""
+
+
+def _may_be_approved(finding: TrustedResult) -> bool:
+    """Whether a merge group's check passed, and all that is amiss is a lack of baselines.
+
+    The check counts what was accepted for the pull requests of the group, which takes a clone to find out
+    where the queue squashes them. Here neither red nor green would be sound.
+    """
+    run, lacks = finding.run, finding.outcome in {Outcome.NOTHING_COMPARED, Outcome.PASS}
+    return run.event == MERGE_GROUP and run.conclusion == "success" and finding.is_failing and lacks
 
 
 def _tell_comment(

@@ -556,6 +556,43 @@ def test_merge_group(github: FakeGitHub, context: PublishContext) -> None:
     assert "merge queue" in published.summary
 
 
+UNSTORED = make_verdict(
+    *(
+        replace(row, status=Status.NEW, reason=Reason.NO_BASELINE, baseline=None, change=None)
+        for case in CASES
+        for row in make_unchanged(case)
+    )
+)
+PARTLY_UNSTORED = make_verdict(*make_unchanged(CASES[1]), UNSTORED.comparisons[0])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fail_on"), [(UNSTORED, FailOn.REGRESSION), (PARTLY_UNSTORED, FailOn.NEW)]
+)
+def test_a_green_merge_group_without_baselines_gets_no_red_status(
+    github: FakeGitHub, context: PublishContext, verdict: Verdict, fail_on: FailOn
+) -> None:
+    """The check counted that its pull requests were accepted so, which is not known here."""
+    github.state.runs[RUN.id] |= {"event": "merge_group", "conclusion": "success"}
+    published = publish_verdict(github, context, verdict, fail_on=fail_on)
+    assert github.state.statuses.get(SHA, []) == []
+    assert published.outputs["status-state"] == ""
+    assert "No commit status: the check of this merge group is green" in published.summary
+
+
+@pytest.mark.parametrize(
+    ("verdict", "conclusion"),
+    [(UNSTORED, "failure"), (make_failing(), "success"), (make_failing(), "failure")],
+)
+def test_a_merge_group_that_fails_gets_a_red_status(
+    github: FakeGitHub, context: PublishContext, verdict: Verdict, conclusion: str
+) -> None:
+    """Its check is red, or what it found is no lack of baselines: an accepted change is no regression."""
+    github.state.runs[RUN.id] |= {"event": "merge_group", "conclusion": conclusion}
+    publish_verdict(github, context, verdict)
+    assert github.state.statuses[SHA][0]["state"] == "failure"
+
+
 @pytest.mark.parametrize("event", ["workflow_dispatch", "push", "schedule"])
 def test_other_runs_set_no_status(github: FakeGitHub, context: PublishContext, event: str) -> None:
     """A run by hand at a pull request's head does not turn the status that failed there into a green one."""
