@@ -117,6 +117,7 @@ _KEYS = b'{"schema": "compile-gate/verdict/3", ' + b", ".join(b'"k%d": 0' % i fo
 
 _START = b'{"schema": "compile-gate/verdict/3", '
 _LETTERS = bytes(range(97, 123)) * (4 * MIB // 26 - 8)  # what a comparison of words takes longest for
+_DENSE = b'{"a":1.5,"b":2.5,"c":3.5      },'  # 32 bytes: more lists and values in them are refused at once
 
 # A few kilobytes each that take much time or memory of whoever is careless with them.
 COSTLY: dict[str, Callable[[], bytes]] = {
@@ -126,6 +127,7 @@ COSTLY: dict[str, Callable[[], bytes]] = {
     "500,000 small mappings": lambda: make_with(_START + b'"notes": [' + b'{"a":1},' * 500_000 + b"1]}"),
     "800,000 words": lambda: make_with(_START + b'"notes": [' + b'"ab",' * 800_000 + b"1]}"),
     "a million numbers": lambda: make_with(_START + b'"notes": [' + b"1.5," * 1_000_000 + b"1]}"),
+    "as dense as is read": lambda: make_with(_START + b'"notes": [' + _DENSE * (500 * 1024) + b"{}]}"),
     "two million quotes": lambda: make_with(_START + b'"notes": [' + b'"",' * 1_300_000 + b'""]}'),
 }
 ARCHIVES: dict[str, Callable[[], bytes]] = {
@@ -149,7 +151,7 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     ),
     "bomb": make_bomb,
     "lying bomb": make_lying_bomb,
-    "too large": lambda: make_with(b" " * (4 * MIB + 1)),
+    "too large": lambda: make_with(b" " * (16 * MIB + 1)),
     "many members": make_many_members,
     "mismatched names": make_mismatched_names,
     "cut in half": lambda: make_cut(0.5),

@@ -186,7 +186,7 @@ def test_a_hostile_artifact_accepts_nothing(ask: Any, github: FakeGitHub, name: 
     asked = ask()
 
     assert asked.code == 2
-    assert asked.answers[0].startswith("`/accept-regression` is refused: the artifact")
+    assert asked.answers[0].startswith("`/accept-regression` is refused: the ")
     assert github.state.runs[RUN_ID]["run_attempt"] == 1
     assert not any("/git/" in write for write in github.list_writes())
 

@@ -349,6 +349,15 @@ def test_without_a_verdict_what_github_says_of_the_change_is_told() -> None:
     assert "**Notes**" not in render_body(make_marker("default", RUN), replace(finding, remarks=()))
 
 
+def test_a_verdict_that_is_too_large_has_a_step_that_helps() -> None:
+    """To run it again would come to the same; the check holds, and fewer cases are told."""
+    finding = TrustedResult(run=RUN, refusal=Refusal.TOO_LARGE)
+    text = render_body(make_marker("default", RUN), finding)
+    assert "The check itself counts" in text
+    assert "measure fewer cases" in text
+    assert "run it again" not in text
+
+
 def test_the_last_resort_is_counts_and_a_link() -> None:
     """Where not even one row fits."""
     body = render_body(make_marker("default", RUN), make_finding(*make_many()), 500)

@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 
 from gate.files.codec import VERDICT, decode_file, encode_file
+from gate.publish.submitted_verdict import MAX_MEMBER_BYTES
+from gate.records import Verdict
 from tests.recorded.situations import DIRECTORY, judge, list_situations
 from tests.recorded.telling import tell, tell_own
 
@@ -51,6 +53,18 @@ def old_verdicts() -> Mapping[str, str]:
 @pytest.fixture(scope="module")
 def old_said() -> Mapping[str, Any]:
     return load_texts(VERSION_1_SAID)
+
+
+def test_a_verdict_of_900_recorded_cases_is_small_enough_to_be_published() -> None:
+    """By what the recorded cases take, those of a pair with causes the most."""
+    sizes = {name: measure_case(judge(situation)) for name, situation in SITUATIONS.items()}
+    worst = max(sizes, key=lambda name: sizes[name])
+    assert sizes[worst] * 900 <= MAX_MEMBER_BYTES, worst
+
+
+def measure_case(verdict: Verdict) -> float:
+    """Bytes of a verdict for each of its cases."""
+    return len(encode_file(VERDICT, verdict).encode()) / max(len(verdict.cases), 1)
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
