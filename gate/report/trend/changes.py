@@ -53,14 +53,14 @@ def find_steps(metric: Metric, values: Sequence[float]) -> tuple[TrendStep, ...]
     spec = SPECS[metric]
     is_log = spec.is_ratio and min(values) > 0
     scaled = [math.log(value) for value in values] if is_log else list(values)
-    ends = [0, *_search(scaled), len(values)]
+    least = (spec.threshold.relative if is_log else spec.threshold.absolute) / 2
+    ends = [0, *_search(scaled, math.log1p(least) if is_log else least), len(values)]
     means = [sum(scaled[a:b]) / (b - a) for a, b in pairwise(ends)]
     found = []
     for position, before, after in zip(ends[1:-1], means, means[1:], strict=False):
         change = math.expm1(after - before) if is_log else after - before
         worse = -change if spec.higher_is_better else change
-        least = spec.threshold.relative if is_log else spec.threshold.absolute
-        if abs(worse) >= least / 2:
+        if abs(worse) >= least:
             undo = math.exp if is_log else float
             found.append(TrendStep(position=position, before=undo(before), after=undo(after), worse=worse))
     return tuple(found)
@@ -89,8 +89,11 @@ def _drop_blips(levels: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     return kept
 
 
-def _search(values: Sequence[float]) -> list[int]:
-    """Search for steps in units of the noise between neighbours, which no step inflates."""
+def _search(values: Sequence[float], least: float) -> list[int]:
+    """Search for steps in units of the noise between neighbours, which no step inflates.
+
+    ``least`` is the smallest step that is told, on the scale of ``values``.
+    """
     try:
         import numpy as np  # noqa: PLC0415 - an extra
         import ruptures  # noqa: PLC0415 - an extra
@@ -99,8 +102,8 @@ def _search(values: Sequence[float]) -> list[int]:
     series = np.asarray(values, dtype=float)
     moves = np.diff(series)
     noise = float(np.median(np.abs(moves - np.median(moves)))) * _NORMAL / math.sqrt(2)
-    # Where most neighbours are equal, as counters are, any move is large.
-    noise = noise or float(np.max(np.abs(moves))) / _CLIP
+    # Where most neighbours are equal any move that is told is large, whatever other moves there were.
+    noise = noise or (least or float(np.max(np.abs(moves)))) / _CLIP
     scaled = _tame((series - np.median(series)) / noise)
     search = ruptures.KernelCPD(kernel="linear", min_size=FEWEST, jump=1)
     ends = search.fit_predict(scaled.reshape(-1, 1), pen=PENALTY * math.log(len(values)))

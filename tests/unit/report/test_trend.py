@@ -86,6 +86,31 @@ def test_a_step_has_a_place_and_a_sign(
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("metric", "values", "expected"),
+    [
+        # Ten nights of a wrong result tell nothing of a step of 0.8 that comes later.
+        (
+            Metric.DRIFT,
+            [0.12] * 40 + [8.12] * 10 + [0.12] * 40 + [0.92] * 30,
+            [(40, 8.0), (50, -8.0), (90, 0.8)],
+        ),
+        # Nor does one: it is none itself, and only in the mean before, (80 x 0.12 + 8.12) / 81 = 0.219.
+        (Metric.DRIFT, [0.12] * 40 + [8.12] + [0.12] * 40 + [0.92] * 30, [(81, 0.7)]),
+        # A ratio that fell by half, and rose by 7 %.
+        (Metric.MEMORY_RATIO, [2.0] * 20 + [1.0] * 20 + [1.07] * 20, [(20, -0.5), (40, 0.07)]),
+        # What is smaller than half the threshold stays untold beside a large step, as alone.
+        (Metric.MEMORY_RATIO, [2.0] * 20 + [1.0] * 20 + [1.01] * 20, [(20, -0.5)]),
+    ],
+)
+def test_a_series_that_repeats_exactly_tells_small_steps_beside_large_ones(
+    metric: Metric, values: list[float], expected: list[tuple[int, float]]
+) -> None:
+    """Where most neighbours are equal there is no noise, and the largest move sets no scale."""
+    found = [(step.position, round(step.worse, 2)) for step in find_steps(metric, values)]
+    assert found == expected
+
+
 def test_machines_are_kept_apart_and_the_newest_comes_first() -> None:
     """Times of one say nothing of the other's; lines may come in any order."""
     lines = [make_line(3, {}, machine="cpu: old"), make_line(9, {}), make_line(1, {})]
