@@ -214,9 +214,22 @@ def _make_case_path(case_id: str) -> str:
 
 
 def _find_setbacks(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setback]:
+    """Find what got worse. A ratio does so too where eager got better, which is no setback.
+
+    What it follows tells whether it was compiled code, where both baselines have that.
+    """
+    found = {setback.metric: setback for setback in _list_worse(new, old, policy)}
+    for metric, setback in found.items():
+        leader = SPECS[metric].follows
+        is_led = leader in old.trials and leader in new.trials and setback.new is not None
+        if leader is None or leader in found or not is_led:
+            yield setback
+
+
+def _list_worse(new: Baseline, old: Baseline, policy: Policy) -> Iterator[Setback]:
     for metric in Metric:
         spec = SPECS[metric]
-        # A speedup falls when eager gets faster, which is no setback; compiled latency is there for the rest.
+        # A speedup is computed from compiled latency, which is there for itself.
         decides = spec.role is Role.DECIDES and spec.source is not Source.DERIVED
         if not decides or metric not in old.trials:
             continue
