@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gate.decide import collect_values, estimate_metric
+from gate.decide.evidence.disturbed import set_aside_disturbed
 from gate.errors import GateError
 from gate.fingerprint import compute_machine_id
 from gate.metrics import Role, select_metrics
@@ -26,10 +27,13 @@ def find_history(options: Namespace, config: Config) -> Path | None:
 
 
 def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind, outcome: str = "") -> None:
-    """Append the values of head's own trials; where that fails, say so and go on: the verdict stands."""
+    """Append the values of head's own trials, without what a verdict sets aside of disturbed ones.
+
+    Where that fails, say so and go on: the verdict stands.
+    """
     if not (path := find_history(options, config)):
         return
-    alone = [trial for trial in run.trials if trial.pairing is Pairing.ALONE]
+    alone = [trial for trial in set_aside_disturbed(run).trials if trial.pairing is Pairing.ALONE]
     cases = {}
     for case in run.cases:
         values = collect_values(trial for trial in alone if trial.case_id == case.id)

@@ -1,0 +1,56 @@
+"""What a run leaves in a history: what its verdict was made of."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from gate.cli.history import append_run
+from gate.files.key_types import VERSION
+from gate.project.config import make_config
+from gate.project.entries import GateFile
+from gate.records import Case, Conditions, Disturbance, Metric, Provenance, Run, Trial
+from gate.records.history import HistoryKind
+from gate.store.history import HistoryReading, read_history
+from tests.hosts import CPU_HOST
+
+CASE = Case(id="m/test", model="m")
+
+
+def make_trial(index: int, seconds: float, *, disturbed: bool) -> Trial:
+    """A trial of one compile with one graph break."""
+    return Trial(
+        case_id=CASE.id,
+        index=index,
+        samples={Metric.COLD_COMPILE_TIME: (seconds,), Metric.GRAPH_BREAKS: (1.0,)},
+        conditions=Conditions(disturbances=(Disturbance.CROWDED,) if disturbed else ()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "expected"),
+    [
+        ((False, True), 10.0),  # the calm one alone
+        ((False, False), 20.0),  # the geometric mean of both
+        ((True, True), 20.0),  # both, for want of a calm one
+    ],
+)
+def test_what_a_verdict_sets_aside_is_not_in_the_history(
+    tmp_path: Path, disturbed: Sequence[bool], expected: float
+) -> None:
+    """A disturbed trial's times are left out where a calm one tells, and its counts stay."""
+    trials = tuple(
+        make_trial(index, seconds, disturbed=one)
+        for index, (seconds, one) in enumerate(zip((10.0, 40.0), disturbed, strict=True))
+    )
+    run = Run(cases=(CASE,), environment=CPU_HOST, provenance=Provenance(), trials=trials, finished=True)
+    path = tmp_path / "history.jsonl"
+
+    append_run(Namespace(history=str(path)), make_config(GateFile(version=VERSION)), run, HistoryKind.CHECK)
+
+    (line,) = read_history(path, HistoryReading())
+    assert line.cases[CASE.id][Metric.COLD_COMPILE_TIME][0] == pytest.approx(expected)
+    assert line.cases[CASE.id][Metric.GRAPH_BREAKS][0] == 1.0
