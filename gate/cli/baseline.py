@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from gate.cli.check import measure_request
 from gate.cli.history import append_run
 from gate.cli.setup import load_configured, load_project
+from gate.decide.conclude.accept import note_left
 from gate.decide.evidence.baselines import make_baselines
 from gate.decide.evidence.disturbed import note_disturbed, note_kept_disturbed
 from gate.devices import find_kind
@@ -63,7 +64,8 @@ def run_refresh(options: Namespace) -> ExitCode:
     append_run(options, config, run, HistoryKind.BASELINE)
     for proposal in proposals:
         print(_describe(proposal))
-    for note in (*note_disturbed(run), *note_kept_disturbed(run, fewest)):
+    left = note_left((proposal.baseline for proposal in proposals), policy)
+    for note in (*note_disturbed(run), *note_kept_disturbed(run, fewest), *left):
         print(f"note  {write_note(note)}")
     recorded, each = count_noun(len(proposals), "baseline"), count_noun(trials, "trial")
     print(f"Recorded {recorded} of {each} each in {config.baselines}; commit what is new there.")

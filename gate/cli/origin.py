@@ -51,7 +51,7 @@ def note_idle(
 ) -> Verdict:
     """Name the acceptances and baselines that fit no case: whoever wrote them thinks that they count."""
     ids = [case.id for case in registry]
-    idle = [one for one in policy.acceptances if not any(fnmatchcase(name, one.case) for name in ids)]
+    idle = [one for one in policy.accepted if not any(fnmatchcase(name, one.case) for name in ids)]
     notes = [
         Fact(code=Code.ACCEPTANCE_IDLE, metrics=(one.metric,), names=name_words(pattern=one.case))
         for one in idle

@@ -132,13 +132,27 @@ def _confirm_row(
             return row
         seen_again = row.status is Status.REGRESSED and is_shown_again(paired)
         again = replace(paired, status=row.status, reason=row.reason, more_pairs=None)
-        return again if seen_again else paired
+        return _remark_stored(again if seen_again else paired, row)
     if not asked or row.status not in _TOLD_WITHOUT_PAIRS:
         return row
     why = _explain_absence(run, row.case_id)
     if row.status in UNJUDGED and why in _NO_COUNTERPART:
         return row
     return _withhold(replace(row, remarks=(*row.remarks, Fact(code=why))), why)
+
+
+def _remark_stored(paired: Comparison, stored: Comparison) -> Comparison:
+    """Say how much worse than the stored baseline it is, where that is more than pairs show.
+
+    Earlier changes did the rest: what accepted.yml allows, it allows in all.
+    """
+    if paired.status not in MAYBE_WORSE or stored.status not in MAYBE_WORSE or stored.baseline is None:
+        return paired
+    before, now = stored.change, paired.change
+    if before is None or now is None or before.centre <= now.centre:
+        return paired
+    fact = Fact(code=Code.SINCE_STORED, numbers={"change": before.centre})
+    return replace(paired, remarks=(*paired.remarks, fact))
 
 
 def _is_better_again(row: Comparison, paired: Comparison) -> bool:

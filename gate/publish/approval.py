@@ -110,7 +110,7 @@ def _find_meant(words: AcceptWords, cases: tuple[Case, ...]) -> set[str]:
 
 
 def _apply(verdict: Verdict, approval: Approval, today: str) -> tuple[Comparison, ...]:
-    policy = Policy(thresholds={}, acceptances=approval.accepted, today=today)
+    policy = Policy(thresholds={}, approved=approval.accepted, today=today)
     return apply_acceptances(verdict.comparisons, policy)
 
 

@@ -47,6 +47,7 @@ class Code(StrEnum):
     EAGER_SLOWED_TOO = "eager_slowed_too", "change"
     EAGER_CHANGED = "eager_changed", "change"
     PROCESSOR_TIME = "processor_time", "change"  # judged by it
+    SINCE_STORED = "since_stored", "change"  # so much worse than the stored baseline; pairs show less
     NO_RATIO = "no_ratio"  # a value is zero or less
     REGRESSED_ANYWAY = "regressed_anyway"  # its case has, so what would settle it changes nothing
     FAILURE = "failure", "trial"  # names: as :func:`gate.records.quote_failure` has them
@@ -114,6 +115,7 @@ class Code(StrEnum):
     ACCEPTANCE_EXPIRED = "acceptance_expired"  # names: pattern, expires, reason
     ACCEPTANCE_EXCEEDED = "acceptance_exceeded", "allowance"  # names: author, expires
     ACCEPTANCE_IDLE = "acceptance_idle"  # names: pattern
+    ACCEPTANCE_LEFT = "acceptance_left", "allowance"  # on top of what is recorded; names: pattern
     DRIFT_ABOVE = "drift_above", "drift limit"
     BASELINES_OLD = "baselines_old", "baselines days oldest"
     BASELINES_AHEAD = "baselines_ahead", "baselines days"

@@ -49,6 +49,7 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     Code.WORKLOAD_CHANGED: frozenset({"more"}),
     Code.DEFINITION_CHANGED: frozenset({"more"}),
     Code.CACHE_MISSED: frozenset({"bypasses"}),
+    Code.ACCEPTANCE_EXCEEDED: frozenset({"stored"}),
     # Both arms ran on one machine at one moment, so it is no cause.
     **dict.fromkeys((Code.CODE_SAME, Code.EAGER_TOO), frozenset({"beside"})),
     **dict.fromkeys(QUOTING, frozenset({"trial"}).union(*(code.numbers for code in FAILURE_CODES))),

@@ -77,10 +77,16 @@ class Policy:
     thresholds: Mapping[Metric, Threshold]
     overrides: tuple[Override, ...] = ()
     limits: tuple[Limit, ...] = ()
-    acceptances: tuple[Acceptance, ...] = ()
+    acceptances: tuple[Acceptance, ...] = ()  # standing ones: worse than the baseline, whoever made it so
+    approved: tuple[Acceptance, ...] = ()  # for what is judged alone: worse than what it is held against
     waiver: Waiver | None = None
     quarantine: tuple[Quarantine, ...] = ()
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
     has_anchor: bool = False  # whether there is a release anchor that head can be held against
+
+    @property
+    def accepted(self) -> tuple[Acceptance, ...]:
+        """All that somebody accepted, standing or for what is judged alone."""
+        return (*self.acceptances, *self.approved)

@@ -25,8 +25,8 @@ class AcceptanceEntry(Entry):
     Example: cold_compile_time
     """
     allowance: Allowance
-    """How much worse than the baseline the metric may be; a larger change fails as before. Percent for
-    times, memory and ratios; a plain number, in the metric's unit, for counters and drift.
+    """How much worse than the baseline the metric may be, in all; a larger change fails as before. Percent
+    for times, memory and ratios; a plain number, in the metric's unit, for counters and drift.
 
     Example: 8%
     """

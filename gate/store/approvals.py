@@ -100,7 +100,7 @@ def approve_policy(policy: Policy, approvals: Iterable[Approval]) -> Policy:
     accepted = tuple(entry for one in known for entry in one.accepted)
     return replace(
         policy,
-        acceptances=(*policy.acceptances, *accepted),
+        approved=(*policy.approved, *accepted),
         # The first to expire, since all of them must still count.
         waiver=min(waivers, key=lambda one: one.expires) if waivers and len(waivers) == len(known) else None,
     )

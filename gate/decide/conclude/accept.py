@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from gate.metrics import SPECS, Family
 from gate.records import (
     Acceptance,
+    Baseline,
     Code,
     Comparison,
     Fact,
@@ -36,6 +37,8 @@ def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tupl
 
     That is a REGRESSED comparison, or one of the _OPEN_QUESTIONS, whose change is at most the allowance (a
     fraction; units for counters and drift). Drift without a baseline is held against its limit instead.
+    A standing acceptance is of the baseline: else each change could be so much worse again than the last.
+    Where pairs judged what is exact, what is stored must be within it too.
     """
     return tuple(_accept(comparison, policy) for comparison in comparisons)
 
@@ -44,7 +47,7 @@ def list_expired(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Acc
     """The acceptances that fit something compared here and no longer count."""
     return tuple(
         acceptance
-        for acceptance in policy.acceptances
+        for acceptance in policy.accepted
         if not is_in_force(acceptance, policy) and any(fits(acceptance, one) for one in comparisons)
     )
 
@@ -56,10 +59,26 @@ def list_exceeded(
     regressed = [one for one in comparisons if one.status is Status.REGRESSED and one.change is not None]
     return tuple(
         (acceptance, one)
-        for acceptance in policy.acceptances
+        for acceptance in policy.accepted
         if is_in_force(acceptance, policy)
         for one in regressed
         if fits(acceptance, one)
+    )
+
+
+def note_left(baselines: Iterable[Baseline], policy: Policy) -> tuple[Fact, ...]:
+    """The standing acceptances in force that fit what is recorded: they allow so much on top of that."""
+    recorded = [(one.case_id, one.trials) for one in baselines]
+    return tuple(
+        Fact(
+            code=Code.ACCEPTANCE_LEFT,
+            numbers={"allowance": entry.allowance},
+            metrics=(entry.metric,),
+            names=name_words(pattern=entry.case),
+        )
+        for entry in policy.acceptances
+        if is_in_force(entry, policy)
+        and any(entry.metric in trials and fnmatchcase(case_id, entry.case) for case_id, trials in recorded)
     )
 
 
@@ -92,6 +111,12 @@ def measure_worsening(comparison: Comparison) -> float:
     return max([shown, *judged])
 
 
+def measure_since_stored(comparison: Comparison) -> float:
+    """How much worse than the stored baseline it is, where pairs judged it and show less; else 0."""
+    found = [one.numbers["change"] for one in comparison.remarks if one.code is Code.SINCE_STORED]
+    return max(found, default=0.0)
+
+
 def round_allowance(metric: Metric, amount: float) -> float:
     """Round an allowance up to one that can be written: whole percent, counts or hundredths of log2 units."""
     step = _STEPS.get(SPECS[metric].family, _PERCENT)
@@ -119,7 +144,11 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     worse = comparison.status is Status.REGRESSED or open_question
     if not worse or comparison.change is None:
         return comparison
-    for acceptance in policy.acceptances:
+    since_stored = (
+        0.0 if SPECS[comparison.metric].family is Family.NOISY else measure_since_stored(comparison)
+    )
+    standing = [one for one in policy.acceptances if since_stored <= one.allowance]
+    for acceptance in (*standing, *policy.approved):
         if is_in_force(acceptance, policy) and _covers(acceptance, comparison):
             return replace(
                 comparison,

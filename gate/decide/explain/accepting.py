@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
-from gate.decide.conclude.accept import measure_worsening, round_allowance
+from gate.decide.conclude.accept import measure_since_stored, measure_worsening, round_allowance
 from gate.decide.constants import ACCEPTANCE_DAYS
 from gate.metrics import SPECS, Family
 from gate.records import (
@@ -62,7 +62,9 @@ def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy
 def _choose_allowance(comparison: Comparison) -> float:
     """A fraction, log2 units, or a count: enough that noise does not undo it."""
     margin = 1.0 if SPECS[comparison.metric].family is Family.EXACT else _ALLOWANCE_MARGIN
-    return round_allowance(comparison.metric, margin * measure_worsening(comparison))
+    is_noisy = SPECS[comparison.metric].family is Family.NOISY
+    in_all = 0.0 if is_noisy else measure_since_stored(comparison)  # all of which a standing one must allow
+    return round_allowance(comparison.metric, margin * max(measure_worsening(comparison), in_all))
 
 
 def _choose_expiry(policy: Policy) -> tuple[str, ...]:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gate.decide.conclude.accept import is_waived, list_exceeded, list_expired, name_terms
+from gate.decide.conclude.accept import (
+    is_waived,
+    list_exceeded,
+    list_expired,
+    measure_since_stored,
+    measure_worsening,
+    name_terms,
+)
 from gate.decide.conclude.anyway import find_regressed
 from gate.decide.conclude.quarantine import list_days, list_set_apart
 from gate.decide.conclude.tally import note_stop
@@ -17,6 +24,7 @@ from gate.metrics import SPECS, Family
 from gate.records import (
     BROKEN,
     UNJUDGED,
+    Acceptance,
     Baseline,
     Code,
     Comparison,
@@ -170,13 +178,19 @@ def note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fac
     return [
         Fact(
             code=Code.ACCEPTANCE_EXCEEDED,
-            numbers={"allowance": known.allowance},
+            numbers={"allowance": known.allowance, **_name_stored(known, found)},
             cases=(found.case_id,),
             metrics=(found.metric,),
             names=name_words(author=known.author, expires=known.expires),
         )
         for known, found in list_exceeded(comparisons, policy)
     ]
+
+
+def _name_stored(known: Acceptance, found: Comparison) -> dict[str, float]:
+    """What is stored, where that and not the change itself is more than was accepted."""
+    since = measure_since_stored(found)
+    return {"stored": since} if measure_worsening(found) <= known.allowance < since else {}
 
 
 def _note_waiver(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from gate.metrics import SPECS
-from gate.records import Code, Comparison, Estimate, Fact, Reason, Status
+from gate.metrics import SPECS, Family
+from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Reason, Status
 from gate.report.words.failures import describe_quoted
 from gate.report.words.measuring import describe_disturbances
 from gate.report.words.templates import fill
@@ -180,11 +180,18 @@ def _describe_clause(one: Comparison, fact: Fact) -> str:
     if fact.code is Code.OWN_LIMIT:
         bound = "least" if SPECS[one.metric].higher_is_better else "most"
         return f"at {bound} {render_value(one.metric, fact.numbers['limit'])}"
+    if fact.code is Code.SINCE_STORED and _is_stored_told(one):
+        return f"{describe_change(one.metric, fact.numbers['change'])} against the stored baseline"
     if fact.code is Code.MACHINE_MOVED:
         moves = sorted(fact.numbers.values())
         told = dict.fromkeys(map(render_percent, (*moves[:1], *moves[-1:])))
         return f"eager and fixed test programs changed by {' to '.join(told)}"
     return fill(_CLAUSES[fact.code], fact) if fact.code in _CLAUSES else ""
+
+
+def _is_stored_told(one: Comparison) -> bool:
+    """Whether what is stored counts: times stored earlier are noisy, and matter to an acceptance alone."""
+    return SPECS[one.metric].family is not Family.NOISY or one.status not in MAYBE_WORSE
 
 
 def _describe_need(one: Comparison) -> str:

@@ -9,7 +9,7 @@ from gate.records.code_places import WARNING_CODES
 from gate.report.words.measuring import describe_disturbances, describe_measuring
 from gate.report.words.templates import MACHINE_CHANGED, fill, tell_shifts
 from gate.report.words.terms import name_base, name_metric
-from gate.units import count_rest, join_some, render_allowance
+from gate.units import count_rest, join_some, render_allowance, render_change
 
 _MAX_LISTED = 6  # differences between two machines that are spelled out
 
@@ -52,9 +52,14 @@ _TEMPLATES: Mapping[Code, str] = {
         "The acceptance of {pattern} {key} expired on {expires} and no longer counts: {reason}."
     ),
     Code.ACCEPTANCE_EXCEEDED: (
-        "{case_list} {metric_list}: {somebody} accepted up to {allowed} until {expires}, and this is more."
+        "{case_list} {metric_list}: {somebody} accepted up to {allowed} until {expires},"
+        " and this is more{in_all}."
     ),
     Code.ACCEPTANCE_IDLE: "The acceptance of {pattern} {key} matches no case: remove it.",
+    Code.ACCEPTANCE_LEFT: (
+        "accepted.yml still allows {allowed} of {pattern} {key} on top of these values: remove the entry,"
+        " unless what it is for is not in them yet."
+    ),
     Code.DRIFT_ABOVE: (
         "{case_list}: {metric_list} {drift:log2} is above its limit of {limit:log2}, and so is the"
         " baseline's: only the change counts."
@@ -156,7 +161,11 @@ _TEMPLATES: Mapping[Code, str] = {
 
 def _tell_exceeded(fact: Fact) -> dict[str, str]:
     allowed = render_allowance(fact.metrics[0], fact.numbers["allowance"]) if fact.metrics else ""
-    return {"allowed": allowed, "somebody": fact.name("author") or "somebody"}
+    stored = fact.numbers.get("stored", 0.0)
+    in_all = ""
+    if stored and fact.metrics:
+        in_all = f": {render_change(fact.metrics[0], stored)} against the stored baseline"
+    return {"allowed": allowed, "somebody": fact.name("author") or "somebody", "in_all": in_all}
 
 
 def _tell_cleared(fact: Fact) -> dict[str, str]:
@@ -207,6 +216,7 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     Code.ACCEPTANCE_EXPIRED: _tell_key,
     Code.ACCEPTANCE_IDLE: _tell_key,
     Code.ACCEPTANCE_EXCEEDED: _tell_exceeded,
+    Code.ACCEPTANCE_LEFT: lambda fact: {**_tell_key(fact), **_tell_exceeded(fact)},
     Code.PAIRS: lambda fact: {
         "how": fill(", {turns} of them one process after the other", fact) if fact.numbers["turns"] else ""
     },

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.conclude.accept import compute_acceptance_limit, is_waived, list_covered
+from gate.decide.conclude.accept import compute_acceptance_limit, is_waived, list_covered, note_left
 from gate.records import (
     Acceptance,
+    Baseline,
     Change,
     Code,
     Comparison,
@@ -25,7 +26,7 @@ from gate.records import (
     Verdict,
     Waiver,
 )
-from tests.told import tell_notes
+from tests.told import tell_note, tell_notes
 
 Make = Callable[..., Any]
 Judge = Callable[..., Verdict]
@@ -150,3 +151,23 @@ def test_what_an_acceptance_covers_is_listed(situation: Make, judge: Judge) -> N
     verdict = judge(*cases, acceptances=entries)
     assert [one.status for one in verdict.comparisons] == [Status.ACCEPTED] * 2
     assert [one.case_id for one in list_covered(verdict.comparisons, (entry,))] == ["a/x"]
+
+
+@pytest.mark.parametrize(
+    ("case", "metric", "expires", "expected"),
+    [
+        ("mlp/*", BREAKS, TODAY, 1),
+        ("mlp/*", BREAKS, "2026-02-28", 0),
+        ("mlp/*", Metric.DRIFT, TODAY, 0),
+        ("bert/*", BREAKS, TODAY, 0),
+    ],
+)
+def test_an_acceptance_that_fits_what_is_recorded_is_named(
+    unbroken: Baseline, case: str, metric: Metric, expires: str, expected: int
+) -> None:
+    """It allows so much on top of the new values; one that expired, or is of something else, does not."""
+    entry = Acceptance(case=case, metric=metric, allowance=1.0, reason="r", author="ada", expires=expires)
+    notes = note_left([unbroken], Policy(thresholds={}, acceptances=(entry,), today=TODAY))
+    assert len(notes) == expected
+    told = "accepted.yml still allows 1 of mlp/* graph_breaks on top of these values: remove the entry,"
+    assert all(tell_note(note).startswith(told) for note in notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -19,6 +19,7 @@ from gate.records import (
     Reason,
     Status,
     Tally,
+    Verdict,
 )
 from tests.told import tell_notes, tell_row, tell_steps
 
@@ -97,23 +98,73 @@ def test_a_graph_break_of_the_change_is_convicted(
     assert verdict.outcome is Outcome.REGRESSION
 
 
-def test_an_acceptance_of_what_the_change_adds_holds_after_one_pair(
-    confirm: Confirm, find: Find, unbroken: Baseline, policy: Policy
+ONE_MORE = Acceptance(case=CASE, metric=BREAKS, allowance=1.0, reason="r", author="ada", expires="2026-03-01")
+
+
+@pytest.fixture
+def one_more_again(confirm: Confirm, unbroken: Baseline) -> Callable[[Policy], Verdict]:
+    """None stored, two in the base, three in head: one is the change's, and earlier ones added two."""
+
+    def judge(rules: Policy) -> Verdict:
+        breaks = {"base": {BREAKS: 2.0}, "head": {BREAKS: 3.0}, "pairs": 1}
+        return confirm({**measure(), BREAKS: (3.0,)}, baselines=(unbroken,), rules=rules, **breaks)
+
+    return judge
+
+
+def test_an_approval_of_what_the_change_adds_holds_after_one_pair(
+    one_more_again: Callable[[Policy], Verdict], find: Find, policy: Policy
 ) -> None:
-    """None stored, two in the base, three in head: one is the change's, and one is accepted."""
-    accepted = Acceptance(
-        case=CASE, metric=BREAKS, allowance=1.0, reason="r", author="ada", expires="2026-03-01"
-    )
-    verdict = confirm(
-        {**measure(), BREAKS: (3.0,)},
-        baselines=(unbroken,),
-        base={BREAKS: 2.0},
-        head={BREAKS: 3.0},
-        pairs=1,
-        rules=replace(policy, acceptances=(accepted,)),
-    )
+    """It is for this commit, whatever others added since the baselines were recorded."""
+    verdict = one_more_again(replace(policy, approved=(ONE_MORE,)))
     assert find(verdict, BREAKS).status is Status.ACCEPTED
     assert verdict.outcome is Outcome.PASS
+
+
+def test_a_standing_acceptance_does_not_allow_each_change_so_much_again(
+    one_more_again: Callable[[Policy], Verdict], find: Find, policy: Policy
+) -> None:
+    """One is accepted on top of what is stored, and three are there: the note tells both numbers."""
+    verdict = one_more_again(replace(policy, acceptances=(ONE_MORE,)))
+    assert verdict.outcome is Outcome.REGRESSION
+    assert "+3 (more) against the stored baseline" in tell_row(find(verdict, BREAKS))
+    told = "accepted up to 1 until 2026-03-01, and this is more: +3 against the stored baseline."
+    assert any(note.endswith(told) for note in tell_notes(verdict))
+
+
+def test_the_acceptance_that_is_suggested_covers_what_is_stored(
+    one_more_again: Callable[[Policy], Verdict], policy: Policy
+) -> None:
+    """Else the command that the report prints would change nothing."""
+    steps = tell_steps(one_more_again(policy))
+    assert any("--allow 3 " in step for step in steps)
+    taken = replace(ONE_MORE, allowance=3.0)
+    assert one_more_again(replace(policy, acceptances=(taken,))).outcome is Outcome.PASS
+
+
+def test_an_accepted_time_tells_how_much_worse_than_the_stored_one_it_is(
+    confirm: Confirm, find: Find, policy: Policy
+) -> None:
+    """Stored times are too noisy to judge an acceptance by: both numbers are told."""
+    taken = replace(ONE_MORE, metric=LATENCY, allowance=0.15)
+    verdict = confirm(
+        measure(compiled_latency=1.3),
+        base={LATENCY: 0.0118},
+        head={LATENCY: 0.013},
+        rules=replace(policy, acceptances=(taken,)),
+    )
+    row = find(verdict, LATENCY)
+    assert row.status is Status.ACCEPTED
+    assert "+10" in tell_row(row)
+    assert "+30.0 % (slower) against the stored baseline" in tell_row(row)
+
+
+def test_a_slower_time_that_nobody_accepted_is_told_by_its_pairs_alone(confirm: Confirm, find: Find) -> None:
+    """What is stored of times says nothing that its pairs do not say better."""
+    slower = {"base": {LATENCY: 0.0118}, "head": {LATENCY: 0.013}}
+    row = find(confirm(measure(compiled_latency=1.3), **slower), LATENCY)
+    assert row.status is Status.REGRESSED
+    assert "stored" not in tell_row(row)
 
 
 def test_a_counter_that_one_pair_shows_better_too_has_improved(

@@ -157,10 +157,11 @@ def test_a_second_approval_adds_to_the_first() -> None:
 
 
 def test_approvals_are_added_to_what_decides() -> None:
-    """After what accepted.yml says, whose entries stay."""
+    """Apart from what accepted.yml says: they are of what is judged alone."""
     policy = Policy(thresholds={}, acceptances=(SECOND,))
     approved = approve_policy(policy, [Approval(commit=COMMIT, accepted=(FIRST,))])
-    assert (approved.acceptances, approved.waiver) == ((SECOND, FIRST), None)
+    assert (approved.acceptances, approved.approved, approved.waiver) == ((SECOND,), (FIRST,), None)
+    assert approved.accepted == (SECOND, FIRST)
     assert approve_policy(policy, []) == policy
 
 
