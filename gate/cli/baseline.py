@@ -21,6 +21,7 @@ from gate.files.misfits import find_nearest, suggest_nearest
 from gate.files.untrusted import is_present
 from gate.lab.host.provenance import load_provenance
 from gate.metrics import SPECS, Role
+from gate.project.contradictions import can_decide
 from gate.project.registry import load_cases, select_cases
 from gate.records import Acceptance, Metric
 from gate.records.history import HistoryKind
@@ -111,6 +112,9 @@ def run_accept(options: Namespace) -> ExitCode:
     config = load_configured(options)
     _check_case(options.case, [case.id for case in load_cases(config)])
     metric = _parse_metric(options.metric)
+    if not can_decide(metric, [limit.metric for limit in config.limits]):
+        what = f"METRIC: {metric} never decides, so there is nothing to accept"
+        raise UsageError(what, "Name the metric that the report calls REGRESSED.")
     acceptance = Acceptance(
         case=options.case,
         metric=metric,

@@ -11,6 +11,7 @@ from pathlib import Path
 from gate.git import ask_git
 from gate.project.config import Config
 from gate.project.config_file import DEFAULT_FILE
+from gate.project.contradictions import can_decide
 from gate.records import Baseline, Case, Code, Fact, Policy, Verdict, name_words
 from gate.units import count_noun
 
@@ -49,12 +50,15 @@ def note_reference(verdict: Verdict, config: Config) -> Verdict:
 def note_idle(
     verdict: Verdict, policy: Policy, registry: Iterable[Case], baselines: Iterable[Baseline] = ()
 ) -> Verdict:
-    """Name the acceptances and baselines that fit no case: whoever wrote them thinks that they count."""
+    """Name the acceptances and baselines that count for nothing: whoever wrote them thinks that they do."""
     ids = [case.id for case in registry]
+    limited = [limit.metric for limit in policy.limits]
     idle = [one for one in policy.accepted if not any(fnmatchcase(name, one.case) for name in ids)]
+    vain = [one for one in policy.accepted if one not in idle and not can_decide(one.metric, limited)]
     notes = [
-        Fact(code=Code.ACCEPTANCE_IDLE, metrics=(one.metric,), names=name_words(pattern=one.case))
-        for one in idle
+        Fact(code=code, metrics=(one.metric,), names=name_words(pattern=one.case))
+        for code, entries in ((Code.ACCEPTANCE_IDLE, idle), (Code.ACCEPTANCE_VAIN, vain))
+        for one in entries
     ]
     if gone := tuple(sorted({one.case_id for one in baselines} - set(ids))):
         notes.append(Fact(code=Code.BASELINES_IDLE, numbers={"cases": len(gone)}, cases=gone))

@@ -83,7 +83,8 @@ def check_limit(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
 
 
 def check_gate_file(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
-    """Thresholds must fit their metrics, and a case cannot get more trials than the most."""
+    """Thresholds and quarantines must fit their metrics, and a case cannot get more trials than the most."""
+    yield from _check_quarantine(values, wrong)
     for metric, entry in values.get("thresholds", {}).items():
         parts = {part: getattr(entry, part) for part in _PARTS}
         yield from _check_parts(metric, _list_parts(parts), [f".{metric}", ".thresholds"])
@@ -94,22 +95,26 @@ def check_gate_file(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
         yield Misfit(problem=problem, fix=fix, path=[".max_trials" if "max_trials" in values else ".trials"])
 
 
-def check_quarantine(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
-    """What never decides needs no quarantine."""
-    del wrong
-    yield from _check_decides(values, "There is nothing to keep from deciding: remove the entry.")
+def _check_quarantine(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
+    """What never decides needs no quarantine; what has a limit decides."""
+    if "limits" in wrong:
+        return
+    limited = [entry.metric for entry in values.get("limits", ())]
+    for index, entry in enumerate(values.get("quarantine", ())):
+        if entry.metric is not None and not can_decide(entry.metric, limited):
+            problem = f"{entry.metric} never decides"
+            fix = "There is nothing to keep from deciding: remove the entry."
+            yield Misfit(problem=problem, fix=fix, path=[".metric", f"[{index}]", ".quarantine"])
 
 
-def _check_decides(values: Values, fix: str) -> Iterator[Misfit]:
-    metric = values.get("metric")
-    if metric is not None and SPECS[metric].role is not Role.DECIDES:
-        yield Misfit(problem=f"{metric} never decides", fix=fix, path=[".metric"])
+def can_decide(metric: Metric, limited: Collection[Metric]) -> bool:
+    """Whether a metric can fail a check: by its role, or since gate.yml has a limit for it."""
+    return SPECS[metric].role is Role.DECIDES or metric in limited
 
 
 def check_acceptance(values: Values, wrong: Collection[str]) -> Iterator[Misfit]:
-    """An allowance is in the metric's unit, and the metric must be one that can fail."""
+    """An allowance is in the metric's unit. Which metrics can fail is known with gate.yml's limits alone."""
     del wrong
-    yield from _check_decides(values, "It cannot fail a check: remove the entry.")
     if "metric" in values and "allowance" in values:
         yield from check_allowance(values["metric"], values["allowance"])
 

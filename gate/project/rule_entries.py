@@ -14,7 +14,6 @@ from gate.files.key_types import (
 from gate.project.contradictions import (
     check_limit,
     check_override,
-    check_quarantine,
     check_threshold,
 )
 from gate.records import Metric
@@ -138,5 +137,3 @@ class QuarantineEntry(Entry):
 
     Example: 2027-03-31
     """
-
-    find_contradictions = staticmethod(check_quarantine)

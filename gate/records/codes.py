@@ -115,6 +115,7 @@ class Code(StrEnum):
     ACCEPTANCE_EXPIRED = "acceptance_expired"  # names: pattern, expires, reason
     ACCEPTANCE_EXCEEDED = "acceptance_exceeded", "allowance"  # names: author, expires
     ACCEPTANCE_IDLE = "acceptance_idle"  # names: pattern
+    ACCEPTANCE_VAIN = "acceptance_vain"  # of a metric that never decides; names: pattern
     ACCEPTANCE_LEFT = "acceptance_left", "allowance"  # on top of what is recorded; names: pattern
     DRIFT_ABOVE = "drift_above", "drift limit"
     BASELINES_OLD = "baselines_old", "baselines days oldest"

@@ -13,7 +13,7 @@ from gate.files.key_types import VERSION
 from gate.files.untrusted import decode_text, is_present, load_bytes
 from gate.files.yaml_in import MAX_YAML_BYTES, decode_yaml, load_yaml
 from gate.files.yaml_out import write_scalar
-from gate.metrics import SPECS, Role
+from gate.metrics import SPECS
 from gate.project.contradictions import check_allowance
 from gate.records import Acceptance, Metric
 from gate.records.bounds import MOST_DAYS, Amount, compute_last_day, read_amount, write_percent
@@ -89,9 +89,6 @@ def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> None
 
 
 def _check_acceptance(acceptance: Acceptance, today: str) -> None:
-    if SPECS[acceptance.metric].role is not Role.DECIDES:
-        what = f"METRIC: {acceptance.metric} never decides, so there is nothing to accept"
-        raise UsageError(what, "Name the metric that the report calls REGRESSED.")
     last = compute_last_day(date.fromisoformat(today)).isoformat()
     if acceptance.expires[4:5] == "-" and acceptance.expires > last:  # else it is no day at all
         what = f"--expires: {acceptance.expires} is more than {MOST_DAYS} days from now"

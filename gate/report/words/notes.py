@@ -56,6 +56,10 @@ _TEMPLATES: Mapping[Code, str] = {
         " and this is more{in_all}."
     ),
     Code.ACCEPTANCE_IDLE: "The acceptance of {pattern} {key} matches no case: remove it.",
+    Code.ACCEPTANCE_VAIN: (
+        "The acceptance of {pattern} {key} counts for nothing: that decides only where `limits` of gate.yml"
+        " names it. Remove it."
+    ),
     Code.ACCEPTANCE_LEFT: (
         "accepted.yml still allows {allowed} of {pattern} {key} on top of these values: remove the entry,"
         " unless what it is for is not in them yet."
@@ -215,6 +219,7 @@ def _tell_unknown(fact: Fact) -> dict[str, str]:
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     Code.ACCEPTANCE_EXPIRED: _tell_key,
     Code.ACCEPTANCE_IDLE: _tell_key,
+    Code.ACCEPTANCE_VAIN: _tell_key,
     Code.ACCEPTANCE_EXCEEDED: _tell_exceeded,
     Code.ACCEPTANCE_LEFT: lambda fact: {**_tell_key(fact), **_tell_exceeded(fact)},
     Code.PAIRS: lambda fact: {

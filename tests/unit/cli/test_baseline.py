@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.unit.cli.conftest import CASE_ID, Place
+from gate.files.codec import save_run
+from gate.records import Metric
+from tests.unit.cli.conftest import CASE_ID, Place, make_run
 
 EXPIRES = (datetime.now(UTC) + timedelta(days=9)).date().isoformat()
 ACCEPT = ("baseline", "accept", CASE_ID, "graph_breaks", "--allow", "2", "--reason", "a print")
@@ -19,3 +22,24 @@ def test_a_refresh_names_what_is_accepted_on_top_of_the_new_values(
     assert place.run(*ACCEPT, "--expires", EXPIRES) == 0
     assert place.run("baseline", "refresh", "--quiet", "--reason", "again") == 0
     assert f"accepted.yml still allows 2 of {CASE_ID} graph_breaks on top" in capsys.readouterr().out
+
+
+def test_what_never_decides_cannot_be_accepted(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """An acceptance of it would count for nothing."""
+    accept = ("baseline", "accept", CASE_ID, "guards", "--allow", "2", "--reason", "r", "--expires", EXPIRES)
+    assert place.run(*accept) == 2
+    assert "METRIC: guards never decides" in capsys.readouterr().err
+
+
+def test_what_is_beyond_a_limit_of_ones_own_can_be_accepted_whatever_its_role(place: Place) -> None:
+    """The command that the report of it prints makes the check green."""
+    with (place.top / "gate.yml").open("a", encoding="utf-8") as file:
+        file.write("limits: [{metric: guards, at_most: 5}]\n")
+    run = make_run()
+    guarded = [replace(one, samples={**one.samples, Metric.GUARDS: (7.0,)}) for one in run.trials]
+    save_run(replace(run, trials=tuple(guarded)), place.top / "old.json")
+    compare = ("compare", "old.json", "old.json")
+    assert place.run(*compare) == 10
+    accept = ("baseline", "accept", CASE_ID, "guards", "--allow", "2", "--reason", "r")
+    assert place.run(*accept, "--expires", EXPIRES) == 0
+    assert place.run(*compare) == 0

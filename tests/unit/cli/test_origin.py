@@ -143,16 +143,23 @@ def test_a_command_for_many_cases_is_short() -> None:
 
 
 def test_an_acceptance_that_fits_nothing_is_told() -> None:
-    """Whoever wrote it thinks that it counts."""
+    """Whoever wrote it thinks that it counts, of a case that is gone or a metric that never decides."""
     run = make_run()
     entry = Acceptance(
         case="actor/*", metric=Metric.DRIFT, allowance=1, reason="r", author="ada", expires="2999-01-01"
     )
-    policy = Policy(thresholds={}, acceptances=(entry, replace(entry, case="acter/*")))
+    policy = Policy(
+        thresholds={},
+        acceptances=(entry, replace(entry, case="acter/*"), replace(entry, metric=Metric.GUARDS)),
+    )
     verdict = decide_verdict(run, (), policy)
     notes = tell_notes(note_idle(verdict, policy, run.cases))
     assert notes[len(tell_notes(verdict)) :] == (
         "The acceptance of acter/* drift matches no case: remove it.",
+        (
+            "The acceptance of actor/* guards counts for nothing: that decides only"
+            " where `limits` of gate.yml names it. Remove it."
+        ),
     )
 
 

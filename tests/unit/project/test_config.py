@@ -229,3 +229,28 @@ def test_the_schema_and_the_decoder_accept_the_same_files(changes: dict[str, Any
     except FileError:
         accepted = False
     assert accepted == validator.is_valid(value)
+
+
+QUARANTINE = (
+    "version: 1\nquarantine:\n  - {case: a, metric: guards, owner: o, reason: r, expires: 2026-01-01}\n"
+)
+
+
+def test_a_quarantine_of_what_never_decides_is_refused(tmp_path: Path) -> None:
+    """It would do nothing, unnoticed."""
+    with pytest.raises(FileError, match=r"gate.yml:3: quarantine\[0\].metric: guards never decides"):
+        load_config(write_config(tmp_path, QUARANTINE))
+
+
+def test_a_metric_with_a_limit_can_be_put_into_quarantine(tmp_path: Path) -> None:
+    """It decides whatever its role, so there is something to keep from deciding."""
+    limited = QUARANTINE + "limits:\n  - {metric: guards, at_most: 5}\n"
+    (entry,) = load_config(write_config(tmp_path, limited)).quarantine
+    assert entry.metric is Metric.GUARDS
+
+
+def test_beside_limits_that_are_wrong_no_quarantine_is_called_idle(tmp_path: Path) -> None:
+    """The metric may be the one that the wrong limit is meant for."""
+    with pytest.raises(FileError) as caught:
+        load_config(write_config(tmp_path, QUARANTINE + "limits:\n  - {metric: guard, at_most: 5}\n"))
+    assert [one.key for one in (caught.value, *caught.value.others)] == ["limits[0].metric"]  # type: ignore[attr-defined]
