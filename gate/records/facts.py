@@ -51,7 +51,7 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     Code.CACHE_MISSED: frozenset({"bypasses"}),
     Code.ACCEPTANCE_EXCEEDED: frozenset({"stored"}),
     # Both arms ran on one machine at one moment, so it is no cause.
-    **dict.fromkeys((Code.CODE_SAME, Code.EAGER_TOO), frozenset({"beside"})),
+    **dict.fromkeys((Code.CODE_SAME, Code.EAGER_TOO, Code.DRIFT_ABOVE), frozenset({"beside"})),
     **dict.fromkeys(QUOTING, frozenset({"trial"}).union(*(code.numbers for code in FAILURE_CODES))),
     Code.ENDED_BADLY: frozenset({"status"}),  # a name in older files
     **dict.fromkeys(DISTURBED, frozenset({*map(str, Disturbance), CORES})),

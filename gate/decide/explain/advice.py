@@ -131,7 +131,7 @@ def list_notes(
         *_note_waiver(comparisons, policy),
         *note_expired(comparisons, policy),
         *note_exceeded(comparisons, policy),
-        *_note_limits(run, comparisons),
+        *note_limits(run, comparisons),
         *_note_age(used, policy),
     )
 
@@ -242,8 +242,8 @@ _UNJUDGED = {
 }
 
 
-def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
-    """Drift beyond its limit that the baseline has as well."""
+def note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
+    """Drift beyond its limit that the baseline, or the base, has as well."""
     cases = {case.id: case for case in run.cases}
     return [
         Fact(
@@ -251,6 +251,7 @@ def _note_limits(run: Run, comparisons: Sequence[Comparison]) -> list[Fact]:
             numbers={
                 "drift": one.candidate.centre,
                 "limit": get_limit(cases[one.case_id], one.metric),
+                **({"beside": 1} if one.pairs else {}),
             },
             cases=(one.case_id,),
             metrics=(one.metric,),

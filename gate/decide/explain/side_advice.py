@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from gate.decide.conclude.quarantine import note_quarantine
 from gate.decide.conclude.tally import note_pairs, note_stop, note_warnings
 from gate.decide.evidence.disturbed import note_disturbed
 from gate.decide.evidence.same_code import note_same_code
@@ -12,6 +13,7 @@ from gate.decide.explain.advice import (
     has_not_begun,
     note_exceeded,
     note_expired,
+    note_limits,
     note_target,
     note_unjudged,
     suggest,
@@ -75,6 +77,8 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[Fact, .
         *note_unjudged(verdict.comparisons, _UNJUDGED),
         *note_expired(verdict.comparisons, policy),
         *note_exceeded(verdict.comparisons, policy),
+        *note_limits(run, verdict.comparisons),
+        *note_quarantine(verdict.comparisons, policy),
     )
 
 

@@ -66,7 +66,7 @@ _TEMPLATES: Mapping[Code, str] = {
     ),
     Code.DRIFT_ABOVE: (
         "{case_list}: {metric_list} {drift:log2} is above its limit of {limit:log2}, and so is the"
-        " baseline's: only the change counts."
+        " {whose}: only the change counts."
     ),
     Code.BASELINES_OLD: (
         "{baselines:baseline} older than {days} days, the oldest {oldest}: record new ones."
@@ -219,6 +219,7 @@ def _tell_unknown(fact: Fact) -> dict[str, str]:
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     Code.ACCEPTANCE_EXPIRED: _tell_key,
     Code.ACCEPTANCE_IDLE: _tell_key,
+    Code.DRIFT_ABOVE: lambda fact: {"whose": "base's" if "beside" in fact.numbers else "baseline's"},
     Code.ACCEPTANCE_VAIN: _tell_key,
     Code.ACCEPTANCE_EXCEEDED: _tell_exceeded,
     Code.ACCEPTANCE_LEFT: lambda fact: {**_tell_key(fact), **_tell_exceeded(fact)},

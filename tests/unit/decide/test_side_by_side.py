@@ -26,6 +26,7 @@ from gate.records import (
     PairBase,
     Policy,
     Provenance,
+    Quarantine,
     Reason,
     Run,
     Status,
@@ -409,6 +410,30 @@ def test_accepted_change_is_accepted_side_by_side(ab: Judge, policy: Policy, fin
     )
     verdict = ab(replace(policy, acceptances=(known,)), head={LATENCY: 0.0108})
     assert find(verdict, LATENCY).status is Status.ACCEPTED
+
+
+@pytest.mark.parametrize(
+    ("expires", "outcome", "note"),
+    [
+        ("2026-04-01", Outcome.NOTHING_COMPARED, "Quarantined by ada until 2026-04-01, so it"),
+        ("2026-02-01", Outcome.REGRESSION, "The quarantine of mlp/* by ada expired on 2026-02-01"),
+    ],
+)
+def test_a_quarantine_is_told_side_by_side(
+    ab: Judge, policy: Policy, expires: str, outcome: Outcome, note: str
+) -> None:
+    """What it keeps from deciding, or that it expired, as without pairs."""
+    entry = Quarantine(case="mlp/*", metric=None, owner="ada", reason="two speeds", expires=expires)
+    verdict = ab(replace(policy, quarantine=(entry,)), head={LATENCY: 0.012})
+    assert verdict.outcome is outcome
+    assert any(told.startswith(note) for told in tell_notes(verdict))
+
+
+def test_drift_beyond_its_limit_in_both_arms_is_told(ab: Judge) -> None:
+    """Only the change counts where the base is beyond the limit as well, and a note says so."""
+    verdict = ab(base={DRIFT: 3.0}, head={DRIFT: 3.0})
+    told = "and so is the base's: only the change counts."
+    assert any(note.startswith(f"{CASE}: drift ") and note.endswith(told) for note in tell_notes(verdict))
 
 
 def test_a_case_with_one_pair_is_judged_beside_cases_that_differ_wildly(
