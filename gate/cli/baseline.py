@@ -124,8 +124,11 @@ def run_accept(options: Namespace) -> ExitCode:
         expires=options.expires,
     )
     path = config.baselines / ACCEPTED_FILE
-    save_acceptance(path, acceptance)
+    is_anew = save_acceptance(path, acceptance)
     print(f"Accepted {metric} of {options.case} up to {options.allow} worse until {options.expires}.")
+    if is_anew:
+        told = f"note: {path} was written anew: its entries are kept, and comments in it are gone"
+        print(told, file=sys.stderr)
     print(f"Wrote {path}; commit it.")
     return ExitCode.PASS
 

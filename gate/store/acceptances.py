@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -68,10 +69,11 @@ def _read_written(text: str) -> float | str | None:
         return Amount().read(text)
 
 
-def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> None:
-    """Add an acceptance to ``accepted.yml``; one of the same case and metric is replaced in place.
+def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> bool:
+    """Add an acceptance to ``accepted.yml``; what is there of the same case and metric it replaces in place.
 
-    A new one is appended as text, so that comments stay; replacing one writes the file anew.
+    A new one is appended as text, so that comments stay; else the file is written anew. Returns whether
+    more than entries was lost by that: comments, or the style in which somebody wrote them.
     ``today`` is an ISO date, by default the current one in UTC.
 
     Raises:
@@ -81,11 +83,31 @@ def save_acceptance(path: Path, acceptance: Acceptance, today: str = "") -> None
     """
     _check_acceptance(acceptance, today or datetime.now(UTC).date().isoformat())
     old = load_acceptances(path)
-    merged = {(item.case, item.metric): item for item in old}
-    merged[acceptance.case, acceptance.metric] = acceptance
-    expected = tuple(merged.values())
-    text = _append_text(path, expected) if len(expected) > len(old) > 0 else ""
-    write_atomic(path, text or _HEADER + "".join(map(render_entry, expected)))
+    before = decode_text(load_bytes(path, MAX_YAML_BYTES), str(path)) if is_present(path) else ""
+    expected = _merge(old, acceptance)
+    is_new = len(expected) > len(old) and expected[:-1] == old
+    appended = _append_text(path, before, expected) if old and is_new else ""
+    write_atomic(path, appended or _render_file(expected))
+    return not appended and bool(before) and before.split() != _render_file(old).split()
+
+
+def _merge(old: Sequence[Acceptance], new: Acceptance) -> tuple[Acceptance, ...]:
+    """Put the new one where the first of its case and metric is, and leave out the others of these.
+
+    Of another case or metric there may be several: each counts.
+    """
+    alike = [place for place, one in enumerate(old) if (one.case, one.metric) == (new.case, new.metric)]
+    if not alike:
+        return (*old, new)
+    return tuple(
+        new if place == alike[0] else one
+        for place, one in enumerate(old)
+        if place == alike[0] or place not in alike
+    )
+
+
+def _render_file(acceptances: Iterable[Acceptance]) -> str:
+    return _HEADER + "".join(map(render_entry, acceptances))
 
 
 def _check_acceptance(acceptance: Acceptance, today: str) -> None:
@@ -104,10 +126,9 @@ def _check_acceptance(acceptance: Acceptance, today: str) -> None:
         raise UsageError(f"--expires: {acceptance.expires} is past", f"Choose a day from {today} on.")
 
 
-def _append_text(path: Path, expected: tuple[Acceptance, ...]) -> str:
+def _append_text(path: Path, before: str, expected: tuple[Acceptance, ...]) -> str:
     """Append the last to what is there; ``""`` when that does not read back, as after a flow list."""
-    old = decode_text(load_bytes(path, MAX_YAML_BYTES), str(path))
-    text = old.rstrip() + "\n" + render_entry(expected[-1])
+    text = before.rstrip() + "\n" + render_entry(expected[-1])
     try:
         file, _ = decode_yaml(AcceptedFile, text.encode(), str(path))
     except FileError:

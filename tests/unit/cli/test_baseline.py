@@ -43,3 +43,13 @@ def test_what_is_beyond_a_limit_of_ones_own_can_be_accepted_whatever_its_role(pl
     accept = ("baseline", "accept", CASE_ID, "guards", "--allow", "2", "--reason", "r")
     assert place.run(*accept, "--expires", EXPIRES) == 0
     assert place.run(*compare) == 0
+
+
+def test_an_acceptance_that_costs_comments_says_so(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first is appended, the second replaces it: the file is written anew."""
+    assert place.run(*ACCEPT, "--expires", EXPIRES) == 0
+    assert "written anew" not in capsys.readouterr().err
+    with (place.top / "baselines" / "accepted.yml").open("a", encoding="utf-8") as file:
+        file.write("# until the release\n")
+    assert place.run(*ACCEPT, "--expires", EXPIRES) == 0
+    assert "was written anew: its entries are kept, and comments in it are gone" in capsys.readouterr().err

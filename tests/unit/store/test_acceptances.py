@@ -12,7 +12,7 @@ from gate.errors import FileError, UsageError
 from gate.metrics import SPECS, Family, Role
 from gate.records import Acceptance, Metric
 from gate.records.bounds import MOST_ALLOWED
-from gate.store.acceptances import load_acceptances, parse_allowance, save_acceptance
+from gate.store.acceptances import load_acceptances, parse_allowance, render_entry, save_acceptance
 
 TODAY = "2026-03-04"
 AMOUNT = "expected a percentage such as 8%, or a number of at least 0"
@@ -94,6 +94,38 @@ def test_comments_survive_an_addition(tmp_path: Path) -> None:
     save_all(path, SECOND)
     assert path.read_text(encoding="utf-8").startswith("# ours\n")
     assert load_acceptances(path) == (FIRST, SECOND)
+
+
+def test_several_entries_of_another_case_and_metric_are_kept(tmp_path: Path) -> None:
+    """As after a merge: each of them counts, and an addition leaves them and all comments alone."""
+    path = tmp_path / "accepted.yml"
+    wider = replace(FIRST, allowance=0.15)
+    save_all(path, FIRST)
+    text = "# ours\n" + path.read_text(encoding="utf-8") + render_entry(wider)
+    path.write_text(text, encoding="utf-8")
+    assert not save_acceptance(path, SECOND, TODAY)
+    assert load_acceptances(path) == (FIRST, wider, SECOND)
+    assert path.read_text(encoding="utf-8").startswith(text)
+
+
+def test_several_entries_of_one_case_and_metric_become_the_new_one(tmp_path: Path) -> None:
+    """The newer word counts; the wider of those before would count beside it."""
+    path = tmp_path / "accepted.yml"
+    save_all(path, FIRST, SECOND)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(render_entry(replace(FIRST, allowance=0.15)))
+    again = replace(FIRST, allowance=0.05)
+    save_all(path, again)
+    assert load_acceptances(path) == (again, SECOND)
+
+
+@pytest.mark.parametrize(("comment", "is_lost"), [("# ours\n", True), ("", False)])
+def test_a_replacement_says_whether_comments_are_gone(tmp_path: Path, comment: str, is_lost: bool) -> None:
+    """The file is written anew for it."""
+    path = tmp_path / "accepted.yml"
+    save_all(path, FIRST)
+    path.write_text(comment + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert save_acceptance(path, replace(FIRST, allowance=0.05), TODAY) is is_lost
 
 
 @pytest.mark.parametrize(
