@@ -126,7 +126,7 @@ def render_factory(sketch: Sketch) -> str:
     module, _, name = sketch.target.partition(":")
     top = name.partition(".")[0]
     arguments = "".join(f"{key}, " for key in sketch.arguments).rstrip(", ")
-    typed = ", ".join(f"{key}: {type(value).__name__}" for key, value in sketch.arguments.items())
+    typed = ", ".join(key + _annotate(value) for key, value in sketch.arguments.items())
     call = f"({', '.join(f'{key}={key}' for key in sketch.arguments)})" if sketch.called else ""
     told = f"    # {arguments}: from `arguments` of {CONFIG_FILE}\n" if arguments else ""
     inputs = "\n".join(f"            {_render_tensor(one)}," for one in sketch.inputs)
@@ -152,6 +152,11 @@ def build({f"*, {typed}" if typed else ""}) -> Workload:
         # optimizer=lambda parameters: torch.optim.AdamW(parameters, lr=1e-5),
     )
 '''
+
+
+def _annotate(value: object) -> str:
+    """The annotation of an argument; of null there is none, since it does not tell what else may be given."""
+    return "" if value is None else f": {type(value).__name__}"
 
 
 def _render_tensor(tensor: TensorSketch) -> str:
@@ -198,8 +203,7 @@ def write_missing(directory: Path, files: Iterable[StarterFile]) -> tuple[tuple[
         path = directory / file.path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8") as opened:  # never over what is there, a link included
-                opened.write(file.text)
+            _write_new(path, file.text)
         except FileExistsError:
             kept.append(file.path)
         except OSError as error:
@@ -209,3 +213,18 @@ def write_missing(directory: Path, files: Iterable[StarterFile]) -> tuple[tuple[
         else:
             written.append(file.path)
     return tuple(written), tuple(kept)
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a file that is not there, all of it or nothing: half of it would be kept by the next call.
+
+    Raises:
+        OSError: It cannot be made, or is there already, a link included.
+    """
+    with path.open("x", encoding="utf-8") as opened:
+        try:
+            opened.write(text)
+            opened.flush()
+        except BaseException:  # Ctrl-C too
+            path.unlink()
+            raise

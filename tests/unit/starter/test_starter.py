@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 from pathlib import Path
+from typing import Self
 
 import pytest
 
 from gate.cli import main
-from gate.errors import UsageError
+from gate.errors import FileError, UsageError
 from gate.starter import action
 from gate.starter.action import find_action, parse_action
-from gate.starter.files import STARTER_WORKFLOWS, find_workflows, load_workflows, name_model, render_factory
+from gate.starter.files import (
+    STARTER_WORKFLOWS,
+    StarterFile,
+    find_workflows,
+    load_workflows,
+    name_model,
+    render_factory,
+    write_missing,
+)
 from gate.starter.probe import ProbeQuestion, Sketch, TensorSketch, parse_input, probe_module
 
 COMMIT = "ab" * 20
+ROOM = 50  # characters, on a disk that is almost full
 # Stands in for torch: a module of the user's that imports it in earnest is tried in the slow test.
 FACTORY = "import gate\n\ndef build(*, width=3):\n    return gate.Workload(forward=len, inputs=((),))\n"
 
@@ -244,3 +256,53 @@ def test_inputs_are_guessed_from_the_first_layers_and_tried(tmp_path: Path) -> N
     sketch = probe_module(ProbeQuestion(directory=str(tmp_path), target="mine:Net"))
     assert sketch.called
     assert sketch.inputs == (TensorSketch(shape=(8, 64), dtype="int64", high=50),)
+
+
+def test_an_argument_of_null_has_no_annotation() -> None:
+    """NoneType is no name in the module that is written."""
+    sketch = Sketch(
+        target="acme.model:Net",
+        is_factory=False,
+        called=True,
+        arguments={"width": None, "depth": 2},
+        inputs=(TensorSketch(shape=(8, 64)),),
+    )
+    assert "def build(*, width, depth: int) -> Workload:" in render_factory(sketch)
+
+
+def test_of_a_file_that_cannot_be_written_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of it would be kept by the next call; the files before it stay."""
+
+    def fill_disk(path: Path, mode: str, encoding: str) -> FullFile:
+        return FullFile(path, mode, encoding)
+
+    monkeypatch.setattr(Path, "open", fill_disk)
+    files = [StarterFile(path="a.yml", text="a" * 9), StarterFile(path="b.yml", text="b" * 99)]
+    with pytest.raises(FileError, match=r"b\.yml: cannot be written: No space left on device"):
+        write_missing(tmp_path, files)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.yml"]
+
+
+class FullFile:
+    """A file on a disk that has room for so many characters."""
+
+    def __init__(self, path: Path, mode: str, encoding: str) -> None:
+        self.file = open(path, mode, encoding=encoding)  # noqa: SIM115, PTH123 - Path.open stands in for it
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def write(self, text: str) -> None:
+        """Write the begin of it, and fail where that is not all."""
+        self.file.write(text[:ROOM])
+        if len(text) > ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        self.file.flush()
