@@ -47,8 +47,7 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
             notes=(Fact(code=Code.BASE_UNCONFIGURED),),
         )
     try:
-        # Overrides judge head's cases; one that fits none of the base's is no fault of the base.
-        base = replace(load_config(path), overrides=(), limits=())
+        base = _load_arm(path)
         defined = load_cases(base, models)
     except FileError as error:
         told = str(error.what).replace(f"{directory}/", "")
@@ -75,11 +74,16 @@ def load_head_cases(
     path = _find_config(config, directory)
     if path is None:
         return cases
-    head = replace(load_config(path), overrides=(), limits=())
+    head = _load_arm(path)
     defined = load_cases(head, find_models(config.directory, directory))
     if is_base and (found := _find_selected(config, head, defined)):
         return found
     return choose_cases(_select_as(config, head), defined).cases
+
+
+def _load_arm(path: Path) -> Config:
+    """Load an arm's configuration without what judges: an entry of it that fits no case is no fault here."""
+    return replace(load_config(path), overrides=(), limits=(), quarantine=())
 
 
 def _find_config(config: Config, directory: Path) -> Path | None:

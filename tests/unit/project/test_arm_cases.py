@@ -192,14 +192,21 @@ def test_base_whose_configuration_cannot_be_used(tmp_path: Path, content: str, w
     assert str(base) not in note.name("problem")
 
 
-def test_override_for_a_case_that_the_base_lacks(tmp_path: Path) -> None:
-    """Head's thresholds judge; an override of the base that fits no case is no fault."""
-    override = (
-        "overrides:\n  - {case: gone/*, metric: peak_memory, relative: 0.1, absolute: 1, reason: history}\n"
-    )
-    head, base = write(tmp_path / "head"), write(tmp_path / "base")
-    base.write_text(base.read_text(encoding="utf-8") + override, encoding="utf-8")
-    assert list_names(load(head, base.parent)) == ["elementwise/smoke", "shop/small"]
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "overrides:\n  - {case: gone/*, metric: peak_memory, relative: 0.1, absolute: 1, reason: history}\n",
+        "limits:\n  - {case: gone/*, metric: peak_memory, at_most: 1}\n",
+        "quarantine:\n  - {case: gone/*, owner: ada, reason: crashes, expires: 2027-01-01}\n",
+    ],
+)
+def test_a_rule_for_a_case_that_an_arm_lacks_is_no_fault(tmp_path: Path, rule: str) -> None:
+    """The working tree's rules judge, whatever those of the base and of another head fit."""
+    tree, arm = write(tmp_path / "tree"), write(tmp_path / "arm")
+    arm.write_text(arm.read_text(encoding="utf-8") + rule, encoding="utf-8")
+    assert list_names(load(tree, arm.parent)) == ["elementwise/smoke", "shop/small"]
+    head = load_head_cases(load_config(tree), (), arm.parent)
+    assert list_names(BaseCases(cases=head)) == ["elementwise/smoke", "shop/small"]
 
 
 def test_configuration_under_another_name(tmp_path: Path) -> None:
