@@ -30,7 +30,7 @@ from gate.check.bisect_steps import (
     settle_step,
 )
 from gate.cli.bisect_ends import Ends, find_ends, parse_metric
-from gate.cli.bisect_lab import BISECT_DIRECTORY, BisectLab, open_bisect_lab
+from gate.cli.bisect_lab import BISECT_DIRECTORY, BisectLab, UnusablePointError, open_bisect_lab
 from gate.cli.output import clear_reports, save_reports
 from gate.cli.setup import RUN_FILE, Project, load_project
 from gate.decide.side_by_side import decide_side_by_side
@@ -89,13 +89,13 @@ class Bisector:
     def ask(self, point: str) -> Mark | None:
         """Find out what one point is, save that and tell it; ``None`` where the time is up."""
         begun, question = time.monotonic(), self.question
-        out = question.out / question.ends.name_directory(point)
+        out, why = question.out / question.ends.name_directory(point), ""
         try:
             with self.lab.open_pairs(question.ends.good, point, out) as pairs:
                 run, mark = settle_step(pairs.measurer, pairs.run, self.oracle, pairs.limit_s)
                 save_run(run, out / RUN_FILE)
-        except UsageError:  # its own gate.yml is broken, or lacks the case
-            run, mark = None, Mark.SKIP
+        except UnusablePointError as error:  # its own gate.yml is broken, or lacks the case
+            run, mark, why = None, Mark.SKIP, error.what
         if mark is None:
             return None
         step = BisectionStep(
@@ -107,7 +107,7 @@ class Bisector:
         )
         self.state = replace(self.state, steps=(*self.state.steps, step))
         BISECTION.save(self.state, question.out / BISECTION_FILE)
-        print(render_step(self.state, question.ends.describe(point), self.forecast), flush=True)
+        print(render_step(self.state, question.ends.describe(point), self.forecast, why), flush=True)
         return mark
 
     def confirm(self, first: str) -> tuple[Run, Comparison | None]:
@@ -129,9 +129,11 @@ def run_bisect(options: Namespace) -> ExitCode:
     if len(project.cases) != 1:
         what = f"CASE: {options.select!r} is {len(project.cases)} cases, and a bisection is of one"
         raise UsageError(what, "Name one; `compile-gate models` lists them.")
+    # By its id: at another commit a pattern may fit other cases.
+    by_id = replace(project, config=replace(project.config, select=project.cases[0].id))
     question = Question(
         options=options,
-        project=project,
+        project=by_id,
         policy=load_policy(project.config),
         ends=find_ends(options, project.config.directory),
         metric=parse_metric(options.metric),
@@ -139,7 +141,7 @@ def run_bisect(options: Namespace) -> ExitCode:
     stored = _load_state(question)
     if stored is not None:
         question = replace(question, metric=stored.metric)
-    with open_bisect_lab(options, project, question.ends) as lab:
+    with open_bisect_lab(options, by_id, question.ends) as lab:
         return _bisect(question, lab, stored)
 
 

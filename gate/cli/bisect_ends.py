@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +38,9 @@ class Ends:
         return count_between(self.directory, self.good, self.bad)
 
     def name_directory(self, point: str) -> str:
-        """Where the files of a point go."""
-        return f"python-{self.pythons.index(point)}" if self.pythons else point[:_POINT_CHARS]
+        """Where the files of a point go: whatever else the list names, an interpreter's are its own."""
+        name = hashlib.sha256(point.encode()).hexdigest() if self.pythons else point
+        return f"{'python-' if self.pythons else ''}{name[:_POINT_CHARS]}"
 
     def describe(self, point: str) -> str:
         """A point for a reader: a commit by its short id and its subject."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from gate.cli.bisect_ends import Ends
 from gate.cli.place import add_base, note_config, place_lab
 from gate.cli.setup import RUN_FILE, Project
+from gate.errors import UsageError
 from gate.files.codec import load_run, save_run
 from gate.lab.arms.arms import ArmSource, ArmSources, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter, prepare_interpreter
@@ -28,6 +29,10 @@ from gate.records.events import Event, Noted, Observer
 from gate.report.progress import show_progress
 
 BISECT_DIRECTORY = "bisect"  # below ``out``
+
+
+class UnusablePointError(UsageError):
+    """A point that is nothing to measure: its code cannot be opened, or lacks the case."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,17 +66,19 @@ class BisectLab:
         """Make ``head`` ready to be held against ``base``; the files of it go to ``out``.
 
         Raises:
-            UsageError: The commit's own configuration cannot be used; or what was saved is another run.
+            UnusablePointError: The code or the configuration of ``head`` cannot be used.
+            UsageError: What was saved cannot be read, or is another run; ``out`` cannot be written.
             MachineError: It cannot be checked out, or its interpreter cannot compile here.
         """
         with ExitStack() as stack:
-            sources = ArmSources(
-                base=self.good if base == self.ends.good else stack.enter_context(self._open(BASE_ARM, base)),
-                head=stack.enter_context(self._open(CANDIDATE_ARM, head)),
-            )
+            before = self.good if base == self.ends.good else stack.enter_context(self._open(BASE_ARM, base))
             config, cases = replace(self.project.config, out=out), self.project.cases
-            if not self.ends.pythons:
-                cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
+            try:
+                sources = ArmSources(base=before, head=stack.enter_context(self._open(CANDIDATE_ARM, head)))
+                if not self.ends.pythons:
+                    cases = load_head_cases(config, cases, Path(sources.head.arm.directory))
+            except UsageError as error:
+                raise UnusablePointError(error.what, error.fix) from error
             pairs = self.long_lab.open_pairs(sources.base.arm, sources.head.arm, out, cases)
             side_by_side = stack.enter_context(pairs)
             run = make_run(side_by_side.lab, cases, config.select, 0)

@@ -116,10 +116,13 @@ def render_bisection_plan(state: Bisection, forecast: Forecast, left_s: float) -
     return f"{told}\n{more}: what is not done by then goes on with --resume."
 
 
-def render_step(state: Bisection, name: str, forecast: Forecast) -> str:
-    """Render the last step as a line; ``name`` is its commit with its subject, or its interpreter."""
+def render_step(state: Bisection, name: str, forecast: Forecast, why: str = "") -> str:
+    """Render the last step as a line; ``name`` is its commit with its subject, or its interpreter.
+
+    ``why`` is why it could not be measured, where that is known.
+    """
     step = state.steps[-1]
-    came = "not measured"
+    came = f"not measured ({clean_line(why)})" if why else "not measured"
     if step.change is not None:
         change = f"{name_metric(state.metric)} {describe_change(state.metric, step.change)}"
         came = f"{change} in {count_noun(step.pairs, 'pair')}"

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gate.check import Need
 from gate.cli import bisect, bisect_lab
+from gate.cli.bisect_ends import Ends
 from gate.files.codec import BISECTION, load_run
 from gate.lab.arms.arms import ArmSource, open_arm
 from gate.lab.arms.interpreter import ForeignInterpreter
@@ -195,7 +197,51 @@ def test_a_commit_whose_configuration_is_broken_is_skipped(
     assert history.run("bisect", CASE_ID, "graph_breaks", "--good", "v2", "--quiet") == 11
     told = capsys.readouterr().out
     assert "one of these 2" in told
-    assert "Odd 0: not measured; " in told
+    assert "Odd 0: not measured (" in told
+    assert "gate.yml:1: version: " in told
+
+
+def test_a_pattern_means_the_case_that_it_fits_now_at_every_commit(
+    history: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where older commits define a second case that it fits, the first one is still what is asked about."""
+    now = (history.top / "gate.yml").read_text(encoding="utf-8")
+    two = now.replace("cases: [{", "cases: [{task: training}, {")
+    assert two != now
+    for number, text in enumerate((two, two, two, now)):
+        (history.top / "gate.yml").write_text(text, encoding="utf-8")
+        (history.top / "fault.json").write_text(
+            json.dumps({"fault": "graph_break" if number > 1 else "nothing", "dose": 0.0}), encoding="utf-8"
+        )
+        (history.top / "notes.txt").write_text(f"two {number}\n", encoding="utf-8")
+        history.git("commit", "--quiet", "--all", "--message", f"Two {number}")
+    assert history.run("bisect", "*", "graph_breaks", "--good", "HEAD~3", "--quiet") == 0
+    assert "Two 2\n" in capsys.readouterr().out
+    runs = [load_run(path) for path in (history.top / "out/bisect").glob("*/run.json")]
+    assert {case.id for run in runs for case in run.cases} == {CASE_ID}
+
+
+def test_a_step_that_cannot_be_saved_is_no_commit_to_skip(
+    history: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong with the results is told and ends the search; the commit is asked about again."""
+    step = history.top / "out/bisect" / read_commit(history, "v2")[:12]
+    step.parent.mkdir(parents=True)
+    step.write_text("in the way", encoding="utf-8")
+    arguments = ("bisect", CASE_ID, "graph_breaks", "--good", "v0", "--quiet")
+    assert history.run(*arguments) == 2
+    assert str(step.name) in capsys.readouterr().err
+    assert BISECTION.load(history.top / "out/bisect/bisection.json").steps == ()
+    step.unlink()
+    assert history.run(*arguments, "--resume") == 0
+
+
+def test_an_interpreter_keeps_its_directory_in_a_longer_list() -> None:
+    """With --resume it reads its own run, though another one was added before it."""
+    short = Ends(directory=Path(), good="a", bad="c", pythons=("a", "c"))
+    longer = replace(short, pythons=("a", "b", "c"))
+    assert short.name_directory("c") == longer.name_directory("c") != longer.name_directory("b")
+    assert longer.name_directory("c").startswith("python-")
 
 
 def test_commits_that_cannot_be_measured_are_left_as_candidates(
