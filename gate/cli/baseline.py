@@ -36,6 +36,7 @@ from gate.store.baselines import (
     check_refresh,
     get_min_trials,
     load_baselines,
+    load_placed,
     propose_baselines,
     save_baselines,
 )
@@ -48,7 +49,7 @@ def run_refresh(options: Namespace) -> ExitCode:
     request = load_project(options)
     config = request.config
     # Read what is stored before minutes are spent: a damaged baseline shows at once.
-    stored, policy = load_baselines(config.baselines), load_policy(config)
+    stored, policy = load_placed(config.baselines), load_policy(config)
     fewest = get_min_trials(find_kind(config.device).name)
     trials = options.trials or (fewest if is_target(config.device) else config.refresh_trials)
     if trials < fewest:

@@ -2,7 +2,7 @@
 
 The run was measured by somebody's branch, so its file is read as hostile and nothing of it is copied:
 baselines are made here from decoded records, each under the path that its own environment and case
-give, and only below the directory of the baselines.
+give, or that the branch stores it at already, and only below the directory of the baselines.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from gate.errors import UsageError
 from gate.files.codec import BASELINE, decode_file
@@ -31,7 +31,7 @@ from gate.github.payload import find_text, find_value
 from gate.publish.measured_run import check_measured_run, note_machine, record_run
 from gate.publish.proposal_text import ProposalText, render_message, render_proposal, render_title
 from gate.records import Baseline, Policy, Provenance, Run
-from gate.store.baselines import MAX_BASELINE_BYTES, propose_baselines
+from gate.store.baselines import MAX_BASELINE_BYTES, make_key, make_place, propose_baselines
 from gate.version import __version__
 
 BRANCH_PREFIX = "compile-gate/baselines/"
@@ -87,17 +87,19 @@ def propose_refresh(
     listed = data.list_files(head.tree, request.directory)
     old = _load_stored(data, listed, new, request.directory)
     proposals = tuple(
-        proposal for proposal in propose_baselines(new, old, policy) if not _is_stored(proposal.baseline, old)
+        proposal
+        for proposal in propose_baselines(new, old, policy)
+        if not _is_stored(proposal.baseline, old.values())
     )
     files = {f"{request.directory}/{proposal.path.as_posix()}": proposal.text for proposal in proposals}
     environment_id = compute_environment_id(run.environment)
     text = ProposalText(
         proposals=proposals,
-        old=old,
+        old=tuple(old.values()),
         head_sha=request.head_sha,
         run_url=context.run_url,
         environment_id=environment_id,
-        is_known=any(path.startswith(f"{request.directory}/{environment_id}/") for path in listed),
+        is_known=any(environment_id in PurePosixPath(path).parts for path in listed),
         reason=request.reason,
         pr_number=request.pr_number,
         notes=note_machine(run),
@@ -140,16 +142,28 @@ def _make_provenance(run: Run, context: JobContext, request: RefreshRequest) -> 
 
 def _load_stored(
     data: GitData, listed: Mapping[str, str], new: Iterable[Baseline], directory: str
-) -> tuple[Baseline, ...]:
-    """Load what is stored for the same environments and cases."""
-    baselines = []
+) -> Mapping[Path, Baseline]:
+    """Load what is stored for the same environments and cases, by its file relative to the directory.
+
+    Where somebody moved ``<environment>/<case>.json`` deeper below, it is replaced there.
+    """
+    placed = {}
     for baseline in new:
-        name = f"{baseline.case_id}.json"
-        path = str(PurePosixPath(directory, compute_environment_id(baseline.environment), name))
-        if path in listed:
-            content = data.load_blob(listed[path], MAX_BASELINE_BYTES)
-            baselines.append(decode_file(BASELINE, content, path))
-    return tuple(item for item in baselines if all(item.trials.values()))
+        own = make_place(baseline)
+        path = _find_file(listed, PurePosixPath(directory), own)
+        if path is None:
+            continue
+        found = decode_file(BASELINE, data.load_blob(listed[path], MAX_BASELINE_BYTES), path)
+        if all(found.trials.values()) and make_key(found) == make_key(baseline):
+            placed[Path(PurePosixPath(path).relative_to(directory))] = found
+    return placed
+
+
+def _find_file(listed: Mapping[str, str], directory: PurePosixPath, own: Path) -> str | None:
+    """Find the file that ends as its own place does; that itself, where it is there."""
+    first = str(directory / own.as_posix())
+    moved = (path for path in sorted(listed) if PurePosixPath(path).parts[-len(own.parts) :] == own.parts)
+    return first if first in listed else next(moved, None)
 
 
 def _is_stored(baseline: Baseline, old: Iterable[Baseline]) -> bool:

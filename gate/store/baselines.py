@@ -30,6 +30,7 @@ from gate.records.targets import TARGET_KIND
 from gate.units import join_some
 
 MAX_BASELINE_BYTES = 8 * 1024 * 1024  # 5 trials of a case with 10,000 kernels are 1 MB
+Key = tuple[str, str]  # environment and case
 _CASE_PATH = re.compile(r"[a-z0-9_]+/[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
@@ -78,20 +79,33 @@ def load_baselines(directory: Path) -> tuple[Baseline, ...]:
     Raises:
         FileError: A file or directory cannot be used, or two files hold the same case of one environment.
     """
+    return tuple(load_placed(directory).values())
+
+
+def load_placed(directory: Path) -> Mapping[Path, Baseline]:
+    """Load every baseline by its file, relative to ``directory``; raises as :func:`load_baselines`.
+
+    What a file holds says what it is of: it may lie anywhere below.
+    """
     if not is_present(directory):
-        return ()
-    loaded: dict[tuple[str, str], Path] = {}
-    baselines = []
+        return {}
+    loaded: dict[Key, Path] = {}
+    placed = {}
     for path in sorted(_list_files(directory)):
         data = load_bytes(path, MAX_BASELINE_BYTES)
         baseline = decode_file(BASELINE, data, str(path))
-        key = (compute_environment_id(baseline.environment), baseline.case_id)
+        key = make_key(baseline)
         if key in loaded:
             problem = f"holds the case {baseline.case_id!r} of the same environment as {loaded[key]}"
             raise FileError(str(path), "", problem, "Remove one of the two.")
         loaded[key] = path
-        baselines.append(baseline)
-    return tuple(baselines)
+        placed[path.relative_to(directory)] = baseline
+    return placed
+
+
+def make_key(baseline: Baseline) -> Key:
+    """What there is one baseline of: an environment and a case."""
+    return compute_environment_id(baseline.environment), baseline.case_id
 
 
 def _list_files(directory: Path) -> Iterator[Path]:
@@ -178,33 +192,45 @@ def list_unfit(run: Run, name_stage: Callable[[str], str] = str) -> dict[str, st
 
 
 def propose_baselines(
-    new: Iterable[Baseline], old: Iterable[Baseline], policy: Policy
+    new: Iterable[Baseline], old: Mapping[Path, Baseline], policy: Policy
 ) -> tuple[Proposal, ...]:
     """Propose a file for each new baseline, with what it moves the wrong way against the old one.
 
-    Only an old baseline of the same environment and case counts.
+    Only an old baseline of the same environment and case counts, and it is replaced where it lies.
 
     Raises:
         UsageError: A case id is no file name.
     """
-    stored = {(compute_environment_id(item.environment), item.case_id): item for item in old}
-    return tuple(_propose(baseline, stored, policy) for baseline in new)
+    stored = {make_key(baseline): path for path, baseline in old.items()}
+    return tuple(_propose(baseline, stored.get(make_key(baseline)), old, policy) for baseline in new)
 
 
-def _propose(baseline: Baseline, stored: Mapping[tuple[str, str], Baseline], policy: Policy) -> Proposal:
-    environment_id = compute_environment_id(baseline.environment)
-    before = stored.get((environment_id, baseline.case_id))
+def _propose(
+    baseline: Baseline, place: Path | None, old: Mapping[Path, Baseline], policy: Policy
+) -> Proposal:
+    own = make_place(baseline)
+    before = None if place is None else old[place]
     kind = ProposalKind.NEW if before is None else ProposalKind.CHANGED
     if before is not None and before.definition != baseline.definition:
         kind = ProposalKind.REDEFINED
     comparable = before if kind is ProposalKind.CHANGED else None
     return Proposal(
         kind=kind,
-        path=Path(environment_id) / _make_case_path(baseline.case_id),
+        path=place or own,
         text=encode_baseline(baseline),
         baseline=baseline,
         setbacks=() if comparable is None else tuple(_find_setbacks(baseline, comparable, policy)),
     )
+
+
+def make_place(baseline: Baseline) -> Path:
+    """Where a new baseline is stored, relative to the directory.
+
+    Raises:
+        UsageError: The case id is no file name.
+    """
+    environment_id, case_id = make_key(baseline)
+    return Path(environment_id) / _make_case_path(case_id)
 
 
 def _make_case_path(case_id: str) -> str:

@@ -68,7 +68,7 @@ class Stage:
         files = {"gate.yml": CONFIG}
         if has_baselines:
             run = self.make_run("b" * 40, 0.0)
-            proposals = propose_baselines(make_baselines(run, run.provenance), (), Policy(thresholds={}))
+            proposals = propose_baselines(make_baselines(run, run.provenance), {}, Policy(thresholds={}))
             files |= {f"baselines/{one.path}": one.text for one in proposals}
         self.git.commit(files, branch="main")
         self.git.run("branch", "topic", "main")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ OLD = make_baseline(compiled_latency=(0.010, 0.0101, 0.0099), graph_breaks=(0.0,
 def make_text(*new: Baseline, old: tuple[Baseline, ...] = (OLD,), reason: str = "") -> ProposalText:
     """Make the words' material as ``propose`` does."""
     return ProposalText(
-        proposals=propose_baselines(new, old, POLICY),
+        proposals=propose_baselines(new, {Path(str(place)): one for place, one in enumerate(old)}, POLICY),
         old=old,
         head_sha="a" * 40,
         run_url="https://github.com/octo-org/models/actions/runs/77",

@@ -106,6 +106,20 @@ def test_new_baselines_become_one_commit_on_a_branch_and_a_pull_request(
     )
 
 
+def test_a_baseline_that_somebody_moved_is_replaced_where_it_lies(
+    client: GitHubClient, git: BareRepository
+) -> None:
+    """A second file of it would be refused by every command, once it is merged."""
+    propose(client, make_run(git.find_ref("heads/topic")))
+    moved = STORED.replace("baselines/", "baselines/ci/")
+    stored = git.read(f"{BRANCH}:{STORED}")
+    git.commit({"gate.yml": GATE_YML, moved: stored}, branch="topic")
+    propose(client, make_run(git.find_ref("heads/topic"), latency_s=0.008))
+    files = git.run("ls-tree", "-r", "--name-only", BRANCH).split()
+    assert [path for path in files if path.startswith("baselines/")] == [moved]
+    assert git.read(f"{BRANCH}:{moved}") != stored
+
+
 def test_what_is_committed_is_made_here_and_not_copied_from_the_run(
     client: GitHubClient, git: BareRepository
 ) -> None:

@@ -73,7 +73,7 @@ def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     Path("gate.yml").write_text(CONFIG)
     run = make_run(load_cases(load_config(None)), "b" * 40)
     baselines = make_baselines(run, run.provenance)
-    save_baselines(Path("baselines"), propose_baselines(baselines, (), Policy(thresholds={})))
+    save_baselines(Path("baselines"), propose_baselines(baselines, {}, Policy(thresholds={})))
     base = commit(workspace, "base")
     # The change takes a case out of its own registry; the base's holds.
     Path("gate.yml").write_text("".join(line for line in CONFIG.splitlines(True) if "vit" not in line))

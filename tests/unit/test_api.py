@@ -97,7 +97,7 @@ def test_a_directory_of_baselines_brings_its_own_acceptances(capsys: pytest.Capt
     """`compare DIR RUN` judges by what was accepted beside those baselines, not by the project's."""
     Path("elsewhere").mkdir()
     run = gate.load_run("old.json")
-    proposals = propose_baselines(make_baselines(run, run.provenance), (), gate.load_policy())
+    proposals = propose_baselines(make_baselines(run, run.provenance), {}, gate.load_policy())
     save_baselines(Path("elsewhere"), proposals)
     save_baselines(Path("baselines"), proposals)
     assert main(["compare", "baselines", "slow.json"]) == 0

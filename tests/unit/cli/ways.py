@@ -131,7 +131,7 @@ first_baselines: {{reason: the first change with a gate, author: ada, expires: E
 
 def store(directory: Path, run: Run) -> None:
     """Store a run as baselines."""
-    proposals = propose_baselines(make_baselines(run, run.provenance), (), Policy(thresholds={}))
+    proposals = propose_baselines(make_baselines(run, run.provenance), {}, Policy(thresholds={}))
     save_baselines(directory, proposals)
 
 

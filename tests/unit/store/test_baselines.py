@@ -43,6 +43,7 @@ from gate.store.baselines import (
     check_refresh,
     encode_baseline,
     load_baselines,
+    load_placed,
     propose_baselines,
     save_baselines,
 )
@@ -54,6 +55,7 @@ PROVENANCE = Provenance(commit="abc", created="2026-03-04T05:06:07Z", gate_versi
 CASE = Case(id="mlp/inference-float32-smoke-default", model="mlp", definition="d1")
 OTHER = Case(id="vit/inference-float32-smoke-default", model="vit", definition="d2")
 POLICY = Policy(thresholds={})
+OLD = Path("old.json")
 IDENTITY = CodeIdentity(digest="f00", kernels={"k": "1"})
 
 
@@ -266,16 +268,16 @@ def test_a_refresh_with_three_trials_a_case_is_fit() -> None:
 def test_saved_baselines_load_the_same(tmp_path: Path) -> None:
     """A folder an environment, a sub-folder a model, a file a case."""
     old = (make_baseline(compiled_latency=0.5), make_baseline(OTHER.id, compiled_latency=0.25))
-    paths = save_baselines(tmp_path, propose_baselines(old, (), POLICY))
+    paths = save_baselines(tmp_path, propose_baselines(old, {}, POLICY))
     assert paths == tuple(tmp_path / ENVIRONMENT_ID / f"{baseline.case_id}.json" for baseline in old)
     assert load_baselines(tmp_path) == old
 
 
 def test_the_same_values_are_the_same_bytes(tmp_path: Path) -> None:
     """Loading and writing again changes nothing, so that diffs show changes only."""
-    (proposal,) = propose_baselines([make_baseline(compiled_latency=0.1, drift=-0.3)], (), POLICY)
+    (proposal,) = propose_baselines([make_baseline(compiled_latency=0.1, drift=-0.3)], {}, POLICY)
     save_baselines(tmp_path, [proposal])
-    (again,) = propose_baselines(load_baselines(tmp_path), (), POLICY)
+    (again,) = propose_baselines(load_baselines(tmp_path), {}, POLICY)
     assert again.text == proposal.text
 
 
@@ -336,7 +338,7 @@ def test_a_damaged_baseline_is_refused(tmp_path: Path, content: str, problem: st
 def test_a_metric_without_values_is_refused(tmp_path: Path) -> None:
     """There is nothing to compare with."""
     save_baselines(
-        tmp_path, propose_baselines([replace(make_baseline(), trials={Metric.DRIFT: ()})], (), POLICY)
+        tmp_path, propose_baselines([replace(make_baseline(), trials={Metric.DRIFT: ()})], {}, POLICY)
     )
     with pytest.raises(FileError, match=r"trials\.drift: holds no value"):
         load_baselines(tmp_path)
@@ -344,7 +346,7 @@ def test_a_metric_without_values_is_refused(tmp_path: Path) -> None:
 
 def test_two_files_of_one_case_are_refused(tmp_path: Path) -> None:
     """Which of them would count?"""
-    (path,) = save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.1)], (), POLICY))
+    (path,) = save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.1)], {}, POLICY))
     (tmp_path / "copy.json").write_bytes(path.read_bytes())
     with pytest.raises(FileError, match="holds the case 'mlp/inference-float32-smoke-default' of the same"):
         load_baselines(tmp_path)
@@ -382,7 +384,7 @@ def shared_directory() -> Iterator[Path]:
 def test_what_may_not_be_read_is_not_taken_for_absent(shared_directory: Path, hidden: str) -> None:
     """A case whose stored baseline is out of reach is no new case: neither file nor directory."""
     stored = shared_directory / "baselines"
-    proposals = propose_baselines([make_baseline(drift=0.1), make_baseline(OTHER.id, drift=0.1)], (), POLICY)
+    proposals = propose_baselines([make_baseline(drift=0.1), make_baseline(OTHER.id, drift=0.1)], {}, POLICY)
     save_baselines(stored, proposals)
     named = hidden.format(environment=ENVIRONMENT_ID, file=f"{ENVIRONMENT_ID}/{OTHER.id}.json")
     (stored / named).chmod(0)
@@ -405,7 +407,7 @@ def test_baselines_in_a_closed_directory_are_not_taken_for_absent(shared_directo
 @pytest.mark.parametrize("target", ["nowhere", "elsewhere"])
 def test_a_link_in_place_of_a_directory_is_refused(tmp_path: Path, target: str) -> None:
     """A link is not followed, so what lies behind it must not pass for absent."""
-    save_baselines(tmp_path / "elsewhere", propose_baselines([make_baseline(drift=0.1)], (), POLICY))
+    save_baselines(tmp_path / "elsewhere", propose_baselines([make_baseline(drift=0.1)], {}, POLICY))
     (tmp_path / "baselines").mkdir()
     (tmp_path / "baselines" / ENVIRONMENT_ID).symlink_to(tmp_path / target)
     with pytest.raises(FileError, match=f"{ENVIRONMENT_ID}: is a link"):
@@ -423,7 +425,7 @@ def test_a_link_that_leads_nowhere_is_not_an_empty_store(tmp_path: Path) -> None
 def test_a_case_id_never_leads_out_of_the_directory(case_id: str) -> None:
     """Runs come from elsewhere."""
     with pytest.raises(UsageError, match="is no file name"):
-        propose_baselines([make_baseline(case_id)], (), POLICY)
+        propose_baselines([make_baseline(case_id)], {}, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -462,7 +464,7 @@ def test_a_proposal_tells_what_moves_the_wrong_way(
     old: dict[str, float], new: dict[str, float], metrics: list[str]
 ) -> None:
     """Deciding metrics only, beyond both parts of their threshold; what vanished counts too."""
-    (proposal,) = propose_baselines([make_baseline(**new)], [make_baseline(**old)], POLICY)
+    (proposal,) = propose_baselines([make_baseline(**new)], {OLD: make_baseline(**old)}, POLICY)
     assert proposal.kind is ProposalKind.CHANGED
     assert metrics == [setback.metric.value for setback in proposal.setbacks]
 
@@ -472,30 +474,42 @@ def test_an_override_widens_what_may_move() -> None:
     override = Override(case="mlp/*", metric=Metric.COMPILED_LATENCY, relative=0.2, reason="noisy")
     policy = Policy(thresholds={}, overrides=(override,))
     new, old = make_baseline(compiled_latency=0.119), make_baseline(compiled_latency=0.1)
-    assert propose_baselines([new], [old], policy)[0].setbacks == ()
-    assert propose_baselines([new], [old], POLICY)[0].setbacks != ()
+    assert propose_baselines([new], {OLD: old}, policy)[0].setbacks == ()
+    assert propose_baselines([new], {OLD: old}, POLICY)[0].setbacks != ()
 
 
 def test_a_changed_definition_has_no_setbacks() -> None:
     """Its old values mean another workload."""
     old = replace(make_baseline(graph_breaks=0.0), definition="other")
-    (proposal,) = propose_baselines([make_baseline(graph_breaks=5.0)], [old], POLICY)
+    (proposal,) = propose_baselines([make_baseline(graph_breaks=5.0)], {OLD: old}, POLICY)
     assert (proposal.kind, proposal.setbacks) == (ProposalKind.REDEFINED, ())
+
+
+def test_a_baseline_that_somebody_moved_is_replaced_where_it_lies(tmp_path: Path) -> None:
+    """A second file of it would be refused by every command."""
+    old = make_baseline(drift=0.2)
+    (path,) = save_baselines(tmp_path, propose_baselines([old], {}, POLICY))
+    (tmp_path / "ci").mkdir()
+    path.rename(tmp_path / "ci" / "moved.json")
+    new = make_baseline(drift=0.1)
+    written = save_baselines(tmp_path, propose_baselines([new], load_placed(tmp_path), POLICY))
+    assert written == (tmp_path / "ci" / "moved.json",)
+    assert load_baselines(tmp_path) == (new,)
 
 
 def test_baselines_of_other_environments_are_not_replaced() -> None:
     """A new machine records beside them."""
     old = replace(make_baseline(graph_breaks=0.0), environment=replace(CPU_HOST, isa="avx512"))
-    (proposal,) = propose_baselines([make_baseline(graph_breaks=5.0)], [old], POLICY)
+    (proposal,) = propose_baselines([make_baseline(graph_breaks=5.0)], {OLD: old}, POLICY)
     assert (proposal.kind, proposal.setbacks) == (ProposalKind.NEW, ())
 
 
 def test_a_regression_is_not_recorded_without_a_reason(tmp_path: Path) -> None:
     """Nothing is written, the good cases neither; with a reason it is in every file."""
     old = [make_baseline(graph_breaks=0.0), make_baseline(OTHER.id, graph_breaks=0.0)]
-    save_baselines(tmp_path, propose_baselines(old, (), POLICY))
+    save_baselines(tmp_path, propose_baselines(old, {}, POLICY))
     new = [make_baseline(graph_breaks=2.0), make_baseline(OTHER.id, graph_breaks=0.0)]
-    proposals = propose_baselines(new, load_baselines(tmp_path), POLICY)
+    proposals = propose_baselines(new, load_placed(tmp_path), POLICY)
     with pytest.raises(SetbackError) as caught:
         save_baselines(tmp_path, proposals, "  ")
     assert describe_hidden(caught.value.setbacks) == (
@@ -510,12 +524,12 @@ def test_a_regression_is_not_recorded_without_a_reason(tmp_path: Path) -> None:
 
 def test_a_full_disk_keeps_the_old_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error is the machine's, and the stored file is whole."""
-    save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.1)], (), POLICY))
+    save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.1)], {}, POLICY))
 
     def fail(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(MachineError, match="the disk is full"):
-        save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.2)], (), POLICY))
+        save_baselines(tmp_path, propose_baselines([make_baseline(drift=0.2)], {}, POLICY))
     assert load_baselines(tmp_path) == (make_baseline(drift=0.1),)
