@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gate.cli.approved_commits import tell_other_commits
 from gate.cli.origin import note_origin
 from gate.cli.output import (
     VERDICT_FILE,
@@ -55,6 +56,7 @@ def run_compare(options: Namespace) -> ExitCode:
         clear_reports(Path(options.out))
     policy = load_policy(config, options.approvals, beside)
     candidate = read_run(options.candidate)
+    tell_other_commits(options.approvals, candidate.provenance.commit, config.directory)
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is held against itself: nothing can differ", file=sys.stderr)
     verdict = note_origin(decide_verdict(candidate, baselines, policy), config, options)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from gate.cli import main
+from gate.cli.approved_commits import find_commit, tell_other_commits
 from gate.files.codec import load_verdict, save_run
 from gate.records import (
     Acceptance,
@@ -157,3 +160,31 @@ def test_a_broken_approval_is_an_error_that_names_it(place: Path, capsys: pytest
     (place / "broken.yml").write_text("version: 1\n", encoding="utf-8")
     assert main(["compare", "before.json", "before.json", "--approvals", "broken.yml"]) == 2
     assert "broken.yml: the key 'commit' is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("commit", "is_told"), [(COMMIT, False), ("b" * 40, True)])
+def test_an_approval_of_another_commit_is_told(
+    place: Path, capsys: pytest.CaptureFixture[str], commit: str, is_told: bool
+) -> None:
+    """It counts, as in a merge group, and who named the file by mistake learns of it."""
+    assert compare(place, make_run(2.0), replace(accept(2.0), commit=commit)) == 0
+    note = f"approval0.yml is of commit {commit[:12]}, and {COMMIT[:12]} is judged"
+    assert (note in capsys.readouterr().err) is is_told
+
+
+def test_what_a_merge_adds_is_no_other_commit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The check of a pull request judges its merge into the base, and the approval is of its head."""
+    commits = ("commit --allow-empty -m Base", "checkout -b topic", "commit --allow-empty -m Topic")
+    merge = ("checkout main", "merge --no-ff -m Merge topic")
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    for command in ("init --initial-branch=main", *commits, *merge):
+        subprocess.run(["git", *identity, *command.split()], cwd=tmp_path, check=True, capture_output=True)
+    judged, head, base = (find_commit(tmp_path, name) for name in ("HEAD", "topic", "HEAD^1"))
+    for name, commit in (("head", head), ("base", base)):
+        (tmp_path / name).write_text(render_approval(replace(accept(1.0), commit=commit)), encoding="utf-8")
+    tell_other_commits([str(tmp_path / "head")], judged, tmp_path)
+    assert capsys.readouterr().err == ""
+    tell_other_commits([str(tmp_path / "base")], judged, tmp_path)
+    assert f"is of commit {base[:12]}, and {judged[:12]} is judged" in capsys.readouterr().err
+    tell_other_commits([str(tmp_path / "base")], "", tmp_path)
+    assert capsys.readouterr().err == ""

@@ -14,10 +14,11 @@ from gate.cli.check import open_base_sources
 from gate.cli.origin import note_rules
 from gate.decide import decide_verdict
 from gate.project.config import load_config
-from gate.records import Policy
+from gate.records import Approval, Policy
 from gate.records.events import Event, Noted
+from gate.store.approvals import render_approval
 from tests.told import describe_measuring, tell_notes
-from tests.unit.cli.conftest import make_run
+from tests.unit.cli.conftest import Place, make_run
 
 
 @pytest.fixture
@@ -69,3 +70,15 @@ def test_a_change_that_moves_its_own_bar_says_so(
         text for text in tell_notes(noted) if text not in tell_notes(verdict)
     ]
     assert note_rules(verdict, config, "") == verdict
+
+
+def test_a_check_tells_that_an_approval_is_of_another_commit(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is measured, and on standard error."""
+    place.git("init", "--quiet")
+    place.git("add", "gate.yml")
+    place.git("commit", "--quiet", "--message", "Begin")
+    (place.top / "other.yml").write_text(render_approval(Approval(commit="a" * 40)), encoding="utf-8")
+    assert place.run("check", "--quiet", "--approvals", "other.yml") == 0
+    assert f"other.yml is of commit {'a' * 12}, and " in capsys.readouterr().err

@@ -1,0 +1,39 @@
+"""Of which commits the approvals are that ``--approvals`` names, where others are judged."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gate.git import ask_git
+from gate.store.approvals import load_approval
+
+_SHORT = 12
+_COMMIT = re.compile(r"[0-9a-f]{40}")  # a run may come from elsewhere
+
+
+def tell_other_commits(approvals: Sequence[str], judged: str, directory: Path) -> None:
+    """Say on standard error which of these files are of another commit than the one that is judged.
+
+    They count all the same: a merge queue judges commits that it made itself of those that were approved,
+    and only who names the files knows of which. What a merge of two adds is not called another commit.
+    ``judged`` is no commit where that is not known, and ``directory`` lies in its repository.
+
+    Raises:
+        FileError: A file cannot be used.
+    """
+    if not approvals or not _COMMIT.fullmatch(judged):
+        return
+    added = find_commit(directory, f"{judged}^2")
+    for name in approvals:
+        commit = load_approval(Path(name)).commit
+        if commit not in {judged, added}:
+            told = f"is of commit {commit[:_SHORT]}, and {judged[:_SHORT]} is judged"
+            print(f"note: --approvals: {name} {told}: it counts if that is made of it alone", file=sys.stderr)
+
+
+def find_commit(directory: Path, name: str) -> str:
+    """The commit of that name; empty where there is none."""
+    return ask_git(directory, "rev-parse", "--verify", "--quiet", name).said
