@@ -118,7 +118,8 @@ class QuarantineEntry(Entry):
     Example: "bert/*"
     """
     metric: Metric | None = None
-    """The one metric that does not decide. Left out, the whole case does not, its failures included.
+    """The one metric that does not decide, of those that do by their role or by a limit. Left out, the whole
+    case does not, its failures included.
 
     Example: compiled_latency
     """
