@@ -97,9 +97,9 @@ def measure_group(case: Case, threads: int, options: argparse.Namespace, process
         ends: list[Any] = []
         for _ in range(processes):
             ours, theirs = context.Pipe()
-            process = context.Process(target=serve, args=(theirs, case, threads, options.deals))
-            process.start()
-            stack.callback(process.join)
+            child = context.Process(target=serve, args=(theirs, case, threads, options.deals))
+            child.start()
+            stack.callback(child.join)
             stack.callback(ours.send, None)
             ends.append(ours)
         for end in ends:
