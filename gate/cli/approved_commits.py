@@ -30,8 +30,8 @@ def tell_other_commits(approvals: Sequence[str], judged: str, directory: Path) -
     for name in approvals:
         commit = load_approval(Path(name)).commit
         if commit not in {judged, added}:
-            told = f"is of commit {commit[:_SHORT]}, and {judged[:_SHORT]} is judged"
-            print(f"note: --approvals: {name} {told}: it counts if that is made of it alone", file=sys.stderr)
+            told = f"{name} is of commit {commit[:_SHORT]}, and {judged[:_SHORT]} is judged"
+            print(f"note: --approvals: {told}; it counts, whatever else that contains", file=sys.stderr)
 
 
 def find_commit(directory: Path, name: str) -> str:
