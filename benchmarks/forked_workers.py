@@ -1,9 +1,10 @@
 """Whether a forked worker measures what a process of its own measures.
 
-    python benchmarks/forked_workers.py elementwise/inference-float32-smoke-default --trials 40
+    python benchmarks/forked_workers.py elementwise/inference-float32-smoke-default --trials 40 [--cold]
 
-Measures whole trials (a cold and a warm process) of unchanged code, in turn with processes of their own and
-with forked ones; the server that forks is replaced after every few trials. For each metric it prints
+Measures whole trials (a cold and a warm process, or with ``--cold`` the cold one alone) of unchanged code, in
+turn with processes of their own and with forked ones; the server that forks is replaced after every few
+trials. For each metric it prints
 
 - the ratio of the means, forked to fresh, with its 95 % interval (Welch, of logarithms);
 - the ratio of the standard deviations, and the p of equal spread (Brown and Forsythe 1974);
@@ -41,6 +42,7 @@ from gate.report.words.measuring import describe_measuring
 
 TRIALS_PER_SERVER = 5
 KINDS = ("fresh", "forked")
+ROLES = (WorkerRole.COLD, WorkerRole.WARM)
 ALIKE = 1e-12  # values that differ by less, relatively, are one
 
 Trial = Mapping[str, float]
@@ -56,7 +58,7 @@ def main() -> None:
     with open_bench(make_working_tree_arm(Path.cwd()), settings) as bench:
         prime_bench(bench)
         for case in chosen:
-            measured[case.id] = measure_case(bench, case, options.trials)
+            measured[case.id] = measure_case(bench, case, options.trials, ROLES[: 1 if options.cold else 2])
             options.out.write_text(json.dumps(measured))
             print_table(case.id, measured[case.id])
 
@@ -66,11 +68,14 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", help="a selection, as of `compile-gate check --select`")
     parser.add_argument("--trials", type=int, default=40, help="of each kind")
+    parser.add_argument("--cold", action="store_true", help="leave out the warm process of a trial")
     parser.add_argument("--out", type=Path, default=Path("forked.json"))
     return parser.parse_args()
 
 
-def measure_case(bench: Bench, case: Case, trials: int) -> dict[str, list[Trial]]:
+def measure_case(
+    bench: Bench, case: Case, trials: int, roles: Sequence[WorkerRole]
+) -> dict[str, list[Trial]]:
     """Measure so many trials of each kind, in turn; which kind goes first changes."""
     taken: dict[str, list[Trial]] = defaultdict(list)
     pool = ServerPool()
@@ -79,18 +84,18 @@ def measure_case(bench: Bench, case: Case, trials: int) -> dict[str, list[Trial]
             pool.close()
             pool = ServerPool()
         for kind in KINDS[:: 1 if index % 2 else -1]:
-            trial = measure_trial(bench, case, pool if kind == "forked" else None)
+            trial = measure_trial(bench, case, pool if kind == "forked" else None, roles)
             taken[kind].append({**trial, "server": index // TRIALS_PER_SERVER})
             sys.stderr.write(f"{case.id} {index + 1}/{trials} {kind}\n")
     pool.close()
     return dict(taken)
 
 
-def measure_trial(bench: Bench, case: Case, pool: ServerPool | None) -> Trial:
-    """Measure a cold and a warm process on one cache; medians by metric."""
+def measure_trial(bench: Bench, case: Case, pool: ServerPool | None, roles: Sequence[WorkerRole]) -> Trial:
+    """Measure the processes of a trial on one cache; medians by metric."""
     seed_cache(bench)
     measured: dict[str, float] = {}
-    for role in (WorkerRole.COLD, WorkerRole.WARM):
+    for role in roles:
         job = make_job(bench, role, case, 1)
         if pool is not None:
             seated = pool.open([job])
