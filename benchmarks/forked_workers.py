@@ -6,9 +6,10 @@ Measures whole trials (a cold and a warm process, or with ``--cold`` the cold on
 turn with processes of their own and with forked ones; the server that forks is replaced after every few
 trials. For each metric it prints
 
-- the ratio of the means, forked to fresh, with its 95 % interval (Welch, of logarithms);
+- the ratio of neighbours, forked to fresh, with its 95 % t interval (of logarithms);
 - the ratio of the standard deviations, and the p of equal spread (Brown and Forsythe 1974);
-- whether trials of one server are more alike than those of different ones: the p of a one-way ANOVA.
+- whether ratios of one server are more alike than those of different ones: the p of a one-way ANOVA. (Not
+  the forked trials themselves: on a machine that wanders, five in a row are alike whoever forks them.)
 
 What is counted must be equal in every trial, and is told otherwise.
 """
@@ -43,6 +44,7 @@ from gate.report.words.measuring import describe_measuring
 TRIALS_PER_SERVER = 5
 KINDS = ("fresh", "forked")
 ROLES = (WorkerRole.COLD, WorkerRole.WARM)
+CONFIDENCE = 0.95
 ALIKE = 1e-12  # values that differ by less, relatively, are one
 
 Trial = Mapping[str, float]
@@ -135,20 +137,21 @@ def compare(fresh: Sequence[float], forked: Sequence[float], taken: Mapping[str,
     if min(both) <= 0:
         return f"fresh {sorted(set(fresh))}, forked {sorted(set(forked))}"
     logs = [list(map(math.log, values)) for values in (fresh, forked)]
-    means, errors = map(statistics.fmean, logs), [statistics.variance(one) / len(one) for one in logs]
-    a, b = means
-    half = 1.96 * math.sqrt(sum(errors))
+    changes = [after - before for before, after in zip(*logs, strict=True)]
+    mean = statistics.fmean(changes)
+    quantile = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(changes) - 1))
+    half = quantile * statistics.stdev(changes) / math.sqrt(len(changes))
     spreads = [statistics.stdev(one) for one in logs]
     spread = spreads[1] / spreads[0] if spreads[0] else math.inf
     equal = stats.levene(*logs, center="median").pvalue
     by_server: dict[float, list[float]] = defaultdict(list)
-    for trial, value in zip(taken["forked"], logs[1], strict=True):
-        by_server[trial["server"]].append(value)
+    for trial, change in zip(taken["forked"], changes, strict=True):
+        by_server[trial["server"]].append(change)
     groups = [values for values in by_server.values() if len(values) > 1]
     alike = stats.f_oneway(*groups).pvalue if len(groups) > 1 else math.nan
     return (
-        f"{statistics.median(fresh):.5g} forked {100 * math.expm1(b - a):+.2f} % "
-        f"({100 * math.expm1(b - a - half):+.2f} to {100 * math.expm1(b - a + half):+.2f}); "
+        f"{statistics.median(fresh):.5g} forked {100 * math.expm1(mean):+.2f} % "
+        f"({100 * math.expm1(mean - half):+.2f} to {100 * math.expm1(mean + half):+.2f}); "
         f"SD {100 * spreads[0]:.2f} and {100 * spreads[1]:.2f} %, x{spread:.2f}, p {equal:.3f}; "
         f"servers p {alike:.3f}"
     )
