@@ -112,7 +112,12 @@ def measure_worsening(comparison: Comparison) -> float:
 
 
 def measure_since_stored(comparison: Comparison) -> float:
-    """How much worse than the stored baseline it is, where pairs judged it and show less; else 0."""
+    """How much worse than the stored baseline it is, where pairs judged it and show less; else 0.
+
+    Always 0 for times: stored ones are noisy, so pairs alone judge them.
+    """
+    if SPECS[comparison.metric].family is Family.NOISY:
+        return 0.0
     found = [one.numbers["change"] for one in comparison.remarks if one.code is Code.SINCE_STORED]
     return max(found, default=0.0)
 
@@ -144,9 +149,7 @@ def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     worse = comparison.status is Status.REGRESSED or open_question
     if not worse or comparison.change is None:
         return comparison
-    since_stored = (
-        0.0 if SPECS[comparison.metric].family is Family.NOISY else measure_since_stored(comparison)
-    )
+    since_stored = measure_since_stored(comparison)
     standing = [one for one in policy.acceptances if since_stored <= one.allowance]
     for acceptance in (*standing, *policy.approved):
         if is_in_force(acceptance, policy) and _covers(acceptance, comparison):

@@ -62,9 +62,8 @@ def _suggest_acceptance(case_id: str, rows: Sequence[Comparison], policy: Policy
 def _choose_allowance(comparison: Comparison) -> float:
     """A fraction, log2 units, or a count: enough that noise does not undo it."""
     margin = 1.0 if SPECS[comparison.metric].family is Family.EXACT else _ALLOWANCE_MARGIN
-    is_noisy = SPECS[comparison.metric].family is Family.NOISY
-    in_all = 0.0 if is_noisy else measure_since_stored(comparison)  # all of which a standing one must allow
-    return round_allowance(comparison.metric, margin * max(measure_worsening(comparison), in_all))
+    in_all = max(measure_worsening(comparison), measure_since_stored(comparison))  # a standing one is of all
+    return round_allowance(comparison.metric, margin * in_all)
 
 
 def _choose_expiry(policy: Policy) -> tuple[str, ...]:
