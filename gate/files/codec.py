@@ -1,10 +1,9 @@
 """The files we write and read again: run, verdict, baseline and others, each with its schema version.
 
 A file is its record as JSON with one more key: ``"schema": "compile-gate/run/1"``, or ``.../1.2`` with a
-minor version. An older version is migrated step by step. One of a newer minor version is read without
-the keys that this version does not know, so that two versions can work together; one of a newer version
-is refused with the version to install, and anything else as foreign. This module is also where the rest
-of the gate finds the codec's parts.
+minor version. One of a newer minor version is read without the keys that this version does not know, so
+that two versions can work together; one of a newer version is refused with the version to install, and
+anything else as foreign. This module is also where the rest of the gate finds the codec's parts.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -22,13 +21,6 @@ from typing import Any, Generic, TypeVar
 from gate.errors import FileError
 from gate.files.disk import describe_write_error, write_atomic
 from gate.files.encode import encode
-from gate.files.older_versions import (
-    migrate_calibration,
-    migrate_run,
-    migrate_selftest,
-    migrate_verdict,
-    migrate_version_2,
-)
 from gate.files.soundness import check_baseline, check_run, check_verdict
 from gate.files.structure import decode
 from gate.files.unknown_keys import drop_unknown_keys
@@ -40,7 +32,6 @@ from gate.records.selftest import SelftestReport
 
 R = TypeVar("R", Run, Verdict, Baseline, Calibration, SelftestReport, Bisection)
 T = TypeVar("T")
-Migration = Callable[[dict[str, Any]], dict[str, Any]]
 RecordCheck = Callable[[Any, str], None]  # of a record and the name of its file; raises FileError
 
 _SCHEMA = re.compile(r"compile-gate/([a-z]{1,20})/([1-9][0-9]{0,5})(?:\.([1-9][0-9]{0,5}))?")
@@ -49,7 +40,7 @@ _RELEASE = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4})?")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileKind(Generic[R]):
-    """One kind of versioned file. ``migrations[n]`` turns the plain content of version n into n + 1.
+    """One kind of versioned file.
 
     A release that adds a key with a default raises ``minor``: readers of this version may do without it.
     One that takes a key away, changes what one means or adds a member to an enumeration raises
@@ -58,9 +49,8 @@ class FileKind(Generic[R]):
 
     name: str
     record: type[R]
-    version: int
+    version: int = 1
     minor: int = 0
-    migrations: Mapping[int, Migration] = field(default_factory=dict)
     check: RecordCheck | None = None  # of what must hold beyond the types of the keys
 
     @property
@@ -90,25 +80,12 @@ class NewerFileError(FileError):
     """A newer compile-gate wrote the file, and this one cannot read it."""
 
 
-RUN = FileKind(
-    name="run", record=Run, version=3, migrations={1: migrate_run, 2: migrate_version_2}, check=check_run
-)
-VERDICT = FileKind(
-    name="verdict",
-    record=Verdict,
-    version=3,
-    migrations={1: migrate_verdict, 2: migrate_version_2},
-    check=check_verdict,
-)
-BASELINE = FileKind(name="baseline", record=Baseline, version=1, check=check_baseline)
-CALIBRATION = FileKind(
-    name="calibration",
-    record=Calibration,
-    version=3,
-    migrations={1: migrate_calibration, 2: migrate_version_2},
-)
-SELFTEST = FileKind(name="selftest", record=SelftestReport, version=2, migrations={1: migrate_selftest})
-BISECTION = FileKind(name="bisection", record=Bisection, version=1)
+RUN = FileKind(name="run", record=Run, check=check_run)
+VERDICT = FileKind(name="verdict", record=Verdict, check=check_verdict)
+BASELINE = FileKind(name="baseline", record=Baseline, check=check_baseline)
+CALIBRATION = FileKind(name="calibration", record=Calibration)
+SELFTEST = FileKind(name="selftest", record=SelftestReport)
+BISECTION = FileKind(name="bisection", record=Bisection)
 
 
 def encode_file(kind: FileKind[R], record: R) -> str:
@@ -123,7 +100,7 @@ def encode_file(kind: FileKind[R], record: R) -> str:
 
 
 def decode_file(kind: FileKind[R], data: bytes, source: str) -> R:
-    """Decode the bytes of a versioned file, migrating an older version.
+    """Decode the bytes of a versioned file.
 
     Raises:
         FileError: Hostile, foreign or newer content, or one that does not fit the record or itself.
@@ -168,15 +145,12 @@ def pause_collector() -> Iterator[None]:
 def _decode_content(kind: FileKind[R], plain: object, source: str) -> R:
     if not isinstance(plain, dict) or "schema" not in plain:
         raise FileError(source, "", f"is not a compile-gate {kind.name} file", f"Name a {kind.name} file.")
-    content = {key: item for key, item in plain.items() if key != "schema"}
     version, minor = _read_version(kind, plain, source)
     if version > kind.version:
         raise _describe_newer(kind, plain, source)
-    if version == kind.version and minor > kind.minor:
+    if minor > kind.minor:
         return _decode_newer(kind, plain, source)
-    for step in range(version, kind.version):
-        content = kind.migrations[step](content)
-    return decode(kind.record, content, source)
+    return decode(kind.record, {key: item for key, item in plain.items() if key != "schema"}, source)
 
 
 def _decode_newer(kind: FileKind[R], plain: dict[str, Any], source: str) -> R:

@@ -110,12 +110,12 @@ def make_broken_stream() -> bytes:
     return bytes(content)
 
 
-_DEEP = b'{"schema": "compile-gate/verdict/3", "cases": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-_HUGE = b'{"schema": "compile-gate/verdict/3", "trials": ' + b"9" * 4301 + b"}"
-_TWICE = b'{"schema": "compile-gate/verdict/3", "trials": 1, "trials": 2}'
-_KEYS = b'{"schema": "compile-gate/verdict/3", ' + b", ".join(b'"k%d": 0' % i for i in range(200_000)) + b"}"
+_DEEP = b'{"schema": "compile-gate/verdict/1", "cases": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+_HUGE = b'{"schema": "compile-gate/verdict/1", "trials": ' + b"9" * 4301 + b"}"
+_TWICE = b'{"schema": "compile-gate/verdict/1", "trials": 1, "trials": 2}'
+_KEYS = b'{"schema": "compile-gate/verdict/1", ' + b", ".join(b'"k%d": 0' % i for i in range(200_000)) + b"}"
 
-_START = b'{"schema": "compile-gate/verdict/3", '
+_START = b'{"schema": "compile-gate/verdict/1", '
 _LETTERS = bytes(range(97, 123)) * (4 * MIB // 26 - 8)  # what a comparison of words takes longest for
 _DENSE = b'{"a":1.5,"b":2.5,"c":3.5      },'  # 32 bytes: more lists and values in them are refused at once
 
@@ -165,7 +165,7 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     "a run": lambda: make_with(b'{"schema": "compile-gate/run/1"}'),
     "newer schema": lambda: make_with(b'{"schema": "compile-gate/verdict/99"}'),
     "newer minor schema": lambda: make_edited(
-        lambda plain: plain.update(schema="compile-gate/verdict/3.5", cases=[{"id": "a/b"}])
+        lambda plain: plain.update(schema="compile-gate/verdict/1.5", cases=[{"id": "a/b"}])
     ),
     "deep": lambda: make_with(_DEEP),
     "4,301 digits": lambda: make_with(_HUGE),

@@ -225,7 +225,7 @@ def encode_run(head: str) -> bytes:
     failure = CaseFailure(
         case_id=CASE, trial=9, kind=FailureKind.ERROR, stage="compile", told=make_text(TEXT)
     )
-    plain = {"schema": "compile-gate/run/3", **encode(make_run(head, failures=(failure,)))}
+    plain = {"schema": "compile-gate/run/1", **encode(make_run(head, failures=(failure,)))}
     return json.dumps(plain).encode()
 
 

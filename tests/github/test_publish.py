@@ -493,7 +493,7 @@ def test_hostile_artifact(github: FakeGitHub, context: PublishContext) -> None:
     assert "script" not in body + published.summary + "".join(published.lines)
 
 
-NEWER = put("schema", "compile-gate/verdict/3.5")
+NEWER = put("schema", "compile-gate/verdict/1.5")
 
 
 def test_verdict_of_a_newer_minor_version(github: FakeGitHub, context: PublishContext) -> None:

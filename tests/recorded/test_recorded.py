@@ -21,11 +21,9 @@ from gate.files.codec import VERDICT, decode_file, encode_file
 from gate.publish.submitted_verdict import MAX_MEMBER_BYTES
 from gate.records import Verdict
 from tests.recorded.situations import DIRECTORY, judge, list_situations
-from tests.recorded.telling import tell, tell_own
+from tests.recorded.telling import tell
 
 SAID = DIRECTORY / "said.json.xz"  # by situation and place
-VERSION_1 = DIRECTORY / "version1.json.xz"  # verdict.json of the release that wrote sentences
-VERSION_1_SAID = DIRECTORY / "version1_said.json.xz"  # what that release said of them
 SITUATIONS = list_situations()
 WRITES = os.environ.get("GATE_WRITE_GOLDEN") == "1"
 
@@ -43,16 +41,6 @@ def said() -> Iterator[dict[str, dict[str, str]]]:
     if WRITES:
         known = {name: texts[name] for name in SITUATIONS}
         SAID.write_bytes(lzma.compress(json.dumps(known, indent=1).encode(), preset=9))
-
-
-@pytest.fixture(scope="module")
-def old_verdicts() -> Mapping[str, str]:
-    return load_texts(VERSION_1)
-
-
-@pytest.fixture(scope="module")
-def old_said() -> Mapping[str, Any]:
-    return load_texts(VERSION_1_SAID)
 
 
 def test_a_verdict_of_900_recorded_cases_is_small_enough_to_be_published() -> None:
@@ -81,14 +69,6 @@ def test_recorded(name: str, said: dict[str, dict[str, str]]) -> None:
     assert told == said[name]
     again = decode_file(VERDICT, encode_file(VERDICT, verdict).encode(), "verdict.json")
     assert again == verdict
-
-
-@pytest.mark.parametrize("name", sorted(load_texts(VERSION_1)))
-def test_version_1(name: str, old_verdicts: Mapping[str, str], old_said: Mapping[str, Any]) -> None:
-    """A verdict.json of version 1 is told of, where it was measured, with the sentences that it holds."""
-    verdict = decode_file(VERDICT, old_verdicts[name].encode(), "verdict.json")
-
-    assert tell_own(verdict, SITUATIONS[name]) == old_said[name]
 
 
 def show_difference(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:

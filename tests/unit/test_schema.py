@@ -72,7 +72,7 @@ def test_what_is_written_is_valid(kind: FileKind[Any], record: Run | Baseline) -
 )
 def test_a_schema_refuses_what_the_decoder_refuses(keys: dict[str, object], is_valid: bool) -> None:
     """Keys, types, enumerations and what is required."""
-    content = {"schema": "compile-gate/run/3", **encode(RUN_RECORD), **keys}
+    content = {"schema": "compile-gate/run/1", **encode(RUN_RECORD), **keys}
     assert is_valid == jsonschema.Draft202012Validator(make_schema("run")).is_valid(content)
 
 

@@ -56,7 +56,7 @@ RUN_RECORD = Run(
 
 def make_content(**keys: object) -> dict[str, Any]:
     """Make the plain content of a good run file with some keys replaced."""
-    return {"schema": "compile-gate/run/3", **encode(RUN_RECORD), **keys}
+    return {"schema": "compile-gate/run/1", **encode(RUN_RECORD), **keys}
 
 
 def load_error(path: Path, content: object) -> FileError:
@@ -98,7 +98,7 @@ def test_a_saved_verdict_loads_the_same(tmp_path: Path) -> None:
 def test_a_run_file_begins_with_its_schema() -> None:
     """A person sees what it is, and each key of the run has a line."""
     lines = encode_file(RUN, RUN_RECORD).splitlines()
-    assert lines[:2] == ["{", '"schema": "compile-gate/run/3",']
+    assert lines[:2] == ["{", '"schema": "compile-gate/run/1",']
     assert len(lines) == len(encode(RUN_RECORD)) + 3
 
 
@@ -117,13 +117,13 @@ def test_a_foreign_file_is_refused(tmp_path: Path, content: object) -> None:
 
 @pytest.mark.parametrize(
     "schema",
-    ["compile-gate/verdict/1", "compile-gate/run", "compile-gate/run/0", "compile-gate/run/3\n", "run/1", 1],
+    ["compile-gate/verdict/1", "compile-gate/run", "compile-gate/run/0", "compile-gate/run/1\n", "run/1", 1],
 )
 def test_another_schema_is_refused(tmp_path: Path, schema: object) -> None:
     """A verdict is not a run, and neither is what only resembles one."""
     error = load_error(tmp_path / "x.json", make_content(schema=schema))
     assert error.key == "schema"
-    assert error.problem.startswith("expected 'compile-gate/run/3', got ")
+    assert error.problem.startswith("expected 'compile-gate/run/1', got ")
 
 
 @pytest.mark.parametrize(
@@ -139,14 +139,14 @@ def test_a_newer_file_names_the_version_to_install(tmp_path: Path, version: obje
     content = make_content(schema="compile-gate/run/4", provenance={"gate_version": version}, novelty=1)
     error = load_error(tmp_path / "x.json", content)
     assert (
-        error.problem == "is 'compile-gate/run/4', newer than this compile-gate reads ('compile-gate/run/3')"
+        error.problem == "is 'compile-gate/run/4', newer than this compile-gate reads ('compile-gate/run/1')"
     )
     assert fix == error.fix
 
 
 def test_a_newer_minor_version_is_read_without_what_is_new_in_it() -> None:
     """Unknown keys are dropped at every depth; what is left is decoded as ever."""
-    content = make_content(schema="compile-gate/run/3.7", novelty={"a": [1]})
+    content = make_content(schema="compile-gate/run/1.7", novelty={"a": [1]})
     for record in (content["environment"], content["cases"][0], content["trials"][0]["conditions"]):
         record["novelty"] = "@octocat"
 
@@ -158,7 +158,7 @@ def test_a_newer_minor_version_is_read_without_what_is_new_in_it() -> None:
 def test_unknown_keys_of_this_version_stay_an_error() -> None:
     """A file of this minor version or an older one has no business with keys that it does not know."""
     for minor in (0, 2):
-        kind = FileKind(name="run", record=Run, version=1, minor=minor)
+        kind = FileKind(name="run", record=Run, minor=minor)
         content = make_content(schema=kind.schema, novelty=1)
         with pytest.raises(FileError, match="novelty: unknown key"):
             decode_file(kind, json.dumps(content).encode(), "run.json")
@@ -167,33 +167,15 @@ def test_unknown_keys_of_this_version_stay_an_error() -> None:
 @pytest.mark.parametrize("keys", [{"wall_s": "long"}, {"trials": [{"case_id": "a/b"}]}, {"cases": {}}])
 def test_a_newer_minor_version_that_does_not_fit_is_told_as_newer(keys: dict[str, object]) -> None:
     """The reader learns which version to install, not that the file is wrong."""
-    content = make_content(schema="compile-gate/run/3.7", **keys)
+    content = make_content(schema="compile-gate/run/1.7", **keys)
     with pytest.raises(NewerFileError, match="newer than this compile-gate reads"):
         decode_file(RUN, json.dumps(content).encode(), "run.json")
 
 
 def test_a_minor_version_stands_in_the_schema_once_there_is_one() -> None:
     """The first version of a kind has none."""
-    assert FileKind(name="run", record=Run, version=3).schema == "compile-gate/run/3"
-    assert FileKind(name="run", record=Run, version=3, minor=3).schema == "compile-gate/run/3.3"
-
-
-def test_an_older_file_is_migrated_step_by_step() -> None:
-    """Each step takes the content one version further, in order."""
-
-    def rename_selection(content: dict[str, Any]) -> dict[str, Any]:
-        return {("select" if key == "selected" else key): item for key, item in content.items()}
-
-    def spell_out_selection(content: dict[str, Any]) -> dict[str, Any]:
-        return {("selection" if key == "select" else key): item for key, item in content.items()}
-
-    kind = FileKind(
-        name="run", record=Run, version=3, migrations={1: rename_selection, 2: spell_out_selection}
-    )
-    content = {**make_content(schema="compile-gate/run/1"), "selected": "tag:pr"}
-    del content["selection"]
-    migrated = decode_file(kind, json.dumps(content).encode(), "run.json")
-    assert migrated == replace(RUN_RECORD, selection="tag:pr")
+    assert FileKind(name="run", record=Run).schema == "compile-gate/run/1"
+    assert FileKind(name="run", record=Run, minor=3).schema == "compile-gate/run/1.3"
 
 
 @pytest.mark.parametrize("is_enabled", [True, False])
