@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
@@ -15,11 +15,11 @@ from gate.measure.context import WorkerContext
 from gate.measure.device import precision
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
-from gate.measure.numerics.drift import compute_checksum, compute_drift, describe_tensor
+from gate.measure.numerics.drift import Drift, compute_checksum, compute_drift, describe_tensor
 from gate.measure.numerics.reference import Evaluation
-from gate.measure.process.logbook import describe_error
+from gate.measure.process.logbook import Logbook, describe_error
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
-from gate.records import Code, DType, Metric
+from gate.records import Code, DType, Metric, Worst
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
     Weights and inputs of further seeds are written into the same tensors, so nothing is compiled anew.
     """
     twin = None
-    drifts: dict[Metric, list[float]] = {Metric.DRIFT: [], Metric.DRIFT_FLOAT32: []}
+    drifts: dict[Metric, list[Drift]] = {Metric.DRIFT: [], Metric.DRIFT_FLOAT32: []}
     for index in range(context.sampling.drift_seeds):
         if index and not reference.redraw_state(pair.subject, SEED + index):
             break
@@ -59,8 +59,18 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
             twin = twin or make_float32_pair(pair)
             precise = _compare_in_float32(context, pair, twin, exact)
             drifts[Metric.DRIFT_FLOAT32].append(own if precise is None else precise)
-    whole = {metric: seeds for metric, seeds in drifts.items() if len(seeds) == len(drifts[Metric.DRIFT])}
-    context.logbook.add_samples({metric: (statistics.mean(seeds),) for metric, seeds in whole.items()})
+    for metric, seeds in drifts.items():
+        if len(seeds) == len(drifts[Metric.DRIFT]):
+            record_drift(context.logbook, metric, seeds)
+
+
+def record_drift(logbook: Logbook, metric: Metric, seeds: Sequence[Drift]) -> None:
+    """Record the mean over seeds, each of which has a ratio, and what the largest of them is of."""
+    ratios = [seed.log2_ratio for seed in seeds if seed.log2_ratio is not None]
+    logbook.add_samples({metric: (statistics.mean(ratios),)})
+    largest = seeds[ratios.index(max(ratios))]
+    worst = Worst(output=largest.worst, steps=largest.steps)
+    logbook.record(worst={**logbook.result.worst, metric: worst})
 
 
 @contextmanager
@@ -84,7 +94,7 @@ def make_float32_pair(pair: CompiledSubject) -> CompiledSubject:
 
 def _compare_in_float32(
     context: WorkerContext, pair: CompiledSubject, twin: CompiledSubject, exact: Evaluation
-) -> float | None:
+) -> Drift | None:
     """Compare the float32 twin; None where it tells no more than what was compared already."""
     if twin is not pair:
         reference.restore_state(twin.subject, pair.subject.list_state())
@@ -133,13 +143,13 @@ def _evaluate_reference(context: WorkerContext, subject: Subject) -> Evaluation 
     return None
 
 
-def _compare(context: WorkerContext, pair: CompiledSubject, exact: Evaluation) -> float | None:
+def _compare(context: WorkerContext, pair: CompiledSubject, exact: Evaluation) -> Drift | None:
     """Compute the drift of a pair; None where the reference tells nothing, which is noted."""
     eager = reference.evaluate(pair.subject, pair.subject.function)
     compiled = reference.evaluate(pair.subject, pair.compiled)
     drift = compute_drift(exact.values, eager.values, compiled.values, pooled=pair.subject.is_training)
     context.logbook.add_warnings(*drift.warnings)
-    return drift.log2_ratio
+    return None if drift.log2_ratio is None else drift
 
 
 def _compare_alone(context: WorkerContext, pair: CompiledSubject) -> None:
@@ -149,7 +159,7 @@ def _compare_alone(context: WorkerContext, pair: CompiledSubject) -> None:
     drift = compute_drift({}, eager.values, compiled.values)
     if drift.warnings and drift.log2_ratio is not None:
         context.logbook.add_warnings(*drift.warnings)
-        context.logbook.add_samples({Metric.DRIFT: (drift.log2_ratio,)})
+        record_drift(context.logbook, Metric.DRIFT, [drift])
 
 
 def _record_workload(context: WorkerContext, subject: Subject, exact: Evaluation) -> None:

@@ -11,7 +11,7 @@ from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.numerics import reference
 from gate.measure.numerics.steps import compute_step_drift, has_steps
 from gate.measure.process.logbook import describe_error
-from gate.measure.seed_drift import CompiledSubject, measure_drift
+from gate.measure.seed_drift import CompiledSubject, measure_drift, record_drift
 from gate.measure.timing.first_call import compute_compile_time, time_first_call
 from gate.measure.timing.rounds import settle_step, time_calls
 from gate.records import Code, Metric
@@ -57,7 +57,7 @@ def _measure_steps(context: WorkerContext, prepared: Prepared) -> None:
     if drift.log2_ratio is None:
         context.logbook.note(Code.STEPS_UNMEASURED, why="no parameter is finite in float64")
         return
-    context.logbook.add_samples({Metric.DRIFT_STEPS: (drift.log2_ratio,)})
+    record_drift(context.logbook, Metric.DRIFT_STEPS, [drift])
 
 
 def _compile_first(context: WorkerContext, prepared: Prepared) -> None:

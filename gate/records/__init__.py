@@ -51,6 +51,7 @@ from gate.records.run import (
     Run,
     Shard,
     Trial,
+    Worst,
     quote_failure,
 )
 from gate.records.verdict import (

@@ -162,6 +162,14 @@ class Compiled:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Worst:
+    """The output or gradient that a drift is mostly of."""
+
+    output: str  # "output[0].logits", "the gradient of layer.weight"; "" where nothing has drifted
+    steps: NotNegative = 0.0  # compiled's relative error, in rounding steps of its type; 0 where unknown
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Measured(Compiled):
     """What one process measured, or both of a trial. ``samples`` holds raw values in SI units.
 
@@ -173,6 +181,7 @@ class Measured(Compiled):
     # A live pair's latencies once more, of the calls during which no thread of the process waited for a
     # processor: 0.0 for a block without any. Empty where nobody watched.
     undisturbed_s: Mapping[Metric, tuple[float, ...]] = field(default_factory=dict)
+    worst: Mapping[Metric, Worst] = field(default_factory=dict)  # of drifts
     unknown: tuple[Fact, ...] = ()  # of ``UNKNOWN_CODES``: evidence that is missing
     limits_s: Mapping[str, float] = field(default_factory=dict)  # least a call can take: arithmetic, memory
     stages_s: Mapping[str, float] = field(default_factory=dict)  # where the wall time went

@@ -51,6 +51,7 @@ def merge_results(
         graph_breaks=cold.graph_breaks or warm.graph_breaks,
         recompile_reasons=cold.recompile_reasons or warm.recompile_reasons,
         caches=warm.caches,
+        worst=warm.worst,
         unknown=list_distinct((*cold.unknown, *warm.unknown)),
         phases_s={**warm.phases_s, **cold.phases_s},
         limits_s=cold.limits_s,

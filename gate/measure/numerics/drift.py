@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -48,6 +48,8 @@ class Drift:
     """Drift of the worst group of outputs, of few elements beyond chance, and what a reader should know."""
 
     log2_ratio: float | None  # None: nothing is finite in float64, so nobody knows what is right
+    worst: str = ""  # the output or gradient that it is mostly of
+    steps: float = 0.0  # the relative error of compiled in the worst group, in rounding steps of its type
     warnings: tuple[Fact, ...] = ()
 
 
@@ -55,6 +57,7 @@ class Drift:
 class Triple:
     """One floating-point output: in float64, from eager, from compiled."""
 
+    name: str = ""
     reference: torch.Tensor
     eager: torch.Tensor
     compiled: torch.Tensor
@@ -75,10 +78,10 @@ def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pool
     check_finite(compiled, Side.COMPILED)
     mismatches = find_mismatches(eager, compiled)
     if mismatches:
-        return Drift(log2_ratio=MISMATCH, warnings=mismatches)
+        return Drift(log2_ratio=MISMATCH, worst=mismatches[0].name("output"), warnings=mismatches)
     sides = {"reference": reference, "eager": eager, "compiled": compiled}
     triples = {
-        name: Triple(**{side: _split(of[name]) for side, of in sides.items()})
+        name: Triple(name=name, **{side: _split(of[name]) for side, of in sides.items()})
         for name, value in eager.items()
         if _is_rounded(value) and name in reference
     }
@@ -86,9 +89,13 @@ def compute_drift(reference: Outputs, eager: Outputs, compiled: Outputs, *, pool
     known = [one for one in map(_take_known, triples.values()) if one.reference.numel()]
     if warnings and not known:
         return Drift(log2_ratio=None, warnings=warnings)
-    ratios = [judge_group(group) for group in group_triples(known, pooled=pooled)]
-    worst = max((ratio for ratio in ratios if ratio is not None), default=0.0)
-    return Drift(log2_ratio=worst, warnings=warnings)
+    judged = [judge_group(group) for group in group_triples(known, pooled=pooled)]
+    worst = max((one for one in judged if one is not None), key=_get_ratio, default=Drift(log2_ratio=0.0))
+    return replace(worst, warnings=warnings)
+
+
+def _get_ratio(drift: Drift) -> float:
+    return 0.0 if drift.log2_ratio is None else drift.log2_ratio
 
 
 def _is_known(triple: Triple) -> torch.Tensor:
@@ -100,8 +107,11 @@ def _take_known(triple: Triple) -> Triple:
     known = _is_known(triple)
     if known.all():
         return triple
-    return Triple(
-        reference=triple.reference[known], eager=triple.eager[known], compiled=triple.compiled[known]
+    return replace(
+        triple,
+        reference=triple.reference[known],
+        eager=triple.eager[known],
+        compiled=triple.compiled[known],
     )
 
 
@@ -139,16 +149,16 @@ def group_triples(triples: Sequence[Triple], *, pooled: bool) -> list[list[Tripl
     return [*large, small] if small else large
 
 
-def judge_group(group: Sequence[Triple]) -> float | None:
-    """Compute the log2 ratio of a group; of a few elements, what is beyond chance, ``None`` if nothing is."""
-    ratio = compute_log2_ratio(group)
+def judge_group(group: Sequence[Triple]) -> Drift | None:
+    """Compute the drift of a group; of a few elements, what is beyond chance, ``None`` if nothing is."""
+    drift = compare_group(group)
     elements = sum(triple.reference.numel() for triple in group)
-    if elements >= FEW_ELEMENTS:
-        return ratio
+    if elements >= FEW_ELEMENTS or drift.log2_ratio is None:
+        return drift
     if not elements:
         return None
-    excess = ratio - compute_allowance(elements)
-    return excess if excess > 0 else None
+    excess = drift.log2_ratio - compute_allowance(elements)
+    return replace(drift, log2_ratio=excess) if excess > 0 else None
 
 
 def compute_allowance(elements: int) -> float:
@@ -159,24 +169,25 @@ def compute_allowance(elements: int) -> float:
     return 3.0 / elements + 2.7 / math.sqrt(elements) - 0.57
 
 
-def compute_log2_ratio(group: Sequence[Triple]) -> float:
+def compare_group(group: Sequence[Triple]) -> Drift:
     """Compute log2 of compiled's over eager's error, each pooled over the group's elements."""
-    references = [triple.reference.double() for triple in group]
-    sizes = _compute_sizes(references)
-    elements = sum(reference.numel() for reference in references)
+    elements = sum(triple.reference.numel() for triple in group)
     if not elements:
-        return 0.0
-    floor = max(torch.finfo(triple.eager.dtype).eps for triple in group) * FLOOR_STEPS
-
-    def compute_error(values: list[torch.Tensor]) -> float:
-        squares = (
-            float(((value.double() - reference) / size).square().sum())
-            for value, reference, size in zip(values, references, sizes, strict=True)
-        )
-        return max(floor, math.sqrt(sum(squares) / elements))
-
-    compiled_error = compute_error([triple.compiled for triple in group])
-    return math.log2(compiled_error / compute_error([triple.eager for triple in group]))
+        return Drift(log2_ratio=0.0)
+    step = max(torch.finfo(triple.eager.dtype).eps for triple in group)
+    sizes = _compute_sizes([triple.reference.double() for triple in group])
+    of_eager, of_compiled = (
+        [
+            float(((value.double() - triple.reference.double()) / size).square().sum())
+            for value, triple, size in zip(values, group, sizes, strict=True)
+        ]
+        for values in ([one.eager for one in group], [one.compiled for one in group])
+    )
+    eager, compiled = (
+        max(step * FLOOR_STEPS, math.sqrt(sum(squares) / elements)) for squares in (of_eager, of_compiled)
+    )
+    worst = max(range(len(group)), key=lambda index: of_compiled[index] - of_eager[index])
+    return Drift(log2_ratio=math.log2(compiled / eager), worst=group[worst].name, steps=compiled / step)
 
 
 def check_finite(outputs: Outputs, side: Side) -> None:

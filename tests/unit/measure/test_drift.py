@@ -13,10 +13,10 @@ from gate.measure.numerics.drift import (
     Triple,
     check_any_finite,
     check_finite,
+    compare_group,
     compute_allowance,
     compute_checksum,
     compute_drift,
-    compute_log2_ratio,
     describe_tensor,
     group_triples,
 )
@@ -64,7 +64,7 @@ def test_error_is_relative_to_the_reference() -> None:
     reference = torch.full((SIZE,), 1000.0, dtype=torch.float64)
     eager, compiled = torch.full((SIZE,), 1000.0), torch.full((SIZE,), 1250.0)
     group = [Triple(reference=reference, eager=eager, compiled=compiled)]
-    assert compute_log2_ratio(group) == pytest.approx(-2 + 27)
+    assert compare_group(group).log2_ratio == pytest.approx(-2 + 27)
 
 
 def test_worst_output_counts() -> None:
@@ -72,7 +72,18 @@ def test_worst_output_counts() -> None:
     reference = {"a": REFERENCE["output"], "b": REFERENCE["output"]}
     eager = {"a": make_outputs(0.25)["output"], "b": make_outputs(0.25)["output"]}
     compiled = {"a": make_outputs(0.25)["output"], "b": make_outputs(0.5)["output"]}
-    assert compute_drift(reference, eager, compiled).log2_ratio == pytest.approx(1.0)
+    drift = compute_drift(reference, eager, compiled)
+    assert (drift.log2_ratio, drift.worst) == (pytest.approx(1.0), "b")
+    assert drift.steps == pytest.approx(0.5 * 2**23)
+
+
+def test_the_worst_of_a_group_is_named() -> None:
+    """Pooled gradients have one drift, of -2 and 0 in size; what compiled is further off in is "b"."""
+    reference = {"a": REFERENCE["output"], "b": REFERENCE["output"]}
+    eager = {"a": make_outputs(0.25)["output"], "b": make_outputs(0.25)["output"]}
+    compiled = {"a": make_outputs(0.25)["output"], "b": make_outputs(0.5)["output"]}
+    assert compute_drift(reference, eager, compiled, pooled=True).worst == "b"
+    assert compute_drift(reference, eager, {**compiled, "a": torch.ones(2)}, pooled=True).worst == "a"
 
 
 def test_small_outputs_are_judged_together() -> None:
