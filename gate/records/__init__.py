@@ -48,6 +48,7 @@ from gate.records.run import (
     Measured,
     Pairing,
     Provenance,
+    Recompile,
     Run,
     Shard,
     Trial,

@@ -13,7 +13,7 @@ from typing import Annotated
 from gate.records.bounds import Natural, NotNegative, Range
 from gate.records.facts import Fact
 from gate.records.metric import Metric
-from gate.records.run import CacheUse, GraphBreak
+from gate.records.run import CacheUse, GraphBreak, Recompile
 
 Weight = Annotated[float, Range(minimum=0, maximum=1)]
 
@@ -66,7 +66,7 @@ class SideEvidence:
     phases_s: Mapping[str, NotNegative] = field(default_factory=dict)  # own time of each; they add up
     parts_s: Mapping[str, NotNegative] = field(default_factory=dict)  # what only its kind has, as each shape
     graph_breaks: tuple[GraphBreak, ...] = ()
-    recompile_reasons: tuple[str, ...] = ()
+    recompile_reasons: tuple[Recompile, ...] = ()
     caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the second process, by cache
     calls: Mapping[str, Natural] = field(default_factory=dict)  # of libraries, in the generated code
     unknown: tuple[Fact, ...] = ()  # of ``UNKNOWN_CODES``

@@ -123,6 +123,19 @@ class GraphBreak:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Recompile:
+    """One recompile: the guard that failed, and the line of the measured code that made it.
+
+    A guard of which torch names no line is of the function that was compiled again.
+    """
+
+    guard: str
+    code: str = ""  # the line itself
+    location: str = ""  # "file.py:12"
+    function: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CacheUse:
     """How often something was found in one cache of the compiler, or not, or could not be cached."""
 
@@ -154,7 +167,7 @@ class Compiled:
     identity: CodeIdentity = field(default_factory=lambda: CodeIdentity(digest=""))
     workload: Mapping[str, str] = field(default_factory=dict)  # parameters, outputs, reference checksum
     graph_breaks: tuple[GraphBreak, ...] = ()
-    recompile_reasons: tuple[str, ...] = ()  # "guard # the line that made it # file.py:12 in function"
+    recompile_reasons: tuple[Recompile, ...] = ()
     caches: Mapping[str, CacheUse] = field(default_factory=dict)  # of the warm process, by cache
     phases_s: Mapping[str, float] = field(default_factory=dict)  # compile phases by Dynamo's own clocks
     kernels_s: Mapping[str, float] = field(default_factory=dict)  # of a GPU, in a call, longest first

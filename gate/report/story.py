@@ -17,7 +17,7 @@ from gate.report.blocks import render_command
 from gate.report.clean import clean_line
 from gate.report.rows import RANK, make_row
 from gate.report.sides import list_parts, list_sides
-from gate.report.words.causes import describe_cause
+from gate.report.words.causes import describe_cause, describe_recompile
 from gate.report.words.commands import write_selected, write_setting, write_tlparse
 from gate.report.words.failures import describe_whole
 from gate.report.words.headline import write_first_cause
@@ -174,7 +174,7 @@ def _tell_breaks(shown: CaseEvidence) -> list[str]:
 
 
 def _tell_recompiles(shown: CaseEvidence) -> list[str]:
-    lines = [f"  {_clean(reason)}" for reason in shown.after.recompile_reasons]
+    lines = [f"  {_clean(describe_recompile(one))}" for one in shown.after.recompile_reasons]
     return ["Guards that failed, with the line that made them", *lines] if lines else []
 
 

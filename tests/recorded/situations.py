@@ -31,6 +31,7 @@ from gate.records import (
     Pairing,
     Policy,
     Quarantine,
+    Recompile,
     Run,
     Trial,
     Verdict,
@@ -311,7 +312,7 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
         edit(
             again,
             lambda t: put({Metric.RECOMPILES: 2.0})(
-                replace(t, recompile_reasons=("size of x changed", "size of y changed"))
+                replace(t, recompile_reasons=tuple(Recompile(guard=f"size of {x} changed") for x in "xy"))
             ),
             CHAIN,
         ),

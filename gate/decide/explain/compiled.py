@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from gate.decide.evidence.kernels import count_words, match_kernels, name_operators
 from gate.decide.evidence.proxies import is_code_changed, is_tuned_otherwise
@@ -19,8 +20,11 @@ from gate.records import (
     Fact,
     GraphBreak,
     Metric,
+    Recompile,
     name_words,
 )
+
+_T = TypeVar("_T", GraphBreak, Recompile)
 
 # What a result loses digits to.
 _LOW_PRECISION = frozenset({"bfloat16", "float16"})
@@ -38,9 +42,10 @@ def find_breaks(inquiry: Inquiry) -> list[Cause]:
     after = [replace(one, stack=()) for one in fullest.graph_breaks]
     before = [replace(one, stack=()) for one in baseline.graph_breaks]
     # A place outside the measured code, in a library, says less than the line that led there.
-    added = sorted(_list_new(after, before), key=lambda one: one.location.startswith("/"))
+    added = sorted(_list_new(after, before, _find_kind), key=lambda one: one.location.startswith("/"))
+    removed = _list_new(before, after, _find_kind)
     new = [Fact(code=Code.GRAPH_BREAK, names=_name_break(one)) for one in added]
-    gone = [Fact(code=Code.GRAPH_BREAK_GONE, names=_name_break(one)) for one in _list_new(before, after)]
+    gone = [Fact(code=Code.GRAPH_BREAK_GONE, names=_name_break(one)) for one in removed]
     # Fewer breaks make nothing worse: where something is, that is at most a detail.
     share = _NO_HARM if inquiry.is_worse else 1.0
     return [
@@ -49,16 +54,16 @@ def find_breaks(inquiry: Inquiry) -> list[Cause]:
     ]
 
 
-def _list_new(after: Iterable[GraphBreak], before: Iterable[GraphBreak]) -> list[GraphBreak]:
-    """List the breaks that are not of before; as many of a file and reason as were there only moved."""
-    added, gone = Counter(after) - Counter(before), Counter(before) - Counter(after)
-    more = Counter({_name_kind(one): 0 for one in added})
-    more.update(_name_kind(one) for one in added.elements())
-    more.subtract(_name_kind(one) for one in gone.elements())
-    return [one for one in added if more[_name_kind(one)] > 0]
+def _list_new(after: Iterable[_T], before: Iterable[_T], find_kind: Callable[[_T], object]) -> list[_T]:
+    """List what is not of before; as many of a kind as were there only moved."""
+    counts = Counter(after), Counter(before)
+    added, gone = counts[0] - counts[1], counts[1] - counts[0]
+    more = Counter(map(find_kind, added.elements()))
+    more.subtract(map(find_kind, gone.elements()))
+    return [one for one in added if more[find_kind(one)] > 0]
 
 
-def _name_kind(found: GraphBreak) -> tuple[str, str]:
+def _find_kind(found: GraphBreak) -> tuple[str, str]:
     return found.reason, found.location.rpartition(":")[0]
 
 
@@ -73,23 +78,24 @@ def find_new_breaks(found: Iterable[GraphBreak], told: Iterable[Cause]) -> list[
 
 
 def find_recompiles(inquiry: Inquiry) -> list[Cause]:
-    """The guards that failed, those that the baseline does not have first."""
+    """The guards that failed and did not in the baseline: by guard and code, wherever that line is now."""
     if not inquiry.asks(CauseKind.RECOMPILE):
         return []
-    baseline, trials = inquiry.evidence.code_baseline, inquiry.evidence.trials
-    known = set(baseline.recompile_reasons) if baseline else set()
-    reasons = dict.fromkeys(reason for trial in trials for reason in trial.recompile_reasons)
-    ordered = sorted(reasons, key=lambda reason: reason in known)
-    facts = [Fact(code=Code.RECOMPILED, names=_name_guard(reason)) for reason in ordered]
+    baseline = inquiry.evidence.code_baseline
+    before = baseline.recompile_reasons if baseline else ()
+    after: Counter[Recompile] = Counter()
+    for trial in inquiry.evidence.trials:
+        after |= Counter(trial.recompile_reasons)
+    known = {one.guard for one in before}
+    new = _list_new(after.elements(), before, lambda one: (one.guard, one.code or one.function))
+    new.sort(key=lambda one: (one.guard in known, one.location.startswith("/")))
+    facts = [Fact(code=Code.RECOMPILED, names=_name_guard(one)) for one in new]
     return take_some([inquiry.weigh(CauseKind.RECOMPILE, fact) for fact in facts])
 
 
-def _name_guard(reason: str) -> Mapping[str, tuple[str, ...]]:
-    """A guard, the line that made it, and where that is: ``guard # line # file.py:12 in function``."""
-    guard, *rest = reason.split(" # ")
-    where = rest.pop() if rest else ""
-    words = {"reason": shorten(guard), "line": shorten(" # ".join(rest)), "location": shorten(where)}
-    return name_words(**{key: word for key, word in words.items() if word})
+def _name_guard(found: Recompile) -> Mapping[str, tuple[str, ...]]:
+    words = {"reason": found.guard, "line": found.code, "location": found.location}
+    return name_words(**{key: shorten(word) for key, word in words.items() if word})
 
 
 def find_code(inquiry: Inquiry) -> list[Cause]:

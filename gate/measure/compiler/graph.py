@@ -9,21 +9,21 @@ from __future__ import annotations
 import importlib
 import linecache
 import os
-import re
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from gate.git import find_checkout
+from gate.measure.compiler.recompiles import MAX_CODE, list_recompiles
 from gate.measure.device.private import find_private
-from gate.records import CacheUse, Code, Fact, Frame, GraphBreak, Metric, name_words
+from gate.records import CacheUse, Code, Fact, Frame, GraphBreak, Metric, Recompile, name_words
 
 _MAX_COMPILES = 4096  # records kept; torch keeps 64 by default, fewer than a model with breaks may have
 _MAX_REASON = 200  # characters; the first line of a reason names its kind
-_MAX_GUARD = 400  # a guard, with the line that made it and where that is
 _MAX_FRAMES = 12  # of a stack, the innermost
-_MAX_CODE = 160  # of one line
 _US = 1e-6
 
 # Fields of torch's CompilationMetrics -> our names. Each is wall time and includes those it calls:
@@ -54,9 +54,6 @@ _CACHES = {
 }
 _OF_GRAPHS = ("aot_autograd", "fx_graph")
 _KERNELS, _BUNDLES = "kernel", "triton_bundle"
-# "3/1: ", the frame and how often it was compiled before, in front of a reason; advice behind it.
-_FRAME_NUMBER = re.compile(r"^\d+/\d+: ")
-_HINT = re.compile(r"\s*\(HINT: .*", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +64,7 @@ class GraphReport:
     cache: CacheUse  # of graphs: one that could not be cached is a miss by design
     caches: Mapping[str, CacheUse] = field(default_factory=dict)
     graph_breaks: tuple[GraphBreak, ...] = ()
-    recompile_reasons: tuple[str, ...] = ()
+    recompile_reasons: tuple[Recompile, ...] = ()
     phases_s: Mapping[str, float] = field(default_factory=dict)
     skipped: tuple[Fact, ...] = ()  # frames that were left to eager, and why
     unknown: tuple[Fact, ...] = ()  # metrics that this torch does not report
@@ -108,7 +105,9 @@ def observe_graphs(directory: str) -> GraphReport:
         cache=sum_graph_caches(caches),
         caches=caches,
         graph_breaks=tuple(_describe_break(entry, directory) for entry in breaks or ()),
-        recompile_reasons=tuple(_list_recompile_reasons(records, directory)),
+        recompile_reasons=tuple(
+            list_recompiles(records or (), partial(format_location, directory=directory))
+        ),
         phases_s=_sum_phases(records),
         skipped=tuple(_list_skipped(records, directory)),
         unknown=tuple(unknown),
@@ -147,12 +146,14 @@ def _list_user_frames(stack: Iterable[traceback.FrameSummary]) -> list[traceback
 
 
 def format_location(file: str, line: int | None, directory: str) -> str:
-    """Format a place in a source file, without what differs between machines."""
-    path = Path(file)
-    if directory and path.is_relative_to(directory):
-        path = path.relative_to(directory)
-    elif "site-packages" in path.parts:
+    """Format a place in a source file, without what differs between machines and checkouts."""
+    path, top = Path(file), Path(directory)
+    if "site-packages" in path.parts:  # of an environment that may lie in the checkout
         path = Path(*path.parts[path.parts.index("site-packages") + 1 :])
+    elif directory and path.is_relative_to(top):
+        path = path.relative_to(top)
+    elif directory and path.resolve().is_relative_to(find_checkout(top) or top.resolve()):
+        path = Path(os.path.relpath(path.resolve(), top.resolve()))  # beside the directory of gate.yml
     return f"{path}:{line}" if line else str(path)
 
 
@@ -216,21 +217,6 @@ def _count_recompiles(records: list[Any] | None) -> int | None:
     return sum(1 for record in records if getattr(record, "recompile_reason", None))
 
 
-def _list_recompile_reasons(records: list[Any] | None, directory: str) -> Iterable[str]:
-    """Each guard that failed, the line that made it, and where that is, as torch writes them."""
-    for record in records or ():
-        if reason := getattr(record, "recompile_reason", None):
-            guard = _HINT.sub("", _FRAME_NUMBER.sub("", _shorten(reason, _MAX_GUARD)))
-            yield guard if " # " in guard else f"{guard}{_locate_frame(record, directory)}"
-
-
-def _locate_frame(record: Any, directory: str) -> str:  # noqa: ANN401 - a private object of torch
-    """The function that was compiled again, for a guard of which torch tells no line."""
-    file, line = getattr(record, "co_filename", None), getattr(record, "co_firstlineno", None)
-    name = getattr(record, "co_name", None)
-    return f" # {format_location(file, line, directory)} in {name}" if file and name else ""
-
-
 def _sum_field(records: list[Any] | None, name: str) -> int | None:
     return None if records is None else sum(getattr(record, name, None) or 0 for record in records)
 
@@ -252,7 +238,7 @@ def _describe_break(entry: Any, directory: str) -> GraphBreak:  # noqa: ANN401 -
 def _describe_frame(frame: traceback.FrameSummary, directory: str) -> Frame:
     code = linecache.getline(frame.filename, frame.lineno or 0).strip()
     location = format_location(frame.filename, frame.lineno, directory)
-    return Frame(location=location, function=frame.name, code=code[:_MAX_CODE])
+    return Frame(location=location, function=frame.name, code=code[:MAX_CODE])
 
 
 def _list_skipped(records: list[Any] | None, directory: str) -> Iterable[Fact]:
@@ -269,6 +255,6 @@ def _locate_failure(record: Any, directory: str) -> str:  # noqa: ANN401 - a pri
     return ""  # too many recompiles: torch names no place
 
 
-def _shorten(reason: str, most: int = _MAX_REASON) -> str:
+def _shorten(reason: str) -> str:
     lines = reason.strip().splitlines()
-    return " ".join(lines[0].split())[:most] if lines else ""
+    return " ".join(lines[0].split())[:_MAX_REASON] if lines else ""

@@ -15,6 +15,7 @@ from gate.report.page.plots import PhaseRow, Plot, draw_change, list_plots, plot
 from gate.report.rows import MAX_SENTENCE, RANK
 from gate.report.sides import list_parts, list_sides
 from gate.report.view import Block, CaseLine, Cell, Row
+from gate.report.words.causes import describe_recompile
 from gate.report.words.commands import write_tlparse
 from gate.report.words.measuring import describe_measuring
 from gate.report.words.pages import STATUS_CLASSES
@@ -113,7 +114,9 @@ def _add_evidence(view: CaseView, found: ShownCase, evidence: CaseEvidence) -> C
         differences=tuple(_compare_code(one) for one in evidence.kernels if one.before or one.after),
         more_kernels=evidence.more_kernels,
         breaks=tuple(map(_make_break, after.graph_breaks[:_MAX_ITEMS])),
-        recompiles=tuple(clean_line(one, MAX_SENTENCE) for one in after.recompile_reasons[:_MAX_ITEMS]),
+        recompiles=tuple(
+            clean_line(describe_recompile(one), MAX_SENTENCE) for one in after.recompile_reasons[:_MAX_ITEMS]
+        ),
         caches=tuple(list_sides(evidence, lambda side: side.caches, _describe_use)),
         traces=tuple(_write_tlparse(trace) for side in evidence.sides for trace in side.traces),
         unknown=tuple(clean_line(describe_measuring(one), MAX_SENTENCE) for one in after.unknown),

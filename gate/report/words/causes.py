@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, Code, Fact
+from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, Code, Fact, Recompile
 from gate.report.words.templates import MACHINE_CHANGED, fill, sign_seconds, tell_shifts
 from gate.units import count_rest, render_percent, render_seconds
 
@@ -15,6 +15,11 @@ def describe_cause(fact: Fact) -> str:
     template = _TEMPLATES[fact.code] if fact.names else _NAMELESS.get(fact.code) or _TEMPLATES[fact.code]
     parts = _PARTS[fact.code](fact) if fact.code in _PARTS else {}
     return fill(template, fact, **parts)
+
+
+def describe_recompile(one: Recompile) -> str:
+    """Describe a guard that failed, the line that made it, and where that is."""
+    return f"{one.guard}{_mention_line(one.code, one.location)}"
 
 
 def describe_common_cause(fact: Fact) -> str:
@@ -36,7 +41,7 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
     Code.GRAPH_BREAK: "New graph break{at}: {reason}",
     Code.GRAPH_BREAK_GONE: "A graph break is gone, at {location}: {reason}",
-    Code.RECOMPILED: "Recompiled because {reason}{made}{at}",
+    Code.RECOMPILED: "Recompiled because {reason}{at}",
     Code.PRECISION_CHANGED: "The generated code {uses}.",
     Code.CALLS_ADDED: "{told}.",
     Code.KERNELS_SPLIT: "Operators are spread over more kernels: {before:kernel} before, {after} now{told}.",
@@ -97,8 +102,11 @@ _NAMELESS: Mapping[Code, str] = {
 
 def _tell_place(fact: Fact) -> dict[str, str]:
     """Where it is, and the line that made a guard, as far as they are known."""
-    line, place = fact.name("line"), fact.name("location")
-    return {"made": f" (made by `{line}`)" if line else "", "at": f" at {place}" if place else ""}
+    return {"at": _mention_line(fact.name("line"), fact.name("location"))}
+
+
+def _mention_line(code: str, place: str) -> str:
+    return f"{f' (made by `{code}`)' if code else ''}{f' at {place}' if place else ''}"
 
 
 def _tell_precision(fact: Fact) -> dict[str, str]:

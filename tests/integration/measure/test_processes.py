@@ -120,12 +120,15 @@ def test_graph_break_is_located(project: Path, measure_cold: MeasureOne) -> None
     assert "torch._dynamo.graph_break()" in cold.graph_breaks[0].reason
 
 
-def test_recompiles_are_counted_with_reasons(measure_cold: MeasureOne) -> None:
-    """A value that changes over the first calls compiles anew until it has settled."""
+def test_recompiles_are_counted_with_reasons(project: Path, measure_cold: MeasureOne) -> None:
+    """A value that changes over the first calls compiles anew until it has settled; its line is told."""
     cold = measure_cold(make_case("recompile"))
     assert cold.failure is None
     assert read_one(cold, Metric.RECOMPILES) >= 3
-    assert any("calls" in reason for reason in cold.recompile_reasons)
+    one = next(one for one in cold.recompile_reasons if one.guard.startswith("self.calls == "))
+    assert (one.code, one.function) == ("self.calls += 1", "forward")
+    lines = (project / "made_up.py").read_text().splitlines()
+    assert one.location == f"made_up.py:{lines.index('            self.calls += 1') + 1}"
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from gate.records import (
     Pairing,
     Policy,
     Provenance,
+    Recompile,
     Run,
     Task,
     Trial,
@@ -61,7 +62,8 @@ class Situation:
     breaks_after: tuple[GraphBreak, ...] = ()
     workload_before: Mapping[str, str] = field(default_factory=dict)
     workload_after: Mapping[str, str] = field(default_factory=dict)
-    recompile_reasons: tuple[str, ...] = ()
+    recompiles_before: tuple[Recompile, ...] = ()
+    recompile_reasons: tuple[Recompile, ...] = ()
     phases_s: Mapping[str, float] = field(default_factory=dict)
     phases_before_s: Mapping[str, float] = field(default_factory=dict)
     kernels_s: Mapping[str, float] = field(default_factory=dict)
@@ -129,6 +131,7 @@ def make_baseline(one: Situation) -> Baseline:
         identity=one.code_before,
         workload=one.workload_before,
         graph_breaks=one.breaks_before,
+        recompile_reasons=one.recompiles_before,
         canaries_s={name: tuple(stored) for name, stored in one.canaries_before.items()},
         phases_s=one.phases_before_s,
         kernels_s=one.kernels_before_s,

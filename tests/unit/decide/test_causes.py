@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gate.records import CauseKind, Code, CodeIdentity, GraphBreak, Metric, Outcome, Verdict
+from gate.records import CauseKind, Code, CodeIdentity, GraphBreak, Metric, Outcome, Recompile, Verdict
 from gate.report.words.causes import describe_cause
 
 Make = Callable[..., Any]
@@ -91,8 +92,53 @@ def test_line_of_the_measured_code_comes_before_that_of_a_library(situation: Mak
 def test_recompile_reason_is_told(situation: Make, judge: Judge) -> None:
     """The guard that failed."""
     metric = Metric.RECOMPILES
-    one = situation(before={metric: (0.0,)}, after={metric: (1.0,)}, recompile_reasons=("size of x changed",))
+    one = situation(
+        before={metric: (0.0,)},
+        after={metric: (1.0,)},
+        recompile_reasons=(Recompile(guard="size of x changed"),),
+    )
     assert explain(judge(one), "recompile") == ["Recompiled because size of x changed"]
+
+
+ODD = Recompile(guard="self.odd == False", code="if self.odd:", location="net/model.py:17")
+CALLS = Recompile(guard="self.calls == 2", code="self.calls += 1", location="net/model.py:20")
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ((ODD, CALLS), ["Recompiled because self.calls == 2 (made by `self.calls += 1`) at net/model.py:20"]),
+        (
+            (replace(ODD, location="net/model.py:18"), CALLS),
+            ["Recompiled because self.calls == 2 (made by `self.calls += 1`) at net/model.py:20"],
+        ),
+        (
+            (replace(ODD, location="net/model.py:18"),) * 2,
+            ["Recompiled because self.odd == False (made by `if self.odd:`) at net/model.py:18"],
+        ),
+        (
+            (replace(ODD, location="net/moved.py:3"), replace(ODD, code="if not self.odd:"), CALLS),
+            [
+                "Recompiled because self.calls == 2 (made by `self.calls += 1`) at net/model.py:20",
+                "Recompiled because self.odd == False (made by `if not self.odd:`) at net/model.py:17",
+            ],
+        ),
+    ],
+    ids=["where it was", "moved by a line", "once more", "in another file, and once more by another line"],
+)
+def test_a_guard_that_failed_before_is_no_cause(
+    situation: Make, judge: Judge, after: tuple[Recompile, ...], told: list[str]
+) -> None:
+    """Recompiles are the same by guard and code wherever the line is, and as many as there were."""
+    metric = Metric.RECOMPILES
+    one = situation(
+        before={metric: (1.0,)},
+        after={metric: (9.0,)},
+        recompiles_before=(ODD,),
+        recompile_reasons=after,
+        code_before=CodeIdentity(digest="1"),
+    )
+    assert explain(judge(one), "recompile") == told
 
 
 def test_same_code_points_away_from_the_compiler(situation: Make, judge: Judge) -> None:

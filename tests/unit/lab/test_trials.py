@@ -37,6 +37,7 @@ from gate.records import (
     GraphBreak,
     Metric,
     Pairing,
+    Recompile,
     Trial,
     name_words,
 )
@@ -49,6 +50,7 @@ CIRCUMSTANCES = TrialCircumstances(
     started="2026-11-21T08:00:00Z", wall_s=10.0, load_before=0.5, load_after=1.5
 )
 LATENCIES = Content(compiles=False, warm=False)
+SHAPE = Recompile(guard="shape")
 BLANK = Trial(case_id="a/x", index=2)
 
 
@@ -312,10 +314,10 @@ def test_merge_takes_what_only_the_warm_process_has() -> None:
         role=WorkerRole.WARM,
         stage=Stage.DONE,
         identity=CodeIdentity(digest="w"),
-        recompile_reasons=("shape",),
+        recompile_reasons=(SHAPE,),
     )
     trial = merge_results(BLANK, cold, warm, CIRCUMSTANCES)
-    assert (trial.identity.digest, trial.recompile_reasons, trial.overhead_s) == ("w", ("shape",), 10.0)
+    assert (trial.identity.digest, trial.recompile_reasons, trial.overhead_s) == ("w", (SHAPE,), 10.0)
 
 
 @pytest.mark.parametrize(

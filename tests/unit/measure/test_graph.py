@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 from torch._dynamo.utils import CompilationMetrics
+from torch.utils._traceback import shorten_filename
 
 from gate.measure.compiler import graph
-from gate.records import CacheUse, Code, Fact, Metric, name_words
+from gate.records import CacheUse, Code, Fact, Metric, Recompile, name_words
 from gate.report.words.measuring import describe_measuring
 
 
@@ -25,12 +27,24 @@ def make_frame(file: str, line: int) -> traceback.FrameSummary:
     [
         pytest.param("/home/me/project/model.py", "model.py:7", id="below the measured directory"),
         pytest.param("/usr/lib/python/site-packages/timm/vit.py", "timm/vit.py:7", id="in a library"),
+        pytest.param(
+            "/home/me/project/.venv/lib/site-packages/timm/vit.py", "timm/vit.py:7", id="in its environment"
+        ),
         pytest.param("/elsewhere/model.py", "/elsewhere/model.py:7", id="elsewhere"),
     ],
 )
 def test_places_do_not_name_the_machine(file: str, expected: str) -> None:
     """A location is the same on another machine where it can be."""
     assert expected == graph.format_location(file, 7, "/home/me/project")
+
+
+def test_places_beside_gate_yml_are_relative_in_each_checkout(tmp_path: Path) -> None:
+    """Of a gate.yml in a directory of its own the model may lie beside it: two checkouts say the same."""
+    for checkout in (tmp_path / "base", tmp_path / "head"):
+        (checkout / "ci").mkdir(parents=True)
+        (checkout / ".git").touch()  # as a worktree has it
+        place = graph.format_location(str(checkout / "src" / "model.py"), 7, str(checkout / "ci"))
+        assert place == "../src/model.py:7"
 
 
 def test_location_is_the_users_innermost_line() -> None:
@@ -85,11 +99,68 @@ def test_recompiles_and_skipped_frames_are_told(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(graph, "_list_compiles", lambda: records)
     graph.start_observation()
     report = graph.observe_graphs("/p")
-    assert ("size 3 != 4 # a.py:7 in forward", "n == 1 # y = n * x # a.py:8 in f") == report.recompile_reasons
+    assert report.recompile_reasons == (
+        Recompile(guard="size 3 != 4", location="a.py:7", function="forward"),
+        Recompile(guard="n == 1", code="y = n * x", location="a.py:8", function="f"),
+    )
     assert (2, 9) == (report.counts[Metric.RECOMPILES], report.counts[Metric.GUARDS])
     (left,) = report.skipped
     assert left == Fact(code=Code.LEFT_TO_EAGER, names=name_words(reason="not supported", location="a.py:9"))
     assert describe_measuring(left) == "fell back to eager at a.py:9: not supported"
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        pytest.param(
+            "0/1: 2 <= x.size()[0] <= 5  # x * n  # comment  # {short}:5 in f (user code shown) and"
+            " x * n  # {short}:6 in g (_dynamo/variables/tensor.py:2606 in evaluate_expr)",
+            Recompile(
+                guard="2 <= x.size()[0] <= 5", code="x * n # comment", location="net/a.py:5", function="f"
+            ),
+            id="of a size, with two places and torch's own",
+        ),
+        pytest.param(
+            "1/0: s.name == 'a # b'        # if s.name:  # {short}:10 in forward\nUser stack trace:\n  File",
+            Recompile(
+                guard="s.name == 'a # b'", code="if s.name:", location="net/a.py:10", function="forward"
+            ),
+            id="with the mark of a comment in its value",
+        ),
+        pytest.param(
+            "1/0: ___check_obj_id(self.fn, 139872)   # self.fn(x)  # {short}:3 in forward",
+            Recompile(
+                guard="___check_obj_id(self.fn)", code="self.fn(x)", location="net/a.py:3", function="forward"
+            ),
+            id="an address, of another value in each process",
+        ),
+        pytest.param(
+            "1/0: s.k == 0        # s.k + 1  # {short}:4 in torch_dynamo_resume_in_forward_at_19",
+            Recompile(guard="s.k == 0", code="s.k + 1", location="net/a.py:4", function="forward"),
+            id="behind a graph break",
+        ),
+        pytest.param(
+            "0/3: tensor 'x' rank mismatch. expected 2, actual 1 (HINT: mark it)",
+            Recompile(
+                guard="tensor 'x' rank mismatch. expected 2, actual 1",
+                location="net/a.py:1",
+                function="forward",
+            ),
+            id="without a line: of the function",
+        ),
+    ],
+)
+def test_recompile_is_told_by_guard_line_and_place(
+    reason: str, expected: Recompile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torch 2.13 writes them; its path, which begins where torch's own does not, is found again."""
+    file = str(tmp_path / "head" / "net" / "a.py")
+    reason = reason.format(short=shorten_filename(file))  # type: ignore[no-untyped-call] # torch's
+    record = SimpleNamespace(
+        recompile_reason=reason, co_filename=file, co_firstlineno=1, co_name="forward", guard_count=1
+    )
+    monkeypatch.setattr(graph, "_list_compiles", lambda: [record])
+    assert graph.observe_graphs(str(tmp_path / "head")).recompile_reasons == (expected,)
 
 
 def test_kernels_that_are_compiled_though_their_graph_was_found_are_told(

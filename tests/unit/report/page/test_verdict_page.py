@@ -19,6 +19,7 @@ from gate.records import (
     KernelChange,
     Outcome,
     Provenance,
+    Recompile,
     SideEvidence,
     Verdict,
     make_text,
@@ -140,7 +141,9 @@ def spoil(verdict: Verdict, text: str) -> Verdict:
     old = verdict.cases[0].id
     broken = GraphBreak(reason=text, location=text, stack=(Frame(location=text, function=text, code=text),))
     spoilt = SideEvidence(
-        phases_s={text: 1.0, "dynamo": 1.0}, graph_breaks=(broken,), recompile_reasons=(text,)
+        phases_s={text: 1.0, "dynamo": 1.0},
+        graph_breaks=(broken,),
+        recompile_reasons=(Recompile(guard=text),),
     )
     failure = CaseFailure(
         case_id=text,
