@@ -69,7 +69,7 @@ def plan_trial(metrics: Collection[Metric], own: Iterable[Trial], device: str) -
     disturbed is to be replaced, and trials that tell of different code are no reason to look at less of it.
 
     It compiles always. A process that finds its code in the caches times it otherwise than the one that
-    compiled it, and what is stored was timed by such: docs/evidence.md, section 5.
+    compiled it, and what is stored was timed by such: benchmarks/results.md, section 5.
     """
     alone = [trial for trial in own if trial.pairing is Pairing.ALONE]
     whole = [trial for trial in alone if trial.extent is Extent.WHOLE]
