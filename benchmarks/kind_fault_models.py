@@ -19,12 +19,12 @@ from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
 from gate.measure.kinds import data
 from gate.measure.kinds.scope import list_blocks
 from gate.measure.workload.build import Subject, load_factory
-from gate.measure.workload.tensors import iterate_tensors, map_tensors
 from gate.workload import Workload
 
 ODD_LENGTH = 64  # the last of the lengths over which `tokens` passes
@@ -117,10 +117,15 @@ def wait_now_and_then(value: torch.Tensor) -> torch.Tensor:
 wait_now_and_then.register_fake(torch.empty_like)
 
 
+def _map_tensors(change: Callable[[torch.Tensor], torch.Tensor], outputs: Any) -> Any:  # noqa: ANN401 - any model's
+    """Change tensors by pytrees, which Dynamo knows: this is compiled with the model."""
+    return pytree.tree_map_only(torch.Tensor, change, outputs)
+
+
 def _ask_for_a_size(factory: str, arguments: Mapping[str, Any]) -> Workload:
     def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
-        length = next(tensor for _, tensor in iterate_tensors(given)).shape[1]
-        return map_tensors(lambda one: one + 1, outputs) if length == ODD_LENGTH else outputs
+        length = next(filter(torch.is_tensor, pytree.tree_leaves(given))).shape[1]
+        return _map_tensors(lambda one: one + 1, outputs) if length == ODD_LENGTH else outputs
 
     return _wrap(factory, arguments, after)
 
@@ -129,7 +134,7 @@ def _drift(factory: str, arguments: Mapping[str, Any]) -> Workload:
     def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
         del given
         is_compiled = torch.compiler.is_compiling()
-        return map_tensors(lambda one: one * (1 + DRIFT), outputs) if is_compiled else outputs
+        return _map_tensors(lambda one: one * (1 + DRIFT), outputs) if is_compiled else outputs
 
     return _wrap(factory, arguments, after)
 
@@ -139,7 +144,7 @@ def _differ_by_process(factory: str, arguments: Mapping[str, Any]) -> Workload:
 
     def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
         del given
-        return map_tensors(lambda one: one + salt * SALT, outputs)
+        return _map_tensors(lambda one: one + salt * SALT, outputs)
 
     return _wrap(factory, arguments, after)
 
@@ -168,7 +173,7 @@ def _stall(factory: str, arguments: Mapping[str, Any]) -> Workload:
 def _spike(factory: str, arguments: Mapping[str, Any]) -> Workload:
     def after(given: Any, outputs: Any) -> Any:  # noqa: ANN401 - any model's
         del given
-        return map_tensors(wait_now_and_then, outputs) if torch.compiler.is_compiling() else outputs
+        return _map_tensors(wait_now_and_then, outputs) if torch.compiler.is_compiling() else outputs
 
     return _wrap(factory, arguments, after)
 

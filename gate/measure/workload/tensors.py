@@ -1,41 +1,218 @@
-"""Walking nested inputs and outputs: tuples, lists, mappings, dataclasses and tensors in them."""
+"""Walking nested values: what a model is given and returns, of whatever types it is made.
+
+One walk finds all that a value is made of: :func:`iterate_leaves`. :func:`map_tensors` replaces the tensors
+that it finds in a deep copy: what is read is also cast and moved, and the user's own objects stay as they
+are.
+"""
 
 from __future__ import annotations
 
 import copy
-import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import PackedSequence
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
+from gate.errors import UsageError
 
-def iterate_tensors(value: Any, path: str = "") -> Iterator[tuple[str, torch.Tensor]]:  # noqa: ANN401 - any model's
-    """Yield the tensors within a value with their paths, e.g. ``[0].logits``; the root's is empty."""
-    if isinstance(value, torch.Tensor):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from iterate_tensors(item, f"{path}[{key!r}]")
-    elif isinstance(value, (tuple, list)):
-        for index, item in enumerate(value):
-            yield from iterate_tensors(item, f"{path}[{index}]")
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            yield from iterate_tensors(getattr(value, field.name), f"{path}.{field.name}")
+# What nothing is looked for in. A module's tensors are its own, a set has no order to name a place by.
+_WHOLE = (
+    torch.Tensor,
+    torch.nn.Module,
+    type(None),
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    Enum,
+    AbstractSet,
+    type,
+    torch.dtype,
+    torch.device,
+    torch.Size,
+    FunctionType,
+    BuiltinFunctionType,
+    MethodType,
+    ModuleType,
+)
+# The standard library's own objects are locks, files, loggers; but these hold what is put into them.
+_CLOSED_MODULES = sys.stdlib_module_names - {"builtins", "collections", "types", "argparse"}
+
+Items = list[tuple[str, Any]]
+Visit = tuple[str, Any, Items]  # where, what, and what is in it; nothing is in a leaf
 
 
-def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:  # noqa: ANN401 - see above
-    """Rebuild tuples, named tuples, lists and mappings with ``function`` applied to every tensor."""
-    if isinstance(value, torch.Tensor):
-        return function(value)
-    if isinstance(value, dict):
-        return type(value)((key, map_tensors(function, item)) for key, item in value.items())
-    if isinstance(value, (tuple, list)):
-        items = [map_tensors(function, item) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    return value
+def iterate_leaves(value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - any model's
+    """Yield all that a value is made of, with its path, e.g. ``[0].logits``; the root's is empty.
+
+    It goes through tuples, lists, mappings, dataclasses, what is registered with torch's pytrees, and the
+    attributes of other objects. An empty container is a leaf, and so is what it cannot look into.
+    """
+    return ((path, leaf) for path, leaf, items in _visit(value) if not items)
+
+
+def iterate_tensors(value: Any) -> Iterator[tuple[str, torch.Tensor]]:  # noqa: ANN401 - any model's
+    """Yield the tensors among the leaves with their paths."""
+    return ((path, leaf) for path, leaf in iterate_leaves(value) if isinstance(leaf, torch.Tensor))
+
+
+def compare_leaves(left: Any, right: Any) -> bool | None:  # noqa: ANN401 - any model's
+    """Compare two leaves that are no tensors: ``None`` where nothing tells whether they are the same."""
+    if left is right:
+        return True
+    if is_opaque(left) or is_opaque(right):
+        return None
+    if type(left) is not type(right):
+        return False
+    try:
+        same = (left == right) | ((left != left) & (right != right))  # noqa: PLR0124 - NaN
+        return bool(same.all() if hasattr(same, "all") else same)
+    except Exception:  # noqa: BLE001 - whatever an object's own comparison does
+        return None
+
+
+def is_opaque(leaf: object) -> bool:
+    """Whether a leaf may hold what cannot be seen: ``==`` tells only whether two of them are one object."""
+    if isinstance(leaf, AbstractSet):
+        return any(isinstance(one, torch.Tensor) or is_opaque(one) for one in leaf)
+    if isinstance(leaf, (torch.Tensor, type(None), type, torch.dtype)):
+        return False
+    return type(leaf).__eq__ is object.__eq__
+
+
+def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:  # noqa: ANN401 - any model's
+    """Copy a value with ``function`` applied to every tensor, once to one that is there twice.
+
+    What nobody can look into, as a lock, is the same object in the copy.
+
+    Raises:
+        UsageError: It holds tensors, and cannot be copied with others in their place.
+    """
+    visits = list(_visit(value))  # holds all of it, so that ids stay its own
+    memo: dict[int, Any] = {}  # of deepcopy: what stands for an object in the copy
+    devices = {}
+    for _, leaf, items in visits:
+        if isinstance(leaf, torch.Tensor) and id(leaf) not in memo:
+            memo[id(leaf)] = mapped = function(leaf)
+            devices[leaf.device] = mapped.device
+        elif isinstance(leaf, AbstractSet) and not items and _holds_tensors(leaf):
+            raise UsageError("a set of tensors has no order to tell them by", "Give a list or a tuple.")
+    for _, leaf, items in visits:
+        if isinstance(leaf, torch.device):  # an object that says where its tensors are
+            memo[id(leaf)] = devices.get(leaf, leaf)
+        elif not items and is_opaque(leaf):
+            memo[id(leaf)] = leaf
+    return copy_with(value, visits, memo)
+
+
+def copy_with(value: Any, visits: list[Visit], memo: dict[int, Any]) -> Any:  # noqa: ANN401 - see above
+    """Copy a value with what ``memo`` has in the place of objects by their ids.
+
+    Raises:
+        UsageError: It cannot be copied, or its copy holds other tensors than it should.
+    """
+    wanted = [memo[id(leaf)] for _, leaf, _ in visits if isinstance(leaf, torch.Tensor)]
+    try:
+        for _, node, items in reversed(visits):  # what is within a node comes after it
+            if items and type(node) in pytree.SUPPORTED_NODES and id(node) not in memo:
+                memo[id(node)] = _rebuild_node(node, memo)
+        copied = copy.deepcopy(value, memo)
+    except Exception as error:
+        raise _make_refusal(visits, f"{type(error).__name__}: {error}") from error
+    found = [tensor for _, tensor in iterate_tensors(copied)]
+    if len(found) != len(wanted) or any(one is not other for one, other in zip(found, wanted, strict=True)):
+        raise _make_refusal(visits, "its copy holds other tensors")
+    return copied
+
+
+def _rebuild_node(node: Any, memo: dict[int, Any]) -> Any:  # noqa: ANN401 - see above
+    known = pytree.SUPPORTED_NODES[type(node)]
+    items, context = known.flatten_fn(node)
+    return known.unflatten_fn([copy.deepcopy(item, memo) for item in items], context)
+
+
+def _make_refusal(visits: list[Visit], why: str) -> UsageError:
+    kinds = (type(node) for _, node, items in visits if items)
+    named = dict.fromkeys(kind.__qualname__ for kind in kinds if kind.__module__ != "builtins")
+    fix = "Give the tensors in a tuple, a dict or a dataclass."
+    return UsageError(f"{', '.join(named) or 'a value'} cannot be copied with other tensors: {why}", fix)
+
+
+def _visit(value: Any) -> Iterator[Visit]:  # noqa: ANN401 - see above
+    """Visit a value and all that is in it, a node before what it holds; an object of attributes once."""
+    todo: list[tuple[str, Any, tuple[Any, ...]]] = [("", value, ())]
+    opened: dict[int, Any] = {}
+    while todo:
+        path, node, above = todo.pop()
+        if id(node) in opened or any(one is node for one in above):
+            continue
+        items = [] if isinstance(node, _WHOLE) else _list_items(node)
+        if items is None:
+            items = _list_attributes(node)
+            if items:
+                opened[id(node)] = node
+        yield path, node, items
+        todo.extend((path + place, item, (*above, node)) for place, item in reversed(items))
+
+
+def _list_items(node: Any) -> Items | None:  # noqa: ANN401 - see above
+    """List what is in a container; ``None`` for what has attributes instead."""
+    if isinstance(node, PackedSequence):  # its batch sizes are whole numbers that stay on the processor
+        names = ("data", "sorted_indices", "unsorted_indices")
+        return [
+            (".batch_sizes", node.batch_sizes.tolist()),
+            *((f".{one}", getattr(node, one)) for one in names),
+        ]
+    if known := pytree.SUPPORTED_NODES.get(type(node)):
+        if known.flatten_with_keys_fn:
+            return [(str(key), item) for key, item in known.flatten_with_keys_fn(node)[0]]
+        return _number(known.flatten_fn(node)[0])
+    if isinstance(node, Mapping):
+        items = [(f"[{key!r}]", item) for key, item in node.items()]
+        return items + _list_hidden(node, items) if isinstance(node, dict) else items
+    if isinstance(node, (tuple, list)):
+        items = _number(node)
+        return items + _list_hidden(node, items)
+    return None
+
+
+def _number(items: Iterable[Any]) -> Items:
+    return [(f"[{index}]", item) for index, item in enumerate(items)]
+
+
+def _list_hidden(node: Any, items: Items) -> Items:  # noqa: ANN401 - see above
+    """List the tensors that a container has in attributes, and not among its items."""
+    attributes = _list_attributes(node)
+    if not attributes:
+        return []
+    own = {id(tensor) for _, tensor in iterate_tensors([item for _, item in items])}
+    tensors = ((name + path, tensor) for name, one in attributes for path, tensor in iterate_tensors(one))
+    return [(path, tensor) for path, tensor in tensors if id(tensor) not in own]
+
+
+def _list_attributes(node: Any) -> Items:  # noqa: ANN401 - see above
+    """List an object's attributes, those in slots as well."""
+    modules = {kind.__module__.partition(".")[0] for kind in type(node).__mro__[:-1]}  # `object` is the last
+    if modules <= _CLOSED_MODULES:
+        return []
+    try:
+        state = object.__getstate__(node)  # what any object has to be copied
+    except TypeError:
+        return []
+    parts = state if isinstance(state, tuple) else (state,)
+    return [(f".{name}", item) for part in parts if part for name, item in part.items()]
+
+
+def _holds_tensors(value: AbstractSet[Any]) -> bool:
+    return any(True for one in value for _ in iterate_tensors(one))
 
 
 def convert_tensor(tensor: torch.Tensor, device: torch.device | str, dtype: torch.dtype) -> torch.Tensor:

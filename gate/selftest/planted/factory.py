@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree  # what is compiled goes through outputs as Dynamo knows it
 
 from gate.measure.workload.build import load_factory
-from gate.measure.workload.tensors import iterate_tensors, map_tensors
+from gate.measure.workload.tensors import iterate_tensors
 from gate.records.faults import FaultKind
 from gate.selftest.planted import ops
 from gate.workload import Workload
@@ -163,7 +164,7 @@ def _reserve(size_bytes: int) -> Before:
 
 def _release(ticket: torch.Tensor, outputs: Any) -> Any:  # noqa: ANN401 - any model's
     if torch.compiler.is_compiling():
-        ops.release(ticket, [tensor for _, tensor in iterate_tensors(outputs)])
+        ops.release(ticket, [one for one in pytree.tree_leaves(outputs) if isinstance(one, torch.Tensor)])
     return outputs
 
 
@@ -198,7 +199,8 @@ def _change_floats(change: Callable[[torch.Tensor], torch.Tensor]) -> After:
         del ticket
         if not torch.compiler.is_compiling():
             return outputs
-        return map_tensors(lambda value: change(value) if value.is_floating_point() else value, outputs)
+        floats = lambda one: isinstance(one, torch.Tensor) and one.is_floating_point()  # noqa: E731 - one use
+        return pytree.tree_map_only(floats, change, outputs)
 
     return change_outputs
 

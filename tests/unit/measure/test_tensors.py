@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
@@ -15,7 +14,6 @@ from gate.measure.workload.tensors import (
     convert_tensor,
     copy_module,
     iterate_tensors,
-    map_tensors,
 )
 
 
@@ -25,13 +23,6 @@ class Output:
 
     logits: torch.Tensor
     extra: Any = None
-
-
-class Point(NamedTuple):
-    """A named tuple of tensors."""
-
-    x: torch.Tensor
-    y: int
 
 
 ONE = torch.ones(1)
@@ -46,16 +37,6 @@ def test_paths_name_the_place() -> None:
 def test_bare_tensor_has_an_empty_path() -> None:
     """The root needs no path."""
     assert [""] == [path for path, _ in iterate_tensors(ONE)]
-
-
-def test_mapping_keeps_structure() -> None:
-    """Containers are rebuilt in their own type; what is no tensor stays."""
-    nested = (OrderedDict(a=ONE), [ONE, "text"], Point(x=ONE, y=2))
-    mapped = map_tensors(lambda tensor: tensor + 1, nested)
-    assert isinstance(mapped[0], OrderedDict)
-    assert isinstance(mapped[2], Point)
-    assert (mapped[1][1], mapped[2].y) == ("text", 2)
-    assert [2.0, 2.0, 2.0] == [float(tensor) for _, tensor in iterate_tensors(mapped)]
 
 
 def test_only_floats_are_cast() -> None:
