@@ -41,7 +41,7 @@ _WORDS: Mapping[Any, str] = {
     Text: "text",
     bool: "`true` or `false`",
     Mapping[str, object]: "a mapping of keyword arguments",
-    Metric: "a [metric](../README.md#metrics)",
+    Metric: "a [metric](metrics.md)",
     ModelEntry: "a [model](#models)",
     CaseEntry: "a [case](#cases)",
     TestEntry: "a [test](#tests)",

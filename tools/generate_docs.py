@@ -24,13 +24,12 @@ from gate.units import MICRO
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "tests" / "golden" / "report" / "side_by_side.txt"
-_FIRST_FIGURES = "case  "  # begins the table of figures, which the README does without
-_NEXT = "next "
+_FIRST_FIGURES = "case  "  # ends the heads of the table of figures, which the README does without
 MIB = 1024 * 1024
 
 
 def describe_threshold(spec: MetricSpec) -> str:
-    """Return a metric's default threshold in the README's words."""
+    """Return a metric's default threshold in words."""
     if spec.role is Role.EXPLAINS:
         return "-"
     if spec.family is Family.EXACT:
@@ -51,7 +50,7 @@ def describe_threshold(spec: MetricSpec) -> str:
 
 
 def render_metric_table() -> str:
-    """Return the README's table of metrics."""
+    """Return the table of metrics."""
     header = ("metric", "what it is", "unit", "scope", "role", "smallest change that counts")
     cells = [
         (f"`{spec.metric}`", spec.title, spec.unit, spec.scope, spec.role, describe_threshold(spec))
@@ -61,19 +60,16 @@ def render_metric_table() -> str:
 
 
 def render_command_table() -> str:
-    """Return the README's table of commands."""
+    """Return the table of commands."""
     rows = ["| command | does | example |", "|---|---|---|"]
     rows += [f"| `{command.name}` | {command.summary} | `{command.example}` |" for command in list_commands()]
     return "\n".join(rows)
 
 
 def render_example() -> str:
-    """Return the beginning and the end of a report that a test compares with what is rendered."""
-    lines = EXAMPLE.read_text(encoding="utf-8").splitlines()
-    figures = next(index for index, line in enumerate(lines) if line.startswith(_FIRST_FIGURES))
-    steps = next(index for index, line in enumerate(lines) if index > figures and line.startswith(_NEXT))
-    head = "\n".join(lines[: figures - 1]).rstrip()
-    return "\n".join(["```text", head, "", "[...]", "", *lines[steps : steps + 2], "[...]", "```"])
+    """Return the beginning of a report that a test compares with what is rendered, up to its figures."""
+    text = EXAMPLE.read_text(encoding="utf-8")
+    return "\n".join(["```text", text[: text.index(_FIRST_FIGURES)].rstrip().rpartition("\n\n")[0], "```"])
 
 
 def render_kind_table() -> str:
@@ -108,11 +104,19 @@ def replace_section(text: str, name: str, body: str) -> str:
 
 
 def render_readme(text: str) -> str:
-    """Return the README with every generated section made anew."""
+    """Return the README with its example and exit codes made anew."""
     text = replace_section(text, "example", render_example())
-    text = replace_section(text, "metrics", render_metric_table())
-    text = replace_section(text, "commands", render_command_table())
     return replace_section(text, "exit codes", "```text\n" + render_exit_codes().rstrip() + "\n```")
+
+
+def render_commands(text: str) -> str:
+    """Return the page of commands with its table made anew."""
+    return replace_section(text, "commands", render_command_table())
+
+
+def render_metrics(text: str) -> str:
+    """Return the page of metrics with its table made anew."""
+    return replace_section(text, "metrics", render_metric_table())
 
 
 def render_reference(text: str) -> str:
@@ -147,6 +151,8 @@ def render_targets(text: str) -> str:
 
 DOCUMENTS: Mapping[str, Callable[[str], str]] = {
     "README.md": render_readme,
+    "docs/commands.md": render_commands,
+    "docs/metrics.md": render_metrics,
     "docs/configuration.md": render_reference,
     "docs/adding-a-model.md": render_guide,
     "docs/architecture.md": render_architecture,

@@ -86,7 +86,7 @@ _ACCEPT = Command(
     run="gate.cli.baseline:run_accept",
     arguments=(
         argument("case", metavar="CASE", help="case id or glob"),
-        argument("metric", metavar="METRIC", help="a metric that decides, as in the README's table"),
+        argument("metric", metavar="METRIC", help="a metric that decides, one of docs/metrics.md"),
         *(*CONFIG, BASELINES),
         argument("--allow", required=True, metavar="8%", help="how much worse it may be"),
         argument("--reason", required=True, metavar="R", help="why it is taken, for whoever asks"),

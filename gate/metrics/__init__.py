@@ -2,7 +2,7 @@
 
 A new metric is a row in one of the files here and the place that measures it: docs/adding-a-metric.md. Each
 row begins with one of :mod:`gate.metrics.bases` that has every property, and says what is otherwise. The
-README's table is generated from the rows. Which kinds of case have a metric, :mod:`gate.kinds` says.
+docs/metrics.md is generated from the rows. Which kinds of case have a metric, :mod:`gate.kinds` says.
 """
 
 from __future__ import annotations

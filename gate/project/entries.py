@@ -203,8 +203,8 @@ class GateFile(Entry):
     Example: 0.5%
     """
     thresholds: Mapping[Metric, ThresholdEntry] = field(default_factory=dict)
-    """The smallest change that counts, by metric, for all cases. The README lists the defaults; counters have
-    none: any change of theirs counts.
+    """The smallest change that counts, by metric, for all cases. docs/metrics.md lists the defaults; counters
+    have none: any change of theirs counts.
 
     Example: {compiled_latency: {relative: 8%}, peak_memory: {relative: 5%, absolute: 8388608}}
     """

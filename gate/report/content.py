@@ -89,7 +89,7 @@ def list_scope(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     deciding = [comparison for comparison in verdict.comparisons if comparison.decides]
     judged = [comparison for comparison in deciding if comparison.status in JUDGED]
     measured = [one for one in deciding if one.status not in JUDGED and one.candidate]
-    # Where everything was judged, names would only repeat the README's table; why something was only
+    # Where everything was judged, names would only repeat docs/metrics.md; why something was only
     # measured, with its names, is in the verdict's notes.
     lines = [("judged", _describe_group(judged, named=bool(measured)))]
     if measured:

@@ -15,7 +15,13 @@ from gate.store.accepted_entries import AcceptedFile
 from gate.store.anchor import AnchorFile
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = ("README.md", "docs/configuration.md", "docs/adding-a-model.md", "docs/selftest.md")
+DOCUMENTS = (
+    "README.md",
+    "docs/accepting.md",
+    "docs/configuration.md",
+    "docs/adding-a-model.md",
+    "docs/selftest.md",
+)
 SCHEMA_LINE = "# yaml-language-server: $schema="
 BLOCKS = [
     pytest.param(block, id=f"{name}-{number}")
