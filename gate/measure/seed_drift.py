@@ -15,8 +15,10 @@ from gate.measure.context import WorkerContext
 from gate.measure.device import precision
 from gate.measure.kinds.protocol import find_protocol
 from gate.measure.numerics import reference
-from gate.measure.numerics.drift import Drift, compute_checksum, compute_drift, describe_tensor
+from gate.measure.numerics.comparing import compare
+from gate.measure.numerics.drift import MISMATCH, Drift, compute_checksum, describe_tensor
 from gate.measure.numerics.reference import Evaluation
+from gate.measure.numerics.state import State, copy_state
 from gate.measure.process.logbook import Logbook, describe_error
 from gate.measure.workload.build import SEED, Function, Subject, has_cudagraphs
 from gate.records import Code, DType, Metric, Worst
@@ -40,19 +42,22 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
     for index in range(context.sampling.drift_seeds):
         if index and not reference.redraw_state(pair.subject, SEED + index):
             break
-        exact = _evaluate_reference(context, pair.subject)
-        if exact is None:
-            _compare_alone(context, pair)
-            return
+        state = copy_state(pair.subject)
+        exact = _evaluate_reference(context, pair.subject, state)
+        eager = reference.evaluate(pair.subject, pair.subject.function, state)
         if not index:
-            _record_workload(context, pair.subject, exact)
-            if not exact.values:  # a drift of 0 would tell that all is well
+            _record_workload(context, exact, eager)
+            if not (
+                eager.outputs or eager.gradients or eager.written
+            ):  # a drift of 0 would tell that all is well
                 context.logbook.note(Code.NO_TENSORS)
                 return
-        own = _compare(context, pair, exact)
+        own = _compare(context, pair, exact, eager, state)
         if own is None:
             return
         drifts[Metric.DRIFT].append(own)
+        if exact is None:
+            break
         if len(drifts[Metric.DRIFT_FLOAT32]) < index:  # there was no room under an earlier seed
             continue
         with _note_no_room(context):
@@ -60,7 +65,7 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
             precise = _compare_in_float32(context, pair, twin, exact)
             drifts[Metric.DRIFT_FLOAT32].append(own if precise is None else precise)
     for metric, seeds in drifts.items():
-        if len(seeds) == len(drifts[Metric.DRIFT]):
+        if seeds and len(seeds) == len(drifts[Metric.DRIFT]):
             record_drift(context.logbook, metric, seeds)
 
 
@@ -97,7 +102,7 @@ def _compare_in_float32(
 ) -> Drift | None:
     """Compare the float32 twin; None where it tells no more than what was compared already."""
     if twin is not pair:
-        reference.restore_state(twin.subject, pair.subject.list_state())
+        reference.write_state(twin.subject, pair.subject.list_state())
     elif not context.device.kind.has_tf32:
         return None  # there is no TF32 to turn off
     with (
@@ -106,7 +111,9 @@ def _compare_in_float32(
         _compile_anew() if _keeps_tf32(twin, is_own=twin is pair) else nullcontext(),
         precision.without_tf32(),
     ):
-        return _compare(context, twin, exact)
+        state = copy_state(twin.subject)
+        eager = reference.evaluate(twin.subject, twin.subject.function, state)
+        return _compare(context, twin, exact, eager, state)
 
 
 def _keeps_tf32(twin: CompiledSubject, *, is_own: bool) -> bool:
@@ -132,9 +139,9 @@ def _compile_anew() -> Iterator[None]:
         torch.compiler.reset()
 
 
-def _evaluate_reference(context: WorkerContext, subject: Subject) -> Evaluation | None:
+def _evaluate_reference(context: WorkerContext, subject: Subject, state: State) -> Evaluation | None:
     try:
-        return reference.evaluate_reference(subject)
+        return reference.evaluate_reference(subject, state)
     except reference.NoRoomError as error:
         numbers = {"needed": error.needed_bytes, "free": error.free_bytes}
         context.logbook.note(Code.REFERENCE_TOO_LARGE, numbers)
@@ -143,33 +150,26 @@ def _evaluate_reference(context: WorkerContext, subject: Subject) -> Evaluation 
     return None
 
 
-def _compare(context: WorkerContext, pair: CompiledSubject, exact: Evaluation) -> Drift | None:
+def _compare(
+    context: WorkerContext, pair: CompiledSubject, exact: Evaluation | None, eager: Evaluation, state: State
+) -> Drift | None:
     """Compute the drift of a pair; None where the reference tells nothing, which is noted."""
-    eager = reference.evaluate(pair.subject, pair.subject.function)
-    compiled = reference.evaluate(pair.subject, pair.compiled)
-    drift = compute_drift(exact.values, eager.values, compiled.values, pooled=pair.subject.is_training)
+    compiled = reference.evaluate(pair.subject, pair.compiled, state)
+    sees_writes = find_protocol(pair.subject.case).shares_state
+    drift = compare(exact, eager, compiled, state, sees_writes=sees_writes)
     context.logbook.add_warnings(*drift.warnings)
-    return None if drift.log2_ratio is None else drift
+    is_judged = drift.log2_ratio == MISMATCH if exact is None else drift.log2_ratio is not None
+    return drift if is_judged else None
 
 
-def _compare_alone(context: WorkerContext, pair: CompiledSubject) -> None:
-    """Without a reference: NaN or another answer of the compiled call is wrong all the same."""
-    eager = reference.evaluate(pair.subject, pair.subject.function)
-    compiled = reference.evaluate(pair.subject, pair.compiled)
-    drift = compute_drift({}, eager.values, compiled.values)
-    if drift.warnings and drift.log2_ratio is not None:
-        context.logbook.add_warnings(*drift.warnings)
-        record_drift(context.logbook, Metric.DRIFT, [drift])
-
-
-def _record_workload(context: WorkerContext, subject: Subject, exact: Evaluation) -> None:
+def _record_workload(context: WorkerContext, exact: Evaluation | None, eager: Evaluation) -> None:
     """Record what recognizes the model: shapes of its outputs, and the reference's size to six digits."""
-    outputs = reference.evaluate(subject, subject.function).outputs
-    described = ", ".join(f"{name} {describe_tensor(value)}" for name, value in outputs.items())
+    named = {name.replace("the loss", "output"): value for name, value in eager.outputs.items()}
+    described = ", ".join(f"{name} {describe_tensor(value)}" for name, value in named.items())
     context.logbook.record(
         workload={
             **context.logbook.result.workload,
             "outputs": described,
-            "reference": compute_checksum({**exact.outputs, **exact.values}),
+            **({"reference": compute_checksum({**exact.outputs, **exact.gradients})} if exact else {}),
         }
     )

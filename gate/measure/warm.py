@@ -8,7 +8,7 @@ from gate.kinds import has_metric
 from gate.measure.compiler import graph
 from gate.measure.compiler.calls import count_compile_calls
 from gate.measure.context import Prepared, WorkerContext, open_case
-from gate.measure.numerics import reference
+from gate.measure.numerics.state import copy_state
 from gate.measure.numerics.steps import compute_step_drift, has_steps
 from gate.measure.process.logbook import describe_error
 from gate.measure.seed_drift import CompiledSubject, measure_drift, record_drift
@@ -29,7 +29,7 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
             raises passes through.
     """
     with open_case(context, workload, is_cold=False) as prepared:
-        state = reference.copy_state(prepared.subject) if prepared.subject.is_training else None
+        state = copy_state(prepared.subject)  # compiled calls may write it: drift begins from what eager left
         # Before anything is compiled: both sides' memory holds the workspaces of the libraries.
         eager_bytes = context.device.read_resident(prepared.subject.compute_resident_bytes())
         _compile_first(context, prepared)
@@ -39,11 +39,10 @@ def measure_warm(context: WorkerContext, workload: Workload | None) -> None:
         if not has_metric(context.case, Metric.DRIFT):
             return
         context.logbook.enter(Stage.DRIFT)
-        if state is not None:
-            reference.restore_state(prepared.subject, state)
+        state.restore()
         measure_drift(context, CompiledSubject(subject=prepared.subject, compiled=prepared.compiled))
-        if state is not None and has_steps(prepared.subject):
-            reference.restore_state(prepared.subject, state)
+        if has_steps(prepared.subject):
+            state.restore()
             _measure_steps(context, prepared)
 
 

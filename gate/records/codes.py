@@ -243,6 +243,9 @@ class Code(StrEnum):
     TWIN_TOO_LARGE = "twin_too_large"  # in float32, for the device
     REFERENCE_TOO_LARGE = "reference_too_large", "needed free"  # for the device too; bytes of the host
     REFERENCE_NOT_FINITE = "reference_not_finite", "unknown elements"  # names: output
+    REFERENCE_RESHAPED = "reference_reshaped"  # names: output, exact, eager
+    WRITES_UNSEEN = "writes_unseen"  # of compiled code, to tensors of its own; names: outputs
+    OUTPUT_FAR = "output_far", "error limit"  # from eager's, where there is no float64; names: output
     OUTPUT_LOST = "output_lost"  # by eager or compiled, as for the next two; names: output
     OUTPUT_RESHAPED = "output_reshaped"  # names: output, eager, compiled
     OUTPUT_DIFFERS = "output_differs"  # names: output, dtype

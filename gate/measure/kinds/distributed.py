@@ -61,6 +61,8 @@ class Order:
 class Distributed(Protocol):
     """An input of a case is a pair a rank: the positional arguments of its batch, and the keyword ones."""
 
+    shares_state = False
+
     def __init__(self, case: Case) -> None:
         super().__init__(case)
         self._member: Member | None = None

@@ -29,6 +29,7 @@ class Export(Protocol):
     """The compiled call is the package's; weights are in it, so other ones need another package."""
 
     can_redraw = False
+    shares_state = False
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)

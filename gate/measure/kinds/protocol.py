@@ -39,6 +39,8 @@ class Protocol:
 
     # Whether other weights and inputs can be written into the tensors of what is compiled.
     can_redraw = True
+    # Whether what is compiled writes the subject's own tensors; else what it writes is not seen.
+    shares_state = True
 
     def __init__(self, case: Case) -> None:
         self.case = case

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +16,7 @@ from gate.devices import CPU
 from gate.host_memory import read_free_bytes
 from gate.measure.device.device import CpuDevice, Device
 from gate.measure.kinds.protocol import find_protocol
+from gate.measure.numerics.state import State, copy_state, list_written, write_tensor
 from gate.measure.workload.build import (
     SEED,
     Function,
@@ -29,6 +30,7 @@ from gate.workload import Workload
 
 # cuBLAS says "not initialized" where there is no memory for its handle.
 _NO_MEMORY = re.compile(r"out[ _]of[ _]memory|ALLOC_FAILED|CU(BLAS|DNN|SOLVER)_STATUS_NOT_INITIALIZED")
+_COMPRESSED = (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 _FLOAT64_BYTES = 8
 _RAISED = {
     **dict.fromkeys((torch.float32, torch.bfloat16, torch.float16), torch.float64),
@@ -39,10 +41,13 @@ _CASTS = frozenset((torch.Tensor.float, torch.Tensor.bfloat16, torch.Tensor.half
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What one call returned, as copies. ``values`` are outputs, or gradients of a training step."""
+    """What one call returned and left behind, as copies."""
 
-    values: Mapping[str, torch.Tensor]
     outputs: Mapping[str, torch.Tensor]  # of the function itself: the loss, when training
+    gradients: Mapping[str, torch.Tensor]
+    written: Mapping[
+        str, torch.Tensor
+    ]  # what differs from before in buffers, inputs, parameters and the rest
 
 
 class Float64Mode(TorchFunctionMode):
@@ -91,32 +96,39 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
     )
 
 
-def evaluate(subject: Subject, function: Function) -> Evaluation:
-    """Call ``function``, the subject's own or its compiled version, and copy what it returns.
+def evaluate(subject: Subject, function: Function, state: State | None = None) -> Evaluation:
+    """Call ``function``, the subject's own or its compiled version, and copy what it returns and writes.
 
-    What the call wrote to buffers and inputs is undone, so that the next one is asked the same.
+    What the call wrote is undone, so that the next one is asked the same. ``state`` is a copy of what there
+    was before, of the subject or of what it is a twin of; a twin is left as the call leaves it.
     """
+    before = state or copy_state(subject)
     seed_everything(SEED)  # whatever is random draws the same numbers where it can
     subject.device.mark_step()
-    written = subject.list_written()
-    before = [tensor.detach().clone() for tensor in written]
-    returned = function(*subject.inputs, **subject.kwargs)
-    outputs = {f"output{path}": value.detach().clone() for path, value in iterate_tensors(returned)}
-    if subject.is_training:
-        returned.backward()
-    _write_all(written, before)
-    if not subject.is_training:
-        return Evaluation(values=outputs, outputs=outputs)
-    values = {}
-    for name, leaf in subject.name_leaves().items():
+    try:
+        returned = function(*subject.inputs, **subject.kwargs)
+        root = "the loss" if subject.is_training else "output"
+        outputs = {f"{root}{path}": value.detach().clone() for path, value in iterate_tensors(returned)}
+        if subject.is_training:
+            returned.backward()
+        gradients = _take_gradients(subject)
+        written = list_written(subject, before)
+    finally:
+        before.restore()
+    return Evaluation(outputs=outputs, gradients=gradients, written=written)
+
+
+def _take_gradients(subject: Subject) -> dict[str, torch.Tensor]:
+    taken = {}
+    for name, leaf in subject.name_leaves().items() if subject.is_training else ():
         if leaf.grad is not None:
-            values[f"the gradient of {name}"] = leaf.grad.detach().clone()
+            taken[f"the gradient of {name}"] = leaf.grad.detach().clone()
         leaf.grad = None
-    return Evaluation(values=values, outputs=outputs)
+    return taken
 
 
-def evaluate_reference(subject: Subject) -> Evaluation:
-    """Evaluate in float64, with the weights and inputs that the subject has now.
+def evaluate_reference(subject: Subject, state: State | None = None) -> Evaluation:
+    """Evaluate in float64, with the weights and inputs that the subject has now: ``state`` is a copy of them.
 
     Where the device has no memory for that, the processor does it: eight bytes an element, and attention
     that materializes its scores, are several times what the case itself needs.
@@ -124,12 +136,12 @@ def evaluate_reference(subject: Subject) -> Evaluation:
     Raises:
         NoRoomError: The processor has no memory for it either.
     """
-    device = subject.device
+    device, state = subject.device, state or copy_state(subject)
     device.free_memory()
     if device.kind.is_gpu:
         device.start_peak()
     try:
-        return _evaluate_float64(subject, device)
+        return _evaluate_float64(subject, device, state)
     except RuntimeError as error:
         if not device.kind.is_gpu or not is_out_of_memory(error):
             raise
@@ -138,11 +150,13 @@ def evaluate_reference(subject: Subject) -> Evaluation:
     device.free_memory()
     _check_host_memory(subject, attempted_bytes)
     with _use_all_cores():
-        exact = _evaluate_float64(subject, CpuDevice())
+        exact = _evaluate_float64(subject, CpuDevice(), state)
     place = subject.device.name
     return Evaluation(
-        values={name: value.to(place) for name, value in exact.values.items()},
-        outputs={name: value.to(place) for name, value in exact.outputs.items()},
+        **{
+            part: {name: value.to(place) for name, value in getattr(exact, part).items()}
+            for part in ("outputs", "gradients", "written")
+        }
     )
 
 
@@ -186,10 +200,10 @@ def _use_all_cores() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _evaluate_float64(subject: Subject, device: Device) -> Evaluation:
+def _evaluate_float64(subject: Subject, device: Device, state: State) -> Evaluation:
     twin = make_exact_twin(subject, device)
     with in_float64():
-        return evaluate(twin, twin.function)
+        return evaluate(twin, twin.function, state)
 
 
 def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
@@ -213,28 +227,11 @@ def in_float64() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def copy_state(subject: Subject) -> list[torch.Tensor]:
-    """Copy parameters, buffers and inputs to the CPU, for :func:`restore_state`."""
-    return [tensor.detach().cpu().clone() for tensor in subject.list_state()]
-
-
-def restore_state(subject: Subject, state: list[torch.Tensor]) -> None:
-    """Write a copied state back in place: nothing is compiled anew for it."""
-    _write_all(subject.list_state(), state)
-
-
-def _write_all(tensors: Iterable[torch.Tensor], values: Iterable[torch.Tensor]) -> None:
+def write_state(subject: Subject, values: list[torch.Tensor]) -> None:
+    """Write parameters, buffers and inputs in place: nothing is compiled anew for it."""
     with torch.no_grad():
-        for tensor, value in zip(tensors, values, strict=True):
-            _write(tensor, value)
-
-
-def _write(tensor: torch.Tensor, value: torch.Tensor) -> None:
-    """Write in place; torch refuses what `expand` repeats, so of that its first, which stands for all."""
-    if tensor.layout == torch.strided and 0 in tensor.stride():
-        first = tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())
-        tensor, value = tensor[first], value[first]
-    tensor.copy_(value)
+        for tensor, value in zip(subject.list_state(), values, strict=True):
+            write_tensor(tensor, value)
 
 
 def redraw_state(subject: Subject, seed: int) -> bool:
@@ -247,10 +244,15 @@ def redraw_state(subject: Subject, seed: int) -> bool:
     workload = protocol.build(seed)
     state = _list_drawn(workload, subject)
     own = subject.list_state()
-    if [tensor.shape for tensor in state] != [tensor.shape for tensor in own]:
+    if [_describe_room(tensor) for tensor in state] != [_describe_room(tensor) for tensor in own]:
         return False
-    restore_state(subject, state)
+    write_state(subject, state)
     return True
+
+
+def _describe_room(tensor: torch.Tensor) -> tuple[torch.Size, int]:
+    """What a tensor that is written into this one must have: compressed rows have room for so much."""
+    return tensor.shape, tensor._nnz() if tensor.layout in _COMPRESSED else 0  # noqa: SLF001 - documented
 
 
 def _list_drawn(workload: Workload, subject: Subject) -> list[torch.Tensor]:

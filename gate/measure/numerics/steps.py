@@ -14,6 +14,7 @@ import torch
 
 from gate.measure.numerics import reference
 from gate.measure.numerics.drift import Drift, compute_drift
+from gate.measure.numerics.state import copy_state
 from gate.measure.workload.build import Function, Subject
 from gate.records import Kind
 
@@ -44,14 +45,14 @@ def compute_step_drift(subject: Subject, compiled: Function) -> Drift:
     twin = reference.make_exact_twin(subject)
     exact = move_parameters(twin, twin.function, reference.in_float64)
     del twin
-    state = reference.copy_state(subject)
+    state = copy_state(subject)
     moves = []
     try:
         for function in (subject.function, compiled):
             moves.append(move_parameters(subject, function))
-            reference.restore_state(subject, state)
+            state.restore()
     finally:
-        reference.restore_state(subject, state)
+        state.restore()
     return compute_drift(exact, *moves, pooled=True)
 
 

@@ -63,7 +63,10 @@ _PHRASES: Mapping[Code, str] = {
     Code.TWIN_TOO_LARGE: (
         "drift in float32 is not measured: the device has no memory for the model in float32 beside its own"
     ),
-    Code.NO_FLOAT64: "drift is not measured, the case does not run in float64: {why}",
+    Code.NO_FLOAT64: (
+        "drift is not measured, the case does not run in float64: {why}; compiled was compared with eager"
+        " alone, within what rounding explains"
+    ),
     Code.NO_TENSORS: (
         "drift is not measured, NaN is not looked for: no tensor was found in what the model returns"
         " (looked into: tuples, lists, mappings, dataclasses)"
@@ -72,6 +75,17 @@ _PHRASES: Mapping[Code, str] = {
     Code.REFERENCE_NOT_FINITE: (
         "drift leaves out {unknown} of {elements:element} of {output}, which are finite in the case and not"
         " in float64"
+    ),
+    Code.REFERENCE_RESHAPED: (
+        "{output} is {exact} in float64 and {eager} in eager: what is right is not known, compiled was"
+        " compared with eager alone"
+    ),
+    Code.WRITES_UNSEEN: (
+        "what compiled code writes to {written} is not compared: code of this kind has tensors of its own"
+    ),
+    Code.OUTPUT_FAR: (
+        "{output} of compiled is off from eager's by {error:.2g}, relative to its size: rounding explains"
+        " {limit:.2g}"
     ),
     Code.OUTPUT_LOST: "{output} is returned by one of eager and compiled only",
     Code.OUTPUT_RESHAPED: "{output} is {eager} in eager, {compiled} compiled",
@@ -96,6 +110,7 @@ def describe_measuring(fact: Fact) -> str:
     told = {
         "disturbances": describe_disturbances(fact),
         "failure": describe_quoted(fact),
+        "written": ", ".join(fact.names.get("outputs", ())),
         "seen": " and ".join(fact.names.get("unseen", ())),
         "where": f" at {location}" if location else "",
         "threads": f"the thread {thread!r}" if thread else "threads of a library",

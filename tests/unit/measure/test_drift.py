@@ -244,6 +244,47 @@ def test_another_answer_is_a_mismatch(other: torch.Tensor) -> None:
     assert drift.warnings[0].name("output") == "ids"
 
 
+@pytest.mark.parametrize(
+    ("dtype", "steps", "is_far"),
+    [
+        (torch.float32, 999, False),
+        (torch.float32, 1002, True),
+        (torch.bfloat16, 16, False),
+        (torch.bfloat16, 17, True),
+        (torch.complex64, 1002, True),
+    ],
+)
+def test_without_a_reference_compiled_is_compared_with_eager(
+    dtype: torch.dtype, steps: int, is_far: bool
+) -> None:
+    """Ones that are off by so many rounding steps of 1: a thousand are allowed, in 16 bits sixteen."""
+    eager = {"output": torch.ones(SIZE, dtype=dtype)}
+    compiled = {"output": (eager["output"] + steps * torch.finfo(dtype).eps).to(dtype)}
+    drift = compute_drift({}, eager, compiled)
+    assert drift.log2_ratio == (MISMATCH if is_far else None)
+    assert drift.worst == ("output" if is_far else "")
+
+
+def test_without_a_reference_a_mask_is_no_error() -> None:
+    """Infinities that eager and compiled share are meant."""
+    assert compute_drift({}, make_masked(-math.inf), make_masked(-math.inf)).log2_ratio is None
+
+
+def test_an_output_of_another_shape_in_float64_is_compared_with_eager() -> None:
+    """Where a length depends on rounding, nobody knows it in float64; the rest has its drift."""
+    reference = {**REFERENCE, "sound": torch.ones(5, dtype=torch.float64)}
+    eager = {**make_outputs(0.25), "sound": torch.ones(6)}
+    compiled = {**make_outputs(0.5), "sound": torch.ones(6)}
+    drift = compute_drift(reference, eager, compiled)
+    assert (drift.log2_ratio, drift.worst) == (pytest.approx(1.0), "output")
+    (told,) = map(describe_measuring, drift.warnings)
+    assert told.startswith(
+        "sound is float64[5] in float64 and float32[6] in eager: what is right is not known"
+    )
+    wrong = compute_drift(reference, eager, {**compiled, "sound": torch.full((6,), 1.01)})
+    assert (wrong.log2_ratio, wrong.worst) == (MISMATCH, "sound")
+
+
 def test_missing_output_is_a_mismatch() -> None:
     """An output that only one side returns is another answer."""
     drift = compute_drift({}, {"a": torch.ones(2)}, {})

@@ -156,8 +156,8 @@ def test_float64_reference_of_shapes_is_that_of_each() -> None:
     with torch.no_grad():
         _, subject = prepare(make_shapes("static"))
         exact = reference.evaluate_reference(subject)
-    assert list(exact.values) == [f"output[{index}]" for index in range(4)]
-    assert {value.dtype for value in exact.values.values()} == {torch.float64}
+    assert list(exact.outputs) == [f"output[{index}]" for index in range(4)]
+    assert {value.dtype for value in exact.outputs.values()} == {torch.float64}
 
 
 def stand_in_for_inductor(monkeypatch: pytest.MonkeyPatch, spoil: float) -> None:
@@ -210,7 +210,7 @@ def test_a_package_that_drifts_is_seen(
         exact = reference.evaluate_reference(subject)
         eager = reference.evaluate(subject, subject.function)
         compiled = reference.evaluate(subject, protocol.compile(subject))
-    drift = compute_drift(exact.values, eager.values, compiled.values, pooled=False)
+    drift = compute_drift(exact.outputs, eager.outputs, compiled.outputs, pooled=False)
     assert drift.log2_ratio is not None
     assert (drift.log2_ratio > DRIFT_LIMIT_FLOAT32) is drifts
 

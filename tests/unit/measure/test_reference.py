@@ -12,6 +12,7 @@ import torch
 from gate.devices import CUDA
 from gate.measure.device.device import CpuDevice
 from gate.measure.numerics import reference
+from gate.measure.numerics.state import copy_state
 from gate.measure.workload.build import SEED, Subject, build_workload, make_subject
 from gate.records import Case, DType, Task
 from gate.workload import Workload
@@ -52,7 +53,7 @@ def make(monkeypatch: pytest.MonkeyPatch, task: Task) -> Subject:
 
 def test_reference_is_float64_throughout(subject: Subject) -> None:
     """Casts to float32 inside the model become float64; the weights are those that were rounded."""
-    exact = reference.evaluate_reference(subject).values["output"]
+    exact = reference.evaluate_reference(subject).outputs["output"]
     assert subject.module is not None
     assert exact.dtype == torch.float64
     assert torch.equal(exact, subject.inputs[0].double() * subject.module.weight.double())
@@ -70,25 +71,25 @@ def test_training_returns_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     subject = make(monkeypatch, Task.TRAINING)
     evaluation = reference.evaluate_reference(subject)
     expected = subject.inputs[0].double().sum(0)
-    assert torch.allclose(evaluation.values["the gradient of weight"], expected)
-    assert [()] == [tuple(value.shape) for value in evaluation.outputs.values()]
+    assert torch.allclose(evaluation.gradients["the gradient of weight"], expected)
+    assert {"the loss": ()} == {name: tuple(value.shape) for name, value in evaluation.outputs.items()}
 
 
 def test_state_is_restored_in_place(subject: Subject) -> None:
     """The same tensors hold the old values again, so nothing is compiled anew."""
-    state = reference.copy_state(subject)
+    state = copy_state(subject)
     before = [tensor.data_ptr() for tensor in subject.list_state()]
     with torch.no_grad():
         for tensor in subject.list_state():
             tensor.zero_()
-    reference.restore_state(subject, state)
+    state.restore()
     assert before == [tensor.data_ptr() for tensor in subject.list_state()]
-    assert all(map(torch.equal, state, subject.list_state()))
+    assert all(map(torch.equal, state.tensors.values(), subject.list_state()))
 
 
 def test_another_seed_draws_other_values(subject: Subject) -> None:
     """Weights and inputs both change."""
-    before = reference.copy_state(subject)
+    before = [tensor.clone() for tensor in subject.list_state()]
     assert reference.redraw_state(subject, SEED + 1)
     assert not any(map(torch.equal, before, subject.list_state()))
 
@@ -148,7 +149,7 @@ def test_reference_that_has_no_room_is_computed_by_the_processor(
     small = replace(subject, device=device)
     refuse_float64(small, error, times=1)
     exact = reference.evaluate_reference(small)
-    for told, known in ((exact.values, expected.values), (exact.outputs, expected.outputs)):
+    for told, known in ((exact.gradients, expected.gradients), (exact.outputs, expected.outputs)):
         assert told.keys() == known.keys()
         assert all(torch.equal(told[name], known[name]) for name in known)
     assert (device.freed, torch.get_num_threads()) == (2, threads)
@@ -171,7 +172,7 @@ def test_host_memory_is_looked_at_before_it_is_used(
         reference.evaluate_reference(subject)
     monkeypatch.setattr(reference, "read_free_bytes", lambda: needed)
     refuse_float64(subject, full, times=1)
-    assert reference.evaluate_reference(subject).values
+    assert reference.evaluate_reference(subject).outputs
 
 
 def test_the_attempt_on_the_device_tells_what_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +197,7 @@ def test_another_error_of_the_reference_is_the_models(monkeypatch: pytest.Monkey
         with pytest.raises(RuntimeError) as caught:
             reference.evaluate_reference(refused)
         assert caught.value is error
-    assert reference.evaluate_reference(subject).values
+    assert reference.evaluate_reference(subject).outputs
 
 
 class Counting(torch.nn.Module):
@@ -222,8 +223,9 @@ def test_a_call_that_writes_to_buffers_and_inputs_is_asked_the_same_again(task: 
     subject = make_subject(built, case, CpuDevice())
     if subject.is_training:  # torch writes to no leaf in place
         subject = replace(subject, function=lambda value: subject.plain(value * 1))
-    found = [reference.evaluate(subject, subject.function).outputs["output"] for _ in range(2)]
-    assert [28.0 if subject.is_training else 7.0] * 2 == [float(one.max()) for one in found]
+    found = [reference.evaluate(subject, subject.function) for _ in range(2)]
+    told = [{name: float(value.max()) for name, value in one.outputs.items()} for one in found]
+    assert [{"the loss": 28.0} if subject.is_training else {"output": 7.0}] * 2 == told
     assert [(0.0,), (3.0, 3.0, 3.0, 3.0)] == [tuple(one.tolist()) for one in subject.list_written()]
 
 
@@ -232,7 +234,7 @@ def test_what_expand_repeats_is_written_once() -> None:
     case = Case(id="m/c", model="m")
     inputs = (torch.zeros(1, 3).expand(2, 3), torch.zeros(2, 3).to_sparse())
     subject = make_subject(Workload(forward=torch.abs, inputs=inputs), case, CpuDevice())
-    reference.restore_state(subject, [torch.tensor([[1.0, 2.0, 3.0]] * 2), torch.ones(2, 3).to_sparse()])
+    reference.write_state(subject, [torch.tensor([[1.0, 2.0, 3.0]] * 2), torch.ones(2, 3).to_sparse()])
     dense, sparse = (one.to_dense().tolist() for one in subject.list_inputs())
     assert dense == [[1.0, 2.0, 3.0]] * 2
     assert sparse == [[1.0, 1.0, 1.0]] * 2

@@ -1,0 +1,71 @@
+"""Comparing three evaluations of a case: what was returned, what was written, and the gradients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+
+from gate.measure.numerics.drift import Drift, compute_drift
+from gate.measure.numerics.reference import Evaluation
+from gate.measure.numerics.state import HELD, State
+from gate.records import Code, Fact, name_words
+
+
+def compare(
+    exact: Evaluation | None,
+    eager: Evaluation,
+    compiled: Evaluation,
+    state: State,
+    *,
+    sees_writes: bool = True,
+) -> Drift:
+    """Compute the drift of the worst of all that a call returns and leaves behind.
+
+    ``state`` is what there was before the calls. Without a reference (``exact``) only another answer than
+    eager's has a drift. Where compiled code has tensors of its own, what it writes is not seen: that is told.
+
+    Raises:
+        NotFiniteError: As :func:`gate.measure.numerics.drift.compute_drift`.
+    """
+    sides = [side for side in (exact, eager, compiled) if side is not None]
+    values = [dict(side.outputs) for side in sides]
+    warnings: list[Fact] = []
+    if sees_writes:
+        names, warnings = _name_written(eager, compiled, state)
+        for side, of_side in zip(sides, values, strict=True):
+            of_side |= {name: value for name in names if (value := _read(name, side, state)) is not None}
+    elif eager.written:
+        warnings = [Fact(code=Code.WRITES_UNSEEN, names={"outputs": tuple(sorted(eager.written))})]
+    gradients = [side.gradients for side in sides]
+    if exact is None:
+        values, gradients = [{}, *values], [{}, *gradients]
+    drifts = [compute_drift(*values), compute_drift(*gradients, pooled=True)]
+    if not (eager.gradients or compiled.gradients):
+        drifts.pop()
+    worst = max(drifts, key=lambda one: -math.inf if one.log2_ratio is None else one.log2_ratio)
+    facts = (fact for one in drifts for fact in one.warnings)
+    return replace(worst, warnings=(*facts, *warnings))
+
+
+def _name_written(eager: Evaluation, compiled: Evaluation, state: State) -> tuple[list[str], list[Fact]]:
+    """Name what either side wrote, and tell what only one of them keeps in an attribute.
+
+    Many a model leaves out such notes for itself when it is compiled.
+    """
+    written = eager.written.keys() | compiled.written.keys()
+    kept = {
+        name
+        for name in eager.written.keys() ^ compiled.written.keys()
+        if name not in state.tensors and name.startswith(HELD)
+    }
+    return sorted(written - kept), [Fact(code=Code.OUTPUT_LOST, names=name_words(output=one)) for one in kept]
+
+
+def _read(name: str, side: Evaluation, state: State) -> torch.Tensor | None:
+    """What a tensor holds after a call: what it held before, unless it was written."""
+    if name in side.written or name not in state.tensors:
+        return side.written.get(name)
+    like = next(iter(side.written.values()), state.tensors[name])
+    return state.tensors[name].to(like.device)

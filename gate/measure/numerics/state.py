@@ -1,0 +1,220 @@
+"""What a call can leave behind: in tensors, and in the lists, attributes and generators that hold or count.
+
+A call that writes its input or a buffer would destroy what the next one is compared by, so all of it is
+copied before and put back after. Tensors that were written are compared as outputs are.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import CellType, FunctionType, MethodType
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
+from gate.measure.workload.build import Subject
+from gate.measure.workload.tensors import iterate_tensors
+
+# Objects that are looked into, a large model has some ten thousand. More stay as a call leaves them.
+_MOST_OBJECTS = 200_000
+# What objects of these packages hold is their own, but for modules: a lock, a logger, a device.
+_LEFT_ALONE = frozenset({*sys.stdlib_module_names, "torch", "numpy"})
+_INPUT = "the input "
+HELD = "the tensor "  # held by an attribute or a closure of the model
+_OF_MODULES = ("_parameters", "_buffers", "_modules")
+
+Restore = Callable[[], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A copy of what a call may write, by name, and how everything is put back."""
+
+    tensors: Mapping[str, torch.Tensor]  # copies, in the processor's memory
+    own: Mapping[str, torch.Tensor]
+    holders: tuple[Restore, ...]
+
+    def restore(self) -> None:
+        """Put everything back in place: nothing is compiled anew for it."""
+        for put_back in self.holders:
+            put_back()
+        with torch.no_grad():
+            for name, tensor in self.own.items():
+                if not _is_same(tensor.detach(), self.tensors[name]):
+                    write_tensor(tensor, self.tensors[name])
+
+
+def copy_state(subject: Subject) -> State:
+    """Copy parameters, buffers, inputs, and what else the model and its inputs hold."""
+    own, walk = _find_tensors(subject)
+    copies = {name: tensor.detach().cpu().clone() for name, tensor in own.items()}
+    return State(tensors=copies, own=own, holders=tuple(walk.holders))
+
+
+def list_written(subject: Subject, state: State) -> dict[str, torch.Tensor]:
+    """List by name, as copies, what differs from ``state``: of its subject, or of a twin in a wider type.
+
+    What is not finite and was so before is no number of this call: a cache that nobody has filled yet.
+    """
+    written = {}
+    for name, tensor in _find_tensors(subject)[0].items():
+        value, before = tensor.detach(), state.tensors.get(name)
+        if before is not None and _is_same(value, before):
+            continue
+        written[name] = value.clone()
+        if before is not None and before.shape == value.shape and value.is_floating_point():
+            empty = ~torch.isfinite(before).to(value.device) & ~torch.isfinite(value)
+            written[name].masked_fill_(empty, 0.0)
+    return written
+
+
+def write_tensor(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """Write in place; torch refuses what `expand` repeats, so of that its first, which stands for all."""
+    if tensor.layout == torch.strided and 0 in tensor.stride():
+        first = tuple(slice(0, 1) if step == 0 else slice(None) for step in tensor.stride())
+        tensor, value = tensor[first], value[first]
+    tensor.copy_(value)
+
+
+def _is_same(value: torch.Tensor, before: torch.Tensor) -> bool:
+    """Whether both hold the same, NaN for NaN; one may be a copy of the other in a wider type."""
+    if value.shape != before.shape or value.layout != before.layout:
+        return False
+    before = before.to(value.device, value.dtype)
+    if value.layout != torch.strided:
+        value, before = value.to_dense(), before.to_dense()
+    return torch.equal(value, before) or bool(((value == before) | (value.isnan() & before.isnan())).all())
+
+
+def _find_tensors(subject: Subject) -> tuple[dict[str, torch.Tensor], _Walk]:
+    """Find the tensors that a call may write, by name, and what holds them."""
+    found: dict[str, torch.Tensor] = {}
+    if subject.module is not None:
+        found |= {f"the parameter {name}": one for name, one in subject.module.named_parameters()}
+        found |= {f"the buffer {name}": one for name, one in subject.module.named_buffers()}
+    for given in (subject.inputs, subject.kwargs):
+        found |= {_INPUT + path: one for path, one in iterate_tensors(given)}
+    named = {id(tensor) for tensor in found.values()}
+    walk = _Walk()
+    walk.visit(
+        [(_INPUT, subject.kwargs), (_INPUT, subject.inputs), ("loss", subject.loss), ("", subject.forward)]
+    )
+    for path, tensor in walk.tensors.items():
+        if id(tensor) not in named:
+            found[path if path.startswith(_INPUT) else HELD + path] = tensor
+    # One that wraps others, as a quantized weight, has no storage to copy.
+    return {name: one for name, one in found.items() if not is_traceable_wrapper_subclass(one)}, walk
+
+
+class _Walk:
+    """All that can be reached from some objects: tensors by path, and how what holds them is put back."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.holders: list[Restore] = []
+        self._seen: dict[int, object] = {}  # kept alive: another object may get the place of a dead one
+
+    def visit(self, roots: Iterable[tuple[str, object]]) -> None:
+        """Visit objects under their paths, the last one first, and what they hold."""
+        waiting = list(roots)
+        while waiting and len(self._seen) < _MOST_OBJECTS:
+            path, value = waiting.pop()
+            if id(value) in self._seen:
+                continue
+            self._seen[id(value)] = value
+            if isinstance(value, torch.Tensor):
+                self.tensors[path] = value
+                continue
+            self.holders += _list_restores(value)
+            waiting += [((path + more).lstrip("."), item) for more, item in _list_held(value)]
+
+
+def _list_held(value: object) -> Iterator[tuple[str, object]]:
+    """List what an object holds, with the rest of its path as Python writes it."""
+    if isinstance(value, dict):
+        yield from ((f"[{key!r}]", item) for key, item in value.items())
+    elif isinstance(value, (list, tuple, deque)):
+        yield from ((f"[{index}]", item) for index, item in enumerate(value))
+    elif isinstance(value, FunctionType):
+        cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
+        yield from ((f".{name}", cell.cell_contents) for name, cell in cells if _is_filled(cell))
+    elif isinstance(value, MethodType):
+        yield from (("", value.__self__), ("", value.__func__))
+    elif isinstance(value, functools.partial):
+        yield from (("", value.func), ("", value.args), ("", value.keywords))
+    elif isinstance(value, torch.nn.Module):
+        yield from ((f".{name}", child) for name, child in value.named_children())
+        yield from ((f".{name}", item) for name, item in vars(value).items() if name not in _OF_MODULES)
+    elif _is_looked_into(value):
+        yield from ((f".{name}", item) for name, item in vars(value).items())
+
+
+def _list_restores(value: object) -> Iterator[Restore]:
+    """List how an object, without what it holds, is put back as it is now."""
+    if isinstance(value, dict):
+        yield _keep_dict(value)
+    elif isinstance(value, (list, deque, set)):
+        yield _keep_items(value)
+    elif isinstance(value, FunctionType):
+        yield from (_keep_cell(cell) for cell in value.__closure__ or () if _is_filled(cell))
+    elif isinstance(value, torch.Generator):
+        yield functools.partial(value.set_state, value.get_state())
+    elif isinstance(value, random.Random):
+        yield functools.partial(value.setstate, value.getstate())
+    elif isinstance(value, torch.nn.Module):
+        yield from (_keep_dict(vars(value)[name]) for name in _OF_MODULES)
+        yield _keep_dict(vars(value))
+    elif _is_looked_into(value):
+        yield _keep_dict(vars(value))
+
+
+def _is_looked_into(value: object) -> bool:
+    """Whether an object is one of measured code, with attributes."""
+    package = type(value).__module__.partition(".")[0]
+    return hasattr(value, "__dict__") and not isinstance(value, type) and package not in _LEFT_ALONE
+
+
+def _is_filled(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - raises where it is empty
+    except ValueError:
+        return False
+    return True
+
+
+def _keep_dict(held: dict[Any, Any]) -> Restore:
+    saved = dict(held)
+    base: type[dict[Any, Any]] = OrderedDict if isinstance(held, OrderedDict) else dict
+
+    def put_back() -> None:
+        if list(held) != list(saved) or any(held[key] is not item for key, item in saved.items()):
+            base.clear(held)
+            base.update(held, saved)
+
+    return put_back
+
+
+def _keep_items(held: Any) -> Restore:  # noqa: ANN401 - a list, a deque or a set
+    saved = list(held)
+
+    def put_back() -> None:
+        if len(held) != len(saved) or any(one is not other for one, other in zip(held, saved, strict=True)):
+            held.clear()
+            (held.update if isinstance(held, set) else held.extend)(saved)
+
+    return put_back
+
+
+def _keep_cell(cell: CellType) -> Restore:
+    saved = cell.cell_contents
+
+    def put_back() -> None:
+        cell.cell_contents = saved
+
+    return put_back

@@ -1,0 +1,118 @@
+"""What a call leaves behind is put back."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from typing import Any
+
+import torch
+
+from gate.measure.device.device import CpuDevice
+from gate.measure.numerics.state import copy_state, list_written
+from gate.measure.workload.build import Subject, make_subject
+from gate.records import Case
+from gate.workload import Workload
+
+
+def make(forward: Any, *inputs: Any, **kwargs: Any) -> Subject:
+    """Return an inference subject."""
+    workload = Workload(forward=forward, inputs=inputs, kwargs=kwargs)
+    return make_subject(workload, Case(id="m/c", model="m"), CpuDevice())
+
+
+class Cache:
+    """A cache as models have them: an object of its own, that grows."""
+
+    def __init__(self) -> None:
+        self.keys = [torch.zeros(2)]
+        self.length = 0
+
+
+class Counting(torch.nn.Module):
+    """Keeps state in everything that can hold some."""
+
+    mean: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(2))
+        self.weight = torch.nn.Parameter(torch.zeros(2))
+        self.plain = torch.zeros(2)
+        self.calls = 0
+        self.seen: set[int] = set()
+        self.last: deque[int] = deque([1, 2], maxlen=2)
+        self.random, self.generator = random.Random(1), torch.Generator()  # noqa: S311 - a model's noise
+
+    def forward(self, value: torch.Tensor, cache: Cache) -> torch.Tensor:
+        """Write it all, in place or by another object."""
+        self.mean = self.mean + value.mean()
+        self.weight.data.add_(1)
+        self.plain.add_(value)
+        self.calls += 1
+        self.seen.add(self.calls)
+        self.last.append(self.calls)
+        cache.keys.append(value.clone())
+        cache.length += 1
+        noise = torch.rand(2, generator=self.generator) + self.random.random()
+        added: torch.Tensor = (
+            value.add_(1) + len(cache.keys) + cache.length + self.calls + noise + self.mean + self.plain
+        )
+        return added
+
+
+def test_the_same_is_asked_again() -> None:
+    """What a module counts, keeps, rebinds and draws by itself is as before: a call returns the same."""
+    model = Counting()
+    subject = make(model, torch.ones(2), cache=Cache())
+    (value,), cache = subject.inputs, subject.kwargs["cache"]
+    state = copy_state(subject)
+    first = subject.function(value, cache=cache)
+    state.restore()
+    assert torch.equal(first, subject.function(value, cache=cache))
+    state.restore()
+    assert (model.calls, model.seen, list(model.last), len(cache.keys)) == (0, set(), [1, 2], 1)
+    assert model.mean is model.get_buffer("mean") is state.own["the buffer mean"]
+    assert [0.0, 0.0, 0.0, 1.0] == [
+        float(one.detach().max()) for one in (model.mean, model.weight, model.plain, value)
+    ]
+
+
+def test_what_is_written_is_named_by_where_it_lies() -> None:
+    """Buffers, parameters and inputs have their names, other tensors their paths."""
+    subject = make(Counting(), torch.ones(2), cache=Cache())
+    state = copy_state(subject)
+    subject.function(*subject.inputs, **subject.kwargs)
+    assert {name: value.tolist() for name, value in list_written(subject, state).items()} == {
+        "the parameter weight": [1.0, 1.0],
+        "the buffer mean": [1.0, 1.0],
+        "the input [0]": [2.0, 2.0],
+        "the tensor plain": [1.0, 1.0],
+        "the input ['cache'].keys[1]": [1.0, 1.0],
+    }
+
+
+def test_a_function_keeps_state_in_what_it_closes_over() -> None:
+    """A counter of an enclosing function starts anew."""
+    calls = 0
+
+    def count(value: torch.Tensor) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        return value + calls
+
+    subject = make(count, torch.zeros(1))
+    state = copy_state(subject)
+    count(torch.zeros(1))
+    state.restore()
+    assert calls == 0
+
+
+def test_what_nobody_has_filled_is_no_number() -> None:
+    """Of a cache of NaN the element that was written counts, and the rest not; untouched, nothing does."""
+    cache = torch.full((3,), torch.nan)
+    subject = make(lambda value: value, cache)
+    state = copy_state(subject)
+    assert not list_written(subject, state)
+    cache[1] = 2.0
+    assert [0.0, 2.0, 0.0] == list_written(subject, state)["the input [0]"].tolist()
