@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class Workload:
     """A model and one set of inputs, built on the CPU in float32 under the seed that the gate set.
 
-    The gate moves ``forward`` (when it is a module) and the floating-point inputs to the case's
-    device and dtype, and makes its own float64 copy for the reference: a factory does neither.
+    The gate moves the modules and tensors of ``forward`` and ``loss``, those that they close over too, and the
+    floating-point inputs to the case's device and dtype, and makes its own float64 copy for the reference: a
+    factory does neither.
 
     ``loss`` maps the forward output to a scalar tensor and makes a training step possible.
     ``optimizer`` gets the parameters and returns a ``torch.optim.Optimizer``; without it a training
@@ -28,7 +29,7 @@ class Workload:
         UsageError: A part is not what it must be; told where the workload is made, not where it is run.
     """
 
-    forward: Callable[..., Any]  # torch.nn.Module or function
+    forward: Callable[..., Any]  # torch.nn.Module, a method of one, or a function
     inputs: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     loss: Callable[[Any], torch.Tensor] | None = None

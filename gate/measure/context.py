@@ -21,7 +21,7 @@ from gate.measure.numerics.drift import check_any_finite, check_finite, describe
 from gate.measure.process.logbook import Logbook
 from gate.measure.process.turns import Turns
 from gate.measure.workload.build import Function, Subject, load_factory
-from gate.measure.workload.tensors import iterate_tensors
+from gate.measure.workload.tensors import is_foreign, iterate_tensors
 from gate.records import Case, Code, Metric, Task
 from gate.records.protocol import Sampling, Stage
 from gate.records.turns import Side
@@ -71,6 +71,9 @@ def prepare_case(context: WorkerContext, workload: Workload | None, *, is_cold: 
     subject = protocol.make_subject(workload or protocol.build(), context.device)
     size = {"parameters": str(count_parameters(subject)), "inputs": describe_inputs(subject)}
     logbook.record(workload=size)
+    for place, leaf in subject.iterate_given():
+        if is_foreign(leaf):
+            logbook.note(Code.INPUT_AS_IT_IS, input=place, kind=type(leaf).__qualname__)
     logbook.enter(Stage.EAGER)
     eager_step = protocol.make_eager_step(subject)
     for _ in range(EAGER_CALLS):
@@ -117,7 +120,7 @@ def describe_inputs(subject: Subject) -> str:
 
     Of the tensors beyond _MAX_INPUTS the number and the elements of all.
     """
-    tensors = [tensor for _, tensor in iterate_tensors((subject.inputs, subject.kwargs))]
+    tensors = subject.list_inputs()
     told, more = tensors[:_MAX_INPUTS], tensors[_MAX_INPUTS:]
     rest = [f"{len(more)} more of {sum(one.numel() for one in more)} elements"] if more else []
     return ", ".join([*map(describe_tensor, told), *rest])

@@ -26,6 +26,7 @@ from gate.measure.workload.build import (
     load_factory,
     make_step,
 )
+from gate.measure.workload.holding import Held, hold, rebind
 from gate.measure.workload.tensors import map_tensors
 from gate.records import Case, Metric
 from gate.records.protocol import Stage
@@ -96,13 +97,16 @@ def place_subject(workload: Workload, case: Case, device: TargetDevice) -> Subje
     """Put fake tensors on the target in the place of a workload's own; the optimizer is no compiled code."""
     dtype = TORCH_DTYPES[case.dtype]
     place = _remember(lambda tensor: device.place(tensor, dtype))
-    if isinstance(workload.forward, torch.nn.Module):
-        for part in workload.forward.modules():
-            for tensors in (part._parameters, part._buffers):  # noqa: SLF001 - modules cannot be moved to where nothing is
-                for name, tensor in tensors.items():
-                    tensors[name] = None if tensor is None else place(tensor)
+    held = hold(workload.forward, workload.loss)
+    loose = {id(one): place(one) for one in held.list_loose()} if isinstance(held, Held) else {}
+    for part in held.modules() if held is not None else ():
+        for tensors in (part._parameters, part._buffers):  # noqa: SLF001 - modules cannot be moved to where nothing is
+            for name, tensor in tensors.items():
+                tensors[name] = None if tensor is None else place(tensor)
     placed = replace(
         workload,
+        forward=rebind(workload.forward, loose),
+        loss=workload.loss and rebind(workload.loss, loose),
         inputs=map_tensors(place, workload.inputs),
         kwargs=map_tensors(place, dict(workload.kwargs)),
         optimizer=None,

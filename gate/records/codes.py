@@ -229,6 +229,7 @@ class Code(StrEnum):
     PROCESSES_DISAGREE = "processes_disagree"  # names: subject
     LEFT_TO_EAGER = "left_to_eager"  # a frame; names: reason, location
     UNKNOWN_HERE = "unknown_here"  # this torch does not report these metrics
+    INPUT_AS_IT_IS = "input_as_it_is"  # neither cast nor moved; names: input, kind
     EAGER_COMPILED = "eager_compiled"  # the model compiles parts of itself
     BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"
     CALLS_UNCOUNTED = "calls_uncounted"

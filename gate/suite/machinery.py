@@ -16,6 +16,7 @@ from gate.measure.target import measure_target
 from gate.measure.toolchain.toolchain import load_toolchain
 from gate.measure.warm import measure_warm
 from gate.measure.workload.build import SEED, TORCH_DTYPES, seed_everything
+from gate.measure.workload.holding import hold
 from gate.measure.workload.tensors import iterate_tensors
 from gate.records import Case, DType
 from gate.records.protocol import WorkerRole
@@ -78,8 +79,8 @@ def measure_case(session: SuiteSession, case: Case, workload: Workload | None, t
 
 def find_dtype(workload: Workload) -> DType:
     """Find the lowest floating-point type among a workload's parameters and inputs."""
-    forward = workload.forward
-    own = list(forward.parameters()) if isinstance(forward, torch.nn.Module) else []
+    held = hold(workload.forward)
+    own = list(held.parameters()) if held is not None else []
     inputs = [tensor for _, tensor in iterate_tensors((workload.inputs, workload.kwargs))]
     found = {tensor.dtype for tensor in (*own, *inputs)}
     half = (dtype for dtype in (DType.BFLOAT16, DType.FLOAT16) if TORCH_DTYPES[dtype] in found)

@@ -130,11 +130,11 @@ class Package:
 
 
 class _Wrapped(torch.nn.Module):
-    """A function as the module that export wants."""
+    """A function as the module that export wants, with what it holds."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, held: torch.nn.Module | None) -> None:
         super().__init__()
-        self._function = function
+        self._function, self._held = function, held
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any function's
         return self._function(*inputs, **kwargs)
@@ -142,7 +142,8 @@ class _Wrapped(torch.nn.Module):
 
 def make_module(subject: Subject) -> torch.nn.Module:
     """Make a module of a function, which is what export wants."""
-    return subject.module if subject.module is not None else _Wrapped(subject.forward)
+    forward = subject.forward
+    return forward if isinstance(forward, torch.nn.Module) else _Wrapped(forward, subject.module)
 
 
 def _read_sources(cache: Path) -> Iterator[str]:

@@ -36,12 +36,13 @@ class Member:
     """One process's part in a case: its copy of the model, its batch and its optimizer."""
 
     def __init__(self, subject: Subject, workload: Workload, rank: int) -> None:
-        if subject.module is None:
+        plain = subject.forward
+        if not isinstance(plain, nn.Module):
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: distributed`."
-            raise UsageError("a function has no parameters to spread over processes", fix)
-        self._subject, self._plain, self._rank = subject, subject.module, rank
+            raise UsageError("only a module is spread over processes", fix)
+        self._subject, self._plain, self._rank = subject, plain, rank
         strategy = Strategy(cast("str", get_setting(subject.case, "strategy")))
-        own = copy.deepcopy(subject.module)
+        own = copy.deepcopy(plain)
         self.module = (
             _shard(own, subject.device) if strategy is Strategy.FSDP2 else _replicate(own, subject.case)
         )

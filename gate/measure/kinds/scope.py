@@ -21,12 +21,12 @@ class Scope(Protocol):
 
     def compile(self, subject: Subject) -> Function:
         """Mark or compile the part in the copy; what is around a compiled part stays eager, the loss too."""
-        if subject.module is None:
+        if not isinstance(subject.forward, nn.Module):
             fix = "Give the Workload a torch.nn.Module as its forward, or remove `kind: scope`."
             raise UsageError("a function has no parts to compile", fix)
         part = Part(cast("str", get_setting(self.case, "part")))
-        names = [find_hottest(subject)] if part is Part.HOTTEST else list_blocks(subject.module)
-        module = share_tensors(subject.module)
+        names = [find_hottest(subject)] if part is Part.HOTTEST else list_blocks(subject.forward)
+        module = share_tensors(subject.forward)
         blocks = {name: module.get_submodule(name) for name in names}
         whole = make_function(module, subject.loss, self.case.task)
         if part is Part.REGIONS:
@@ -83,7 +83,7 @@ def find_hottest(subject: Subject) -> str:
     counts = {
         name.partition(".")[2]: sum(found.values()) for name, found in counter.get_flop_counts().items()
     }
-    known = subject.module.named_modules() if subject.module is not None else ()
+    known = subject.forward.named_modules() if isinstance(subject.forward, nn.Module) else ()
     parts = [name for name, one in known if name and counts.get(name) and not list(_walk_blocks(one))]
     if not parts:
         fix = "Compile another `part`, or the whole model."

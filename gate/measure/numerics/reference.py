@@ -25,6 +25,7 @@ from gate.measure.workload.build import (
     make_function,
     seed_everything,
 )
+from gate.measure.workload.holding import hold, pair_up, rebind
 from gate.measure.workload.tensors import convert_tensor, copy_module, iterate_tensors, map_tensors
 from gate.workload import Workload
 
@@ -76,9 +77,11 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
     The copy is on ``device``, which is the subject's own unless another is given.
     """
     device = device or subject.device
-    module, forward = None, subject.forward
-    if subject.module is not None:
-        module = forward = copy_module(subject.module, device.name, dtype)
+    module, forward, loss = subject.module, subject.forward, subject.loss
+    if module is not None:
+        copied = copy_module(module, device.name, dtype)
+        pairs = pair_up(module, copied)
+        module, forward, loss = copied, rebind(forward, pairs), loss and rebind(loss, pairs)
 
     def cast(tensor: torch.Tensor) -> torch.Tensor:
         copied = convert_tensor(tensor.detach(), device.name, dtype).clone()
@@ -88,7 +91,8 @@ def make_twin(subject: Subject, dtype: torch.dtype, device: Device | None = None
         subject,
         device=device,
         forward=forward,
-        function=subject.spread(make_function(forward, subject.loss, subject.case.task)),
+        function=subject.spread(make_function(forward, loss, subject.case.task)),
+        loss=loss,
         inputs=map_tensors(cast, subject.inputs),
         kwargs=map_tensors(cast, subject.kwargs),
         module=module,
@@ -208,11 +212,10 @@ def _evaluate_float64(subject: Subject, device: Device, state: State) -> Evaluat
 
 def make_exact_twin(subject: Subject, device: Device | None = None) -> Subject:
     """Copy a subject to float64; a quantized one, what it was made of."""
-    return make_twin(
-        replace(subject, module=subject.exact) if subject.exact is not None else subject,
-        torch.float64,
-        device,
-    )
+    if (exact := subject.exact) is not None:
+        forward = rebind(subject.forward, {id(hold(subject.forward)): exact})
+        subject = replace(subject, forward=forward, module=hold(forward, subject.loss))
+    return make_twin(subject, torch.float64, device)
 
 
 @contextmanager
@@ -256,8 +259,8 @@ def _describe_room(tensor: torch.Tensor) -> tuple[torch.Size, int]:
 
 
 def _list_drawn(workload: Workload, subject: Subject) -> list[torch.Tensor]:
-    forward = workload.forward
-    module = [*forward.parameters(), *forward.buffers()] if isinstance(forward, torch.nn.Module) else []
+    held = hold(workload.forward, workload.loss)
+    module = [*held.parameters(), *held.buffers()] if held is not None else []
     dtype = next(
         (tensor.dtype for tensor in subject.list_state() if tensor.is_floating_point()), torch.float32
     )

@@ -31,7 +31,7 @@ def has_steps(subject: Subject) -> bool:
     return (
         subject.is_training
         and subject.case.kind is Kind.CALL
-        and subject.module is not None
+        and bool(subject.name_parameters())
         and subject.make_optimizer is not None
     )
 

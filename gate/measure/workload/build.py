@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,10 +13,12 @@ import torch
 
 from gate.errors import UsageError
 from gate.measure.device.device import Device
+from gate.measure.workload.holding import hold
 from gate.measure.workload.tensors import (
     compute_bytes,
     convert_module,
     convert_tensor,
+    iterate_leaves,
     iterate_tensors,
     map_tensors,
 )
@@ -52,7 +54,9 @@ class Subject:
     function: Function
     inputs: tuple[Any, ...]
     kwargs: dict[str, Any]
-    module: torch.nn.Module | None
+    module: (
+        torch.nn.Module | None
+    )  # that holds what forward and loss hold; forward itself where it has it all
     optimizer: torch.optim.Optimizer | None
     loss: Callable[[Any], torch.Tensor] | None
     spread: Callable[[Function], Function] = lambda function: function  # from ``plain`` to ``function``
@@ -69,9 +73,14 @@ class Subject:
         """Whether a call is a training step."""
         return self.case.task == Task.TRAINING
 
+    def iterate_given(self) -> Iterator[tuple[str, Any]]:
+        """Yield all that a call is given, with its place: ``inputs[0].mask``."""
+        for name, given in (("inputs", self.inputs), ("kwargs", self.kwargs)):
+            yield from ((name + path, leaf) for path, leaf in iterate_leaves(given))
+
     def list_inputs(self) -> list[torch.Tensor]:
         """List the tensors among the inputs, in a fixed order."""
-        return [tensor for _, tensor in iterate_tensors((self.inputs, self.kwargs))]
+        return [leaf for _, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)]
 
     def list_written(self) -> list[torch.Tensor]:
         """List buffers and inputs: what a forward may write to, as one that keeps a cache does."""
@@ -83,11 +92,17 @@ class Subject:
 
     def name_leaves(self) -> dict[str, torch.Tensor]:
         """Name the tensors that a training step computes gradients of."""
-        if self.module is not None:
-            named: dict[str, torch.Tensor] = dict(self.module.named_parameters())
-        else:
-            named = {f"input{path}": tensor for path, tensor in iterate_tensors((self.inputs, self.kwargs))}
+        named = self.name_parameters()
+        if not named:
+            named = {place: leaf for place, leaf in self.iterate_given() if isinstance(leaf, torch.Tensor)}
         return {name: tensor for name, tensor in named.items() if tensor.requires_grad}
+
+    def name_parameters(self) -> dict[str, torch.Tensor]:
+        """Name the parameters, and the tensors that a function holds and that require gradients."""
+        if self.module is None:
+            return {}
+        loose = {name: tensor for name, tensor in self.module.named_buffers() if tensor.requires_grad}
+        return {**dict(self.module.named_parameters()), **loose}
 
     def list_leaves(self) -> list[torch.Tensor]:
         """List the tensors that a training step computes gradients of."""
@@ -150,7 +165,7 @@ def check_workload(workload: object, case: Case) -> Workload:
     Raises:
         UsageError: It cannot be measured as ``case``.
     """
-    source = case.factory or case.node
+    source = _name_source(case)
     fix = "Return gate.Workload(forward=..., inputs=(...,)) from it; see docs/adding-a-model.md."
     if not isinstance(workload, Workload):
         raise UsageError(f"{source} returned {type(workload).__name__}, not a gate.Workload", fix)
@@ -165,10 +180,14 @@ def make_subject(
     device: Device,
     spread: Callable[[Function], Function] = lambda function: function,
 ) -> Subject:
-    """Cast a workload to the case's dtype and device, and set its modules to train or eval."""
+    """Cast a workload to the case's dtype and device, and set its modules to train or eval.
+
+    Raises:
+        UsageError: An input cannot be cast, or nothing of a training case requires a gradient.
+    """
     dtype = TORCH_DTYPES[case.dtype]
-    if isinstance(workload.forward, torch.nn.Module):
-        convert_module(workload.forward, device.name, dtype)
+    if (held := hold(workload.forward, workload.loss)) is not None:
+        convert_module(held, device.name, dtype)
     inputs, kwargs = cast_inputs(workload, device.name, dtype)
     return assemble_subject(replace(workload, inputs=inputs, kwargs=kwargs), case, device, spread)
 
@@ -179,8 +198,11 @@ def assemble_subject(
     """Make a subject of a workload whose tensors are where and what they are to be.
 
     A training subject gets the leaves of its gradients, and its optimizer.
+
+    Raises:
+        UsageError: An input is a module or holds one, or nothing of a training case requires a gradient.
     """
-    module = workload.forward if isinstance(workload.forward, torch.nn.Module) else None
+    module = hold(workload.forward, workload.loss)
     if module is not None:
         module.train(case.task == Task.TRAINING)
     subject = Subject(
@@ -196,14 +218,36 @@ def assemble_subject(
         spread=spread,
         exact=workload.exact,
     )
+    _check_given(subject)
     if not subject.is_training:
         return subject
-    if not subject.list_leaves():  # a function without parameters: gradients of its inputs
+    leaves = _find_leaves(subject)
+    optimizer = workload.optimizer(leaves) if workload.optimizer else None
+    return replace(subject, optimizer=optimizer, make_optimizer=workload.optimizer)
+
+
+def _check_given(subject: Subject) -> None:
+    for place, leaf in subject.iterate_given():
+        if callable(leaf) and hold(leaf) is not None:
+            told = f"{_name_source(subject.case)}: {place} is or holds a module, which is no input"
+            fix = "Close over it: forward=functools.partial(function, module), with the tensors as inputs."
+            raise UsageError(told, fix)
+
+
+def _find_leaves(subject: Subject) -> list[torch.Tensor]:
+    """Find the leaves of a training step's gradients; without parameters they are the inputs."""
+    if not subject.name_parameters():
         for tensor in subject.list_inputs():
             tensor.requires_grad_(tensor.is_floating_point())
-    leaves = subject.list_leaves()
-    optimizer = workload.optimizer(leaves) if workload.optimizer and leaves else None
-    return replace(subject, optimizer=optimizer, make_optimizer=workload.optimizer)
+    if leaves := subject.list_leaves():
+        return leaves
+    told = f"{_name_source(subject.case)}: nothing requires a gradient, so a training step trains nothing"
+    fix = "Call requires_grad_(True) on what is trained, or measure `task: inference` alone."
+    raise UsageError(told, fix)
+
+
+def _name_source(case: Case) -> str:
+    return case.factory or case.node or case.id
 
 
 def make_function(forward: Function, loss: Callable[[Any], torch.Tensor] | None, task: Task) -> Function:

@@ -88,6 +88,11 @@ def is_opaque(leaf: object) -> bool:
     return type(leaf).__eq__ is object.__eq__
 
 
+def is_foreign(leaf: object) -> bool:
+    """Whether a leaf may have numbers that are not cast: an array, or what cannot be looked into."""
+    return hasattr(leaf, "__array_interface__") or (is_opaque(leaf) and not callable(leaf))
+
+
 def map_tensors(function: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:  # noqa: ANN401 - any model's
     """Copy a value with ``function`` applied to every tensor, once to one that is there twice.
 
@@ -154,34 +159,33 @@ def _visit(value: Any) -> Iterator[Visit]:  # noqa: ANN401 - see above
         path, node, above = todo.pop()
         if id(node) in opened or any(one is node for one in above):
             continue
-        items = [] if isinstance(node, _WHOLE) else _list_items(node)
-        if items is None:
-            items = _list_attributes(node)
-            if items:
-                opened[id(node)] = node
+        items = list_items(node)
+        if items and not _is_container(node):
+            opened[id(node)] = node
         yield path, node, items
         todo.extend((path + place, item, (*above, node)) for place, item in reversed(items))
 
 
-def _list_items(node: Any) -> Items | None:  # noqa: ANN401 - see above
-    """List what is in a container; ``None`` for what has attributes instead."""
+def list_items(node: Any) -> Items:  # noqa: ANN401 - see above
+    """List what a container holds, or an object in its attributes; empty where nothing can be seen."""
+    if isinstance(node, _WHOLE):
+        return []
     if isinstance(node, PackedSequence):  # its batch sizes are whole numbers that stay on the processor
         names = ("data", "sorted_indices", "unsorted_indices")
-        return [
-            (".batch_sizes", node.batch_sizes.tolist()),
-            *((f".{one}", getattr(node, one)) for one in names),
-        ]
+        sizes = node.batch_sizes.tolist()
+        return [(".batch_sizes", sizes), *((f".{name}", getattr(node, name)) for name in names)]
     if known := pytree.SUPPORTED_NODES.get(type(node)):
         if known.flatten_with_keys_fn:
             return [(str(key), item) for key, item in known.flatten_with_keys_fn(node)[0]]
         return _number(known.flatten_fn(node)[0])
-    if isinstance(node, Mapping):
-        items = [(f"[{key!r}]", item) for key, item in node.items()]
-        return items + _list_hidden(node, items) if isinstance(node, dict) else items
-    if isinstance(node, (tuple, list)):
-        items = _number(node)
-        return items + _list_hidden(node, items)
-    return None
+    if not _is_container(node):
+        return _list_attributes(node)
+    items = [(f"[{key!r}]", one) for key, one in node.items()] if isinstance(node, Mapping) else _number(node)
+    return items + _list_hidden(node, items) if isinstance(node, (dict, tuple, list)) else items
+
+
+def _is_container(node: Any) -> bool:  # noqa: ANN401 - see above
+    return isinstance(node, (Mapping, tuple, list)) or type(node) in pytree.SUPPORTED_NODES
 
 
 def _number(items: Iterable[Any]) -> Items:

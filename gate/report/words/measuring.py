@@ -44,6 +44,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.UNKNOWN_HERE: "this torch does not report {metric_list}",
     Code.NO_TRACE: "this torch leaves no structured trace",
     Code.TRACE_CUT: "its trace is not whole: {failure}",
+    Code.INPUT_AS_IT_IS: "{input} is {kind}: it is given as it is, and not cast or moved",
     Code.EAGER_COMPILED: (
         "the eager calls are compiled in part, since the model uses torch.compile itself: what that costs is"
         " in no compile time, and drift and speedup cannot see it; measure the model without its own"
@@ -69,7 +70,7 @@ _PHRASES: Mapping[Code, str] = {
     ),
     Code.NO_TENSORS: (
         "drift is not measured, NaN is not looked for: no tensor was found in what the model returns"
-        " (looked into: tuples, lists, mappings, dataclasses)"
+        " (looked into: tuples, lists, mappings, attributes of objects)"
     ),
     Code.STEPS_UNMEASURED: "drift after some steps of training is not measured: {why}",
     Code.REFERENCE_NOT_FINITE: (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+
+import numpy as np
 import pytest
 import torch
 
@@ -34,3 +37,20 @@ def test_eager_calls_that_compile_are_told(
     )
     prepare_case(context, Workload(forward=torch.nn.ReLU(), inputs=(torch.ones(1),)))
     assert told == [fact.code for fact in logbook.result.warnings]
+
+
+def test_an_input_that_cannot_be_looked_into_is_named() -> None:
+    """An array and a lock are given as they are, and a note says so; numbers and functions need none."""
+    logbook = Logbook(None, WorkerRole.COLD)
+    context = WorkerContext(
+        case=Case(id="m/c", model="m"),
+        device=CpuDevice(),
+        sampling=Sampling(),
+        logbook=logbook,
+        directory="",
+    )
+    given = {"array": np.ones(1), "lock": threading.Lock(), "number": 1, "function": torch.sin}
+    prepare_case(context, Workload(forward=lambda value, _: value, inputs=(torch.ones(1), given)))
+    assert [("inputs[1]['array']", "ndarray"), ("inputs[1]['lock']", "lock")] == [
+        (*fact.names["input"], *fact.names["kind"]) for fact in logbook.result.warnings
+    ]

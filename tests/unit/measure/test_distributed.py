@@ -135,9 +135,9 @@ def test_the_second_process_imports_libraries_as_the_first_one_does(
 
 
 def test_a_function_is_refused() -> None:
-    """What has no parameters has nothing to spread."""
+    """What is spread is a module and its parameters."""
     case = Case(id="m/c", model="m", kind=Kind.DISTRIBUTED, task=Task.TRAINING)
-    workload = Workload(forward=torch.sin, inputs=(), loss=torch.sum)
+    workload = Workload(forward=torch.sin, inputs=(torch.ones(1),), loss=torch.sum)
     subject = make_subject(workload, case, CpuDevice())
-    with pytest.raises(UsageError, match="a function has no parameters"):
+    with pytest.raises(UsageError, match="only a module is spread"):
         Member(subject, workload, 0)
