@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from gate.check.content import want_whole
 from gate.check.measurer import Measurer, PairMeasurer, TrialMeasurer
 from gate.check.outlook import list_hopeless
+from gate.check.pair_schedule import Need
 from gate.check.settle import settle_pairs
 from gate.decide import (
     Screening,
@@ -28,7 +29,7 @@ from gate.decide import (
     screen_run,
 )
 from gate.metrics import SPECS, Family
-from gate.records import MAYBE_WORSE, Baseline, Comparison, Metric, Outcome, Policy, Run, Verdict
+from gate.records import MAYBE_WORSE, Baseline, Comparison, Metric, Outcome, Pairing, Policy, Run, Verdict
 from gate.records.groups import group_cases
 
 EXACT_TRIALS = 2  # a counter that moves twice did not move by accident
@@ -95,6 +96,30 @@ def check_beside(measurer: Measurer, run: Run, terms: CheckTerms) -> Checked:
         screening = screen_run(run, terms.baselines, policy)
     confirmed = clear_same_programs(confirm_screening(screening, run, policy, suspects), same)
     return Checked(run=run, verdict=conclude_verdict(run, confirmed, policy))
+
+
+def judge_recorded(run: Run, terms: CheckTerms) -> Verdict:
+    """Judge what a run has, as the command that measured it would: by its pairs too, where it has a base.
+
+    A run that was stopped is judged by what is stored: it is INCOMPLETE, whatever its pairs show.
+    """
+    if run.base is None or not run.finished:
+        return decide_verdict(run, terms.baselines, terms.policy)
+    if any(trial.pairing is Pairing.ALONE for trial in run.trials):
+        return check_beside(_Recorded(), run, terms).verdict
+    return check_pairs(_Recorded(), run, terms.policy).verdict
+
+
+class _Recorded:
+    """Measures nothing more: what a run has is all there is."""
+
+    def add_trials(self, run: Run, wanted: Mapping[str, Collection[Metric]], trials: int) -> Run:
+        del wanted, trials
+        return run
+
+    def add_pairs(self, run: Run, needs: Sequence[Need], limit_s: float) -> Run:
+        del needs, limit_s
+        return run
 
 
 def check_pairs(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from statistics import fmean
 from typing import TypeVar
 
 from gate.check.content import EVERY_METRIC, Content, plan_trial
 from gate.devices import DEFAULT_DEVICE
 from gate.records import Case, Extent, Metric, Pairing, Run, Trial
+from gate.records.groups import group_cases
 from gate.records.protocol import Stage
 
 # Of a whole trial's time, before a case had one of the kind. On two shared cores a small BERT's cold process
@@ -89,31 +92,41 @@ def predict_trial_s(
     The mean of its own trials of this extent where there are any, else a share of its whole ones; without
     those its expected time scaled by how the other trials of this run compare with theirs.
     """
-    # Further trials find the case's server there.
-    own = {
-        kind: [
-            compute_trial_s(trial) - trial.stages_s.get(Stage.SERVER, 0.0)
-            for trial in trials
-            if trial.case_id == case.id and trial.extent is kind
-        ]
-        for kind in (extent, Extent.WHOLE)
-    }
-    if own[extent]:
-        return fmean(own[extent])
-    whole_s = fmean(own[Extent.WHOLE]) if own[Extent.WHOLE] else case.expected_s * _scale(cases, trials)
-    return EXTENT_SHARES[extent] * whole_s
+    own = [trial for trial in trials if trial.case_id == case.id]
+    return _predict_s(case, own, partial(_scale, cases, trials), extent)
 
 
 def estimate_left_s(
     slots: Sequence[Slot], cases: Sequence[Case], trials: Sequence[Trial], device: str = DEFAULT_DEVICE
 ) -> float:
-    """Estimate the wall time of ``slots`` in seconds, given the trials seen so far."""
-    extents = {slot.case.id: plan_slot(slot, trials, device).extent for slot in slots}
-    predicted = {
-        case.id: predict_trial_s(case, cases, trials, extents[case.id])
-        for case in {slot.case.id: slot.case for slot in slots}.values()
+    """Estimate the wall time of ``slots`` in seconds, given the trials seen so far.
+
+    It is asked for at every trial, so it looks at each trial once.
+    """
+    own, counts = group_cases(trials), Counter(slot.case.id for slot in slots)
+    scale = cache(partial(_scale, cases, trials))
+    left_s = 0.0
+    for case_id, slot in {slot.case.id: slot for slot in slots}.items():
+        known = own.get(case_id, ())
+        extent = plan_trial(slot.metrics, known, device).extent
+        left_s += counts[case_id] * _predict_s(slot.case, known, scale, extent)
+    return left_s
+
+
+def _predict_s(case: Case, own: Sequence[Trial], scale: Callable[[], float], extent: Extent) -> float:
+    # Further trials find the case's server there.
+    seconds = {
+        kind: [
+            compute_trial_s(trial) - trial.stages_s.get(Stage.SERVER, 0.0)
+            for trial in own
+            if trial.extent is kind
+        ]
+        for kind in (extent, Extent.WHOLE)
     }
-    return sum(predicted[slot.case.id] for slot in slots)
+    if seconds[extent]:
+        return fmean(seconds[extent])
+    whole_s = fmean(seconds[Extent.WHOLE]) if seconds[Extent.WHOLE] else case.expected_s * scale()
+    return EXTENT_SHARES[extent] * whole_s
 
 
 def _scale(cases: Sequence[Case], trials: Sequence[Trial]) -> float:

@@ -16,6 +16,7 @@ from gate.cli.output import clear_reports, code_verdict, print_verdict, save_rep
 from gate.cli.place import add_base, note_config, note_sources, place_lab
 from gate.cli.read import read_previous
 from gate.cli.setup import RUN_FILE, Project, load_project
+from gate.decide.explain.side_advice import note_shard
 from gate.errors import ExitCode
 from gate.files.codec import save_run
 from gate.lab.arms.arms import ArmOptions, ArmSources, find_checkouts, open_arms
@@ -67,6 +68,7 @@ def run_check(options: Namespace) -> ExitCode:
         lab = stack.enter_context(open_lab(arm, settings, observe, request.cases))
         note_config(config, options, observe)
         run = make_run(lab, request.cases, config.select, config.trials)
+        run = replace(run, shard=request.shard)
         if sources is None:
             alone = LabTrials(lab=lab, save=save, budget_s=config.budget_s)
             checked = check_alone(alone, _measure(lab, run, config, previous), terms)
@@ -79,6 +81,7 @@ def run_check(options: Namespace) -> ExitCode:
         save(checked.run)
     verdict = note_idle(checked.verdict, policy, request.registry, terms.baselines)
     verdict = note_origin(verdict, config, options)
+    verdict = replace(verdict, notes=(*note_shard(checked.run), *verdict.notes))
     verdict = note_rules(note_reference(verdict, config), config, sources.base.commit if sources else "")
     code = code_verdict(verdict, options, terms.policy)
     save_reports(verdict, config.out, code)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gate.check import CheckTerms, judge_recorded
 from gate.cli.approved_commits import tell_other_commits
 from gate.cli.origin import note_origin
 from gate.cli.output import (
@@ -30,7 +31,7 @@ from gate.files.untrusted import is_present
 from gate.project.config import Origin, check_places
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
-from gate.records import Baseline, Outcome, Run
+from gate.records import Baseline, Outcome, Policy, Run, Verdict
 from gate.store.baselines import check_whole, load_baselines
 from gate.store.policies import load_policy
 from gate.units import count_noun
@@ -59,7 +60,7 @@ def run_compare(options: Namespace) -> ExitCode:
     tell_other_commits(options.approvals, candidate.provenance.commit, config.directory)
     if options.baseline == options.candidate:
         print(f"note: {options.candidate} is held against itself: nothing can differ", file=sys.stderr)
-    verdict = note_origin(decide_verdict(candidate, baselines, policy), config, options)
+    verdict = note_origin(_judge(candidate, baselines, policy, by_pairs=beside is not None), config, options)
     verdict = replace(verdict, notes=(*note_shard(candidate), *verdict.notes))
     if beside is None:  # stored ones may be of cases that nobody asked for; a run's were asked for
         gone = note_gone((one.case_id for one in baselines), verdict.cases)
@@ -69,6 +70,13 @@ def run_compare(options: Namespace) -> ExitCode:
         save_reports(verdict, Path(options.out), code)
     print_verdict(verdict, code, options)
     return code
+
+
+def _judge(candidate: Run, baselines: tuple[Baseline, ...], policy: Policy, *, by_pairs: bool) -> Verdict:
+    """Judge as `check` would; beside another run, what that one measured is what is asked for."""
+    if by_pairs:
+        return judge_recorded(candidate, CheckTerms(baselines=baselines, policy=policy))
+    return decide_verdict(candidate, baselines, policy)
 
 
 def run_report(options: Namespace) -> ExitCode:

@@ -15,6 +15,7 @@ from gate.fingerprint import compute_machine_id
 from gate.metrics import Role, select_metrics
 from gate.project.config import Config
 from gate.records import Environment, Estimate, Metric, Pairing, Provenance, Run, Verdict
+from gate.records.groups import group_cases
 from gate.records.history import Figures, HistoryHead, HistoryKind
 from gate.store.history import append_line, make_history_line
 
@@ -33,10 +34,11 @@ def append_run(options: Namespace, config: Config, run: Run, kind: HistoryKind, 
     """
     if not (path := find_history(options, config)):
         return
-    alone = [trial for trial in set_aside_disturbed(run).trials if trial.pairing is Pairing.ALONE]
+    trials = set_aside_disturbed(run).trials
+    alone = group_cases(trial for trial in trials if trial.pairing is Pairing.ALONE)
     cases = {}
     for case in run.cases:
-        values = collect_values(trial for trial in alone if trial.case_id == case.id)
+        values = collect_values(alone.get(case.id, ()))
         figures = {
             metric: _write_estimate(estimate_metric(metric, found))
             for metric, found in values.items()

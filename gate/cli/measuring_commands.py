@@ -41,6 +41,13 @@ CONTACT_MINUTES = 30.0  # all assumptions once on one GPU
 CALIBRATION_PAIRS = 8  # they know their own spread to a quarter of it
 CALIBRATION_REQUESTS = 1000  # without any false alarm they exclude a rate above 0.4 %
 
+SHARD = argument(
+    "--shard",
+    type=parse_shard,
+    metavar="K/N",
+    help="measure the K-th of N parts of the selection; `merge` misses a part that is not there",
+)
+
 CHECK = Command(
     name="check",
     summary="measure, judge against the stored baselines, report: the main job",
@@ -49,7 +56,7 @@ CHECK = Command(
     codes=VERDICT_CODES,
     run="gate.cli.check:run_check",
     arguments=(
-        *(*CONFIG, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, BASELINES),
+        *(*CONFIG, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, BASELINES, SHARD),
         argument(
             "--base",
             metavar="REF",
@@ -150,15 +157,7 @@ MEASURE = Command(
     success="every planned case was measured; nothing was judged",
     codes=(ExitCode.MACHINE, ExitCode.INCOMPLETE),
     run="gate.cli.check:run_measure",
-    arguments=(
-        *(*CONFIG, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, QUIET),
-        argument(
-            "--shard",
-            type=parse_shard,
-            metavar="K/N",
-            help="measure the K-th of N parts of the selection; `merge` misses a part that is not there",
-        ),
-    ),
+    arguments=(*(*CONFIG, *LAB_OR_TARGET, TRIALS, TRACE, RESUME, QUIET, SHARD),),
 )
 REFRESH = Command(
     name="baseline refresh",

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from gate.errors import UsageError
 from gate.fingerprint import describe_difference, has_same_host
-from gate.records import Case, Pairing, Run, Shard, Trial
+from gate.records import BaseArm, Case, Pairing, Run, Shard, Trial
 from gate.units import join_some
 
 _T = TypeVar("_T")
@@ -99,11 +99,12 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Seque
 
     The plan is ``planned`` and what the runs planned: a case whose shard did not come back stays in
     it without trials and is INCOMPLETE later. Provenance and environment are the first run's. Wall
-    and toolchain seconds add up: machine time, not elapsed time.
+    and toolchain seconds add up: machine time, not elapsed time. Runs with pairs keep them, with the
+    base's cases of all.
 
     Raises:
-        UsageError: No runs; other environments, commits, sampling, trials or definitions; a case measured
-            twice; shards of other plans, or one that is missing where nobody says what was planned.
+        UsageError: No runs; other environments, commits, bases, sampling, trials or definitions; a case
+            measured twice; shards of other plans, or one that is missing where nobody says what was planned.
     """
     if not runs:
         raise UsageError("there is no run to merge", "Name the run.json of each shard.")
@@ -112,12 +113,13 @@ def merge_runs(runs: Sequence[Run], planned: tuple[Case, ...] = (), names: Seque
     for other in others:
         _check_alike(first, other, fix)
         _check_commit(first, other, fix)
+        _check_base(first, other)
         _check_trials(first, other)
     _check_overlap(named)
     _check_shards(named, is_planned=bool(planned))
     cases = _join_cases([("gate.yml", planned), *((name, run.cases) for name, run in named)])
     _check_number(runs, len(cases))
-    return _join_runs(runs, cases, _concatenate(runs, lambda run: run.trials))
+    return _join_runs(named, cases, _concatenate(runs, lambda run: run.trials))
 
 
 def list_missing_shards(runs: Sequence[Run]) -> list[int]:
@@ -144,12 +146,7 @@ def pool_runs(runs: Sequence[Run], names: Sequence[str] = ()) -> Run:
         _check_alike(first, other, "Pool only runs of one machine, with one compile-gate.")
     _check_copies(named)
     cases = _join_cases([(name, run.cases) for name, run in named])
-    pooled = _join_runs(runs, cases, tuple(_number_anew(runs)))
-    bases = [(name, run.base) for name, run in named if run.base]
-    if not bases:
-        return pooled
-    base_cases = _join_cases([(f"the base of {name}", base.cases) for name, base in bases])
-    return replace(pooled, base=replace(bases[0][1], cases=base_cases))
+    return _join_runs(named, cases, tuple(_number_anew(runs)))
 
 
 def _number_anew(runs: Sequence[Run]) -> Iterator[Trial]:
@@ -165,10 +162,12 @@ def _number_anew(runs: Sequence[Run]) -> Iterator[Trial]:
         offsets = ends
 
 
-def _join_runs(runs: Sequence[Run], cases: tuple[Case, ...], trials: tuple[Trial, ...]) -> Run:
+def _join_runs(named: Sequence[_Named], cases: tuple[Case, ...], trials: tuple[Trial, ...]) -> Run:
+    runs = [run for _, run in named]
     return replace(
         runs[0],
         cases=cases,
+        base=_join_bases(named),
         shard=None,
         trials=trials,
         failures=_concatenate(runs, lambda run: run.failures),
@@ -180,6 +179,14 @@ def _join_runs(runs: Sequence[Run], cases: tuple[Case, ...], trials: tuple[Trial
         finished=all(run.finished for run in runs),
         sources={code: text for run in runs for code, text in run.sources.items()},
     )
+
+
+def _join_bases(named: Sequence[_Named]) -> BaseArm | None:
+    """The first base, with the cases of all."""
+    bases = [(f"the base of {name}", run.base) for name, run in named if run.base]
+    if not bases:
+        return None
+    return replace(bases[0][1], cases=_join_cases([(name, base.cases) for name, base in bases]))
 
 
 def _concatenate(runs: Sequence[Run], pick: Callable[[Run], tuple[_T, ...]]) -> tuple[_T, ...]:
@@ -195,6 +202,16 @@ def _check_commit(first: _Named, other: _Named, fix: str) -> None:
     commits = [run.provenance.commit or "none" for _, run in (other, first)]
     if commits[0] != commits[1]:
         raise UsageError(f"{other[0]} is of the commit {commits[0]}, and {first[0]} of {commits[1]}", fix)
+
+
+def _check_base(first: _Named, other: _Named) -> None:
+    """Refuse pairs with another base: a regression against one would be judged against the other."""
+    (first_name, one), (name, run) = first, other
+    bases = [one.base.provenance.commit if one.base else "", run.base.provenance.commit if run.base else ""]
+    if (one.base is None) != (run.base is None) or bases[0] != bases[1]:
+        known = [commit or "none" for commit in bases]
+        what = f"{name} was compared with the base {known[1]}, and {first_name} with {known[0]}"
+        raise UsageError(what, "Measure all shards with the same --base.")
 
 
 def _check_trials(first: _Named, other: _Named) -> None:

@@ -52,9 +52,10 @@ def _list_rows(cases: Sequence[Case], values: Mapping[str, Values]) -> tuple[Sui
         own = [case for case in cases if (case.task, case.mode) == (task, mode)]
         whole = SuiteRow(task=task, mode=mode, cases=0)
         rows.append(_fill_row(whole, [values[case.id] for case in own]))
-        for family in dict.fromkeys(find_family(case) for case in own):
-            members = [values[case.id] for case in own if find_family(case) == family]
-            rows.append(_fill_row(replace(whole, family=family), members))
+        families: dict[str, list[Values]] = {}
+        for case in own:
+            families.setdefault(find_family(case), []).append(values[case.id])
+        rows += [_fill_row(replace(whole, family=family), members) for family, members in families.items()]
     return tuple(rows)
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from gate.check import Checked, CheckTerms, check_alone, check_beside, check_pairs
-from gate.records import Code, Metric, Outcome, Reason, Status, Verdict
+from gate.check import Checked, CheckTerms, check_alone, check_beside, check_pairs, judge_recorded
+from gate.decide import decide_side_by_side, decide_verdict
+from gate.records import Code, Metric, Outcome, Pairing, Reason, Status, Verdict
 
 from .conftest import POLICY, Given, Subject, make_run, make_terms
 
@@ -297,3 +298,40 @@ def test_plan_in_pairs_needs_nothing_stored() -> None:
     checked = check_pairs(given, run, POLICY)
     assert {case_id: given.measured.count(case_id) for case_id in ("a/x", "b/x")} == {"a/x": 10, "b/x": 10}
     assert find(checked.verdict, LATENCY, Status.REGRESSED) == [("a/x", Reason.CONFIRMED)]
+
+
+def measure_pairs_of_slow() -> tuple[Checked, CheckTerms]:
+    """A check of one case that pairs convict, and one that they acquit."""
+    slow, calm = Subject(name="a", alone=SLOW, slower=0.2), Subject(name="b", alone=SLOW)
+    given = Given(subjects=[slow, calm])
+    run = make_run(given.subjects)
+    terms = make_terms(run)
+    return check_beside(given, run, terms), terms
+
+
+def test_a_recorded_check_is_judged_as_it_was() -> None:
+    """By its pairs: what only looks slower than what is stored is acquitted again, the other is red."""
+    checked, terms = measure_pairs_of_slow()
+    verdict = judge_recorded(checked.run, terms)
+    assert verdict == checked.verdict
+    assert [case for case, _ in find(verdict, LATENCY, Status.REGRESSED)] == ["a/x"]
+
+
+def test_a_recorded_run_of_pairs_alone_is_judged_side_by_side() -> None:
+    """As `ab` leaves it: no trial of its own, so that nothing stored is beside it."""
+    checked, terms = measure_pairs_of_slow()
+    pairs = tuple(one for one in checked.run.trials if one.pairing is not Pairing.ALONE)
+    run = replace(checked.run, trials=pairs)
+    verdict = judge_recorded(run, terms)
+    assert verdict == decide_side_by_side(run, POLICY)
+    assert [case for case, _ in find(verdict, LATENCY, Status.REGRESSED)] == ["a/x"]
+
+
+@pytest.mark.parametrize("changes", [{"base": None}, {"finished": False}])
+def test_a_recorded_run_without_a_base_or_an_end_is_judged_by_what_is_stored(
+    changes: dict[str, object],
+) -> None:
+    """Its pairs say nothing there: one has no base, the other is INCOMPLETE anyway."""
+    checked, terms = measure_pairs_of_slow()
+    run = replace(checked.run, **changes)  # type: ignore[arg-type] # the test's
+    assert judge_recorded(run, terms) == decide_verdict(run, terms.baselines, POLICY)

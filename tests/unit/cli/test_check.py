@@ -13,8 +13,9 @@ import pytest
 from gate.cli.check import open_base_sources
 from gate.cli.origin import note_rules
 from gate.decide import decide_verdict
+from gate.files.codec import load_verdict
 from gate.project.config import load_config
-from gate.records import Approval, Policy
+from gate.records import Approval, Code, Policy
 from gate.records.events import Event, Noted
 from gate.store.approvals import render_approval
 from tests.told import describe_measuring, tell_notes
@@ -82,3 +83,19 @@ def test_a_check_tells_that_an_approval_is_of_another_commit(
     (place.top / "other.yml").write_text(render_approval(Approval(commit="a" * 40)), encoding="utf-8")
     assert place.run("check", "--quiet", "--approvals", "other.yml") == 0
     assert f"other.yml is of commit {'a' * 12}, and " in capsys.readouterr().err
+
+
+def test_shards_that_were_checked_are_merged_and_judged_again(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each says which part it is, so that `merge` misses none; what they found is found of the whole."""
+    text = (place.top / "gate.yml").read_text(encoding="utf-8")
+    second = text[text.index("  - name: actor") :].replace("name: actor", "name: other")
+    (place.top / "gate.yml").write_text(text + second, encoding="utf-8")
+    assert [place.run("check", "--quiet", "--shard", f"{n}/2", "--out", f"s{n}") for n in (1, 2)] == [0, 3]
+    notes = load_verdict(Path("s1", "verdict.json")).notes
+    assert Code.ONE_SHARD in [note.code for note in notes]
+    assert place.run("merge", "s1/run.json", "--out", "one") == 2
+    assert place.run("merge", "s1/run.json", "s2/run.json", "--out", "joined") == 0
+    assert place.run("compare", "baselines", "joined/run.json") == 0
+    assert "2 cases" in capsys.readouterr().out

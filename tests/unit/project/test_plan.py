@@ -155,6 +155,27 @@ def test_merged_shards_are_one_run() -> None:
     assert merged.finished
 
 
+def make_paired(name: str, commit: str = "base") -> Run:
+    base = BaseArm(
+        label="main", environment=CPU_HOST, provenance=Provenance(commit=commit), cases=(make_case(name),)
+    )
+    return replace(make_run(name), base=base)
+
+
+def test_merged_shards_keep_the_base_of_all() -> None:
+    """Pairs of a case that the merged base does not know would count for nothing."""
+    merged = merge_runs([make_paired("a"), make_paired("b")])
+    assert merged.base is not None
+    assert [case.id for case in merged.base.cases] == ["a/x", "b/x"]
+
+
+@pytest.mark.parametrize("other", [make_run("b"), make_paired("b", "other")], ids=["no base", "another"])
+def test_shards_with_another_base_are_refused(other: Run) -> None:
+    """A regression against one base would be judged against the other."""
+    with pytest.raises(UsageError, match=r"with the base (none|other), and run 1 of 2 with base"):
+        merge_runs([make_paired("a"), other])
+
+
 def test_one_run_merges_to_itself() -> None:
     """A matrix of one job is no special case."""
     run = make_run("a", "b")
