@@ -8,8 +8,11 @@ from gate.metrics.spec import Family, MetricSpec, Role, Scope, Source, Timing, U
 from gate.records import CauseKind, Metric, Threshold
 from gate.records.faults import FaultKind
 
-OF_A_RATE = (CauseKind.SAME_CODE, CauseKind.TUNING, CauseKind.EAGER, CauseKind.KERNELS, CauseKind.BOUND)
-OF_A_COMPILE = (CauseKind.COMPILE_PHASE,)
+OF_A_RATE = (
+    *(CauseKind.SAME_CODE, CauseKind.TUNING, CauseKind.GUARDS),
+    *(CauseKind.EAGER, CauseKind.KERNELS, CauseKind.BOUND),
+)
+OF_A_COMPILE = (CauseKind.COMPILE_PHASE, CauseKind.GUARDS)
 
 # A pair cancels the sitting of the machine, so warm times are held to less than against a stored
 # baseline: what a change of 5 % must exceed by two standard errors to be caught in 16 pairs. The latency

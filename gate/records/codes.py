@@ -65,7 +65,9 @@ class Code(StrEnum):
     GRAPH_BREAK = "graph_break"  # names: reason, location
     GRAPH_BREAK_GONE = "graph_break_gone"  # names: reason, location
     RECOMPILED = "recompiled"  # names: reason, line, location
-    PRECISION_CHANGED = "precision_changed"  # of the generated code; names: added, removed
+    RECOMPILED_NO_MORE = "recompiled_no_more"  # names: reason, line, location
+    GUARDS_CHANGED = "guards_changed", "before after"
+    PRECISION_CHANGED = "precision_changed"  # of the generated code; names: added, more, removed
     CALLS_ADDED = "calls_added", "calls"  # what no kernel is fused with; names: calls, operators
     KERNELS_SPLIT = "kernels_split", "before after"  # the same operators in more kernels; names: was, now
     KERNELS_ADDED = "kernels_added", "before after"  # with more operators; names: was, now
@@ -87,8 +89,7 @@ class Code(StrEnum):
     CHANGED_PHASES = "changed_phases"
     COMPILERS_TIME = "compilers_time", "change_s"  # CPU time of the compilers that it started
     NO_CHANGED_PHASE = "no_changed_phase", "share"
-    CACHE_LOST = "cache_lost", "before after"  # it holds less than it did; names: caches
-    CACHE_MISSED = "cache_missed", "misses"
+    CACHE_MISSED = "cache_missed"  # by the second process; names: cache
     MACHINE_CHANGED = "machine_changed"  # a note too
     CLOCKS_LOWERED = "clocks_lowered"  # names: reasons
     KERNELS_STEADY = "kernels_steady"  # none takes another time on the device

@@ -25,6 +25,7 @@ class CauseKind(StrEnum):
     RECOMPILE = "recompile"
     SAME_CODE = "same_code"  # the same code was generated
     TUNING = "tuning"  # the same code was generated, and tuned to other configurations
+    GUARDS = "guards"  # what a compile makes and every call checks
     CHANGED_CODE = "changed_code"
     FUSION = "fusion"  # kernels that were one are several, or the other way round
     WORKLOAD = "workload"  # the measured model itself

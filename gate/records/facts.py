@@ -25,6 +25,8 @@ BEFORE, AFTER = "_before_s", "_after_s"
 _PHASE_TIMES = frozenset(phase + moment for phase in (*PHASES, OTHER_PHASE) for moment in (BEFORE, AFTER))
 PLACES = ("first", "second", "third")  # of changes that have no names of their own
 LIMITS = ("memory", "arithmetic")  # rates of the machine: a share of a call
+GRAPH_CACHES = ("aot_autograd", "fx_graph")  # of compiled graphs, the one that is asked first in front
+USES = ("hits", "misses", "bypasses")  # of one cache
 # Of fixed test programs over the run, of eager over all cases, of the programs beside one case: fractions.
 SHIFTS = ("canary", "suite", "case")
 # What disturbed trials, each with the worst that was seen of it; the reasons of a device are names.
@@ -48,7 +50,7 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     Code.CODE_CHANGED: frozenset({"kernels", "changed", "added", "removed"}),
     Code.WORKLOAD_CHANGED: frozenset({"more"}),
     Code.DEFINITION_CHANGED: frozenset({"more"}),
-    Code.CACHE_MISSED: frozenset({"bypasses"}),
+    Code.CACHE_MISSED: frozenset(use + moment for use in USES for moment in ("", "_before")),
     Code.ACCEPTANCE_EXCEEDED: frozenset({"stored"}),
     # Both arms ran on one machine at one moment, so it is no cause.
     **dict.fromkeys((Code.CODE_SAME, Code.EAGER_TOO, Code.DRIFT_ABOVE), frozenset({"beside"})),

@@ -63,7 +63,7 @@ def list_causes(verdict: Verdict, model: str) -> list[Cause]:
         ("broken", Code.GRAPH_BREAK, "New graph break at bench.py:25: "),
         ("shapes", Code.RECOMPILED, "Recompiled because self.turn == 2 (made by `self.turn = min("),
         ("fused", Code.CALLS_ADDED, "No longer fused: torch.ops.bench.opaque_gelu is an extern call; no"),
-        ("cached", Code.CACHE_LOST, "The second process finds less in the compile cache (aot_autograd"),
+        ("cached", Code.CACHE_MISSED, "The second process no longer asks the compile cache aot_autograd"),
         ("eager", Code.EAGER_ALONE, "Only eager changed: its latency by -71.4 % (faster)"),
         ("downcast", Code.PRECISION_CHANGED, "The generated code now uses bfloat16."),
         ("layers", Code.WORKLOAD_CHANGED, "The model itself changed: parameters 65792 -> 131584"),

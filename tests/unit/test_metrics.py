@@ -202,7 +202,7 @@ def test_row_of_the_guide_is_known_to_every_grouping(tmp_path: Path) -> None:
         "change": 0.693,  # twice as long: log 2
         "speedup": 0.0,
         "column": "p95",
-        "causes": ["bound", "eager", "kernels", "same_code", "tuning"],
+        "causes": ["bound", "eager", "guards", "kernels", "same_code", "tuning"],
         "value": "12.3 ms",
         "told": "+30.0 % (slower)",
         "limit": "10 % and 50 \N{MICRO SIGN}s",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -11,7 +12,7 @@ from gate.decide.evidence.kernels import count_words, match_kernels, name_operat
 from gate.decide.evidence.proxies import is_code_changed, is_tuned_otherwise
 from gate.decide.evidence.stored import Evidence
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry, shorten, take_some
-from gate.metrics import SPECS, Family
+from gate.metrics import COMPILE_TIMES, LATENCIES, SPECS, Family
 from gate.records import (
     Cause,
     CauseKind,
@@ -26,9 +27,17 @@ from gate.records import (
 
 _T = TypeVar("_T", GraphBreak, Recompile)
 
-# What a result loses digits to.
-_LOW_PRECISION = frozenset({"bfloat16", "float16"})
-_LOWEST_PRECISION = "float8"
+# A type that half of the code used, or less, and that twice as much uses now: a quarter of all at least.
+_DOUBLED, _NOTABLE_SHARE = 2.0, 0.25
+# What one graph instead of several, or one for all shapes, may harm: larger graphs hold more activations and
+# take longer to compile, round elsewhere where they fuse, and code for all shapes is slower than for one.
+_OF_LARGER_GRAPHS = frozenset(
+    metric
+    for metric, spec in SPECS.items()
+    if spec.family in (Family.NEARLY_EXACT, Family.LOG2) or metric in COMPILE_TIMES
+)
+_OF_CALLS = frozenset({*LATENCIES, Metric.WARM_SPEEDUP})
+_OF_ONE_CODE = _OF_CALLS | {*COMPILE_TIMES, Metric.COMPILE_CALLS}
 _NO_HARM = 0.1
 _NOTHING_LOST = 0.9
 
@@ -46,12 +55,16 @@ def find_breaks(inquiry: Inquiry) -> list[Cause]:
     removed = _list_new(before, after, _find_kind)
     new = [Fact(code=Code.GRAPH_BREAK, names=_name_break(one)) for one in added]
     gone = [Fact(code=Code.GRAPH_BREAK_GONE, names=_name_break(one)) for one in removed]
-    # Fewer breaks make nothing worse: where something is, that is at most a detail.
-    share = _NO_HARM if inquiry.is_worse else 1.0
+    share = _measure_harm(inquiry, _OF_LARGER_GRAPHS)
     return [
         *take_some([inquiry.weigh(CauseKind.GRAPH_BREAK, fact) for fact in new]),
         *take_some([inquiry.weigh(CauseKind.GRAPH_BREAK, fact, share) for fact in gone]),
     ]
+
+
+def _measure_harm(inquiry: Inquiry, harmed: Collection[Metric]) -> float:
+    """What fewer breaks or recompiles account for: where something else got worse, at most a detail."""
+    return 1.0 if not inquiry.worst or inquiry.worst in harmed else _NO_HARM
 
 
 def _list_new(after: Iterable[_T], before: Iterable[_T], find_kind: Callable[[_T], object]) -> list[_T]:
@@ -78,7 +91,10 @@ def find_new_breaks(found: Iterable[GraphBreak], told: Iterable[Cause]) -> list[
 
 
 def find_recompiles(inquiry: Inquiry) -> list[Cause]:
-    """The guards that failed and did not in the baseline: by guard and code, wherever that line is now."""
+    """The guards that failed and did not in the baseline, by guard and code, wherever that line is now.
+
+    And those that fail no more: what was compiled for each shape may be compiled for all.
+    """
     if not inquiry.asks(CauseKind.RECOMPILE):
         return []
     baseline = inquiry.evidence.code_baseline
@@ -87,10 +103,23 @@ def find_recompiles(inquiry: Inquiry) -> list[Cause]:
     for trial in inquiry.evidence.trials:
         after |= Counter(trial.recompile_reasons)
     known = {one.guard for one in before}
-    new = _list_new(after.elements(), before, lambda one: (one.guard, one.code or one.function))
+    new = _list_new(after.elements(), before, _find_guard)
     new.sort(key=lambda one: (one.guard in known, one.location.startswith("/")))
-    facts = [Fact(code=Code.RECOMPILED, names=_name_guard(one)) for one in new]
-    return take_some([inquiry.weigh(CauseKind.RECOMPILE, fact) for fact in facts])
+    gone = _list_new(before, after.elements(), _find_guard)
+    share = _measure_harm(inquiry, _OF_ONE_CODE)
+    return [
+        *_tell_guards(inquiry, Code.RECOMPILED, new),
+        *_tell_guards(inquiry, Code.RECOMPILED_NO_MORE, gone, share),
+    ]
+
+
+def _tell_guards(inquiry: Inquiry, code: Code, found: Iterable[Recompile], share: float = 1.0) -> list[Cause]:
+    facts = (Fact(code=code, names=_name_guard(one)) for one in found)
+    return take_some([inquiry.weigh(CauseKind.RECOMPILE, fact, share) for fact in facts])
+
+
+def _find_guard(found: Recompile) -> tuple[str, str]:
+    return found.guard, found.code or found.function
 
 
 def _name_guard(found: Recompile) -> Mapping[str, tuple[str, ...]]:
@@ -116,12 +145,26 @@ def find_code(inquiry: Inquiry) -> list[Cause]:
     return [inquiry.weigh(CauseKind.SAME_CODE, same)]
 
 
+def find_guards(inquiry: Inquiry) -> list[Cause]:
+    """Whether there are more guards, which a compile makes and every call checks."""
+    fact = _compare_counts(inquiry, Metric.GUARDS, Code.GUARDS_CHANGED)
+    slowest = inquiry.find_worst(CauseKind.GUARDS)
+    if fact is None or slowest is None or fact.numbers["after"] <= fact.numbers["before"]:
+        return []
+    # Of a call of other code it is the code.
+    if slowest.metric in _OF_CALLS and is_code_changed(inquiry.evidence) is not False:
+        return []
+    more = math.log(fact.numbers["after"] / max(fact.numbers["before"], 1.0))
+    share = more / math.log1p(slowest.change.centre) if slowest.change else 0.0
+    return [inquiry.weigh(CauseKind.GUARDS, fact, share)]
+
+
 def _find_changes(inquiry: Inquiry) -> list[Cause]:
     """What in the code changed, from what says most to the bare list of kernels."""
     both = _take_identities(inquiry.evidence)
     if both is None:
         return [inquiry.weigh(CauseKind.CHANGED_CODE, Fact(code=Code.CODE_CHANGED))]
-    operations = _find_operations(inquiry)
+    operations = _compare_counts(inquiry, Metric.CAPTURED_OPS, Code.OPERATIONS_CHANGED)
     has_more = operations is not None and operations.numbers["after"] > operations.numbers["before"]
     found = [
         (CauseKind.CHANGED_CODE, _find_precision(*both)),
@@ -147,18 +190,22 @@ def _take_identities(evidence: Evidence) -> tuple[CodeIdentity, CodeIdentity] | 
 
 
 def _find_precision(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
-    """Types of fewer bits that the code mentions now and did not before, or the other way round."""
-    if not before.dtypes or not after.dtypes:
+    """Floating-point types that the code mentions now and did not, or the other way round, or far more."""
+    old, new = before.dtypes, after.dtypes
+    if not old or not new:
         return None
-    old, new = _list_low(before), _list_low(after)
-    if old == new:
-        return None
-    names = {"added": tuple(sorted(new - old)), "removed": tuple(sorted(old - new))}
-    return Fact(code=Code.PRECISION_CHANGED, names={key: found for key, found in names.items() if found})
+    names = {
+        "added": tuple(sorted(new.keys() - old.keys())),
+        "more": tuple(sorted(name for name in new.keys() & old.keys() if _is_more(name, old, new))),
+        "removed": tuple(sorted(old.keys() - new.keys())),
+    }
+    told = {key: found for key, found in names.items() if found}
+    return Fact(code=Code.PRECISION_CHANGED, names=told) if told else None
 
 
-def _list_low(identity: CodeIdentity) -> set[str]:
-    return {name for name in identity.dtypes if name in _LOW_PRECISION or name.startswith(_LOWEST_PRECISION)}
+def _is_more(name: str, old: Mapping[str, int], new: Mapping[str, int]) -> bool:
+    before, after = (side[name] / sum(side.values()) for side in (old, new))
+    return after >= max(_DOUBLED * before, _NOTABLE_SHARE)
 
 
 def _find_calls(before: CodeIdentity, after: CodeIdentity) -> Fact | None:
@@ -194,14 +241,12 @@ def _find_fusion(before: CodeIdentity, after: CodeIdentity, *, has_more: bool) -
     )
 
 
-def _find_operations(inquiry: Inquiry) -> Fact | None:
-    """Whether the compiler was given more operations, or fewer: then the program itself is another."""
-    rows = (one for one in inquiry.comparisons if one.metric is Metric.CAPTURED_OPS)
-    row = next(rows, None)
+def _compare_counts(inquiry: Inquiry, metric: Metric, code: Code) -> Fact | None:
+    """Whether a count that decides nothing differs: of operations, then the program itself is another."""
+    row = next((one for one in inquiry.comparisons if one.metric is metric), None)
     if row is None or not row.baseline or not row.candidate or row.baseline.centre == row.candidate.centre:
         return None
-    numbers = {"before": row.baseline.centre, "after": row.candidate.centre}
-    return Fact(code=Code.OPERATIONS_CHANGED, numbers=numbers)
+    return Fact(code=code, numbers={"before": row.baseline.centre, "after": row.candidate.centre})
 
 
 def _compare_kernels(before: CodeIdentity, after: CodeIdentity) -> Fact:

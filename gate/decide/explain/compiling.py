@@ -9,7 +9,7 @@ from gate.decide.evidence.stored import match_metric
 from gate.decide.evidence.values import collect_medians
 from gate.decide.explain.inquiry import MAX_NAMED, Inquiry
 from gate.metrics import SPECS
-from gate.records import AFTER, BEFORE, CacheUse, Cause, CauseKind, Code, Fact, Metric
+from gate.records import AFTER, BEFORE, GRAPH_CACHES, USES, CacheUse, Cause, CauseKind, Code, Fact, Metric
 
 # CPU time of the process and of the compilers that it started: no phases, though told beside them.
 _COMPILERS = "cpu_children"
@@ -53,42 +53,54 @@ def _compare_phases(inquiry: Inquiry, before: Mapping[str, float], after: Mappin
 
 
 def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
-    """What the second process no longer finds in the caches of the first.
+    """What the second process no longer finds in the caches of the first, cache by cache.
 
-    A cache that is turned off counts no miss: it finds less than it did.
+    A cache that is turned off counts no miss: it is not asked. Fewer graphs ask it less, and lose nothing.
     """
-    return [*_find_lost(inquiry), *_find_misses(inquiry)]
-
-
-def _find_lost(inquiry: Inquiry) -> list[Cause]:
-    """Caches in which less was found, where a second process takes longer for it."""
+    if not inquiry.asks(CauseKind.CACHE):
+        return []
     baseline = inquiry.evidence.code_baseline
-    if baseline is None or not inquiry.asks(CauseKind.CACHE):
-        return []
-    before, after = baseline.caches, _list_caches(inquiry)
-    known = any(Metric.CACHE_MISSES in trial.samples for trial in inquiry.evidence.trials)  # somebody looked
-    lost = [name for name, use in before.items() if after.get(name, CacheUse()).hits < use.hits]
-    if not lost or not known:
-        return []
-    sides = {"before": before, "after": after}
-    hits = {side: float(sum(use.hits for use in caches.values())) for side, caches in sides.items()}
-    return [
-        inquiry.weigh(
-            CauseKind.CACHE, Fact(code=Code.CACHE_LOST, numbers=hits, names={"caches": tuple(lost)})
-        )
+    before = baseline.caches if baseline else {}
+    after = next((trial.caches for trial in reversed(inquiry.evidence.trials) if trial.caches), {})
+    facts = [
+        Fact(code=Code.CACHE_MISSED, numbers=_count_uses(old, new), names={"cache": (name,)})
+        for name in dict.fromkeys((*before, *after))
+        if _is_missed(old := before.get(name, CacheUse()), new := after.get(name, CacheUse()))
     ]
+    facts = facts or _find_unasked(inquiry, before, after) or _count_misses(inquiry)
+    return [inquiry.weigh(CauseKind.CACHE, fact) for fact in facts]
 
 
-def _list_caches(inquiry: Inquiry) -> Mapping[str, CacheUse]:
-    """Of the last trial that tells."""
-    return next((trial.caches for trial in reversed(inquiry.evidence.trials) if trial.caches), {})
+def _is_missed(before: CacheUse, after: CacheUse) -> bool:
+    return after.misses + after.bypasses > before.misses + before.bypasses
 
 
-def _find_misses(inquiry: Inquiry) -> list[Cause]:
-    for one in inquiry.comparisons:
-        is_worse = one.change is not None and one.change.centre > 0
-        if one.metric is Metric.CACHE_MISSES and is_worse and one.candidate:
-            bypasses = sum(use.bypasses for use in _list_caches(inquiry).values())
-            numbers = {"misses": one.candidate.centre, "bypasses": float(bypasses)}
-            return [inquiry.weigh(CauseKind.CACHE, Fact(code=Code.CACHE_MISSED, numbers=numbers))]
-    return []
+def _find_unasked(
+    inquiry: Inquiry, before: Mapping[str, CacheUse], after: Mapping[str, CacheUse]
+) -> list[Fact]:
+    """The first cache of graphs, where it is asked less though there are as many graphs, or not at all."""
+    name = next((one for one in GRAPH_CACHES if one in before), "")
+    old, new = before.get(name, CacheUse()), after.get(name, CacheUse())
+    known = any(Metric.CACHE_MISSES in trial.samples for trial in inquiry.evidence.trials)  # somebody looked
+    graphs = inquiry.find_change(Metric.UNIQUE_GRAPHS) or 0.0
+    if not known or _sum_use(new) >= _sum_use(old) or (_sum_use(new) and graphs < 0):
+        return []
+    return [Fact(code=Code.CACHE_MISSED, numbers=_count_uses(old, new), names={"cache": (name,)})]
+
+
+def _count_misses(inquiry: Inquiry) -> list[Fact]:
+    """How many were missed, of whichever cache: some kinds of cases count for themselves."""
+    row = next((one for one in inquiry.comparisons if one.metric is Metric.CACHE_MISSES), None)
+    if row is None or row.change is None or row.change.centre <= 0 or row.candidate is None:
+        return []
+    return [Fact(code=Code.CACHE_MISSED, numbers={"misses": row.candidate.centre})]
+
+
+def _sum_use(use: CacheUse) -> int:
+    """How often a cache was asked."""
+    return use.hits + use.misses + use.bypasses
+
+
+def _count_uses(before: CacheUse, after: CacheUse) -> dict[str, float]:
+    now = {use: float(getattr(after, use)) for use in USES}
+    return now | {f"{use}_before": float(getattr(before, use)) for use in USES}

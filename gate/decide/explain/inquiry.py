@@ -15,12 +15,12 @@ from gate.records import JUDGED, Cause, CauseKind, Code, Comparison, Environment
 WEIGHTS: Mapping[Code, float] = {
     Code.DEFINITION_CHANGED: 0.98,  # another program: nothing else of it can be held against what was
     Code.GRAPH_BREAK: 0.97,
-    Code.CACHE_LOST: 0.96,
-    Code.CACHE_MISSED: 0.955,
+    Code.CACHE_MISSED: 0.96,
     Code.RECOMPILED: 0.95,
     Code.EAGER_ALONE: 0.94,
     Code.GRAPH_BREAK_GONE: 0.93,
     Code.WORKLOAD_CHANGED: 0.92,
+    Code.RECOMPILED_NO_MORE: 0.91,
     Code.STACK_CHANGED: 0.90,
     Code.PRECISION_CHANGED: 0.88,
     Code.MACHINE_CHANGED: 0.86,  # times the share of the change that it accounts for
@@ -28,6 +28,7 @@ WEIGHTS: Mapping[Code, float] = {
     Code.KERNELS_SPLIT: 0.82,
     Code.CODE_TUNED: 0.80,
     Code.OPERATIONS_CHANGED: 0.78,
+    Code.GUARDS_CHANGED: 0.77,  # times the share of the change that they are
     Code.CLOCKS_LOWERED: 0.70,
     Code.KERNELS_ADDED: 0.66,
     Code.EAGER_TOO: 0.64,
@@ -118,6 +119,14 @@ class Inquiry:
         """Whether such a metric moved by its limit or more, surely or not: less needs no cause."""
         fitting = self.moved & explained_by(kind)
         return any(one.metric in fitting and abs(one.severity) >= 1 for one in self.comparisons)
+
+    def find_worst(self, kind: CauseKind) -> Comparison | None:
+        """What got worst of what such a cause can explain, surely or not; none where another got worst."""
+        fitting = self.moved & explained_by(kind)
+        rows = [one for one in self.comparisons if one.metric in fitting and one.severity > 0]
+        if self.worst and self.worst not in fitting:
+            return None
+        return max(rows, key=lambda one: (one.metric is self.worst, one.severity), default=None)
 
     def find_change(self, metric: Metric) -> float | None:
         """How much a metric changed, + is worse."""

@@ -19,7 +19,7 @@ from typing import Any
 from gate.git import find_checkout
 from gate.measure.compiler.recompiles import MAX_CODE, list_recompiles
 from gate.measure.device.private import find_private
-from gate.records import CacheUse, Code, Fact, Frame, GraphBreak, Metric, Recompile, name_words
+from gate.records import GRAPH_CACHES, CacheUse, Code, Fact, Frame, GraphBreak, Metric, Recompile, name_words
 
 _MAX_COMPILES = 4096  # records kept; torch keeps 64 by default, fewer than a model with breaks may have
 _MAX_REASON = 200  # characters; the first line of a reason names its kind
@@ -52,7 +52,6 @@ _CACHES = {
     "fx_graph": ("inductor", "fxgraph_cache"),
     "kernel": ("inductor", "async_compile_cache"),  # of Triton's, loaded or compiled
 }
-_OF_GRAPHS = ("aot_autograd", "fx_graph")
 _KERNELS, _BUNDLES = "kernel", "triton_bundle"
 
 
@@ -207,7 +206,7 @@ def _read_caches(counters: Any, records: list[Any] | None) -> dict[str, CacheUse
 
 def sum_graph_caches(caches: Mapping[str, CacheUse]) -> CacheUse:
     """How often compiled graphs were found; one that could not be cached was missed."""
-    uses = [caches[name] for name in _OF_GRAPHS if name in caches]
+    uses = [caches[name] for name in GRAPH_CACHES if name in caches]
     return CacheUse(hits=sum(one.hits for one in uses), misses=sum(one.misses + one.bypasses for one in uses))
 
 

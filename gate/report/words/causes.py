@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, Code, Fact, Recompile
+from gate.records import AFTER, BEFORE, OTHER_PHASE, PHASES, PLACES, USES, Code, Fact, Recompile
 from gate.report.words.templates import MACHINE_CHANGED, fill, sign_seconds, tell_shifts
 from gate.units import count_rest, render_percent, render_seconds
 
@@ -40,8 +40,14 @@ _ELSEWHERE_BESIDE = (
 _TEMPLATES: Mapping[Code, str] = {
     Code.TEXT: "{text}",
     Code.GRAPH_BREAK: "New graph break{at}: {reason}",
-    Code.GRAPH_BREAK_GONE: "A graph break is gone, at {location}: {reason}",
+    Code.GRAPH_BREAK_GONE: "A graph break is gone{at}, which leaves a larger graph: {reason}",
     Code.RECOMPILED: "Recompiled because {reason}{at}",
+    Code.RECOMPILED_NO_MORE: (
+        "One graph serves what was compiled anew before, because {reason}{at}: its code may be slower."
+    ),
+    Code.GUARDS_CHANGED: (
+        "Guards went from {before} to {after}: a compile makes each of them, and every call checks them."
+    ),
     Code.PRECISION_CHANGED: "The generated code {uses}.",
     Code.CALLS_ADDED: "{told}.",
     Code.KERNELS_SPLIT: "Operators are spread over more kernels: {before:kernel} before, {after} now{told}.",
@@ -58,14 +64,11 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.LONGEST_PHASES: "Longest phases of the compile: {told}.",
     Code.CHANGED_PHASES: "Phases of the compile that changed: {told}.",
     Code.MACHINE_CHANGED: MACHINE_CHANGED,
-    Code.CACHE_MISSED: "The second process missed the warm compile cache {misses:time}.{off}",
+    Code.CACHE_MISSED: "The second process {finds} the compile cache{which}{uses}.",
     Code.KERNELS_MOVED: "Kernels of a call, {total} in all: {told}.",
     Code.BOUND_BY: "A call is {limit}-bound: {least}.",
     Code.BOUND_BY_NEITHER: "A call is neither memory- nor arithmetic-bound: {least}.",
     Code.OPERATIONS_CHANGED: "The compiler captured {after:operation}, {before} before.",
-    Code.CACHE_LOST: (
-        "The second process finds less in the compile cache ({caches}): {after:graph} instead of {before}."
-    ),
     Code.EAGER_TOO: (
         "Eager changed as well, by {eager:slower}, and compiled by {compiled:slower}: {shared}."
     ),
@@ -94,9 +97,9 @@ _TEMPLATES: Mapping[Code, str] = {
 _NAMELESS: Mapping[Code, str] = {
     Code.GRAPH_BREAK: "There are new graph breaks; their places are in the run's summary.",
     Code.RECOMPILED: "It recompiled; the reasons are in the run's summary.",
-    Code.GRAPH_BREAK_GONE: "Graph breaks are gone.",
+    Code.RECOMPILED_NO_MORE: "One graph serves what was compiled anew before: its code may be slower.",
+    Code.GRAPH_BREAK_GONE: "Graph breaks are gone, which leaves larger graphs.",
     Code.CLOCKS_LOWERED: "The device lowered its clocks.",
-    Code.CACHE_LOST: "The second process finds less in the compile cache: {after:graph} instead of {before}.",
 }
 
 
@@ -110,7 +113,7 @@ def _mention_line(code: str, place: str) -> str:
 
 
 def _tell_precision(fact: Fact) -> dict[str, str]:
-    uses = {"added": "now uses", "removed": "no longer uses"}
+    uses = {"added": "now uses", "more": "uses far more of", "removed": "no longer uses"}
     told = [f"{verb} {', '.join(fact.names[key])}" for key, verb in uses.items() if fact.names.get(key)]
     return {"uses": " and ".join(told) or "has another precision"}
 
@@ -221,13 +224,28 @@ def _tell_elsewhere(fact: Fact) -> dict[str, str]:
 
 
 def _tell_cache(fact: Fact) -> dict[str, str]:
-    off = " The cache is turned off, or its graphs cannot be cached."
-    return {"off": off if fact.numbers.get("bypasses") else ""}
+    """One cache's own numbers, now and before; what is bypassed cannot be cached."""
+    now, before = (
+        ", ".join(
+            f"{fact.numbers[use + moment]:.0f} {word}"
+            for use, word in zip(USES, ("found", "missed", "bypassed"), strict=True)
+            if fact.numbers.get(use + moment)
+        )
+        for moment in ("", "_before")
+    )
+    cache = fact.name("cache")
+    return {
+        "finds": "does not find everything in" if now else "no longer asks",
+        "which": f" {cache}" if cache else "",
+        "uses": f"{f': {now}' if now else ', which is turned off'}{f' ({before} before)' if before else ''}",
+    }
 
 
 _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
     Code.GRAPH_BREAK: _tell_place,
+    Code.GRAPH_BREAK_GONE: _tell_place,
     Code.RECOMPILED: _tell_place,
+    Code.RECOMPILED_NO_MORE: _tell_place,
     Code.PRECISION_CHANGED: _tell_precision,
     Code.CALLS_ADDED: _tell_calls,
     **dict.fromkeys((Code.KERNELS_SPLIT, Code.KERNELS_ADDED, Code.KERNELS_JOINED), _tell_fusion),

@@ -15,6 +15,7 @@ from gate.metrics import SPECS
 from gate.records import (
     BaseArm,
     Baseline,
+    CacheUse,
     Case,
     CaseFailure,
     CodeIdentity,
@@ -64,6 +65,8 @@ class Situation:
     workload_after: Mapping[str, str] = field(default_factory=dict)
     recompiles_before: tuple[Recompile, ...] = ()
     recompile_reasons: tuple[Recompile, ...] = ()
+    caches_before: Mapping[str, CacheUse] = field(default_factory=dict)
+    caches_after: Mapping[str, CacheUse] = field(default_factory=dict)
     phases_s: Mapping[str, float] = field(default_factory=dict)
     phases_before_s: Mapping[str, float] = field(default_factory=dict)
     kernels_s: Mapping[str, float] = field(default_factory=dict)
@@ -105,6 +108,7 @@ def _make_trial(one: Situation, index: int) -> Trial:
         workload=one.workload_after,
         graph_breaks=one.breaks_after,
         recompile_reasons=one.recompile_reasons,
+        caches=one.caches_after,
         phases_s=one.phases_s,
         kernels_s=one.kernels_s,
         limits_s=one.limits_s,
@@ -132,6 +136,7 @@ def make_baseline(one: Situation) -> Baseline:
         workload=one.workload_before,
         graph_breaks=one.breaks_before,
         recompile_reasons=one.recompiles_before,
+        caches=one.caches_before,
         canaries_s={name: tuple(stored) for name, stored in one.canaries_before.items()},
         phases_s=one.phases_before_s,
         kernels_s=one.kernels_before_s,

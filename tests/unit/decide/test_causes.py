@@ -351,7 +351,9 @@ def test_cache_misses_are_told(situation: Make, judge: Judge) -> None:
     """The second process found less than all."""
     metric = Metric.CACHE_MISSES
     verdict = judge(situation(before={metric: (0.0,)}, after={metric: (3.0,)}))
-    assert explain(verdict, "cache") == ["The second process missed the warm compile cache 3 times."]
+    assert explain(verdict, "cache") == [
+        "The second process does not find everything in the compile cache: 3 missed."
+    ]
 
 
 def test_machine_is_told_where_it_moved(situation: Make, judge: Judge) -> None:

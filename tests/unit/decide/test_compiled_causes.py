@@ -1,0 +1,248 @@
+"""Causes in what the compiler did: guards, precision, caches, and what fewer breaks or recompiles harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from gate.records import CacheUse, Cause, Code, CodeIdentity, GraphBreak, Metric, Recompile, Verdict
+from gate.report.words.causes import describe_cause
+
+Make = Callable[..., Any]
+Judge = Callable[..., Verdict]
+LATENCY, EAGER, CALLS = Metric.COMPILED_LATENCY, Metric.EAGER_LATENCY, Metric.COMPILE_CALLS
+GRAPHS, GUARDS, MISSES = Metric.UNIQUE_GRAPHS, Metric.GUARDS, Metric.CACHE_MISSES
+SAME, OTHER = CodeIdentity(digest="1"), CodeIdentity(digest="2")
+STEADY = {EAGER: (0.02,) * 5, LATENCY: (0.01,) * 5}
+SLOWER = {EAGER: (0.02,) * 3, LATENCY: (0.013,) * 3}
+
+
+def list_of(verdict: Verdict, code: Code) -> list[Cause]:
+    return [one for one in verdict.causes if one.fact.code is code]
+
+
+def tell(verdict: Verdict, code: Code) -> list[str]:
+    return [describe_cause(one.fact) for one in list_of(verdict, code)]
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "weight"),
+    [
+        (Metric.PEAK_MEMORY, (20e6, 30e6), 0.93),
+        (Metric.MEMORY_RATIO, (1.0, 2.0), 0.93),
+        (CALLS, (1e6, 1.5e6), 0.93),
+        (Metric.COLD_COMPILE_TIME, (10.0, 20.0), 0.93),
+        (Metric.DRIFT, (0.0, 3.0), 0.93),
+        (LATENCY, (0.01, 0.02), 0.093),
+    ],
+)
+def test_a_graph_break_that_is_gone_is_a_full_cause_of_what_larger_graphs_harm(
+    situation: Make, judge: Judge, metric: Metric, values: tuple[float, float], weight: float
+) -> None:
+    """More memory, a longer compile and other rounding come of one graph; a slower call hardly does."""
+    one = situation(
+        before={metric: values[:1] * 5, Metric.GRAPH_BREAKS: (1.0,) * 5},
+        after={metric: values[1:] * 3, Metric.GRAPH_BREAKS: (0.0,) * 3},
+        breaks_before=(GraphBreak(reason="graph_break()", location="net/model.py:32"),),
+        code_before=SAME,
+    )
+    verdict = judge(one)
+    (gone,) = list_of(verdict, Code.GRAPH_BREAK_GONE)
+    assert gone.weight == weight
+    assert describe_cause(gone.fact) == (
+        "A graph break is gone at net/model.py:32, which leaves a larger graph: graph_break()"
+    )
+    assert (verdict.causes[0] is gone) == (weight > 0.5)
+
+
+@pytest.mark.parametrize(("code", "weight"), [(LATENCY, 0.91), (Metric.PEAK_MEMORY, 0.091)])
+def test_a_guard_that_fails_no_more_may_make_calls_slower(
+    situation: Make, judge: Judge, code: Metric, weight: float
+) -> None:
+    """One graph for all shapes instead of one for each; of memory that is a detail."""
+    one = situation(
+        before={code: (20e6,) * 5, Metric.RECOMPILES: (1.0,) * 5},
+        after={code: (40e6,) * 3, Metric.RECOMPILES: (0.0,) * 3},
+        recompiles_before=(Recompile(guard="x.size()[0] == 4", code="y = x + 1", location="a.py:3"),),
+        code_before=SAME,
+    )
+    (gone,) = list_of(judge(one), Code.RECOMPILED_NO_MORE)
+    assert gone.weight == weight
+    assert describe_cause(gone.fact) == (
+        "One graph serves what was compiled anew before, because x.size()[0] == 4 (made by `y = x + 1`) at"
+        " a.py:3: its code may be slower."
+    )
+
+
+GUARDS_TOLD = "Guards went from 403 to 559: a compile makes each of them, and every call checks them."
+
+
+@pytest.mark.parametrize(
+    ("sides", "code", "told"),
+    [
+        (({CALLS: (1e6,) * 5}, {CALLS: (1.087e6,) * 3}), OTHER, [GUARDS_TOLD]),
+        ((STEADY, SLOWER), SAME, [GUARDS_TOLD]),
+        ((STEADY, SLOWER), OTHER, []),
+        (({Metric.PEAK_MEMORY: (20e6,) * 5}, {Metric.PEAK_MEMORY: (40e6,) * 3}), SAME, []),
+        (({Metric.DRIFT: (0.0,) * 5}, {Metric.DRIFT: (3.0,) * 3}), SAME, []),
+    ],
+    ids=["longer compile", "slower, same code", "slower, other code", "more memory", "drift"],
+)
+def test_more_guards_are_told_of_what_they_can_slow(
+    situation: Make,
+    judge: Judge,
+    sides: tuple[Mapping[Metric, Any], Mapping[Metric, Any]],
+    code: CodeIdentity,
+    told: list[str],
+) -> None:
+    """A compile makes them and a call checks them; a call of other code is slower by its code."""
+    one = situation(
+        before={**sides[0], GUARDS: (403.0,) * 5},
+        after={**sides[1], GUARDS: (559.0,) * 3},
+        code_before=SAME,
+        code_after=code,
+    )
+    assert tell(judge(one), Code.GUARDS_CHANGED) == told
+
+
+def test_guards_weigh_as_much_as_they_account_for(situation: Make, judge: Judge) -> None:
+    """One guard more of 403, for 50 % more calls, is log(404/403) / log(1.5) = 0.0061; fewer are none."""
+
+    def find(guards: float) -> list[Cause]:
+        one = situation(
+            before={CALLS: (1e6,) * 5, GUARDS: (403.0,) * 5},
+            after={CALLS: (1.5e6,) * 3, GUARDS: (guards,) * 3},
+            code_before=SAME,
+            code_after=SAME,
+        )
+        return list_of(judge(one), Code.GUARDS_CHANGED)
+
+    assert [one.weight for one in find(404.0)] == [pytest.approx(0.77 * 0.0061, rel=0.02)]
+    assert find(300.0) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ({"float32": 7}, {"float32": 5, "float64": 25}, ["The generated code now uses float64."]),
+        (
+            {"float32": 8, "float64": 1},
+            {"float32": 5, "float64": 25},
+            ["The generated code uses far more of float64."],
+        ),
+        ({"float64": 20}, {"float64": 60}, []),
+        ({"float32": 20, "bfloat16": 1}, {"float32": 19, "bfloat16": 2}, []),
+        (
+            {"float32": 7, "float64": 2},
+            {"bfloat16": 9, "float32": 7},
+            ["The generated code now uses bfloat16 and no longer uses float64."],
+        ),
+    ],
+    ids=["new", "from a ninth to most", "as much of it as before", "twice, and few still", "lower"],
+)
+def test_precision_of_the_code_is_told_where_it_changed(
+    situation: Make, judge: Judge, before: Mapping[str, int], after: Mapping[str, int], told: list[str]
+) -> None:
+    """Types of more bits cost time, those of fewer digits; a type is more where its share doubled."""
+    one = situation(
+        before=STEADY,
+        after=SLOWER,
+        code_before=CodeIdentity(digest="1", kernels={"a": "1"}, dtypes=before),
+        code_after=CodeIdentity(digest="2", kernels={"a": "2"}, dtypes=after),
+    )
+    assert tell(judge(one), Code.PRECISION_CHANGED) == told
+
+
+MISSES_SOME = "does not find everything in the compile cache"
+
+
+def use(hits: int = 0, misses: int = 0, bypasses: int = 0) -> CacheUse:
+    return CacheUse(hits=hits, misses=misses, bypasses=bypasses)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (
+            {"aot_autograd": use(1), "fx_graph": use(1)},
+            {"aot_autograd": use(bypasses=1), "fx_graph": use(1)},
+            [f"{MISSES_SOME} aot_autograd: 1 bypassed (1 found before)."],
+        ),
+        (
+            {"aot_autograd": use(3), "fx_graph": use(6)},
+            {"aot_autograd": use(1, 2), "fx_graph": use(4, 2)},
+            [
+                f"{MISSES_SOME} aot_autograd: 1 found, 2 missed (3 found before).",
+                f"{MISSES_SOME} fx_graph: 4 found, 2 missed (6 found before).",
+            ],
+        ),
+        (
+            {"aot_autograd": use(3)},
+            {},
+            ["no longer asks the compile cache aot_autograd, which is turned off (3 found before)."],
+        ),
+        (
+            {"aot_autograd": use(3)},
+            {"aot_autograd": use(2)},
+            [f"{MISSES_SOME} aot_autograd: 2 found (3 found before)."],
+        ),
+        ({"aot_autograd": use(1), "fx_graph": use(1)}, {"aot_autograd": use(1)}, []),
+        ({"fx_graph": use(1, 1)}, {"aot_autograd": use(1), "fx_graph": use(1, 1)}, []),
+        (
+            {"kernel": use(9), "aot_autograd": use(1)},
+            {"kernel": use(7, 2), "aot_autograd": use(1)},
+            [f"{MISSES_SOME} kernel: 7 found, 2 missed (9 found before)."],
+        ),
+    ],
+    ids=[
+        "bypassed",
+        "missed in both",
+        "turned off",
+        "asked less for as many graphs",
+        "no backward",
+        "missed as before",
+        "kernels",
+    ],
+)
+def test_cache_loss_is_told_by_misses_cache_by_cache(
+    situation: Make,
+    judge: Judge,
+    before: Mapping[str, CacheUse],
+    after: Mapping[str, CacheUse],
+    told: list[str],
+) -> None:
+    """Of three graphs on both sides; a cache that is turned off counts no miss."""
+    warm = Metric.WARM_COMPILE_TIME
+    one = situation(
+        before={warm: (4.0,) * 5, GRAPHS: (3.0,) * 5, MISSES: (0.0,) * 5},
+        after={warm: (8.0,) * 3, GRAPHS: (3.0,) * 3, MISSES: (0.0,) * 3},
+        caches_before=before,
+        caches_after=after,
+        code_before=SAME,
+    )
+    assert tell(judge(one), Code.CACHE_MISSED) == [f"The second process {end}" for end in told]
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ({"aot_autograd": use(1), "fx_graph": use(2)}, []),
+        ({}, ["no longer asks the compile cache aot_autograd, which is turned off (3 found before)."]),
+    ],
+    ids=["all that there are", "turned off"],
+)
+def test_fewer_graphs_are_no_lost_cache(
+    situation: Make, judge: Judge, after: Mapping[str, CacheUse], told: list[str]
+) -> None:
+    """One graph instead of three is asked for once instead of three times, and found."""
+    warm = Metric.WARM_COMPILE_TIME
+    one = situation(
+        before={warm: (4.0,) * 5, GRAPHS: (3.0,) * 5, MISSES: (0.0,) * 5},
+        after={warm: (8.0,) * 3, GRAPHS: (1.0,) * 3, MISSES: (0.0,) * 3},
+        caches_before={"aot_autograd": use(3), "fx_graph": use(6)},
+        caches_after=after,
+        code_before=SAME,
+    )
+    assert tell(judge(one), Code.CACHE_MISSED) == [f"The second process {end}" for end in told]
