@@ -145,7 +145,7 @@ def render_registry(text: str) -> str:
 
 
 def render_targets(text: str) -> str:
-    """Return the page on targets with the table of full sizes made of what was compiled."""
+    """Return the page of full sizes with its table made of what was compiled."""
     return replace_section(text, "full sizes", render_table(read_data(DATA)))
 
 
@@ -157,7 +157,7 @@ DOCUMENTS: Mapping[str, Callable[[str], str]] = {
     "docs/adding-a-model.md": render_guide,
     "docs/architecture.md": render_architecture,
     "docs/registry.md": render_registry,
-    "docs/targets.md": render_targets,
+    "benchmarks/target_sizes.md": render_targets,
 }
 
 

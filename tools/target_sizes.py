@@ -1,7 +1,7 @@
 """Compile every reference model at full size for GPUs that are not there, and keep what came of it.
 
     nice -n 19 python tools/target_sizes.py --minutes 90
-    python tools/generate_docs.py                       # the table of docs/targets.md
+    python tools/generate_docs.py                       # the table of benchmarks/target_sizes.md
 
 Each compile is a process of its own with empty caches and one compile thread, and a line of the data file
 as soon as it is done, so that the next run goes on where this one was stopped. A case is compiled twice for
