@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class Workload:
     """A model and one set of inputs, built on the CPU in float32 under the seed that the gate set.
 
-    The gate moves the modules and tensors of ``forward`` and ``loss``, those that they close over too, and the
-    floating-point inputs to the case's device and dtype, and makes its own float64 copy for the reference: a
-    factory does neither.
+    The gate moves the modules and tensors of ``forward`` and ``loss``, those that they close over too, and
+    the floating-point inputs to the case's device and dtype, and makes its own float64 copy for the
+    reference: a factory does neither.
 
     ``loss`` maps the forward output to a scalar tensor and makes a training step possible.
     ``optimizer`` gets the parameters and returns a ``torch.optim.Optimizer``; without it a training

@@ -168,7 +168,7 @@ def test_the_reference_is_made_of_a_copy(kind: str) -> None:
     assert (own.item(), own.dtype) == (WEIGHT, torch.float32)
     assert subject.forward(*subject.inputs).tolist() == [[WEIGHT]] * 4
     exact = evaluate_reference(subject)
-    assert [1.0] == [gradient.item() for gradient in exact.values.values()]
+    assert [1.0] == [gradient.item() for gradient in exact.gradients.values()]
 
 
 def test_a_module_is_set_to_eval() -> None:
@@ -191,7 +191,7 @@ def test_a_loss_holds_tensors_as_well() -> None:
     assert subject.function(*subject.inputs).dtype == torch.bfloat16
     exact = evaluate_reference(subject)
     # 2 (w - 1) + 6 w, of which the second half is the copy's own weight
-    assert {name: value.item() for name, value in exact.values.items()} == {
+    assert {name: value.item() for name, value in exact.gradients.items()} == {
         "the gradient of model.weight": 2 * (WEIGHT - 1) + 6 * WEIGHT
     }
 
