@@ -3,7 +3,8 @@
 GitHub's payload names the base branch as it was when the pull request was opened, or at some later
 moment; it is not kept up to date, and a change of the base branch or a re-run does not renew it. What
 GitHub checks out is a trial merge of the pull request into the base branch of now. Its first parent is
-therefore the base; the payload's commit is looked at only where something else is checked out.
+therefore the base. Where something else is checked out, the base is where that left the base branch as the
+clone has it; the payload's commit is looked at only where the clone has none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from gate.action.tree import LIMIT_S
 from gate.errors import UsageError
-from gate.git import is_true, read_git
+from gate.git import ask_git, is_true, read_git
 from gate.github.context import is_sha
 from gate.github.payload import find_text, find_value
 
@@ -54,7 +55,11 @@ def find_base(event: Mapping[str, object], directory: Path) -> BaseCommit | None
     if len(parents) == 2 and parents[1] == head:  # noqa: PLR2004 - a merge of two, as GitHub's trial merge is
         check_commit(top, parents[0])
         return BaseCommit(sha=parents[0], origin="what GitHub merged this change into, to try it")
-    return _find_left(top, find_text(event, "pull_request.base.sha"), head)
+    told, branch = find_text(event, "pull_request.base.sha"), find_text(event, "pull_request.base.ref")
+    if not (is_sha(told) and is_sha(head)):
+        raise UsageError("the event's pull request names no base and head commit", _CHECK_OUT)
+    _check_contains(top, head, "the pull request's commit")
+    return _find_left(top, told, branch)
 
 
 def load_top(directory: Path) -> Path:
@@ -92,18 +97,32 @@ def _find_group_base(top: Path, base: str, head: str) -> BaseCommit:
     return BaseCommit(sha=base, origin="what the merge queue puts this group on")
 
 
-def _find_left(top: Path, base: str, head: str) -> BaseCommit:
-    """Find where what is checked out, which is no trial merge, left the base that the payload names."""
-    if not (is_sha(base) and is_sha(head)):
-        raise UsageError("the event's pull request names no base and head commit", _CHECK_OUT)
-    _check_contains(top, head, "the pull request's commit")
-    check_commit(top, base)
-    _check_whole(top, f"where this change left the base commit {base[:12]}")
-    if not is_true(top, "merge-base", base, "HEAD", limit_s=LIMIT_S):
-        raise UsageError(f"HEAD and the base commit {base[:12]} have no commit in common", _CHECK_OUT)
-    found = read_git(top, "merge-base", base, "HEAD", limit_s=LIMIT_S).decode()
-    origin = f"where this change left the base commit {base[:12]} that the event names"
-    return BaseCommit(sha=found.splitlines()[0], origin=origin)
+def _find_left(top: Path, told: str, branch: str) -> BaseCommit:
+    """Find where what is checked out, which is no trial merge, left the base.
+
+    That is the base ``branch`` of the clone, since the commit that the event ``told`` may be older than
+    what the change has merged of it. Once the branch has all that is checked out, it no longer shows that.
+    """
+    here = read_git(top, "rev-parse", "HEAD").decode().strip()
+    name = f"origin/{branch}"
+    tip = ask_git(
+        top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"refs/remotes/{name}^{{commit}}"
+    )
+    if branch and tip.is_good:
+        found = _find_common(top, tip.said, f"the base branch {name}")
+        if found != here:
+            return BaseCommit(sha=found, origin=f"where this change left the base branch {name}")
+    check_commit(top, told)
+    what = f"the base commit {told[:12]}"
+    origin = f"where this change left {what} that the event names"
+    return BaseCommit(sha=_find_common(top, told, what), origin=origin)
+
+
+def _find_common(top: Path, other: str, what: str) -> str:
+    _check_whole(top, f"where this change left {what}")
+    if not is_true(top, "merge-base", other, "HEAD", limit_s=LIMIT_S):
+        raise UsageError(f"HEAD and {what} have no commit in common", _CHECK_OUT)
+    return read_git(top, "merge-base", other, "HEAD", limit_s=LIMIT_S).decode().splitlines()[0]
 
 
 def _check_contains(top: Path, commit: str, what: str) -> None:

@@ -134,6 +134,54 @@ def test_a_head_that_merged_main_itself_is_no_trial_merge(story: Story) -> None:
     assert (found.sha, found.origin.split()[0]) == (story.base, "where")
 
 
+def clone_topic(story: Story) -> None:
+    """Continue in a whole clone of the remote branches, at the pull request's head: ``ref: head.sha``."""
+    place = story.top.parent / "whole"
+    subprocess.run(["git", "clone", "--quiet", f"file://{story.top}", str(place)], check=True)
+    git(place, "checkout", "--quiet", "--detach", story.head)
+    story.top = place
+
+
+def update_topic(story: Story) -> None:
+    """Press 'Update branch': main's M1 is merged into the topic."""
+    git(story.top, "checkout", "--quiet", "topic")
+    git(story.top, "merge", "--quiet", "--no-ff", "--message", "update", "main")
+    story.head = git(story.top, "rev-parse", "HEAD")
+
+
+def test_what_main_did_is_not_held_against_a_head_that_was_updated(story: Story) -> None:
+    """The payload still says M0; the branch in the clone says that the change left main at M1."""
+    update_topic(story)
+    clone_topic(story)
+
+    origin = "where this change left the base branch origin/main"
+    assert story.find() == BaseCommit(sha=story.base, origin=origin)
+
+
+def test_a_clone_without_the_base_branch_goes_by_the_payload(story: Story) -> None:
+    """With only the head fetched there is nothing newer to go by than the event's commit."""
+    update_topic(story)
+    clone_topic(story)
+    git(story.top, "update-ref", "-d", "refs/remotes/origin/main")
+
+    found = story.find()
+
+    assert found
+    assert (found.sha, found.origin.split()[-3:]) == (story.stale, ["the", "event", "names"])
+
+
+def test_a_head_that_is_merged_already_is_held_against_the_payload(story: Story) -> None:
+    """The base branch has it by now, so the branch no longer tells where it was left."""
+    git(story.top, "checkout", "--quiet", "main")
+    git(story.top, "merge", "--quiet", "--no-ff", "--message", "merged", "topic")
+    clone_topic(story)
+
+    found = story.find()
+
+    assert found
+    assert found.sha == story.stale
+
+
 def test_an_octopus_is_no_trial_merge(story: Story) -> None:
     """With a third parent nobody knows what the first one is: the payload's merge-base counts."""
     git(story.top, "checkout", "--quiet", "-b", "third", story.stale)
