@@ -95,6 +95,7 @@ def _ruling(rules: RuleSource) -> tuple[str, ...]:
         *_option("--config", rules.config),
         *_option("--directory", rules.directory),
         *_option("--rules-commit", rules.sha),
+        *(f"--removed={case_id}" for case_id in rules.removed),
     )
 
 

@@ -11,13 +11,15 @@ from gate.action.step import ActionStep
 from gate.errors import ExitCode, UsageError
 from gate.github.job import append_summary, render_annotation
 from gate.project.config_file import DEFAULT_FILE
-from gate.units import join_some
+from gate.units import count_noun, join_some
 
 _SHOWN = 5  # files that a warning names
 
 
 def tell_rules(rules: RuleSource) -> None:
     """Say in the log which commit's rules hold, and how that commit was found."""
+    if rules.mended:
+        print(f"Judged by the change's own rules: it mends those of the base. {rules.mended}", flush=True)
     if rules.sha:
         found = f": {rules.origin}" if rules.origin else ""
         print(f"Configuration and baselines are those of commit {rules.sha}{found}.", flush=True)
@@ -33,17 +35,30 @@ def tell_approvals(step: ActionStep, rules: RuleSource) -> None:
 
 def tell_changed(step: ActionStep, rules: RuleSource) -> None:
     """Say that the change touches what it is judged by; it was judged by the base's all the same."""
-    if rules.changed and rules.sha:
+    touched = join_some(rules.changed, _SHOWN)
+    if rules.mended:
+        warn(
+            step, f"This change is judged by its own rules, since it mends those of the base. {rules.mended}"
+        )
+    elif rules.changed and rules.sha:
+        moved = (
+            f", with what it moves measured there ({join_some(rules.moved, _SHOWN)})" if rules.moved else ""
+        )
         warn(
             step,
-            f"This change touches what it is judged by ({join_some(rules.changed, _SHOWN)});"
-            f" it was judged by commit {rules.sha[:12]}'s.",
+            f"This change touches what it is judged by ({touched});"
+            f" it was judged by commit {rules.sha[:12]}'s{moved}.",
         )
     elif rules.changed:
         warn(
             step,
-            "The base commit has no configuration yet: this change is judged by its own"
-            f" ({join_some(rules.changed, _SHOWN)}).",
+            f"The base commit has no configuration yet: this change is judged by its own ({touched}).",
+        )
+    if rules.removed:
+        warn(
+            step,
+            f"This change removes or redefines {count_noun(len(rules.removed), 'case')}"
+            f" ({join_some(rules.removed, _SHOWN)}): once merged, nothing measures them as the base does.",
         )
     if rules.workflows:
         warn(

@@ -8,6 +8,7 @@ directory that the configuration would lie in.
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import shutil
 import tempfile
@@ -19,13 +20,18 @@ from pathlib import Path
 from gate.action.approvals import Approvals, collect_approvals
 from gate.action.base import BaseCommit, check_commit, find_base, load_top
 from gate.action.input_table import JUDGING
+from gate.action.rule_files import RuleFiles, Wanted, check_after_merge, load_rule_files
 from gate.action.step import ActionStep
-from gate.action.tree import LIMIT_S, Tree, has_path, write_files
-from gate.errors import MachineError
+from gate.action.tree import LIMIT_S, MissingContentError, Tree, has_path
+from gate.errors import MachineError, UsageError
 from gate.files.codec import write_atomic
+from gate.files.key_types import VERSION
 from gate.git import read_git
-from gate.project.config import Config, load_config, render_config
+from gate.project.config import Config, load_config, make_config, name_base, render_config
 from gate.project.config_file import DEFAULT_FILE
+from gate.project.entries import GateFile
+from gate.project.moves import Followed, Rules, follow_moves
+from gate.project.registry import load_cases
 from gate.project.time_limits import LIMIT_KEYS
 from gate.publish.ci_run import WORKFLOWS
 
@@ -42,6 +48,9 @@ class RuleSource:
     changed: tuple[str, ...] = ()  # files of these that the change under test touches
     workflows: tuple[str, ...] = field(default=())  # files below ``WORKFLOWS`` that it touches
     approvals: Approvals = field(default_factory=Approvals)  # of what is judged
+    moved: tuple[str, ...] = ()  # models that are measured where the change has them now
+    removed: tuple[str, ...] = ()  # cases that the change no longer has as the base defines them
+    mended: str = ""  # what is wrong with the base's, which the change mends: it is judged by its own
 
 
 @contextmanager
@@ -56,7 +65,8 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
     place = root / f"compile-gate-rules-{secrets.token_hex(4)}"
     base = _choose_commit(step)
     try:
-        rules = prepare_rules(step.inputs["config"], step.inputs["baselines"], base, place)
+        inputs = step.inputs
+        rules = prepare_rules(inputs["config"], inputs["baselines"], base, place, select=inputs["select"])
         if step.inputs.mode in JUDGING:
             rules = replace(rules, approvals=collect_approvals(step.event, step.environ, place))
         before = _digest(place)
@@ -82,30 +92,114 @@ def _choose_commit(step: ActionStep) -> BaseCommit | None:
     return find_base(step.event, Path.cwd()) if ref == "base" else BaseCommit(sha=ref, origin="")
 
 
-def prepare_rules(config: str, baselines: str, base: BaseCommit | None, place: Path) -> RuleSource:
+def prepare_rules(
+    config: str, baselines: str, base: BaseCommit | None, place: Path, *, select: str = ""
+) -> RuleSource:
     """Write the rules of a commit below ``place``; without one, the working tree's hold.
+
+    The change's own are loaded too: they must hold for the next change, and say where its models are now.
+    Where the base's cannot be used, a change that mends them is judged by its own.
 
     Raises:
         UsageError: The commit is not in this clone, or a path of its configuration cannot be had from it.
-        FileError: Its configuration cannot be used.
+        FileError: Its configuration cannot be used, or the change's own could not be once it is merged.
     """
     if base is None:
         return RuleSource(config=config, baselines=baselines)
     top = load_top(Path.cwd())
     check_commit(top, base.sha)
     tree = Tree(top=top, sha=base.sha)
-    path = _find_config(tree, config)
+    head = Tree(top=top, sha=read_git(top, "rev-parse", "HEAD").decode().strip())
+    own = _find_config(head, config)
+    path = _find_config(tree, config) or (_find_moved(tree, head, own) if own else None)
+    change = _Change(config=config, baselines=baselines, tree=head, path=own, place=place, select=select)
+    workflows = _list_changed(tree, (WORKFLOWS,))
     if path is None:
         # The base has no configuration yet: the head's is all there is, and that is said.
-        own = tree.to_git(Path.cwd() / (config or DEFAULT_FILE))
-        changed = (own,) if (top / own).exists() else ()
-        return RuleSource(
-            config=config,
-            baselines=baselines,
-            changed=changed,
-            workflows=_list_changed(tree, (WORKFLOWS,)),
-        )
-    return _extract(tree, path, baselines, place, base.origin)
+        if own:
+            change.check()
+        name = tree.to_git(Path.cwd() / (config or DEFAULT_FILE))
+        changed = (name,) if (top / name).exists() else ()
+        return RuleSource(config=config, baselines=baselines, changed=changed, workflows=workflows)
+    here = own if own and not has_path(head, head.to_git(path)) else path
+    wanted = Wanted(tree=tree, path=path, own=here, baselines=baselines, suffix=name_base(base.sha))
+    try:
+        files = load_rule_files(wanted, place / "files")
+    except MissingContentError:
+        raise
+    except UsageError as error:
+        return replace(_take_mended(error, change, tree.sha), workflows=workflows)
+    return replace(_follow(files, change, wanted), sha=tree.sha, origin=base.origin, workflows=workflows)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Change:
+    """What is checked out: what the workflow says of its rules, and its configuration, if it has one."""
+
+    config: str
+    baselines: str
+    tree: Tree
+    path: Path | None
+    place: Path
+    select: str
+
+    def check(self) -> Rules:
+        """Load its own rules as the next change will; without a configuration, those of the defaults.
+
+        Raises:
+            UsageError: They cannot be used.
+        """
+        if self.path is None:
+            if self.config:
+                what = f"input config: this change has no {self.config}, and the base commit does"
+                raise UsageError(what, "Put it back, or name in the workflow where it is now.")
+            defaults = make_config(GateFile(version=VERSION))
+            return Rules(config=defaults, cases=load_cases(defaults))
+        wanted = Wanted(tree=self.tree, path=self.path, own=self.path, baselines=self.baselines)
+        return check_after_merge(wanted, self.place / "own", self.select).rules
+
+
+def _take_mended(error: UsageError, change: _Change, sha: str) -> RuleSource:
+    """Judge a change by its own rules where it mends those of the base, which nobody can be judged by.
+
+    Raises:
+        UsageError: The base's, with what to do: the change does not mend them.
+    """
+    fix = f"{error.fix} A change that mends this is judged by its own rules."
+    if change.path is None:
+        error.fix = fix
+        raise error
+    try:
+        change.check()
+    except UsageError as own:
+        error.fix = fix
+        if own.what != error.what.replace(name_base(sha), ""):
+            error.others = (*error.others, own)
+        raise error from None
+    return RuleSource(config=change.config, baselines=change.baselines, mended=f"{error.what}. {error.fix}")
+
+
+def _follow(files: RuleFiles, change: _Change, wanted: Wanted) -> RuleSource:
+    """Write the base's rules with each model where the change has it.
+
+    A configuration that the change puts nearer, beside the base's, says nothing of what the base's names.
+    """
+    own, config = change.check(), files.rules.config
+    is_same = change.path in {None, wanted.own}
+    followed = follow_moves(files.rules, own) if is_same else Followed(config=config)
+    # What nobody set is left to the device and the cases of the change, as it is outside of the action.
+    unset = [key for key in LIMIT_KEYS if key not in config.origins]
+    written = change.place / "config" / Path(files.names[0]).name
+    kept = replace(followed.config, directory=Path(), origins={})
+    write_atomic(written, render_config(kept, without=unset))
+    return RuleSource(
+        config=str(written),
+        baselines=str(config.baselines),
+        directory=str(wanted.own.parent),
+        changed=_list_changed(files.tree, files.names),
+        moved=followed.moved,
+        removed=followed.removed,
+    )
 
 
 def _find_config(tree: Tree, config: str) -> Path | None:
@@ -119,48 +213,39 @@ def _find_config(tree: Tree, config: str) -> Path | None:
     return next((path for path in found if has_path(tree, tree.to_git(path))), None)
 
 
-def _extract(tree: Tree, path: Path, baselines: str, place: Path, origin: str) -> RuleSource:
-    name, files = tree.to_git(path), place / "files"
-    write_files(tree, (name,), files)
-    loaded = load_config(files / name)
-    registry = tuple(_translate(tree, one, path, files / name) for one in loaded.registry)
-    stored = tree.to_git(Path.cwd() / baselines) if baselines else ""
-    stored = stored or _translate(tree, loaded.baselines, path, files / name)
-    write_files(tree, (*registry, stored), files)
-    (files / stored).mkdir(parents=True, exist_ok=True)
-    kept = replace(
-        loaded,
-        registry=tuple(files / one for one in registry),
-        baselines=files / stored,
-        out=_put_back(loaded.out, path, files / name),
-        history=_put_back(loaded.history, path, files / name) if loaded.history else None,
-        directory=Path(),
-        origins={},
+def _find_moved(tree: Tree, head: Tree, own: Path) -> Path | None:
+    """Find the base's configuration where the change moves it: else a change could be judged by its own.
+
+    That is the file that git takes for it, or else the one of such a name that is gone above or below it.
+    """
+    command = (
+        "diff",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--find-renames",
+        "--diff-filter=RD",
+        "--name-status",
     )
-    # What nobody set is left to the device and the cases of the change, as it is outside of the action.
-    unset = [key for key in LIMIT_KEYS if key not in loaded.origins]
-    write_atomic(place / DEFAULT_FILE, render_config(kept, without=unset))
-    ruling = (name, *registry, stored)
-    return RuleSource(
-        config=str(place / DEFAULT_FILE),
-        baselines=str(files / stored),
-        sha=tree.sha,
-        origin=origin,
-        directory=str(path.parent),
-        changed=_list_changed(tree, ruling),
-        workflows=_list_changed(tree, (WORKFLOWS,)),
-    )
+    listed = read_git(tree.top, *command, "-z", tree.sha, head.sha, limit_s=LIMIT_S)
+    words = iter(os.fsdecode(listed).split("\0"))
+    renamed: dict[str, str] = {}
+    gone = []
+    for status in words:
+        if status.startswith("R"):
+            before, after = next(words), next(words)
+            renamed[after] = before
+        elif status:
+            gone.append(next(words))
+    name = head.to_git(own)
+    if found := renamed.get(name):
+        return tree.top / found
+    places = [tree.top / one for one in (*gone, *renamed.values())]
+    alike = [one for one in places if one.name in {own.name, DEFAULT_FILE} and _are_in_line(one, own)]
+    return alike[0] if len(alike) == 1 else None
 
 
-def _translate(tree: Tree, path: Path, config: Path, extracted: Path) -> str:
-    """Write a path of the extracted configuration as git would, had it been read where it belongs."""
-    return tree.to_git(_put_back(path, config, extracted))
-
-
-def _put_back(path: Path, config: Path, extracted: Path) -> Path:
-    """Find what a path of the extracted configuration would be, had it been read where it belongs."""
-    directory = extracted.parent
-    return config.parent / (path.relative_to(directory) if path.is_relative_to(directory) else path)
+def _are_in_line(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other.parent) or other.is_relative_to(one.parent)
 
 
 def _list_changed(tree: Tree, names: tuple[str, ...]) -> tuple[str, ...]:

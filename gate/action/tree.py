@@ -15,6 +15,10 @@ _REGULAR = frozenset((b"100644", b"100755"))
 _KINDS = {b"120000": "a symbolic link", b"160000": "a submodule"}
 
 
+class MissingContentError(UsageError):
+    """The clone lacks a file of a commit: nothing is known of what that says."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tree:
     """A commit of the repository whose checkout lies at ``top``."""
@@ -31,7 +35,7 @@ class Tree:
         absolute = Path(os.path.normpath(path))
         if not absolute.is_relative_to(self.top):
             raise UsageError(
-                f"{path} lies outside the repository: the base commit does not have it",
+                f"{path} lies outside the repository: no commit has it",
                 "Move it into the repository, or set `baseline-ref: head`.",
             )
         return absolute.relative_to(self.top).as_posix()
@@ -97,7 +101,7 @@ def _split_batch(tree: Tree, content: bytes) -> Iterator[bytes]:
         end = content.index(b"\n", position)
         header = content[position:end].split()
         if len(header) != 3:  # noqa: PLR2004 - "ID missing"
-            raise UsageError(
+            raise MissingContentError(
                 f"this clone lacks the content of a file of commit {tree.sha[:12]}",
                 "Give actions/checkout `fetch-depth: 0` and no `filter:`.",
             )

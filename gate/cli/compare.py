@@ -29,6 +29,7 @@ from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_run
 from gate.files.untrusted import is_present
 from gate.project.config import Origin, check_places
+from gate.project.moves import mark_removed
 from gate.project.plan import list_missing_shards, merge_runs
 from gate.project.registry import load_cases, select_cases
 from gate.records import Baseline, Outcome, Policy, Run, Verdict
@@ -117,7 +118,8 @@ def _find_verdict(name: str) -> str:
 
 def run_merge(options: Namespace) -> ExitCode:
     """Join the runs of shards into one ``run.json``; a shard that did not come back leaves a gap in it."""
-    registry = load_cases(load_configured(options)) if options.select else ()
+    cases = load_cases(load_configured(options)) if options.select else ()
+    registry = mark_removed(cases, options.removed or ())
     planned = select_cases(registry, options.select) if options.select else ()
     runs = [read_run(name) for name in options.runs]
     merged = merge_runs(runs, planned, options.runs)

@@ -100,6 +100,7 @@ CONFIG = (
     # For whoever takes the configuration from another commit, as the action does: not a person's options.
     argument("--directory", help=argparse.SUPPRESS),
     argument("--rules-commit", default="", help=argparse.SUPPRESS),
+    argument("--removed", action="append", metavar="CASE", help=argparse.SUPPRESS),
 )
 QUIET = argument("-q", "--quiet", action="store_true", help="no progress")
 VOLUME = either(

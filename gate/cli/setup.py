@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tomllib
 from argparse import Namespace
@@ -9,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gate.project.choice import choose_cases
-from gate.project.config import Config, apply_options, load_config
+from gate.project.config import Config, Origin, apply_options, load_config
 from gate.project.config_file import DEFAULT_FILE
+from gate.project.moves import mark_removed
 from gate.project.plan import pick_shard
 from gate.project.registry import load_cases
 from gate.project.time_limits import fit_limits
@@ -41,7 +43,7 @@ def load_project(options: Namespace) -> Project:
         UsageError: Any of them is wrong; nothing has been written then.
     """
     config = load_configured(options)
-    registry = load_cases(config)
+    registry = mark_removed(load_cases(config), options.removed or ())
     choice = choose_cases(config, registry)
     for note in (choice.note, _note_namesake(config.directory)):
         if note and not getattr(options, "quiet", False):
@@ -81,7 +83,7 @@ def load_configured(options: Namespace) -> Config:
     if is_surprising(config, options):
         print(f"note: {describe_source(config)}", file=sys.stderr)
     if directory := getattr(options, "directory", None):
-        config = replace(config, directory=Path(directory), commit=options.rules_commit)
+        config = _place_config(config, Path(directory), options.rules_commit)
     given: dict[str, object] = {key: getattr(options, key, None) for key in _KEYS}
     for key in _PATHS:
         path = getattr(options, key, None)
@@ -91,10 +93,17 @@ def load_configured(options: Namespace) -> Config:
     return replace(config, device=getattr(options, "target", None) or config.device)
 
 
+def _place_config(config: Config, directory: Path, commit: str) -> Config:
+    """Let a configuration that was taken from a commit be about ``directory``, and be named so."""
+    placed = replace(config, directory=directory, commit=commit)
+    placed = replace(placed, source=os.path.relpath(directory / Path(config.source).name))
+    return replace(placed, origins=dict.fromkeys(config.origins, Origin(placed.label)))
+
+
 def describe_source(config: Config) -> str:
     """Say which gate.yml is in force, for a reader who may have meant another."""
     if config.is_found:
-        return f"using {Path(config.source).absolute()}"
+        return f"using {config.label if config.commit else Path(config.source).absolute()}"
     return f"no {DEFAULT_FILE} in {Path.cwd()} or above it: defaults, and compile-gate's own reference models"
 
 

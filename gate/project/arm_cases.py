@@ -11,6 +11,7 @@ from gate.project.cases import is_reference
 from gate.project.choice import choose_cases
 from gate.project.config import Config, load_config
 from gate.project.config_file import DEFAULT_FILE
+from gate.project.moves import move_back
 from gate.project.registry import load_cases
 from gate.project.selection import find_cases
 from gate.records import Case, Code, Fact, name_words
@@ -35,12 +36,12 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
     definition, and every other case is absent in the base. Where the reference models are under test
     themselves, the base has its own (:func:`gate.installation.find_models`). Device, threads, sampling and
     thresholds are head's for both sides. A configuration that was taken from a commit already defines the
-    same cases for both.
+    same cases for both; only where they are is the base's own to say.
     """
     models = find_models(config.directory, directory)
-    if config.commit and models == MODELS:
-        return BaseCases(cases=cases)
     path = _find_config(config, directory)
+    if config.commit and models == MODELS:
+        return BaseCases(cases=_place_cases(cases, path))
     if path is None:
         return BaseCases(
             cases=_keep_reference_cases(cases, models),
@@ -57,6 +58,13 @@ def load_base_cases(config: Config, cases: tuple[Case, ...], directory: Path) ->
         )
     wanted = {case.id for case in (*cases, *_find_selected(config, base, defined))}
     return BaseCases(cases=tuple(case for case in defined if case.id in wanted))
+
+
+def _place_cases(cases: tuple[Case, ...], path: Path | None) -> tuple[Case, ...]:
+    try:
+        return move_back(cases, load_cases(_load_arm(path))) if path else cases
+    except FileError:  # what cannot be used moves nothing
+        return cases
 
 
 def load_head_cases(

@@ -27,6 +27,7 @@ from gate.records.bounds import write_percent
 from gate.records.protocol import Sampling
 
 _COMMENT_COLUMN = 44
+_SHORT_SHA = 7  # digits by which git names a commit
 _KEYS = tuple(name for name in GateFile.__dataclass_fields__ if name != "version")
 
 
@@ -78,12 +79,22 @@ class Config:
     def locate(self, key: str) -> str:
         """Say where a key or its nearest ancestor was set: ``gate.yml:12``, an option, or the file."""
         origin = find_above(key, self.origins)
-        return origin.place if origin else self.source
+        return origin.place if origin else self.label
+
+    @property
+    def label(self) -> str:
+        """The file's name, and the commit that it was taken from."""
+        return f"{self.source}{name_base(self.commit)}" if self.commit else self.source
 
     def is_option(self, key: str) -> bool:
         """Whether an option said what a key is."""
         origin = self.origins.get(key)
         return origin is not None and origin.is_option
+
+
+def name_base(commit: str) -> str:
+    """Write behind the name of a file that it is the base commit's, and not the one that lies there."""
+    return f" of the base commit {commit[:_SHORT_SHA]}"
 
 
 def load_config(path: Path | None) -> Config:

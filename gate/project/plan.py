@@ -297,7 +297,7 @@ def _join_cases(plans: Sequence[tuple[str, tuple[Case, ...]]]) -> tuple[Case, ..
     joined: dict[str, tuple[str, Case]] = {}
     for name, case in ((name, case) for name, cases in plans for case in cases):
         first_name, first = joined.setdefault(case.id, (name, case))
-        if first.definition != case.definition:
+        if first.program != case.program:
             what = f"{name} defines the case {case.id!r} differently than {first_name}"
             raise UsageError(what, "Measure them all with one gate.yml and one compile-gate.")
     return tuple(case for _, case in joined.values())

@@ -57,6 +57,18 @@ def load_cases(config: Config, models: Path = MODELS) -> tuple[Case, ...]:
     return tuple(cases.values())
 
 
+def fold_registries(config: Config) -> Config:
+    """Make the same configuration without registry files: their models and tests are its own.
+
+    Raises:
+        FileError: A registry file cannot be used.
+    """
+    entries = [one.entry for one in _load_registries(replace(config, reference_models=False), MODELS)]
+    models = (*(one for one in entries if isinstance(one, ModelEntry)), *config.models)
+    tests = (*(one for one in entries if isinstance(one, TestEntry)), *config.tests)
+    return replace(config, registry=(), models=models, tests=tests)
+
+
 def _raise_any(errors: Iterable[FileError]) -> None:
     """Raise the first errors there are, as one; no more of them are looked for."""
     if found := list(islice(errors, MAX_MISFITS)):

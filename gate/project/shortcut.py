@@ -30,5 +30,5 @@ def drop_same_code(cases: Iterable[Case], run: Run) -> tuple[Case, ...]:
     Raises as :func:`list_same_code`.
     """
     same = list_same_code(run)
-    definitions = {case.id: case.definition for case in run.cases if case.id in same}
-    return tuple(case for case in cases if definitions.get(case.id) != case.definition)
+    programs = {case.id: case.program for case in run.cases if case.id in same}
+    return tuple(case for case in cases if programs.get(case.id) != case.program)

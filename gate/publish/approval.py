@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gate.decide.conclude.accept import apply_acceptances, compute_acceptance_limit
+from gate.decide.conclude.accept import apply_acceptances, can_be_accepted, compute_acceptance_limit
 from gate.decide.conclude.coverage import measure_coverage
 from gate.decide.conclude.outcome import decide_outcome
 from gate.errors import UsageError
 from gate.project.selection import select_cases
 from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError
-from gate.records import Acceptance, Approval, Case, Comparison, Outcome, Policy, Status, Verdict, Waiver
+from gate.records import Acceptance, Approval, Case, Comparison, Outcome, Policy, Verdict, Waiver
 from gate.store.approvals import compute_expiry
 
 
@@ -53,7 +53,7 @@ def weigh_approval(
         approval=approval,
         rows=rows,
         remaining=decide_outcome(remaining, finished=verdict.tally.finished),
-        left=sum(map(_is_regressed, remaining)),
+        left=sum(map(can_be_accepted, remaining)),
     )
 
 
@@ -73,7 +73,7 @@ def make_approval(
     rows = tuple(
         one
         for one in verdict.comparisons
-        if _is_regressed(one) and one.case_id in meant and words.metric in {None, one.metric}
+        if can_be_accepted(one) and one.case_id in meant and words.metric in {None, one.metric}
     )
     entries = tuple(
         Acceptance(
@@ -93,10 +93,6 @@ def make_approval(
     if not approval.accepted and approval.first_baselines is None:
         raise _describe_nothing(verdict, words)
     return approval, rows
-
-
-def _is_regressed(row: Comparison) -> bool:
-    return row.decides and row.status is Status.REGRESSED and row.change is not None
 
 
 def _find_meant(words: AcceptWords, cases: tuple[Case, ...]) -> set[str]:

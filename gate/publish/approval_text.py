@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gate.publish.approval import Accepted
-from gate.records import Acceptance, Comparison, Outcome
+from gate.records import Acceptance, Comparison, Outcome, Reason
 from gate.report.markdown import escape_code
 from gate.report.words.terms import name_metric
 from gate.units import render_allowance, render_change
@@ -34,7 +34,9 @@ def _list_parts(accepted: Accepted) -> Iterator[str]:
     approval = accepted.approval
     days = [entry.expires for entry in approval.accepted]
     until = min([*days, approval.first_baselines.expires] if approval.first_baselines else days)
-    what = "the lack of baselines" if not approval.accepted else f"{len(approval.accepted)} of what regressed"
+    removed = " or is removed" if any(row.reason is Reason.REMOVED for row in accepted.rows) else ""
+    entries = len(approval.accepted)
+    what = f"{entries} of what regressed{removed}" if entries else "the lack of baselines"
     yield f"Accepted for commit {approval.commit[:12]} alone, until {until}: {what}."
     if accepted.rows:
         yield "\n".join(_list_lines(accepted))
@@ -59,6 +61,8 @@ def _list_lines(accepted: Accepted) -> Iterator[str]:
 
 
 def _render_row(row: Comparison, entry: Acceptance) -> str:
+    if row.reason is Reason.REMOVED:
+        return f"| {escape_code(row.case_id)} | the whole case | removed | |"
     change = render_change(row.metric, row.change.centre) if row.change else ""
     allowance = render_allowance(entry.metric, entry.allowance)
     return f"| {escape_code(row.case_id)} | {name_metric(row.metric)} | {change} | {allowance} |"

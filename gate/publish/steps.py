@@ -15,7 +15,7 @@ from gate.publish.commands import ACCEPT_COMMAND as ACCEPT
 from gate.publish.commands import REFRESH_COMMAND as REFRESH
 from gate.publish.submitted_verdict import NEXT_STEPS, Refusal
 from gate.publish.trusted_result import TrustedResult
-from gate.records import UNJUDGED, Outcome, Reason, Status, Verdict
+from gate.records import BROKEN, UNJUDGED, Outcome, Reason, Status, Verdict
 from gate.report.words.steps import write_step
 
 _WRITER = "somebody with write access"
@@ -27,6 +27,10 @@ _REPOSITORY_RUN = re.compile(
 _ACCEPT_FIRST = (
     "If it is meant: merge what `compile-gate baseline accept` writes in a pull request of its own,"
     " then update this branch."
+)
+_REMOVE_FIRST = (
+    "If what is removed is meant to go: merge the change of `gate.yml` first, in a pull request of its own"
+    " that leaves the code in place, then update this branch."
 )
 _ACCEPTING = f'comments `{ACCEPT} reason="..."`'
 
@@ -42,9 +46,8 @@ def list_comment_steps(finding: TrustedResult) -> list[str]:
 
 
 def _list_by_outcome(finding: TrustedResult, verdict: Verdict) -> list[str]:
-    run = finding.run
     if verdict.outcome is Outcome.INCOMPLETE:
-        return [f"Open the log of {link_run(run)}, fix what failed and push."]
+        return _step_incomplete(finding, verdict)
     if verdict.outcome is Outcome.REGRESSION:
         return _step_regression(finding, verdict)
     if verdict.outcome is Outcome.INCONCLUSIVE:
@@ -71,6 +74,18 @@ def link_commit(run: CiRun, sha: str) -> str:
 def _step_without_verdict(refusal: Refusal, run: CiRun) -> str:
     again = f"Open the log of {link_run(run)}, fix what stopped it, and push or run it again."
     return NEXT_STEPS.get(refusal, again)
+
+
+def _step_incomplete(finding: TrustedResult, verdict: Verdict) -> list[str]:
+    """What could not be measured is fixed; cases that the change itself removes are accepted."""
+    broken = [one for one in verdict.comparisons if one.decides and one.status in BROKEN]
+    is_removed = [one.reason is Reason.REMOVED for one in broken]
+    fix = f"Open the log of {link_run(finding.run)}, fix what failed and push."
+    steps = [fix] if not (is_removed and all(is_removed) and verdict.tally.finished) else []
+    if not any(is_removed):
+        return steps
+    accept = f"If what is removed is meant to go: {_WRITER} {_ACCEPTING}. That accepts it for this commit."
+    return [*steps, accept if finding.can_accept else _REMOVE_FIRST]
 
 
 def _step_regression(finding: TrustedResult, verdict: Verdict) -> list[str]:

@@ -83,6 +83,12 @@ class Case:
         str, ...
     ] = ()  # packages, by the names that pip installs them by; torch is taken for granted
     definition: str = ""  # hash of all that defines the workload; a changed definition is stale
+    is_removed: bool = False  # judged by the base's rules, and the change's own no longer have it so
+
+    @property
+    def program(self) -> tuple[str, str, str]:
+        """What is run: trials are of the same where this is equal. A definition leaves out where it is."""
+        return self.definition, self.factory, self.node
 
     @property
     def is_tuned(self) -> bool:

@@ -28,6 +28,7 @@ class Code(StrEnum):
     STOPPED = "stopped"  # before its end; a note too
     NOT_MEASURED = "not_measured", "broken cases"
     FEWER_TRIALS = "fewer_trials", "fewer cases"
+    CASES_REMOVED = "cases_removed", "removed cases"  # by the change, and nobody has accepted that
     REGRESSED = "regressed", "cases"  # one or several cases; metrics: the worst's, then those of the others
     REGRESSED_CASE = "regressed_case", "metrics"  # cases: the only one
     REGRESSED_WORST = "regressed_worst", "cases"  # cases: the worst of several
@@ -185,6 +186,7 @@ class Code(StrEnum):
     FIX_FAILED_BESIDE = "fix_failed_beside"
     MEASURE_AGAIN = "measure_again"
     MORE_MINUTES = "more_minutes"
+    ACCEPT_REMOVED = "accept_removed"
     FIX = "fix"
     ACCEPT = "accept", "commands allowance"  # or fix; names: expires
     ACCEPT_TOO = "accept_too", "allowance"  # names: expires

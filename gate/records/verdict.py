@@ -71,6 +71,7 @@ class Reason(StrEnum):
     NOT_MEASURED = "not_measured"  # MISSING: the candidate lacks a metric that the baseline has
     NOT_RUN = "not_run"  # MISSING: planned, no trial came back
     TRIALS_MISSING = "trials_missing"  # MISSING: fewer trials than planned came back, and none failed
+    REMOVED = "removed"  # MISSING or ACCEPTED: it failed, and the change's own gate.yml no longer has it
     CASE_FAILED = "case_failed"  # FAILED: see the failure's stage and message
     ACCEPTED = "accepted"  # ACCEPTED: worse, within an acceptance in force
     CONFIRMED = "confirmed"  # REGRESSED or IMPROVED: significant and relevant side by side with the base
@@ -85,7 +86,7 @@ class Reason(StrEnum):
 # Where nothing is tolerated, one unit is as grave as a change of so many limits.
 _UNIT_SEVERITY = 10.0
 # A comparison with one of these is about the whole case, whatever metric it stands under.
-OF_WHOLE_CASE = frozenset({Reason.CASE_FAILED, Reason.NOT_RUN, Reason.TRIALS_MISSING})
+OF_WHOLE_CASE = frozenset({Reason.REMOVED, Reason.CASE_FAILED, Reason.NOT_RUN, Reason.TRIALS_MISSING})
 
 
 class Outcome(StrEnum):

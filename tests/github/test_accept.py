@@ -19,9 +19,10 @@ from gate.errors import UsageError
 from gate.github.accept import authorize_acceptance, find_acceptance
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
-from gate.publish.approval import ApprovalTerms, make_approval
+from gate.publish.approval import ApprovalTerms, make_approval, weigh_approval
+from gate.publish.approval_text import render_accepted
 from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError, parse_accept_words
-from gate.records import Acceptance, Approval, Metric, Reason, Status, Verdict, Waiver
+from gate.records import Acceptance, Approval, Metric, Outcome, Reason, Status, Verdict, Waiver
 
 HEAD = "a" * 40
 ASKED = "2026-11-01T12:00:00Z"
@@ -288,6 +289,29 @@ def test_a_regression_beside_a_crash_can_be_accepted_and_the_crash_cannot() -> N
     """The approval covers the regression; INCOMPLETE stays."""
     verdict = make_verdict(*make_regressed(CASES[0]), CRASHED)
     assert approve(verdict) == Approval(commit=HEAD, accepted=(make_entry(),))
+
+
+GONE = replace(CRASHED, status=Status.MISSING, reason=Reason.REMOVED)
+
+
+@pytest.mark.parametrize("text", ['reason="worth it"', 'select=unet reason="worth it"'])
+def test_a_case_that_the_change_removes_can_be_accepted(text: str) -> None:
+    """With nothing worse allowed of it; what is left is judged as before."""
+    verdict = make_verdict(*make_unchanged(CASES[0]), GONE)
+    approval = approve(verdict, text)
+    assert approval == Approval(commit=HEAD, accepted=(make_entry(allowance=0.0, case=2),))
+    weighed = weigh_approval(verdict, approval, (GONE,), "2026-11-01")
+    assert (weighed.remaining, weighed.left) == (Outcome.PASS, 0)
+    assert "| the whole case | removed | |" in render_accepted(weighed)
+    assert "until 2026-11-15: 1 of what regressed or is removed." in render_accepted(weighed)
+
+
+def test_an_acceptance_of_how_fast_a_case_is_does_not_remove_it() -> None:
+    """A removal that a comment does not mean stays, and is counted."""
+    verdict = make_verdict(*make_regressed(CASES[0]), GONE)
+    approval = approve(verdict, 'select=bert reason="worth it"')
+    weighed = weigh_approval(verdict, approval, (), "2026-11-01")
+    assert (weighed.remaining, weighed.left) == (Outcome.INCOMPLETE, 1)
 
 
 @pytest.mark.parametrize(

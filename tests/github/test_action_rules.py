@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from action.samples import commit, git
+from refreshes import make_run
 
 from gate.action import tree
 from gate.action.base import BaseCommit
 from gate.action.inputs import parse_inputs
 from gate.action.rules import RuleSource, hold_rules, prepare_rules
 from gate.action.step import ActionStep
+from gate.decide.evidence.baselines import make_baselines
 from gate.errors import MachineError, UsageError
+from gate.files.codec import BASELINE, decode_file
 from gate.project.config import load_config
-from gate.records import Metric
+from gate.project.registry import load_cases
+from gate.records import Baseline, Metric
+from gate.store.baselines import encode_baseline
 
+MODELS = """\
+version: 1
+models:
+  - {name: lin, factory: "mm.f:ok", sizes: {smoke: {width: 8}}, cases: [{expected_s: 5}]}
+"""
 CONFIG = """\
 version: 1
 reference_models: false
@@ -35,11 +47,27 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "a repository" / "sub"
     write(
         directory,
-        {"gate.yml": CONFIG, "models/cases.yml": "version: 1\n# base\n", "perf/baselines/x.json": "base"},
+        {"gate.yml": CONFIG, "models/cases.yml": MODELS, "perf/baselines/x.json": make_baseline("base")},
     )
     (directory.parent / "README.md").write_text("hello")
     monkeypatch.chdir(directory)
     return directory
+
+
+def make_baseline(reason: str, case: str = "lin/inference-float32-smoke-default") -> str:
+    """Make the text of a baseline that holds its ``reason``."""
+    run = make_run("a" * 40, cases=(case,))
+    (baseline,) = make_baselines(run, replace(run.provenance, reason=reason))
+    return encode_baseline(baseline)
+
+
+def list_reasons(directory: str) -> dict[str, str]:
+    """List why each baseline of a directory was recorded."""
+    return {path.name: load_one(path).provenance.reason for path in Path(directory).iterdir()}
+
+
+def load_one(path: Path) -> Baseline:
+    return decode_file(BASELINE, path.read_bytes(), str(path))
 
 
 def write(directory: Path, files: dict[str, str]) -> None:
@@ -60,9 +88,9 @@ def test_a_change_cannot_move_its_own_bar(checkout: Path, tmp_path: Path) -> Non
         checkout,
         {
             "gate.yml": CONFIG.replace("0.05", "0.90"),
-            "models/cases.yml": "version: 1\n# head\n",
-            "perf/baselines/x.json": "head",
-            "perf/baselines/new.json": "head",
+            "models/cases.yml": MODELS.replace("5", "6"),
+            "perf/baselines/x.json": make_baseline("head"),
+            "perf/baselines/new.json": make_baseline("head", "other/test"),
         },
     )
     commit(checkout.parent, "head")
@@ -71,8 +99,8 @@ def test_a_change_cannot_move_its_own_bar(checkout: Path, tmp_path: Path) -> Non
 
     config = load_config(Path(rules.config))
     assert config.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
-    assert [path.read_text() for path in config.registry] == ["version: 1\n# base\n"]
-    assert {path.name: path.read_text() for path in Path(rules.baselines).iterdir()} == {"x.json": "base"}
+    assert [case.expected_s for case in load_cases(config)] == [5]
+    assert list_reasons(rules.baselines) == {"x.json": "base"}
     assert rules.directory == str(checkout)  # where measured code is imported from is the head's
     assert config.out == checkout / "results"
     assert rules.sha == base
@@ -134,7 +162,7 @@ def test_a_base_without_baselines_has_none(checkout: Path, tmp_path: Path) -> No
     """Baselines that only the change brings are not used: nothing is compared, and the verdict says so."""
     (checkout / "perf/baselines/x.json").unlink()
     base = commit(checkout.parent, "base")
-    write(checkout, {"perf/baselines/mine.json": "head"})
+    write(checkout, {"perf/baselines/mine.json": make_baseline("head")})
 
     rules = prepare(base, tmp_path / "rules")
 
@@ -143,7 +171,7 @@ def test_a_base_without_baselines_has_none(checkout: Path, tmp_path: Path) -> No
 
 def test_baselines_may_be_named_by_the_workflow(checkout: Path, tmp_path: Path) -> None:
     """The input goes before the configuration, and means the base's directory of that name."""
-    write(checkout, {"other/y.json": "base"})
+    write(checkout, {"other/y.json": make_baseline("base")})
     base = commit(checkout.parent, "base")
 
     rules = prepare(base, tmp_path / "rules", config="gate.yml", baselines="other")
@@ -178,13 +206,14 @@ def test_nothing_of_the_change_is_in_the_way(checkout: Path, tmp_path: Path) -> 
 
     rules = prepare(base, tmp_path / "rules")
 
-    assert Path(rules.config).parent == tmp_path / "rules"
+    assert Path(rules.config).is_relative_to(tmp_path / "rules")
     assert load_config(Path(rules.config)).thresholds[Metric.COMPILED_LATENCY].relative == 0.05
 
 
 def test_the_nearest_configuration_of_the_base_holds(checkout: Path, tmp_path: Path) -> None:
     """It is looked for upwards, as the command line does; one that only the change has is none."""
-    (checkout / "gate.yml").rename(checkout.parent / "gate.yml")
+    (checkout / "gate.yml").unlink()
+    write(checkout.parent, {"gate.yml": CONFIG.replace("registry: [", "registry: [sub/")})
     base = commit(checkout.parent, "base")
     write(checkout, {"gate.yml": CONFIG.replace("0.05", "0.90")})
     commit(checkout.parent, "head")
@@ -201,13 +230,13 @@ def test_attributes_do_not_hide_rules(checkout: Path, tmp_path: Path) -> None:
         checkout.parent,
         {".gitattributes": "gate.yml export-ignore\nsub/perf export-ignore\n*.json export-subst\n"},
     )
-    write(checkout, {"perf/baselines/x.json": "$Format:%H$"})
+    write(checkout, {"perf/baselines/x.json": make_baseline("$Format:%H$")})
     base = commit(checkout.parent, "base")
 
     rules = prepare(base, tmp_path / "rules")
 
     assert load_config(Path(rules.config)).thresholds[Metric.COMPILED_LATENCY].relative == 0.05
-    assert (Path(rules.baselines) / "x.json").read_text() == "$Format:%H$"
+    assert list_reasons(rules.baselines) == {"x.json": "$Format:%H$"}
 
 
 @pytest.mark.parametrize("link", ["gate.yml", "models/cases.yml", "perf/baselines/x.json", "perf"])
@@ -224,13 +253,21 @@ def test_a_link_among_the_rules_is_refused_by_name(checkout: Path, tmp_path: Pat
 def test_names_of_any_kind_are_read(checkout: Path, tmp_path: Path) -> None:
     """Spaces, quotes, line ends and bytes that are no text are all parts of names."""
     names = ["a b.json", 'q".json', "line\nend.json", os.fsdecode(b"\xff.json")]
-    write(checkout, {f"perf/baselines/{name}": "{}\n\n" for name in names})
+    write(
+        checkout,
+        {
+            f"perf/baselines/{one}": make_baseline(f"b{index}", f"m{index}/test")
+            for index, one in enumerate(names)
+        },
+    )
     base = commit(checkout.parent, "base")
 
     rules = prepare(base, tmp_path / "rules")
 
-    stored = {path.name: path.read_text() for path in Path(rules.baselines).iterdir()}
-    assert stored == {"x.json": "base", **dict.fromkeys(names, "{}\n\n")}
+    assert list_reasons(rules.baselines) == {
+        "x.json": "base",
+        **{one: f"b{index}" for index, one in enumerate(names)},
+    }
 
 
 def test_changed_workflows_are_flagged_and_only_the_changes_own(checkout: Path, tmp_path: Path) -> None:
@@ -254,13 +291,13 @@ def make_step(place: Path, base: str) -> ActionStep:
     return ActionStep(inputs=inputs, environ={"RUNNER_TEMP": str(place)}, event={})
 
 
-@pytest.mark.parametrize("touched", ["gate.yml", "files/sub/perf/baselines/x.json", "files/new.json"])
+@pytest.mark.parametrize("touched", ["config/gate.yml", "files/sub/perf/baselines/x.json", "files/new.json"])
 def test_rules_that_were_written_to_are_told(checkout: Path, tmp_path: Path, touched: str) -> None:
     """Measured code runs as the same user and can write to them: that it did is an error, not a verdict."""
     step = make_step(tmp_path, commit(checkout.parent, "base"))
 
     with pytest.raises(MachineError, match="were written to while measuring"), hold_rules(step) as rules:
-        (Path(rules.config).parent / touched).write_text("mine")
+        (Path(rules.config).parents[1] / touched).write_text("mine")
 
 
 def test_nothing_is_left_of_the_rules(checkout: Path, tmp_path: Path) -> None:
@@ -296,14 +333,242 @@ def test_a_git_that_does_not_answer_is_not_a_base_without_configuration(
 
 def test_names_are_no_patterns(checkout: Path, tmp_path: Path) -> None:
     """A path with brackets is that path, in what is read and in what is said to have changed."""
-    for name in ("a.yml", "[ab].yml"):
-        (checkout / name).write_text("version: 1\n# base\n")
+    write(checkout, {"a.yml": MODELS.replace("5", "6"), "[ab].yml": MODELS})
     (checkout / "gate.yml").write_text(CONFIG.replace("models/cases.yml", '"[ab].yml"'))
     base = commit(checkout.parent, "base")
-    (checkout / "a.yml").write_text("version: 1\n# head\n")
+    (checkout / "a.yml").write_text(MODELS.replace("5", "7"))
     commit(checkout.parent, "head")
 
     rules = prepare(base, tmp_path / "rules")
 
-    assert [path.name for path in load_config(Path(rules.config)).registry] == ["[ab].yml"]
+    assert [case.expected_s for case in load_cases(load_config(Path(rules.config)))] == [5]
     assert rules.changed == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"gate.yml": CONFIG + "limits:\n\t- x\n"}, r"^sub/gate\.yml:9: is not YAML"),
+        ({"gate.yml": CONFIG + "budget: 3\n"}, r"^sub/gate\.yml:8: budget: unknown key"),
+        ({"gate.yml": CONFIG.replace("models/cases.yml", "gone.yml")}, r"^sub/gate\.yml:3: .*sub/gone\.yml"),
+        (
+            {"gate.yml": CONFIG.replace("results", "perf/baselines")},
+            r"^sub/gate\.yml:5: out: .*same directory",
+        ),
+        ({"gate.yml": CONFIG + "select: tag:none\n"}, r"^sub/gate\.yml:8: select: .*none"),
+        (
+            {"gate.yml": CONFIG + "overrides: [{case: old/*, metric: drift, absolute: 1, reason: x}]\n"},
+            r"^sub/gate\.yml:8: overrides\[0\]\.case: 'old/\*' matches no case",
+        ),
+        ({"models/cases.yml": MODELS + "models: []\n"}, r"^sub/models/cases\.yml:4: "),
+        ({"perf/baselines/x.json": "x"}, r"^sub/perf/baselines/x\.json: is not JSON"),
+        (
+            {"perf/baselines/accepted.yml": "version: 1\naccepted: 5\n"},
+            r"^sub/perf/baselines/accepted\.yml:2: ",
+        ),
+        ({"perf/baselines/anchor.yml": "version: 1\n"}, r"^sub/perf/baselines/anchor\.yml"),
+    ],
+)
+def test_a_change_that_breaks_the_rules_is_refused_itself(
+    checkout: Path, tmp_path: Path, files: dict[str, str], told: str
+) -> None:
+    """Judged by the base's rules it would pass, and every later change would fail."""
+    base = commit(checkout.parent, "base")
+    write(checkout, files)
+    commit(checkout.parent, "head")
+
+    with pytest.raises(UsageError, match=told) as caught:
+        prepare(base, tmp_path / "rules")
+
+    assert caught.value.fix.endswith("Merged as it is, this would fail the check of every change.")
+    assert str(tmp_path) not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"gate.yml": CONFIG + "\t- x\n"}, "sub/gate.yml of the base commit {base}:8: is not YAML"),
+        (
+            {"models/cases.yml": "version: 1\nmodels: 3\n"},
+            "sub/models/cases.yml of the base commit {base}:2: ",
+        ),
+        ({"perf/baselines/x.json": "x"}, "sub/perf/baselines/x.json of the base commit {base}: is not JSON"),
+        (
+            {"perf/baselines/accepted.yml": "accepted: 5\n"},
+            "sub/perf/baselines/accepted.yml of the base commit {base}",
+        ),
+    ],
+)
+def test_a_change_that_mends_the_base_is_judged_by_its_own_rules(
+    checkout: Path, tmp_path: Path, files: dict[str, str], told: str
+) -> None:
+    """Any other change is refused by the name of the base's file, with what would help."""
+    commit(checkout.parent, "good")
+    write(checkout, files)
+    base = commit(checkout.parent, "broken")
+    other = prepare_in_vain(base, tmp_path / "other")
+
+    git(checkout.parent, "revert", "--no-edit", "HEAD")
+    rules = prepare(base, tmp_path / "rules")
+
+    assert other.what.startswith(told.format(base=base[:7]))
+    assert other.fix.endswith("A change that mends this is judged by its own rules.")
+    assert (rules.config, rules.baselines, rules.sha) == ("", "", "")
+    assert rules.mended.startswith(told.format(base=base[:7]))
+    assert str(tmp_path) not in f"{other}{rules.mended}"
+
+
+def prepare_in_vain(base: str, place: Path) -> UsageError:
+    with pytest.raises(UsageError) as caught:
+        prepare(base, place)
+    return caught.value
+
+
+def test_a_change_that_mends_and_breaks_is_told_of_both(checkout: Path, tmp_path: Path) -> None:
+    """What is wrong with the change itself is as much in its way as what it mends."""
+    (checkout / "gate.yml").write_text(CONFIG + "\t- x\n")
+    base = commit(checkout.parent, "broken")
+    write(checkout, {"gate.yml": CONFIG, "perf/baselines/x.json": "x"})
+    commit(checkout.parent, "head")
+
+    error = prepare_in_vain(base, tmp_path / "rules")
+
+    assert error.what.startswith(f"sub/gate.yml of the base commit {base[:7]}:8: ")
+    assert [one.what.partition(":")[0] for one in error.others] == ["sub/perf/baselines/x.json"]
+
+
+def test_a_base_that_the_clone_lacks_is_not_mended(checkout: Path, tmp_path: Path) -> None:
+    """What a partial clone does not have may well be sound: a change is never judged by its own for that."""
+    base = commit(checkout.parent, "base")
+    blob = git(checkout.parent, "rev-parse", f"{base}:sub/perf/baselines/x.json")
+    (checkout / "perf/baselines/x.json").unlink()
+    commit(checkout.parent, "head")
+    (checkout.parent / ".git/objects" / blob[:2] / blob[2:]).unlink()
+
+    assert "this clone lacks the content" in prepare_in_vain(base, tmp_path / "rules").what
+
+
+MOVED = MODELS.replace("mm.f:ok", "mm.models:build")
+TEST = 'version: 1\ntests:\n  - {name: mine, node: "tests/test_a.py::test_old"}\n'
+LIN, MINE = "lin/inference-float32-smoke-default", "mine/test"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "place", "moved", "removed"),
+    [
+        (MODELS, MOVED, "mm.models:build", ("lin: mm.f:ok, now mm.models:build",), ()),
+        (
+            TEST,
+            TEST.replace("old", "new"),
+            "tests/test_a.py::test_new",
+            ("mine: tests/test_a.py::test_old, now tests/test_a.py::test_new",),
+            (),
+        ),
+        (MODELS, MOVED.replace("8", "9"), "mm.f:ok", (), (LIN,)),  # another model
+        (MODELS, MOVED.replace("lin", "line"), "mm.f:ok", (), (LIN,)),  # another name
+        (MODELS, TEST, "mm.f:ok", (), (LIN,)),  # gone
+        (TEST, MODELS, "tests/test_a.py::test_old", (), (MINE,)),
+        (MODELS, MODELS.replace("5", "6"), "mm.f:ok", (), ()),
+        (
+            MODELS,
+            MOVED.replace("[{", "[{dtype: bfloat16}, {"),
+            "mm.models:build",
+            ("lin: mm.f:ok, now mm.models:build",),
+            (),
+        ),
+    ],
+)
+def test_a_model_is_measured_where_the_change_has_it(
+    checkout: Path,
+    tmp_path: Path,
+    before: str,
+    after: str,
+    place: str,
+    moved: tuple[str, ...],
+    removed: tuple[str, ...],
+) -> None:
+    """By the change's entry of the same definition; a case that has none there is named as removed."""
+    write(checkout, {"models/cases.yml": before})
+    base = commit(checkout.parent, "base")
+    write(checkout, {"models/cases.yml": after})
+    commit(checkout.parent, "head")
+
+    rules = prepare(base, tmp_path / "rules")
+
+    (case,) = load_cases(load_config(Path(rules.config)))
+    assert (case.factory or case.node, rules.moved, rules.removed) == (place, moved, removed)
+
+
+def test_a_moved_model_brings_no_rules_of_its_own(checkout: Path, tmp_path: Path) -> None:
+    """Thresholds, limits, quarantine, sampling, tags and expectations stay the base's."""
+    base = commit(checkout.parent, "base")
+    loose = f"""\
+limits: [{{metric: drift, at_most: 99}}]
+quarantine: [{{case: "*", owner: me, reason: x, expires: {datetime.now(UTC).date() + timedelta(days=30)}}}]
+overrides: [{{case: "*", metric: drift, absolute: 99, reason: x}}]
+sampling: {{super_blocks: 1}}
+trials: 1
+max_trials: 1
+"""
+    head = {"gate.yml": CONFIG.replace("0.05", "0.9") + loose, "models/cases.yml": MOVED.replace("5", "50")}
+    write(checkout, head)
+    commit(checkout.parent, "head")
+    own = load_config(Path(prepare(base, tmp_path / "rules").config))
+    git(checkout.parent, "checkout", "--quiet", base)
+    before = load_config(Path(prepare(base, tmp_path / "base").config))
+
+    (model,) = own.models
+    assert (model.factory, model.cases) == ("mm.models:build", before.models[0].cases)
+    assert (
+        replace(own, models=before.models, baselines=before.baselines, directory=before.directory) == before
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "config"),
+    [
+        ("gate.yml", "ci/gate.yml", "ci/gate.yml"),
+        ("gate.yml", "perf.yml", "perf.yml"),
+        ("ci/perf.yml", "gate.yml", ""),
+        ("ci/gate.yml", "gate.yml", ""),
+    ],
+)
+def test_a_configuration_that_moves_is_followed(
+    checkout: Path, tmp_path: Path, old: str, new: str, config: str
+) -> None:
+    """Else a change could be judged by its own rules by moving them and saying so in the workflow."""
+    own = CONFIG.replace(
+        "registry: [models/cases.yml]", 'models: [{name: lin, factory: "f:ok", cases: [{}]}]'
+    )
+    (checkout / "gate.yml").unlink()
+    write(checkout, {old: own})
+    base = commit(checkout.parent, "base")
+    (checkout / old).unlink()
+    write(checkout, {new: own.replace("0.05", "0.90")})
+    commit(checkout.parent, "head")
+
+    rules = prepare(base, tmp_path / "rules", config=config)
+
+    found = load_config(Path(rules.config))
+    assert found.thresholds[Metric.COMPILED_LATENCY].relative == 0.05
+    assert (rules.sha, rules.directory) == (base, str((checkout / new).parent))
+    assert found.out == (checkout / new).parent / "results"
+
+
+def test_a_configuration_that_the_workflow_names_must_stay(checkout: Path, tmp_path: Path) -> None:
+    """Without it every later check would end with an error."""
+    base = commit(checkout.parent, "base")
+    (checkout / "gate.yml").unlink()
+    commit(checkout.parent, "head")
+
+    with pytest.raises(UsageError, match=r"this change has no gate\.yml, and the base commit does"):
+        prepare(base, tmp_path / "rules", config="gate.yml")
+
+
+def test_a_change_without_a_configuration_removes_all_of_it(checkout: Path, tmp_path: Path) -> None:
+    """Nothing is left to measure its own code by, and that is named."""
+    base = commit(checkout.parent, "base")
+    (checkout / "gate.yml").unlink()
+    commit(checkout.parent, "head")
+
+    assert prepare(base, tmp_path / "rules").removed == (LIN,)

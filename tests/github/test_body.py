@@ -114,6 +114,9 @@ def make_verdicts() -> dict[str, Verdict]:
         "pass": make_passing(),
         "regression": make_failing(causes=causes),
         "incomplete": make_verdict(*make_regressed(first), failed, *rest[2:], failures=(failure,)),
+        "removed": make_verdict(
+            *rest, replace(failed, status=Status.MISSING, reason=Reason.REMOVED, case_id=first.id)
+        ),
         "nothing_compared": make_verdict(
             *(
                 replace(row, status=Status.NEW, reason=Reason.NO_BASELINE, baseline=None, change=None)
@@ -166,6 +169,21 @@ def make_finding(
     """A finding of a run that ended as its verdict says."""
     passes = verdict.outcome in {Outcome.PASS, Outcome.INCONCLUSIVE}
     return telling.make_finding(verdict, base or make_base(), run or (GREEN if passes else RUN), known)
+
+
+def test_a_removal_without_the_workflow_that_accepts_lands_in_two_steps() -> None:
+    """Nobody can comment then: gate.yml goes first, as long as its code is there."""
+    finding = replace(make_finding(make_verdicts()["removed"]), can_accept=False)
+    (step,) = list_comment_steps(finding)
+    assert step.startswith("If what is removed is meant to go: merge the change of `gate.yml` first")
+
+
+def test_a_removal_beside_a_crash_is_told_with_it() -> None:
+    """The log of what failed comes first."""
+    failed = make_verdicts()["incomplete"].comparisons
+    verdict = make_verdict(*failed, *make_verdicts()["removed"].comparisons[-1:])
+    steps = list_comment_steps(make_finding(verdict))
+    assert [step.split()[0] for step in steps] == ["Open", "If"]
 
 
 REMARKS = (Fact(code=Code.TOUCHES_RULES, names={"rules": ("gate.yml (1 file)",)}),)

@@ -38,7 +38,8 @@ def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tupl
     That is a REGRESSED comparison, or one of the _OPEN_QUESTIONS, whose change is at most the allowance (a
     fraction; units for counters and drift). Drift without a baseline is held against its limit instead.
     A standing acceptance is of the baseline: else each change could be so much worse again than the last.
-    Where pairs judged what is exact, what is stored must be within it too.
+    Where pairs judged what is exact, what is stored must be within it too. A case that the change removes is
+    accepted for the change alone.
     """
     return tuple(_accept(comparison, policy) for comparison in comparisons)
 
@@ -144,19 +145,31 @@ def fits(acceptance: Acceptance, comparison: Comparison) -> bool:
     return acceptance.metric is comparison.metric and fnmatchcase(comparison.case_id, acceptance.case)
 
 
+def can_be_accepted(comparison: Comparison) -> bool:
+    """Whether somebody can take responsibility for it: a measured worsening, or a case that is removed."""
+    is_worse = comparison.status is Status.REGRESSED and comparison.change is not None
+    return comparison.decides and (is_worse or _is_removed(comparison))
+
+
+def _is_removed(comparison: Comparison) -> bool:
+    return comparison.status is Status.MISSING and comparison.reason is Reason.REMOVED
+
+
 def _accept(comparison: Comparison, policy: Policy) -> Comparison:
     open_question = comparison.reason in _OPEN_QUESTIONS
     worse = comparison.status is Status.REGRESSED or open_question
-    if not worse or comparison.change is None:
+    is_removed = _is_removed(comparison)
+    if not is_removed and (not worse or comparison.change is None):
         return comparison
     since_stored = measure_since_stored(comparison)
-    standing = [one for one in policy.acceptances if since_stored <= one.allowance]
+    standing = [one for one in policy.acceptances if since_stored <= one.allowance and not is_removed]
     for acceptance in (*standing, *policy.approved):
         if is_in_force(acceptance, policy) and _covers(acceptance, comparison):
             return replace(
                 comparison,
                 status=Status.ACCEPTED,
-                reason=Reason.ACCEPTED,
+                # A removed case stays one: what else there is of it stands under metrics of its own.
+                reason=Reason.REMOVED if is_removed else Reason.ACCEPTED,
                 found=comparison.reason,
                 remarks=(*comparison.remarks, Fact(code=Code.ACCEPTED_BY, names=name_terms(acceptance))),
             )

@@ -57,7 +57,8 @@ def list_next_steps(
     deciding = [one for one in comparisons if one.decides]
     apart = list_set_apart(comparisons)
     short = [one.case_id for one in deciding if one.reason is Reason.TRIALS_MISSING or has_not_begun(one)]
-    lost = [one.case_id for one in deciding if one.status in BROKEN]
+    removed = [one.case_id for one in deciding if one.status in BROKEN and one.reason is Reason.REMOVED]
+    lost = [one.case_id for one in deciding if one.status in BROKEN and one.reason is not Reason.REMOVED]
     undecided = [one for one in deciding if one.status is Status.INCONCLUSIVE]
     stored = [one for one in undecided if not one.pairs]
     alone = [one.case_id for one in deciding if base is None and _is_unconfirmed(one)]
@@ -65,6 +66,7 @@ def list_next_steps(
         *([] if finished else [Fact(code=Code.CONTINUE)]),
         *suggest(Code.FIX_FAILED, (case_id for case_id in lost if case_id not in short)),
         *suggest(Code.MEASURE_AGAIN, short),
+        *suggest(Code.ACCEPT_REMOVED, removed),
         *list_acceptances(deciding, policy),
         *suggest(Code.BE_SURE, alone),
         *suggest(Code.SETTLE, (one.case_id for one in stored)),

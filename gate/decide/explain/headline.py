@@ -40,10 +40,12 @@ def make_unjudged(
 def _list_lost(deciding: Sequence[Comparison], cases: int, *, finished: bool) -> list[Fact]:
     lost = [one for one in deciding if one.status in BROKEN]
     fewer = {one.case_id for one in lost if one.reason is Reason.TRIALS_MISSING}
-    broken = {one.case_id for one in lost} - fewer
+    removed = {one.case_id for one in lost if one.reason is Reason.REMOVED}
+    broken = {one.case_id for one in lost} - fewer - removed
     parts = (
         (not finished, Fact(code=Code.STOPPED)),
         (broken, Fact(code=Code.NOT_MEASURED, numbers={"broken": len(broken), "cases": cases})),
+        (removed, Fact(code=Code.CASES_REMOVED, numbers={"removed": len(removed), "cases": cases})),
         (fewer, Fact(code=Code.FEWER_TRIALS, numbers={"fewer": len(fewer), "cases": cases})),
     )
     return [fact for is_told, fact in parts if is_told]

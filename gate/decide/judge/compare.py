@@ -81,6 +81,8 @@ def list_comparisons(
 def _compare_whole(evidence: Evidence) -> tuple[Comparison, ...]:
     """The comparison that names a case which failed or did not run, or not as often as was planned."""
     if evidence.failures:
+        if evidence.case.is_removed:
+            return (_name_whole(evidence, Status.MISSING, Reason.REMOVED),)
         failed = quote_failure(Code.FAILURE, evidence.failures[0])
         return (_name_whole(evidence, Status.FAILED, Reason.CASE_FAILED, failed),)
     came, planned = len(evidence.trials), evidence.planned

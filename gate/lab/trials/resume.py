@@ -97,8 +97,8 @@ def _list_base_edits(fresh: BaseArm, previous: BaseArm) -> list[str]:
 
 
 def _list_case_differences(fresh: tuple[Case, ...], previous: tuple[Case, ...]) -> list[str]:
-    now = {case.id: case.definition for case in fresh}
-    then = {case.id: case.definition for case in previous}
+    now = {case.id: case.program for case in fresh}
+    then = {case.id: case.program for case in previous}
     return sorted(
         [
             *(f"{case_id} was not part of it" for case_id in now.keys() - then.keys()),

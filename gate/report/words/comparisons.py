@@ -44,6 +44,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.NOT_MEASURED: "this run did not measure this metric, which the baseline has or gate.yml limits",
     Reason.NOT_RUN: "it was planned and no trial of it came back",
     Reason.TRIALS_MISSING: "fewer trials than planned came back",
+    Reason.REMOVED: "the change's own gate.yml no longer has this case as the base does, nor its code",
     Reason.CASE_FAILED: "the case could not be measured",
     Reason.ACCEPTED: "worse by no more than was accepted",
     Reason.CONFIRMED: "beyond{limit}{beside}, and too large to be noise",

@@ -99,6 +99,7 @@ _PARTS: Mapping[Code, Callable[[Fact, PairBase | None], str]] = {
     Code.STOPPED: _use("the run was stopped before its end"),
     Code.NOT_MEASURED: _use("{broken} of {cases:case} could not be measured"),
     Code.FEWER_TRIALS: _use("{fewer} of {cases:case} came back with fewer trials than planned"),
+    Code.CASES_REMOVED: _use("{removed} of {cases:case} removed by the change, which nobody has accepted"),
     **dict.fromkeys(_REGRESSED, _write_regressed),
     Code.REGRESSED_UNSHOWN: _use("the reason is in {cases:case} that the default branch does not have"),
     Code.COULD_NOT_TELL: _use("could not tell for {undecided} of {judged:comparison}; none is surely worse"),

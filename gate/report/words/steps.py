@@ -76,6 +76,10 @@ _TEXTS: Mapping[Code, str] = {
         " a larger --minutes."
     ),
     Code.FIX: "Fix {case_list}.",
+    Code.ACCEPT_REMOVED: (
+        'Where {case_list:some} may go, comment `/accept-regression reason="..."` on the pull request;'
+        " else put back what the base's gate.yml names."
+    ),
     Code.ACCEPT: "Or accept {changes} of {case_list} until a date:",
     Code.ACCEPT_TOO: "",
     Code.MORE_LIKE_THESE: "And {commands:more command} like these.",

@@ -92,6 +92,49 @@ def test_regression_in_a_partly_failed_case_is_listed(situation: Make, judge: Ju
     assert "; 1 case worse: graph breaks" in tell_headline(verdict)
 
 
+def judge_removed(*situations: Any, **policy: object) -> Verdict:
+    """Judge a run whose every case the change no longer has."""
+    run = conftest.make_run(*situations)
+    run = replace(run, cases=tuple(replace(case, is_removed=True) for case in run.cases))
+    return decide_verdict(run, conftest.make_baselines(*situations), conftest.make_policy(**policy))
+
+
+def test_a_removed_case_that_cannot_be_run_is_missing_as_such(situation: Make, find: Find) -> None:
+    """Nobody is sent to its log: it is accepted, or put back."""
+    verdict = judge_removed(situation(before=SAME, failures=(fail(),)))
+
+    assert verdict.outcome is Outcome.INCOMPLETE
+    assert state(find(verdict, LATENCY)) == (Status.MISSING, Reason.REMOVED)
+    assert tell_headline(verdict) == "1 of 1 case removed by the change, which nobody has accepted."
+    assert tell_row(find(verdict, LATENCY)).startswith("Missing: the change's own gate.yml no longer has")
+    assert [step.partition(",")[0] for step in tell_steps(verdict)] == [f"Where {CASE} may go"]
+
+
+def test_a_removed_case_that_runs_is_judged_as_any_other(situation: Make, find: Find) -> None:
+    """What of it can be measured counts until it is gone."""
+    verdict = judge_removed(situation(before=SAME, after=MORE))
+    assert state(find(verdict, BREAKS)) == (Status.REGRESSED, Reason.EXACT_CHANGED)
+
+
+@pytest.mark.parametrize("field", ["approved", "acceptances"])
+def test_only_an_approval_of_the_change_takes_that_a_case_is_removed(
+    situation: Make, find: Find, field: str
+) -> None:
+    """A standing acceptance is of how fast a case is, and not of its end."""
+    entry = Acceptance(
+        case=CASE, metric=LATENCY, allowance=0.5, reason="gone.", author="ada", expires=conftest.TODAY
+    )
+    other = situation(case_id="b/x", before=SAME, after=SAME)
+
+    verdict = judge_removed(situation(before=SAME, failures=(fail(),)), other, **{field: (entry,)})
+
+    is_taken = field == "approved"
+    row = find(verdict, LATENCY, CASE)
+    assert state(row) == (Status.ACCEPTED if is_taken else Status.MISSING, Reason.REMOVED)
+    assert verdict.outcome is (Outcome.PASS if is_taken else Outcome.INCOMPLETE)
+    assert tell_row(row).endswith("Accepted by ada until 2026-03-01: gone.") == is_taken
+
+
 def test_planned_case_without_a_trial_is_missing(situation: Make, judge: Judge, find: Find) -> None:
     """A case that silently did not come back is not green."""
     verdict = judge(situation(case_id="a/x", before=SAME, after=SAME), situation(case_id="b/x", before=SAME))

@@ -1,0 +1,146 @@
+"""The rules that a commit holds, read as data: written outside the checkout, loaded, and told by their names.
+
+All that is said of such a file goes through :func:`name_files`: a reader knows ``gate.yml`` of a commit, and
+not the file of a scratch directory that is gone by then.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gate.action.tree import Tree, write_files
+from gate.errors import FileError, UsageError, join_errors
+from gate.project.choice import choose_cases
+from gate.project.config import check_places, load_config
+from gate.project.moves import Rules
+from gate.project.registry import fold_registries, load_cases
+from gate.store.baselines import load_baselines
+from gate.store.policies import load_policy
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RuleFiles:
+    """What a commit says of judging. ``names`` are its files and directories, as git writes them.
+
+    In ``rules`` registries are folded in, baselines are those that were written, and results go where the
+    checkout has them.
+    """
+
+    tree: Tree
+    rules: Rules
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """What of a commit is wanted: its configuration, where in the checkout that lies, and what is below it.
+
+    ``path`` is of the commit's file, and ``own`` of what stands for it in the checkout.
+    """
+
+    tree: Tree
+    path: Path
+    own: Path
+    baselines: str  # of the workflow; empty: what the configuration says
+    suffix: str = ""  # behind each name in messages
+
+
+def load_rule_files(wanted: Wanted, place: Path) -> RuleFiles:
+    """Write the rules of a commit below ``place``, and load all of them.
+
+    Raises:
+        UsageError: One of them cannot be used, or be had from the commit.
+    """
+    with name_files(place, wanted.suffix):
+        return _load(wanted, place)
+
+
+def check_after_merge(wanted: Wanted, place: Path, select: str) -> RuleFiles:
+    """Load the change's own rules as the next change would have them; ``select`` is the workflow's.
+
+    Raises:
+        UsageError: They cannot be used: merged, they would fail every change.
+    """
+    try:
+        with name_files(place, wanted.suffix):
+            found = _load(wanted, place)
+            check_places(load_config(place / wanted.tree.to_git(wanted.path)))
+            if not select:
+                choose_cases(found.rules.config, found.rules.cases)
+            return found
+    except UsageError as error:
+        error.fix += " Merged as it is, this would fail the check of every change."
+        raise
+
+
+def _load(wanted: Wanted, place: Path) -> RuleFiles:
+    tree, path = wanted.tree, wanted.path
+    name = tree.to_git(path)
+    write_files(tree, (name,), place)
+    loaded = load_config(place / name)
+
+    def put_back(one: Path, config: Path) -> Path:
+        """Find what a path of the written configuration would be, had it been read at ``config``."""
+        inside = one.is_relative_to((place / name).parent)
+        return config.parent / (one.relative_to((place / name).parent) if inside else one)
+
+    registry = tuple(tree.to_git(put_back(one, path)) for one in loaded.registry)
+    stored = tree.to_git(Path.cwd() / wanted.baselines) if wanted.baselines else ""
+    stored = stored or tree.to_git(put_back(loaded.baselines, path))
+    write_files(tree, (*registry, stored), place)
+    (place / stored).mkdir(parents=True, exist_ok=True)
+    config = replace(
+        loaded,
+        registry=tuple(place / one for one in registry),
+        baselines=place / stored,
+        out=put_back(loaded.out, wanted.own),
+        history=put_back(loaded.history, wanted.own) if loaded.history else None,
+    )
+    cases = load_cases(config)
+    load_policy(config)
+    load_baselines(config.baselines)
+    return RuleFiles(
+        tree=tree, rules=Rules(config=fold_registries(config), cases=cases), names=(name, *registry, stored)
+    )
+
+
+@contextmanager
+def name_files(place: Path, suffix: str) -> Iterator[None]:
+    """Let errors name files below ``place`` as the commit does, with ``suffix`` behind each name."""
+    try:
+        yield
+    except UsageError as error:
+        named = [_name_in_error(one, place, suffix) for one in (error, *error.others)]
+        raise join_errors(named) from None
+
+
+def _name_in_error(error: Exception, place: Path, suffix: str) -> UsageError:
+    told = _Names(place=place, suffix=suffix)
+    if isinstance(error, FileError):
+        return FileError(told.write(error.file), error.key, told.write(error.problem), told.write(error.fix))
+    if type(error) is UsageError:
+        return UsageError(told.write(error.what), told.write(error.fix))
+    raise error
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Names:
+    place: Path
+    suffix: str
+
+    def write(self, text: str) -> str:
+        """Write the commit's names in place of the files that were written, each with its line behind it."""
+        known = sorted(map(str, self.place.rglob("*")), key=len, reverse=True)
+        # What the commit does not have was not written: such a name ends where a path usually does.
+        files = "|".join([*map(re.escape, known), rf"{re.escape(str(self.place))}/[^\s:,;'\"`()]+"])
+        return re.sub(rf"({files})(:\d+)?", self._write_name, text)
+
+    def _write_name(self, found: re.Match[str]) -> str:
+        name = posixpath.normpath(os.path.relpath(found[1], self.place))
+        return f"{name}{self.suffix}{found[2] or ''}"
