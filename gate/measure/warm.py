@@ -6,7 +6,7 @@ import statistics
 
 from gate.kinds import has_metric
 from gate.measure.compiler import graph
-from gate.measure.compiler.calls import count_compile_calls
+from gate.measure.compiler.calls import count_compile_calls, list_graph_keys
 from gate.measure.context import Prepared, WorkerContext, open_case
 from gate.measure.numerics.state import copy_state
 from gate.measure.numerics.steps import compute_step_drift, has_steps
@@ -63,6 +63,7 @@ def _compile_first(context: WorkerContext, prepared: Prepared) -> None:
     logbook, step, device = context.logbook, prepared.compiled_step, context.device
     logbook.enter(Stage.COMPILE)
     graph.start_observation()
+    left = list_graph_keys(graph.find_cache())
     first = time_first_call(step, device)
     logbook.enter(Stage.WARMUP)
     settle_step(step, device, context.sampling.min_warmup_calls)
@@ -71,6 +72,8 @@ def _compile_first(context: WorkerContext, prepared: Prepared) -> None:
     compile_s = compute_compile_time(first.wall_s, steady_s)
     logbook.record(caches=report.caches)
     misses = prepared.protocol.count_misses(report)
+    if misses and left and list_graph_keys(graph.find_cache()) - left:
+        logbook.note(Code.GRAPH_DIFFERS)
     logbook.add_samples(
         {
             Metric.WARM_COMPILE_TIME: (compile_s,),

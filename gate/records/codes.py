@@ -234,6 +234,7 @@ class Code(StrEnum):
     UNKNOWN_HERE = "unknown_here"  # this torch does not report these metrics
     INPUT_AS_IT_IS = "input_as_it_is"  # neither cast nor moved; names: input, kind
     EAGER_COMPILED = "eager_compiled"  # the model compiles parts of itself
+    GRAPH_DIFFERS = "graph_differs"  # in the second process, from the first one's
     BLOCKS_RECOMPILED = "blocks_recompiled", "blocks"
     CALLS_UNCOUNTED = "calls_uncounted"
     MEMORY_UNMEASURED = "memory_unmeasured"  # names: why

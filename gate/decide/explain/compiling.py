@@ -68,7 +68,16 @@ def find_cache_loss(inquiry: Inquiry) -> list[Cause]:
         if _is_missed(old := before.get(name, CacheUse()), new := after.get(name, CacheUse()))
     ]
     facts = facts or _find_unasked(inquiry, before, after) or _count_misses(inquiry)
-    return [inquiry.weigh(CauseKind.CACHE, fact) for fact in facts]
+    return [
+        inquiry.weigh(CauseKind.CACHE, fact)
+        for fact in (*(_find_other_graphs(inquiry) if facts else ()), *facts)
+    ]
+
+
+def _find_other_graphs(inquiry: Inquiry) -> list[Fact]:
+    """That the second process compiled other graphs than the first, where it did."""
+    told = [fact for trial in inquiry.evidence.trials for fact in trial.warnings]
+    return [fact for fact in told if fact.code is Code.GRAPH_DIFFERS][:1]
 
 
 def _is_missed(before: CacheUse, after: CacheUse) -> bool:

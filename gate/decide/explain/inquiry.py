@@ -15,6 +15,7 @@ from gate.records import JUDGED, Cause, CauseKind, Code, Comparison, Environment
 WEIGHTS: Mapping[Code, float] = {
     Code.DEFINITION_CHANGED: 0.98,  # another program: nothing else of it can be held against what was
     Code.GRAPH_BREAK: 0.97,
+    Code.GRAPH_DIFFERS: 0.965,
     Code.CACHE_MISSED: 0.96,
     Code.RECOMPILED: 0.95,
     Code.EAGER_ALONE: 0.94,

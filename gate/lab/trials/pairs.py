@@ -229,9 +229,11 @@ def _open_jobs(sides: Sides, plan: PairPlan, role: WorkerRole) -> OpenedJobs:
     arms = [(sides.base, sides.base_case), (sides.head, sides.head_case)]
     if plan.index % 2 == 0:
         arms.reverse()
-    jobs = (make_job(bench, role, case, plan.index) for bench, case in arms)
-    asked = (replace(job, request=replace(job.request, skips_calls=plan.skips_calls)) for job in jobs)
-    return open_jobs(sides.head.pool, tuple(asked))
+    jobs = [make_job(bench, role, case, plan.index) for bench, case in arms]
+    asked = [replace(job, request=replace(job.request, skips_calls=plan.skips_calls)) for job in jobs]
+    has_warm = plan.warm and not is_target(sides.head.settings.device)
+    later = [make_job(bench, WorkerRole.WARM, case) for bench, case in arms] if has_warm else []
+    return open_jobs(sides.head.pool, asked, later)
 
 
 def is_crowded(said: str) -> bool:

@@ -11,6 +11,7 @@ from gate.lab.trials.trials import Bench, make_job, run_job
 from gate.lab.workers.worker import load_result
 from gate.records import CaseFailure, Environment, FailureKind
 from gate.records.protocol import WorkerRole
+from gate.records.targets import is_target
 from gate.report.words.failures import advise_unprimed, describe_unprimed
 
 
@@ -30,7 +31,9 @@ def prime_bench(bench: Bench) -> Primed:
     """
     begun = time.monotonic()
     job = make_job(bench, WorkerRole.PRIME)
-    result = run_job(bench, job)
+    # Importing takes seconds, on a core of its own if there is one: nothing is timed yet.
+    later = [] if is_target(bench.settings.device) else [make_job(bench, WorkerRole.WARM)]
+    result = run_job(bench, job, later)
     if isinstance(result, CaseFailure):
         left = load_result(Path(job.request.result)).result
         missing = left.failure.missing if left and left.failure else None

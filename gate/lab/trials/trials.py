@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -207,7 +207,7 @@ def make_job(bench: Bench, role: WorkerRole, case: Case | None = None, index: in
         request=request,
         python=arm.python,
         environment={
-            **make_worker_environment(os.environ, places, settings.threads),
+            **make_worker_environment(os.environ, places, settings.threads, role),
             **_set_extensions(bench),
             **arm.variables,
             **shown,
@@ -230,9 +230,12 @@ def _set_extensions(bench: Bench) -> Mapping[str, str]:
     return {"TORCH_EXTENSIONS_DIR": str(bench.temporary / f"extensions-{bench.arm.name}")}
 
 
-def run_job(bench: Bench, job: WorkerJob) -> JobOutcome:
-    """Run one worker to its end, forked if possible, by what the lab was given; raises as ``run_worker``."""
-    opened = open_jobs(bench.pool, (job,))
+def run_job(bench: Bench, job: WorkerJob, later: Sequence[WorkerJob] = ()) -> JobOutcome:
+    """Run one worker to its end, forked if possible, by what the lab was given; raises as ``run_worker``.
+
+    The servers of ``later`` jobs are opened with its own.
+    """
+    opened = open_jobs(bench.pool, (job,), later)
     return add_opening(bench.settings.run_job(opened.jobs[0]), opened)
 
 
@@ -261,15 +264,17 @@ def _run_processes(
     bench: Bench, case: Case, index: int, content: Content
 ) -> tuple[WorkerResult, WorkerResult, CaseFailure | None]:
     """Run the cold process, then the warm one unless it failed; of one that failed, what it had written."""
-    cold = run_job(bench, make_job(bench, WorkerRole.COLD, case, index))
+    has_warm = content.warm and not is_target(bench.settings.device)
+    later = [make_job(bench, WorkerRole.WARM, case, index)] if has_warm else []
+    cold = run_job(bench, make_job(bench, WorkerRole.COLD, case, index), later)
     if isinstance(cold, CaseFailure):
         return _load_part(bench, WorkerRole.COLD), _NO_PROCESS, cold
     _keep_cache(bench, case)
     if not content.warm:
         return cold, _NO_PROCESS, None
-    if is_target(bench.settings.device):
+    if not later:
         return cold, repeat_samples(cold), None  # nothing is run: a second process would find the same
-    warm = run_job(bench, make_job(bench, WorkerRole.WARM, case, index))
+    warm = run_job(bench, later[0])
     if isinstance(warm, CaseFailure):
         return cold, _load_part(bench, WorkerRole.WARM), warm
     return cold, warm, None

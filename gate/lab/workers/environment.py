@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gate.records import Code, Fact
+from gate.records.protocol import WorkerRole
 
 # Settings of the measured stack, of threads and allocators, and of tools that hook into every Python
 # process.
@@ -44,13 +45,19 @@ _FIXED = {
     "TORCHINDUCTOR_COMPILE_THREADS": "1",  # a pool that is ready sometimes makes compile time bimodal
     "TORCHINDUCTOR_FX_GRAPH_CACHE": "1",  # the defaults, said aloud: warm compile time relies on them
     "TORCHINDUCTOR_AUTOGRAD_CACHE": "1",
-    "PYTHONHASHSEED": "0",  # the number of Python calls in a compile follows the order of sets
     "PYTHONFAULTHANDLER": "1",  # a crash, and a hang that is aborted, leave a traceback in the log
     "PYTHONUNBUFFERED": "1",  # a worker that is killed has said all it had to say
     "MALLOC_ARENA_MAX": "1",  # arenas per thread make peak memory depend on scheduling
     "HF_HUB_OFFLINE": "1",  # reference models have random weights: nothing is downloaded
     "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # cuda:1 is what nvidia-smi and the lock call 1
 }
+
+
+# The number of Python calls in a compile follows the order of sets: it is the same in each process of a role.
+# But the second process has another order than the first, as any two processes of a user have: what takes its
+# graph from the order of a set of strings finds nothing in the caches.
+_HASH_SEEDS = {WorkerRole.WARM: "1"}
+_FIRST_HASH_SEED = "0"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,12 +72,13 @@ class WorkerPlaces:
 
 
 def make_worker_environment(
-    inherited: Mapping[str, str], places: WorkerPlaces, threads: int
+    inherited: Mapping[str, str], places: WorkerPlaces, threads: int, role: WorkerRole = WorkerRole.COLD
 ) -> dict[str, str]:
     """Make the environment of one worker from the caller's; ``threads`` is intra-op threads."""
     return {
         **keep_variables(inherited),
         **_FIXED,
+        "PYTHONHASHSEED": _HASH_SEEDS.get(role, _FIRST_HASH_SEED),
         "OMP_NUM_THREADS": str(threads),
         "TMPDIR": str(places.temporary),
         "TORCHINDUCTOR_CACHE_DIR": str(places.cache / "inductor"),

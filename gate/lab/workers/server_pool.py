@@ -1,5 +1,7 @@
 """The servers of a run: one for each interpreter, checkout and set of variables, each with one a factory.
 
+The hash seed is one of the variables: a warm process is forked from another server than the cold one.
+
 Servers are opened as pairs need them and live until the lab closes. Where forking cannot be trusted to
 give what a process of its own gives, workers are started afresh, and the reason is kept to be told.
 """
@@ -53,10 +55,10 @@ class ServerPool:
         self._roots: dict[_Key, _Root] = {}
         self._why_not: dict[str, Fact | None] = {}  # by what is imported
 
-    def open(self, jobs: Sequence[WorkerJob]) -> OpenedJobs:
+    def open(self, jobs: Sequence[WorkerJob], later: Sequence[WorkerJob] = ()) -> OpenedJobs:
         """Give each of a pair's jobs a server that has imported what it needs, or give none of them one.
 
-        All servers that are missing import at the same time.
+        All servers that are missing import at the same time, those of ``later`` jobs of the case as well.
 
         Raises:
             MachineError: An interpreter cannot be started, or a disk is full.
@@ -67,7 +69,7 @@ class ServerPool:
             return OpenedJobs(jobs=tuple(jobs), why_not=obstacle)
         begun = time.monotonic()
         imported = _name_import(jobs[0])
-        why_not = self._why_not.get(imported) or self._open(jobs)
+        why_not = self._why_not.get(imported) or self._open((*jobs, *later))
         self._why_not[imported] = why_not
         opened_s = time.monotonic() - begun
         if why_not:
@@ -139,9 +141,11 @@ class ServerPool:
         return next(filter(None, problems), None)
 
 
-def open_jobs(pool: ServerPool | None, jobs: Sequence[WorkerJob]) -> OpenedJobs:
+def open_jobs(
+    pool: ServerPool | None, jobs: Sequence[WorkerJob], later: Sequence[WorkerJob] = ()
+) -> OpenedJobs:
     """Do as :meth:`ServerPool.open`; without a pool every worker is a process of its own."""
-    return pool.open(jobs) if pool else OpenedJobs(jobs=tuple(jobs))
+    return pool.open(jobs, later) if pool else OpenedJobs(jobs=tuple(jobs))
 
 
 def add_opening(outcome: JobOutcome, opened: OpenedJobs) -> JobOutcome:

@@ -46,6 +46,12 @@ def forget_graphs(cache: Path) -> None:
         shutil.rmtree(cache / name, ignore_errors=True)  # absent when nothing was compiled
 
 
+def list_graph_keys(cache: Path) -> frozenset[Path]:
+    """List the keys that compiled graphs have in the cache directory: the directories of their files."""
+    files = (path for name in _GRAPH_CACHES for path in (cache / name).rglob("*") if path.is_file())
+    return frozenset(path.parent for path in files)
+
+
 @contextmanager
 def _with_eager_backward() -> Iterator[None]:
     """Compile the backward graph with the forward one: later, it may be on a thread that is not counted."""

@@ -50,6 +50,11 @@ _PHRASES: Mapping[Code, str] = {
         " in no compile time, and drift and speedup cannot see it; measure the model without its own"
         " torch.compile"
     ),
+    Code.GRAPH_DIFFERS: (
+        "the second process compiles other graphs than the first, and finds none of them in the caches:"
+        " something in them differs between processes, as the order of a set of strings (another hash seed),"
+        " an id() or a time"
+    ),
     Code.BLOCKS_RECOMPILED: "recompiled during {blocks} of the timed blocks; they are left out",
     Code.CALLS_UNCOUNTED: "Python calls were not counted: graphs came from a cache",
     Code.MEMORY_UNMEASURED: "memory cannot be measured here: {why}",

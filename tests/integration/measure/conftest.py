@@ -37,6 +37,7 @@ class Layers(nn.Module):
         super().__init__()
         self.up, self.down = nn.Linear(64, 256), nn.Linear(256, 64)
         self.fault, self.calls = fault, 0
+        self.order = [*{"edge", "tone", "grain", "depth", "flow", "hue", "mask"}]
 
     def forward(self, value):
         value = self.down(torch.nn.functional.gelu(self.up(value)))
@@ -45,6 +46,9 @@ class Layers(nn.Module):
         if self.fault == "recompile":
             self.calls += 1
             value = value * (1 + 0.001 * min(self.calls, 4))
+        if self.fault == "order":
+            for name in self.order:
+                value = torch.tanh(value * (1.0 + len(name) / 64 + ord(name[0]) / 1024))
         return value.relu()
 
 
@@ -118,7 +122,7 @@ class Workshop:
         job = WorkerJob(
             request=self.make_request(role, case),
             python=sys.executable,
-            environment={**self.make_environment(self.cache if case else self.primer), **variables},
+            environment={**self.make_environment(self.cache if case else self.primer, role), **variables},
             log=self.directory / f"{role}.log",
             limit_s=TIMEOUT_S,
         )
@@ -139,10 +143,10 @@ class Workshop:
         result = Path(job.request.result).read_bytes()
         return codec.decode(WorkerResult, codec.parse_json(result, "result"), "result")
 
-    def make_environment(self, cache: Path) -> dict[str, str]:
+    def make_environment(self, cache: Path, role: WorkerRole = WorkerRole.COLD) -> dict[str, str]:
         """Make a worker's environment variables."""
         places = WorkerPlaces(cache=cache, temporary=self.temporary)
-        return make_worker_environment(os.environ, places, THREADS)
+        return make_worker_environment(os.environ, places, THREADS, role)
 
 
 MeasureOne = Callable[[Case], WorkerResult]

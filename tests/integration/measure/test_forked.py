@@ -34,7 +34,7 @@ def make_job(workshop: Any, role: WorkerRole, case: Case) -> WorkerJob:
     return WorkerJob(
         request=workshop.make_request(role, case),
         python=sys.executable,
-        environment=workshop.make_environment(workshop.cache),
+        environment=workshop.make_environment(workshop.cache, role),
         log=workshop.directory / "forked.log",
         limit_s=300.0,
     )

@@ -11,7 +11,7 @@ import pytest
 
 from gate.kinds import SPECIAL
 from gate.metrics import SPECS, Source
-from gate.records import Case, DType, FailureKind, Metric, Mode, Task
+from gate.records import Case, Code, DType, Fact, FailureKind, Metric, Mode, Task
 from gate.records.protocol import Stage, WorkerResult, WorkerRole
 from tests.integration.measure.conftest import Workshop
 
@@ -170,6 +170,13 @@ def test_float16_with_fullgraph_and_options(measure_both: MeasureBoth) -> None:
     assert (cold.failure, warm.failure) == (None, None)
     assert "float16[32, 64]" in warm.workload["outputs"]
     assert abs(read_one(warm, Metric.DRIFT)) < 1
+
+
+def test_an_order_that_follows_the_hash_seed_misses_the_caches(measure_both: MeasureBoth) -> None:
+    """The second process iterates a set of strings in another order, and so compiles another graph."""
+    _, warm = measure_both(make_case("order"))
+    assert read_one(warm, Metric.CACHE_MISSES) >= 1
+    assert Fact(code=Code.GRAPH_DIFFERS) in warm.warnings
 
 
 @pytest.mark.parametrize(

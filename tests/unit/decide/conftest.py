@@ -23,6 +23,7 @@ from gate.records import (
     Conditions,
     DType,
     Environment,
+    Fact,
     GraphBreak,
     Kind,
     Metric,
@@ -74,6 +75,7 @@ class Situation:
     limits_s: Mapping[str, float] = field(default_factory=dict)
     throttled: tuple[str, ...] = ()
     changed_imports: tuple[str, ...] | None = None
+    warnings: tuple[Fact, ...] = ()
     definition_before: str = "d1"
     definition_after: str = "d1"
     host: Environment = CPU_HOST  # of the baseline
@@ -113,6 +115,7 @@ def _make_trial(one: Situation, index: int) -> Trial:
         kernels_s=one.kernels_s,
         limits_s=one.limits_s,
         changed_imports=one.changed_imports,
+        warnings=one.warnings,
         conditions=Conditions(
             canaries_s={name: values[index] for name, values in one.canaries_after.items()},
             throttled=one.throttled,

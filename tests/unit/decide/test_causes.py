@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gate.records import CauseKind, Code, CodeIdentity, GraphBreak, Metric, Outcome, Recompile, Verdict
+from gate.records import CauseKind, Code, CodeIdentity, Fact, GraphBreak, Metric, Outcome, Recompile, Verdict
 from gate.report.words.causes import describe_cause
 
 Make = Callable[..., Any]
@@ -354,6 +354,17 @@ def test_cache_misses_are_told(situation: Make, judge: Judge) -> None:
     assert explain(verdict, "cache") == [
         "The second process does not find everything in the compile cache: 3 missed."
     ]
+
+
+def test_a_graph_that_differs_between_processes_is_told(situation: Make, judge: Judge) -> None:
+    """Of a miss it is told whether the second process compiled another graph than the first."""
+    metric = Metric.CACHE_MISSES
+    warnings = (Fact(code=Code.GRAPH_DIFFERS),)
+    one = situation(before={metric: (0.0,)}, after={metric: (3.0,)}, warnings=warnings)
+    assert explain(judge(one), "cache")[0] == (
+        "The second process compiled other graphs than the first: something in them differs between"
+        " processes, as the order of a set of strings (another hash seed), an id() or a time."
+    )
 
 
 def test_machine_is_told_where_it_moved(situation: Make, judge: Judge) -> None:

@@ -106,6 +106,21 @@ def test_cases_of_one_factory_share_what_is_imported(
     assert counts == [1, 1, 2, 3, 4]
 
 
+def test_the_second_processes_are_forked_from_servers_of_another_hash_seed(
+    bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opened with those of the first processes, while nothing is timed: they find them open."""
+    monkeypatch.setattr(server_pool, "RootServer", QuietServer)
+    QuietServer.branched.clear()
+    plain, case = replace(bench, settings=LabSettings(out=bench.settings.out)), make_case()
+    cold, warm = (make_job(plain, role, case) for role in (WorkerRole.COLD, WorkerRole.WARM))
+    pool = ServerPool()
+    (opened,) = pool.open([cold], [warm]).jobs
+    assert (opened.request.role, len(pool._roots), len(QuietServer.branched)) == (WorkerRole.COLD, 2, 2)
+    assert pool.open([warm]).jobs[0].fork is not None
+    assert len(QuietServer.branched) == 2
+
+
 def test_the_servers_of_one_arm_can_be_ended(
     bench: Bench, make_case: MakeCase, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from gate.lab.workers.environment import (
     make_worker_environment,
     note_dropped_variables,
 )
+from gate.records.protocol import WorkerRole
 from tests.told import describe_measuring
 
 PLACES = WorkerPlaces(cache=Path("/scratch/cache"), temporary=Path("/scratch/tmp"))
@@ -36,6 +37,14 @@ def test_gives_what_the_measurement_needs() -> None:
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
     }
     assert expected == make_worker_environment({}, PLACES, 2)
+
+
+def test_the_second_process_has_another_hash_seed() -> None:
+    """The same one in each trial, and nothing else is different."""
+    first, second = (
+        make_worker_environment({}, PLACES, 2, role) for role in (WorkerRole.COLD, WorkerRole.WARM)
+    )
+    assert second == {**first, "PYTHONHASHSEED": "1"}
 
 
 @pytest.mark.parametrize(
