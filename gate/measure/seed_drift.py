@@ -47,11 +47,8 @@ def measure_drift(context: WorkerContext, pair: CompiledSubject) -> None:
         eager = reference.evaluate(pair.subject, pair.subject.function, state)
         if not index:
             _record_workload(context, exact, eager)
-            if not (
-                eager.outputs or eager.gradients or eager.written
-            ):  # a drift of 0 would tell that all is well
+            if not eager.has_tensors:  # a drift of 0 would tell that all is well
                 context.logbook.note(Code.NO_TENSORS)
-                return
         own = _compare(context, pair, exact, eager, state)
         if own is None:
             return
@@ -158,8 +155,8 @@ def _compare(
     sees_writes = find_protocol(pair.subject.case).shares_state
     drift = compare(exact, eager, compiled, state, sees_writes=sees_writes)
     context.logbook.add_warnings(*drift.warnings)
-    is_judged = drift.log2_ratio == MISMATCH if exact is None else drift.log2_ratio is not None
-    return drift if is_judged else None
+    is_known = exact is not None and eager.has_tensors and drift.log2_ratio is not None
+    return drift if is_known or drift.log2_ratio == MISMATCH else None
 
 
 def _record_workload(context: WorkerContext, exact: Evaluation | None, eager: Evaluation) -> None:

@@ -249,6 +249,7 @@ class Code(StrEnum):
     REFERENCE_TOO_LARGE = "reference_too_large", "needed free"  # for the device too; bytes of the host
     REFERENCE_NOT_FINITE = "reference_not_finite", "unknown elements"  # names: output
     REFERENCE_RESHAPED = "reference_reshaped"  # names: output, exact, eager
+    OUTPUT_UNSEEN = "output_unseen"  # an object that cannot be compared; names: output, dtype
     WRITES_UNSEEN = "writes_unseen"  # of compiled code, to tensors of its own; names: outputs
     OUTPUT_FAR = "output_far", "error limit"  # from eager's, where there is no float64; names: output
     OUTPUT_LOST = "output_lost"  # by eager or compiled, as for the next two; names: output

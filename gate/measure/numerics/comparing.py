@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import torch
 
-from gate.measure.numerics.drift import Drift, compute_drift
+from gate.measure.numerics.drift import MISMATCH, Drift, compute_drift
 from gate.measure.numerics.reference import Evaluation
 from gate.measure.numerics.state import HELD, State
+from gate.measure.workload.tensors import compare_leaves
 from gate.records import Code, Fact, name_words
 
 
@@ -45,8 +46,29 @@ def compare(
     if not (eager.gradients or compiled.gradients):
         drifts.pop()
     worst = max(drifts, key=lambda one: -math.inf if one.log2_ratio is None else one.log2_ratio)
+    differing, unseen = _compare_others(eager, compiled)
+    if differing and worst.log2_ratio != MISMATCH:
+        worst = Drift(log2_ratio=MISMATCH, worst=differing[0].name("output"))
     facts = (fact for one in drifts for fact in one.warnings)
-    return replace(worst, warnings=(*facts, *warnings))
+    return replace(worst, warnings=(*facts, *differing, *warnings, *unseen))
+
+
+def _compare_others(eager: Evaluation, compiled: Evaluation) -> tuple[list[Fact], list[Fact]]:
+    """Tell which numbers, words and keys differ among what was returned, and what nobody can compare."""
+    differing, unseen = [], []
+    for name in sorted(
+        (eager.others.keys() | compiled.others.keys()) - eager.outputs.keys() - compiled.outputs.keys()
+    ):
+        if name not in eager.others or name not in compiled.others:
+            differing.append(Fact(code=Code.OUTPUT_LOST, names=name_words(output=name)))
+            continue
+        leaf = eager.others[name]
+        same, kind = compare_leaves(leaf, compiled.others[name]), type(leaf).__qualname__
+        if same is None:
+            unseen.append(Fact(code=Code.OUTPUT_UNSEEN, names=name_words(output=name, dtype=kind)))
+        elif not same:
+            differing.append(Fact(code=Code.OUTPUT_DIFFERS, names=name_words(output=name, dtype=kind)))
+    return differing, unseen
 
 
 def _name_written(eager: Evaluation, compiled: Evaluation, state: State) -> tuple[list[str], list[Fact]]:

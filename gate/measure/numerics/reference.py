@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import cmath
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -26,7 +27,13 @@ from gate.measure.workload.build import (
     seed_everything,
 )
 from gate.measure.workload.holding import hold, pair_up, rebind
-from gate.measure.workload.tensors import convert_tensor, copy_module, iterate_tensors, map_tensors
+from gate.measure.workload.tensors import (
+    convert_tensor,
+    copy_module,
+    iterate_leaves,
+    iterate_tensors,
+    map_tensors,
+)
 from gate.workload import Workload
 
 # cuBLAS says "not initialized" where there is no memory for its handle.
@@ -46,9 +53,13 @@ class Evaluation:
 
     outputs: Mapping[str, torch.Tensor]  # of the function itself: the loss, when training
     gradients: Mapping[str, torch.Tensor]
-    written: Mapping[
-        str, torch.Tensor
-    ]  # what differs from before in buffers, inputs, parameters and the rest
+    written: Mapping[str, torch.Tensor]  # of all that a call can write, what differs from before
+    others: Mapping[str, object] = field(default_factory=dict)  # returned, and no tensors
+
+    @property
+    def has_tensors(self) -> bool:
+        """Whether there is anything whose error can be computed."""
+        return bool(self.outputs or self.gradients or self.written)
 
 
 class Float64Mode(TorchFunctionMode):
@@ -112,14 +123,23 @@ def evaluate(subject: Subject, function: Function, state: State | None = None) -
     try:
         returned = function(*subject.inputs, **subject.kwargs)
         root = "the loss" if subject.is_training else "output"
-        outputs = {f"{root}{path}": value.detach().clone() for path, value in iterate_tensors(returned)}
+        leaves = {f"{root}{path}": _copy_leaf(leaf) for path, leaf in iterate_leaves(returned)}
         if subject.is_training:
             returned.backward()
         gradients = _take_gradients(subject)
         written = list_written(subject, before)
     finally:
         before.restore()
-    return Evaluation(outputs=outputs, gradients=gradients, written=written)
+    outputs = {name: leaf for name, leaf in leaves.items() if isinstance(leaf, torch.Tensor)}
+    others = {name: leaf for name, leaf in leaves.items() if name not in outputs}
+    return Evaluation(outputs=outputs, gradients=gradients, written=written, others=others)
+
+
+def _copy_leaf(leaf: object) -> object:
+    """Copy what was returned; a number that may be rounded is a tensor of one element."""
+    if isinstance(leaf, torch.Tensor):
+        return leaf.detach().clone()
+    return torch.tensor(leaf) if isinstance(leaf, (float, complex)) and cmath.isfinite(leaf) else leaf
 
 
 def _take_gradients(subject: Subject) -> dict[str, torch.Tensor]:

@@ -75,7 +75,7 @@ _PHRASES: Mapping[Code, str] = {
     ),
     Code.NO_TENSORS: (
         "drift is not measured, NaN is not looked for: no tensor was found in what the model returns"
-        " (looked into: tuples, lists, mappings, attributes of objects)"
+        " or writes (looked into: tuples, lists, mappings, attributes of objects)"
     ),
     Code.STEPS_UNMEASURED: "drift after some steps of training is not measured: {why}",
     Code.REFERENCE_NOT_FINITE: (
@@ -86,6 +86,7 @@ _PHRASES: Mapping[Code, str] = {
         "{output} is {exact} in float64 and {eager} in eager: what is right is not known, compiled was"
         " compared with eager alone"
     ),
+    Code.OUTPUT_UNSEEN: "{output}, of type {dtype}, is not compared: nothing shows whether two are alike",
     Code.WRITES_UNSEEN: (
         "what compiled code writes to {written} is not compared: code of this kind has tensors of its own"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -71,6 +72,18 @@ def measure(case: Case | None = None, **compiled: Any) -> WorkerResult:
             return subject.function(*inputs)
 
         measure_drift(context, CompiledSubject(subject=subject, compiled=call))
+    return logbook.result
+
+
+def measure_pair(forward: Any, compiled: Any) -> WorkerResult:
+    """Measure drift of one function against another under one seed."""
+    case = Case(id="m/c", model="m")
+    logbook = Logbook(None, WorkerRole.WARM)
+    context = WorkerContext(
+        case=case, device=CpuDevice(), sampling=Sampling(drift_seeds=1), logbook=logbook, directory=""
+    )
+    subject = make_subject(Workload(forward=forward, inputs=(torch.rand(64),)), case, CpuDevice())
+    measure_drift(context, CompiledSubject(subject=subject, compiled=compiled))
     return logbook.result
 
 
@@ -151,6 +164,52 @@ def test_without_float64_rounding_is_no_error() -> None:
     result = measure(refuses=True)
     assert not result.samples
     assert [Code.NO_FLOAT64] == [one.code for one in result.warnings]
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "told"),
+    [
+        (3, 4, "output[1] (int) differs between eager and compiled"),
+        (True, 1, "output[1] (bool) differs between eager and compiled"),
+        ("a", "b", "output[1] (str) differs between eager and compiled"),
+        (0.25, math.inf, "output[1] is returned by one of eager and compiled only"),
+        (0.5, None, "output[1] is returned by one of eager and compiled only"),
+        ([], {}, "output[1] (list) differs between eager and compiled"),
+        ({"a": 1}, {"b": 1}, "output[1]['a'] is returned by one of eager and compiled only"),
+    ],
+)
+def test_what_is_no_tensor_is_compared_by_equality(eager: object, compiled: object, told: str) -> None:
+    """Another number, word or key than eager's is another answer."""
+    result = measure_pair(lambda value: (value, eager), lambda value: (value, compiled))
+    assert result.samples[Metric.DRIFT] == (MISMATCH,)
+    assert told == describe_measuring(result.warnings[0])
+
+
+@pytest.mark.parametrize("leaf", [3, "a", None, math.inf, math.nan, 0.1, torch.float32, {"a": []}])
+def test_what_is_no_tensor_and_the_same_is_no_error(leaf: object) -> None:
+    """NaN among the numbers is one that the model means."""
+    result = measure_pair(lambda value: (value, leaf), lambda value: (value, leaf))
+    assert result.samples[Metric.DRIFT] == (0.0,)
+    assert not result.warnings
+
+
+def test_a_number_that_was_rounded_is_judged_as_a_tensor_is() -> None:
+    """A mean as a number is off by a rounding step where it is compiled, or by a hundredth."""
+    for off, drifts in ((1 + 1e-7, False), (1.01, True)):
+
+        def average(value: torch.Tensor, factor: float = off) -> float:
+            return value.mean().item() * factor
+
+        result = measure_pair(lambda value: value.mean().item(), average)
+        assert (result.samples[Metric.DRIFT] > (10,)) is drifts
+
+
+def test_an_object_that_nobody_can_compare_is_named() -> None:
+    """Two objects without attributes and without an equality of their own may be anything."""
+    result = measure_pair(lambda value: (value, object()), lambda value: (value, object()))
+    assert result.samples[Metric.DRIFT] == (0.0,)
+    (told,) = map(describe_measuring, result.warnings)
+    assert told.startswith("output[1], of type object, is not compared")
 
 
 class Filling(torch.nn.Module):

@@ -138,7 +138,7 @@ def test_an_output_without_a_tensor_is_not_called_as_good_as_eager() -> None:
     subject = make_subject(Workload(forward=Boxed, inputs=(torch.ones(4),)), case, CpuDevice())
     result = measure(lambda value: Boxed(value + 1), subject, CpuDevice())
     assert not result.samples
-    assert [Code.NO_TENSORS] == [fact.code for fact in result.warnings]
+    assert [Code.NO_TENSORS, Code.OUTPUT_UNSEEN] == [fact.code for fact in result.warnings]
 
 
 def overflow_float64(value: torch.Tensor) -> torch.Tensor:
