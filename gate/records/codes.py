@@ -41,8 +41,6 @@ class Code(StrEnum):
 
     # Remarks on one comparison.
     MACHINE_MOVED = "machine_moved"
-    LATENCY_WITHIN = "latency_within"  # its limit, so a ratio to it counts for nothing
-    MEMORY_WITHIN = "memory_within"
     DRIFT_LIMIT = "drift_limit", "limit"
     OWN_LIMIT = "own_limit", "limit"  # of gate.yml, in the metric's unit
     EAGER_SLOWED_TOO = "eager_slowed_too", "change"

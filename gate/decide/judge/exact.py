@@ -35,15 +35,28 @@ def judge_nearly_exact(question: Question) -> Finding:
 
 
 def follow_peak_memory(ratio: Finding, peak: Finding | None) -> Finding:
-    """Let compiled over eager memory worsen only with compiled memory: else eager got leaner."""
-    if peak is None or ratio.status not in MAYBE_WORSE:
+    """Let compiled over eager memory move only with compiled memory: else eager needs less, or more."""
+    is_worse = ratio.status in MAYBE_WORSE
+    if peak is None or not (is_worse or ratio.status is Status.IMPROVED):
         return ratio
-    if peak.status in NOT_WORSE:
-        within = (Fact(code=Code.MEMORY_WITHIN),)
-        return replace(ratio, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, remarks=within)
-    if peak.status is Status.INCONCLUSIVE:
+    if (is_worse and peak.status in NOT_WORSE) or not (is_worse or peak.status is Status.IMPROVED):
+        return acquit_ratio(ratio, _compute_eager_change(ratio, peak))
+    if is_worse and peak.status is Status.INCONCLUSIVE:
         return replace(ratio, status=Status.INCONCLUSIVE, reason=Reason.SUSPECT)
     return ratio
+
+
+def acquit_ratio(ratio: Finding, eager: float | None) -> Finding:
+    """Call a ratio unchanged whose compiled part did not move as it did; ``eager`` is what its other did."""
+    told = () if eager is None else (Fact(code=Code.EAGER_CHANGED, numbers={"change": eager}),)
+    return replace(ratio, status=Status.UNCHANGED, reason=Reason.LEADER_STANDS, remarks=told)
+
+
+def _compute_eager_change(ratio: Finding, peak: Finding) -> float | None:
+    """What the changes of compiled, and of compiled over eager, leave to eager."""
+    if ratio.change is None or peak.change is None or min(ratio.change.centre, peak.change.centre) <= -1:
+        return None
+    return (1 + peak.change.centre) / (1 + ratio.change.centre) - 1
 
 
 def _decide_counter(question: Question) -> tuple[Status, Reason]:

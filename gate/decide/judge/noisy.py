@@ -15,6 +15,7 @@ from gate.decide.judge.controls import (
     keeps_pace,
     mirror_controls,
 )
+from gate.decide.judge.exact import acquit_ratio
 from gate.decide.judge.screen import (
     Bar,
     Level,
@@ -61,16 +62,17 @@ def follow_latency(speedup: Finding, latency: Finding | None, controls: Controls
     """Let the ratio's finding stand only as far as compiled latency's own finding carries it."""
     if speedup.status is Status.UNCHANGED or speedup.reason in _NOT_A_CHANGE:
         return speedup
+    eager = math.expm1(controls.eager.change) if controls.eager else None
     carried = latency.status if latency else Status.INCONCLUSIVE
     if speedup.status is Status.IMPROVED:
-        return speedup if carried is Status.IMPROVED else _acquit(speedup)
+        return speedup if carried is Status.IMPROVED else acquit_ratio(speedup, eager)
     if carried is Status.INCONCLUSIVE:
         return replace(speedup, status=Status.INCONCLUSIVE, reason=Reason.SUSPECT)
     if carried is Status.REGRESSED:
         return speedup
     if is_eager_faster(controls):
         return replace(speedup, status=Status.UNCHANGED, reason=Reason.EAGER_FASTER)
-    return _acquit(speedup)
+    return acquit_ratio(speedup, eager)
 
 
 def is_eager_faster(controls: Controls) -> bool:
@@ -89,11 +91,6 @@ _SAME_WORK = (Status.UNCHANGED, Reason.SAME_WORK)
 _KEPT_PACE = (Status.UNCHANGED, Reason.KEPT_PACE)
 # INCONCLUSIVE for want of knowledge, not because something seems to have moved.
 _NOT_A_CHANGE = frozenset({Reason.FEW_TRIALS, Reason.NOISE_TOO_HIGH})
-
-
-def _acquit(speedup: Finding) -> Finding:
-    within = (Fact(code=Code.LATENCY_WITHIN),)
-    return replace(speedup, status=Status.UNCHANGED, reason=Reason.BELOW_THRESHOLD, remarks=within)
 
 
 def _decide_status(

@@ -61,8 +61,6 @@ _TIMED_BOTH = SPECS[Metric.WARM_SPEEDUP].parts
 _TWINS = dict(zip(_TIMED_BOTH, reversed(_TIMED_BOTH), strict=True))
 # How often a metric may be falsely confirmed: at each look with so many pairs, and by the ranks at the last.
 _CHANCES = sum(look >= MIN_PAIRS for look in LOOKS) + 1
-# What following a leader says of a stored comparison, in the words of pairs.
-_FOLLOWED = {Reason.SUSPECT: Reason.UNSETTLED, Reason.BELOW_THRESHOLD: Reason.ACQUITTED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,9 +109,9 @@ def compare_paired(side: CasePairs, rules: PairRules) -> tuple[Comparison, ...]:
         bar = Bar(alpha=rules.alpha, threshold=side.questions[cold.metric].threshold)
         findings[cold.metric] = _judge_cold(cold, processor, bar, has_witness=has_witness(controls))
     findings = follow_leaders(findings, controls)
-    if speedup := findings.get(Metric.WARM_SPEEDUP):
-        reason = _FOLLOWED.get(speedup.reason, speedup.reason)
-        findings[Metric.WARM_SPEEDUP] = replace(speedup, reason=reason)
+    speedup = findings.get(Metric.WARM_SPEEDUP)
+    if speedup and speedup.reason is Reason.SUSPECT:  # as its latency, in the words of pairs
+        findings[Metric.WARM_SPEEDUP] = replace(speedup, reason=Reason.UNSETTLED)
     return list_comparisons(side.evidence, side.questions, findings)
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING
 
 from gate.errors import UsageError
 from gate.metrics import SPECS, Family
 from gate.records import Metric
+from gate.report.trend.series import TrendSeries
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +37,7 @@ class TrendStep:
     before: float  # geometric or arithmetic mean of the values since the step before
     after: float
     worse: float  # fraction, or units for counters and drift; negative is better
+    kind: str = "plain"  # bad or good; of a ratio only where compiled's part of it moved so too
 
 
 def find_steps(metric: Metric, values: Sequence[float]) -> tuple[TrendStep, ...]:
@@ -64,6 +67,35 @@ def find_steps(metric: Metric, values: Sequence[float]) -> tuple[TrendStep, ...]
             undo = math.exp if is_log else float
             found.append(TrendStep(position=position, before=undo(before), after=undo(after), worse=worse))
     return tuple(found)
+
+
+def mark_steps(
+    metric: Metric, series: TrendSeries, leader: TrendSeries | None = None
+) -> tuple[TrendStep, ...]:
+    """Find the steps of a series, and call each bad or good.
+
+    Where the series follows another, the ``leader``, that must have moved by half its threshold too, over as
+    many runs: compiled over eager memory falls, and gets no better, where eager needs more.
+    """
+    return tuple(
+        replace(step, kind="bad" if step.worse > 0 else "good")
+        if leader is None or _moves_along(metric, series, step, leader)
+        else step
+        for step in find_steps(metric, series.centres)
+    )
+
+
+def _moves_along(metric: Metric, series: TrendSeries, step: TrendStep, leader: TrendSeries) -> bool:
+    known = dict(zip(leader.runs, leader.centres, strict=True))
+    start = max(0, step.position - FEWEST)
+    sides = series.runs[start : step.position], series.runs[step.position : step.position + FEWEST]
+    before, after = ([known[run] for run in side if run in known] for side in sides)
+    follows = SPECS[metric].follows
+    if not before or not after or follows is None or min(*before, *after) <= 0:
+        return True
+    change = median(after) / median(before) - 1
+    worse = -change if SPECS[follows].higher_is_better else change
+    return abs(worse) >= SPECS[follows].threshold.relative / 2 and worse * step.worse > 0
 
 
 def _list_moves(metric: Metric, values: Sequence[float]) -> Iterator[TrendStep]:

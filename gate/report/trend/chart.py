@@ -49,8 +49,7 @@ def draw_trend(curve: Curve, track: Track) -> Drawing:
     drawing.add_path("curve", [(places.place(run), scale.place(centre)) for run, centre, _, _ in points])
     for step in curve.steps:
         place = places.place(curve.series.runs[step.position])
-        kind = "step bad" if step.worse > 0 else "step good"
-        drawing.add_line(kind, (place, 4), (place, _HEIGHT - _BOTTOM))
+        drawing.add_line(f"step {step.kind}", (place, 4), (place, _HEIGHT - _BOTTOM))
     _add_dates(drawing, places, heads)
     return drawing
 

@@ -12,7 +12,7 @@ from gate.records import Metric
 from gate.records.history import HistoryHead
 from gate.report.page.layout import render_page
 from gate.report.page.plots import find_axis_unit
-from gate.report.trend.changes import TrendStep, find_steps
+from gate.report.trend.changes import TrendStep, mark_steps
 from gate.report.trend.chart import Curve, draw_trend
 from gate.report.trend.series import (
     Track,
@@ -44,7 +44,7 @@ class ToldStep:
     case_id: str
     page: str
     metric: str
-    kind: str  # bad or good
+    kind: str  # bad, good or plain
     change: str
     commits: Link
     run: Link
@@ -106,13 +106,14 @@ def _name_pages(track: Track, prefix: str) -> Mapping[str, str]:
 def _list_suite(track: Track) -> Iterator[Curve]:
     for metric in select_metrics(lambda spec: spec.is_ratio and spec.role is not Role.EXPLAINS):
         mean, creep = average_cases(track, metric), average_creep(track, metric)
+        follows = SPECS[metric].follows
         if mean.runs and not mean.is_constant:
             yield Curve(
                 title=name_metric(metric),
                 note="geometric mean of all cases since the first runs",
                 series=mean,
                 write=lambda value: render_percent(value - 1),
-                steps=find_steps(metric, mean.centres),
+                steps=mark_steps(metric, mean, average_cases(track, follows) if follows else None),
             )
         if creep.runs and not creep.is_constant:
             yield _trace_creep(metric, creep)
@@ -128,7 +129,8 @@ def _trace_case(
         if series and series.is_constant:
             still.append((name_metric(metric), render_value(metric, series.centres[0])))
         elif series:
-            steps = find_steps(metric, series.centres)
+            follows = SPECS[metric].follows
+            steps = mark_steps(metric, series, track.values.get((case_id, follows)) if follows else None)
             found += [(metric, step) for step in steps]
             curves.append(_trace_values(metric, series, steps))
         if creep and any(creep.centres):
@@ -165,7 +167,7 @@ def _tell_step(track: Track, place: tuple[str, Metric], step: TrendStep, where: 
         case_id=case_id,
         page=page,
         metric=name_metric(metric),
-        kind="bad" if step.worse > 0 else "good",
+        kind=step.kind,
         change=describe_change(metric, step.worse),
         commits=_link_commits(before, after, repository),
         run=_link_run(after),

@@ -10,7 +10,7 @@ from gate.records import MAYBE_WORSE, Code, Comparison, Estimate, Fact, Reason, 
 from gate.report.words.failures import describe_quoted
 from gate.report.words.measuring import describe_disturbances
 from gate.report.words.templates import fill
-from gate.report.words.terms import describe_change
+from gate.report.words.terms import describe_change, name_metric
 from gate.units import count_noun, render_percent, render_threshold, render_value
 
 REASONS: Mapping[Reason, str] = {
@@ -33,6 +33,7 @@ REASONS: Mapping[Reason, str] = {
     Reason.SAME_WORK: "the compile did the same work (code, counters, Python calls); only its time varies",
     Reason.KEPT_PACE: "the same generated code, which kept pace with eager in the same processes",
     Reason.SAME_PROGRAM: "nothing that the case imports differs from the base",
+    Reason.LEADER_STANDS: "{leader}",
     Reason.EAGER_FASTER: "only because eager got faster",
     Reason.DISTURBED: "the machine was disturbed during the measurement",
     Reason.FEW_TRIALS: "the baseline has too few trials to know the noise",
@@ -67,8 +68,6 @@ _INSTEAD: Mapping[Code, str] = {
     Code.NOTHING_MEASURED: "Missing: its trials came back and measured nothing.",
 }
 _CLAUSES: Mapping[Code, str] = {
-    Code.LATENCY_WITHIN: "compiled latency itself is within its limit",
-    Code.MEMORY_WITHIN: "compiled peak memory itself is within its limit",
     Code.DRIFT_LIMIT: "at most {limit:.2f}",
     Code.EAGER_SLOWED_TOO: "eager slowed down too, by {change:percent}: the cause is in what both share",
     Code.EAGER_CHANGED: "eager changed by {change:percent}",
@@ -159,12 +158,22 @@ def _describe_reason(one: Comparison) -> str:
     if reason is Reason.EXACT_CHANGED and before and after:
         arm = "base" if one.pairs else "baseline"
         return f"{_describe_counts(before, f'{arm} trial')}, {_describe_counts(after, 'head trial')}"
+    leader = _describe_leader(one) if reason is Reason.LEADER_STANDS else ""
     codegen = ", another instruction set or another number of threads"
     return REASONS[reason].format(
         limit=_describe_limit(one),
+        leader=leader,
         beside=f" in {count_noun(one.pairs, 'pair')} side by side with the base" if one.pairs else "",
         codegen=codegen if SPECS[one.metric].same_codegen else "",
     )
+
+
+def _describe_leader(one: Comparison) -> str:
+    """What a ratio follows, which did not move: then eager did."""
+    leader = SPECS[one.metric].follows or one.metric
+    if one.change is None or one.change.centre >= 0:
+        return f"{name_metric(leader)} itself is within its limit"
+    return f"{name_metric(leader)} itself did not improve by its limit"
 
 
 def _describe_counts(estimate: Estimate, noun: str) -> str:

@@ -121,7 +121,24 @@ def test_memory_ratio_does_not_fail_for_a_leaner_eager(situation: Make, judge: J
     """Compiled uses what it did; the ratio rose because eager uses less."""
     before = {MEMORY: [MIB * 400] * 3, RATIO: [0.8] * 3}
     found = find(judge(situation(before=before, after={MEMORY: [MIB * 400], RATIO: [1.0]})), RATIO)
-    assert (found.status, found.reason) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+    assert (found.status, found.reason) == (Status.UNCHANGED, Reason.LEADER_STANDS)
+    told = "peak memory itself is within its limit (eager changed by -20.0 %)."
+    assert tell_row(found) == f"0.800x -> 1.00x, +25.0 % (larger): {told}"
+
+
+@pytest.mark.parametrize("peak", [400, 403, 380])
+def test_memory_ratio_does_not_improve_for_a_fatter_eager(
+    situation: Make, judge: Judge, find: Find, peak: int
+) -> None:
+    """It falls by a third while compiled memory is much as it was; not where that fell by 5 %."""
+    before = {MEMORY: [MIB * 402] * 3, RATIO: [0.9] * 3}
+    ratio = 0.9 * peak / 402 / 1.5
+    found = find(judge(situation(before=before, after={MEMORY: [MIB * peak], RATIO: [ratio]})), RATIO)
+    assert (found.status == Status.IMPROVED) == (peak == 380)
+    if peak != 380:
+        assert tell_row(found).endswith(
+            "peak memory itself did not improve by its limit (eager changed by +50.0 %)."
+        )
 
 
 def test_memory_ratio_fails_with_its_peak(situation: Make, judge: Judge, find: Find) -> None:
@@ -144,7 +161,11 @@ def test_five_percent_more_calls_are_a_regression(situation: Make, judge: Judge,
     [
         (Status.REGRESSED, None, (Status.REGRESSED, Reason.EXACT_CHANGED)),
         (Status.UNCHANGED, Status.UNCHANGED, (Status.UNCHANGED, Reason.EXACT_CHANGED)),
-        (Status.REGRESSED, Status.IMPROVED, (Status.UNCHANGED, Reason.BELOW_THRESHOLD)),
+        (Status.REGRESSED, Status.IMPROVED, (Status.UNCHANGED, Reason.LEADER_STANDS)),
+        (Status.IMPROVED, None, (Status.IMPROVED, Reason.EXACT_CHANGED)),
+        (Status.IMPROVED, Status.UNCHANGED, (Status.UNCHANGED, Reason.LEADER_STANDS)),
+        (Status.IMPROVED, Status.INCONCLUSIVE, (Status.UNCHANGED, Reason.LEADER_STANDS)),
+        (Status.IMPROVED, Status.IMPROVED, (Status.IMPROVED, Reason.EXACT_CHANGED)),
         (Status.REGRESSED, Status.INCONCLUSIVE, (Status.INCONCLUSIVE, Reason.SUSPECT)),
         (Status.REGRESSED, Status.REGRESSED, (Status.REGRESSED, Reason.EXACT_CHANGED)),
     ],
@@ -152,7 +173,7 @@ def test_five_percent_more_calls_are_a_regression(situation: Make, judge: Judge,
 def test_memory_ratio_goes_as_far_as_its_peak(
     ratio: Status, peak: Status | None, expected: tuple[Status, Reason]
 ) -> None:
-    """A ratio that got worse is what the compiled peak says; without a peak it stands alone."""
+    """A ratio moves as the compiled peak does; without a peak it stands alone."""
     beside = None if peak is None else Finding(status=peak, reason=Reason.EXACT_CHANGED)
     found = follow_peak_memory(Finding(status=ratio, reason=Reason.EXACT_CHANGED), beside)
     assert (found.status, found.reason) == expected

@@ -126,7 +126,7 @@ def test_faster_eager_is_no_regression(situation: Make, judge: Judge, find: Find
 def test_slower_eager_is_no_improvement(situation: Make, judge: Judge, find: Find) -> None:
     """The speedup rises because eager got slower: compiled did not improve."""
     verdict = judge(situation(before=BEFORE, after=latencies(0.030, 0.010)))
-    assert state(find(verdict, SPEEDUP)) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+    assert state(find(verdict, SPEEDUP)) == (Status.UNCHANGED, Reason.LEADER_STANDS)
 
 
 def test_speedup_is_open_while_its_latency_is(situation: Make, judge: Judge, find: Find) -> None:

@@ -186,7 +186,7 @@ def test_faster_eager_is_no_regression(ab: Judge, find: Find) -> None:
 def test_slower_eager_is_no_improvement(ab: Judge, find: Find) -> None:
     """The speedup rises because eager got slower: compiled did not improve."""
     verdict = ab(head={EAGER: 0.024})
-    assert state(find(verdict, SPEEDUP)) == (Status.UNCHANGED, Reason.ACQUITTED)
+    assert state(find(verdict, SPEEDUP)) == (Status.UNCHANGED, Reason.LEADER_STANDS)
 
 
 def test_faster_compiled_has_improved(ab: Judge, find: Find) -> None:
@@ -459,4 +459,4 @@ def test_a_memory_ratio_worsens_only_with_its_peak(ab: Judge, find: Find) -> Non
     """Compiled over eager memory doubles while compiled stays: eager got leaner."""
     ratio = Metric.MEMORY_RATIO
     found = find(ab(base={ratio: 0.5}, head={ratio: 1.0}), ratio)
-    assert state(found) == (Status.UNCHANGED, Reason.BELOW_THRESHOLD)
+    assert state(found) == (Status.UNCHANGED, Reason.LEADER_STANDS)

@@ -11,9 +11,9 @@ import pytest
 
 from gate.records import Metric
 from gate.records.history import Figures, HistoryHead, HistoryKind, HistoryLine
-from gate.report.trend.changes import find_steps
+from gate.report.trend.changes import find_steps, mark_steps
 from gate.report.trend.pages import Link, render_pages
-from gate.report.trend.series import average_cases, average_creep, list_upgrades, make_tracks
+from gate.report.trend.series import TrendSeries, average_cases, average_creep, list_upgrades, make_tracks
 
 LATENCY = Metric.COMPILED_LATENCY
 HOSTILE = "<script>alert(1)</script>"
@@ -276,3 +276,22 @@ def test_an_axis_of_counts_has_whole_numbers_and_one_of_sizes_round_ones() -> No
     memory, breaks = page.split("<figcaption>peak memory")[1].split("<figcaption>graph breaks")
     assert re.findall(r'class="lane"[^>]*>([^<]*)<', breaks) == ["0", "1", "2"]
     assert re.findall(r'class="lane"[^>]*>([^<]*)<', memory) == ["40.0 MiB", "41.0 MiB", "42.0 MiB"]
+
+
+@pytest.mark.parametrize(
+    ("peak", "kinds"),
+    [((100.0, 100.0), ["plain"]), ((100.0, 138.0), ["plain"]), ((100.0, 80.0), ["good"])],
+    ids=["stays", "rises", "falls"],
+)
+def test_a_ratio_gets_better_only_with_what_it_follows(peak: tuple[float, float], kinds: list[str]) -> None:
+    """The memory ratio falls by a fifth on day 20 of 40: good only where compiled's own memory fell."""
+
+    def make(before: float, after: float) -> TrendSeries:
+        series = TrendSeries()
+        for run in range(40):
+            series.add(run, ((before if run < 20 else after) * (1 + 0.001 * (run % 3)),))
+        return series
+
+    steps = mark_steps(Metric.MEMORY_RATIO, make(1.0, 0.8), make(*peak))
+    assert [step.kind for step in steps] == kinds
+    assert [step.kind for step in mark_steps(Metric.PEAK_MEMORY, make(1.0, 0.8))] == ["good"]
