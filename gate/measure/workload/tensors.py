@@ -240,13 +240,32 @@ def copy_module(module: torch.nn.Module, device: torch.device | str, dtype: torc
     """Copy a module with all that it holds converted as :func:`convert_module` does.
 
     Each parameter and buffer is converted as it is copied: a copy of all of them as they are, where they are,
-    may be what there is no memory for.
+    may be what there is no memory for. What cannot be copied and cannot be looked into, as a lock, is shared.
     """
     held = (*module.parameters(), *module.buffers())
-    copies = {id(tensor): _copy_converted(tensor, device, dtype) for tensor in held if _is_plain(tensor)}
-    copied = copy.deepcopy(module, copies)
+    copies: dict[int, Any] = {
+        id(tensor): _copy_converted(tensor, device, dtype) for tensor in held if _is_plain(tensor)
+    }
+    try:
+        copied = copy.deepcopy(module, dict(copies))
+    except TypeError:
+        copied = copy.deepcopy(module, {**_find_uncopied(module), **copies})
     convert_module(copied, device, dtype)  # what is no plain tensor, and what it keeps of them
     return copied
+
+
+def _find_uncopied(module: torch.nn.Module) -> dict[int, Any]:
+    attributes = (item for part in module.modules() for item in vars(part).values())
+    leaves = (leaf for item in attributes for _, leaf in iterate_leaves(item))
+    return {id(leaf): leaf for leaf in leaves if is_opaque(leaf) and not _is_copied(leaf)}
+
+
+def _is_copied(leaf: object) -> bool:
+    try:
+        copy.deepcopy(leaf)
+    except Exception:  # noqa: BLE001 - whatever an object does about it
+        return False
+    return True
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
