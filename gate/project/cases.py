@@ -60,11 +60,13 @@ def _expand_axes(case: CaseEntry) -> Iterator[_Axes]:
 
 
 def _make_test_case(entry: TestEntry) -> Case:
-    definition = {"task": entry.task, "dtype": entry.dtype}
+    definition: dict[str, object] = {"task": entry.task, "dtype": entry.dtype}
+    definition |= {"args": entry.args} if entry.args else {}
     return Case(
         id=f"{entry.name}/test",
         model=entry.name,
         node=entry.node,
+        pytest_args=entry.args,
         task=entry.task,
         dtype=entry.dtype,
         tags=entry.tags,

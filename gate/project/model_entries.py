@@ -19,6 +19,7 @@ from gate.files.key_types import (
     Package,
     Seconds,
     Tag,
+    Text,
     Version,
 )
 from gate.files.misfits import Misfit, suggest_nearest
@@ -211,6 +212,11 @@ class TestEntry(Entry):
     parameters, `test_x.py::test_y[8]`.
 
     Example: tests/perf/test_smoothing.py::test_smoothing
+    """
+    args: tuple[Text, ...] = ()
+    """Options of pytest that the test needs: those in `addopts` do not hold, but for plugins and imports.
+
+    Example: [--runslow]
     """
     task: Task = Task.INFERENCE
     """What one call does.

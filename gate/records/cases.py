@@ -66,6 +66,7 @@ class Case:
     factory: str = ""
     node: str = ""
     arguments: Mapping[str, object] = field(default_factory=dict)
+    pytest_args: tuple[str, ...] = ()  # with a node only
     task: Task = Task.INFERENCE
     dtype: DType = DType.FLOAT32
     size: str = "smoke"

@@ -30,8 +30,7 @@ class CompileBenchmark:
         self._node = request.node.nodeid
         # pytest-benchmark's list of rows has no public name.
         rows = request.config._benchmarksession.benchmarks  # type: ignore[attr-defined] # noqa: SLF001
-        turns = self._machinery.open_turns(session)
-        self._timer = BlockTimer(benchmark, rows, turns.wait if turns else None)
+        self._timer = BlockTimer(benchmark, rows, session.turns.wait if session.turns else None)
 
     def __call__(
         self,

@@ -11,7 +11,6 @@ from gate.measure.cold import compile_untimed, measure_again, measure_cold, meas
 from gate.measure.context import WorkerContext, call_eagerly
 from gate.measure.device.device import Device
 from gate.measure.device.opening import open_device
-from gate.measure.process.turns import Turns
 from gate.measure.target import measure_target
 from gate.measure.toolchain.toolchain import load_toolchain
 from gate.measure.warm import measure_warm
@@ -46,16 +45,6 @@ def open_session_device(session: SuiteSession) -> Device:
     return device_opened
 
 
-def open_turns(session: SuiteSession) -> Turns | None:
-    """Open the socket to the lab once, where the session is one arm of a pair."""
-    if session.request is None or session.request.channel < 0:
-        return None
-    if "turns" not in session.opened:
-        session.opened["turns"] = Turns(session.request.channel)
-    turns: Turns = session.opened["turns"]
-    return turns
-
-
 def measure_case(session: SuiteSession, case: Case, workload: Workload | None, timer: BlockTimer) -> None:
     """Measure a case as the session's role asks; in a trial, what goes wrong is in the result file too."""
     device = open_session_device(session)
@@ -65,7 +54,7 @@ def measure_case(session: SuiteSession, case: Case, workload: Workload | None, t
         sampling=session.sampling,
         logbook=session.logbook,
         directory=session.directory,
-        turns=open_turns(session),
+        turns=session.turns,
         skips_calls=session.request is not None and session.request.skips_calls,
     )
     try:

@@ -1,4 +1,4 @@
-"""The pytest plugin: options, parameters, one fixture. Load it with ``-p gate.suite.plugin``.
+"""The plugin of a person's session: options, parameters, one fixture. Load it with ``-p gate.suite.plugin``.
 
 Options are registered here and not in a ``conftest.py``, which pytest does not load for an installed
 package in time.
@@ -14,29 +14,26 @@ import pytest
 from gate.devices import DEVICE_FORMS
 from gate.errors import UsageError
 from gate.suite.fixture import CompileBenchmark
-from gate.suite.session import SESSION, TrialPlugin, make_plain_session, make_trial_session
+from gate.suite.session import SESSION, make_plain_session
 from gate.suite.timer import TIMER
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the gate's options."""
     group = parser.getgroup("compile-gate")
-    group.addoption("--select", metavar="SELECTION", help="cases of the registry, as in `compile-gate check`")
+    group.addoption(
+        "--gate-select", metavar="SELECTION", help="cases of the registry, as in `compile-gate check`"
+    )
     group.addoption("--gate-config", metavar="PATH", help="gate.yml (default: here or in a directory above)")
     group.addoption("--gate-device", metavar="DEVICE", help=f"{DEVICE_FORMS} (default: the configuration's)")
-    group.addoption("--gate-request", metavar="PATH", help="measure one trial as its request file says")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Make the session's settings."""
     try:
-        if request := config.getoption("--gate-request"):
-            session = make_trial_session(Path(request))
-            config.pluginmanager.register(TrialPlugin(session), "gate-trial")
-        else:
-            path, select, device = map(config.getoption, ("--gate-config", "--select", "--gate-device"))
-            session = make_plain_session(path and Path(path), select=select or "", device=device or "")
+        path, select, device = map(config.getoption, ("--gate-config", "--gate-select", "--gate-device"))
+        session = make_plain_session(path and Path(path), select=select or "", device=device or "")
     except UsageError as error:
         raise pytest.UsageError(str(error)) from error
     config.stash[SESSION] = session

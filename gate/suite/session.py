@@ -1,10 +1,8 @@
-"""What one pytest session of the suite measures with, and how a trial's session ends."""
+"""What one pytest session of the suite measures with."""
 
 from __future__ import annotations
 
-import gc
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gate.errors import UsageError
-from gate.files import codec
 from gate.measure.process.logbook import Logbook
+from gate.measure.process.turns import Turns
 from gate.records import Case
-from gate.records.protocol import Sampling, Stage, WorkerRequest, WorkerRole
-from gate.suite.torch_imports import import_torch
+from gate.records.protocol import Sampling, WorkerRequest, WorkerRole
 from gate.units import count_noun, join_some
 
 if TYPE_CHECKING:
@@ -38,7 +35,8 @@ class SuiteSession:
     list_cases: Callable[[], tuple[Case, ...]]  # what the suite's own test is run for
     request: WorkerRequest | None = None
     source: str = ""  # of the settings, for the header
-    opened: dict[str, Any] = field(default_factory=dict)  # device and turns, once something needs them
+    turns: Turns | None = None  # in one arm of a pair; opened before a project may forbid sockets
+    opened: dict[str, Any] = field(default_factory=dict)  # the device, once something needs it
 
     @property
     def compiles(self) -> bool:
@@ -56,18 +54,17 @@ _IDS_NAMED = 5  # tests to choose from, on the one line that a failure has
 SESSION: pytest.StashKey[SuiteSession] = pytest.StashKey()
 
 
-def make_trial_session(path: Path) -> SuiteSession:
-    """Make the session of the trial that a request file asks for."""
-    begun = time.perf_counter()
-    request = codec.load_plain(WorkerRequest, path)
+def make_trial_session(request: WorkerRequest) -> SuiteSession:
+    """Make the session of the trial that a request asks for."""
     case = request.case
     return SuiteSession(
         device=request.device,
         threads=request.threads,
         sampling=request.sampling,
         directory=request.directory,
-        logbook=Logbook(Path(request.result), request.role, begun),
+        logbook=Logbook(Path(request.result), request.role),
         request=request,
+        turns=Turns(request.channel) if request.channel >= 0 else None,
         list_cases=lambda: (case,) if case is not None else (),
     )
 
@@ -131,89 +128,3 @@ def tolerate_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         yield
-
-
-class TrialPlugin:
-    """Watches a trial's session: whatever keeps the case from being measured is in the result file."""
-
-    def __init__(self, session: SuiteSession) -> None:
-        self._logbook = session.logbook
-        self._measures = session.measures
-        self._case = session.request.case if session.request else None
-
-    def pytest_collection(self) -> None:
-        """Import torch before any test module does, on its own account."""
-        self._logbook.enter(Stage.IMPORT)
-        with tolerate_warnings():
-            import_torch()
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Record a test module that cannot be imported."""
-        if report.failed:
-            self._fail(RuntimeError(_summarize(report)))
-
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Refuse a ``node`` that names several tests: what each measures would stand for one case, unseen."""
-        if self._case is not None and len(session.items) > 1:
-            self._fail(_refuse_several(self._case, [item.nodeid for item in session.items]))
-            session.items.clear()
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_makereport(self, call: pytest.CallInfo[Any]) -> None:
-        """Record what a test or a fixture raised, a skip included."""
-        if call.excinfo is None:
-            return
-        error = call.excinfo.value
-        if isinstance(error, pytest.FixtureLookupError):  # its own text is for pytest's eyes
-            error = LookupError(f"fixture {error.argname!r} not found")
-        self._fail(error)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Finish the result; a session that measured nothing says so."""
-        result = self._logbook.result
-        # A workload is recorded when it is built: one that is only tried or traced has no samples.
-        if not (result.samples if self._measures else result.workload):
-            self._fail(RuntimeError(f"the test measured nothing ({_describe_end(exitstatus)})"))
-        if self._logbook.result.failure is None:
-            self._logbook.enter(Stage.ENDED)
-        gc.freeze()  # pytest collects garbage five times as it ends: half a second with torch loaded
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_benchmark_generate_machine_info(self) -> dict[str, str]:
-        """Return nothing: the run's environment says it, and asking the CPU takes seconds."""
-        return {"see": "environment in run.json"}
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_benchmark_generate_commit_info(self) -> dict[str, str]:
-        """Return nothing: the run's provenance says it."""
-        return {"see": "provenance in run.json"}
-
-    def _fail(self, error: BaseException) -> None:
-        if self._logbook.result.failure is None:
-            self._logbook.fail(error)
-
-
-def _refuse_several(case: Case, node_ids: Sequence[str]) -> UsageError:
-    """Make the error of a case that is several tests; the ids to choose from are as ``node`` has them."""
-    file = case.node.partition("::")[0]  # from the directory of gate.yml, where pytest's may be from above
-    found = [f"{file}::{node_id.partition('::')[2]}" for node_id in node_ids]
-    return UsageError(
-        f"gate.yml: tests: {case.model}: node: {case.node!r} names {len(found)} tests, and a case is one; "
-        f"write an entry for each that is to be measured, with one of: {join_some(found, _IDS_NAMED)}",
-        "`pytest --collect-only -q NODE` lists them all.",
-    )
-
-
-def _describe_end(exitstatus: int) -> str:
-    """Describe how a session ended: pytest raises where it does not find the test that it was given."""
-    error = sys.exc_info()[1]
-    if isinstance(error, pytest.UsageError):
-        return f"{' '.join(str(error).split())}; check its `node` in gate.yml"
-    return f"pytest ended with status {int(exitstatus)}"
-
-
-def _summarize(report: pytest.CollectReport) -> str:
-    lines = [line.strip() for line in report.longreprtext.splitlines() if line.strip()]
-    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
-    return (errors or lines or ["the test cannot be collected"])[-1]

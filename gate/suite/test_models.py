@@ -1,4 +1,4 @@
-"""One test a case of the registry; which ones, ``--select`` says."""
+"""One test a case of the registry; which ones, ``--gate-select`` says."""
 
 from __future__ import annotations
 

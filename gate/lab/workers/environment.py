@@ -23,7 +23,13 @@ _STACK_PREFIXES = (
     *("TORCH", "PYTORCH_", "TRITON", "INDUCTOR_", "AOT_", "ATEN_"),
     *("NVIDIA_TF32", "CUBLAS", "CUDNN", "CUDA_CACHE_", "CUDA_LAUNCH_BLOCKING"),
 )
-_TOOL_PREFIXES = ("PYTEST_", "COVERAGE_", "COV_CORE_", "PYTHON")  # set on many machines, and of no interest
+_TOOL_PREFIXES = (
+    "PYTEST_",
+    "COVERAGE_",
+    "COV_CORE_",
+    "CODSPEED_",
+    "PYTHON",
+)  # set on many machines, and of no interest
 _DROPPED_PREFIXES = (
     *_STACK_PREFIXES,
     *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "MALLOC_"),

@@ -6,7 +6,7 @@ status is 0 whenever the result file tells what happened, failures included.
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import sys
 import tempfile
@@ -37,6 +37,7 @@ from gate.records.protocol import (
 from gate.records.targets import is_target
 
 _BEGUN = time.perf_counter()
+_TRIAL = "gate.suite.trial"  # by name: the suite is made of this package's parts
 _SUITE = Path(__file__).resolve().parents[2] / "suite"
 
 # What a registry model is shielded from: the project's pytest settings, conftests and plugins.
@@ -44,10 +45,10 @@ _ISOLATION = ("-c", str(_SUITE / "trial.ini"), "--rootdir", str(_SUITE), "--noco
 # pytest's default puts the directory of the package `gate`, most often site-packages, in front of
 # sys.path, where it would shadow what PYTHONPATH names.
 _IMPORT_MODE = ("--import-mode=importlib",)
-# What a user's own test is run with, since its project's settings may disable benchmarks.
-_BENCHMARK = ("--benchmark-enable",)
 # Captured output would be lost in a crash; the lab keeps what a worker prints.
-_ALWAYS = ("-p", "gate.suite.plugin", "-p", "no:cacheprovider", "-q", "--capture=no", "--tb=short")
+_ALWAYS = ("-q", "--capture=no", "--tb=short")
+# Settings of a project that cost time or leave files behind: these keys are pytest's own, so always known.
+_QUIET = ("log_cli=false", "log_level=", "log_file=", "faulthandler_timeout=0")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,23 +81,17 @@ def run_request(path: str, begun: float) -> None:
         _run_pytest(request, path, logbook)
 
 
-def make_arguments(request: WorkerRequest, case: Case, path: str) -> list[str]:
-    """Make pytest's arguments for a case."""
-    # pytest-benchmark makes its store even where nothing is saved: not in the project's directory.
-    own = ["--gate-request", path, *_ALWAYS, "--benchmark-storage", f"file://{tempfile.gettempdir()}"]
+def make_arguments(request: WorkerRequest, case: Case) -> list[str]:
+    """Make pytest's arguments for a case; :mod:`gate.suite.trial` sees to what a project's settings add."""
+    # Both make their stores even where nothing is saved: not in the project's directory.
+    scratch = tempfile.gettempdir()
+    own = [*_ALWAYS, f"--benchmark-storage=file://{scratch}"]
     if request.benchmark_json:
-        own += ["--benchmark-json", request.benchmark_json]
+        own.append(f"--benchmark-json={request.benchmark_json}")
     if case.factory:
-        return [
-            *own,
-            *_ISOLATION,
-            *_IMPORT_MODE,
-            "-p",
-            "pytest_benchmark.plugin",
-            str(_SUITE / "test_models.py"),
-        ]
-    serial = ["-n0"] if importlib.util.find_spec("xdist") else []
-    return [*own, *_BENCHMARK, *serial, case.node]
+        return [*own, "-p", "no:cacheprovider", *_ISOLATION, *_IMPORT_MODE, str(_SUITE / "test_models.py")]
+    settings = (*_QUIET, f"cache_dir={scratch}/pytest_cache")
+    return [*own, *(f"--override-ini={setting}" for setting in settings), *case.pytest_args, case.node]
 
 
 def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
@@ -114,8 +109,9 @@ def _run_pytest(request: WorkerRequest, path: str, logbook: Logbook) -> None:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # of whatever else is installed
     import pytest  # noqa: PLC0415 - the primer needs none
 
+    trial = importlib.import_module(_TRIAL).TrialPlugin(request)
     try:
-        status = int(pytest.main(make_arguments(request, request.case, path)))
+        status = int(pytest.main(make_arguments(request, request.case), plugins=[trial]))
         ended = Fact(code=Code.PYTEST_ENDED, numbers={"status": status})
     except Exception as error:  # noqa: BLE001 - what another plugin raises at the end of the session
         traceback.print_exc()

@@ -257,7 +257,8 @@ def test_broken_factory_is_a_failure(
 def test_users_own_test(project: Path, measure_both: MeasureBoth) -> None:
     """A user's test is measured like a registry model, in its project with its conftest."""
     (project / "conftest.py").write_text("import pytest\n\n@pytest.fixture\ndef width():\n    return 16\n")
-    (project / "pytest.ini").write_text("[pytest]\nfilterwarnings = error\naddopts = --benchmark-disable\n")
+    everyday = "--benchmark-disable -n 2 --cov=. -m 'not slow' -p no:cacheprovider"
+    (project / "pytest.ini").write_text(f"[pytest]\nfilterwarnings = error\naddopts = {everyday}\n")
     (project / "test_mine.py").write_text(
         "import torch\n\n"
         "def test_mine(compile_benchmark, width):\n"

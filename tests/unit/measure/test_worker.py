@@ -29,12 +29,12 @@ def make_request(tmp_path: Path, case: Case, role: WorkerRole = WorkerRole.COLD)
 
 
 FACTORY = Case(id="m/c", model="m", factory="a:b")
-TEST = Case(id="m/test", model="m", node="tests/test_m.py::test_m")
+TEST = Case(id="m/test", model="m", node="tests/test_m.py::test_m", pytest_args=("--runslow",))
 
 
 def test_registry_model_is_shielded(tmp_path: Path) -> None:
     """No settings, conftest or plugin of the project reach a registry model's trial."""
-    arguments = make_arguments(make_request(tmp_path, FACTORY), FACTORY, "request.json")
+    arguments = make_arguments(make_request(tmp_path, FACTORY), FACTORY)
     assert "--noconftest" in arguments
     assert "--import-mode=importlib" in arguments  # else pytest changes sys.path
     assert Path(arguments[arguments.index("-c") + 1]).is_file()
@@ -42,26 +42,25 @@ def test_registry_model_is_shielded(tmp_path: Path) -> None:
 
 
 def test_users_test_keeps_its_project(tmp_path: Path) -> None:
-    """A user's test runs with its project's settings, except that benchmarks are on."""
-    arguments = make_arguments(make_request(tmp_path, TEST), TEST, "request.json")
+    """A user's test runs with its project's settings, and with the options that its entry names."""
+    arguments = make_arguments(make_request(tmp_path, TEST), TEST)
     assert {"-c", "--rootdir", "--noconftest"}.isdisjoint(arguments)
-    assert "--benchmark-enable" in arguments
-    assert arguments[-1] == TEST.node
+    assert arguments[-2:] == ["--runslow", TEST.node]
 
 
 def test_benchmark_file_is_asked_for_when_wanted(tmp_path: Path) -> None:
     """A role without a path for it writes none."""
     request = make_request(tmp_path, FACTORY)
-    assert request.benchmark_json in make_arguments(request, FACTORY, "r")
+    assert f"--benchmark-json={request.benchmark_json}" in make_arguments(request, FACTORY)
     bare = WorkerRequest(role=WorkerRole.WARM, case=FACTORY, device="cpu", threads=1, directory="", result="")
-    assert "--benchmark-json" not in make_arguments(bare, FACTORY, "r")
+    assert not any("--benchmark-json" in argument for argument in make_arguments(bare, FACTORY))
 
 
 def test_benchmarks_are_stored_outside_the_project(tmp_path: Path) -> None:
     """pytest-benchmark makes the directory of its store in any case: it must not be in the project."""
     for case in (FACTORY, TEST):
-        arguments = make_arguments(make_request(tmp_path, case), case, "r")
-        assert arguments[arguments.index("--benchmark-storage") + 1] == f"file://{tempfile.gettempdir()}"
+        arguments = make_arguments(make_request(tmp_path, case), case)
+        assert f"--benchmark-storage=file://{tempfile.gettempdir()}" in arguments
 
 
 def test_factories_are_imported_and_their_errors_told(

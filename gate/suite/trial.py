@@ -1,0 +1,315 @@
+"""The pytest plugin of a trial: which settings of a project hold, and what kept its case from being measured.
+
+A project's `addopts` serve its everyday runs: they choose, repeat, spread, trace, time and report tests.
+A trial runs the one test that gate.yml names, so it takes of them only what says where code and settings
+are found. Unlike a list of what disturbs, that holds for plugins that nobody here knows.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import sys
+import types
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
+from pytest_benchmark.utils import NameWrapper
+
+from gate.errors import UsageError
+from gate.measure.process.logbook import Logbook, describe_error
+from gate.records import Case
+from gate.records.protocol import Stage, WorkerRequest
+from gate.suite.fixture import CompileBenchmark
+from gate.suite.session import SESSION, SuiteSession, make_trial_session, tolerate_warnings
+from gate.suite.timer import TIMER
+from gate.suite.torch_imports import import_torch
+from gate.suite.tracers import list_tracers, refuse_tracers
+from gate.units import join_some
+
+_IDS_NAMED = 5  # tests to choose from, on the one line that a failure has
+
+# What of `addopts` holds, by where pytest keeps it: pytest's own, then pytest-django's. `-p` and
+# `--disable-plugin-autoload` have taken effect before.
+_KEPT_OPTIONS = {"importmode": "--import-mode", "confcutdir": "--confcutdir", "ds": "--ds", "dc": "--dc"}
+_PLAIN_PLUGIN = "gate.suite.plugin"  # a person's session, which a project may load in all of its runs
+
+_OWN_MODULES = (__name__, "pytest_benchmark")
+
+Hook = Generator[None, Any, Any]
+
+
+class TrialPlugin:
+    """Runs a trial's session: whatever keeps the case from being measured is in the result file."""
+
+    def __init__(self, request: WorkerRequest) -> None:
+        """Take ``request`` to be carried out; what watches this process already is not the project's."""
+        self._session: SuiteSession = make_trial_session(request)
+        self._logbook: Logbook = self._session.logbook
+        self._case: Case = self._session.list_cases()[0]
+        self._tracers = list_tracers()
+        self._everyday = ""  # the project's options that do not hold here
+        self._left_out = ""  # who left the test out
+
+    # What of the project's settings holds.
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_load_initial_conftests(
+        self, early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+    ) -> Hook:
+        """Take the project's everyday options back, before a plugin or a conftest acts on one."""
+        self._everyday = _leave_options(early_config, parser, args)
+        early_config.pluginmanager.set_blocked(_PLAIN_PLUGIN)
+        _load_benchmark(early_config.pluginmanager)
+        return (yield)
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Keep the session and the fixture where tests find them."""
+        config.stash[SESSION] = self._session
+        config.pluginmanager.register(TrialFixture(self._session), "gate-fixture")
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Make the suite's own test one of the case."""
+        if "gate_case" in metafunc.fixturenames:
+            metafunc.parametrize("gate_case", [self._case], ids=[self._case.id])
+
+    # How the test is run.
+
+    def pytest_collection(self) -> None:
+        """Import torch before any test module does, on its own account."""
+        self._logbook.enter(Stage.IMPORT)
+        with tolerate_warnings():
+            import_torch()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run the test as pytest alone does: once, in this process, with no other plugin around it."""
+        manager = session.config.pluginmanager
+        foreign = [plugin for plugin in manager.get_plugins() if not _is_of_pytest(plugin)]
+        run = manager.subset_hook_caller("pytest_runtest_protocol", foreign)
+        for item in session.items:
+            run(item=item, nextitem=None)
+        return True
+
+    @pytest.hookimpl(optionalhook=True, tryfirst=True)
+    def pytest_timeout_set_timer(self) -> bool:
+        """Set none of pytest-timeout's timers: a trial has a limit of its own."""
+        return True
+
+    def pytest_runtest_setup(self) -> None:
+        """Draw the same numbers in the project's fixtures each time, whatever another plugin has seeded."""
+        _seed()
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_pyfunc_call(self) -> Hook:
+        """Do so in the test, and refuse what its fixtures have begun to trace."""
+        _seed()
+        refuse_tracers(self._tracers)
+        return (yield)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_benchmark_generate_machine_info(self) -> dict[str, str]:
+        """Return nothing: the run's environment says it, and asking the CPU takes seconds."""
+        return {"see": "environment in run.json"}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_benchmark_generate_commit_info(self) -> dict[str, str]:
+        """Return nothing: the run's provenance says it."""
+        return {"see": "provenance in run.json"}
+
+    # What kept the case from being measured.
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_cmdline_parse(self) -> Hook:
+        """Record options that cannot be used, and a plugin or conftest that cannot be imported."""
+        return (yield from self._watch())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_cmdline_main(self) -> Hook:
+        """Record settings that a plugin refuses."""
+        return (yield from self._watch())
+
+    def _watch(self) -> Hook:
+        try:
+            return (yield)
+        except (Exception, SystemExit) as error:
+            if isinstance(error, pytest.UsageError):
+                self._refuse(_cut_usage(str(error)))
+            self._fail(error.__cause__ or error)
+            raise
+
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Record what a plugin or a conftest raised outside of the test."""
+        self._fail(excinfo.value)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Record a test module that cannot be imported, or leaves itself out."""
+        if report.failed:
+            self._fail(RuntimeError(_summarize(report)))
+        elif report.skipped and isinstance(report.longrepr, tuple):
+            file, line, reason = report.longrepr
+            self._refuse(f"{reason} ({file}:{line})")
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> Hook:
+        """Remember who leaves the test out without saying so."""
+        before = len(items)
+        result = yield
+        if before and not items and not self._left_out:
+            self._left_out = (
+                f"the test is left out by {_name_others(config, 'pytest_collection_modifyitems')}"
+            )
+        return result
+
+    def pytest_deselected(self) -> None:
+        """Remember who deselects the test: whose code asks, above pytest's own."""
+        self._left_out = f"the test is deselected by {_find_caller()}"
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Refuse a ``node`` that names several tests: what each measures would stand for one case, unseen."""
+        if len(session.items) > 1:
+            self._fail(_refuse_several(self._case, [item.nodeid for item in session.items]))
+            session.items.clear()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[Any]) -> None:
+        """Record what a test or a fixture raised, a skip included."""
+        if call.excinfo is None:
+            return
+        error = call.excinfo.value
+        if isinstance(error, pytest.FixtureLookupError):  # its own text is for pytest's eyes
+            self._refuse(f"fixture {error.argname!r} not found")
+        elif isinstance(error, pytest.skip.Exception):
+            self._refuse(describe_error(error))
+        self._fail(error)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Finish the result; a session that measured nothing says so."""
+        result = self._logbook.result
+        # A workload is recorded when it is built: one that is only tried or traced has no samples.
+        if not (result.samples if self._session.measures else result.workload):
+            self._refuse(f"the test measured nothing ({self._left_out or _describe_end(exitstatus)})")
+        if self._logbook.result.failure is None:
+            self._logbook.enter(Stage.ENDED)
+        gc.freeze()  # pytest collects garbage five times as it ends: half a second with torch loaded
+
+    def _refuse(self, why: str) -> None:
+        """Fail by what the project's settings may have to do with."""
+        where = "go into `args` of its entry in gate.yml"
+        if self._everyday:
+            why += (
+                f"; a trial does not take {self._everyday!r} of addopts: options that the test needs {where}"
+            )
+        elif "--" in why:
+            why += f"; options that the test needs {where}"
+        self._fail(UsageError(why, f"Options that the test needs {where}."))
+
+    def _fail(self, error: BaseException) -> None:
+        if self._logbook.result.failure is None:
+            self._logbook.fail(error)
+
+
+class TrialFixture:
+    """The fixture of a trial. Registered last: pytest keeps that of a plugin which was blocked in time."""
+
+    def __init__(self, session: SuiteSession) -> None:
+        self._session = session
+
+    @pytest.fixture
+    def compile_benchmark(self, request: pytest.FixtureRequest) -> CompileBenchmark:
+        """Measure a module or function, whatever the project's own fixture `benchmark` is."""
+        session = request.config._benchmarksession  # type: ignore[attr-defined] # noqa: SLF001 - no public name
+        benchmark = BenchmarkFixture(  # type: ignore[no-untyped-call] # untyped there
+            request.node,
+            add_stats=session.benchmarks.append,
+            logger=session.logger,
+            warner=request.node.warn,
+            disabled=False,
+            **{**session.options, "timer": NameWrapper(TIMER), "disable_gc": True},  # type: ignore[no-untyped-call]
+        )
+        return CompileBenchmark(self._session, request, benchmark)
+
+
+def _leave_options(config: pytest.Config, parser: pytest.Parser, args: list[str]) -> str:
+    """Take back what `addopts` has put in front of a trial's own arguments; return it, as written."""
+    own, everyday = config.invocation_params.args, config.known_args_namespace
+    told = " ".join(args[: len(args) - len(own)])
+    kept = {option: getattr(everyday, name, None) for name, option in _KEPT_OPTIONS.items()}
+    args[:] = [*(f"{option}={value}" for option, value in kept.items() if value), *map(str, own)]
+    config.known_args_namespace = parser.parse_known_args(args, namespace=copy.copy(config.option))
+    return told
+
+
+def _load_benchmark(manager: pytest.PytestPluginManager) -> None:
+    """Load pytest-benchmark where the project does not, but for what it makes of the project's tests."""
+    from pytest_benchmark import plugin  # noqa: PLC0415 - pytest rewrites what it loads itself
+
+    if manager.is_registered(plugin):
+        return
+    part = types.ModuleType(plugin.__name__)
+    skipped = ("pytest_runtest_", "pytest_collection_", "benchmark")
+    part.__dict__.update(
+        (name, value) for name, value in vars(plugin).items() if not name.startswith(skipped)
+    )
+    manager.register(part, "gate-benchmark")
+
+
+def _seed() -> None:
+    from gate.measure.workload.build import SEED, seed_everything  # noqa: PLC0415 - torch
+
+    seed_everything(SEED)
+
+
+def _is_of_pytest(plugin: object) -> bool:
+    module = getattr(plugin, "__module__", None) or getattr(plugin, "__name__", "")
+    return str(module).startswith("_pytest.")
+
+
+def _name_others(config: pytest.Config, hook: str) -> str:
+    """Name the conftests that have a hook; where none has, the plugins besides pytest's own."""
+    found = [one for one in getattr(config.hook, hook).get_hookimpls() if not _is_of_pytest(one.plugin)]
+    names = [one.plugin_name for one in found if not one.function.__module__.startswith(_OWN_MODULES)]
+    conftests = [name for name in names if name.endswith("conftest.py")]
+    return f"{hook} of {join_some(conftests or names, _IDS_NAMED)}"
+
+
+def _find_caller() -> str:
+    frame = sys._getframe()  # noqa: SLF001 - who called a hook is known to no other
+    while frame := frame.f_back:  # type: ignore[assignment]
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith(("pluggy", "_pytest", __name__)):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
+    return "an option of its `args`"
+
+
+def _refuse_several(case: Case, node_ids: Sequence[str]) -> UsageError:
+    """Make the error of a case that is several tests; the ids to choose from are as ``node`` has them."""
+    file = case.node.partition("::")[0]  # from the directory of gate.yml, where pytest's may be from above
+    found = [f"{file}::{node_id.partition('::')[2]}" for node_id in node_ids]
+    return UsageError(
+        f"gate.yml: tests: {case.model}: node: {case.node!r} names {len(found)} tests, and a case is one; "
+        f"write an entry for each that is to be measured, with one of: {join_some(found, _IDS_NAMED)}",
+        "`pytest --collect-only -q NODE` lists them all.",
+    )
+
+
+def _describe_end(exitstatus: int) -> str:
+    """Describe how a session ended: pytest raises where it does not find the test that it was given."""
+    error = sys.exc_info()[1]
+    if isinstance(error, pytest.UsageError):
+        return f"{' '.join(str(error).split())}; check its `node` in gate.yml"
+    return f"pytest ended with status {int(exitstatus)}"
+
+
+def _cut_usage(text: str) -> str:
+    """Cut the list of all options, which pytest puts before what is wrong with them, and what comes after."""
+    return f"pytest: {text.rpartition('error: ')[2].splitlines()[0]}"
+
+
+def _summarize(report: pytest.CollectReport) -> str:
+    lines = [line.strip() for line in report.longreprtext.splitlines() if line.strip()]
+    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
+    return (errors or lines or ["the test cannot be collected"])[-1]
