@@ -162,9 +162,9 @@ def _write(approval: Approval, place: Path) -> str:
 
 def _describe(approval: Approval) -> str:
     authors = dict.fromkeys(entry.author for entry in approval.accepted)
-    waiver = approval.first_baselines
+    takers = dict.fromkeys(entry.author for entry in approval.first_baselines)
     what = [f"{len(approval.accepted)} of what regressed, by {', '.join(authors)}"] if authors else []
-    what += [f"the lack of baselines, by {waiver.author}"] if waiver else []
+    what += [f"the lack of baselines, by {', '.join(takers)}"] if takers else []
     return f"Approved for commit {approval.commit[:12]}: {'; '.join(what) or 'nothing'}."
 
 

@@ -81,7 +81,8 @@ def make_authorize_arguments(inputs: ActionInputs) -> tuple[str, ...]:
 
 def make_accept_arguments(inputs: ActionInputs) -> tuple[str, ...]:
     """Make the arguments of ``accept-regression``: what the comment says is in the event."""
-    return ("accept-regression", *_given(inputs, "config", "workflow", "artifact-name", "head-sha"))
+    given = _given(inputs, "config", "workflow", "artifact-name", "head-sha")
+    return ("accept-regression", *given, *_option("--key", inputs["comment-key"]))
 
 
 def make_propose_arguments(inputs: ActionInputs) -> tuple[str, ...]:
@@ -100,7 +101,8 @@ def _ruling(rules: RuleSource) -> tuple[str, ...]:
 
 
 def _approvals(rules: RuleSource) -> tuple[str, ...]:
-    return tuple(f"--approvals={file}" for file in rules.approvals.files)
+    files = tuple(f"--approvals={file}" for file in rules.approvals.files)
+    return (*files, *_option("--gate", rules.gate)) if files else ()
 
 
 def _identity(inputs: ActionInputs) -> tuple[str, ...]:

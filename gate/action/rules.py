@@ -26,7 +26,7 @@ from gate.action.tree import LIMIT_S, MissingContentError, Tree, has_path
 from gate.errors import MachineError, UsageError
 from gate.files.codec import write_atomic
 from gate.files.key_types import VERSION
-from gate.git import read_git
+from gate.git import find_checkout, read_git
 from gate.project.config import Config, load_config, make_config, name_base, render_config
 from gate.project.config_file import DEFAULT_FILE
 from gate.project.entries import GateFile
@@ -34,6 +34,7 @@ from gate.project.moves import Followed, Rules, follow_moves
 from gate.project.registry import load_cases
 from gate.project.time_limits import LIMIT_KEYS
 from gate.publish.ci_run import WORKFLOWS
+from gate.store.approvals import name_gate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +52,8 @@ class RuleSource:
     moved: tuple[str, ...] = ()  # models that are measured where the change has them now
     removed: tuple[str, ...] = ()  # cases that the change no longer has as the base defines them
     mended: str = ""  # what is wrong with the base's, which the change mends: it is judged by its own
+    source: str = ""  # the configuration's own path, where ``config`` is made of it
+    gate: str = ""  # which judges, as approvals name it
 
 
 @contextmanager
@@ -68,7 +71,8 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
         inputs = step.inputs
         rules = prepare_rules(inputs["config"], inputs["baselines"], base, place, select=inputs["select"])
         if step.inputs.mode in JUDGING:
-            rules = replace(rules, approvals=collect_approvals(step.event, step.environ, place))
+            approvals = collect_approvals(step.event, step.environ, place)
+            rules = replace(rules, approvals=approvals, gate=_name_gate(rules, step))
         before = _digest(place)
         yield rules
         if _digest(place) != before:
@@ -78,6 +82,12 @@ def hold_rules(step: ActionStep) -> Iterator[RuleSource]:
             )
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _name_gate(rules: RuleSource, step: ActionStep) -> str:
+    source = Path(rules.source or load_rules_config(rules.config).source)
+    top = find_checkout(source.parent)
+    return name_gate(source, top, step.inputs["comment-key"]) if top else ""
 
 
 def load_rules_config(config: str) -> Config:
@@ -196,6 +206,7 @@ def _follow(files: RuleFiles, change: _Change, wanted: Wanted) -> RuleSource:
         config=str(written),
         baselines=str(config.baselines),
         directory=str(wanted.own.parent),
+        source=str(wanted.path),
         changed=_list_changed(files.tree, files.names),
         moved=followed.moved,
         removed=followed.removed,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from gate.cli.authorize import make_answerer
-from gate.cli.checkout import check_head_sha
+from gate.cli.checkout import check_head_sha, find_workspace_checkout
 from gate.cli.publish import make_client
 from gate.cli.setup import load_configured
 from gate.errors import ExitCode, UsageError
@@ -20,17 +21,21 @@ from gate.project.registry import load_cases
 from gate.publish.approval import Accepted, ApprovalTerms
 from gate.publish.approval_text import render_accepted
 from gate.publish.commands import AcceptRequest, CommandRefusedError
+from gate.store.approvals import name_gate
 
 
 def run_accept_regression(options: Namespace) -> ExitCode:
     """Check again who asks for what, store the approval, start the failed jobs again, answer."""
     check_head_sha(options.head_sha)
     context, client = load_context(os.environ), make_client(os.environ)
+    config = load_configured(options)
+    source = Path(config.source)
     terms = ApprovalTerms(
-        cases=load_cases(load_configured(options)),
+        cases=load_cases(config),
         workflow=options.workflow,
         artifact_name=options.artifact_name,
         today=datetime.now(UTC).date().isoformat(),
+        gate=name_gate(source, find_workspace_checkout(source.parent, context.workspace), options.key),
     )
     command = find_acceptance(context)
     answerer = make_answerer(context, command)

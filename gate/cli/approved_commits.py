@@ -1,14 +1,16 @@
-"""Of which commits the approvals are that ``--approvals`` names, where others are judged."""
+"""Whose the approvals are that ``--approvals`` names: of which commits, and which gate counts them."""
 
 from __future__ import annotations
 
 import re
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from gate.git import ask_git
-from gate.store.approvals import load_approval
+from gate.git import ask_git, find_checkout
+from gate.project.config import Config
+from gate.store.approvals import load_approval, name_gate
 
 _SHORT = 12
 _COMMIT = re.compile(r"[0-9a-f]{40}")  # a run may come from elsewhere
@@ -32,6 +34,13 @@ def tell_other_commits(approvals: Sequence[str], judged: str, directory: Path) -
         if commit not in {judged, added}:
             told = f"{name} is of commit {commit[:_SHORT]}, and {judged[:_SHORT]} is judged"
             print(f"note: --approvals: {told}; it counts, whatever else that contains", file=sys.stderr)
+
+
+def find_gate(options: Namespace, config: Config) -> str:
+    """Find which gate judges, as approvals name it; empty where the configuration is in no repository."""
+    source = Path(config.source)
+    top = find_checkout(source.parent)
+    return options.gate or (name_gate(source, top) if top else "")
 
 
 def find_commit(directory: Path, name: str) -> str:

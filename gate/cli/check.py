@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from gate.check import CheckTerms, check_alone, check_beside
-from gate.cli.approved_commits import find_commit, tell_other_commits
+from gate.cli.approved_commits import find_commit, find_gate, tell_other_commits
 from gate.cli.history import append_run
 from gate.cli.origin import note_idle, note_origin, note_reference, note_rules
 from gate.cli.output import clear_reports, code_verdict, print_verdict, save_reports, tell_traces
@@ -43,7 +43,7 @@ def run_check(options: Namespace) -> ExitCode:
     config = request.config
     previous = read_previous(options, [config.out]).get(config.out)
     clear_reports(config.out)
-    policy = load_policy(config, options.approvals)
+    policy = load_policy(config, options.approvals, gate=find_gate(options, config))
     tell_other_commits(options.approvals, find_commit(config.directory, "HEAD"), config.directory)
     terms = CheckTerms(
         baselines=load_baselines(config.baselines),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gate.check import CheckTerms, judge_recorded
-from gate.cli.approved_commits import tell_other_commits
+from gate.cli.approved_commits import find_gate, tell_other_commits
 from gate.cli.origin import note_origin
 from gate.cli.output import (
     VERDICT_FILE,
@@ -56,7 +56,7 @@ def run_compare(options: Namespace) -> ExitCode:
         check_places(replace(config, baselines=beside, origins={**config.origins, "baselines": kept}))
     if options.out:
         clear_reports(Path(options.out))
-    policy = load_policy(config, options.approvals, beside)
+    policy = load_policy(config, options.approvals, beside, find_gate(options, config))
     candidate = read_run(options.candidate)
     tell_other_commits(options.approvals, candidate.provenance.commit, config.directory)
     if options.baseline == options.candidate:

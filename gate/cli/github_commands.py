@@ -140,6 +140,9 @@ ACCEPT_REGRESSION = Command(
             help=f"the workflow that runs the gate (default: {_WORKFLOW})",
         ),
         _ARTIFACT,
+        argument(
+            "--key", type=parse_key, default="default", metavar="KEY", help="the gate's, as its check has it"
+        ),
     ),
     holds_token=True,
 )

@@ -11,6 +11,7 @@ from gate.cli.options import (
     CONFIG,
     DEVICE,
     FAIL,
+    GATE,
     HISTORY,
     LAB,
     LAB_OR_TARGET,
@@ -84,7 +85,7 @@ CHECK = Command(
                 " or imports nothing that changed"
             ),
         ),
-        *(APPROVALS, HISTORY, FAIL, REPORT_FORMAT, VOLUME),
+        *(APPROVALS, GATE, HISTORY, FAIL, REPORT_FORMAT, VOLUME),
     ),
 )
 AB = Command(

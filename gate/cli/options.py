@@ -160,3 +160,5 @@ APPROVALS = argument(
     metavar="FILE",
     help="what was accepted for the commit that is judged, as /accept-regression writes it; may be repeated",
 )
+# For whoever takes the configuration from another commit: whose approvals count.
+GATE = argument("--gate", default="", help=argparse.SUPPRESS)

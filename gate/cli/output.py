@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from gate.decide import FailOn, compute_exit_code, is_waived, measure_coverage
+from gate.decide import FailOn, compute_exit_code, is_waived, keep_own, measure_coverage
 from gate.errors import ExitCode, UsageError
 from gate.files.codec import save_verdict, write_atomic
 from gate.records import Policy, Run, Verdict
@@ -59,9 +59,9 @@ def render_verdict(verdict: Verdict, report_format: str, code: ExitCode | None) 
 
 
 def code_verdict(verdict: Verdict, options: Namespace, policy: Policy | None = None) -> ExitCode:
-    """The exit code of a verdict under ``--fail-on``, and under the policy's waiver if it has one."""
+    """The exit code of a verdict under ``--fail-on``, and under the policy's approvals if it has any."""
     coverage = measure_coverage(verdict.comparisons)
-    waived = policy is not None and is_waived(policy)
+    waived = policy is not None and is_waived(verdict.comparisons, keep_own(policy, verdict.environment))
     return compute_exit_code(verdict.outcome, FailOn(options.fail_on), coverage, is_waived=waived)
 
 

@@ -23,6 +23,7 @@ from gate.project.registry import load_cases
 from gate.publish.ci_run import WORKFLOWS
 from gate.publish.telling import CommentWhen
 from gate.publish.trusted import Base
+from gate.store.approvals import DEFAULT_KEY, name_gate
 from gate.store.baselines import load_baselines
 from gate.store.policies import load_policy
 
@@ -70,7 +71,7 @@ def _tell(options: argparse.Namespace, publish_by: Callable[[PublishContext], Pu
         client=client,
         job=job,
         author=options.author or find_author(client, os.environ["GITHUB_TOKEN"]),
-        base=load_base(Path(options.config) if options.config else None, job.workspace),
+        base=load_base(Path(options.config) if options.config else None, job.workspace, options.key),
     )
     publication = publish_by(context)
     write_outputs(os.environ, publication.outputs)
@@ -99,7 +100,7 @@ def make_client(environ: Mapping[str, str], patience: Patience | None = None) ->
     return GitHubClient(api_url=api_url, token=token, patience=patience)
 
 
-def load_base(path: Path | None, workspace: Path = Path()) -> Base:
+def load_base(path: Path | None, workspace: Path = Path(), key: str = DEFAULT_KEY) -> Base:
     """Load what the checked-out base commit says: registry, baselines, thresholds, acceptances.
 
     ``workspace`` is the job's directory, in which the repository was cloned.
@@ -119,4 +120,5 @@ def load_base(path: Path | None, workspace: Path = Path()) -> Base:
         can_accept=has_mode(top / WORKFLOWS, ACCEPT_MODE),
         can_refresh=has_mode(top / WORKFLOWS, PROPOSE_MODE),
         is_configured=config.is_found,
+        gate=name_gate(source, top, key),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gate.cli.command import Command, argument
 from gate.cli.measuring_commands import VERDICT_CODES
-from gate.cli.options import APPROVALS, CONFIG, FAIL, REPORT_FORMAT, VOLUME, JoinTerms, to_directory
+from gate.cli.options import APPROVALS, CONFIG, FAIL, GATE, REPORT_FORMAT, VOLUME, JoinTerms, to_directory
 from gate.errors import ExitCode
 
 COMPARE = Command(
@@ -25,7 +25,7 @@ COMPARE = Command(
         to_directory(
             "write verdict.json, report.md, report.html and junit.xml there (default: nothing is written)"
         ),
-        *(APPROVALS, FAIL, REPORT_FORMAT, VOLUME),
+        *(APPROVALS, GATE, FAIL, REPORT_FORMAT, VOLUME),
     ),
 )
 REPORT = Command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from gate.decide.conclude.accept import keep_own
 from gate.decide.explain.side_advice import list_pair_notes, list_pair_steps, make_pair_headline
 from gate.decide.judge.machine import Shifts
 from gate.decide.judge.paired_case import compare_paired
@@ -104,6 +105,7 @@ def _list_lost(
 
 def decide_side_by_side(run: Run, policy: Policy) -> Verdict:
     """Judge a run in which every case ran in pairs with the base; nothing stored is needed."""
+    policy = keep_own(policy, run.environment)
     sides, rules = gather_judged(run, policy)
     screening = Screening(
         evidence=tuple(side.evidence for side in sides),

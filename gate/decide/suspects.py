@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gate.decide.conclude.accept import apply_acceptances
+from gate.decide.conclude.accept import apply_acceptances, keep_own
 from gate.decide.conclude.quarantine import apply_quarantine
 from gate.decide.constants import LOOKS, SETTLING_PAIRS
 from gate.decide.evidence.finding import Question
@@ -99,6 +99,7 @@ def list_unsettled(
     half of it, and nothing else of it changes the outcome. Once a case is convicted the outcome is certain:
     another one that had SETTLING_PAIRS, and looks no slower than its thresholds, waits as well.
     """
+    policy = keep_own(policy, run.environment)
     sides, rules = gather_judged(run, policy, suspects)
     failed = {failure.case_id for failure in run.failures}
     alike = _list_alike(run)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gate.decide.conclude.absolute_limits import apply_limits
-from gate.decide.conclude.accept import apply_acceptances
+from gate.decide.conclude.accept import apply_acceptances, keep_own
 from gate.decide.conclude.anyway import remark_regressed_anyway
 from gate.decide.conclude.coverage import is_judged
 from gate.decide.conclude.outcome import decide_outcome
@@ -97,6 +97,7 @@ def screen_run(run: Run, baselines: Iterable[Baseline], policy: Policy) -> Scree
 
 def conclude_comparisons(run: Run, screening: Screening, policy: Policy) -> tuple[Comparison, ...]:
     """Apply limits of one's own, doubts of the host, acceptances and the quarantine."""
+    policy = keep_own(policy, run.environment)
     limited = apply_limits(screening.comparisons, screening.evidence, policy, run.environment.device_kind)
     believed = doubt_disturbed(limited, run)
     return remark_regressed_anyway(apply_quarantine(apply_acceptances(believed, policy), policy))
@@ -104,6 +105,7 @@ def conclude_comparisons(run: Run, screening: Screening, policy: Policy) -> tupl
 
 def conclude_verdict(run: Run, screening: Screening, policy: Policy) -> Verdict:
     """Make the verdict of what was compared, with all that a report needs."""
+    policy = keep_own(policy, run.environment)
     comparisons = conclude_comparisons(run, screening, policy)
     outcome = decide_outcome(comparisons, finished=run.finished)
     used = _list_used(screening.evidence)

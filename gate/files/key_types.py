@@ -52,6 +52,11 @@ Backend = Annotated[
 Node = Annotated[str, Pattern(regex=r"[^:]+\.py::.+", what="a pytest node id: path/test_x.py::test_name")]
 Date = Annotated[str, Expiry()]
 Sha = Annotated[str, Pattern(regex="[0-9a-f]{40}([0-9a-f]{24})?", what="a whole commit id")]
+_ID = "a-z0-9."  # of an environment: a slug of its device, its torch and a hash
+EnvironmentId = Annotated[str, Pattern(regex=rf"[{_ID}-]{{1,200}}", what="the id of an environment")]
+EnvironmentIds = Annotated[
+    str, Pattern(regex=rf"[{_ID}*?-]{{1,200}}", what="the id of an environment, or a pattern with `*`")
+]
 Login = Annotated[str, Pattern(regex=r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", what="a login of GitHub")]
 CaseId = Annotated[str, Pattern(regex=r"((?![*?\[])[!-~]){1,300}", what="a case id, and no pattern")]
 # Neither controls nor what turns a line around or hides in it.

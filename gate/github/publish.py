@@ -7,7 +7,7 @@ changes nothing about it: each part is tried for itself, the most needed first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gate.decide.conclude.outcome import FailOn
 from gate.errors import FileError
@@ -277,7 +277,8 @@ def _find_approved(context: PublishContext, target: Target, verdict: Verdict, tr
         return Approved(notes=(Fact(code=Code.APPROVAL_UNREADABLE),))
     if approval is None:
         return NOTHING_APPROVED
-    return describe_approval(approval, run, verdict, context.base.policy)
+    policy = replace(context.base.policy, approvals=(approval,), gate=context.base.gate)
+    return describe_approval(policy, run, verdict)
 
 
 def _write_comment(

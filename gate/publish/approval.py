@@ -6,12 +6,18 @@ numbers are taken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gate.decide.conclude.accept import apply_acceptances, can_be_accepted, compute_acceptance_limit
-from gate.decide.conclude.coverage import measure_coverage
+from gate.decide.conclude.accept import (
+    apply_acceptances,
+    can_be_accepted,
+    compute_acceptance_limit,
+    is_waived,
+)
+from gate.decide.conclude.coverage import list_uncompared, measure_coverage
 from gate.decide.conclude.outcome import decide_outcome
 from gate.errors import UsageError
+from gate.fingerprint import compute_environment_id
 from gate.project.selection import select_cases
 from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError
 from gate.records import Acceptance, Approval, Case, Comparison, Outcome, Policy, Verdict, Waiver
@@ -26,6 +32,7 @@ class ApprovalTerms:
     workflow: str  # the path of the file that runs the gate
     artifact_name: str
     today: str
+    gate: str = ""  # whose artifact is read, as approvals name it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +47,7 @@ class Accepted:
     rows: tuple[Comparison, ...]
     remaining: Outcome
     left: int  # regressions that it does not cover
+    is_waived: bool  # no case without a baseline is left either, that nobody takes
     run_url: str = ""
     trouble: str = ""
 
@@ -48,12 +56,14 @@ def weigh_approval(
     verdict: Verdict, approval: Approval, rows: tuple[Comparison, ...], today: str
 ) -> Accepted:
     """Weigh what the same measurements would come to under an approval that covers ``rows``."""
-    remaining = _apply(verdict, approval, today)
+    policy = Policy(thresholds={}, approvals=(approval,), today=today)
+    remaining = apply_acceptances(verdict.comparisons, policy)
     return Accepted(
         approval=approval,
         rows=rows,
         remaining=decide_outcome(remaining, finished=verdict.tally.finished),
         left=sum(map(can_be_accepted, remaining)),
+        is_waived=is_waived(remaining, policy),
     )
 
 
@@ -68,7 +78,14 @@ def make_approval(
     Raises:
         CommandRefusedError: Nothing is left that could be accepted.
     """
-    words, expires = request.words, compute_expiry(terms.today)
+    words = request.words
+    told = {
+        "reason": words.reason,
+        "author": request.author,
+        "expires": compute_expiry(terms.today),
+        "gate": terms.gate,
+        "environment": compute_environment_id(verdict.environment),
+    }
     meant = _find_meant(words, terms.cases)
     rows = tuple(
         one
@@ -80,17 +97,14 @@ def make_approval(
             case=one.case_id,
             metric=one.metric,
             allowance=compute_acceptance_limit(one),
-            reason=words.reason,
-            author=request.author,
-            expires=expires,
+            **told,
         )
         for one in rows
     )
     approval = Approval(commit=request.head_sha, accepted=entries)
-    if not words.is_narrow and _lacks_baselines(verdict, approval, terms.today):
-        waiver = Waiver(reason=words.reason, author=request.author, expires=expires)
-        approval = Approval(commit=request.head_sha, accepted=entries, first_baselines=waiver)
-    if not approval.accepted and approval.first_baselines is None:
+    if not words.is_narrow and (lacking := _list_lacking(verdict, approval, terms)):
+        approval = replace(approval, first_baselines=(Waiver(cases=lacking, **told),))
+    if not approval.accepted and not approval.first_baselines:
         raise _describe_nothing(verdict, words)
     return approval, rows
 
@@ -105,18 +119,15 @@ def _find_meant(words: AcceptWords, cases: tuple[Case, ...]) -> set[str]:
         ) from None
 
 
-def _apply(verdict: Verdict, approval: Approval, today: str) -> tuple[Comparison, ...]:
-    policy = Policy(thresholds={}, approved=approval.accepted, today=today)
-    return apply_acceptances(verdict.comparisons, policy)
-
-
-def _lacks_baselines(verdict: Verdict, approval: Approval, today: str) -> bool:
-    """Whether the check fails for want of baselines alone, once what regressed is accepted."""
-    after = _apply(verdict, approval, today)
+def _list_lacking(verdict: Verdict, approval: Approval, terms: ApprovalTerms) -> tuple[str, ...]:
+    """List the known cases without a baseline, where that alone fails once what regressed is accepted."""
+    policy = Policy(thresholds={}, approvals=(approval,), today=terms.today)
+    after = apply_acceptances(verdict.comparisons, policy)
     outcome = decide_outcome(after, finished=verdict.tally.finished)
     # A PASS that failed all the same asks for everything to have a baseline.
     is_partial = outcome is Outcome.PASS and not approval.accepted and not measure_coverage(after).is_whole
-    return outcome is Outcome.NOTHING_COMPARED or is_partial
+    known = {case.id for case in terms.cases} if outcome is Outcome.NOTHING_COMPARED or is_partial else set()
+    return tuple(case for case in list_uncompared(after) if case in known)
 
 
 def _describe_nothing(verdict: Verdict, words: AcceptWords) -> CommandRefusedError:
@@ -141,8 +152,8 @@ _NOTHING = {
         "Run it again, or let it pass with `fail-on: regression`.",
     ),
     Outcome.NOTHING_COMPARED: (
-        "nothing was compared",
-        "Accept that without naming cases or a metric.",
+        "what has no baseline are cases that the default branch's registry does not have",
+        "Merge a change to the registry first.",
     ),
     Outcome.PASS: ("nothing regressed", "See the run's log for why it failed."),
 }

@@ -32,18 +32,18 @@ def render_accepted(accepted: Accepted) -> str:
 
 def _list_parts(accepted: Accepted) -> Iterator[str]:
     approval = accepted.approval
-    days = [entry.expires for entry in approval.accepted]
-    until = min([*days, approval.first_baselines.expires] if approval.first_baselines else days)
+    first = approval.entries[0]  # all of one comment, and so of one gate, environment and day
     removed = " or is removed" if any(row.reason is Reason.REMOVED for row in accepted.rows) else ""
     entries = len(approval.accepted)
     what = f"{entries} of what regressed{removed}" if entries else "the lack of baselines"
-    yield f"Accepted for commit {approval.commit[:12]} alone, until {until}: {what}."
+    yield f"Accepted for commit {approval.commit[:12]} alone, until {first.expires}: {what}."
+    yield f"It counts for {escape_code(first.gate)} on {escape_code(first.environment)}, and nowhere else."
     if accepted.rows:
         yield "\n".join(_list_lines(accepted))
     if accepted.left:
         count = f"{accepted.left} {'regression is' if accepted.left == 1 else 'regressions are'}"
         yield f"{count} not covered by it: the check stays red."
-    elif accepted.remaining is Outcome.NOTHING_COMPARED and approval.first_baselines is not None:
+    elif accepted.remaining is Outcome.NOTHING_COMPARED and accepted.is_waived:
         yield _TAKEN
     elif accepted.remaining in _REMAINING:
         yield _REMAINING[accepted.remaining]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from gate.decide.conclude.accept import keep_own
 from gate.decide.conclude.coverage import is_judged
 from gate.decide.conclude.outcome import decide_outcome
 from gate.decide.conclude.summary import summarize_suite
@@ -68,7 +69,7 @@ class Base:
     ``rules`` are the paths of all this in the repository; a change that touches them is flagged.
     ``can_accept`` is whether one of its workflows accepts regressions, ``can_refresh`` whether one records
     baselines. ``is_configured`` is whether it has a configuration: without one its cases are the reference
-    models.
+    models. ``gate`` is what its approvals call it.
     """
 
     cases: tuple[Case, ...]
@@ -78,6 +79,7 @@ class Base:
     can_accept: bool = True
     can_refresh: bool = True
     is_configured: bool = True
+    gate: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +127,7 @@ def make_trusted_verdict(verdict: Verdict, base: Base, run: CiRun, known: Known 
             *note_unknown(verdict, cases),
             *note_target(verdict.environment),
             *_note_environment(environment),
-            *list_notes(shown, comparisons, used, base.policy),
+            *list_notes(shown, comparisons, used, keep_own(base.policy, verdict.environment)),
             *note_tally(verdict.tally),
             *note_machine(verdict.machine, judged=judged),
         ),

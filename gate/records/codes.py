@@ -112,6 +112,8 @@ class Code(StrEnum):
     NOT_BESIDE = "not_beside", "cases"  # side by side with the base
     WAIVED = "waived"  # names: author, expires, reason
     WAIVER_EXPIRED = "waiver_expired"  # names: author, expires
+    UNWAIVED = "unwaived"  # cases: of which nobody accepts that they have no baseline, as of others
+    APPROVED_ELSEWHERE = "approved_elsewhere", "acceptances"  # names: author, gate, environment
     ACCEPTANCE_EXPIRED = "acceptance_expired"  # names: pattern, expires, reason
     ACCEPTANCE_EXCEEDED = "acceptance_exceeded", "allowance"  # names: author, expires
     ACCEPTANCE_IDLE = "acceptance_idle"  # names: pattern

@@ -18,15 +18,20 @@ class Acceptance:
     reason: str
     author: str
     expires: str  # ISO date; the day itself still counts
+    gate: str = ""  # of an approval: whose regression it is; a standing one is of whoever reads the file
+    environment: str = "*"  # id or glob: where it counts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Waiver:
-    """Somebody takes it that there was no baseline to compare with, until a date."""
+    """Somebody takes it that these cases had no baseline to compare with, until a date."""
 
+    cases: tuple[str, ...]  # ids
     reason: str
     author: str
     expires: str  # ISO date; the day itself still counts
+    gate: str = ""  # as of an acceptance
+    environment: str = "*"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +40,12 @@ class Approval:
 
     commit: str
     accepted: tuple[Acceptance, ...] = ()
-    first_baselines: Waiver | None = None
+    first_baselines: tuple[Waiver, ...] = ()
+
+    @property
+    def entries(self) -> tuple[Acceptance | Waiver, ...]:
+        """All that was accepted."""
+        return (*self.accepted, *self.first_baselines)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,13 +88,19 @@ class Policy:
     overrides: tuple[Override, ...] = ()
     limits: tuple[Limit, ...] = ()
     acceptances: tuple[Acceptance, ...] = ()  # standing ones: worse than the baseline, whoever made it so
-    approved: tuple[Acceptance, ...] = ()  # for what is judged alone: worse than what it is held against
-    waiver: Waiver | None = None
+    approvals: tuple[Approval, ...] = ()  # one for each commit that is judged: a merge queue judges several
+    gate: str = ""  # which judges, as approvals name it; empty where that is not known
+    elsewhere: tuple[Acceptance | Waiver, ...] = ()  # of the approvals: for another gate or environment
     quarantine: tuple[Quarantine, ...] = ()
     today: str = ""  # ISO date: the decision has no clock of its own
     error_budget: float = 0.01  # false alarms a verdict, over all cases and metrics
     looks: int = 1  # how often this run's data were judged: the budget is divided by it
     has_anchor: bool = False  # whether there is a release anchor that head can be held against
+
+    @property
+    def approved(self) -> tuple[Acceptance, ...]:
+        """What was accepted of what is judged alone: worse than what it is compared with."""
+        return tuple(entry for approval in self.approvals for entry in approval.accepted)
 
     @property
     def accepted(self) -> tuple[Acceptance, ...]:

@@ -136,6 +136,10 @@ def _append_text(path: Path, before: str, expected: tuple[Acceptance, ...]) -> s
     return text if tuple(map(make_acceptance, file.accepted)) == expected else ""
 
 
+# What an entry of accepted.yml leaves out: it lies beside its gate's baselines.
+_UNSAID = {"gate": "", "environment": "*"}
+
+
 def render_entry(acceptance: Acceptance) -> str:
     """Render an item of a list of acceptances."""
     lines = [f"{key}: {write_scalar(value)}\n" for key, value in _encode(acceptance).items()]
@@ -144,7 +148,9 @@ def render_entry(acceptance: Acceptance) -> str:
 
 def _encode(acceptance: Acceptance) -> dict[str, object]:
     """Encode an acceptance as an entry holds it: fractions as percent, as nobody can misread them."""
-    plain: dict[str, object] = encode(acceptance)
+    plain: dict[str, object] = {
+        key: value for key, value in encode(acceptance).items() if _UNSAID.get(key) != value
+    }
     if SPECS[acceptance.metric].is_ratio:
         plain["allowance"] = write_percent(acceptance.allowance) or acceptance.allowance
     return plain

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gate.files.entry import Entry
-from gate.files.key_types import Allowance, CaseId, Date, Line, Login, Sha, Text, Version
+from gate.files.key_types import (
+    Allowance,
+    CaseId,
+    Date,
+    EnvironmentId,
+    EnvironmentIds,
+    Line,
+    Login,
+    Sha,
+    Text,
+    Version,
+)
 from gate.project.contradictions import check_acceptance
 from gate.records import Metric
 
@@ -45,6 +56,12 @@ class AcceptanceEntry(Entry):
 
     Example: 2027-03-31
     """
+    environment: EnvironmentIds = "*"
+    """The environments it is for, by the name of their directory of baselines or a pattern with `*`: what one
+    kind of machine may is not what another may. Without it, all that this gate runs on.
+
+    Example: "cuda-h100-*"
+    """
 
     find_contradictions = staticmethod(check_acceptance)
 
@@ -66,16 +83,25 @@ class AcceptedFile(Entry):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class WaiverEntry:
-    """There was no baseline to compare with, and somebody takes that."""
+class OwnEntry:
+    """Somebody accepts something of one commit, of what one gate measured in one environment."""
 
     reason: Line
     author: Login
     expires: Date
+    gate: Line
+    environment: EnvironmentId
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ApprovedEntry(WaiverEntry):
+class WaiverEntry(OwnEntry):
+    """These cases had no baseline to compare with, and somebody takes that."""
+
+    cases: tuple[CaseId, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ApprovedEntry(OwnEntry):
     """A regression of one case that is accepted for one commit."""
 
     case: CaseId
@@ -90,4 +116,4 @@ class ApprovalFile:
     version: Version
     commit: Sha
     accepted: tuple[ApprovedEntry, ...] = ()
-    first_baselines: WaiverEntry | None = None
+    first_baselines: tuple[WaiverEntry, ...] = ()

@@ -7,7 +7,6 @@ strict and bounded, and says for which commit it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -17,12 +16,13 @@ from gate.files.key_types import VERSION
 from gate.files.untrusted import check_size, load_bytes
 from gate.files.yaml_in import decode_yaml
 from gate.files.yaml_out import write_scalar
-from gate.records import Approval, Policy, Waiver
+from gate.records import Approval, Waiver
 from gate.store.acceptances import make_acceptance, render_entry
 from gate.store.accepted_entries import ApprovalFile
 
 BRANCH = "compile-gate/approvals"
 DIRECTORY = "approvals"
+DEFAULT_KEY = "default"  # of a gate that needs none to be told from others
 # A pull request waits for a review, not for a season: what should stay is an accepted.yml's business.
 APPROVAL_DAYS = 14
 # Of one commit: 22 metrics of some ten cases each got worse, and nobody reads more than that.
@@ -32,6 +32,13 @@ _HEADER = f"""\
 # Written by compile-gate: what was accepted for this commit, and no other. Remove the file to revoke it.
 version: {VERSION}
 """
+
+
+def name_gate(config: Path, top: Path, key: str = DEFAULT_KEY) -> str:
+    """Name a gate as approvals do: its configuration from the top of the repository, and its key if any."""
+    place = config.parent.resolve() / config.name
+    path = place.relative_to(top).as_posix() if place.is_relative_to(top) else ""
+    return path if key == DEFAULT_KEY else f"{path}:{key}"
 
 
 def name_approval(commit: str) -> str:
@@ -63,11 +70,10 @@ def decode_approval(data: bytes, source: str, commit: str = "") -> Approval:
     if len(file.accepted) > MAX_ACCEPTED:
         problem = f"has {len(file.accepted)} entries, more than {MAX_ACCEPTED}"
         raise document.refuse("accepted", problem, _FIX)
-    taken = file.first_baselines
     return Approval(
         commit=file.commit,
         accepted=tuple(map(make_acceptance, file.accepted)),
-        first_baselines=None if taken is None else Waiver(**encode(taken)),
+        first_baselines=tuple(Waiver(**encode(one) | {"cases": one.cases}) for one in file.first_baselines),
     )
 
 
@@ -79,28 +85,20 @@ def render_approval(approval: Approval) -> str:
     lines = [_HEADER, f"commit: {write_scalar(approval.commit)}\n"]
     if approval.accepted:
         lines += ["accepted:\n", *map(render_entry, approval.accepted)]
-    if approval.first_baselines is not None:
-        pairs = encode(approval.first_baselines).items()
-        lines += ["first_baselines:\n", *(f"  {key}: {write_scalar(value)}\n" for key, value in pairs)]
+    if approval.first_baselines:
+        lines += ["first_baselines:\n", *map(_render_waiver, approval.first_baselines)]
     return "".join(lines)
 
 
+def _render_waiver(waiver: Waiver) -> str:
+    lines = [f"{key}: {write_scalar(value)}\n" for key, value in encode(waiver).items()]
+    return "  - " + "    ".join(lines)
+
+
 def merge_approvals(old: Approval, new: Approval) -> Approval:
-    """Add to what was approved for a commit before; of the same case and metric the newer word counts."""
-    merged = {(one.case, one.metric): one for one in (*old.accepted, *new.accepted)}
-    return replace(
-        old, accepted=tuple(merged.values()), first_baselines=new.first_baselines or old.first_baselines
-    )
-
-
-def approve_policy(policy: Policy, approvals: Iterable[Approval]) -> Policy:
-    """Add approvals to what decides; a lack of baselines must have been taken for each of the commits."""
-    known = tuple(approvals)
-    waivers = [one.first_baselines for one in known if one.first_baselines is not None]
-    accepted = tuple(entry for one in known for entry in one.accepted)
-    return replace(
-        policy,
-        approved=(*policy.approved, *accepted),
-        # The first to expire, since all of them must still count.
-        waiver=min(waivers, key=lambda one: one.expires) if waivers and len(waivers) == len(known) else None,
-    )
+    """Add to what was approved for a commit before; of the same thing the newer word counts."""
+    accepted = {
+        (one.gate, one.environment, one.case, one.metric): one for one in (*old.accepted, *new.accepted)
+    }
+    waivers = {(one.gate, one.environment): one for one in (*old.first_baselines, *new.first_baselines)}
+    return replace(old, accepted=tuple(accepted.values()), first_baselines=tuple(waivers.values()))

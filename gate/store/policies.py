@@ -11,15 +11,18 @@ from gate.project.config import Config, make_policy
 from gate.records import Policy
 from gate.store.acceptances import load_acceptances
 from gate.store.anchor import load_anchor
-from gate.store.approvals import approve_policy, load_approval
+from gate.store.approvals import load_approval
 
 ACCEPTED_FILE = "accepted.yml"
 
 
-def load_policy(config: Config, approvals: Sequence[str] = (), baselines: Path | None = None) -> Policy:
+def load_policy(
+    config: Config, approvals: Sequence[str] = (), baselines: Path | None = None, gate: str = ""
+) -> Policy:
     """Make the policy in force today, with the approvals in these files.
 
     Acceptances and the anchor lie beside the baselines: those of ``config``, unless others are judged by.
+    ``gate`` is whose approvals count; empty where that is not known.
 
     Raises:
         FileError: A file cannot be used.
@@ -27,5 +30,5 @@ def load_policy(config: Config, approvals: Sequence[str] = (), baselines: Path |
     directory = baselines or config.baselines
     acceptances, anchor = load_acceptances(directory / ACCEPTED_FILE), load_anchor(directory)
     policy = make_policy(config, acceptances, datetime.now(UTC).date().isoformat())
-    policy = replace(policy, has_anchor=anchor is not None)
-    return approve_policy(policy, [load_approval(Path(path)) for path in approvals])
+    approved = tuple(load_approval(Path(path)) for path in approvals)
+    return replace(policy, has_anchor=anchor is not None, approvals=approved, gate=gate)

@@ -16,6 +16,7 @@ from records import CASES, make_comparison, make_failing, make_regressed, make_u
 from refreshes import make_context, make_request
 
 from gate.errors import UsageError
+from gate.fingerprint import compute_environment_id
 from gate.github.accept import authorize_acceptance, find_acceptance
 from gate.github.client import GitHubClient
 from gate.github.errors import GitHubError
@@ -23,6 +24,7 @@ from gate.publish.approval import ApprovalTerms, make_approval, weigh_approval
 from gate.publish.approval_text import render_accepted
 from gate.publish.commands import AcceptRequest, AcceptWords, CommandRefusedError, parse_accept_words
 from gate.records import Acceptance, Approval, Metric, Outcome, Reason, Status, Verdict, Waiver
+from tests.hosts import CUDA_HOST
 
 HEAD = "a" * 40
 ASKED = "2026-11-01T12:00:00Z"
@@ -183,8 +185,13 @@ def test_only_a_comment_can_accept() -> None:
 
 
 TERMS = ApprovalTerms(
-    cases=CASES, workflow=".github/workflows/gate.yml", artifact_name="compile-gate", today="2026-11-01"
+    cases=CASES,
+    workflow=".github/workflows/gate.yml",
+    artifact_name="compile-gate",
+    today="2026-11-01",
+    gate="a/gate.yml",
 )
+WHERE = {"gate": TERMS.gate, "environment": compute_environment_id(CUDA_HOST)}
 
 
 def approve(verdict: Verdict, text: str = 'reason="worth it"', terms: ApprovalTerms = TERMS) -> Approval:
@@ -200,10 +207,12 @@ def make_entry(metric: Metric = LATENCY, allowance: float = 0.33, case: int = 0)
         reason="worth it",
         author="ada",
         expires="2026-11-15",
+        **WHERE,
     )
 
 
-WAIVER = Waiver(reason="worth it", author="ada", expires="2026-11-15")
+ALL = tuple(case.id for case in CASES)
+WAIVER = Waiver(cases=ALL, reason="worth it", author="ada", expires="2026-11-15", **WHERE)
 BREAKS = make_comparison(CASES[1], Metric.GRAPH_BREAKS, Status.REGRESSED, Reason.EXACT_CHANGED, (1.0, 3.0))
 BREAKS = replace(BREAKS, change=replace(BREAKS.change, centre=2.0, low=2.0, high=2.0))  # type: ignore[type-var]
 TWO = make_verdict(*make_regressed(CASES[0]), BREAKS, *make_unchanged(CASES[2]))
@@ -253,7 +262,7 @@ def test_an_interval_that_the_artifact_makes_up_widens_nothing() -> None:
 
 def test_a_lack_of_baselines_is_taken_where_nothing_could_be_compared() -> None:
     """The first pull request: no acceptance, and somebody who takes it."""
-    assert approve(make_verdict(*NEW)) == Approval(commit=HEAD, first_baselines=WAIVER)
+    assert approve(make_verdict(*NEW)) == Approval(commit=HEAD, first_baselines=(WAIVER,))
 
 
 def test_a_limit_that_needs_no_baseline_is_accepted_with_their_lack() -> None:
@@ -266,20 +275,29 @@ def test_a_limit_that_needs_no_baseline_is_accepted_with_their_lack() -> None:
     )
     approval = approve(make_verdict(beyond, *NEW[1:]))
     assert approval == Approval(
-        commit=HEAD, accepted=(make_entry(Metric.DRIFT, 0.62),), first_baselines=WAIVER
+        commit=HEAD, accepted=(make_entry(Metric.DRIFT, 0.62),), first_baselines=(WAIVER,)
     )
 
 
 def test_a_pass_that_wants_more_baselines_can_be_taken() -> None:
     """With `fail-on: new` a PASS over part of the plan fails: that lack is taken too."""
     verdict = make_verdict(*make_unchanged(CASES[0]), *NEW[1:])
-    assert approve(verdict) == Approval(commit=HEAD, first_baselines=WAIVER)
+    waiver = replace(WAIVER, cases=ALL[1:])
+    assert approve(verdict) == Approval(commit=HEAD, first_baselines=(waiver,))
+
+
+def test_a_lack_of_baselines_is_taken_of_known_cases_alone() -> None:
+    """An id from the artifact becomes text of a file only where the registry has it, here as well."""
+    (waiver,) = approve(make_verdict(*NEW), terms=replace(TERMS, cases=CASES[1:])).first_baselines
+    assert waiver.cases == ALL[1:]
+    with pytest.raises(CommandRefusedError, match="registry does not have"):
+        approve(make_verdict(*NEW), terms=replace(TERMS, cases=()))
 
 
 def test_a_regression_beside_new_cases_takes_no_lack_of_baselines() -> None:
     """The default does not fail for those; where it does, a second comment can take them."""
     verdict = make_verdict(*make_regressed(CASES[0]), *NEW[1:])
-    assert approve(verdict).first_baselines is None
+    assert approve(verdict).first_baselines == ()
 
 
 CRASHED = make_comparison(CASES[2], LATENCY, Status.FAILED, Reason.CASE_FAILED)

@@ -47,6 +47,11 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_bare_python(tmp_path_factory.mktemp("bare python"))
 
 
+def _name(given: dict[str, str]) -> dict[str, str]:
+    """Inputs, as action.yml spells them."""
+    return {name.replace("_", "-"): value for name, value in given.items()}
+
+
 class Stage:
     """A repository under GitHub's address of it, pull request 7, and the runner that checks it."""
 
@@ -70,7 +75,7 @@ class Stage:
             run = self.make_run("b" * 40, 0.0)
             proposals = propose_baselines(make_baselines(run, run.provenance), {}, Policy(thresholds={}))
             files |= {f"baselines/{one.path}": one.text for one in proposals}
-        self.git.commit(files, branch="main")
+        self.git.commit(files | {"b/gate.yml": CONFIG, "b/baselines/x": ""}, branch="main")
         self.git.run("branch", "topic", "main")
         head = self.push("x = 1\n")
         self.github.state.add_pull(7, head, owner="mallory")
@@ -89,8 +94,8 @@ class Stage:
         planned = {"trials": trials, "trials_planned": 3, "finished": True}
         return Run(cases=self.cases, environment=ENVIRONMENT, provenance=provenance, **planned)  # type: ignore[arg-type] # the test's
 
-    def check(self, head: str, graph_breaks: float) -> ActionRun:
-        """Run the check's job on the trial merge, as GitHub does, and leave its artifact and its end."""
+    def check(self, head: str, graph_breaks: float, **given: str) -> ActionRun:
+        """Run a check's job on the trial merge, as GitHub does, and leave its artifact and its end."""
         self.count += 1
         base = self.git.find_ref("heads/main")
         tree = self.git.run("merge-tree", "--write-tree", base, head)
@@ -102,7 +107,7 @@ class Stage:
         job = make_job(self.root / f"check {self.count}", event)
         job.workspace = self.clone
         job.environ |= {"GITHUB_SERVER_URL": f"file://{self.root}", "GITHUB_EVENT_NAME": "pull_request"}
-        done = run_composite(ACTION, job, {"mode": "judge", "python": str(self.python)})
+        done = run_composite(ACTION, job, {"mode": "judge", "python": str(self.python)} | _name(given))
         assert done.outputs["result-path"], done.log
         content = Path(done.outputs["result-path"]).read_bytes()
         self.github.state.add_artifact(RUN_ID, "compile-gate", make_zip({"verdict.json": content}))
@@ -111,7 +116,7 @@ class Stage:
         assert TOKEN not in done.log
         return done
 
-    def comment(self, author: str, body: str) -> tuple[ActionRun, ActionRun | None]:
+    def comment(self, author: str, body: str, **inputs: str) -> tuple[ActionRun, ActionRun | None]:
         """Let somebody comment: the job that authorises, and where it does, the job that accepts."""
         comment = self.github.state.add_comment(7, body, author)
         event: dict[str, Any] = {
@@ -130,7 +135,8 @@ class Stage:
         if authorized.outputs["authorized"] != "true":
             return authorized, None
         passed = pass_outputs("gate-accept.yml", "accept", authorized.outputs)
-        return authorized, self.jobs.run("issue_comment", event, {"mode": "accept-regression", **passed})
+        given = {"mode": "accept-regression"} | passed | _name(inputs)
+        return authorized, self.jobs.run("issue_comment", event, given)
 
 
 @pytest.fixture
@@ -140,7 +146,7 @@ def stage(github: FakeGitHub, bare_python: Path, tmp_path: Path) -> Stage:
 
 
 def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitHub) -> None:
-    """REGRESSION, a writer's comment, ACCEPTED by name and green; more of it, or a push, is red again."""
+    """REGRESSION, a writer's comment, ACCEPTED by name and green; another gate, more or a push is red."""
     head = stage.begin(has_baselines=True)
 
     red = stage.check(head, 2.0)
@@ -162,6 +168,14 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
     assert f"Approved for commit {head[:12]}: 1 of what regressed, by ada." in green.log
     assert "Accepted by ada until" in green.summary
 
+    for given in (
+        {"working_directory": "b", "baselines": "../baselines", "runs": "../shards"},
+        {"comment_key": "b"},
+    ):
+        beside = stage.check(head, 2.0, **given)
+        assert (beside.steps[0].code, beside.outputs["verdict"]) == (10, "REGRESSION"), beside.log
+        assert "What ada accepted for gate.yml on" in beside.summary.replace("\\", "")
+
     worse = stage.check(head, 3.0)
     assert (worse.steps[0].code, worse.outputs["verdict"]) == (10, "REGRESSION")
     assert "and this is more" in worse.summary
@@ -173,20 +187,21 @@ def test_a_regression_that_is_meant_can_be_merged(stage: Stage, github: FakeGitH
 
 
 def test_a_first_change_without_baselines_can_be_merged(stage: Stage) -> None:
-    """NOTHING_COMPARED stays that, is said aloud with who takes it, and this commit's check is green."""
+    """NOTHING_COMPARED stays that, is said aloud with who takes it, and this gate's check is green."""
     head = stage.begin(has_baselines=False)
     red = stage.check(head, 2.0)
     assert (red.steps[0].code, red.outputs["verdict"]) == (3, "NOTHING_COMPARED")
 
-    _, accepted = stage.comment("ada", '/accept-regression reason="baselines come next"')
+    _, accepted = stage.comment("ada", '/accept-regression reason="baselines come next"', comment_key="new")
     assert accepted is not None
     assert accepted.succeeded, accepted.log
 
-    green = stage.check(head, 2.0)
+    assert stage.check(head, 2.0).steps[0].code == 3  # of the same configuration, and without the key
+    green = stage.check(head, 2.0, comment_key="new")
     assert (green.steps[0].code, green.outputs["verdict"]) == (0, "NOTHING_COMPARED"), green.log
     assert "NOTHING_COMPARED, BUT EXIT 0: an approval takes it" in green.log
     assert "ada accepts that there are no baselines until" in green.summary
-    assert stage.check(stage.push("x = 2\n"), 2.0).steps[0].code == 3
+    assert stage.check(stage.push("x = 2\n"), 2.0, comment_key="new").steps[0].code == 3
 
 
 def test_an_approval_in_the_change_itself_counts_nothing(stage: Stage) -> None:

@@ -9,6 +9,7 @@ import pytest
 from action.checkout import check_out, make_clone
 from action.samples import git
 from fake.git_routes import BareRepository
+from records import make_comparison
 
 from gate.action.approvals import REF, Approvals, collect_approvals
 from gate.action.commands import make_check_arguments, make_compare_arguments
@@ -17,8 +18,11 @@ from gate.action.notices import tell_approvals
 from gate.action.rules import RuleSource, hold_rules
 from gate.action.step import ActionStep
 from gate.cli.parser import make_parser
-from gate.records import Acceptance, Approval, Metric, Policy, Waiver
-from gate.store.approvals import BRANCH, approve_policy, load_approval, name_approval, render_approval
+from gate.decide.conclude.accept import is_waived
+from gate.fingerprint import compute_environment_id
+from gate.records import Acceptance, Approval, Case, Metric, Policy, Reason, Status, Waiver
+from gate.store.approvals import BRANCH, load_approval, name_approval, render_approval
+from tests.hosts import CPU_HOST
 
 LATER = (datetime.now(UTC) + timedelta(days=300)).date().isoformat()
 ENTRY = Acceptance(
@@ -28,8 +32,18 @@ ENTRY = Acceptance(
     reason="worth it",
     author="ada",
     expires=LATER,
+    gate="gate.yml",
+    environment=compute_environment_id(CPU_HOST),
 )
-WAIVER = Waiver(reason="new", author="bob", expires=LATER)
+WAIVER = Waiver(
+    cases=(ENTRY.case,),
+    reason="new",
+    author="bob",
+    expires=LATER,
+    gate=ENTRY.gate,
+    environment=ENTRY.environment,
+)
+NEW = make_comparison(Case(id=ENTRY.case, model="bert"), ENTRY.metric, Status.NEW, Reason.NO_BASELINE)
 
 
 class Place:
@@ -111,7 +125,7 @@ def test_the_approval_of_the_head_is_found_in_its_trial_merge(place: Place) -> N
 def test_the_head_itself_may_be_checked_out(place: Place) -> None:
     """With ``ref: github.event.pull_request.head.sha``."""
     head = place.push("x = 2")
-    place.approve(Approval(commit=head, first_baselines=WAIVER))
+    place.approve(Approval(commit=head, first_baselines=(WAIVER,)))
 
     found = place.check(head, checked_out=head)
 
@@ -342,26 +356,29 @@ def test_a_squashed_commit_with_other_files_is_not_covered(place: Place) -> None
     assert found.notes == (f"Nothing is approved for commit {head[:12]}.",)
 
 
+def takes_lack(found: Approvals) -> bool:
+    policy = Policy(thresholds={}, approvals=tuple(load_all(found)), today=LATER)
+    return is_waived([NEW], policy)
+
+
 def test_a_lack_of_baselines_is_taken_for_a_group_only_if_it_was_for_each(place: Place) -> None:
     """The second pull request of the group was never approved."""
     one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.approve(Approval(commit=one, first_baselines=WAIVER))
+    place.approve(Approval(commit=one, first_baselines=(WAIVER,)))
     first = place.merge(place.base, one)
-    policy = Policy(thresholds={})
 
-    assert approve_policy(policy, load_all(collect_group(place, first))).waiver == WAIVER
-    both = load_all(collect_group(place, place.merge(first, two)))
-    assert approve_policy(policy, both).waiver is None
+    assert takes_lack(collect_group(place, first))
+    assert not takes_lack(collect_group(place, place.merge(first, two)))
 
 
 def test_a_group_with_an_approval_that_cannot_be_used_takes_no_lack_of_baselines(place: Place) -> None:
     """As one without any: the first pull request's alone is not the group's."""
     one, two = place.push("x = 2"), place.push("y = 2", branch="other")
-    place.approve(Approval(commit=one, first_baselines=WAIVER))
+    place.approve(Approval(commit=one, first_baselines=(WAIVER,)))
     place.approve(accept(two), "version: 1\n")
     found = collect_group(place, place.merge(place.merge(place.base, one), two))
     assert "does not count" in found.warnings[0]
-    assert approve_policy(Policy(thresholds={}), load_all(found)).waiver is None
+    assert not takes_lack(found)
 
 
 # --- what the check does with them ---
@@ -374,11 +391,14 @@ def test_the_check_is_given_what_was_approved(place: Place, capsys: pytest.Captu
     place.check(head)
     temporary = place.root / "temp"
     environ = place.environ | {"RUNNER_TEMP": str(temporary), "INPUT_BASELINE_REF": "head"}
+    environ |= {"INPUT_COMMENT_KEY": "slow"}
     step = ActionStep(inputs=parse_inputs(environ), environ=environ, event=make_pull(head))
 
     with hold_rules(step) as rules:
         arguments = make_check_arguments(step.inputs, rules)
-        (file,) = make_parser().parse_args(arguments).approvals
+        options = make_parser().parse_args(arguments)
+        (file,) = options.approvals
+        assert options.gate == "gate.yml:slow"
         assert load_approval(Path(file), head) == accept(head)
         tell_approvals(step, rules)
 

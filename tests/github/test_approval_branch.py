@@ -29,9 +29,19 @@ ENTRY = Acceptance(
     reason="worth it",
     author="ada",
     expires="2026-11-15",
+    gate="gate.yml",
+    environment="cpu-torch2.13.0-1a2b3c4d",
 )
 APPROVAL = Approval(commit=COMMIT, accepted=(ENTRY,))
-OTHER = Approval(commit="b" * 40, first_baselines=Waiver(reason="new", author="bob", expires="2026-11-15"))
+WAIVER = Waiver(
+    cases=(ENTRY.case,),
+    reason="new",
+    author="bob",
+    expires="2026-11-15",
+    gate=ENTRY.gate,
+    environment=ENTRY.environment,
+)
+OTHER = Approval(commit="b" * 40, first_baselines=(WAIVER,))
 REFS = "/repos/octo-org/models/git/refs"
 
 

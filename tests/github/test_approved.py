@@ -22,6 +22,7 @@ from records import (
 )
 
 from gate.cli.publish import load_base
+from gate.fingerprint import compute_environment_id
 from gate.github.client import GitHubClient
 from gate.github.comment import DEFAULT_AUTHOR
 from gate.github.context import JobContext
@@ -42,8 +43,17 @@ ENTRY = Acceptance(
     reason="@octo-org/all ![x](https://evil.example)",
     author="ada",
     expires="2026-11-15",
+    gate="gate.yml",
+    environment=compute_environment_id(NEW.environment),
 )
-WAIVER = Waiver(reason="@octo-org/all", author="ada", expires="2026-11-15")
+WAIVER = Waiver(
+    cases=tuple(case.id for case in CASES),
+    reason="@octo-org/all",
+    author="ada",
+    expires="2026-11-15",
+    gate="gate.yml",
+    environment=ENTRY.environment,
+)
 
 
 @pytest.fixture
@@ -56,7 +66,7 @@ def context(github: FakeGitHub, client: GitHubClient, tmp_path: Path) -> Publish
         client=client,
         job=JobContext(repository="octo-org/models"),
         author=DEFAULT_AUTHOR,
-        base=make_base(),
+        base=replace(make_base(), gate="gate.yml"),
     )
 
 
@@ -92,8 +102,11 @@ def test_who_accepted_is_told_and_why_is_not(github: FakeGitHub, context: Publis
         replace(ENTRY, metric=Metric.DRIFT),
         replace(ENTRY, case=CASES[1].id),
         replace(ENTRY, expires="2026-10-31"),
+        replace(ENTRY, gate="b/gate.yml"),
+        replace(ENTRY, gate="gate.yml:slow"),
+        replace(ENTRY, environment="cpu-torch2.13"),
     ],
-    ids=["smaller", "another metric", "another case", "expired"],
+    ids=["smaller", "another metric", "another case", "expired", "another gate", "another key", "elsewhere"],
 )
 def test_what_an_approval_does_not_cover_is_not_laid_to_anybody(
     github: FakeGitHub, context: PublishContext, entry: Acceptance
@@ -101,14 +114,17 @@ def test_what_an_approval_does_not_cover_is_not_laid_to_anybody(
     """An artifact that calls something accepted puts no name to it."""
     _, body = tell(github, context, ACCEPTED, Approval(commit=SHA, accepted=(entry,)))
 
-    assert "ada" not in body.replace("Ada", "")
+    assert "accepted 1 change" not in body
+    is_elsewhere = (entry.gate, entry.environment) != (ENTRY.gate, ENTRY.environment)
+    told = f"What ada accepted for {entry.gate} on {entry.environment} does not count here"
+    assert (told in body.replace("`", "").replace("\\", "")) is is_elsewhere
 
 
 def test_a_check_that_is_green_without_baselines_is_told_so(
     github: FakeGitHub, context: PublishContext
 ) -> None:
     """The status is the check's, the outcome stays NOTHING_COMPARED, and who accepts that is named."""
-    published, body = tell(github, context, NEW, Approval(commit=SHA, first_baselines=WAIVER))
+    published, body = tell(github, context, NEW, Approval(commit=SHA, first_baselines=(WAIVER,)))
 
     assert published.outputs["status-state"] == "success"
     assert published.outputs["verdict"] == "NOTHING_COMPARED"
@@ -122,11 +138,17 @@ def test_a_check_that_is_green_without_baselines_is_told_so(
     [
         (None, "success"),
         (Approval(commit=SHA, accepted=(ENTRY,)), "success"),
-        (Approval(commit=SHA, first_baselines=replace(WAIVER, expires="2026-10-31")), "success"),
-        (Approval(commit=SHA, first_baselines=WAIVER), "failure"),
+        (Approval(commit=SHA, first_baselines=(replace(WAIVER, expires="2026-10-31"),)), "success"),
+        (Approval(commit=SHA, first_baselines=(WAIVER,)), "failure"),
+        (Approval(commit=SHA, first_baselines=(replace(WAIVER, gate="b/gate.yml"),)), "success"),
+        (Approval(commit=SHA, first_baselines=(replace(WAIVER, environment="cpu-torch2.13"),)), "success"),
+        (Approval(commit=SHA, first_baselines=(replace(WAIVER, cases=WAIVER.cases[1:]),)), "success"),
         ("version: 1\n", "success"),
     ],
-    ids=["none", "of a regression", "expired", "not counted by the check", "broken"],
+    ids=[
+        *("none", "of a regression", "expired", "not counted by the check"),
+        *("of another gate", "of another machine", "of other cases", "broken"),
+    ],
 )
 def test_without_an_approval_that_counts_nothing_compared_fails(
     github: FakeGitHub, context: PublishContext, approval: Approval | str | None, conclusion: str

@@ -22,6 +22,7 @@ from gate.files.codec import RUN, decode_file
 from gate.metrics import SPECS
 from gate.records import (
     Acceptance,
+    Approval,
     Baseline,
     CaseFailure,
     Disturbance,
@@ -52,6 +53,13 @@ _COUNTS = (Metric.COMPILE_CALLS, Metric.CAPTURED_OPS, Metric.GENERATED_KERNELS)
 POLICY = Policy(
     thresholds={metric: spec.threshold for metric, spec in SPECS.items()}, today=TODAY, error_budget=0.01
 )
+
+
+def waive(run: Run, expires: str) -> Policy:
+    """Somebody takes it that none of the cases has a baseline."""
+    cases = tuple(case.id for case in run.cases)
+    waiver = Waiver(cases=cases, reason="the first run.", author="Ada", expires=expires)
+    return replace(POLICY, approvals=(Approval(commit="a" * 40, first_baselines=(waiver,)),))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,13 +346,13 @@ def list_stored(  # noqa: PLR0915 -- a list, one situation a statement
         "waived",
         again,
         (),
-        policy=replace(POLICY, waiver=Waiver(reason="the first run.", author="Ada", expires="2026-12-31")),
+        policy=waive(again, "2026-12-31"),
     )
     yield hold(
         "waiver_expired",
         again,
         (),
-        policy=replace(POLICY, waiver=Waiver(reason="the first run.", author="Ada", expires="2026-10-31")),
+        policy=waive(again, "2026-10-31"),
     )
     yield hold("some_baselines", again, stored[:2])
     yield hold("other_host", again, on_host("AMD EPYC 9654", stored))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+from gate.decide.conclude.coverage import list_uncompared
+from gate.fingerprint import compute_environment_id
 from gate.metrics import SPECS, Family
 from gate.records import (
     Acceptance,
     Baseline,
     Code,
     Comparison,
+    Environment,
     Fact,
     Metric,
     Policy,
@@ -30,6 +34,44 @@ _PERCENT = 100
 _MAX_INTERVAL = 2.0
 # What may be worse, and is taken with what it may be.
 _OPEN_QUESTIONS = frozenset({Reason.SUSPECT, Reason.UNSETTLED, Reason.SOONER_DONE})
+
+
+def keep_own(policy: Policy, environment: Environment) -> Policy:
+    """Keep the acceptances that are for this environment, and of the approvals what is for this gate too.
+
+    What others approved is moved to ``elsewhere``, so that a second call changes nothing.
+    """
+    here = compute_environment_id(environment)
+    approvals, elsewhere = [], list(policy.elsewhere)
+    for one in policy.approvals:
+        others = [entry for entry in one.entries if not _is_own(entry, policy.gate, here)]
+        elsewhere += others
+        accepted = tuple(entry for entry in one.accepted if entry not in others)
+        waivers = tuple(entry for entry in one.first_baselines if entry not in others)
+        approvals.append(replace(one, accepted=accepted, first_baselines=waivers))
+    return replace(
+        policy,
+        acceptances=tuple(one for one in policy.acceptances if fnmatchcase(here, one.environment)),
+        approvals=tuple(approvals),
+        elsewhere=tuple(elsewhere),
+    )
+
+
+def _is_own(entry: Acceptance | Waiver, gate: str, environment: str) -> bool:
+    return fnmatchcase(environment, entry.environment) and gate in {"", entry.gate}
+
+
+def note_elsewhere(policy: Policy) -> list[Fact]:
+    """A note on what each approved for another gate or environment: they may think that it counts."""
+    places = Counter((one.author, one.gate, one.environment) for one in policy.elsewhere)
+    return [
+        Fact(
+            code=Code.APPROVED_ELSEWHERE,
+            numbers={"acceptances": count},
+            names=name_words(author=author, gate=gate, environment=environment),
+        )
+        for (author, gate, environment), count in places.items()
+    ]
 
 
 def apply_acceptances(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Comparison, ...]:
@@ -130,9 +172,19 @@ def round_allowance(metric: Metric, amount: float) -> float:
     return rounded / step if rounded / step >= amount else math.ceil(amount * step) / step
 
 
-def is_waived(policy: Policy) -> bool:
-    """Whether somebody takes it, today, that there was no baseline to compare with."""
-    return policy.waiver is not None and is_in_force(policy.waiver, policy)
+def list_unwaived(comparisons: Iterable[Comparison], policy: Policy) -> tuple[str, ...]:
+    """Ids of the cases without a baseline of which nobody, today, takes that for each commit judged."""
+    taken = [
+        {case for one in approval.first_baselines if is_in_force(one, policy) for case in one.cases}
+        for approval in policy.approvals
+    ]
+    common = frozenset[str].intersection(*map(frozenset, taken)) if taken else frozenset()
+    return tuple(case for case in list_uncompared(comparisons) if case not in common)
+
+
+def is_waived(comparisons: Sequence[Comparison], policy: Policy) -> bool:
+    """Whether somebody takes it, today, of each case without a baseline that it has none."""
+    return bool(list_uncompared(comparisons)) and not list_unwaived(comparisons, policy)
 
 
 def is_in_force(entry: Acceptance | Quarantine | Waiver, policy: Policy) -> bool:

@@ -38,6 +38,13 @@ def measure_coverage(comparisons: Iterable[Comparison]) -> Coverage:
     )
 
 
+def list_uncompared(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
+    """Ids of the cases of which something that decides was measured only; all, where nothing decides."""
+    rows = tuple(comparisons)
+    deciding = [one for one in rows if one.decides]
+    return tuple(dict.fromkeys(one.case_id for one in deciding or rows if not is_judged(one)))
+
+
 def is_judged(comparison: Comparison) -> bool:
     """Whether a deciding comparison was held against a baseline, or a limit that it is beyond.
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gate.decide.conclude.accept import (
+    is_in_force,
     is_waived,
     list_exceeded,
     list_expired,
+    list_unwaived,
     measure_since_stored,
     measure_worsening,
     name_terms,
+    note_elsewhere,
 )
 from gate.decide.conclude.anyway import find_regressed
 from gate.decide.conclude.quarantine import list_days, list_set_apart
@@ -130,9 +133,7 @@ def list_notes(
         *note_stop(finished=run.finished),
         *note_unjudged(comparisons, _UNJUDGED),
         *_note_unconfirmed(comparisons),
-        *_note_waiver(comparisons, policy),
-        *note_expired(comparisons, policy),
-        *note_exceeded(comparisons, policy),
+        *note_accepted(comparisons, policy),
         *note_limits(run, comparisons),
         *_note_age(used, policy),
     )
@@ -163,7 +164,17 @@ def name_shifts(machine: MachineShift) -> dict[str, float]:
     return {name: shift for name, shift in shifts.items() if shift}
 
 
-def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
+def note_accepted(comparisons: Sequence[Comparison], policy: Policy) -> tuple[Fact, ...]:
+    """What somebody accepted that counts for less than they think, and who takes a lack of baselines."""
+    return (
+        *_note_waivers(comparisons, policy),
+        *_note_expired(comparisons, policy),
+        *_note_exceeded(comparisons, policy),
+        *note_elsewhere(policy),
+    )
+
+
+def _note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     """A note for each acceptance that fits something and no longer counts."""
     return [
         Fact(
@@ -175,7 +186,7 @@ def note_expired(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact
     ]
 
 
-def note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
+def _note_exceeded(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
     """A note for each regression that is larger than somebody accepted."""
     return [
         Fact(
@@ -195,13 +206,18 @@ def _name_stored(known: Acceptance, found: Comparison) -> dict[str, float]:
     return {"stored": since} if measure_worsening(found) <= known.allowance < since else {}
 
 
-def _note_waiver(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
-    """Who accepts that there was no baseline, where there was none."""
-    waiver = policy.waiver
-    if waiver is None or not _is_unjudged(comparisons):
+def _note_waivers(comparisons: Sequence[Comparison], policy: Policy) -> list[Fact]:
+    """Who accepts that there was no baseline, where there was none; else what nobody accepts of it."""
+    waivers = [waiver for one in policy.approvals for waiver in one.first_baselines]
+    if not waivers or not _is_unjudged(comparisons):
         return []
-    code = Code.WAIVED if is_waived(policy) else Code.WAIVER_EXPIRED
-    return [Fact(code=code, names=name_terms(waiver))]
+    in_force = [one for one in waivers if is_in_force(one, policy)]
+    if is_waived(comparisons, policy):
+        first = min(in_force, key=lambda one: one.expires)  # all of them must still count
+        return [Fact(code=Code.WAIVED, names=name_terms(first))]
+    if not in_force:
+        return [Fact(code=Code.WAIVER_EXPIRED, names=name_terms(waivers[0]))]
+    return [Fact(code=Code.UNWAIVED, cases=list_unwaived(comparisons, policy))]
 
 
 def _note_unconfirmed(comparisons: Iterable[Comparison]) -> list[Fact]:

@@ -11,8 +11,7 @@ from gate.decide.evidence.same_code import note_same_code
 from gate.decide.explain.accepting import list_acceptances
 from gate.decide.explain.advice import (
     has_not_begun,
-    note_exceeded,
-    note_expired,
+    note_accepted,
     note_limits,
     note_target,
     note_unjudged,
@@ -75,8 +74,7 @@ def list_pair_notes(run: Run, verdict: Verdict, policy: Policy) -> tuple[Fact, .
         *note_warnings(run),
         *_note_base_failures(run),
         *note_unjudged(verdict.comparisons, _UNJUDGED),
-        *note_expired(verdict.comparisons, policy),
-        *note_exceeded(verdict.comparisons, policy),
+        *note_accepted(verdict.comparisons, policy),
         *note_limits(run, verdict.comparisons),
         *note_quarantine(verdict.comparisons, policy),
     )

@@ -48,6 +48,11 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.NOT_BESIDE: "Not measured side by side with the base: the times of {cases:case}.",
     Code.WAIVED: "{author} accepts that there are no baselines until {expires}: {reason}.",
     Code.WAIVER_EXPIRED: "{author} accepted that there are no baselines; that expired on {expires}.",
+    Code.UNWAIVED: "Nobody accepted for each commit judged that there are no baselines of {case_list:some}.",
+    Code.APPROVED_ELSEWHERE: (
+        "What {author} accepted for {gate} on {environment} does not count here, which is another gate or"
+        " environment: {acceptances:acceptance}."
+    ),
     Code.ACCEPTANCE_EXPIRED: (
         "The acceptance of {pattern} {key} expired on {expires} and no longer counts: {reason}."
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ import pytest
 from gate.cli import main
 from gate.cli.approved_commits import find_commit, tell_other_commits
 from gate.files.codec import load_verdict, save_run
+from gate.fingerprint import compute_environment_id
 from gate.records import (
     Acceptance,
     Approval,
@@ -34,7 +36,8 @@ from tests.told import tell_notes, tell_row
 CASE = "bert/inference-float32-smoke-default"
 COMMIT = "a" * 40
 LATER, PAST = (datetime.now(UTC) + timedelta(days=300)).date().isoformat(), "2026-01-01"
-WAIVER = Waiver(reason="the first change with a gate", author="ada", expires=LATER)
+HERE = {"gate": "gate.yml", "environment": compute_environment_id(CPU_HOST)}
+WAIVER = Waiver(cases=(CASE,), reason="the first change with a gate", author="ada", expires=LATER, **HERE)
 
 
 def make_run(graph_breaks: float, failures: tuple[CaseFailure, ...] = ()) -> Run:
@@ -59,6 +62,7 @@ def accept(allowance: float, expires: str = LATER) -> Approval:
         reason="the new decoder",
         author="ada",
         expires=expires,
+        **HERE,
     )
     return Approval(commit=COMMIT, accepted=(entry,))
 
@@ -103,7 +107,7 @@ def test_an_approved_regression_passes_by_name(place: Path, capsys: pytest.Captu
     [
         (accept(1.0), f"ada accepted up to 1 until {LATER}, and this is more"),
         (accept(2.0, PAST), "expired on 2026-01-01 and no longer counts"),
-        (Approval(commit=COMMIT, first_baselines=WAIVER), ""),
+        (Approval(commit=COMMIT, first_baselines=(WAIVER,)), ""),
     ],
     ids=["a larger one", "expired", "first baselines only"],
 )
@@ -120,7 +124,7 @@ def test_an_approval_hides_no_failure(place: Path) -> None:
     crash = CaseFailure(
         case_id=CASE, trial=2, kind=FailureKind.CRASH, stage="warm", told=make_text("SIGSEGV")
     )
-    approval = Approval(commit=COMMIT, accepted=accept(2.0).accepted, first_baselines=WAIVER)
+    approval = Approval(commit=COMMIT, accepted=accept(2.0).accepted, first_baselines=(WAIVER,))
     assert compare(place, make_run(2.0, (crash,)), approval) == 12
 
 
@@ -129,9 +133,8 @@ def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFix
     assert compare(place, make_run(0.0), left="baselines") == 3
     capsys.readouterr()
 
-    assert (
-        compare(place, make_run(0.0), Approval(commit=COMMIT, first_baselines=WAIVER), left="baselines") == 0
-    )
+    approval = Approval(commit=COMMIT, first_baselines=(WAIVER,))
+    assert compare(place, make_run(0.0), approval, left="baselines") == 0
 
     verdict = load_verdict(place / "out" / "verdict.json")
     assert verdict.outcome is Outcome.NOTHING_COMPARED
@@ -143,10 +146,46 @@ def test_a_lack_of_baselines_can_be_taken(place: Path, capsys: pytest.CaptureFix
 
 def test_a_lack_of_baselines_that_expired_is_not_taken(place: Path) -> None:
     """Past its last day it is exit code 3 again."""
-    waiver = Waiver(reason="x", author="ada", expires=PAST)
-    assert (
-        compare(place, make_run(0.0), Approval(commit=COMMIT, first_baselines=waiver), left="baselines") == 3
-    )
+    approval = Approval(commit=COMMIT, first_baselines=(replace(WAIVER, expires=PAST),))
+    assert compare(place, make_run(0.0), approval, left="baselines") == 3
+
+
+THERE = "cpu-another-torch2.13.0-1a2b3c4d"
+
+
+def test_what_was_accepted_of_another_machine_passes_nothing(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither its regression nor its lack of baselines: exit codes 10 and 3, and the report says so."""
+    (entry,) = accept(2.0).accepted
+    regressed = Approval(commit=COMMIT, accepted=(replace(entry, environment=THERE),))
+    lacking = Approval(commit=COMMIT, first_baselines=(replace(WAIVER, environment=THERE),))
+    assert compare(place, make_run(2.0), regressed) == 10
+    assert compare(place, make_run(2.0), lacking, left="baselines") == 3
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count(f"What ada accepted for gate.yml on {THERE} does not count") == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (("--config", "gate.yml"), 0),
+        (("--config", "b/gate.yml"), 10),
+        (("--gate", "b/gate.yml"), 10),  # as the action says it
+        (("--gate", "gate.yml:slow"), 10),
+        (("--gate", "gate.yml"), 0),
+    ],
+)
+def test_what_was_accepted_of_another_gate_passes_nothing(
+    place: Path, options: tuple[str, ...], code: int
+) -> None:
+    """Two gate.yml of one repository, or two keys, on one machine: each has acceptances of its own."""
+    (place / ".git").mkdir()
+    (place / "b").mkdir()
+    shutil.copy(place / "gate.yml", place / "b")
+    (place / "approval.yml").write_text(render_approval(accept(2.0)), encoding="utf-8")
+    save_run(make_run(2.0), place / "after.json")
+    assert main(["compare", "before.json", "after.json", "--approvals=approval.yml", *options]) == code
 
 
 def test_approvals_of_several_commits_add_up(place: Path) -> None:

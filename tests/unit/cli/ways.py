@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gate.decide.evidence.baselines import make_baselines
 from gate.files.codec import save_run
+from gate.fingerprint import compute_environment_id
 from gate.records import CaseFailure, FailureKind, Metric, Policy, Run, make_text
 from gate.store.baselines import propose_baselines, save_baselines
 from tests.unit.cli.conftest import CASE_ID, CONFIG, Place, RunGate, make_run
@@ -125,7 +126,9 @@ FACTORY = "import gate\ndef build():\n    return gate.Workload(forward=len, inpu
 APPROVAL = f"""\
 version: 1
 commit: {"a" * 40}
-first_baselines: {{reason: the first change with a gate, author: ada, expires: EXPIRES}}
+first_baselines:
+  - {{cases: [{CASE_ID}], reason: the first change with a gate, author: ada, expires: EXPIRES,
+      gate: gate.yml, environment: {compute_environment_id(SAME.environment)}}}
 """
 
 

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gate.decide.conclude.accept import compute_acceptance_limit, is_waived, list_covered, note_left
+from gate.decide.conclude.accept import compute_acceptance_limit, is_waived, keep_own, list_covered, note_left
+from gate.fingerprint import compute_environment_id
 from gate.records import (
     Acceptance,
+    Approval,
     Baseline,
     Change,
     Code,
@@ -26,6 +28,7 @@ from gate.records import (
     Verdict,
     Waiver,
 )
+from tests.hosts import CPU_HOST, CUDA_HOST
 from tests.told import tell_note, tell_notes
 
 Make = Callable[..., Any]
@@ -34,7 +37,12 @@ Find = Callable[..., Comparison]
 TODAY = "2026-03-01"
 CASE = "mlp/inference-float32-smoke-default"
 BREAKS = Metric.GRAPH_BREAKS
-WAIVER = Waiver(reason="the first change with a gate.", author="ada", expires=TODAY)
+WAIVER = Waiver(cases=(CASE,), reason="the first change with a gate.", author="ada", expires=TODAY)
+
+
+def waive(*waivers: Waiver) -> tuple[Approval, ...]:
+    """An approval of one commit for each."""
+    return tuple(Approval(commit=f"{index:040}", first_baselines=(one,)) for index, one in enumerate(waivers))
 
 
 def make_row(metric: Metric, change: Change) -> Comparison:
@@ -121,26 +129,121 @@ def test_a_lack_of_baselines_that_somebody_takes_is_told_and_changes_no_outcome(
     situation: Make, judge: Judge, expires: str, note: str
 ) -> None:
     """Nothing was compared, whoever takes it."""
-    waiver = Waiver(reason=WAIVER.reason, author="ada", expires=expires)
-    verdict = judge(situation(after={BREAKS: (0.0,)}), waiver=waiver)
+    waiver = replace(WAIVER, expires=expires)
+    verdict = judge(situation(after={BREAKS: (0.0,)}), approvals=waive(waiver))
     assert verdict.outcome is Outcome.NOTHING_COMPARED
     assert note in tell_notes(verdict)
 
 
 def test_a_waiver_is_no_acceptance(situation: Make, judge: Judge, find: Find) -> None:
     """With a baseline there is nothing to take, and a regression stays one."""
-    verdict = judge(situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}), waiver=WAIVER)
+    verdict = judge(situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)}), approvals=waive(WAIVER))
     assert find(verdict, BREAKS).status is Status.REGRESSED
     assert not any("lack of baselines" in note for note in tell_notes(verdict))
 
 
-@pytest.mark.parametrize(
-    ("today", "waiver", "expected"),
-    [(TODAY, WAIVER, True), ("2026-03-02", WAIVER, False), ("", WAIVER, False), (TODAY, None, False)],
+UNJUDGED = replace(
+    make_row(BREAKS, Change(centre=0.0, low=0.0, high=0.0, detectable=0.0)), status=Status.NEW, change=None
 )
-def test_a_waiver_counts_through_its_last_day(today: str, waiver: Waiver | None, expected: bool) -> None:
-    """The day after is past, and without a date of today it does not count."""
-    assert is_waived(Policy(thresholds={}, waiver=waiver, today=today)) is expected
+BESIDE = replace(UNJUDGED, case_id="mlp/other")
+
+
+@pytest.mark.parametrize(
+    ("today", "waivers", "expected"),
+    [
+        (TODAY, [WAIVER], True),
+        ("2026-03-02", [WAIVER], False),
+        ("", [WAIVER], False),
+        (TODAY, [], False),
+        (TODAY, [WAIVER, replace(WAIVER, cases=(CASE, "mlp/z"))], True),
+        (TODAY, [WAIVER, replace(WAIVER, cases=("mlp/z",))], False),
+    ],
+    ids=["last day", "past", "no date", "nobody", "of both commits", "of one commit"],
+)
+def test_a_waiver_counts_through_its_last_day(today: str, waivers: list[Waiver], expected: bool) -> None:
+    """The day after is past, without a date it does not count, and each commit of a queue needs one."""
+    policy = Policy(thresholds={}, approvals=waive(*waivers), today=today)
+    assert is_waived([UNJUDGED], policy) is expected
+
+
+def test_a_waiver_is_of_cases() -> None:
+    """Another selection's lack of baselines is not taken with one's own; what was compared lacks nothing."""
+    policy = Policy(thresholds={}, approvals=waive(WAIVER), today=TODAY)
+    judged = make_row(BREAKS, Change(centre=1.0, low=1.0, high=1.0, detectable=0.0))
+    assert not is_waived([UNJUDGED, BESIDE], policy)
+    assert not is_waived([judged], policy)
+    assert is_waived([replace(judged, decides=False)], policy)  # nothing decides: all of it is taken
+
+
+@pytest.mark.parametrize(
+    ("waivers", "told"),
+    [
+        ([replace(WAIVER, cases=("mlp/z",))], f"there are no baselines of {CASE}."),
+        ([WAIVER, replace(WAIVER, expires="2026-02-28")], f"there are no baselines of {CASE}."),
+    ],
+    ids=["of another case", "expired for one commit"],
+)
+def test_a_lack_of_baselines_that_nobody_takes_is_named(
+    situation: Make, judge: Judge, waivers: list[Waiver], told: str
+) -> None:
+    """Whoever took another one would think that the check is green."""
+    notes = tell_notes(judge(situation(after={BREAKS: (0.0,)}), approvals=waive(*waivers)))
+    assert any(note.startswith("Nobody accepted") and note.endswith(told) for note in notes)
+
+
+ONE = Acceptance(case=CASE, metric=BREAKS, allowance=1.0, reason="known.", author="ada", expires=TODAY)
+HERE, THERE = compute_environment_id(CPU_HOST), compute_environment_id(CUDA_HOST)
+
+
+@pytest.mark.parametrize(
+    ("place", "is_own"),
+    [
+        (("a/gate.yml", HERE), True),
+        (("b/gate.yml", HERE), False),
+        (("a/gate.yml:slow", HERE), False),
+        (("", HERE), False),
+        (("a/gate.yml", THERE), False),
+    ],
+)
+def test_an_approval_counts_for_its_gate_and_machine_alone(
+    situation: Make, judge: Judge, find: Find, place: tuple[str, str], is_own: bool
+) -> None:
+    """Of another gate.yml, another key or another card it counts nothing, and the note says whose it is."""
+    gate, environment = place
+    entry = replace(ONE, gate=gate, environment=environment)
+    approvals = (Approval(commit="a" * 40, accepted=(entry,)),)
+    one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
+    verdict = judge(one, approvals=approvals, gate="a/gate.yml")
+    assert find(verdict, BREAKS).status is (Status.ACCEPTED if is_own else Status.REGRESSED)
+    note = (
+        f"What ada accepted for {gate} on {environment} does not count here, which is another gate or"
+        " environment: 1 acceptance."
+    )
+    assert (note in tell_notes(verdict)) is not is_own
+
+
+@pytest.mark.parametrize(
+    ("environment", "status"),
+    [("*", Status.ACCEPTED), ("cpu-*", Status.ACCEPTED), ("cuda-*", Status.REGRESSED)],
+)
+def test_a_standing_acceptance_may_be_of_some_machines(
+    situation: Make, judge: Judge, find: Find, environment: str, status: Status
+) -> None:
+    """One of accepted.yml is for all that its gate runs on, unless it names which; no note then."""
+    one = situation(before={BREAKS: (0.0,)}, after={BREAKS: (1.0,)})
+    verdict = judge(one, acceptances=(replace(ONE, environment=environment),))
+    assert find(verdict, BREAKS).status is status
+    assert not any("does not count here" in note for note in tell_notes(verdict))
+
+
+def test_what_is_for_others_is_set_apart_once() -> None:
+    """A commit's approval stays, empty: that commit has nobody who takes its lack of baselines here."""
+    waiver = replace(WAIVER, environment=THERE)
+    policy = Policy(thresholds={}, approvals=waive(waiver, WAIVER))
+    kept = keep_own(policy, CPU_HOST)
+    assert [one.entries for one in kept.approvals] == [(), (WAIVER,)]
+    assert kept.elsewhere == (waiver,)
+    assert keep_own(kept, CPU_HOST) == kept
 
 
 def test_what_an_acceptance_covers_is_listed(situation: Make, judge: Judge) -> None:

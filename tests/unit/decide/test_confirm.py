@@ -10,6 +10,7 @@ import pytest
 from gate.decide import conclude_verdict, confirm_screening, decide_verdict, screen_run
 from gate.records import (
     Acceptance,
+    Approval,
     Baseline,
     Comparison,
     Metric,
@@ -116,7 +117,7 @@ def test_an_approval_of_what_the_change_adds_holds_after_one_pair(
     one_more_again: Callable[[Policy], Verdict], find: Find, policy: Policy
 ) -> None:
     """It is for this commit, whatever others added since the baselines were recorded."""
-    verdict = one_more_again(replace(policy, approved=(ONE_MORE,)))
+    verdict = one_more_again(replace(policy, approvals=(Approval(commit="c" * 40, accepted=(ONE_MORE,)),)))
     assert find(verdict, BREAKS).status is Status.ACCEPTED
     assert verdict.outcome is Outcome.PASS
 

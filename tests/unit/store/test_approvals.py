@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gate.errors import FileError
-from gate.records import Acceptance, Approval, Metric, Policy, Waiver
+from gate.records import Acceptance, Approval, Metric, Waiver
 from gate.store.approvals import (
     MAX_ACCEPTED,
     MAX_APPROVAL_BYTES,
-    approve_policy,
     compute_expiry,
     decode_approval,
     load_approval,
     merge_approvals,
     name_approval,
+    name_gate,
     render_approval,
 )
 
@@ -31,10 +31,19 @@ FIRST = Acceptance(
     reason='the "new" attention: #123',
     author="ada",
     expires="2026-11-15",
+    gate="a/gate.yml",
+    environment="cpu-amd-epyc-torch2.13.0-1a2b3c4d",
 )
 SECOND = replace(FIRST, metric=Metric.GRAPH_BREAKS, allowance=2.0)
-WAIVER = Waiver(reason="the first change with a gate", author="ada", expires="2026-11-15")
-APPROVAL = Approval(commit=COMMIT, accepted=(FIRST, SECOND), first_baselines=WAIVER)
+WAIVER = Waiver(
+    cases=(FIRST.case,),
+    reason="the first change with a gate",
+    author="ada",
+    expires="2026-11-15",
+    gate=FIRST.gate,
+    environment=FIRST.environment,
+)
+APPROVAL = Approval(commit=COMMIT, accepted=(FIRST, SECOND), first_baselines=(WAIVER,))
 BEGIN = f"version: 1\ncommit: {COMMIT}\n"
 
 
@@ -57,10 +66,15 @@ accepted:
     reason: "the \\"new\\" attention: #123"
     author: ada
     expires: "2026-11-15"
+    gate: a/gate.yml
+    environment: cpu-amd-epyc-torch2.13.0-1a2b3c4d
 first_baselines:
-  reason: "the first change with a gate"
-  author: ada
-  expires: "2026-11-15"
+  - cases: [bert/inference-float32-smoke-default]
+    reason: "the first change with a gate"
+    author: ada
+    expires: "2026-11-15"
+    gate: a/gate.yml
+    environment: cpu-amd-epyc-torch2.13.0-1a2b3c4d
 """
     )
 
@@ -70,7 +84,7 @@ first_baselines:
     [
         APPROVAL,
         replace(APPROVAL, accepted=()),
-        replace(APPROVAL, first_baselines=None),
+        replace(APPROVAL, first_baselines=()),
         Approval(commit=COMMIT),
     ],
 )
@@ -98,7 +112,7 @@ def test_whatever_reason_can_be_seen_is_read_back(reason: str) -> None:
         (f"version: 1\ncommit: {'b' * 40}\n", "commit", "another commit than aaaaaaaaaaaa"),
         ("version: 1\ncommit: main\n", "commit", "a whole commit id"),
         (BEGIN + "accepted: [{}]\n", "accepted[0]", "the key 'case' is missing"),
-        (BEGIN + "first_baselines: {reason: x, author: ada}\n", "first_baselines", "'expires' is missing"),
+        (BEGIN + "first_baselines: [{reason: x, author: ada}]\n", "first_baselines[0]", "'cases' is missing"),
         (BEGIN + "anything: 1\n", "anything", "unknown key"),
         (BEGIN + "commit: x\n", "commit", "is given twice, first in line 2"),
         (BEGIN + "accepted: &a []\n", "", "an anchor or alias"),
@@ -127,10 +141,13 @@ def test_a_file_that_is_no_approval_is_refused(text: str, key: str, words: str) 
         ({"author": ""}, "author"),
         ({"expires": "2026-02-30"}, "expires"),
         ({"expires": "soon"}, "expires"),
+        ({"gate": "\u202egate.yml"}, "gate"),
+        ({"environment": "../x"}, "environment"),
+        ({"environment": "cpu-*"}, "environment"),  # of accepted.yml alone: nobody looked at all machines
     ],
 )
 def test_an_entry_that_says_too_little_or_too_much_is_refused(changes: dict[str, object], key: str) -> None:
-    """One case, one metric, a bounded reason of one line, somebody's login and a day."""
+    """One case, metric, gate and machine, a bounded reason of one line, somebody's login and a day."""
     entry = replace(FIRST, **changes)  # type: ignore[arg-type] # the test's
     with pytest.raises(FileError) as caught:
         decode(render_approval(Approval(commit=COMMIT, accepted=(entry,))))
@@ -140,7 +157,7 @@ def test_an_entry_that_says_too_little_or_too_much_is_refused(changes: dict[str,
 def test_a_file_is_bounded() -> None:
     """More entries or bytes than a person reads are refused; as many as may be are not."""
     longest = replace(FIRST, case="c" * 300, reason="\U0001f600" * 300, author="a" * 100)
-    most = Approval(commit=COMMIT, accepted=(longest,) * MAX_ACCEPTED, first_baselines=WAIVER)
+    most = Approval(commit=COMMIT, accepted=(longest,) * MAX_ACCEPTED, first_baselines=(WAIVER,))
     assert len(render_approval(most).encode()) < MAX_APPROVAL_BYTES
     assert decode(render_approval(most)) == most
     with pytest.raises(FileError, match="more than 200"):
@@ -156,22 +173,34 @@ def test_a_second_approval_adds_to_the_first() -> None:
     assert merged == replace(APPROVAL, accepted=(again, SECOND))
 
 
-def test_approvals_are_added_to_what_decides() -> None:
-    """Apart from what accepted.yml says: they are of what is judged alone."""
-    policy = Policy(thresholds={}, acceptances=(SECOND,))
-    approved = approve_policy(policy, [Approval(commit=COMMIT, accepted=(FIRST,))])
-    assert (approved.acceptances, approved.approved, approved.waiver) == ((SECOND,), (FIRST,), None)
-    assert approved.accepted == (SECOND, FIRST)
-    assert approve_policy(policy, []) == policy
+@pytest.mark.parametrize("gate", ["b/gate.yml", "a/gate.yml:slow", FIRST.gate])
+def test_what_another_gate_or_machine_accepts_is_kept_apart(gate: str) -> None:
+    """Of the same commit, case and metric: two entries, and two that take a lack of baselines."""
+    other = "cpu-intel-torch2.13.0-1a2b3c4d" if gate == FIRST.gate else FIRST.environment
+    entry = replace(FIRST, gate=gate, environment=other)
+    waiver = replace(WAIVER, gate=gate, environment=other)
+    merged = merge_approvals(APPROVAL, Approval(commit=COMMIT, accepted=(entry,), first_baselines=(waiver,)))
+    assert merged.accepted == (FIRST, SECOND, entry)
+    assert merged.first_baselines == (WAIVER, waiver)
 
 
-def test_a_lack_of_baselines_must_be_taken_for_each_commit() -> None:
-    """In a merge group of two, one says nothing for the other; the first to expire counts."""
-    sooner = replace(WAIVER, expires="2026-11-02")
-    both = [APPROVAL, Approval(commit="b" * 40, first_baselines=sooner)]
-    one = [APPROVAL, Approval(commit="b" * 40, accepted=(FIRST,))]
-    assert approve_policy(Policy(thresholds={}), both).waiver == sooner
-    assert approve_policy(Policy(thresholds={}), one).waiver is None
+@pytest.mark.parametrize(
+    ("config", "key", "expected"),
+    [
+        ("gate.yml", "default", "gate.yml"),
+        ("a/gate.yml", "default", "a/gate.yml"),
+        ("a/gate.yml", "slow", "a/gate.yml:slow"),
+        ("a/../b/gate.yml", "default", "b/gate.yml"),
+        ("../gate.yml", "slow", ":slow"),  # outside of the repository
+    ],
+)
+def test_a_gate_is_named_by_its_configuration_and_key(
+    tmp_path: Path, config: str, key: str, expected: str
+) -> None:
+    """As git writes the path, whatever directory the job works in."""
+    for directory in ("a", "b"):
+        (tmp_path / directory).mkdir()
+    assert name_gate(tmp_path / config, tmp_path, key) == expected
 
 
 def test_an_approval_lasts_two_weeks() -> None:
