@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gate.check.content import want_whole
 from gate.check.measurer import Measurer, PairMeasurer, TrialMeasurer
-from gate.check.outlook import list_hopeless
 from gate.check.pair_schedule import Need
 from gate.check.settle import settle_pairs
 from gate.decide import (
     Screening,
     Suspect,
     clear_same_programs,
-    conclude_comparisons,
     conclude_verdict,
     confirm_screening,
     decide_side_by_side,
@@ -24,12 +21,10 @@ from gate.decide import (
     list_open,
     list_same_programs,
     list_suspects,
-    list_undecided,
-    note_unrepeated,
     screen_run,
 )
 from gate.metrics import SPECS, Family
-from gate.records import MAYBE_WORSE, Baseline, Comparison, Metric, Outcome, Pairing, Policy, Run, Verdict
+from gate.records import MAYBE_WORSE, Baseline, Metric, Outcome, Pairing, Policy, Run, Verdict
 from gate.records.groups import group_cases
 
 EXACT_TRIALS = 2  # a counter that moves twice did not move by accident
@@ -63,7 +58,7 @@ def check_alone(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked
     # The error budget is for the whole verdict, however often these data are looked at.
     policy = replace(terms.policy, looks=terms.max_trials - terms.trials + 1)
     verdict = decide_verdict(run, terms.baselines, policy)
-    wanted = _list_promising(run, verdict, terms, policy)
+    wanted = _list_wanted(verdict)
     for trials in range(terms.trials + 1, terms.max_trials + 1):
         if not wanted or verdict.outcome is Outcome.NOTHING_COMPARED:
             break
@@ -72,12 +67,8 @@ def check_alone(measurer: TrialMeasurer, run: Run, terms: CheckTerms) -> Checked
             break
         run = extended
         verdict = decide_verdict(run, terms.baselines, policy)
-        wanted = _list_promising(run, verdict, terms, policy)
-    had = Counter(trial.case_id for trial in run.trials)
-    # What disturbed trials leave open another moment may settle: nobody is told that it would not.
-    fit = {trial.case_id for trial in run.trials if not trial.conditions.disturbances}
-    left_out = {case_id for case_id in fit - wanted.keys() if had[case_id] < terms.max_trials}
-    return Checked(run=run, verdict=note_unrepeated(verdict, left_out, terms.max_trials))
+        wanted = _list_wanted(verdict)
+    return Checked(run=run, verdict=verdict)
 
 
 def check_beside(measurer: Measurer, run: Run, terms: CheckTerms) -> Checked:
@@ -137,20 +128,10 @@ def check_pairs(
     return Checked(run=run, verdict=decide_side_by_side(run, policy))
 
 
-def _list_promising(
-    run: Run, verdict: Verdict, terms: CheckTerms, policy: Policy
-) -> Mapping[str, Collection[Metric]]:
-    """List the undecided cases that further trials are likely enough to settle, each with what is open."""
-
-    def judge(imagined: Run) -> tuple[Comparison, ...]:
-        return conclude_comparisons(imagined, screen_run(imagined, terms.baselines, policy), policy)
-
-    hopeless, rows = list_hopeless(run, verdict, terms.max_trials, judge), group_cases(list_open(verdict))
-    return {
-        case_id: {row.metric for row in rows[case_id]}
-        for case_id in list_undecided(verdict)
-        if case_id not in hopeless
-    }
+def _list_wanted(verdict: Verdict) -> Mapping[str, Collection[Metric]]:
+    """List the cases that further trials could settle, each with what is open."""
+    rows = group_cases(list_open(verdict))
+    return {case_id: {row.metric for row in found} for case_id, found in rows.items()}
 
 
 def _list_moved(screening: Screening) -> set[str]:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from gate.decide.conclude.accept import is_waived, keep_own
 from gate.decide.conclude.coverage import Coverage, measure_coverage
-from gate.decide.conclude.outcome import FailOn, compute_exit_code, list_open, list_undecided
+from gate.decide.conclude.outcome import FailOn, compute_exit_code, list_open
 from gate.decide.constants import LOOKS
 from gate.decide.evidence.pairs import list_pairs
 from gate.decide.evidence.values import collect_values, compute_values
-from gate.decide.explain.unrepeated import note_unrepeated
 from gate.decide.same_program import clear_same_programs, list_same_programs
 from gate.decide.side_by_side import confirm_screening, decide_side_by_side, judge_pairs
 from gate.decide.stats.estimate import estimate_metric

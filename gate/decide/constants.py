@@ -51,12 +51,6 @@ DETECTABLE_FRACTION = 0.15
 # slowdowns of 5 % passed so, and 2.0 of 10 %. A compile time is not: its Python calls show what the
 # clock does not.
 BLIND_THRESHOLDS = 2.0
-# Further trials are left out where none settle a case that are likely: those that move its mean by up to this
-# many times what chance moves it by. Chance goes further in 1 of 700 cases.
-OUTLOOK_SIGMAS = 3.0
-# Such trials add no scatter, or are this many standard deviations from their mean, on either side: one in
-# twenty is further away.
-OUTLOOK_SCATTER = 2.0
 
 # --- side by side ---
 

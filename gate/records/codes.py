@@ -136,8 +136,6 @@ class Code(StrEnum):
     NEAREST_DIFFERS = "nearest_differs"  # names: differences
     TRIALS_DISTURBED = "trials_disturbed", "disturbed measured"  # names: reasons
     PAIRS_DISTURBED = "pairs_disturbed", "disturbed measured"  # names: reasons
-    UNREPEATED = "unrepeated", "trials"  # cases that so many trials could not have settled
-    UNREPEATED_MACHINE = "unrepeated_machine"  # nor where the machine changed; numbers: its shifts
     DISTURBED_KEPT = "disturbed_kept", "fewest"  # among trials that are recorded
     WARNING = "warning"  # of an older version, which held sentences; names: text
     MORE_WARNINGS = "more_warnings", "warnings"

@@ -45,7 +45,7 @@ MORE_NUMBERS: Mapping[Code, frozenset[str]] = {
     Code.MACHINE_MOVED: frozenset(PLACES),
     **dict.fromkeys((Code.BOUND_BY, Code.BOUND_BY_NEITHER), frozenset(LIMITS)),
     Code.KERNELS_MOVED: frozenset(place + moment for place in PLACES for moment in (BEFORE, AFTER)),
-    **dict.fromkeys((Code.MACHINE_CHANGED, Code.UNREPEATED_MACHINE), frozenset(SHIFTS)),
+    Code.MACHINE_CHANGED: frozenset(SHIFTS),
     **dict.fromkeys((Code.LONGEST_PHASES, Code.CHANGED_PHASES), _PHASE_TIMES),
     Code.CODE_CHANGED: frozenset({"kernels", "changed", "added", "removed"}),
     Code.WORKLOAD_CHANGED: frozenset({"more"}),

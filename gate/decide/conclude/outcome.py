@@ -66,12 +66,6 @@ def _compute_code(outcome: Outcome, fail_on: FailOn, coverage: Coverage) -> Exit
     return ExitCode[outcome.name]
 
 
-def list_undecided(verdict: Verdict) -> tuple[str, ...]:
-    """Ids of the cases that more trials could settle, in the plan's order."""
-    open_cases = {one.case_id for one in list_open(verdict)}
-    return tuple(case.id for case in verdict.cases if case.id in open_cases)
-
-
 def list_open(verdict: Verdict) -> tuple[Comparison, ...]:
     """The comparisons that more trials could settle.
 

@@ -105,14 +105,6 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.PAIRS_DISTURBED: (
         "The machine was disturbed during {disturbed} of {measured} pairs, base and head alike{by}."
     ),
-    Code.UNREPEATED: (
-        "No further trials of {case_list:some}: even {trials} could hardly settle it against what is stored."
-        " Side by side does: `compile-gate ab`."
-    ),
-    Code.UNREPEATED_MACHINE: (
-        "No further trials of {case_list:some}: the machine changed ({shifts}), and more trials on it tell"
-        " nothing else. Side by side does: `compile-gate ab`."
-    ),
     Code.DISTURBED_KEPT: (
         "Disturbed trials are recorded too of {case_list:some}: fewer than {fewest} others came back."
         " Record again on a quiet machine, or changes will be told against a disturbed one."
@@ -237,7 +229,6 @@ _PARTS: Mapping[Code, Callable[[Fact], dict[str, str]]] = {
         "lines": join_some(fact.names.get("differences", ()), _MAX_LISTED, "; ")
     },
     Code.MACHINE_CHANGED: tell_shifts,
-    Code.UNREPEATED_MACHINE: tell_shifts,
     Code.TRIALS_DISTURBED: _tell_disturbances,
     Code.PAIRS_DISTURBED: _tell_disturbances,
     Code.QUARANTINE: _tell_quarantine,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gate.decide import decide_verdict
-from gate.decide.conclude.outcome import list_undecided
+from gate.decide.conclude.outcome import list_open
 from gate.errors import FileError
 from gate.kinds import KIND_SPECS as KINDS
 from gate.metrics import SPECS
@@ -112,7 +112,7 @@ def test_more_trials_settle_what_one_left_open() -> None:
     one = judge(limits, [{Metric.EAGER_LATENCY: 0.110}])
     five = judge(limits, [{Metric.EAGER_LATENCY: value} for value in (0.110, 0.111, 0.110, 0.109, 0.110)])
     assert one.outcome is Outcome.INCONCLUSIVE
-    assert list_undecided(one) == (CASE.id,)
+    assert {row.case_id for row in list_open(one)} == {CASE.id}
     assert five.outcome is Outcome.REGRESSION
     assert find(five, Metric.EAGER_LATENCY).decides  # a control decides nothing by itself
 
