@@ -66,7 +66,7 @@ _TEMPLATES: Mapping[Code, str] = {
     Code.MACHINE_CHANGED: MACHINE_CHANGED,
     Code.GRAPH_DIFFERS: (
         "The second process compiled other graphs than the first: something in them differs between"
-        " processes, as the order of a set of strings (another hash seed), an id() or a time."
+        " processes, as the order of a set of strings (another hash seed), an object id or a time."
     ),
     Code.CACHE_MISSED: "The second process {finds} the compile cache{which}{uses}.",
     Code.KERNELS_MOVED: "Kernels of a call, {total} in all: {told}.",

@@ -53,7 +53,7 @@ _PHRASES: Mapping[Code, str] = {
     Code.GRAPH_DIFFERS: (
         "the second process compiles other graphs than the first, and finds none of them in the caches:"
         " something in them differs between processes, as the order of a set of strings (another hash seed),"
-        " an id() or a time"
+        " an object id or a time"
     ),
     Code.BLOCKS_RECOMPILED: "recompiled during {blocks} of the timed blocks; they are left out",
     Code.CALLS_UNCOUNTED: "Python calls were not counted: graphs came from a cache",

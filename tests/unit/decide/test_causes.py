@@ -363,7 +363,7 @@ def test_a_graph_that_differs_between_processes_is_told(situation: Make, judge: 
     one = situation(before={metric: (0.0,)}, after={metric: (3.0,)}, warnings=warnings)
     assert explain(judge(one), "cache")[0] == (
         "The second process compiled other graphs than the first: something in them differs between"
-        " processes, as the order of a set of strings (another hash seed), an id() or a time."
+        " processes, as the order of a set of strings (another hash seed), an object id or a time."
     )
 
 
