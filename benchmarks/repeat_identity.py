@@ -5,7 +5,7 @@
     python tools/registry_page.py repeats.jsonl && python tools/generate_docs.py
 
 The second adds what came of each case to benchmarks/registry_repeats.json, the third what it measured to
-benchmarks/registry_measured.json; docs/registry.md is made of both.
+benchmarks/registry_measured.json; benchmarks/registry.md is made of both.
 
 Measures each case of a selection in so many trials, each of two processes on caches of their own; each
 repeat has a server of its own that imported everything anew. One trial after the other is appended to a
